@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// room: abi
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace quern {
+
+/// Element types that host and kernel share. Records come beside these, not into them.
+enum class Dtype : std::uint8_t {
+  bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128,
+};
+
+/// Bytes of one element.
+std::size_t size_bytes(Dtype dtype) noexcept;
+/// "float32", "bool", ...
+std::string_view name(Dtype dtype) noexcept;
+std::optional<Dtype> dtype_named(std::string_view name) noexcept;
+
+/// The Dtype of a C++ type: Dtype_of<float>. Only for types that have one.
+template <class T>
+struct DtypeOf;
+#define QUERN_DTYPE_OF(type, dtype) \
+  template <>                       \
+  struct DtypeOf<type> {            \
+    static constexpr Dtype value = Dtype::dtype; \
+  }
+QUERN_DTYPE_OF(bool, bool_);
+QUERN_DTYPE_OF(std::int8_t, int8);
+QUERN_DTYPE_OF(std::int16_t, int16);
+QUERN_DTYPE_OF(std::int32_t, int32);
+QUERN_DTYPE_OF(std::int64_t, int64);
+QUERN_DTYPE_OF(std::uint8_t, uint8);
+QUERN_DTYPE_OF(std::uint16_t, uint16);
+QUERN_DTYPE_OF(std::uint32_t, uint32);
+QUERN_DTYPE_OF(std::uint64_t, uint64);
+QUERN_DTYPE_OF(float, float32);
+QUERN_DTYPE_OF(double, float64);
+#undef QUERN_DTYPE_OF
+
+}  // namespace quern

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quern/diagnostic.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace quern {
+namespace {
+
+std::string place(const Span& span) {
+  if (!span.known()) return span.file.empty() ? std::string() : span.file + ": ";
+  if (span.column == 0) return fmt::format("{}:{}: ", span.file, span.line);
+  return fmt::format("{}:{}:{}: ", span.file, span.line, span.column);
+}
+
+// The caret line keeps the source's tabs so that it lines up in any terminal.
+std::string caret_line(const Diagnostic& diagnostic) {
+  const std::size_t column = diagnostic.span.column;
+  if (column == 0 || column > diagnostic.source_line.size() + 1) return {};
+  std::string line = diagnostic.source_line.substr(0, column - 1);
+  std::replace_if(line.begin(), line.end(), [](char c) { return c != '\t'; }, ' ');
+  const std::size_t end = std::min<std::size_t>(diagnostic.span.end_column, diagnostic.source_line.size() + 1);
+  line += '^';
+  if (end > column + 1) line.append(end - column - 1, '~');
+  return line;
+}
+
+}  // namespace
+
+bool has_error(const Diagnostics& diagnostics) noexcept {
+  return std::any_of(diagnostics.begin(), diagnostics.end(),
+                     [](const Diagnostic& d) { return d.severity == Severity::error; });
+}
+
+std::string_view to_string(Severity severity) noexcept {
+  switch (severity) {
+    case Severity::note: return "note";
+    case Severity::warning: return "warning";
+    case Severity::error: return "error";
+  }
+  return "error";
+}
+
+std::string to_string(const Diagnostic& diagnostic) {
+  std::string text = fmt::format("{}{}: {}\n", place(diagnostic.span), to_string(diagnostic.severity), diagnostic.message);
+  if (!diagnostic.source_line.empty()) {
+    text += fmt::format("    {}\n", diagnostic.source_line);
+    if (const std::string caret = caret_line(diagnostic); !caret.empty()) text += fmt::format("    {}\n", caret);
+  }
+  for (const Note& note : diagnostic.notes) text += fmt::format("{}note: {}\n", place(note.span), note.message);
+  if (!diagnostic.hint.empty()) text += fmt::format("hint: {}\n", diagnostic.hint);
+  return text;
+}
+
+std::string to_string(const Diagnostics& diagnostics) {
+  std::string text;
+  for (const Diagnostic& diagnostic : diagnostics) text += to_string(diagnostic);
+  return text;
+}
+
+}  // namespace quern

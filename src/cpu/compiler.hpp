@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// PTX module -> machine code for one kernel and one block shape: the list of passes, in one place (compiler.cpp).
+// Thread-safe; immutable after construction.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cpu/engine/abi.hpp"
+#include "cpu/ir/ir.hpp"
+#include "cpu/specialisation.hpp"
+#include "ptx/module.hpp"
+#include "quern/expected.hpp"
+
+namespace quern::cpu {
+
+/// One module-level symbol that a kernel's code reads through LaunchState::symbols.
+struct SymbolUse {
+  std::string name;
+  ir::Space space = ir::Space::global;
+  std::uint64_t shared_offset = 0;
+};
+
+/// Executable code of one kernel. Kept alive by whoever may run it; unmapped when the last owner goes.
+struct KernelCode {
+  engine::RunBlocks run = nullptr;
+  const std::byte* text_begin = nullptr;  ///< machine code range: a fault with its pc in here is the kernel's
+  const std::byte* text_end = nullptr;
+  std::uint64_t frame_bytes = 0;          ///< a warp's frame across barriers (0: none)
+  std::vector<SymbolUse> symbols;         ///< in the order of LaunchState::symbols
+  std::vector<ir::Location> locations;    ///< for WorkerState::fault_location
+  std::shared_ptr<void> memory;           ///< owns the mapping
+};
+
+/// Facts about a kernel that do not depend on the block shape; what cuFuncGetAttribute answers from.
+struct KernelInfo {
+  std::string name;
+  std::vector<ir::Parameter> params;
+  std::uint64_t param_bytes = 0;
+  std::uint64_t static_shared_bytes = 0;
+  std::uint64_t local_bytes = 0;
+  std::uint64_t const_bytes = 0;
+  std::uint32_t max_threads = 1024;      ///< 1024 or .maxntid/.reqntid's product
+  std::uint32_t register_count = 0;      ///< an estimate from live values, 16..255
+};
+
+enum class Stage : std::uint8_t { simt, llvm, assembly };
+
+/// Facts of every defined kernel; refuses what cannot run here (instruction, line, reason), before any launch.
+Expected<std::vector<KernelInfo>> inspect(const ptx::Module& module, std::string_view file_name);
+
+/// Compiles `kernel` of `module` for `specialisation`.
+Expected<std::shared_ptr<const KernelCode>> compile(const ptx::Module& module, std::string_view kernel,
+                                                    const Specialisation& specialisation);
+
+/// What a stage makes of the kernel, as text.
+Expected<std::string> stage_text(const ptx::Module& module, std::string_view kernel, const Specialisation& specialisation,
+                                 Stage stage);
+
+/// The widest instruction set of this processor that the emitter uses; QUERN_CPU_ISA (baseline, avx2, avx512) narrows it.
+Isa host_isa();
+
+}  // namespace quern::cpu

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// SIMT IR + shapes -> LLVM IR -> machine code. Together with jit.cpp the only place that includes LLVM.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cpu/compiler.hpp"
+#include "cpu/ir/ir.hpp"
+
+namespace quern::cpu::emit {
+
+/// Machine code of functions[0] of `module` and what it calls. Takes the module by value: emission may split blocks.
+Expected<std::shared_ptr<const KernelCode>> emit_code(ir::Module module, const Specialisation& specialisation);
+
+/// The optimised LLVM IR, or the assembly, as text.
+Expected<std::string> emit_text(ir::Module module, const Specialisation& specialisation, Stage stage);
+
+}  // namespace quern::cpu::emit

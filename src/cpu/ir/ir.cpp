@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/ir/ir.hpp"
+
+namespace quern::cpu::ir {
+namespace {
+
+struct TypeRow {
+  std::string_view name;
+  std::uint32_t bits;
+  bool is_float;
+};
+constexpr TypeRow kTypes[] = {
+#define QUERN_IR_TYPE(name, bits, is_float) {#name, bits, is_float},
+#include "cpu/ir/types.def"
+};
+
+struct OpRow {
+  std::string_view name;
+  int arity;
+  std::string_view traits;
+};
+constexpr OpRow kOps[] = {
+#define QUERN_IR_OP(name, arity, traits, meaning) {#name, arity, traits},
+#include "cpu/ir/ops.def"
+};
+
+constexpr std::string_view kSpecials[] = {
+    "tid.x", "tid.y", "tid.z", "ntid.x", "ntid.y", "ntid.z", "ctaid.x", "ctaid.y", "ctaid.z", "nctaid.x", "nctaid.y", "nctaid.z",
+    "laneid", "warpid", "nwarpid", "smid", "nsmid", "gridid", "lanemask_eq", "lanemask_le", "lanemask_lt", "lanemask_ge",
+    "lanemask_gt", "clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi", "dynamic_smem_size",
+    "total_smem_size"};
+
+}  // namespace
+
+std::uint32_t bit_size(Type type) noexcept { return kTypes[static_cast<std::size_t>(type)].bits; }
+std::uint32_t byte_size(Type type) noexcept { return (bit_size(type) + 7) / 8; }
+bool is_float(Type type) noexcept { return kTypes[static_cast<std::size_t>(type)].is_float; }
+std::string_view name(Type type) noexcept { return kTypes[static_cast<std::size_t>(type)].name; }
+
+std::string_view name(Op op) noexcept {
+  const std::string_view text = kOps[static_cast<std::size_t>(op)].name;
+  return text.ends_with('_') ? text.substr(0, text.size() - 1) : text;
+}
+bool has_trait(Op op, char trait) noexcept { return kOps[static_cast<std::size_t>(op)].traits.find(trait) != std::string_view::npos; }
+int arity(Op op) noexcept { return kOps[static_cast<std::size_t>(op)].arity; }
+std::string_view name(Special which) noexcept { return kSpecials[static_cast<std::size_t>(which)]; }
+
+}  // namespace quern::cpu::ir

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// The SIMT IR: what one lane does, in SSA form. `lower` makes it from PTX, `analysis` says how values differ between the
+// lanes of a warp, `emit` turns it into vectors.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace quern::cpu::ir {
+
+enum class Type : std::uint8_t {
+#define QUERN_IR_TYPE(name, bits, is_float) name,
+#include "cpu/ir/types.def"
+};
+std::uint32_t bit_size(Type type) noexcept;
+/// Bytes in memory; 1 for i1.
+std::uint32_t byte_size(Type type) noexcept;
+bool is_float(Type type) noexcept;
+std::string_view name(Type type) noexcept;
+
+enum class Op : std::uint8_t {
+#define QUERN_IR_OP(name, arity, traits, meaning) name,
+#include "cpu/ir/ops.def"
+};
+std::string_view name(Op op) noexcept;
+bool has_trait(Op op, char trait) noexcept;
+int arity(Op op) noexcept;
+
+/// An instruction and the value it makes are one thing, named by its index in Function::insts.
+using Value = std::uint32_t;
+using BlockId = std::uint32_t;
+inline constexpr std::uint32_t kNone = 0xffffffffu;
+
+enum class Space : std::uint8_t { generic, global, shared, local, constant, param };
+enum class Rounding : std::uint8_t { rn, rz, rm, rp, rna };
+enum class Icmp : std::uint8_t { eq, ne, slt, sle, sgt, sge, ult, ule, ugt, uge };
+/// o*: false on NaN; u*: true on NaN; ord: neither is NaN; uno: either is.
+enum class Fcmp : std::uint8_t { oeq, one, olt, ole, ogt, oge, ueq, une, ult, ule, ugt, uge, ord, uno };
+enum class Approx : std::uint8_t { div, div_full, sqrt, rsqrt, rcp, ex2, lg2, sin, cos, tanh };
+enum class TestProperty : std::uint8_t { finite, infinite, number, notanumber, normal, subnormal };
+enum class AtomicOp : std::uint8_t { add, fadd, and_, or_, xor_, exch, cas, smin, smax, umin, umax, inc, dec, fmin, fmax };
+enum class Semantics : std::uint8_t { weak, relaxed, acquire, release, acq_rel, sc };
+enum class Scope : std::uint8_t { none, cta, cluster, gpu, sys };
+enum class ShuffleMode : std::uint8_t { up, down, bfly, idx };
+enum class VoteMode : std::uint8_t { all, any, uni, ballot };
+enum class BarrierReduce : std::uint8_t { popc, and_, or_ };
+enum class PrmtMode : std::uint8_t { index, f4e, b4e, rc8, ecl, ecr, rc16 };
+enum class HostCall : std::uint8_t { vprintf, assertfail, malloc, free };
+/// The faults a kernel can raise by itself; emitted code hands the number to the scheduler, which makes the CUresult.
+enum class Trap : std::uint8_t { trap, assert, stack_overflow, divergent_barrier, unreachable };
+enum class Special : std::uint8_t {
+  tid_x, tid_y, tid_z, ntid_x, ntid_y, ntid_z, ctaid_x, ctaid_y, ctaid_z, nctaid_x, nctaid_y, nctaid_z,
+  laneid, warpid, nwarpid, smid, nsmid, gridid, lanemask_eq, lanemask_le, lanemask_lt, lanemask_ge, lanemask_gt,
+  clock, clock_hi, clock64, globaltimer, globaltimer_lo, globaltimer_hi, dynamic_smem_size, total_smem_size,
+};
+std::string_view name(Special which) noexcept;
+
+/// What an operation needs to know beside its operands. Plain data; unused fields stay at their defaults.
+struct Attributes {
+  Space space = Space::generic;
+  std::uint8_t count = 1;
+  Rounding rounding = Rounding::rn;
+  Icmp icmp = Icmp::eq;
+  Fcmp fcmp = Fcmp::oeq;
+  AtomicOp atomic = AtomicOp::add;
+  Semantics semantics = Semantics::weak;
+  Scope scope = Scope::none;
+  std::uint32_t alignment = 0;  ///< of a load or store, in bytes: what PTX demands (the access size)
+  bool ftz = false;
+  bool sat = false;
+  bool nan = false;
+  bool relu = false;
+  bool clamp = false;
+  bool is_signed = false;
+  bool shiftamt = false;
+  bool is_volatile = false;
+  bool invariant = false;      ///< the memory read does not change during the launch
+  bool unused_result = false;
+};
+
+struct Inst {
+  Op op = Op::undef;
+  Type type = Type::none;
+  Attributes attr;
+  std::uint64_t imm = 0;
+  std::vector<Value> args;
+  BlockId block = kNone;
+  std::uint32_t location = kNone;  ///< index into Function::locations
+};
+
+/// A straight run of instructions: phis first, one terminator last. `preds` and `succs` are in a fixed order (phi operands
+/// follow preds; a cond_br's succs are {taken, not taken}); a block may be the same predecessor twice.
+struct Block {
+  std::vector<Value> insts;
+  std::vector<BlockId> preds;
+  std::vector<BlockId> succs;
+};
+
+/// The author's place; line 0: not known. `ptx_line` is the line in the PTX text.
+struct Location {
+  std::string file;
+  std::uint32_t line = 0;
+  std::uint32_t column = 0;
+  std::uint32_t ptx_line = 0;
+  std::uint32_t inlined_at = kNone;
+};
+
+struct Parameter {
+  std::uint32_t offset = 0;
+  std::uint32_t size = 0;
+  std::uint32_t align = 1;
+};
+
+/// blocks[0] is the entry and has no predecessors.
+struct Function {
+  std::string name;
+  bool kernel = false;
+  std::vector<Parameter> params;      ///< a kernel's, at their offsets in the parameter buffer
+  std::vector<Type> argument_types;   ///< a device function's flattened arguments (op arg)
+  std::vector<Type> result_types;
+  std::uint32_t local_bytes = 0;      ///< .local memory a lane needs
+  std::vector<Inst> insts;
+  std::vector<Block> blocks;
+  std::vector<Location> locations;
+
+  const Inst& operator[](Value value) const { return insts[value]; }
+  Inst& operator[](Value value) { return insts[value]; }
+};
+
+/// A module symbol: where the loader put it is known only at load, so code refers to it by index.
+struct Symbol {
+  std::string name;
+  Space space = Space::global;
+  std::uint64_t size = 0;           ///< 0: dynamic shared memory
+  std::uint32_t align = 1;
+  std::uint64_t shared_offset = 0;  ///< in the block's static shared memory (space == shared)
+};
+
+/// One kernel with what it calls and uses.
+struct Module {
+  std::vector<Symbol> symbols;
+  std::vector<Function> functions;  ///< functions[0] is the kernel; the others are called, not inlined
+  std::uint64_t static_shared_bytes = 0;  ///< dynamic shared memory starts here, aligned to 16
+};
+
+/// Text for `--emit simt` and for tests.
+std::string print(const Module& module);
+std::string print(const Function& function);
+
+}  // namespace quern::cpu::ir

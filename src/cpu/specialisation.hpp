@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace quern::cpu {
+
+enum class Isa : std::uint8_t { baseline, avx2, avx512 };
+
+/// What a kernel is compiled for beside its PTX. Two launches with equal values share machine code.
+struct Specialisation {
+  std::array<std::uint32_t, 3> block{1, 1, 1};  ///< blockDim
+  /// gridDim.d * blockDim.d < 2^31 in every dimension d: global indices computed in 32 bits do not wrap.
+  bool small_grid = true;
+  Isa isa = Isa::avx2;
+  std::uint8_t opt_level = 2;                   ///< 0: emission and codegen only; for tests and a quick tier
+  friend bool operator==(const Specialisation&, const Specialisation&) = default;
+
+  std::uint32_t threads() const noexcept { return block[0] * block[1] * block[2]; }
+  std::uint32_t warps() const noexcept { return (threads() + 31) / 32; }
+};
+
+}  // namespace quern::cpu

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// PTX as data: what the parser makes, the verifier checks, the printer writes and the CPU device reads.
+// Source for every rule: NVIDIA, "Parallel Thread Execution ISA", version 9.0; sections are cited by title.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "ptx/isa.hpp"
+
+namespace quern::ptx {
+
+/// Where in the PTX text something stands; lines and columns count from 1.
+struct TextPosition {
+  std::uint32_t line = 0;
+  std::uint32_t column = 0;
+};
+
+/// Where in the author's source an instruction comes from (`.loc`): file is an index into Module::files (its `.file`
+/// number); 0 lines: not known. `inlined_at` is an index into Function::locations, or kNoIndex.
+struct SourceLocation {
+  std::uint32_t file = 0;
+  std::uint32_t line = 0;
+  std::uint32_t column = 0;
+  std::string function_name;  ///< from `function_name` in .loc, where given
+  std::uint32_t inlined_at = 0xffffffffu;
+};
+
+inline constexpr std::uint32_t kNoIndex = 0xffffffffu;
+
+/// `.reg` variable of one function. Names are unique within Function::registers: a name declared again in an inner
+/// scope gets its own entry, which the printer renames.
+struct Register {
+  std::string name;  ///< with its leading '%', if it has one
+  Type type = Type::none;
+  std::uint8_t vector = 1;  ///< 2 or 4 for `.v2`/`.v4` registers
+};
+
+/// One initialiser element: a plain number (bits, already in the element type) or the address of a symbol.
+struct Initializer {
+  std::uint64_t bits = 0;
+  std::string symbol;         ///< empty for a number
+  std::int64_t addend = 0;    ///< symbol + addend
+  bool generic = false;       ///< generic(symbol)
+  std::uint64_t mask = 0;     ///< mask() operator: which byte of the address; 0: all of it
+};
+
+enum class Linkage : std::uint8_t { none, extern_, visible, weak, common };
+
+/// A variable in a state space: module-level, function-level (.local, .shared, .param of a call) or a parameter.
+struct Variable {
+  std::string name;
+  Space space = Space::none;
+  Type type = Type::none;
+  std::uint8_t vector = 1;
+  Linkage linkage = Linkage::none;
+  std::uint32_t align = 0;                 ///< in bytes; as written or the type's natural one
+  std::vector<std::uint64_t> extents;      ///< array dimensions; empty for a scalar; a first 0 means "[]"
+  std::vector<Initializer> initializer;    ///< flattened, row-major; empty: zero
+  std::optional<Space> pointer_space;      ///< `.ptr .space .align` on a kernel parameter
+  std::uint32_t pointer_align = 0;
+  TextPosition position;
+  std::uint64_t element_count() const noexcept;  ///< 1 for a scalar, 0 for an unsized array
+  std::uint64_t size_bytes() const noexcept;     ///< element_count * vector * size of type
+};
+
+/// What a symbol operand names.
+enum class SymbolKind : std::uint8_t {
+  module_variable,    ///< index into Module::variables
+  function_variable,  ///< index into Function::variables (.local, .shared, call .param declared in the body)
+  parameter,          ///< index into Function::parameters
+  return_parameter,   ///< index into Function::returns
+  function,           ///< index into Module::functions
+  label,              ///< index into Function::labels
+  branch_table,       ///< index into Function::branch_tables
+  call_prototype,     ///< index into Function::prototypes
+};
+struct SymbolRef {
+  SymbolKind kind = SymbolKind::module_variable;
+  std::uint32_t index = kNoIndex;
+  friend bool operator==(const SymbolRef&, const SymbolRef&) = default;
+};
+
+struct Operand;
+
+/// `%r1`; `negated` for `!%p1` in setp/selp-like positions.
+struct RegisterOperand {
+  std::uint32_t index = kNoIndex;  ///< into Function::registers
+  bool negated = false;
+  std::int8_t component = -1;      ///< .x/.y/.z/.w of a vector register: 0..3
+};
+/// An integer constant: its 64-bit two's complement bits; `is_unsigned` where the text says so (U suffix or > INT64_MAX).
+struct IntegerOperand {
+  std::uint64_t bits = 0;
+  bool is_unsigned = false;
+};
+/// A floating constant. `bits` are those of the double (0d or decimal text) or of the single (0f; `single` set).
+struct FloatOperand {
+  std::uint64_t bits = 0;
+  bool single = false;
+};
+/// A symbol's address (plus a constant), or a label, function, table or prototype.
+struct SymbolOperand {
+  SymbolRef symbol;
+  std::int64_t offset = 0;
+};
+/// `[%rd1+8]`, `[symbol+8]`, `[16]`.
+struct AddressOperand {
+  std::uint32_t register_index = kNoIndex;  ///< kNoIndex where the base is a symbol or absent
+  std::optional<SymbolRef> symbol;
+  std::int64_t offset = 0;
+};
+/// `%tid.x`, `%laneid`, `WARP_SZ`, ...
+struct SpecialOperand {
+  SpecialRegister which = SpecialRegister::tid_x;
+};
+/// `{%f1, %f2}`; also the lists of a call: `(retval)`, `(param0, param1)`.
+struct VectorOperand {
+  std::vector<Operand> elements;
+};
+/// `%p1|%p2`, `%r1|%p1`.
+struct PairOperand {
+  std::vector<Operand> elements;  ///< exactly two
+};
+/// `_`
+struct SinkOperand {};
+
+struct Operand {
+  std::variant<SinkOperand, RegisterOperand, IntegerOperand, FloatOperand, SymbolOperand, AddressOperand,
+               SpecialOperand, VectorOperand, PairOperand>
+      value;
+  template <class T>
+  const T* as() const noexcept {
+    return std::get_if<T>(&value);
+  }
+};
+
+/// `@%p1` / `@!%p1`
+struct Guard {
+  std::uint32_t register_index = kNoIndex;
+  bool negated = false;
+};
+
+using ModifierSet = std::bitset<kModifierCount>;
+
+/// One instruction. `opcode`, `modifiers` and `types` are as written; `form` is the row of isa.def it matches, set by the
+/// verifier (kNoForm before). Operands stand in the order of the text, destination first. For `call`: operands are
+/// {return list (VectorOperand, may be empty)}, {callee: SymbolOperand or RegisterOperand}, {arguments: VectorOperand},
+/// and for an indirect call the prototype or table as a fourth.
+struct Instruction {
+  Opcode opcode{};
+  std::uint16_t form = kNoForm;
+  ModifierSet modifiers;
+  std::vector<Modifier> modifier_order;    ///< for the printer; includes repeats
+  std::vector<Type> types;                 ///< dotted types in order: cvt.rn.f32.s32 -> {f32, s32}
+  std::optional<Guard> guard;
+  std::vector<Operand> operands;
+  TextPosition position;                   ///< of the opcode in the PTX text
+  std::uint32_t location = kNoIndex;       ///< index into Function::locations
+
+  bool has(Modifier modifier) const noexcept { return modifiers.test(static_cast<std::size_t>(modifier)); }
+  /// The type at `index` of `types`, Type::none beyond.
+  Type type(std::size_t index = 0) const noexcept { return index < types.size() ? types[index] : Type::none; }
+  /// The state space among the modifiers (ld/st/atom/...), Space::none for generic.
+  Space space() const noexcept;
+  /// 1, 2, 4 or 8 from .v2/.v4/.v8.
+  unsigned vector_count() const noexcept;
+};
+
+struct Label {
+  std::string name;
+  std::uint32_t position = 0;  ///< index into Function::body of the instruction it precedes (== size: the end)
+  TextPosition text_position;
+};
+struct Pragma {
+  std::string text;
+  std::uint32_t position = 0;  ///< index into Function::body
+};
+/// `.branchtargets` or `.calltargets`
+struct BranchTable {
+  std::string name;
+  std::vector<SymbolRef> targets;
+  std::uint32_t position = 0;
+};
+/// `.callprototype`
+struct CallPrototype {
+  std::string name;
+  std::vector<Variable> returns;
+  std::vector<Variable> parameters;
+  bool noreturn = false;
+  std::uint32_t position = 0;
+};
+
+/// `.maxntid` and its family; 0 or empty: not given.
+struct PerformanceDirectives {
+  std::array<std::uint32_t, 3> maxntid{};
+  std::array<std::uint32_t, 3> reqntid{};
+  std::uint32_t minnctapersm = 0;
+  std::uint32_t maxnctapersm = 0;
+  std::uint32_t maxnreg = 0;
+  std::vector<std::string> others;  ///< directives kept for the printer (".maxclusterrank 8", ...)
+};
+
+/// A `.func` or `.entry`.
+struct Function {
+  std::string name;
+  bool entry = false;
+  bool defined = false;  ///< false: a declaration only
+  bool noreturn = false;
+  Linkage linkage = Linkage::none;
+  PerformanceDirectives performance;
+  std::vector<Variable> returns;     ///< .func only; .reg or .param space
+  std::vector<Variable> parameters;  ///< .entry: Space::param; .func: .param or .reg
+  std::vector<Register> registers;
+  std::vector<Variable> variables;
+  std::vector<Label> labels;
+  std::vector<BranchTable> branch_tables;
+  std::vector<CallPrototype> prototypes;
+  std::vector<Pragma> pragmas;
+  std::vector<SourceLocation> locations;
+  std::vector<Instruction> body;
+  TextPosition position;
+};
+
+struct SourceFile {
+  std::uint32_t number = 0;
+  std::string path;
+  std::string rest;  ///< timestamp and size, as written
+};
+
+struct Module {
+  std::uint32_t version_major = 0;
+  std::uint32_t version_minor = 0;
+  std::uint32_t sm = 0;              ///< 89 for sm_89
+  char sm_suffix = '\0';             ///< 'a' or 'f' for sm_90a, sm_100f
+  std::vector<std::string> target_options;  ///< texmode_unified, debug, map_f64_to_f32
+  std::uint32_t address_size = 64;
+  std::vector<SourceFile> files;
+  std::vector<Variable> variables;
+  std::vector<Function> functions;
+  std::vector<std::string> sections;  ///< .section blocks, kept as text for the printer
+
+  /// The entry or function called `name`, or null.
+  const Function* find_function(std::string_view name) const noexcept;
+};
+
+}  // namespace quern::ptx
