@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A driver that has three functions.
+#pragma GCC visibility push(default)
 #include <cuda.h>
 
 extern "C" {
