@@ -44,7 +44,14 @@ struct WorkerState {
   std::uint32_t fault_location = 0;
   std::uint32_t fault_lane = 0;
   void* scheduler = nullptr;         ///< the scheduler's own; helpers hand it back
+  // For reports (assert): the running block (linear, x fastest) and the warp in it. Emitted code may write them; the scheduler
+  // sets them to "unknown" before each chunk.
+  std::uint64_t block_index = ~std::uint64_t{0};
+  std::uint32_t warp_index = ~std::uint32_t{0};
+  std::uint32_t reserved2 = 0;
 };
+inline constexpr std::uint64_t kUnknownIndex = ~std::uint64_t{0};
+inline constexpr std::uint32_t kUnknownWarp = ~std::uint32_t{0};
 
 /// Runs blocks first_block .. first_block + count - 1 of the grid (x fastest).
 using RunBlocks = void (*)(const LaunchState*, WorkerState*, std::uint64_t first_block, std::uint64_t count);
