@@ -27,8 +27,8 @@ std::uint32_t limited(const char* variable, std::uint32_t otherwise, std::uint32
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(asked, 1, most));
 }
 
-/// CUDA_VISIBLE_DEVICES: ordinals separated by commas; the first that is no ordinal ends the list. Our devices are all alike, so
-/// only their number matters.
+/// CUDA_VISIBLE_DEVICES: ordinals separated by commas; the first that is no ordinal ends the list. Our
+/// devices are all alike, so only their number matters.
 std::uint32_t visible_devices(std::uint32_t count) {
   const char* list = std::getenv("CUDA_VISIBLE_DEVICES");
   if (list == nullptr) return count;
@@ -55,7 +55,8 @@ struct ThreadStreams {
     Driver* driver = instance.load(std::memory_order_acquire);
     if (driver == nullptr || forked()) return;
     for (const Entry& entry : entries)
-      if (const std::shared_ptr<ContextState> alive = entry.context.lock()) driver->scheduler().retire(*entry.stream);
+      if (const std::shared_ptr<ContextState> alive = entry.context.lock())
+        driver->scheduler().retire(*entry.stream);
   }
 };
 
@@ -80,30 +81,40 @@ std::vector<CUcontext>& context_stack() noexcept {
 CUresult result_of(engine::FaultKind fault) noexcept {
   using engine::FaultKind;
   switch (fault) {
-    case FaultKind::none: return CUDA_SUCCESS;
-    case FaultKind::illegal_address: return CUDA_ERROR_ILLEGAL_ADDRESS;
-    case FaultKind::misaligned_address: return CUDA_ERROR_MISALIGNED_ADDRESS;
-    case FaultKind::stack_overflow: return CUDA_ERROR_HARDWARE_STACK_ERROR;
-    case FaultKind::illegal_instruction: return CUDA_ERROR_ILLEGAL_INSTRUCTION;
-    case FaultKind::assertion: return CUDA_ERROR_ASSERT;
-    case FaultKind::out_of_memory: return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    case FaultKind::none:
+      return CUDA_SUCCESS;
+    case FaultKind::illegal_address:
+      return CUDA_ERROR_ILLEGAL_ADDRESS;
+    case FaultKind::misaligned_address:
+      return CUDA_ERROR_MISALIGNED_ADDRESS;
+    case FaultKind::stack_overflow:
+      return CUDA_ERROR_HARDWARE_STACK_ERROR;
+    case FaultKind::illegal_instruction:
+      return CUDA_ERROR_ILLEGAL_INSTRUCTION;
+    case FaultKind::assertion:
+      return CUDA_ERROR_ASSERT;
+    case FaultKind::out_of_memory:
+      return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     case FaultKind::trap:
     case FaultKind::divergent_barrier:
-    case FaultKind::unreachable: return CUDA_ERROR_LAUNCH_FAILED;
+    case FaultKind::unreachable:
+      return CUDA_ERROR_LAUNCH_FAILED;
   }
   return CUDA_ERROR_LAUNCH_FAILED;
 }
 
 // --- start-up
 
-Driver::Driver(std::uint32_t device_count, std::unique_ptr<engine::Window> window, std::unique_ptr<engine::Memory> memory)
+Driver::Driver(std::uint32_t device_count, std::unique_ptr<engine::Window> window,
+               std::unique_ptr<engine::Memory> memory)
     : device_count_(device_count), window_(std::move(window)), memory_(std::move(memory)) {}
 
 std::unique_ptr<Driver> Driver::make() {
   const std::uint32_t devices = visible_devices(limited("QUERN_CPU_DEVICES", 1, kMaxDevices));
   require(devices > 0, CUDA_ERROR_NO_DEVICE);
   const std::uint64_t machine_bytes = engine::usable_memory_bytes();
-  const std::uint64_t total = std::max(base::env_bytes("QUERN_CPU_MEMORY").value_or(machine_bytes / 4), kMinMemoryBytes);
+  const std::uint64_t total =
+      std::max(base::env_bytes("QUERN_CPU_MEMORY").value_or(machine_bytes / 4), kMinMemoryBytes);
   engine::WindowLayout layout;
   layout.device_count = devices;
   layout.arena_bytes = 2 * total + (std::uint64_t{64} << 30);
@@ -144,7 +155,6 @@ CUresult Driver::initialise(unsigned flags) noexcept {
     const base::LockGuard lock(starting);
     if (instance.load(std::memory_order_acquire) != nullptr) return;
     std::unique_ptr<Driver> driver = make();
-    engine::install_fault_handlers();
     static const bool watching [[maybe_unused]] =
         ::pthread_atfork(nullptr, nullptr, [] { forked_child.store(true, std::memory_order_relaxed); }) == 0;
     instance.store(driver.release(), std::memory_order_release);  // never destroyed
@@ -165,6 +175,7 @@ std::uint32_t Driver::device(CUdevice device) const {
 // --- contexts
 
 std::shared_ptr<ContextState> Driver::make_state(std::uint32_t device) {
+  engine::install_fault_handlers();
   auto state = std::make_shared<ContextState>();
   state->id = next_state_id_++;
   state->device = device;
@@ -276,6 +287,25 @@ std::shared_ptr<ContextState> Driver::current() {
   return state;
 }
 
+CUcontext Driver::context_of(std::uint64_t owner) {
+  CUcontext found = nullptr;
+  const base::LockGuard lock(mutex_);
+  contexts_.for_each([&](CUcontext handle, const std::shared_ptr<Context>& context) {
+    if (context->state != nullptr && context->state->id == owner) found = handle;
+  });
+  return found;
+}
+
+void Driver::synchronize_owner(std::uint64_t owner) {
+  std::shared_ptr<ContextState> state;
+  {
+    const CUcontext handle = context_of(owner);
+    const base::LockGuard lock(mutex_);
+    if (const std::shared_ptr<Context> context = contexts_.find(handle)) state = context->state;
+  }
+  if (state != nullptr) scheduler_->synchronize(*state->domain);
+}
+
 // --- handles
 
 CUmodule Driver::add(std::shared_ptr<ModuleObject> module) {
@@ -336,7 +366,8 @@ std::shared_ptr<ModuleObject> Driver::remove(CUmodule handle) {
   return module;
 }
 
-std::shared_ptr<engine::Stream> Driver::find_stream(CUstream handle, const std::shared_ptr<ContextState>& context) {
+std::shared_ptr<engine::Stream> Driver::find_stream(CUstream handle,
+                                                    const std::shared_ptr<ContextState>& context) {
   if (handle == nullptr || handle == CU_STREAM_LEGACY) return context->domain->legacy_stream();
   if (handle == CU_STREAM_PER_THREAD) return thread_stream(context);
   const base::LockGuard lock(mutex_);

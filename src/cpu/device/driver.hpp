@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state behind the cu* functions of one process. The Driver API is a C interface without a "this": one Driver, made by
-// cuInit and never destroyed (its threads run until the process ends), is what stands for it.
+// The state behind the cu* functions of one process. The Driver API is a C interface without a "this": one
+// Driver, made by cuInit and never destroyed (its threads run until the process ends), is what stands for it.
 //
 // Lock order (an outer lock is taken first; no other two are ever held together):
 //   1. Driver::mutex_            handle tables, contexts
@@ -56,10 +56,16 @@ class Driver {
   void destroy_context(CUcontext context) QUERN_EXCLUDES(mutex_);
   /// Throws Failure(CUDA_ERROR_INVALID_CONTEXT) unless it is a context's handle.
   std::uint32_t context_device(CUcontext context) QUERN_EXCLUDES(mutex_);
-  /// The state of this thread's current context. Throws Failure: no current context, a destroyed one, or the fault that ended it.
+  /// The state of this thread's current context. Throws Failure: no current context, a destroyed one, or the
+  /// fault that ended it.
   std::shared_ptr<ContextState> current();
   /// The same without the check for a fault: for what works in a failed context too.
   std::shared_ptr<ContextState> current_even_failed() QUERN_EXCLUDES(mutex_);
+
+  /// The handle of the context that has that state id; null if it is gone.
+  CUcontext context_of(std::uint64_t owner) QUERN_EXCLUDES(mutex_);
+  /// Waits until nothing runs in that context.
+  void synchronize_owner(std::uint64_t owner) QUERN_EXCLUDES(mutex_);
 
   // Handles. find_* throw Failure(CUDA_ERROR_INVALID_HANDLE) for what they do not know.
   CUmodule add(std::shared_ptr<ModuleObject> module) QUERN_EXCLUDES(mutex_);
@@ -69,15 +75,17 @@ class Driver {
   std::shared_ptr<ModuleObject> find(CUmodule module) QUERN_EXCLUDES(mutex_);
   std::shared_ptr<FunctionObject> find(CUfunction function) QUERN_EXCLUDES(mutex_);
   std::shared_ptr<EventObject> find(CUevent event) QUERN_EXCLUDES(mutex_);
-  /// Takes the special handles too (null, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD), as streams of `context`; a stream of another context
-  /// is refused.
-  std::shared_ptr<engine::Stream> find_stream(CUstream stream, const std::shared_ptr<ContextState>& context) QUERN_EXCLUDES(mutex_);
+  /// Takes the special handles too (null, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD), as streams of `context`; a
+  /// stream of another context is refused.
+  std::shared_ptr<engine::Stream> find_stream(CUstream stream, const std::shared_ptr<ContextState>& context)
+      QUERN_EXCLUDES(mutex_);
   std::shared_ptr<ModuleObject> remove(CUmodule module) QUERN_EXCLUDES(mutex_);
   std::shared_ptr<StreamObject> remove(CUstream stream) QUERN_EXCLUDES(mutex_);
   std::shared_ptr<EventObject> remove(CUevent event) QUERN_EXCLUDES(mutex_);
 
  private:
-  Driver(std::uint32_t device_count, std::unique_ptr<engine::Window> window, std::unique_ptr<engine::Memory> memory);
+  Driver(std::uint32_t device_count, std::unique_ptr<engine::Window> window,
+         std::unique_ptr<engine::Memory> memory);
   static std::unique_ptr<Driver> make();
 
   std::shared_ptr<ContextState> make_state(std::uint32_t device) QUERN_REQUIRES(mutex_);
@@ -97,10 +105,12 @@ class Driver {
   HandleTable<CUfunction, FunctionObject, HandleKind::function> functions_ QUERN_GUARDED_BY(mutex_);
   HandleTable<CUstream, StreamObject, HandleKind::stream> streams_ QUERN_GUARDED_BY(mutex_);
   HandleTable<CUevent, EventObject, HandleKind::event> events_ QUERN_GUARDED_BY(mutex_);
-  std::vector<CUcontext> primaries_ QUERN_GUARDED_BY(mutex_);  ///< by device; the handle stays the same over resets
+  std::vector<CUcontext> primaries_
+      QUERN_GUARDED_BY(mutex_);  ///< by device; the handle stays the same over resets
 };
 
-/// The contexts made current on this thread, the current one last. A null entry is "no context" (cuCtxSetCurrent(nullptr)).
+/// The contexts made current on this thread, the current one last. A null entry is "no context"
+/// (cuCtxSetCurrent(nullptr)).
 std::vector<CUcontext>& context_stack() noexcept;
 
 /// The CUresult of a fault.

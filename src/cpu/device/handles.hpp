@@ -11,7 +11,8 @@ namespace quern::cpu::device {
 /// What a handle names; part of the handle, so that a stream is never taken for a module.
 enum class HandleKind : std::uint8_t { context = 1, module, function, stream, event };
 
-/// Objects of one kind under opaque C handles (index, generation and kind; never an address). Thread-compatible.
+/// Objects of one kind under opaque C handles (index, generation and kind; never an address).
+/// Thread-compatible.
 template <class Handle, class Object, HandleKind kKind>
 class HandleTable {
  public:
@@ -38,9 +39,12 @@ class HandleTable {
   static Handle encode(std::uint64_t slot) noexcept {
     return reinterpret_cast<Handle>((slot << kKindBits) | static_cast<std::uint64_t>(kKind));
   }
-  static std::uint64_t decode(Handle handle) noexcept { return reinterpret_cast<std::uint64_t>(handle) >> kKindBits; }
+  static std::uint64_t decode(Handle handle) noexcept {
+    return reinterpret_cast<std::uint64_t>(handle) >> kKindBits;
+  }
   static bool is_mine(Handle handle) noexcept {
-    return (reinterpret_cast<std::uint64_t>(handle) & ((1u << kKindBits) - 1)) == static_cast<std::uint64_t>(kKind);
+    return (reinterpret_cast<std::uint64_t>(handle) & ((1u << kKindBits) - 1)) ==
+           static_cast<std::uint64_t>(kKind);
   }
   base::SlotTable<Pointer> slots_;
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the handles of the driver API stand for. Objects are shared: a handle holds one reference, running work others.
+// What the handles of the driver API stand for. Objects are shared: a handle holds one reference, running
+// work others.
 #pragma once
 
 #include <cuda.h>
@@ -20,7 +21,8 @@
 
 namespace quern::cpu::device {
 
-/// All that ends when a context is destroyed or a primary context is reset: a new one has a new ContextState. Thread-safe.
+/// All that ends when a context is destroyed or a primary context is reset: a new one has a new ContextState.
+/// Thread-safe.
 struct ContextState {
   std::uint64_t id = 0;  ///< owner of its allocations; never reused
   std::uint32_t device = 0;
@@ -87,15 +89,15 @@ class FunctionObject {
   /// What a launch may ask of dynamic shared memory; cuFuncSetAttribute raises it up to the opt-in limit.
   std::atomic<std::uint32_t> max_dynamic_shared_bytes;
 
-  /// Code for that block shape, compiled on first use (once, whoever asks). Reports what the compiler says and throws Failure
-  /// where it refuses. The reference lives as long as the function.
+  /// Code for that block shape, compiled on first use (once, whoever asks). Reports what the compiler says
+  /// and throws Failure where it refuses. The reference lives as long as the function.
   const LoadedCode& code_for(const Specialisation& specialisation);
 
  private:
   struct Variant {
     Specialisation specialisation;
     std::once_flag once;
-    LoadedCode loaded;                 ///< written once, before `once` is passed
+    LoadedCode loaded;  ///< written once, before `once` is passed
     CUresult result = CUDA_SUCCESS;
   };
   Variant& variant_for(const Specialisation& specialisation) QUERN_EXCLUDES(mutex_);

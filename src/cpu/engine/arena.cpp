@@ -11,7 +11,8 @@ namespace {
 constexpr std::uint64_t kGuardBytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t kHugePageBytes = std::uint64_t{2} << 20;
 constexpr std::uint64_t kSmallBytes = 16384;
-/// Small allocations with pages of their own. Each takes two of the 65,530 mappings that Linux grants by default.
+/// Small allocations with pages of their own. Each takes two of the 65,530 mappings that Linux grants by
+/// default.
 constexpr std::uint32_t kMaxSmallBlocks = 8192;
 constexpr std::uint64_t kSlabBytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t kMinPieceBytes = 256;
@@ -78,7 +79,8 @@ void Arena::release(std::byte* base) {
   if (slab != slabs_.begin()) {
     --slab;
     if (offset - slab->first < kSlabBytes) {
-      slab->second.free_pieces.push_back(static_cast<std::uint32_t>((offset - slab->first) / slab->second.piece_bytes));
+      slab->second.free_pieces.push_back(
+          static_cast<std::uint32_t>((offset - slab->first) / slab->second.piece_bytes));
       if (--slab->second.used != 0) return;
       release_block(slab->first);
       slabs_.erase(slab);

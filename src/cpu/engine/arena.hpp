@@ -11,9 +11,10 @@
 
 namespace quern::cpu::engine {
 
-/// Allocates from one part of the window against a declared total. An allocation has pages of its own, inaccessible guard
-/// zones on both sides, and is decommitted when released: a kernel that leaves it faults. Only where thousands of small allocations live at once
-/// do further ones share slabs (the number of mappings a process may have is limited). Thread-safe.
+/// Allocates from one part of the window against a declared total. An allocation has pages of its own,
+/// inaccessible guard zones on both sides, and is decommitted when released: a kernel that leaves it faults.
+/// Only where thousands of small allocations live at once do further ones share slabs (the number of mappings
+/// a process may have is limited). Thread-safe.
 class Arena {
  public:
   Arena(Range range, std::uint64_t total_bytes);
@@ -42,7 +43,8 @@ class Arena {
   std::byte* allocate_block(std::uint64_t bytes, bool small) QUERN_REQUIRES(mutex_);
   void release_block(std::uint64_t offset) QUERN_REQUIRES(mutex_);
   std::byte* allocate_piece(std::uint64_t bytes) QUERN_REQUIRES(mutex_);
-  bool take_addresses(std::uint64_t span, std::uint64_t alignment, std::uint64_t& offset) QUERN_REQUIRES(mutex_);
+  bool take_addresses(std::uint64_t span, std::uint64_t alignment, std::uint64_t& offset)
+      QUERN_REQUIRES(mutex_);
   void give_addresses(std::uint64_t offset, std::uint64_t span) QUERN_REQUIRES(mutex_);
 
   const Range range_;
@@ -52,7 +54,7 @@ class Arena {
   std::uint32_t small_block_count_ QUERN_GUARDED_BY(mutex_) = 0;
   std::map<std::uint64_t, std::uint64_t> free_addresses_ QUERN_GUARDED_BY(mutex_);  ///< offset -> span
   std::map<std::uint64_t, Block> blocks_ QUERN_GUARDED_BY(mutex_);                  ///< by offset
-  std::map<std::uint64_t, Slab> slabs_ QUERN_GUARDED_BY(mutex_);                    ///< by the offset of their block
+  std::map<std::uint64_t, Slab> slabs_ QUERN_GUARDED_BY(mutex_);  ///< by the offset of their block
 };
 
 }  // namespace quern::cpu::engine

@@ -6,8 +6,11 @@
 #include <ucontext.h>
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
-#include <mutex>
+#include <utility>
+
+#include "base/thread_annotations.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define QUERN_ADDRESS_SANITIZER 1
@@ -23,12 +26,24 @@
 namespace quern::cpu::engine {
 namespace {
 
-// initial-exec: the handler may run in any thread at any moment, where the first use of another kind of thread-local variable allocates.
+// initial-exec: the handler may run in any thread at any moment, where the first use of another kind of
+// thread-local variable allocates.
 __attribute__((tls_model("initial-exec"))) thread_local KernelRun* current_run = nullptr;
 
 constexpr std::array kSignals{SIGSEGV, SIGBUS, SIGFPE, SIGILL};
-/// Written once, before the handlers are in place; read by them.
-std::array<struct sigaction, kSignals.size()> previous_actions;
+/// Who was there before us, for one signal. A program may install its own handler over ours later; then we
+/// install ours again, and the list grows. Entries are written before `count` says so and never change.
+struct Predecessors {
+  static constexpr std::size_t kMax = 16;
+  std::array<struct sigaction, kMax> actions;
+  std::atomic<std::size_t> count{0};
+};
+std::array<Predecessors, kSignals.size()> predecessors;
+/// How many predecessors are running, and the frame of the handler that called the last: should one pass the
+/// signal on to us, the one before it is meant. A predecessor may also leave by longjmp; a later signal then
+/// arrives at or above that frame.
+__attribute__((tls_model("initial-exec"))) thread_local std::size_t chain_depth = 0;
+__attribute__((tls_model("initial-exec"))) thread_local const void* chain_frame = nullptr;
 
 FaultKind classify(const KernelRun& run, int signal, const siginfo_t& info) noexcept {
   if (run.stack->overflowed_at(info.si_addr)) return FaultKind::stack_overflow;
@@ -49,16 +64,26 @@ bool is_ours(const KernelRun& run, int signal, const siginfo_t& info, const void
 void chain(int signal, siginfo_t* info, void* context) {
   std::size_t index = 0;
   while (kSignals[index] != signal) ++index;
-  const struct sigaction& previous = previous_actions[index];
-  if ((previous.sa_flags & SA_SIGINFO) != 0) {
-    previous.sa_sigaction(signal, info, context);
-  } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
-    previous.sa_handler(signal);
-  } else {
+  if (__builtin_frame_address(0) >= chain_frame) chain_depth = 0;
+  const Predecessors& before = predecessors[index];
+  const std::size_t count = before.count.load(std::memory_order_acquire);
+  const struct sigaction& previous = before.actions[count > chain_depth ? count - 1 - chain_depth : 0];
+  const bool has_function = (previous.sa_flags & SA_SIGINFO) != 0 ||
+                            (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN);
+  if (!has_function) {
     // The instruction runs again and meets the default action; a signal that was sent is sent again.
     ::sigaction(signal, &previous, nullptr);
     if (info->si_code <= 0) ::raise(signal);
+    return;
   }
+  const void* const outer_frame = std::exchange(chain_frame, __builtin_frame_address(0));
+  ++chain_depth;
+  if ((previous.sa_flags & SA_SIGINFO) != 0)
+    previous.sa_sigaction(signal, info, context);
+  else
+    previous.sa_handler(signal);
+  --chain_depth;
+  chain_frame = outer_frame;
 }
 
 void handle(int signal, siginfo_t* info, void* context) {
@@ -68,7 +93,8 @@ void handle(int signal, siginfo_t* info, void* context) {
   if (run == nullptr || !is_ours(*run, signal, *info, pc)) return chain(signal, info, context);
   run->fault.kind = classify(*run, signal, *info);
   run->fault.address = reinterpret_cast<std::uint64_t>(info->si_addr);
-  // Returning from the handler restores the signal mask and the alternate stack; then the thread leaves the run.
+  // Returning from the handler restores the signal mask and the alternate stack; then the thread leaves the
+  // run.
   registers[REG_RIP] = reinterpret_cast<greg_t>(&quern_cpu_leave_stack);
   registers[REG_RDI] = reinterpret_cast<greg_t>(&run->saved);
 }
@@ -109,7 +135,8 @@ class FiberNote {
  public:
   explicit FiberNote(const KernelRun& run) {
     constexpr std::size_t kNearTop = 65536;
-    __sanitizer_start_switch_fiber(&fake_stack_, static_cast<std::byte*>(run.stack->top()) - kNearTop, kNearTop);
+    __sanitizer_start_switch_fiber(&fake_stack_, static_cast<std::byte*>(run.stack->top()) - kNearTop,
+                                   kNearTop);
     __sanitizer_finish_switch_fiber(nullptr, &bottom_, &size_);
   }
   ~FiberNote() {
@@ -133,15 +160,25 @@ struct FiberNote {
 }  // namespace
 
 void install_fault_handlers() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    for (std::size_t i = 0; i < kSignals.size(); ++i) ::sigaction(kSignals[i], nullptr, &previous_actions[i]);
-    struct sigaction action {};
+  static base::Mutex mutex;
+  const base::LockGuard lock(mutex);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    struct sigaction current{};
+    ::sigaction(kSignals[i], nullptr, &current);
+    if ((current.sa_flags & SA_SIGINFO) != 0 && current.sa_sigaction == &handle) continue;
+    Predecessors& before = predecessors[i];
+    const std::size_t count = before.count.load(std::memory_order_relaxed);
+    if (count == 0 || before.actions[count - 1].sa_sigaction != current.sa_sigaction) {
+      if (count == Predecessors::kMax) continue;
+      before.actions[count] = current;
+      before.count.store(count + 1, std::memory_order_release);
+    }
+    struct sigaction action{};
     action.sa_sigaction = &handle;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigemptyset(&action.sa_mask);
-    for (const int signal : kSignals) ::sigaction(signal, &action, nullptr);
-  });
+    ::sigaction(kSignals[i], &action, nullptr);
+  }
 }
 
 bool run_guarded(KernelRun& run, void (*function)(void*), void* argument) {

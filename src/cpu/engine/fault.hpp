@@ -30,7 +30,8 @@ struct Fault {
   std::uint32_t lane = 0;
 };
 
-/// One stay in kernel code on this thread. While it is entered, faults of its code end it instead of the process.
+/// One stay in kernel code on this thread. While it is entered, faults of its code end it instead of the
+/// process.
 struct KernelRun {
   SavedStack saved;
   const std::byte* text_begin = nullptr;
@@ -40,13 +41,15 @@ struct KernelRun {
   Fault fault;
 };
 
-/// Installs handlers for SIGSEGV, SIGBUS, SIGFPE and SIGILL, once a process. They take a fault only on a thread inside run_guarded(), and only if the
-/// program counter lies in the kernel's code, or the address in the window or the stack's guard zone (a helper that the kernel
-/// called); all others go to whoever was there before.
+/// Installs handlers for SIGSEGV, SIGBUS, SIGFPE and SIGILL, unless they are in place; called again, it puts
+/// them back on top of what the program installed since. They take a fault only on a thread inside
+/// run_guarded(), and only if the program counter lies in the kernel's code, or the address in the window or
+/// the stack's guard zone (a helper that the kernel called); all others go to whoever was there before.
+/// Thread-safe.
 void install_fault_handlers();
 
-/// Runs function(argument) on run.stack. False: a fault ended it, run.fault says which. The thread gets an alternate signal
-/// stack if it has none.
+/// Runs function(argument) on run.stack. False: a fault ended it, run.fault says which. The thread gets an
+/// alternate signal stack if it has none.
 bool run_guarded(KernelRun& run, void (*function)(void*), void* argument);
 
 /// Ends the current run of this thread with `fault`. Only from inside run_guarded().

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What emitted code calls: traps, and the device functions that the host carries out for a lane. A bad pointer from the kernel ends
-// the launch as if the kernel itself had followed it. raise_fault() runs only where no object with a destructor is alive.
+// What emitted code calls: traps, and the device functions that the host carries out for a lane. A bad
+// pointer from the kernel ends the launch as if the kernel itself had followed it. raise_fault() runs only
+// where no object with a destructor is alive.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -62,7 +63,8 @@ Outcome device_vprintf(Worker& worker, const LaunchState&, const std::uint64_t* 
 }
 
 std::string coordinates(std::uint64_t index, const std::uint32_t extent[3]) {
-  return fmt::format("[{},{},{}]", index % extent[0], index / extent[0] % extent[1], index / extent[0] / extent[1]);
+  return fmt::format("[{},{},{}]", index % extent[0], index / extent[0] % extent[1],
+                     index / extent[0] / extent[1]);
 }
 
 /// The block that reports: what the kernel says, else the chunk's where that is one block.
@@ -81,9 +83,10 @@ Outcome device_assertfail(Worker& worker, const LaunchState& launch, const std::
   const std::optional<std::string> message = read_string(worker, args[0]);
   const std::optional<std::string> file = read_string(worker, args[1]);
   const std::optional<std::string> function = read_string(worker, args[3]);
-  const std::string line = fmt::format(
-      "{}:{}: {}: block: {}, thread: {} Assertion `{}` failed.\n", file.value_or("?"), static_cast<std::uint32_t>(args[2]),
-      function.value_or("?"), block_text(worker, worker.state(), launch), thread_text(worker.state(), launch), message.value_or("?"));
+  const std::string line = fmt::format("{}:{}: {}: block: {}, thread: {} Assertion `{}` failed.\n",
+                                       file.value_or("?"), static_cast<std::uint32_t>(args[2]),
+                                       function.value_or("?"), block_text(worker, worker.state(), launch),
+                                       thread_text(worker.state(), launch), message.value_or("?"));
   std::fwrite(line.data(), 1, line.size(), stderr);
   return {0, FaultKind::assertion};
 }
@@ -98,28 +101,39 @@ Outcome device_malloc(Worker& worker, const LaunchState&, const std::uint64_t* a
 
 Outcome device_free(Worker& worker, const LaunchState&, const std::uint64_t* args) {
   if (args[0] == 0) return {};
-  const auto allocation = worker.services().memory->remove(reinterpret_cast<const void*>(args[0]), AllocationKind::heap);
+  const auto allocation =
+      worker.services().memory->remove(reinterpret_cast<const void*>(args[0]), AllocationKind::heap);
   return {0, allocation == nullptr ? FaultKind::trap : FaultKind::none};
 }
 
-Outcome host_call(WorkerState* state, const LaunchState* launch, std::uint32_t call, const std::uint64_t* args) {
+Outcome host_call(WorkerState* state, const LaunchState* launch, std::uint32_t call,
+                  const std::uint64_t* args) {
   Worker& worker = worker_of(state);
   switch (static_cast<ir::HostCall>(call)) {
-    case ir::HostCall::vprintf: return device_vprintf(worker, *launch, args);
-    case ir::HostCall::assertfail: return device_assertfail(worker, *launch, args);
-    case ir::HostCall::malloc: return device_malloc(worker, *launch, args);
-    case ir::HostCall::free: return device_free(worker, *launch, args);
+    case ir::HostCall::vprintf:
+      return device_vprintf(worker, *launch, args);
+    case ir::HostCall::assertfail:
+      return device_assertfail(worker, *launch, args);
+    case ir::HostCall::malloc:
+      return device_malloc(worker, *launch, args);
+    case ir::HostCall::free:
+      return device_free(worker, *launch, args);
   }
   return {0, FaultKind::trap};
 }
 
 FaultKind kind_of(std::uint32_t trap) noexcept {
   switch (static_cast<ir::Trap>(trap)) {
-    case ir::Trap::trap: return FaultKind::trap;
-    case ir::Trap::assert: return FaultKind::assertion;
-    case ir::Trap::stack_overflow: return FaultKind::stack_overflow;
-    case ir::Trap::divergent_barrier: return FaultKind::divergent_barrier;
-    case ir::Trap::unreachable: return FaultKind::unreachable;
+    case ir::Trap::trap:
+      return FaultKind::trap;
+    case ir::Trap::assert:
+      return FaultKind::assertion;
+    case ir::Trap::stack_overflow:
+      return FaultKind::stack_overflow;
+    case ir::Trap::divergent_barrier:
+      return FaultKind::divergent_barrier;
+    case ir::Trap::unreachable:
+      return FaultKind::unreachable;
   }
   return FaultKind::trap;
 }
@@ -133,7 +147,8 @@ void quern_cpu_trap(WorkerState* worker, std::uint32_t trap) {
 std::uint64_t quern_cpu_host_call(WorkerState* worker, const LaunchState* launch, std::uint32_t call,
                                   const std::uint64_t* args) {
   const Outcome outcome = host_call(worker, launch, call, args);
-  if (outcome.fault != FaultKind::none) raise_fault({outcome.fault, 0, worker->fault_location, worker->fault_lane});
+  if (outcome.fault != FaultKind::none)
+    raise_fault({outcome.fault, 0, worker->fault_location, worker->fault_lane});
   return outcome.result;
 }
 

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <variant>
 #include <vector>
 
@@ -16,7 +15,8 @@
 
 namespace quern::cpu::engine {
 
-/// A grid to run. The first part is fixed when it is submitted, the second is its progress, shared by the workers.
+/// A grid to run. The first part is fixed when it is submitted, the second is its progress, shared by the
+/// workers.
 struct LaunchJob {
   RunBlocks run = nullptr;
   const std::byte* text_begin = nullptr;
@@ -25,18 +25,18 @@ struct LaunchJob {
   LaunchState state;
   std::unique_ptr<std::byte[]> params;  ///< what state.params points to
   std::uint64_t block_count = 0;
-  bool cooperative = false;             ///< every block runs at the same time as every other
+  bool cooperative = false;  ///< every block runs at the same time as every other
   std::uint64_t owner = 0;
   std::uint32_t device = 0;
   std::uint64_t heap_bytes = 0;
-  std::string kernel_name;
-  const std::vector<ir::Location>* locations = nullptr;  ///< lives in keep_alive
-  std::vector<std::shared_ptr<const void>> keep_alive;   ///< code, symbol table
+  const std::vector<ir::Location>* locations = nullptr;  ///< for Fault::location
+  std::shared_ptr<const void> keep_alive;                ///< owns code, symbols and locations
 
   std::atomic<std::uint64_t> next_block{0};
   std::atomic<bool> stopped{false};  ///< a worker met a fault
   bool exhausted() const noexcept {
-    return stopped.load(std::memory_order_relaxed) || next_block.load(std::memory_order_relaxed) >= block_count;
+    return stopped.load(std::memory_order_relaxed) ||
+           next_block.load(std::memory_order_relaxed) >= block_count;
   }
 };
 
@@ -47,7 +47,7 @@ struct TransferJob {
   std::uint64_t bytes = 0;
   std::uint32_t pattern = 0;
   std::uint32_t pattern_bytes = 1;
-  std::unique_ptr<std::byte[]> staged;                   ///< the source, where the caller's may change
+  std::unique_ptr<std::byte[]> staged;  ///< the source, where the caller's may change
   std::shared_ptr<const Allocation> keep_destination;
   std::shared_ptr<const Allocation> keep_source;
 };

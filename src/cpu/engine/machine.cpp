@@ -56,15 +56,16 @@ std::uint64_t control_group_limit() {
 }  // namespace
 
 std::uint64_t usable_memory_bytes() {
-  const std::uint64_t physical =
-      static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::uint64_t physical = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+                                 static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   return std::min(physical, control_group_limit());
 }
 
 std::uint32_t usable_processor_count() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<std::uint32_t>(std::max(1, CPU_COUNT(&set)));
+  if (::sched_getaffinity(0, sizeof set, &set) == 0)
+    return static_cast<std::uint32_t>(std::max(1, CPU_COUNT(&set)));
   return static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
 }
 

@@ -3,7 +3,8 @@
 
 namespace quern::cpu::engine {
 
-Memory::Memory(const Window& window, std::uint32_t device_count, std::uint64_t total_bytes, std::uint64_t host_bytes) {
+Memory::Memory(const Window& window, std::uint32_t device_count, std::uint64_t total_bytes,
+               std::uint64_t host_bytes) {
   for (std::uint32_t device = 0; device < device_count; ++device)
     arenas_.push_back(std::make_unique<Arena>(window.arena(device), total_bytes));
   arenas_.push_back(std::make_unique<Arena>(window.host(), host_bytes));

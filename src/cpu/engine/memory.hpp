@@ -20,7 +20,8 @@ enum class AllocationKind : std::uint8_t {
   heap,    ///< malloc() in a kernel
 };
 
-/// One allocation. Its memory lives as long as the last shared_ptr: a queued copy keeps what it touches. Immutable.
+/// One allocation. Its memory lives as long as the last shared_ptr: a queued copy keeps what it touches.
+/// Immutable.
 struct Allocation {
   Allocation(Arena& from, std::byte* start) : base(start), arena(&from) {}
   ~Allocation() { arena->release(base); }
@@ -51,7 +52,8 @@ struct MemoryRequest {
 class Memory {
  public:
   /// `total_bytes` of memory on each of `device_count` devices, `host_bytes` of pinned memory.
-  Memory(const Window& window, std::uint32_t device_count, std::uint64_t total_bytes, std::uint64_t host_bytes);
+  Memory(const Window& window, std::uint32_t device_count, std::uint64_t total_bytes,
+         std::uint64_t host_bytes);
 
   /// Null: out of memory.
   std::shared_ptr<Allocation> allocate(const MemoryRequest& request) QUERN_EXCLUDES(mutex_);
@@ -59,7 +61,8 @@ class Memory {
   std::shared_ptr<Allocation> find(const void* address) QUERN_EXCLUDES(mutex_);
   /// The allocation that holds all of [address, address + bytes), or null.
   std::shared_ptr<Allocation> find_range(const void* address, std::uint64_t bytes) QUERN_EXCLUDES(mutex_);
-  /// Takes out the allocation of that kind that starts at `base`; null if there is none. No one finds it any more.
+  /// Takes out the allocation of that kind that starts at `base`; null if there is none. No one finds it any
+  /// more.
   std::shared_ptr<Allocation> remove(const void* base, AllocationKind kind) QUERN_EXCLUDES(mutex_);
   /// Takes out all that `owner` has.
   std::vector<std::shared_ptr<Allocation>> remove_all(std::uint64_t owner) QUERN_EXCLUDES(mutex_);

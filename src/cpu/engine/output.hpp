@@ -9,8 +9,8 @@
 
 namespace quern::cpu::engine {
 
-/// Where device printf goes: the process's stdout, or a function. Texts arrive one at a time and whole, from any thread, and
-/// no lock is held while the function runs. Thread-safe.
+/// Where device printf goes: the process's stdout, or a function. Texts arrive one at a time and whole, from
+/// any thread, and no lock is held while the function runs. Thread-safe.
 class Output {
  public:
   using Sink = void (*)(void* user, const char* text, std::size_t size);
@@ -18,7 +18,8 @@ class Output {
   /// Null: stdout again.
   void set_sink(Sink sink, void* user) QUERN_EXCLUDES(mutex_);
   void write(std::string text) QUERN_EXCLUDES(mutex_);
-  /// Called when a launch that printed has ended: stdout is flushed, so that the text stands before what the host prints next.
+  /// Called when a launch that printed has ended: stdout is flushed, so that the text stands before what the
+  /// host prints next.
   void flush() QUERN_EXCLUDES(mutex_);
 
  private:
@@ -30,7 +31,8 @@ class Output {
   base::ConditionVariable delivered_;
 };
 
-/// One line to stderr, with the device's name in front: what no CUresult can say (a diverged barrier, an internal compiler error).
+/// One line to stderr, with the device's name in front: what no CUresult can say (a diverged barrier, an
+/// internal compiler error).
 void report(std::string_view message);
 
 }  // namespace quern::cpu::engine

@@ -19,7 +19,8 @@ constexpr std::chrono::microseconds kPollInterval{50};
 /// A polling thread parks after that many looks without any new job: 2 ms.
 constexpr int kPollCount = 40;
 
-/// Signals for the process go to the host's threads; those of faulty instructions always go to the thread itself.
+/// Signals for the process go to the host's threads; those of faulty instructions always go to the thread
+/// itself.
 void block_signals() {
   sigset_t all;
   sigfillset(&all);
@@ -36,7 +37,8 @@ Scheduler::GroupId Scheduler::group_of(const Command& command) noexcept {
 
 bool Scheduler::is_big(const LaunchJob& launch) noexcept {
   constexpr std::uint64_t kBigLaunchThreads = 4096;
-  return launch.block_count > 1 && (launch.cooperative || launch.block_count * launch.needs.warps * 32 >= kBigLaunchThreads);
+  return launch.block_count > 1 &&
+         (launch.cooperative || launch.block_count * launch.needs.warps * 32 >= kBigLaunchThreads);
 }
 
 /// Sees to it that a thread of the group will look for work. Urgent: soon.
@@ -57,10 +59,11 @@ void Scheduler::call_for_help(GroupId id, bool urgent) {
 void Scheduler::carry_out(Aftermath aftermath) {
   for (std::size_t index = 0; index < kGroupCount; ++index) {
     // The condition variable needs no lock; the groups are never moved.
-    base::ConditionVariable& wake = [&]() QUERN_NO_THREAD_SAFETY_ANALYSIS -> base::ConditionVariable& { return groups_[index].wake; }();
+    base::ConditionVariable& wake = [&]() QUERN_NO_THREAD_SAFETY_ANALYSIS -> base::ConditionVariable& {
+      return groups_[index].wake;
+    }();
     for (; aftermath.notify[index] > 0; --aftermath.notify[index]) wake.notify_one();
-    for (; aftermath.start[index] > 0; --aftermath.start[index])
-      start_thread(static_cast<GroupId>(index));
+    for (; aftermath.start[index] > 0; --aftermath.start[index]) start_thread(static_cast<GroupId>(index));
   }
   if (aftermath.progress) progress_.notify_all();
 }
@@ -104,7 +107,8 @@ std::optional<Scheduler::Task> Scheduler::try_take(Command& command) {
   return Task{&command, worker, {}};
 }
 
-/// For a thread of the group. It calls the next thread itself, if there is work for more: a launch that ends soon wakes few.
+/// For a thread of the group. It calls the next thread itself, if there is work for more: a launch that ends
+/// soon wakes few.
 std::optional<Scheduler::Task> Scheduler::take_from(GroupId id) {
   for (Command* command : group(id).ready) {
     const std::optional<Task> task = try_take(*command);
@@ -174,7 +178,9 @@ void Scheduler::finish(Task& task) {
 void Scheduler::thread_main(GroupId id) {
   block_signals();
   ::prctl(PR_SET_TIMERSLACK, 1UL);
-  ::prctl(PR_SET_NAME, id == GroupId::compute ? "quern-compute" : id == GroupId::copy ? "quern-copy" : "quern-host");
+  ::prctl(PR_SET_NAME, id == GroupId::compute ? "quern-compute"
+                       : id == GroupId::copy  ? "quern-copy"
+                                              : "quern-host");
   for (;;) {
     Task task = wait_for_task(id);
     execute(task);
@@ -187,8 +193,10 @@ Scheduler::Task Scheduler::wait_for_task(GroupId id) {
   Section section(*this);
   for (;;) {
     if (std::optional<Task> task = take_from(id)) return *task;
-    if (!group(id).polling && id != GroupId::host) poll(id, section);
-    else park(id, section);
+    if (!group(id).polling && id != GroupId::host)
+      poll(id, section);
+    else
+      park(id, section);
   }
 }
 
@@ -233,12 +241,14 @@ Fault run_launch(LaunchJob& job, Worker& worker, std::uint32_t worker_count) {
       kernel_run,
       [](void* argument) {
         auto& [its_job, its_worker, count] = *static_cast<Loop*>(argument);
-        // Big grids in few, large steps, the last blocks one by one; a fault elsewhere is noticed after at most 1,024 blocks.
+        // Big grids in few, large steps, the last blocks one by one; a fault elsewhere is noticed after at
+        // most 1,024 blocks.
         constexpr std::uint64_t kMaxChunk = 1024;
         const std::uint64_t steps = std::uint64_t{16} * count;
         while (!its_job.exhausted()) {
           const std::uint64_t left = its_job.block_count - its_job.next_block.load(std::memory_order_relaxed);
-          const std::uint64_t chunk = its_job.cooperative ? 1 : std::clamp<std::uint64_t>(left / steps, 1, kMaxChunk);
+          const std::uint64_t chunk =
+              its_job.cooperative ? 1 : std::clamp<std::uint64_t>(left / steps, 1, kMaxChunk);
           const std::uint64_t first = its_job.next_block.fetch_add(chunk, std::memory_order_relaxed);
           if (first >= its_job.block_count) break;
           its_worker.chunk_first = first;

@@ -75,8 +75,10 @@ class Formatter {
       if (*conversion.precision < 0) conversion.precision.reset();
     }
     for (; std::string_view("hljztL").find(peek()) != std::string_view::npos && peek() != '\0'; ++at_) {
-      if (peek() == 'h') ++conversion.half;
-      else conversion.wide = true;
+      if (peek() == 'h')
+        ++conversion.half;
+      else
+        conversion.wide = true;
     }
     conversion.letter = peek();
     if (at_ < format_.size()) ++at_;
@@ -104,7 +106,8 @@ class Formatter {
     if (length <= 0) return;
     const std::size_t before = result_.text.size();
     result_.text.resize(before + static_cast<std::size_t>(length) + 1);
-    std::snprintf(result_.text.data() + before, static_cast<std::size_t>(length) + 1, specification.c_str(), value);
+    std::snprintf(result_.text.data() + before, static_cast<std::size_t>(length) + 1, specification.c_str(),
+                  value);
     result_.text.pop_back();
   }
 
@@ -127,24 +130,51 @@ class Formatter {
   void print_text(const Conversion& conversion) {
     const std::uint64_t address = argument(8);
     if (!readable_) return;
-    const std::optional<std::string> text = address == 0 ? std::optional<std::string>("(null)") : reader_.text(address);
-    if (!text) readable_ = false;
-    else host_print(conversion, "", text->c_str());
+    const std::optional<std::string> text =
+        address == 0 ? std::optional<std::string>("(null)") : reader_.text(address);
+    if (!text)
+      readable_ = false;
+    else
+      host_print(conversion, "", text->c_str());
   }
 
   /// False: not a conversion.
   bool print(const Conversion& conversion) {
     switch (conversion.letter) {
-      case '%': result_.text += '%'; return true;
-      case 'd': case 'i': print_signed(conversion); return true;
-      case 'o': case 'u': case 'x': case 'X': print_unsigned(conversion); return true;
-      case 'p': host_print(conversion, "", reinterpret_cast<void*>(argument(8))); return true;
-      case 'c': host_print(conversion, "", static_cast<int>(argument(4) & 0xff)); return true;
-      case 'e': case 'E': case 'f': case 'F': case 'g': case 'G': case 'a': case 'A':
+      case '%':
+        result_.text += '%';
+        return true;
+      case 'd':
+      case 'i':
+        print_signed(conversion);
+        return true;
+      case 'o':
+      case 'u':
+      case 'x':
+      case 'X':
+        print_unsigned(conversion);
+        return true;
+      case 'p':
+        host_print(conversion, "", reinterpret_cast<void*>(argument(8)));
+        return true;
+      case 'c':
+        host_print(conversion, "", static_cast<int>(argument(4) & 0xff));
+        return true;
+      case 'e':
+      case 'E':
+      case 'f':
+      case 'F':
+      case 'g':
+      case 'G':
+      case 'a':
+      case 'A':
         host_print(conversion, "", std::bit_cast<double>(argument(8)));
         return true;
-      case 's': print_text(conversion); return true;
-      default: return false;
+      case 's':
+        print_text(conversion);
+        return true;
+      default:
+        return false;
     }
   }
 
@@ -158,7 +188,8 @@ class Formatter {
 
 }  // namespace
 
-std::optional<Formatted> format_printf(std::string_view format, std::uint64_t arguments, const DeviceReader& reader) {
+std::optional<Formatted> format_printf(std::string_view format, std::uint64_t arguments,
+                                       const DeviceReader& reader) {
   return Formatter(format, arguments, reader).run();
 }
 

@@ -14,7 +14,9 @@ namespace {
 constexpr std::chrono::microseconds kCallerSpin{10};
 
 std::int64_t now_ns() noexcept {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 bool spin_until(const Stream& stream, std::uint64_t sequence) noexcept {
@@ -93,7 +95,8 @@ void Scheduler::enqueue(const std::shared_ptr<Stream>& stream, std::unique_ptr<C
   Domain& domain = *stream->domain_;
   if (stream == domain.legacy_) {
     for (const std::shared_ptr<Stream>& other : domain.streams_)
-      if (other->blocking_ && !other->queue_.empty()) command->dependencies.push_back({other, other->issued_});
+      if (other->blocking_ && !other->queue_.empty())
+        command->dependencies.push_back({other, other->issued_});
   } else if (stream->blocking_ && !domain.legacy_->queue_.empty()) {
     command->dependencies.push_back({domain.legacy_, domain.legacy_->issued_});
   }
@@ -115,7 +118,8 @@ void Scheduler::advance(const std::shared_ptr<Stream>& stream) {
 }
 
 /// True if the head was done on the spot and the next one may be looked at.
-bool Scheduler::start_head(const std::shared_ptr<Stream>& stream, std::vector<std::shared_ptr<Stream>>& unblocked) {
+bool Scheduler::start_head(const std::shared_ptr<Stream>& stream,
+                           std::vector<std::shared_ptr<Stream>>& unblocked) {
   if (stream->queue_.empty() || stream->queue_.front()->state != Command::State::queued) return false;
   Command& head = *stream->queue_.front();
   stream->blocked_on_ = nullptr;
@@ -165,17 +169,13 @@ bool Scheduler::idle(const Stream& stream) {
   return stream.queue_.empty();
 }
 
-bool Scheduler::idle(const Domain& domain) {
+bool Scheduler::runs_at_once(const Stream& stream) {
   const Section section(*this);
-  return domain.legacy_->queue_.empty() &&
-         std::all_of(domain.streams_.begin(), domain.streams_.end(), [](const auto& stream) { return stream->queue_.empty(); });
-}
-
-bool Scheduler::legacy_idle(const Domain& domain) {
-  const Section section(*this);
-  return domain.legacy_->queue_.empty() &&
-         std::all_of(domain.streams_.begin(), domain.streams_.end(),
-                     [](const auto& stream) { return !stream->blocking_ || stream->queue_.empty(); });
+  const Domain& domain = *stream.domain_;
+  if (!stream.queue_.empty()) return false;
+  if (&stream != domain.legacy_.get()) return !stream.blocking_ || domain.legacy_->queue_.empty();
+  return std::all_of(domain.streams_.begin(), domain.streams_.end(),
+                     [](const auto& other) { return !other->blocking_ || other->queue_.empty(); });
 }
 
 void Scheduler::synchronize(const std::shared_ptr<Stream>& stream) {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams, the threads that serve them, and the threads that wait for them and lend a hand.
 //
-// Three groups of threads, each started when first needed: compute threads run launches, one copies and fills, one runs host
-// functions; so neither a long kernel nor a slow host function holds up a copy on another stream. A thread that waits for a
-// stream runs what that stream has ready itself: a small launch followed by a synchronisation needs no other thread.
+// Three groups of threads, each started when first needed: compute threads run launches, one copies and
+// fills, one runs host functions; so neither a long kernel nor a slow host function holds up a copy on
+// another stream. A thread that waits for a stream runs what that stream has ready itself: a small launch
+// followed by a synchronisation needs no other thread.
 //
-// A submitted job must start without anyone waiting for it, but waking a thread costs more than a small launch. So of the idle
-// threads of a group one *polls* for a while (sleeps briefly and looks) and only the others are *parked*; a small job
-// wakes nobody while one polls.
+// A submitted job must start without anyone waiting for it, but waking a thread costs more than a small
+// launch. So of the idle threads of a group one *polls* for a while (sleeps briefly and looks) and only the
+// others are *parked*; a small job wakes nobody while one polls.
 #pragma once
 
 #include <array>
@@ -25,7 +26,8 @@
 
 namespace quern::cpu::engine {
 
-/// Lives until the process ends: its threads are never joined. Thread-safe. Takes no other lock while it holds its own.
+/// Lives until the process ends: its threads are never joined. Thread-safe. Takes no other lock while it
+/// holds its own.
 class Scheduler {
  public:
   explicit Scheduler(std::vector<std::unique_ptr<Worker>> workers);
@@ -46,9 +48,8 @@ class Scheduler {
 
   /// True if all that was submitted has run.
   bool idle(const Stream& stream) QUERN_EXCLUDES(mutex_);
-  bool idle(const Domain& domain) QUERN_EXCLUDES(mutex_);
-  /// True if a job submitted now to the domain's legacy stream would run at once.
-  bool legacy_idle(const Domain& domain) QUERN_EXCLUDES(mutex_);
+  /// True if a job submitted now would have nothing to wait for.
+  bool runs_at_once(const Stream& stream) QUERN_EXCLUDES(mutex_);
   /// Returns when all that was submitted before the call has run or was dropped after a fault.
   void synchronize(const std::shared_ptr<Stream>& stream) QUERN_EXCLUDES(mutex_);
   void synchronize(const Domain& domain) QUERN_EXCLUDES(mutex_);
@@ -61,11 +62,11 @@ class Scheduler {
   struct Group {
     std::vector<Command*> ready;
     std::uint32_t max_threads = 1;
-    std::uint32_t threads = 0;        ///< started
-    std::uint32_t parked = 0;         ///< waiting in `wake`, less those notified
-    std::uint32_t notified = 0;       ///< that shall leave `wake`
+    std::uint32_t threads = 0;   ///< started
+    std::uint32_t parked = 0;    ///< waiting in `wake`, less those notified
+    std::uint32_t notified = 0;  ///< that shall leave `wake`
     bool polling = false;
-    std::uint64_t activity = 0;       ///< counts jobs that became ready
+    std::uint64_t activity = 0;  ///< counts jobs that became ready
     base::ConditionVariable wake;
   };
   /// A piece of work that a thread has taken.
@@ -91,9 +92,11 @@ class Scheduler {
   Group& group(GroupId id) QUERN_REQUIRES(mutex_) { return groups_[static_cast<std::size_t>(id)]; }
 
   // Queues (scheduler.cpp)
-  void enqueue(const std::shared_ptr<Stream>& stream, std::unique_ptr<Command> command) QUERN_REQUIRES(mutex_);
+  void enqueue(const std::shared_ptr<Stream>& stream, std::unique_ptr<Command> command)
+      QUERN_REQUIRES(mutex_);
   void advance(const std::shared_ptr<Stream>& stream) QUERN_REQUIRES(mutex_);
-  bool start_head(const std::shared_ptr<Stream>& stream, std::vector<std::shared_ptr<Stream>>& unblocked) QUERN_REQUIRES(mutex_);
+  bool start_head(const std::shared_ptr<Stream>& stream, std::vector<std::shared_ptr<Stream>>& unblocked)
+      QUERN_REQUIRES(mutex_);
   void pop_head(Stream& stream, std::vector<std::shared_ptr<Stream>>& unblocked) QUERN_REQUIRES(mutex_);
   void drop_from_domain(Stream& stream) QUERN_REQUIRES(mutex_);
   void make_ready(Command& command) QUERN_REQUIRES(mutex_);

@@ -66,7 +66,8 @@ GuardedStack::GuardedStack(std::byte* base)
     : memory_(base, [](std::byte* start) { ::munmap(start, kGuardBytes + kStackBytes); }) {}
 
 Expected<GuardedStack> GuardedStack::make() {
-  void* base = ::mmap(nullptr, kGuardBytes + kStackBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* base = ::mmap(nullptr, kGuardBytes + kStackBytes, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (base == MAP_FAILED ||
       ::mprotect(static_cast<std::byte*>(base) + kGuardBytes, kStackBytes, PROT_READ | PROT_WRITE) != 0) {
     Diagnostic diagnostic;
@@ -79,7 +80,8 @@ Expected<GuardedStack> GuardedStack::make() {
 }
 
 bool GuardedStack::overflowed_at(const void* address) const noexcept {
-  return reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(memory_.get()) < kGuardBytes;
+  return reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(memory_.get()) <
+         kGuardBytes;
 }
 
 }  // namespace quern::cpu::engine

@@ -51,17 +51,18 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
  private:
   friend class Scheduler;
-  Domain* domain_;             ///< valid while a command is queued or the stream is not retired
-  const bool blocking_;        ///< ordered against the domain's legacy stream
+  Domain* domain_;       ///< valid while a command is queued or the stream is not retired
+  const bool blocking_;  ///< ordered against the domain's legacy stream
   bool retired_ = false;
   std::deque<std::unique_ptr<Command>> queue_;
   std::uint64_t issued_ = 0;
   std::atomic<std::uint64_t> completed_{0};
-  std::shared_ptr<Stream> blocked_on_;                ///< what the head waits for
-  std::vector<std::shared_ptr<Stream>> dependents_;   ///< streams whose head waits for this one
+  std::shared_ptr<Stream> blocked_on_;               ///< what the head waits for
+  std::vector<std::shared_ptr<Stream>> dependents_;  ///< streams whose head waits for this one
 };
 
-/// The streams of one context, ordered by CUDA's rules for the legacy default stream, and the fault that ended it.
+/// The streams of one context, ordered by CUDA's rules for the legacy default stream, and the fault that
+/// ended it.
 class Domain {
  public:
   const std::shared_ptr<Stream>& legacy_stream() const noexcept { return legacy_; }

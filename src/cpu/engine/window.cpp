@@ -49,7 +49,8 @@ Expected<std::unique_ptr<Window>> Window::reserve(const WindowLayout& asked) {
   if (start == MAP_FAILED) {
     Diagnostic diagnostic;
     diagnostic.code = "address-space";
-    diagnostic.message = fmt::format("cannot reserve {} GiB of addresses for the CPU device: {}", bytes >> 30, std::strerror(errno));
+    diagnostic.message = fmt::format("cannot reserve {} GiB of addresses for the CPU device: {}", bytes >> 30,
+                                     std::strerror(errno));
     diagnostic.hint = "raise `ulimit -v`, or lower QUERN_CPU_WORKERS or QUERN_CPU_MEMORY";
     return diagnostic;
   }
@@ -73,7 +74,8 @@ Range Window::shared(std::uint32_t worker) const noexcept {
   return {base_ + worker_offset(layout_, worker), kSharedReservationBytes};
 }
 Range Window::local(std::uint32_t worker) const noexcept {
-  return {base_ + worker_offset(layout_, worker) + kSharedReservationBytes + kGapBytes, kLocalReservationBytes};
+  return {base_ + worker_offset(layout_, worker) + kSharedReservationBytes + kGapBytes,
+          kLocalReservationBytes};
 }
 
 }  // namespace quern::cpu::engine

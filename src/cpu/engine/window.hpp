@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device window: the one reservation of virtual addresses that holds all that a kernel can name (see abi.hpp).
+// The device window: the one reservation of virtual addresses that holds all that a kernel can name (see
+// abi.hpp).
 //
-//   gap | arena of device 0 | gap | ... | pinned host memory | gap | shared of worker 0 | gap | local of worker 0 | gap | ...
+//   gap | arena of device 0 | gap | ... | pinned host memory | gap | shared of worker 0 | gap | local of
+//   worker 0 | gap | ...
 //
 // Everything is inaccessible until committed.
 #pragma once

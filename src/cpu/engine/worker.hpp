@@ -29,8 +29,8 @@ struct WorkerNeeds {
   std::uint64_t frame_bytes = 0;  ///< of a warp
 };
 
-/// What one thread needs to run blocks: shared and local memory, warp frames, a stack. A thread borrows a worker while it
-/// runs chunks of a launch. Thread-compatible.
+/// What one thread needs to run blocks: shared and local memory, warp frames, a stack. A thread borrows a
+/// worker while it runs chunks of a launch. Thread-compatible.
 class Worker {
  public:
   static Expected<std::unique_ptr<Worker>> make(std::uint32_t index, const Services& services);
@@ -41,10 +41,12 @@ class Worker {
   WorkerState& state() noexcept { return state_; }
   const GuardedStack& stack() const noexcept { return stack_; }
   const Services& services() const noexcept { return services_; }
-  /// True if a kernel on this worker may touch all of [address, address + bytes): its own memory or an allocation.
+  /// True if a kernel on this worker may touch all of [address, address + bytes): its own memory or an
+  /// allocation.
   bool may_access(std::uint64_t address, std::uint64_t bytes) const;
 
-  /// For whom the running launch works: the context that pays for malloc(), and its device. Set with prepare().
+  /// For whom the running launch works: the context that pays for malloc(), and its device. Set with
+  /// prepare().
   std::uint64_t owner = 0;
   std::uint32_t device = 0;
   std::uint64_t heap_bytes = 0;  ///< what malloc() in kernels may have in all
