@@ -10,8 +10,10 @@
 
 namespace quern::cpu::emit {
 
-/// Machine code of functions[0] of `module` and what it calls. Takes the module by value: emission may split blocks.
-Expected<std::shared_ptr<const KernelCode>> emit_code(ir::Module module, const Specialisation& specialisation);
+/// Machine code of functions[0] of `module` and what it calls. Takes the module by value: emission may split
+/// blocks.
+Expected<std::shared_ptr<const KernelCode>> emit_code(ir::Module module,
+                                                      const Specialisation& specialisation);
 
 /// The optimised LLVM IR, or the assembly, as text.
 Expected<std::string> emit_text(ir::Module module, const Specialisation& specialisation, Stage stage);
