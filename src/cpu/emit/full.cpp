@@ -164,13 +164,17 @@ void WarpBody::go_masked_at_branch(ir::BlockId block) {
 
   std::vector<llvm::Value*> lanes = switch_masks(block, masks_.all());
   for (const auto& [value, what] : stores) write_slot(Version::masked, value, what);
+  code_.CreateStore(code_.getInt32(0xffffffffu), live_);
   for (unsigned i = 0; i < succs.size(); ++i) {
+    if (plan_.ends[succs[i]]) {
+      retire(lanes[i]);
+      continue;
+    }
     llvm::AllocaInst* waiting = masked_[succs[i]].waiting;
     if (std::find(succs.begin(), succs.begin() + i, succs[i]) != succs.begin() + i)
       lanes[i] = masks_.either(lanes[i], code_.CreateLoad(masks_.type(), waiting));
     code_.CreateStore(lanes[i], waiting);
   }
-  code_.CreateStore(code_.getInt32(0xffffffffu), live_);
   code_.CreateBr(next_test(plan_.masked.position[block] + 1));
 }
 
