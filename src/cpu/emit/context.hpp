@@ -75,5 +75,7 @@ void emit_operation(Context& context, ir::Value value);
 
 /// Operations for which emit_operation has a row; the others are refused at load by name.
 bool can_emit(ir::Op op) noexcept;
+/// The same for one instruction: also its attributes are done (space, rounding, ...).
+bool can_emit(const ir::Inst& inst) noexcept;
 
 }  // namespace quern::cpu::emit

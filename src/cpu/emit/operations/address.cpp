@@ -35,9 +35,13 @@ Value* clamp(llvm::IRBuilder<>& b, Value* offset, Value* limit) {
 Value* checked_pointer(Context& context, ir::Space space, Value* address) {
   llvm::IRBuilder<>& b = context.builder();
   switch (space) {
-    case ir::Space::shared: return b.CreateGEP(b.getInt8Ty(), context.shared_base(), b.CreateTrunc(address, b.getInt32Ty()));
-    case ir::Space::param: return b.CreateGEP(b.getInt8Ty(), context.params(), clamp(b, address, b.getInt64(param_bytes(context))));
-    default: break;
+    case ir::Space::shared:
+      return b.CreateGEP(b.getInt8Ty(), context.shared_base(), b.CreateTrunc(address, b.getInt32Ty()));
+    case ir::Space::param:
+      return b.CreateGEP(b.getInt8Ty(), context.params(),
+                         clamp(b, address, b.getInt64(param_bytes(context))));
+    default:
+      break;
   }
   assert(space != ir::Space::local && "local addresses differ between lanes");
   Value* const offset = clamp(b, b.CreateSub(address, context.window_base()), context.window_bytes());
@@ -49,13 +53,15 @@ bool adds_after_check(ir::Space space) { return space != ir::Space::param; }
 
 Value* displaced(Context& context, Value* address, std::int64_t displacement) {
   if (displacement == 0) return address;
-  return context.builder().CreateAdd(address, bits(address->getType(), static_cast<std::uint64_t>(displacement)));
+  return context.builder().CreateAdd(address,
+                                     bits(address->getType(), static_cast<std::uint64_t>(displacement)));
 }
 
 Value* extended_coefficient(Context& context, const analysis::Term& term) {
   llvm::IRBuilder<>& b = context.builder();
   Value* const coefficient = context.scalar(term.coefficient);
-  return term.sign_extend ? b.CreateSExt(coefficient, b.getInt64Ty()) : b.CreateZExt(coefficient, b.getInt64Ty());
+  return term.sign_extend ? b.CreateSExt(coefficient, b.getInt64Ty())
+                          : b.CreateZExt(coefficient, b.getInt64Ty());
 }
 
 /// The shape's base plus what the terms with runtime coefficients add in `lane`.
@@ -75,13 +81,15 @@ LanePointers local_pointers(const Access& access) {
   llvm::IRBuilder<>& b = c.builder();
   // Areas are far below 2^26 bytes (engine: local_stride), so 32-bit indices reach all 32 of them.
   Value* const stride = c.local_stride();
-  Value* const lane_starts = b.CreateMul(lane_numbers(c, 32), splat(c, b.CreateTrunc(stride, b.getInt32Ty())));
+  Value* const lane_starts =
+      b.CreateMul(lane_numbers(c, 32), splat(c, b.CreateTrunc(stride, b.getInt32Ty())));
   Value* offset = nullptr;
   if (c.shape(access.address).kind == ShapeKind::uniform) {
     Value* const inside = clamp(b, displaced(c, c.scalar(access.address), access.displacement), stride);
     offset = splat(c, b.CreateTrunc(inside, b.getInt32Ty()));
   } else {
-    Value* const inside = clamp(b, displaced(c, c.vector(access.address), access.displacement), splat(c, stride));
+    Value* const inside =
+        clamp(b, displaced(c, c.vector(access.address), access.displacement), splat(c, stride));
     offset = b.CreateTrunc(inside, lane_starts->getType());
   }
   return {c.local_base(), b.CreateAdd(lane_starts, offset), 1};
@@ -90,7 +98,8 @@ LanePointers local_pointers(const Access& access) {
 LanePointers shared_pointers(const Access& access) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
-  Value* const offsets = b.CreateTrunc(c.vector(access.address), llvm::FixedVectorType::get(b.getInt32Ty(), kLanes));
+  Value* const offsets =
+      b.CreateTrunc(c.vector(access.address), llvm::FixedVectorType::get(b.getInt32Ty(), kLanes));
   return {advance(c, c.shared_base(), access.displacement), offsets, 1};
 }
 
@@ -127,12 +136,15 @@ LanePointers affine_pointers(const Access& access) {
 LanePointers window_pointers(const Access& access) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
-  Value* const offset = clamp(b, b.CreateSub(c.vector(access.address), splat(c, c.window_base())), splat(c, c.window_bytes()));
+  Value* const offset =
+      clamp(b, b.CreateSub(c.vector(access.address), splat(c, c.window_base())), splat(c, c.window_bytes()));
   Value* const base = b.CreateIntToPtr(c.window_base(), b.getPtrTy());
   return {advance(c, base, access.displacement), offset, 1};
 }
 
-bool indexed_by_constants(const Layout& layout) { return !layout.base_lanes.empty() && layout.base_lanes.size() == 1; }
+bool indexed_by_constants(const Layout& layout) {
+  return !layout.base_lanes.empty() && layout.base_lanes.size() == 1;
+}
 
 }  // namespace
 
@@ -168,7 +180,8 @@ bool Access::masks_natively() const {
 
 Value* advance(Context& context, Value* pointer, std::int64_t bytes) {
   if (bytes == 0) return pointer;
-  return context.builder().CreateConstGEP1_64(context.builder().getInt8Ty(), pointer, static_cast<std::uint64_t>(bytes));
+  return context.builder().CreateConstGEP1_64(context.builder().getInt8Ty(), pointer,
+                                              static_cast<std::uint64_t>(bytes));
 }
 
 Value* uniform_pointer(const Access& access) {
@@ -183,23 +196,31 @@ std::vector<Value*> base_pointers(const Access& access) {
   std::vector<Value*> pointers;
   const bool after = fits_int32(access.displacement);
   for (const unsigned lane : access.layout.base_lanes) {
-    Value* const base = displaced(access.context, runtime_base(access, lane), after ? 0 : access.displacement);
-    pointers.push_back(advance(access.context, checked_pointer(access.context, access.space, base), after ? access.displacement : 0));
+    Value* const base =
+        displaced(access.context, runtime_base(access, lane), after ? 0 : access.displacement);
+    pointers.push_back(advance(access.context, checked_pointer(access.context, access.space, base),
+                               after ? access.displacement : 0));
   }
   return pointers;
 }
 
 LanePointers lane_pointers(const Access& access) {
-  assert((fits_int32(access.displacement) || !adds_after_check(access.space)) && "refused at load: accepts_access");
+  assert((fits_int32(access.displacement) || !adds_after_check(access.space)) &&
+         "refused at load: accepts_access");
   switch (access.space) {
-    case ir::Space::local: return local_pointers(access);
-    case ir::Space::shared: return shared_pointers(access);
-    case ir::Space::param: return param_pointers(access);
-    default: break;
+    case ir::Space::local:
+      return local_pointers(access);
+    case ir::Space::shared:
+      return shared_pointers(access);
+    case ir::Space::param:
+      return param_pointers(access);
+    default:
+      break;
   }
   const ShapeKind kind = access.context.shape(access.address).kind;
   if (kind == ShapeKind::affine && indexed_by_constants(access.layout)) return affine_pointers(access);
-  if (kind == ShapeKind::offset32 && access.layout.kind == LayoutKind::indexed) return offset_pointers(access);
+  if (kind == ShapeKind::offset32 && access.layout.kind == LayoutKind::indexed)
+    return offset_pointers(access);
   return window_pointers(access);
 }
 
@@ -219,7 +240,8 @@ Value* gather_pointers(Context& context, const LanePointers& pointers, std::int6
   if (scale == 1 || scale == 2 || scale == 4 || scale == 8)
     return b.CreateGEP(b.getIntNTy(static_cast<unsigned>(scale * 8)), base, pointers.index);
   llvm::Type* const wide = llvm::FixedVectorType::get(b.getInt64Ty(), kLanes);
-  Value* const index = b.CreateMul(b.CreateSExt(pointers.index, wide), bits(wide, static_cast<std::uint64_t>(scale)));
+  Value* const index =
+      b.CreateMul(b.CreateSExt(pointers.index, wide), bits(wide, static_cast<std::uint64_t>(scale)));
   return b.CreateGEP(b.getInt8Ty(), base, index);
 }
 
@@ -237,7 +259,8 @@ void annotate(const Access& access, llvm::Instruction* instruction) {
     llvm::Metadata* const domain[] = {llvm::MDString::get(llvm, "quern state spaces")};
     return llvm::MDNode::get(llvm, {llvm::MDString::get(llvm, name), llvm::MDNode::get(llvm, domain)});
   };
-  static constexpr std::array<const char*, 6> kNames = {"generic", "global", "shared", "local", "constant", "param"};
+  static constexpr std::array<const char*, 6> kNames = {"generic", "global",   "shared",
+                                                        "local",   "constant", "param"};
   llvm::SmallVector<llvm::Metadata*, 4> others;
   for (std::size_t at = 1; at < kNames.size(); ++at)
     if (at != static_cast<std::size_t>(access.space)) others.push_back(scope(kNames[at]));

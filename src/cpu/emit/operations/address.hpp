@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// From an address in a state space to a host pointer that cannot leave the device window (see engine/abi.hpp):
-//   global, generic, constant   window base + min(address - window base, window size), unsigned: outside becomes the inaccessible
-//                               end; constants and scaled 32-bit indices added after that stay within the gaps
-//   shared                      shared base + the low 32 bits, sign-extended: the reservation and the gap before it take them all
-//                               (so a lane may be at "base - 4 + 4" although lane 0's own address is negative)
-//   local                       lane's area + min(offset, area size): past its end lies the next lane's, or what follows the
+// From an address in a state space to a host pointer that cannot leave the device window (see
+// engine/abi.hpp):
+//   global, generic, constant   window base + min(address - window base, window size), unsigned: outside
+//   becomes the inaccessible
+//                               end; constants and scaled 32-bit indices added after that stay within the
+//                               gaps
+//   shared                      shared base + the low 32 bits, sign-extended: the reservation and the gap
+//   before it take them all
+//                               (so a lane may be at "base - 4 + 4" although lane 0's own address is
+//                               negative)
+//   local                       lane's area + min(offset, area size): past its end lies the next lane's, or
+//   what follows the
 //                               worker's local memory, which is inaccessible or the worker's own
 //   param                       parameters + min(offset, their size)
 #pragma once
@@ -20,11 +26,11 @@ struct Access {
 
   Context& context;
   const ir::Inst& inst;
-  ir::Value address;       ///< the instruction's first operand
+  ir::Value address;  ///< the instruction's first operand
   ir::Space space;
   ir::Type element;
   unsigned element_bytes;
-  unsigned count;          ///< elements a lane
+  unsigned count;  ///< elements a lane
   std::int64_t displacement;
   Layout layout;
 
@@ -34,7 +40,8 @@ struct Access {
   llvm::Align align() const;
   /// Volatile, or with an order that other threads may rely on.
   bool ordered() const { return inst.attr.is_volatile || inst.attr.semantics != ir::Semantics::weak; }
-  /// Masked vector loads and stores of this element are instructions (elsewhere LLVM would make a branch for each lane).
+  /// Masked vector loads and stores of this element are instructions (elsewhere LLVM would make a branch for
+  /// each lane).
   bool masks_natively() const;
 };
 

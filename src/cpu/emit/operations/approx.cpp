@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The .approx instructions (PTX ISA: "Floating Point Instructions"). The same bits on every processor: polynomials in fma
-// arithmetic, or the correctly rounded operation where the processor has it. Bounds, PTX's and ours (tests/unit/cpu/operations):
-//   div.approx, div.full   2 ulp                correctly rounded; div.approx gives 0 for 2^126 < |b|, NaN if a is infinite
-//   rcp, sqrt              1 ulp, 2^-23         correctly rounded
-//   rsqrt                  2^-22.9              two roundings, 2^-23
-//   ex2                    2 ulp                1 ulp
-//   lg2                    2^-22 absolute in (0.5, 2), relative elsewhere    2^-23
-//   sin, cos               2^-20.5 absolute in [-2 pi, 2 pi]                 2^-22, and up to |x| = 2^20
-//   tanh                   2^-11 relative       2^-20
-//   ex2, tanh of f16, bf16 computed in f32, rounded once more
+// The .approx instructions (PTX ISA: "Floating Point Instructions"). The same bits on every processor:
+// polynomials in fma arithmetic, or the correctly rounded operation where the processor has it. Bounds, PTX's
+// and ours (tests/unit/cpu/operations):
+//   div.approx, div.full   2 ulp                correctly rounded; div.approx gives 0 for 2^126 < |b|, NaN if
+//   a is infinite rcp, sqrt              1 ulp, 2^-23         correctly rounded rsqrt 2^-22.9 two roundings,
+//   2^-23 ex2                    2 ulp                1 ulp lg2                    2^-22 absolute in (0.5,
+//   2), relative elsewhere    2^-23 sin, cos               2^-20.5 absolute in [-2 pi, 2 pi] 2^-22, and up to
+//   |x| = 2^20 tanh                   2^-11 relative       2^-20 ex2, tanh of f16, bf16 computed in f32,
+//   rounded once more
 #include <llvm/IR/Intrinsics.h>
 
 #include <initializer_list>
@@ -26,7 +25,8 @@ namespace Intrinsic = llvm::Intrinsic;
 Value* polynomial(Operands& o, Value* x, std::initializer_list<double> coefficients) {
   Value* sum = nullptr;
   for (const double coefficient : coefficients)
-    sum = sum == nullptr ? real(x->getType(), coefficient) : fused_multiply_add(o.context, sum, x, real(x->getType(), coefficient));
+    sum = sum == nullptr ? real(x->getType(), coefficient)
+                         : fused_multiply_add(o.context, sum, x, real(x->getType(), coefficient));
   return sum;
 }
 
@@ -35,7 +35,8 @@ Value* reciprocal(Operands& o, Value* x) { return o.b.CreateFDiv(real(x->getType
 Value* magnitude(Operands& o, Value* x) { return o.b.CreateUnaryIntrinsic(Intrinsic::fabs, x); }
 
 Value* divide(Operands& o, Value* a, Value* divisor) {
-  Value* const zero = o.b.CreateFMul(a, o.b.CreateBinaryIntrinsic(Intrinsic::copysign, real(a->getType(), 0.0), divisor));
+  Value* const zero =
+      o.b.CreateFMul(a, o.b.CreateBinaryIntrinsic(Intrinsic::copysign, real(a->getType(), 0.0), divisor));
   Value* const too_large = o.b.CreateFCmpOGT(magnitude(o, divisor), real(a->getType(), 0x1p126));
   return o.b.CreateSelect(too_large, zero, o.b.CreateFDiv(a, divisor));
 }
@@ -58,7 +59,9 @@ Value* exp2(Operands& o, Value* x) {
   bounded = b.CreateSelect(b.CreateFCmpOGT(bounded, real(type, 129)), real(type, 129), bounded);
   Value* const shifted = b.CreateFAdd(bounded, real(type, kRounder));
   Value* const fraction = b.CreateFSub(bounded, b.CreateFSub(shifted, real(type, kRounder)));
-  Value* const slope = polynomial(o, fraction, {0x1.446c82p-13, 0x1.5f0896p-10, 0x1.3b29e4p-7, 0x1.c6af6cp-5, 0x1.ebfbe0p-3, 0x1.62e430p-1});
+  Value* const slope = polynomial(
+      o, fraction,
+      {0x1.446c82p-13, 0x1.5f0896p-10, 0x1.3b29e4p-7, 0x1.c6af6cp-5, 0x1.ebfbe0p-3, 0x1.62e430p-1});
   Value* const mantissa = fused_multiply_add(o.context, slope, fraction, real(type, 1.0));
   // 2^k in two steps, so that only the last, towards a subnormal, rounds.
   Value* const k = b.CreateSub(b.CreateBitCast(shifted, word), bits(word, 0x4b400000));
@@ -77,11 +80,15 @@ Value* log2(Operands& o, Value* x) {
   Value* const exponent = b.CreateAShr(b.CreateSub(all, bits(word, 0x3f3504f3)), 23);
   Value* const m = b.CreateBitCast(b.CreateSub(all, b.CreateShl(exponent, 23)), type);
   Value* const t = b.CreateFSub(m, real(type, 1.0));
-  Value* const slope = polynomial(o, t, {-0x1.c25a52p-4, 0x1.7d4942p-3, -0x1.874becp-3, 0x1.a305a8p-3, -0x1.eabc88p-3, 0x1.277e36p-2,
-                                         -0x1.715a76p-2, 0x1.ec7096p-2, -0x1.715470p-1, 0x1.715476p+0});
-  Value* const whole = b.CreateFSub(b.CreateSIToFP(exponent, type), b.CreateSelect(subnormal, real(type, 23), real(type, 0)));
+  Value* const slope =
+      polynomial(o, t,
+                 {-0x1.c25a52p-4, 0x1.7d4942p-3, -0x1.874becp-3, 0x1.a305a8p-3, -0x1.eabc88p-3, 0x1.277e36p-2,
+                  -0x1.715a76p-2, 0x1.ec7096p-2, -0x1.715470p-1, 0x1.715476p+0});
+  Value* const whole =
+      b.CreateFSub(b.CreateSIToFP(exponent, type), b.CreateSelect(subnormal, real(type, 23), real(type, 0)));
   Value* result = fused_multiply_add(o.context, slope, t, whole);
-  result = b.CreateSelect(b.CreateFCmpOEQ(x, real(type, 0)), llvm::ConstantFP::getInfinity(type, true), result);
+  result =
+      b.CreateSelect(b.CreateFCmpOEQ(x, real(type, 0)), llvm::ConstantFP::getInfinity(type, true), result);
   result = b.CreateSelect(b.CreateFCmpULT(x, real(type, 0)), llvm::ConstantFP::getNaN(type), result);
   return b.CreateSelect(b.CreateFCmpOEQ(x, llvm::ConstantFP::getInfinity(type)), x, result);
 }
@@ -126,23 +133,35 @@ Value* hyperbolic_tangent(Operands& o, Value* x) {
 
 Value* value_of(Operands& o, ir::Approx which, llvm::ArrayRef<Value*> x) {
   switch (which) {
-    case ir::Approx::div: return divide(o, x[0], x[1]);
-    case ir::Approx::div_full: return o.b.CreateFDiv(x[0], x[1]);
-    case ir::Approx::sqrt: return square_root(o, x[0]);
-    case ir::Approx::rsqrt: return reciprocal(o, square_root(o, x[0]));
-    case ir::Approx::rcp: return reciprocal(o, x[0]);
-    case ir::Approx::ex2: return exp2(o, x[0]);
-    case ir::Approx::lg2: return log2(o, x[0]);
-    case ir::Approx::sin: return sine(o, x[0], 0);
-    case ir::Approx::cos: return sine(o, x[0], 1);
-    case ir::Approx::tanh: break;
+    case ir::Approx::div:
+      return divide(o, x[0], x[1]);
+    case ir::Approx::div_full:
+      return o.b.CreateFDiv(x[0], x[1]);
+    case ir::Approx::sqrt:
+      return square_root(o, x[0]);
+    case ir::Approx::rsqrt:
+      return reciprocal(o, square_root(o, x[0]));
+    case ir::Approx::rcp:
+      return reciprocal(o, x[0]);
+    case ir::Approx::ex2:
+      return exp2(o, x[0]);
+    case ir::Approx::lg2:
+      return log2(o, x[0]);
+    case ir::Approx::sin:
+      return sine(o, x[0], 0);
+    case ir::Approx::cos:
+      return sine(o, x[0], 1);
+    case ir::Approx::tanh:
+      break;
   }
   return hyperbolic_tangent(o, x[0]);
 }
 
 /// The .ftz.f64 forms read and write only the upper 32 bits.
 Value* upper_word(Operands& o, Value* value) {
-  return from_bits(o, o.b.CreateAnd(as_bits(o, value), bits(as_integer(value->getType()), 0xffffffff00000000u)), value->getType());
+  return from_bits(o,
+                   o.b.CreateAnd(as_bits(o, value), bits(as_integer(value->getType()), 0xffffffff00000000u)),
+                   value->getType());
 }
 
 Value* approximate(Operands& o) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Atomics. Lanes take their turns in lane order. An operation on one address whose result nobody reads is first reduced over the
-// warp, floating-point sums in lane order too, so that a run gives the same result each time.
+// Atomics. Lanes take their turns in lane order. An operation on one address whose result nobody reads is
+// first reduced over the warp, floating-point sums in lane order too, so that a run gives the same result
+// each time.
 #include <llvm/IR/Intrinsics.h>
 
 #include <optional>
@@ -72,8 +73,9 @@ Value* sum_reals(const Access& access) {
   llvm::IRBuilder<>& b = c.builder();
   const bool is_float = access.element == ir::Type::f32;
   Value* const in = spill(c, c.vector(access.inst.args[1]));
-  Value* const sum = call_helper(c, is_float ? "quern_cpu_sum_f32" : "quern_cpu_sum_f64",
-                                 is_float ? b.getFloatTy() : b.getDoubleTy(), {in, c.mask_bits()}, Touches::arguments_only);
+  Value* const sum =
+      call_helper(c, is_float ? "quern_cpu_sum_f32" : "quern_cpu_sum_f64",
+                  is_float ? b.getFloatTy() : b.getDoubleTy(), {in, c.mask_bits()}, Touches::arguments_only);
   release(c, {in});
   return sum;
 }
@@ -81,15 +83,24 @@ Value* sum_reals(const Access& access) {
 /// A block runs on one worker: its shared memory needs no locked instruction.
 Value* apply_plainly(llvm::IRBuilder<>& b, llvm::AtomicRMWInst::BinOp op, Value* old, Value* operand) {
   switch (op) {
-    case llvm::AtomicRMWInst::Add: return b.CreateAdd(old, operand);
-    case llvm::AtomicRMWInst::And: return b.CreateAnd(old, operand);
-    case llvm::AtomicRMWInst::Or: return b.CreateOr(old, operand);
-    case llvm::AtomicRMWInst::Xor: return b.CreateXor(old, operand);
-    case llvm::AtomicRMWInst::UMin: return b.CreateBinaryIntrinsic(Intrinsic::umin, old, operand);
-    case llvm::AtomicRMWInst::UMax: return b.CreateBinaryIntrinsic(Intrinsic::umax, old, operand);
-    case llvm::AtomicRMWInst::Min: return b.CreateBinaryIntrinsic(Intrinsic::smin, old, operand);
-    case llvm::AtomicRMWInst::Max: return b.CreateBinaryIntrinsic(Intrinsic::smax, old, operand);
-    default: return b.CreateFAdd(old, operand);
+    case llvm::AtomicRMWInst::Add:
+      return b.CreateAdd(old, operand);
+    case llvm::AtomicRMWInst::And:
+      return b.CreateAnd(old, operand);
+    case llvm::AtomicRMWInst::Or:
+      return b.CreateOr(old, operand);
+    case llvm::AtomicRMWInst::Xor:
+      return b.CreateXor(old, operand);
+    case llvm::AtomicRMWInst::UMin:
+      return b.CreateBinaryIntrinsic(Intrinsic::umin, old, operand);
+    case llvm::AtomicRMWInst::UMax:
+      return b.CreateBinaryIntrinsic(Intrinsic::umax, old, operand);
+    case llvm::AtomicRMWInst::Min:
+      return b.CreateBinaryIntrinsic(Intrinsic::smin, old, operand);
+    case llvm::AtomicRMWInst::Max:
+      return b.CreateBinaryIntrinsic(Intrinsic::smax, old, operand);
+    default:
+      return b.CreateFAdd(old, operand);
   }
 }
 
@@ -103,9 +114,11 @@ void update_once(const Access& access, llvm::AtomicRMWInst::BinOp op, Value* ope
     annotate(access, b.CreateAlignedStore(apply_plainly(b, op, old, operand), pointer, align));
     return;
   }
-  const bool relaxed = access.inst.attr.semantics == ir::Semantics::weak || access.inst.attr.semantics == ir::Semantics::relaxed;
-  annotate(access, b.CreateAtomicRMW(op, pointer, operand, align,
-                                     relaxed ? llvm::AtomicOrdering::Monotonic : llvm::AtomicOrdering::AcquireRelease));
+  const bool relaxed = access.inst.attr.semantics == ir::Semantics::weak ||
+                       access.inst.attr.semantics == ir::Semantics::relaxed;
+  annotate(access, b.CreateAtomicRMW(
+                       op, pointer, operand, align,
+                       relaxed ? llvm::AtomicOrdering::Monotonic : llvm::AtomicOrdering::AcquireRelease));
 }
 
 /// One operation for the warp where that is the same as 32; false where it is not.
@@ -127,14 +140,22 @@ bool emit_reduced(const Access& access) {
 std::optional<AtomicType> helper_type(AtomicOp op, ir::Type type) {
   const bool is_real = op == AtomicOp::fadd || op == AtomicOp::fmin || op == AtomicOp::fmax;
   switch (type) {
-    case ir::Type::f16: return is_real ? AtomicType::f16 : AtomicType::b16;
-    case ir::Type::bf16: return is_real ? AtomicType::bf16 : AtomicType::b16;
-    case ir::Type::f32: return is_real ? AtomicType::f32 : AtomicType::b32;
-    case ir::Type::f64: return is_real ? AtomicType::f64 : AtomicType::b64;
-    case ir::Type::i16: return is_real ? std::nullopt : std::optional(AtomicType::b16);
-    case ir::Type::i32: return is_real ? std::nullopt : std::optional(AtomicType::b32);
-    case ir::Type::i64: return is_real ? std::nullopt : std::optional(AtomicType::b64);
-    default: return std::nullopt;
+    case ir::Type::f16:
+      return is_real ? AtomicType::f16 : AtomicType::b16;
+    case ir::Type::bf16:
+      return is_real ? AtomicType::bf16 : AtomicType::b16;
+    case ir::Type::f32:
+      return is_real ? AtomicType::f32 : AtomicType::b32;
+    case ir::Type::f64:
+      return is_real ? AtomicType::f64 : AtomicType::b64;
+    case ir::Type::i16:
+      return is_real ? std::nullopt : std::optional(AtomicType::b16);
+    case ir::Type::i32:
+      return is_real ? std::nullopt : std::optional(AtomicType::b32);
+    case ir::Type::i64:
+      return is_real ? std::nullopt : std::optional(AtomicType::b64);
+    default:
+      return std::nullopt;
   }
 }
 
@@ -151,15 +172,17 @@ void emit_by_lane(const Access& access, ir::Value value) {
   const auto number = [&](auto what) { return b.getInt32(static_cast<std::uint32_t>(what)); };
   Value* const addresses = spill(c, lane_addresses(access));
   Value* const operand = spill(c, to_memory(access, c.vector(access.inst.args[1])));
-  Value* const second = op == AtomicOp::cas ? spill(c, to_memory(access, c.vector(access.inst.args[2]))) : operand;
+  Value* const second =
+      op == AtomicOp::cas ? spill(c, to_memory(access, c.vector(access.inst.args[2]))) : operand;
   llvm::Type* const type = llvm::FixedVectorType::get(access.memory_type(), kLanes);
   Value* const none = llvm::ConstantPointerNull::get(b.getPtrTy());
   Value* const out = access.inst.attr.unused_result ? none : spill(c, llvm::Constant::getNullValue(type));
   call_helper(c, "quern_cpu_atomic", b.getVoidTy(),
-              {number(op), number(*helper_type(op, access.element)), number(access.space == ir::Space::shared), out, addresses, operand,
-               second, c.mask_bits()},
+              {number(op), number(*helper_type(op, access.element)),
+               number(access.space == ir::Space::shared), out, addresses, operand, second, c.mask_bits()},
               Touches::anything);
-  if (!access.inst.attr.unused_result) define_vector(c, value, from_memory(access, b.CreateAlignedLoad(type, out, llvm::Align(64))));
+  if (!access.inst.attr.unused_result)
+    define_vector(c, value, from_memory(access, b.CreateAlignedLoad(type, out, llvm::Align(64))));
   release(c, {addresses, operand, second == operand ? none : second, out});
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shifts, bit fields, permutations and truth tables. PTX ISA: "Logic and Shift Instructions", "Integer Arithmetic
-// Instructions" (bfe, bfi, bfind, brev, popc, clz), "Data Movement and Conversion Instructions: prmt".
+// Shifts, bit fields, permutations and truth tables. PTX ISA: "Logic and Shift Instructions", "Integer
+// Arithmetic Instructions" (bfe, bfi, bfind, brev, popc, clz), "Data Movement and Conversion Instructions:
+// prmt".
 #include <llvm/IR/Intrinsics.h>
 
 #include <array>
@@ -17,7 +18,8 @@ namespace Intrinsic = llvm::Intrinsic;
 Value* all_ones(llvm::Type* type) { return bits(type, ~0ull); }
 Value* zero(llvm::Type* type) { return bits(type, 0); }
 
-/// A shift amount (i32) in the width of what is shifted. A narrower type would lose high bits, so it is clamped first.
+/// A shift amount (i32) in the width of what is shifted. A narrower type would lose high bits, so it is
+/// clamped first.
 Value* amount_in(Operands& o, Value* amount, llvm::Type* type) {
   const unsigned width = width_of(type);
   if (width < width_of(amount->getType()))
@@ -25,7 +27,8 @@ Value* amount_in(Operands& o, Value* amount, llvm::Type* type) {
   return o.b.CreateZExtOrTrunc(amount, type);
 }
 
-/// Logical shifts by any amount: 0 from the width on. LLVM's shift says nothing there, and the select hides it.
+/// Logical shifts by any amount: 0 from the width on. LLVM's shift says nothing there, and the select hides
+/// it.
 Value* shift_left(Operands& o, Value* value, Value* amount) {
   Value* const inside = o.b.CreateICmpULT(amount, bits(value->getType(), width_of(value->getType())));
   return o.b.CreateSelect(inside, o.b.CreateShl(value, amount), zero(value->getType()));
@@ -46,13 +49,16 @@ Value* ashr(Operands& o) { return shift_right_signed(o, o[0], amount_in(o, o[1],
 template <Intrinsic::ID id>
 Value* funnel(Operands& o) {
   constexpr bool left = id == Intrinsic::fshl;
-  Value* const shifted = o.b.CreateIntrinsic(id, {o.type}, {o[1], o[0], o.b.CreateAnd(o[2], bits(o.type, 31))});
+  Value* const shifted =
+      o.b.CreateIntrinsic(id, {o.type}, {o[1], o[0], o.b.CreateAnd(o[2], bits(o.type, 31))});
   if (!o.inst.attr.clamp) return shifted;
   // A clamped shift by 32 moves one word wholly into the other's place.
   return o.b.CreateSelect(o.b.CreateICmpUGE(o[2], bits(o.type, 32)), left ? o[0] : o[1], shifted);
 }
 
-Value* popc(Operands& o) { return o.b.CreateZExtOrTrunc(o.b.CreateUnaryIntrinsic(Intrinsic::ctpop, o[0]), o.type); }
+Value* popc(Operands& o) {
+  return o.b.CreateZExtOrTrunc(o.b.CreateUnaryIntrinsic(Intrinsic::ctpop, o[0]), o.type);
+}
 Value* leading_zeros(Operands& o, Value* value) {
   return o.b.CreateZExtOrTrunc(o.b.CreateBinaryIntrinsic(Intrinsic::ctlz, value, o.b.getFalse()), o.type);
 }
@@ -70,7 +76,9 @@ Value* bfind(Operands& o) {
 }
 
 /// Position and length operands count modulo 256.
-Value* field_number(Operands& o, Value* number) { return amount_in(o, o.b.CreateAnd(number, bits(number->getType(), 0xff)), o.type); }
+Value* field_number(Operands& o, Value* number) {
+  return amount_in(o, o.b.CreateAnd(number, bits(number->getType(), 0xff)), o.type);
+}
 
 /// The low `length` bits set.
 Value* low_bits(Operands& o, Value* length) {
@@ -104,13 +112,13 @@ Value* bfi(Operands& o) {
 
 /// Selectors of the modes other than index, by the low two bits of operand c.
 constexpr std::array<std::array<std::uint16_t, 4>, 7> kModeSelectors = {{
-    {},                                  // index
-    {0x3210, 0x4321, 0x5432, 0x6543},    // f4e
-    {0x5670, 0x6701, 0x7012, 0x0123},    // b4e
-    {0x0000, 0x1111, 0x2222, 0x3333},    // rc8
-    {0x3210, 0x3211, 0x3222, 0x3333},    // ecl
-    {0x0000, 0x1110, 0x2210, 0x3210},    // ecr
-    {0x1010, 0x3232, 0x1010, 0x3232},    // rc16
+    {},                                // index
+    {0x3210, 0x4321, 0x5432, 0x6543},  // f4e
+    {0x5670, 0x6701, 0x7012, 0x0123},  // b4e
+    {0x0000, 0x1111, 0x2222, 0x3333},  // rc8
+    {0x3210, 0x3211, 0x3222, 0x3333},  // ecl
+    {0x0000, 0x1110, 0x2210, 0x3210},  // ecr
+    {0x1010, 0x3232, 0x1010, 0x3232},  // rc16
 }};
 
 /// One selector for all lanes, known now: a byte shuffle of the two words.
@@ -125,7 +133,8 @@ Value* permute_bytes(Operands& o, std::uint64_t selector) {
     lanes.push_back(static_cast<int>(at / 4 * 4 + source % 4 + (source < 4 ? 0 : words * 4)));
     if ((nibble & 8) != 0) signs |= 0xffu << (at % 4 * 8);
   }
-  Value* const moved = o.b.CreateShuffleVector(o.b.CreateBitCast(o[0], bytes), o.b.CreateBitCast(o[1], bytes), lanes);
+  Value* const moved =
+      o.b.CreateShuffleVector(o.b.CreateBitCast(o[0], bytes), o.b.CreateBitCast(o[1], bytes), lanes);
   Value* const word = o.b.CreateBitCast(moved, o.type);
   if (signs == 0) return word;
   Value* const spread = o.b.CreateBitCast(o.b.CreateAShr(moved, bits(bytes, 7)), o.type);
@@ -157,7 +166,8 @@ Value* prmt(Operands& o) {
   const auto mode = static_cast<ir::PrmtMode>(o.inst.imm);
   const auto& known = o.context.shape(o.inst.args[2]).constant;
   if (known && o.context.shape(o.inst.args[2]).kind == analysis::ShapeKind::uniform)
-    return permute_bytes(o, mode == ir::PrmtMode::index ? *known : kModeSelectors[static_cast<std::size_t>(mode)][*known & 3]);
+    return permute_bytes(
+        o, mode == ir::PrmtMode::index ? *known : kModeSelectors[static_cast<std::size_t>(mode)][*known & 3]);
   Value* const selector = mode == ir::PrmtMode::index ? o[2] : selector_of_mode(o, mode);
   Value* word = select_byte(o, selector, 0);
   for (unsigned at = 1; at < 4; ++at) word = o.b.CreateOr(word, select_byte(o, selector, at));
@@ -170,22 +180,38 @@ Value* prmt(Operands& o) {
 Value* logic2(Operands& o, unsigned table, Value* y, Value* z) {
   llvm::IRBuilder<>& b = o.b;
   switch (table & 0xf) {
-    case 0x0: return zero(o.type);
-    case 0x1: return b.CreateNot(b.CreateOr(y, z));
-    case 0x2: return b.CreateAnd(b.CreateNot(y), z);
-    case 0x3: return b.CreateNot(y);
-    case 0x4: return b.CreateAnd(y, b.CreateNot(z));
-    case 0x5: return b.CreateNot(z);
-    case 0x6: return b.CreateXor(y, z);
-    case 0x7: return b.CreateNot(b.CreateAnd(y, z));
-    case 0x8: return b.CreateAnd(y, z);
-    case 0x9: return b.CreateNot(b.CreateXor(y, z));
-    case 0xa: return z;
-    case 0xb: return b.CreateOr(b.CreateNot(y), z);
-    case 0xc: return y;
-    case 0xd: return b.CreateOr(y, b.CreateNot(z));
-    case 0xe: return b.CreateOr(y, z);
-    default: return all_ones(o.type);
+    case 0x0:
+      return zero(o.type);
+    case 0x1:
+      return b.CreateNot(b.CreateOr(y, z));
+    case 0x2:
+      return b.CreateAnd(b.CreateNot(y), z);
+    case 0x3:
+      return b.CreateNot(y);
+    case 0x4:
+      return b.CreateAnd(y, b.CreateNot(z));
+    case 0x5:
+      return b.CreateNot(z);
+    case 0x6:
+      return b.CreateXor(y, z);
+    case 0x7:
+      return b.CreateNot(b.CreateAnd(y, z));
+    case 0x8:
+      return b.CreateAnd(y, z);
+    case 0x9:
+      return b.CreateNot(b.CreateXor(y, z));
+    case 0xa:
+      return z;
+    case 0xb:
+      return b.CreateOr(b.CreateNot(y), z);
+    case 0xc:
+      return y;
+    case 0xd:
+      return b.CreateOr(y, b.CreateNot(z));
+    case 0xe:
+      return b.CreateOr(y, z);
+    default:
+      return all_ones(o.type);
   }
 }
 
@@ -205,12 +231,18 @@ Value* lop3(Operands& o) {
 }
 
 constexpr Row kRows[] = {
-    {ir::Op::shl, shl},          {ir::Op::lshr, lshr},
-    {ir::Op::ashr, ashr},        {ir::Op::funnel_l, funnel<Intrinsic::fshl>},
-    {ir::Op::funnel_r, funnel<Intrinsic::fshr>}, {ir::Op::popc, popc},
-    {ir::Op::clz, clz},          {ir::Op::brev, brev},
-    {ir::Op::bfind, bfind},      {ir::Op::bfe, bfe},
-    {ir::Op::bfi, bfi},          {ir::Op::prmt, prmt},
+    {ir::Op::shl, shl},
+    {ir::Op::lshr, lshr},
+    {ir::Op::ashr, ashr},
+    {ir::Op::funnel_l, funnel<Intrinsic::fshl>},
+    {ir::Op::funnel_r, funnel<Intrinsic::fshr>},
+    {ir::Op::popc, popc},
+    {ir::Op::clz, clz},
+    {ir::Op::brev, brev},
+    {ir::Op::bfind, bfind},
+    {ir::Op::bfe, bfe},
+    {ir::Op::bfi, bfi},
+    {ir::Op::prmt, prmt},
     {ir::Op::lop3, lop3},
 };
 

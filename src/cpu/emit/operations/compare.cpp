@@ -17,7 +17,9 @@ constexpr CmpInst::Predicate kFloating[] = {
     CmpInst::FCMP_UGT, CmpInst::FCMP_UGE, CmpInst::FCMP_ORD, CmpInst::FCMP_UNO,
 };
 
-Value* icmp(Operands& o) { return o.b.CreateICmp(kInteger[static_cast<std::size_t>(o.inst.attr.icmp)], o[0], o[1]); }
+Value* icmp(Operands& o) {
+  return o.b.CreateICmp(kInteger[static_cast<std::size_t>(o.inst.attr.icmp)], o[0], o[1]);
+}
 
 Value* fcmp(Operands& o) {
   Value* sides[] = {o[0], o[1]};

@@ -61,18 +61,20 @@ Value* clamped_to_integer(Operands& o, Value* value, const Range& range, bool is
 /// The conversion says nothing of values out of range: their results are replaced after it.
 Value* replaced_to_integer(Operands& o, Value* value, const Range& range, bool is_signed) {
   llvm::IRBuilder<>& b = o.b;
-  Value* const converted = b.CreateFreeze(is_signed ? b.CreateFPToSI(value, o.type) : b.CreateFPToUI(value, o.type));
+  Value* const converted =
+      b.CreateFreeze(is_signed ? b.CreateFPToSI(value, o.type) : b.CreateFPToUI(value, o.type));
   Value* const high = b.CreateFCmpOGE(value, real(value->getType(), range.beyond));
   Value* const low = b.CreateFCmpOLT(value, real(value->getType(), range.least));
-  return b.CreateSelect(high, bits(o.type, range.greatest_bits), b.CreateSelect(low, bits(o.type, range.least_bits), converted));
+  return b.CreateSelect(high, bits(o.type, range.greatest_bits),
+                        b.CreateSelect(low, bits(o.type, range.least_bits), converted));
 }
 
 Value* helper_to_integer(Operands& o, Value* value, bool is_signed) {
   Value* const wide = o.b.CreateFPExt(value, with_element(value->getType(), o.b.getDoubleTy()));
   Value* const in = spill(o.context, wide);
   Value* const out = scratch(o.context, o.type);
-  call_helper(o.context, is_signed ? "quern_cpu_f64_to_s64" : "quern_cpu_f64_to_u64", o.b.getVoidTy(), {out, in},
-              Touches::arguments_only);
+  call_helper(o.context, is_signed ? "quern_cpu_f64_to_s64" : "quern_cpu_f64_to_u64", o.b.getVoidTy(),
+              {out, in}, Touches::arguments_only);
   Value* const result = o.b.CreateAlignedLoad(o.type, out, llvm::Align(64));
   release(o.context, {in, out});
   return result;
@@ -86,7 +88,8 @@ Value* to_integer(Operands& o) {
   if (o.is_vector() && width == 64 && o.isa() != Isa::avx512) return helper_to_integer(o, value, is_signed);
   const Range range = range_of(width, is_signed);
   const bool exact_limits = width < 32 || (width == 32 && value->getType()->getScalarType()->isDoubleTy());
-  Value* const result = exact_limits ? clamped_to_integer(o, value, range, is_signed) : replaced_to_integer(o, value, range, is_signed);
+  Value* const result = exact_limits ? clamped_to_integer(o, value, range, is_signed)
+                                     : replaced_to_integer(o, value, range, is_signed);
   return o.b.CreateSelect(o.b.CreateFCmpUNO(value, value), bits(o.type, nan_result(o, width)), result);
 }
 
@@ -98,7 +101,8 @@ Value* helper_from_integer(Operands& o, llvm::Type* to, bool is_signed, ir::Roun
   Value* const out = scratch(o.context, to);
   const bool is_float = to->getScalarType()->isFloatTy();
   call_helper(o.context, is_float ? "quern_cpu_int_to_f32" : "quern_cpu_int_to_f64", o.b.getVoidTy(),
-              {o.b.getInt32(is_signed), o.b.getInt32(static_cast<std::uint32_t>(rounding)), o.b.getInt32(o.is_vector() ? kLanes : 1), out, in},
+              {o.b.getInt32(is_signed), o.b.getInt32(static_cast<std::uint32_t>(rounding)),
+               o.b.getInt32(o.is_vector() ? kLanes : 1), out, in},
               Touches::arguments_only);
   Value* const result = o.b.CreateAlignedLoad(to, out, llvm::Align(64));
   release(o.context, {in, out});
@@ -163,13 +167,17 @@ Value* saturate_integer(Operands& o) {
   llvm::Type* const type = value->getType();
   const bool to_signed = o.inst.attr.is_signed;
   const std::uint64_t top = std::uint64_t{1} << (to - 1);
-  // The greatest and least results, as numbers of the source's width; a bound that the source cannot reach is left out.
+  // The greatest and least results, as numbers of the source's width; a bound that the source cannot reach is
+  // left out.
   const std::uint64_t greatest = to_signed ? top - 1 : top - 1 + top;
   const bool can_exceed = from > to || (from == to && !from_signed && to_signed);
   if (from_signed && !to_signed) value = b.CreateBinaryIntrinsic(Intrinsic::smax, value, bits(type, 0));
   if (from_signed && to_signed && from > to)
-    value = b.CreateBinaryIntrinsic(Intrinsic::smax, value, llvm::ConstantInt::getSigned(type, -static_cast<std::int64_t>(top)));
-  if (can_exceed) value = b.CreateBinaryIntrinsic(from_signed ? Intrinsic::smin : Intrinsic::umin, value, bits(type, greatest));
+    value = b.CreateBinaryIntrinsic(Intrinsic::smax, value,
+                                    llvm::ConstantInt::getSigned(type, -static_cast<std::int64_t>(top)));
+  if (can_exceed)
+    value =
+        b.CreateBinaryIntrinsic(from_signed ? Intrinsic::smin : Intrinsic::umin, value, bits(type, greatest));
   return b.CreateTrunc(value, o.type);
 }
 

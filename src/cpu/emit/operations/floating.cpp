@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Floating-point arithmetic as PTX says (ISA: "Floating Point Instructions", "Half Precision Floating Point Instructions"): one
-// rounding, no fast-math, .ftz and .sat by selects. NaN payloads are not canonical: PTX leaves them open for f32 and f64 inputs.
+// Floating-point arithmetic as PTX says (ISA: "Floating Point Instructions", "Half Precision Floating Point
+// Instructions"): one rounding, no fast-math, .ftz and .sat by selects. NaN payloads are not canonical: PTX
+// leaves them open for f32 and f64 inputs.
 //
-// f16 and bf16 are computed in float and rounded once more. For + - * / sqrt that second rounding is harmless, because float has
-// more than 2p + 1 bits (p = 11 and 8); for fma it is not, and the first rounding is made odd (see narrow_fma).
+// f16 and bf16 are computed in float and rounded once more. For + - * / sqrt that second rounding is
+// harmless, because float has more than 2p + 1 bits (p = 11 and 8); for fma it is not, and the first rounding
+// is made odd (see narrow_fma).
 #include <llvm/IR/Intrinsics.h>
 
 #include "cpu/emit/operations/real.hpp"
@@ -21,7 +23,8 @@ Value* input(Operands& o, unsigned index) {
   return is_narrow(o.inst.type) ? widen_to_float(o, value) : value;
 }
 
-/// Applies the instruction's modifiers and rounds to the result's format. (Clamping first is the same: 0 and 1 are exact.)
+/// Applies the instruction's modifiers and rounds to the result's format. (Clamping first is the same: 0 and
+/// 1 are exact.)
 Value* output(Operands& o, Value* value) {
   if (o.inst.attr.relu) value = clamp_negative(o, value);
   if (o.inst.attr.sat) value = saturate(o, value);
@@ -31,11 +34,16 @@ Value* output(Operands& o, Value* value) {
 
 Value* nearest(Operands& o, RoundedOp op, Value* x, Value* y) {
   switch (op) {
-    case RoundedOp::add: return o.b.CreateFAdd(x, y);
-    case RoundedOp::sub: return o.b.CreateFSub(x, y);
-    case RoundedOp::mul: return o.b.CreateFMul(x, y);
-    case RoundedOp::div: return o.b.CreateFDiv(x, y);
-    default: return o.b.CreateUnaryIntrinsic(Intrinsic::sqrt, x);
+    case RoundedOp::add:
+      return o.b.CreateFAdd(x, y);
+    case RoundedOp::sub:
+      return o.b.CreateFSub(x, y);
+    case RoundedOp::mul:
+      return o.b.CreateFMul(x, y);
+    case RoundedOp::div:
+      return o.b.CreateFDiv(x, y);
+    default:
+      return o.b.CreateUnaryIntrinsic(Intrinsic::sqrt, x);
   }
 }
 
@@ -76,8 +84,8 @@ Value* odd_sum(Operands& o, Value* p, Value* c) {
   return from_bits(o, b.CreateSelect(b.CreateAnd(even, inexact), moved, word), sum->getType());
 }
 
-/// fma of 16-bit formats: the product is exact in float (f16) or double (bf16, whose exponents are float's); the sum, rounded to
-/// odd there, rounds to the narrow format as the exact sum would.
+/// fma of 16-bit formats: the product is exact in float (f16) or double (bf16, whose exponents are float's);
+/// the sum, rounded to odd there, rounds to the narrow format as the exact sum would.
 Value* narrow_fma(Operands& o) {
   Value* x[] = {input(o, 0), input(o, 1), input(o, 2)};
   if (o.inst.type == ir::Type::f16) return output(o, odd_sum(o, o.b.CreateFMul(x[0], x[1]), x[2]));
@@ -95,8 +103,8 @@ Value* ffma(Operands& o) {
   return output(o, rounded_arithmetic(o, RoundedOp::fma, {x, y, z}, o.inst.attr.rounding));
 }
 
-/// The number where one operand is NaN; -0 below +0: where the operands are equal, their signs differ at most, and `or` of the
-/// bits is the lesser, `and` the greater.
+/// The number where one operand is NaN; -0 below +0: where the operands are equal, their signs differ at
+/// most, and `or` of the bits is the lesser, `and` the greater.
 template <bool is_min>
 Value* extremum(Operands& o) {
   llvm::IRBuilder<>& b = o.b;
@@ -104,7 +112,8 @@ Value* extremum(Operands& o) {
   Value* const y = input(o, 1);
   Value* const chosen = b.CreateSelect(is_min ? b.CreateFCmpOLT(x, y) : b.CreateFCmpOGT(x, y), x, y);
   Value* const number = b.CreateSelect(b.CreateFCmpUNO(y, y), x, chosen);
-  Value* const both = is_min ? b.CreateOr(as_bits(o, x), as_bits(o, y)) : b.CreateAnd(as_bits(o, x), as_bits(o, y));
+  Value* const both =
+      is_min ? b.CreateOr(as_bits(o, x), as_bits(o, y)) : b.CreateAnd(as_bits(o, x), as_bits(o, y));
   Value* result = b.CreateSelect(b.CreateFCmpOEQ(x, y), from_bits(o, both, x->getType()), number);
   if (o.inst.attr.nan) {
     const std::uint64_t canonical = width_of(x->getType()) == 64 ? 0x7fffffffffffffffu : 0x7fffffffu;
@@ -128,32 +137,42 @@ Value* magnitude(Operands& o) {
 
 Value* copy_sign(Operands& o) {
   Value* const sign = o.b.CreateAnd(as_bits(o, o[0]), sign_bit(o));
-  return from_bits(o, o.b.CreateOr(sign, o.b.CreateAnd(as_bits(o, o[1]), o.b.CreateNot(sign_bit(o)))), o.type);
+  return from_bits(o, o.b.CreateOr(sign, o.b.CreateAnd(as_bits(o, o[1]), o.b.CreateNot(sign_bit(o)))),
+                   o.type);
 }
 
 Value* test_property(Operands& o) {
   const llvm::fltSemantics& format = o[0]->getType()->getScalarType()->getFltSemantics();
   llvm::Type* const word = as_integer(o[0]->getType());
-  Value* const size = o.b.CreateAnd(as_bits(o, o[0]), bits(word, ~(std::uint64_t{1} << (width_of(word) - 1))));
+  Value* const size =
+      o.b.CreateAnd(as_bits(o, o[0]), bits(word, ~(std::uint64_t{1} << (width_of(word) - 1))));
   Value* const infinity = bits(word, llvm::APFloat::getInf(format).bitcastToAPInt().getZExtValue());
-  Value* const least_normal = bits(word, llvm::APFloat::getSmallestNormalized(format).bitcastToAPInt().getZExtValue());
+  Value* const least_normal =
+      bits(word, llvm::APFloat::getSmallestNormalized(format).bitcastToAPInt().getZExtValue());
   switch (static_cast<ir::TestProperty>(o.inst.imm)) {
-    case ir::TestProperty::finite: return o.b.CreateICmpULT(size, infinity);
-    case ir::TestProperty::infinite: return o.b.CreateICmpEQ(size, infinity);
-    case ir::TestProperty::number: return o.b.CreateICmpULE(size, infinity);
-    case ir::TestProperty::notanumber: return o.b.CreateICmpUGT(size, infinity);
-    default: break;
+    case ir::TestProperty::finite:
+      return o.b.CreateICmpULT(size, infinity);
+    case ir::TestProperty::infinite:
+      return o.b.CreateICmpEQ(size, infinity);
+    case ir::TestProperty::number:
+      return o.b.CreateICmpULE(size, infinity);
+    case ir::TestProperty::notanumber:
+      return o.b.CreateICmpUGT(size, infinity);
+    default:
+      break;
   }
   // A zero counts as normal.
   Value* const zero = o.b.CreateICmpEQ(size, bits(word, 0));
   Value* const small = o.b.CreateICmpULT(size, least_normal);
-  if (static_cast<ir::TestProperty>(o.inst.imm) == ir::TestProperty::subnormal) return o.b.CreateAnd(small, o.b.CreateNot(zero));
+  if (static_cast<ir::TestProperty>(o.inst.imm) == ir::TestProperty::subnormal)
+    return o.b.CreateAnd(small, o.b.CreateNot(zero));
   return o.b.CreateAnd(o.b.CreateICmpULT(size, infinity), o.b.CreateOr(zero, o.b.CreateNot(small)));
 }
 
 /// Directed rounding of the 16-bit formats does not exist in PTX; rna is a conversion's.
 bool accepts_rounding(const ir::Inst& inst) {
-  return inst.attr.rounding == ir::Rounding::rn || (inst.attr.rounding != ir::Rounding::rna && !is_narrow(inst.type));
+  return inst.attr.rounding == ir::Rounding::rn ||
+         (inst.attr.rounding != ir::Rounding::rna && !is_narrow(inst.type));
 }
 
 constexpr Row kRows[] = {

@@ -7,7 +7,8 @@
 
 #include "cpu/emit/operations/helpers.hpp"
 
-/// Puts a function into the section of helpers that access kernel memory. Whatever it calls must be inlined into it.
+/// Puts a function into the section of helpers that access kernel memory. Whatever it calls must be inlined
+/// into it.
 #define QUERN_KERNEL_MEMORY __attribute__((section("quern_helper_text"), noinline, used))
 #define QUERN_INLINE __attribute__((always_inline)) inline
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What emitted code calls. The helpers that touch memory on a kernel's behalf lie together in one text section: a fault in there
-// is the kernel's.
+// What emitted code calls. The helpers that touch memory on a kernel's behalf lie together in one text
+// section: a fault in there is the kernel's.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,8 @@ struct Helper {
   void* address = nullptr;
 };
 
-/// Every function emitted code may call by name, the scheduler's (engine/abi.hpp) and what LLVM itself may ask for included.
+/// Every function emitted code may call by name, the scheduler's (engine/abi.hpp) and what LLVM itself may
+/// ask for included.
 std::span<const Helper> helpers();
 
 struct TextRange {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Atomic operations of a warp, in lane order. A block runs on one worker, so shared memory needs no locked instruction.
+// Atomic operations of a warp, in lane order. A block runs on one worker, so shared memory needs no locked
+// instruction.
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -34,7 +35,9 @@ struct Real {
 struct Bfloat {
   using Bits = std::uint16_t;
   using Value = float;
-  QUERN_INLINE static float decode(Bits bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+  QUERN_INLINE static float decode(Bits bits) {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  }
   QUERN_INLINE static Bits encode(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fff;
@@ -60,7 +63,8 @@ struct Half {
     if (magnitude >= 0x477ff000u) return static_cast<Bits>(sign | 0x7c00u);
     // Adding 0.5 aligns a subnormal result's bits and rounds them.
     if (magnitude < 0x38800000u)
-      return static_cast<Bits>(sign | (std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u));
+      return static_cast<Bits>(
+          sign | (std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u));
     return static_cast<Bits>(sign | ((magnitude - (112u << 23) + 0xfff + ((magnitude >> 13) & 1)) >> 13));
   }
 };
@@ -109,11 +113,12 @@ QUERN_INLINE T combine(T old, T operand, T second) {
 }
 
 template <AtomicOp op, class Kind>
-QUERN_INLINE typename Kind::Bits apply(typename Kind::Bits* place, bool is_shared, typename Kind::Bits operand,
-                                       typename Kind::Bits second) {
+QUERN_INLINE typename Kind::Bits apply(typename Kind::Bits* place, bool is_shared,
+                                       typename Kind::Bits operand, typename Kind::Bits second) {
   using Bits = typename Kind::Bits;
   const auto next = [&](Bits old) {
-    return Kind::encode(combine<op, typename Kind::Value>(Kind::decode(old), Kind::decode(operand), Kind::decode(second)));
+    return Kind::encode(
+        combine<op, typename Kind::Value>(Kind::decode(old), Kind::decode(operand), Kind::decode(second)));
   };
   if (is_shared) {
     const Bits old = *place;
@@ -153,19 +158,32 @@ template <class T>
 QUERN_INLINE void run_integer(AtomicOp op, const Call& call) {
   using Kind = Integer<T>;
   switch (op) {
-    case AtomicOp::add: return run<AtomicOp::add, Kind>(call);
-    case AtomicOp::and_: return run<AtomicOp::and_, Kind>(call);
-    case AtomicOp::or_: return run<AtomicOp::or_, Kind>(call);
-    case AtomicOp::xor_: return run<AtomicOp::xor_, Kind>(call);
-    case AtomicOp::exch: return run<AtomicOp::exch, Kind>(call);
-    case AtomicOp::cas: return run<AtomicOp::cas, Kind>(call);
-    case AtomicOp::smin: return run<AtomicOp::smin, Kind>(call);
-    case AtomicOp::smax: return run<AtomicOp::smax, Kind>(call);
-    case AtomicOp::umin: return run<AtomicOp::umin, Kind>(call);
-    case AtomicOp::umax: return run<AtomicOp::umax, Kind>(call);
-    case AtomicOp::inc: return run<AtomicOp::inc, Kind>(call);
-    case AtomicOp::dec: return run<AtomicOp::dec, Kind>(call);
-    default: return;  // the emitter asks for no other
+    case AtomicOp::add:
+      return run<AtomicOp::add, Kind>(call);
+    case AtomicOp::and_:
+      return run<AtomicOp::and_, Kind>(call);
+    case AtomicOp::or_:
+      return run<AtomicOp::or_, Kind>(call);
+    case AtomicOp::xor_:
+      return run<AtomicOp::xor_, Kind>(call);
+    case AtomicOp::exch:
+      return run<AtomicOp::exch, Kind>(call);
+    case AtomicOp::cas:
+      return run<AtomicOp::cas, Kind>(call);
+    case AtomicOp::smin:
+      return run<AtomicOp::smin, Kind>(call);
+    case AtomicOp::smax:
+      return run<AtomicOp::smax, Kind>(call);
+    case AtomicOp::umin:
+      return run<AtomicOp::umin, Kind>(call);
+    case AtomicOp::umax:
+      return run<AtomicOp::umax, Kind>(call);
+    case AtomicOp::inc:
+      return run<AtomicOp::inc, Kind>(call);
+    case AtomicOp::dec:
+      return run<AtomicOp::dec, Kind>(call);
+    default:
+      return;  // the emitter asks for no other
   }
 }
 
@@ -180,19 +198,27 @@ QUERN_INLINE void run_real(AtomicOp op, const Call& call) {
 
 extern "C" {
 
-QUERN_KERNEL_MEMORY static void quern_cpu_atomic(std::uint32_t op, std::uint32_t type, std::uint32_t is_shared, void* out,
-                                              const std::int64_t* addresses, const void* operand, const void* second,
-                                              std::uint32_t mask) {
+QUERN_KERNEL_MEMORY static void quern_cpu_atomic(std::uint32_t op, std::uint32_t type,
+                                                 std::uint32_t is_shared, void* out,
+                                                 const std::int64_t* addresses, const void* operand,
+                                                 const void* second, std::uint32_t mask) {
   const Call call{is_shared != 0, out, addresses, operand, second, mask};
   const auto what = static_cast<AtomicOp>(op);
   switch (static_cast<AtomicType>(type)) {
-    case AtomicType::b16: return run_integer<std::uint16_t>(what, call);
-    case AtomicType::b32: return run_integer<std::uint32_t>(what, call);
-    case AtomicType::b64: return run_integer<std::uint64_t>(what, call);
-    case AtomicType::f16: return run_real<Half>(what, call);
-    case AtomicType::bf16: return run_real<Bfloat>(what, call);
-    case AtomicType::f32: return run_real<Real<std::uint32_t, float>>(what, call);
-    case AtomicType::f64: return run_real<Real<std::uint64_t, double>>(what, call);
+    case AtomicType::b16:
+      return run_integer<std::uint16_t>(what, call);
+    case AtomicType::b32:
+      return run_integer<std::uint32_t>(what, call);
+    case AtomicType::b64:
+      return run_integer<std::uint64_t>(what, call);
+    case AtomicType::f16:
+      return run_real<Half>(what, call);
+    case AtomicType::bf16:
+      return run_real<Bfloat>(what, call);
+    case AtomicType::f32:
+      return run_real<Real<std::uint32_t, float>>(what, call);
+    case AtomicType::f64:
+      return run_real<Real<std::uint64_t, double>>(what, call);
   }
 }
 
@@ -211,7 +237,8 @@ static double quern_cpu_sum_f64(const double* values, std::uint32_t mask) {
 }  // extern "C"
 
 std::span<const Helper> atomic_helpers() {
-  static const Helper rows[] = {QUERN_HELPER(quern_cpu_atomic), QUERN_HELPER(quern_cpu_sum_f32), QUERN_HELPER(quern_cpu_sum_f64)};
+  static const Helper rows[] = {QUERN_HELPER(quern_cpu_atomic), QUERN_HELPER(quern_cpu_sum_f32),
+                                QUERN_HELPER(quern_cpu_sum_f64)};
   return rows;
 }
 

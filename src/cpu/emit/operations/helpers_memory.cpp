@@ -12,7 +12,8 @@ namespace {
 template <class T>
 QUERN_INLINE T read_at(std::int64_t address) {
   T value;
-  __builtin_memcpy(&value, reinterpret_cast<const void*>(address), sizeof value);  // NOLINT(performance-no-int-to-ptr)
+  __builtin_memcpy(&value, reinterpret_cast<const void*>(address),
+                   sizeof value);  // NOLINT(performance-no-int-to-ptr)
   return value;
 }
 
@@ -22,13 +23,15 @@ QUERN_INLINE void gather_lanes(T* out, const std::int64_t* addresses, std::uint3
     for (unsigned lane = 0; lane < kHelperLanes; ++lane) out[lane] = read_at<T>(addresses[lane]);
     return;
   }
-  for (unsigned lane = 0; lane < kHelperLanes; ++lane) out[lane] = (mask >> lane & 1) != 0 ? read_at<T>(addresses[lane]) : T{0};
+  for (unsigned lane = 0; lane < kHelperLanes; ++lane)
+    out[lane] = (mask >> lane & 1) != 0 ? read_at<T>(addresses[lane]) : T{0};
 }
 
 template <class T>
 QUERN_INLINE void scatter_lanes(const T* values, const std::int64_t* addresses, std::uint32_t mask) {
   for_each_lane(mask, [&](unsigned lane) {
-    __builtin_memcpy(reinterpret_cast<void*>(addresses[lane]), values + lane, sizeof(T));  // NOLINT(performance-no-int-to-ptr)
+    __builtin_memcpy(reinterpret_cast<void*>(addresses[lane]), values + lane,
+                     sizeof(T));  // NOLINT(performance-no-int-to-ptr)
   });
 }
 
@@ -36,22 +39,25 @@ QUERN_INLINE void scatter_lanes(const T* values, const std::int64_t* addresses, 
 
 extern "C" {
 
-QUERN_KERNEL_MEMORY static void quern_cpu_gather_8(std::uint8_t* out, const std::int64_t* addresses, std::uint32_t mask) {
+QUERN_KERNEL_MEMORY static void quern_cpu_gather_8(std::uint8_t* out, const std::int64_t* addresses,
+                                                   std::uint32_t mask) {
   gather_lanes(out, addresses, mask);
 }
-QUERN_KERNEL_MEMORY static void quern_cpu_gather_16(std::uint16_t* out, const std::int64_t* addresses, std::uint32_t mask) {
+QUERN_KERNEL_MEMORY static void quern_cpu_gather_16(std::uint16_t* out, const std::int64_t* addresses,
+                                                    std::uint32_t mask) {
   gather_lanes(out, addresses, mask);
 }
-QUERN_KERNEL_MEMORY static void quern_cpu_gather_32(std::uint32_t* out, const std::int64_t* addresses, std::uint32_t mask) {
+QUERN_KERNEL_MEMORY static void quern_cpu_gather_32(std::uint32_t* out, const std::int64_t* addresses,
+                                                    std::uint32_t mask) {
   gather_lanes(out, addresses, mask);
 }
-QUERN_KERNEL_MEMORY static void quern_cpu_gather_64(std::uint64_t* out, const std::int64_t* addresses, std::uint32_t mask) {
+QUERN_KERNEL_MEMORY static void quern_cpu_gather_64(std::uint64_t* out, const std::int64_t* addresses,
+                                                    std::uint32_t mask) {
   gather_lanes(out, addresses, mask);
 }
 
-__attribute__((target("avx2"))) QUERN_KERNEL_MEMORY static void quern_cpu_gather_32_avx2(std::uint32_t* out,
-                                                                                      const std::int64_t* addresses,
-                                                                                      std::uint32_t mask) {
+__attribute__((target("avx2"))) QUERN_KERNEL_MEMORY static void quern_cpu_gather_32_avx2(
+    std::uint32_t* out, const std::int64_t* addresses, std::uint32_t mask) {
   const __m128i bits = _mm_setr_epi32(1, 2, 4, 8);
   for (unsigned lane = 0; lane < kHelperLanes; lane += 4, mask >>= 4) {
     const __m256i places = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(addresses + lane));
@@ -62,9 +68,8 @@ __attribute__((target("avx2"))) QUERN_KERNEL_MEMORY static void quern_cpu_gather
   }
 }
 
-__attribute__((target("avx2"))) QUERN_KERNEL_MEMORY static void quern_cpu_gather_64_avx2(std::uint64_t* out,
-                                                                                      const std::int64_t* addresses,
-                                                                                      std::uint32_t mask) {
+__attribute__((target("avx2"))) QUERN_KERNEL_MEMORY static void quern_cpu_gather_64_avx2(
+    std::uint64_t* out, const std::int64_t* addresses, std::uint32_t mask) {
   const __m256i bits = _mm256_setr_epi64x(1, 2, 4, 8);
   for (unsigned lane = 0; lane < kHelperLanes; lane += 4, mask >>= 4) {
     const __m256i places = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(addresses + lane));
@@ -74,19 +79,20 @@ __attribute__((target("avx2"))) QUERN_KERNEL_MEMORY static void quern_cpu_gather
   }
 }
 
-QUERN_KERNEL_MEMORY static void quern_cpu_scatter_8(const std::uint8_t* values, const std::int64_t* addresses, std::uint32_t mask) {
+QUERN_KERNEL_MEMORY static void quern_cpu_scatter_8(const std::uint8_t* values, const std::int64_t* addresses,
+                                                    std::uint32_t mask) {
   scatter_lanes(values, addresses, mask);
 }
-QUERN_KERNEL_MEMORY static void quern_cpu_scatter_16(const std::uint16_t* values, const std::int64_t* addresses,
-                                                  std::uint32_t mask) {
+QUERN_KERNEL_MEMORY static void quern_cpu_scatter_16(const std::uint16_t* values,
+                                                     const std::int64_t* addresses, std::uint32_t mask) {
   scatter_lanes(values, addresses, mask);
 }
-QUERN_KERNEL_MEMORY static void quern_cpu_scatter_32(const std::uint32_t* values, const std::int64_t* addresses,
-                                                  std::uint32_t mask) {
+QUERN_KERNEL_MEMORY static void quern_cpu_scatter_32(const std::uint32_t* values,
+                                                     const std::int64_t* addresses, std::uint32_t mask) {
   scatter_lanes(values, addresses, mask);
 }
-QUERN_KERNEL_MEMORY static void quern_cpu_scatter_64(const std::uint64_t* values, const std::int64_t* addresses,
-                                                  std::uint32_t mask) {
+QUERN_KERNEL_MEMORY static void quern_cpu_scatter_64(const std::uint64_t* values,
+                                                     const std::int64_t* addresses, std::uint32_t mask) {
   scatter_lanes(values, addresses, mask);
 }
 
@@ -94,10 +100,11 @@ QUERN_KERNEL_MEMORY static void quern_cpu_scatter_64(const std::uint64_t* values
 
 std::span<const Helper> memory_helpers() {
   static const Helper rows[] = {
-      QUERN_HELPER(quern_cpu_gather_8),       QUERN_HELPER(quern_cpu_gather_16),      QUERN_HELPER(quern_cpu_gather_32),
-      QUERN_HELPER(quern_cpu_gather_64),      QUERN_HELPER(quern_cpu_gather_32_avx2), QUERN_HELPER(quern_cpu_gather_64_avx2),
-      QUERN_HELPER(quern_cpu_scatter_8),      QUERN_HELPER(quern_cpu_scatter_16),     QUERN_HELPER(quern_cpu_scatter_32),
-      QUERN_HELPER(quern_cpu_scatter_64),
+      QUERN_HELPER(quern_cpu_gather_8),       QUERN_HELPER(quern_cpu_gather_16),
+      QUERN_HELPER(quern_cpu_gather_32),      QUERN_HELPER(quern_cpu_gather_64),
+      QUERN_HELPER(quern_cpu_gather_32_avx2), QUERN_HELPER(quern_cpu_gather_64_avx2),
+      QUERN_HELPER(quern_cpu_scatter_8),      QUERN_HELPER(quern_cpu_scatter_16),
+      QUERN_HELPER(quern_cpu_scatter_32),     QUERN_HELPER(quern_cpu_scatter_64),
   };
   return rows;
 }

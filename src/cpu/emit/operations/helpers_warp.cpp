@@ -15,8 +15,9 @@ static void quern_cpu_match_any(std::uint32_t* out, const std::uint64_t* values,
                                 std::uint32_t running) {
   for (unsigned lane = 0; lane < kHelperLanes; ++lane) {
     std::uint32_t same = 0;
-    for_each_lane(running & members[lane],
-                  [&](unsigned other) { same |= static_cast<std::uint32_t>(values[other] == values[lane]) << other; });
+    for_each_lane(running & members[lane], [&](unsigned other) {
+      same |= static_cast<std::uint32_t>(values[other] == values[lane]) << other;
+    });
     out[lane] = same;
   }
 }

@@ -52,20 +52,22 @@ Value* multiply_high(Operands& o) {
   return b.CreateTrunc(b.CreateLShr(product, width), o.type);
 }
 
-/// Quotient of 32-bit and narrower vectors through a floating-point division: exact, because x / y is an integer or at least
-/// 1 / y away from the next, and its rounding error, (x / y) * 2^-p, is smaller while x < 2^p.
+/// Quotient of 32-bit and narrower vectors through a floating-point division: exact, because x / y is an
+/// integer or at least 1 / y away from the next, and its rounding error, (x / y) * 2^-p, is smaller while x <
+/// 2^p.
 Value* quotient_by_float(Operands& o, Value* x, Value* y, bool is_signed) {
   llvm::IRBuilder<>& b = o.b;
   llvm::Type* const real = with_element(o.type, width_of(o.type) <= 16 ? b.getFloatTy() : b.getDoubleTy());
-  if (is_signed) return b.CreateFPToSI(b.CreateFDiv(b.CreateSIToFP(x, real), b.CreateSIToFP(y, real)), o.type);
+  if (is_signed)
+    return b.CreateFPToSI(b.CreateFDiv(b.CreateSIToFP(x, real), b.CreateSIToFP(y, real)), o.type);
   return b.CreateFPToUI(b.CreateFDiv(b.CreateUIToFP(x, real), b.CreateUIToFP(y, real)), o.type);
 }
 
 Value* quotient_by_helper(Operands& o, Value* x, Value* y, bool is_signed) {
   Value* const out = scratch(o.context, o.type);
   Value* const in[] = {spill(o.context, x), spill(o.context, y)};
-  call_helper(o.context, is_signed ? "quern_cpu_div_s64" : "quern_cpu_div_u64", o.b.getVoidTy(), {out, in[0], in[1]},
-              Touches::arguments_only);
+  call_helper(o.context, is_signed ? "quern_cpu_div_s64" : "quern_cpu_div_u64", o.b.getVoidTy(),
+              {out, in[0], in[1]}, Touches::arguments_only);
   Value* const result = o.b.CreateAlignedLoad(o.type, out, llvm::Align(64));
   release(o.context, {out, in[0], in[1]});
   return result;
@@ -74,7 +76,8 @@ Value* quotient_by_helper(Operands& o, Value* x, Value* y, bool is_signed) {
 /// x / y where y is neither 0 nor, for INT_MIN, -1.
 Value* safe_quotient(Operands& o, Value* x, Value* y, bool is_signed) {
   // LLVM makes a multiplication of a division by a constant; a scalar division is one instruction.
-  if (!o.is_vector() || llvm::isa<llvm::Constant>(o[1])) return is_signed ? o.b.CreateSDiv(x, y) : o.b.CreateUDiv(x, y);
+  if (!o.is_vector() || llvm::isa<llvm::Constant>(o[1]))
+    return is_signed ? o.b.CreateSDiv(x, y) : o.b.CreateUDiv(x, y);
   if (width_of(o.type) == 64) return quotient_by_helper(o, x, y, is_signed);
   return quotient_by_float(o, x, y, is_signed);
 }
@@ -92,7 +95,8 @@ Division divide(Operands& o, bool is_signed) {
   Value* divisor = b.CreateSelect(by_zero, one, o[1]);
   if (is_signed) {
     const std::uint64_t minimum = std::uint64_t{1} << (width_of(o.type) - 1);
-    Value* const overflow = b.CreateAnd(b.CreateICmpEQ(o[0], bits(o.type, minimum)), b.CreateICmpEQ(o[1], bits(o.type, ~0ull)));
+    Value* const overflow =
+        b.CreateAnd(b.CreateICmpEQ(o[0], bits(o.type, minimum)), b.CreateICmpEQ(o[1], bits(o.type, ~0ull)));
     divisor = b.CreateSelect(overflow, one, divisor);  // INT_MIN / 1 is what INT_MIN / -1 wraps to
   }
   return {by_zero, divisor, safe_quotient(o, o[0], divisor, is_signed)};

@@ -11,11 +11,16 @@ namespace {
 
 using llvm::Value;
 
-unsigned lanes_of(const Value* vector) { return llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements(); }
+unsigned lanes_of(const Value* vector) {
+  return llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements();
+}
 
-llvm::Type* memory_vector(const Access& access) { return llvm::FixedVectorType::get(access.memory_type(), kLanes); }
+llvm::Type* memory_vector(const Access& access) {
+  return llvm::FixedVectorType::get(access.memory_type(), kLanes);
+}
 
-/// AVX-512 has gathers and scatters of 4 and 8 bytes. Elsewhere a helper does it: LLVM's inline form triples the compile time.
+/// AVX-512 has gathers and scatters of 4 and 8 bytes. Elsewhere a helper does it: LLVM's inline form triples
+/// the compile time.
 bool gathers_natively(const Access& access) {
   return access.context.specialisation().isa == Isa::avx512 && access.element_bytes >= 4;
 }
@@ -23,7 +28,8 @@ bool gathers_natively(const Access& access) {
 std::string sized(const char* stem, const Access& access) {
   // The helpers of AVX2 processors use its gathers; the others run anywhere.
   const bool avx2 = access.context.specialisation().isa != Isa::baseline && access.element_bytes >= 4;
-  return std::string(stem) + std::to_string(access.element_bytes * 8) + (avx2 && stem[10] == 'g' ? "_avx2" : "");
+  return std::string(stem) + std::to_string(access.element_bytes * 8) +
+         (avx2 && stem[10] == 'g' ? "_avx2" : "");
 }
 
 Value* gather_by_helper(const Access& access, const LanePointers& pointers, std::int64_t displacement) {
@@ -45,7 +51,8 @@ Value* gather(const Access& access, const LanePointers& pointers, std::int64_t d
   Context& c = access.context;
   Value* const addresses = gather_pointers(c, pointers, displacement);
   llvm::Type* const type = memory_vector(access);
-  llvm::CallInst* const call = c.builder().CreateMaskedGather(type, addresses, access.align(), c.mask(), llvm::Constant::getNullValue(type));
+  llvm::CallInst* const call = c.builder().CreateMaskedGather(type, addresses, access.align(), c.mask(),
+                                                              llvm::Constant::getNullValue(type));
   annotate(access, call);
   return call;
 }
@@ -60,7 +67,8 @@ void scatter(const Access& access, const LanePointers& pointers, std::int64_t di
   }
   Value* const addresses = spill(c, absolute_addresses(c, pointers, displacement));
   Value* const in = spill(c, values);
-  call_helper(c, sized("quern_cpu_scatter_", access), b.getVoidTy(), {in, addresses, c.mask_bits()}, Touches::anything);
+  call_helper(c, sized("quern_cpu_scatter_", access), b.getVoidTy(), {in, addresses, c.mask_bits()},
+              Touches::anything);
   release(c, {addresses, in});
 }
 
@@ -69,7 +77,8 @@ std::vector<Value*> deinterleave(Context& context, Value* wide, unsigned count) 
   std::vector<Value*> elements;
   for (unsigned element = 0; element < count; ++element) {
     llvm::SmallVector<int, kLanes> lanes;
-    for (unsigned lane = 0; lane < lanes_of(wide) / count; ++lane) lanes.push_back(static_cast<int>(lane * count + element));
+    for (unsigned lane = 0; lane < lanes_of(wide) / count; ++lane)
+      lanes.push_back(static_cast<int>(lane * count + element));
     elements.push_back(context.builder().CreateShuffleVector(wide, lanes));
   }
   return elements;
@@ -80,7 +89,8 @@ Value* interleave(Context& context, std::span<Value* const> elements) {
   if (count == 1) return elements[0];
   const unsigned lanes = lanes_of(elements[0]);
   llvm::SmallVector<int, kLanes * 4> order;
-  for (unsigned at = 0; at < lanes * count; ++at) order.push_back(static_cast<int>(at % count * lanes + at / count));
+  for (unsigned at = 0; at < lanes * count; ++at)
+    order.push_back(static_cast<int>(at % count * lanes + at / count));
   return context.builder().CreateShuffleVector(concat(context, elements), order);
 }
 

@@ -30,7 +30,8 @@ LanePattern constant_distances(const Shape& shape) {
   for (const analysis::Term& term : shape.terms)
     if (term.coefficient == ir::kNone)
       for (unsigned lane = 0; lane < kLaneCount; ++lane)
-        sum[lane] = static_cast<std::int64_t>(static_cast<std::uint64_t>(sum[lane]) + static_cast<std::uint64_t>(term.pattern[lane]));
+        sum[lane] = static_cast<std::int64_t>(static_cast<std::uint64_t>(sum[lane]) +
+                                              static_cast<std::uint64_t>(term.pattern[lane]));
   return sum;
 }
 
@@ -49,7 +50,8 @@ std::optional<int> step_of(std::int64_t distance, std::int64_t access_bytes) {
   return std::nullopt;
 }
 
-Segment longest_segment(const Shape& shape, const LanePattern& distances, std::int64_t access_bytes, unsigned first) {
+Segment longest_segment(const Shape& shape, const LanePattern& distances, std::int64_t access_bytes,
+                        unsigned first) {
   Segment segment{.first = first, .count = 1, .offset = distances[first]};
   std::optional<int> step;
   for (unsigned lane = first + 1; lane < kLaneCount && same_base(shape, first, lane); ++lane) {
@@ -112,10 +114,14 @@ bool fits_gap(const Shape& shape) {
 
 Layout layout_of(const Shape& shape, unsigned access_bytes) {
   switch (shape.kind) {
-    case ShapeKind::uniform: return Layout{.kind = LayoutKind::uniform};
-    case ShapeKind::affine: return affine_layout(shape, access_bytes);
-    case ShapeKind::offset32: return Layout{.kind = fits_gap(shape) ? LayoutKind::indexed : LayoutKind::gathered};
-    default: return Layout{};
+    case ShapeKind::uniform:
+      return Layout{.kind = LayoutKind::uniform};
+    case ShapeKind::affine:
+      return affine_layout(shape, access_bytes);
+    case ShapeKind::offset32:
+      return Layout{.kind = fits_gap(shape) ? LayoutKind::indexed : LayoutKind::gathered};
+    default:
+      return Layout{};
   }
 }
 

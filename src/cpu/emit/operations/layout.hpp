@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the addresses of a warp's 32 lanes lie to each other: what decides between one scalar access, a few vector accesses and a
-// gather. Pure: shapes in, a plan out.
+// How the addresses of a warp's 32 lanes lie to each other: what decides between one scalar access, a few
+// vector accesses and a gather. Pure: shapes in, a plan out.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace quern::cpu::emit {
 
-/// Lanes [first, first + count), whose addresses advance by step * the access size: 1 contiguous, 0 all the same, -1 backwards.
+/// Lanes [first, first + count), whose addresses advance by step * the access size: 1 contiguous, 0 all the
+/// same, -1 backwards.
 struct Segment {
   unsigned first = 0;
   unsigned count = 0;
@@ -33,8 +34,8 @@ inline constexpr unsigned kMaxSegments = 8;
 struct Layout {
   LayoutKind kind = LayoutKind::gathered;
   std::vector<Segment> segments;
-  /// One lane for each set of values that the terms with runtime coefficients take: base of these lanes = the shape's base +
-  /// sum of coefficient * pattern[lane] over those terms.
+  /// One lane for each set of values that the terms with runtime coefficients take: base of these lanes = the
+  /// shape's base + sum of coefficient * pattern[lane] over those terms.
   std::vector<unsigned> base_lanes;
   /// The sum of the terms without coefficient, by lane (segments, strided, indexed affine).
   analysis::LanePattern distances{};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads. One scalar access where the address is uniform; a vector access for each run of contiguous lanes; wide loads and
-// shuffles for short strides; a gather for the rest.
+// Loads. One scalar access where the address is uniform; a vector access for each run of contiguous lanes;
+// wide loads and shuffles for short strides; a gather for the rest.
 #include <bit>
 
 #include "cpu/emit/operations/lanes.hpp"
@@ -16,8 +16,10 @@ using Elements = std::vector<Value*>;  ///< one vector (or scalar) for each elem
 llvm::AtomicOrdering load_ordering(const ir::Inst& inst) {
   switch (inst.attr.semantics) {
     case ir::Semantics::weak:
-    case ir::Semantics::relaxed: return llvm::AtomicOrdering::Monotonic;
-    default: return llvm::AtomicOrdering::Acquire;
+    case ir::Semantics::relaxed:
+      return llvm::AtomicOrdering::Monotonic;
+    default:
+      return llvm::AtomicOrdering::Acquire;
   }
 }
 
@@ -36,7 +38,9 @@ Elements load_uniform(const Access& access) {
   Elements elements;
   Value* const pointer = uniform_pointer(access);
   for (unsigned element = 0; element < access.count; ++element)
-    elements.push_back(load_one(access, access.memory_type(), advance(access.context, pointer, std::int64_t{element} * access.element_bytes)));
+    elements.push_back(
+        load_one(access, access.memory_type(),
+                 advance(access.context, pointer, std::int64_t{element} * access.element_bytes)));
   return elements;
 }
 
@@ -62,7 +66,8 @@ std::uint32_t readers(const Layout& layout, unsigned index) {
   return lanes;
 }
 
-/// One address for all lanes of the segment. Where none of them runs it may be anything: then the parameters are read instead.
+/// One address for all lanes of the segment. Where none of them runs it may be anything: then the parameters
+/// are read instead.
 Elements load_broadcast(const Access& access, unsigned index, Value* pointer) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
@@ -102,7 +107,8 @@ Elements load_contiguous(const Access& access, unsigned index, Value* pointer) {
     wide = load_one(access, type, pointer);
   } else {
     Value* const mask = repeat_lanes(c, mask_of(access, index), access.count);
-    llvm::CallInst* const call = c.builder().CreateMaskedLoad(type, pointer, access.align(), mask, llvm::Constant::getNullValue(type));
+    llvm::CallInst* const call =
+        c.builder().CreateMaskedLoad(type, pointer, access.align(), mask, llvm::Constant::getNullValue(type));
     annotate(access, call);
     wide = call;
   }
@@ -127,7 +133,8 @@ Value* assemble(const Access& access, const std::vector<Elements>& parts, unsign
   if (equal) return concat(c, in_order);
   Value* lanes = placed(c, in_order[0], segments[0].first, segments[0].count);
   for (std::size_t at = 1; at < segments.size(); ++at)
-    lanes = blend(c, lanes_mask(segments[at]), placed(c, in_order[at], segments[at].first, segments[at].count), lanes);
+    lanes = blend(c, lanes_mask(segments[at]),
+                  placed(c, in_order[at], segments[at].first, segments[at].count), lanes);
   return lanes;
 }
 
@@ -138,16 +145,19 @@ Elements load_segments(const Access& access) {
     const Segment& segment = access.layout.segments[index];
     if (segment.same_as != index) continue;
     Value* const pointer = advance(access.context, bases[segment.base], segment.offset);
-    parts[index] = segment.step == 0 ? load_broadcast(access, index, pointer) : load_contiguous(access, index, pointer);
+    parts[index] =
+        segment.step == 0 ? load_broadcast(access, index, pointer) : load_contiguous(access, index, pointer);
   }
   Elements elements;
-  for (unsigned element = 0; element < access.count; ++element) elements.push_back(assemble(access, parts, element));
+  for (unsigned element = 0; element < access.count; ++element)
+    elements.push_back(assemble(access, parts, element));
   return elements;
 }
 
 // --- short strides
 
-/// Lanes are loaded in groups of so many, all that lies between them included; of the last group no more than its last lane.
+/// Lanes are loaded in groups of so many, all that lies between them included; of the last group no more than
+/// its last lane.
 constexpr unsigned kGroupLanes = 8;
 
 Value* load_group(const Access& access, Value* pointer, unsigned stride, bool is_last) {
@@ -156,9 +166,10 @@ Value* load_group(const Access& access, Value* pointer, unsigned stride, bool is
   llvm::Type* const type = llvm::FixedVectorType::get(access.memory_type(), kGroupLanes * stride);
   if (!is_last) return load_one(access, type, pointer);
   llvm::SmallVector<llvm::Constant*, kGroupLanes * 4> mask;
-  for (unsigned at = 0; at < kGroupLanes * stride; ++at) mask.push_back(b.getInt1(at <= (kGroupLanes - 1) * stride));
-  llvm::CallInst* const call =
-      b.CreateMaskedLoad(type, pointer, access.align(), llvm::ConstantVector::get(mask), llvm::Constant::getNullValue(type));
+  for (unsigned at = 0; at < kGroupLanes * stride; ++at)
+    mask.push_back(b.getInt1(at <= (kGroupLanes - 1) * stride));
+  llvm::CallInst* const call = b.CreateMaskedLoad(
+      type, pointer, access.align(), llvm::ConstantVector::get(mask), llvm::Constant::getNullValue(type));
   annotate(access, call);
   return call;
 }
@@ -170,7 +181,8 @@ Elements load_strided(const Access& access) {
   std::vector<Value*> groups;
   for (unsigned first = 0; first < kLanes; first += kGroupLanes) {
     Value* const pointer = advance(c, base, std::int64_t{first} * stride * access.element_bytes);
-    groups.push_back(deinterleave(c, load_group(access, pointer, stride, first + kGroupLanes == kLanes), stride)[0]);
+    groups.push_back(
+        deinterleave(c, load_group(access, pointer, stride, first + kGroupLanes == kLanes), stride)[0]);
   }
   return {concat(c, groups)};
 }
@@ -187,8 +199,10 @@ Elements load_lanes(const Access& access) {
   const bool full = access.context.full();
   // Elements of a lane stay in order where lanes run backwards: left to the gather.
   const bool simple = access.count == 1 || !has_backwards(access.layout);
-  if (access.layout.kind == LayoutKind::segments && simple && (full || access.masks_natively())) return load_segments(access);
-  if (access.layout.kind == LayoutKind::strided && access.count == 1 && full && access.masks_natively()) return load_strided(access);
+  if (access.layout.kind == LayoutKind::segments && simple && (full || access.masks_natively()))
+    return load_segments(access);
+  if (access.layout.kind == LayoutKind::strided && access.count == 1 && full && access.masks_natively())
+    return load_strided(access);
   return load_gathered(access);
 }
 
@@ -210,8 +224,8 @@ void emit_load(Context& context, ir::Value value) {
   if (access.layout.kind == LayoutKind::uniform) {
     elements = load_uniform(access);
   } else {
-    // Each lane's access of at most 8 bytes is one access of the processor; the barriers keep the compiler to the order, and
-    // the processor's loads are acquire loads.
+    // Each lane's access of at most 8 bytes is one access of the processor; the barriers keep the compiler to
+    // the order, and the processor's loads are acquire loads.
     if (access.ordered()) compiler_barrier(context);
     elements = load_lanes(access);
     if (access.ordered()) compiler_barrier(context);
@@ -221,7 +235,8 @@ void emit_load(Context& context, ir::Value value) {
 
 bool accepts_load(const ir::Inst& inst) {
   const auto displacement = static_cast<std::int64_t>(inst.imm);
-  return displacement >= INT32_MIN && displacement <= INT32_MAX && (inst.attr.count == 1 || inst.attr.count == 2 || inst.attr.count == 4);
+  return displacement >= INT32_MIN && displacement <= INT32_MAX &&
+         (inst.attr.count == 1 || inst.attr.count == 2 || inst.attr.count == 4);
 }
 
 constexpr Row kRows[] = {{ir::Op::load, nullptr, emit_load, accepts_load}};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The elementwise operations: each lane's result depends on that lane's operands alone. An emitter of this kind is written
-// once and makes the scalar or the 32-lane form, whichever its operands have.
+// The elementwise operations: each lane's result depends on that lane's operands alone. An emitter of this
+// kind is written once and makes the scalar or the 32-lane form, whichever its operands have.
 #pragma once
 
 #include <llvm/ADT/SmallVector.h>
@@ -11,7 +11,8 @@
 
 namespace quern::cpu::emit {
 
-/// One elementwise operation: all operands scalar or all <32 x T> (a uniform condition of a select stays scalar).
+/// One elementwise operation: all operands scalar or all <32 x T> (a uniform condition of a select stays
+/// scalar).
 struct Operands {
   Context& context;
   const ir::Inst& inst;
@@ -53,7 +54,9 @@ std::span<const Row> warp_rows();
 std::span<const Row> system_rows();
 
 /// `element` with as many lanes as `shape` has: itself where that is a scalar.
-inline llvm::Type* with_element(llvm::Type* shape, llvm::Type* element) { return shape->getWithNewType(element); }
+inline llvm::Type* with_element(llvm::Type* shape, llvm::Type* element) {
+  return shape->getWithNewType(element);
+}
 /// The integer of the same width and lanes.
 llvm::Type* as_integer(llvm::Type* type);
 /// An integer constant in every lane of `type`.

@@ -22,8 +22,9 @@ using Table = std::array<const Row*, kOpCount>;
 const Table& table() {
   static const Table rows = [] {
     Table made{};
-    for (const auto family : {value_rows(), integer_rows(), bit_rows(), compare_rows(), floating_rows(), convert_rows(),
-                              approx_rows(), load_rows(), store_rows(), atomic_rows(), warp_rows(), system_rows()})
+    for (const auto family :
+         {value_rows(), integer_rows(), bit_rows(), compare_rows(), floating_rows(), convert_rows(),
+          approx_rows(), load_rows(), store_rows(), atomic_rows(), warp_rows(), system_rows()})
       for (const Row& row : family) made[static_cast<std::size_t>(row.op)] = &row;
     return made;
   }();
@@ -48,9 +49,8 @@ void emit_elementwise(Context& context, ir::Value value, Elementwise emit) {
   Operands operands{context, inst, context.builder(), {}, nullptr};
   operands.type = shape.scalar() ? context.type_of(inst.type) : context.vector_type_of(inst.type);
   for (const ir::Value arg : inst.args) {
-    const bool keep_scalar =
-        shape.scalar() || (inst.op == ir::Op::select && operands.args.empty() &&
-                           context.shape(arg).kind == analysis::ShapeKind::uniform);
+    const bool keep_scalar = shape.scalar() || (inst.op == ir::Op::select && operands.args.empty() &&
+                                                context.shape(arg).kind == analysis::ShapeKind::uniform);
     operands.args.push_back(keep_scalar ? scalar_operand(context, arg) : context.vector(arg));
   }
   context.define(value, emit(operands));
@@ -59,7 +59,8 @@ void emit_elementwise(Context& context, ir::Value value, Elementwise emit) {
 /// The widening at which an offset32 address begins: the index is kept apart, so the base is 0.
 bool begins_offset(const Context& context, ir::Value value) {
   const ir::Op op = context.function()[value].op;
-  return (op == ir::Op::sext || op == ir::Op::zext) && context.shape(value).kind == analysis::ShapeKind::offset32;
+  return (op == ir::Op::sext || op == ir::Op::zext) &&
+         context.shape(value).kind == analysis::ShapeKind::offset32;
 }
 
 }  // namespace

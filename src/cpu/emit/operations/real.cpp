@@ -14,9 +14,15 @@ namespace Intrinsic = llvm::Intrinsic;
 constexpr std::uint64_t kFloatSign = 0x80000000u;
 constexpr std::uint64_t kFloatInfinity = 0x7f800000u;
 
-llvm::Type* float_like(llvm::Type* type) { return with_element(type, llvm::Type::getFloatTy(type->getContext())); }
-llvm::Type* word_like(llvm::Type* type) { return with_element(type, llvm::Type::getInt32Ty(type->getContext())); }
-llvm::Type* short_like(llvm::Type* type) { return with_element(type, llvm::Type::getInt16Ty(type->getContext())); }
+llvm::Type* float_like(llvm::Type* type) {
+  return with_element(type, llvm::Type::getFloatTy(type->getContext()));
+}
+llvm::Type* word_like(llvm::Type* type) {
+  return with_element(type, llvm::Type::getInt32Ty(type->getContext()));
+}
+llvm::Type* short_like(llvm::Type* type) {
+  return with_element(type, llvm::Type::getInt16Ty(type->getContext()));
+}
 
 /// Half to float without F16C: the exponent is moved by a multiplication, which also normalises subnormals.
 Value* widen_half_bits(Operands& o, Value* half) {
@@ -24,7 +30,8 @@ Value* widen_half_bits(Operands& o, Value* half) {
   llvm::Type* const word = word_like(half->getType());
   Value* const wide = b.CreateZExt(b.CreateBitCast(half, short_like(half->getType())), word);
   Value* const magnitude = b.CreateShl(b.CreateAnd(wide, bits(word, 0x7fff)), 13);
-  Value* const scaled = b.CreateFMul(b.CreateBitCast(magnitude, float_like(word)), real(float_like(word), 0x1p112));
+  Value* const scaled =
+      b.CreateFMul(b.CreateBitCast(magnitude, float_like(word)), real(float_like(word), 0x1p112));
   Value* const special = b.CreateICmpUGE(magnitude, bits(word, 0x0f800000));
   Value* const finite = b.CreateBitCast(scaled, word);
   Value* const chosen = b.CreateSelect(special, b.CreateOr(magnitude, bits(word, kFloatInfinity)), finite);
@@ -32,7 +39,8 @@ Value* widen_half_bits(Operands& o, Value* half) {
   return b.CreateBitCast(b.CreateOr(chosen, sign), float_like(word));
 }
 
-/// Float to half, to nearest even, without F16C. Subnormal results: adding 0.5 aligns the bits and rounds them.
+/// Float to half, to nearest even, without F16C. Subnormal results: adding 0.5 aligns the bits and rounds
+/// them.
 Value* narrow_half_bits(Operands& o, Value* value) {
   llvm::IRBuilder<>& b = o.b;
   llvm::Type* const word = word_like(value->getType());
@@ -41,7 +49,8 @@ Value* narrow_half_bits(Operands& o, Value* value) {
   Value* const odd = b.CreateAnd(b.CreateLShr(magnitude, 13), bits(word, 1));
   Value* const rebased = b.CreateSub(magnitude, bits(word, std::uint64_t{112} << 23));
   Value* const normal = b.CreateLShr(b.CreateAdd(b.CreateAdd(rebased, bits(word, 0xfff)), odd), 13);
-  Value* const shifted = b.CreateFAdd(b.CreateBitCast(magnitude, value->getType()), real(value->getType(), 0.5));
+  Value* const shifted =
+      b.CreateFAdd(b.CreateBitCast(magnitude, value->getType()), real(value->getType(), 0.5));
   Value* const subnormal = b.CreateSub(b.CreateBitCast(shifted, word), bits(word, 0x3f000000));
   Value* result = b.CreateSelect(b.CreateICmpULT(magnitude, bits(word, 0x38800000)), subnormal, normal);
   result = b.CreateSelect(b.CreateICmpUGE(magnitude, bits(word, 0x477ff000)), bits(word, 0x7c00), result);
@@ -119,7 +128,8 @@ Value* narrow_to_odd_float(Operands& o, Value* value) {
   Value* const word = as_bits(o, nearest);
   Value* const even = b.CreateICmpEQ(b.CreateAnd(word, bits(word->getType(), 1)), bits(word->getType(), 0));
   Value* const inexact = b.CreateFCmpONE(back, value);
-  Value* const farther = b.CreateFCmpOGT(b.CreateUnaryIntrinsic(Intrinsic::fabs, back), b.CreateUnaryIntrinsic(Intrinsic::fabs, value));
+  Value* const farther = b.CreateFCmpOGT(b.CreateUnaryIntrinsic(Intrinsic::fabs, back),
+                                         b.CreateUnaryIntrinsic(Intrinsic::fabs, value));
   Value* const step = b.CreateSelect(farther, bits(word->getType(), ~0ull), bits(word->getType(), 1));
   Value* const odd = b.CreateSelect(b.CreateAnd(even, inexact), b.CreateAdd(word, step), word);
   return from_bits(o, odd, nearest->getType());
@@ -136,9 +146,11 @@ Value* redirect(Operands& o, Value* rounded, ir::Rounding rounding, Value* above
     Value* const farther = b.CreateSelect(negative, below, above);
     result = b.CreateSelect(farther, b.CreateSub(word, one), word);
   } else if (rounding == ir::Rounding::rm) {
-    result = b.CreateSelect(above, b.CreateSelect(negative, b.CreateAdd(word, one), b.CreateSub(word, one)), word);
+    result =
+        b.CreateSelect(above, b.CreateSelect(negative, b.CreateAdd(word, one), b.CreateSub(word, one)), word);
   } else if (rounding == ir::Rounding::rp) {
-    result = b.CreateSelect(below, b.CreateSelect(negative, b.CreateSub(word, one), b.CreateAdd(word, one)), word);
+    result =
+        b.CreateSelect(below, b.CreateSelect(negative, b.CreateSub(word, one), b.CreateAdd(word, one)), word);
   }
   return from_bits(o, result, rounded->getType());
 }
@@ -168,7 +180,8 @@ Value* clamp_negative(Operands& o, Value* value) {
 
 Value* round_to_integral(Operands& o, Value* value, ir::Rounding rounding) {
   if (o.isa() == Isa::baseline) return integral_by_hand(o, value, rounding);
-  constexpr Intrinsic::ID kModes[] = {Intrinsic::roundeven, Intrinsic::trunc, Intrinsic::floor, Intrinsic::ceil};
+  constexpr Intrinsic::ID kModes[] = {Intrinsic::roundeven, Intrinsic::trunc, Intrinsic::floor,
+                                      Intrinsic::ceil};
   return o.b.CreateUnaryIntrinsic(kModes[static_cast<std::size_t>(rounding)], value);
 }
 

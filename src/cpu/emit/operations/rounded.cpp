@@ -28,10 +28,14 @@ constexpr Embedded kEmbedded[] = {
 /// The instruction's rounding field, exceptions suppressed.
 unsigned embedded_mode(ir::Rounding rounding) {
   switch (rounding) {
-    case ir::Rounding::rm: return 9;
-    case ir::Rounding::rp: return 10;
-    case ir::Rounding::rz: return 11;
-    default: return 8;
+    case ir::Rounding::rm:
+      return 9;
+    case ir::Rounding::rp:
+      return 10;
+    case ir::Rounding::rz:
+      return 11;
+    default:
+      return 8;
   }
 }
 
@@ -51,15 +55,17 @@ Value* with_embedded_rounding(Operands& o, RoundedOp op, llvm::ArrayRef<Value*> 
 
 Value* with_helper(Operands& o, RoundedOp op, llvm::ArrayRef<Value*> args, ir::Rounding rounding) {
   llvm::Type* const type = args[0]->getType();
-  const char* const name = type->getScalarType()->isFloatTy() ? "quern_cpu_rounded_f32" : "quern_cpu_rounded_f64";
+  const char* const name =
+      type->getScalarType()->isFloatTy() ? "quern_cpu_rounded_f32" : "quern_cpu_rounded_f64";
   Value* const out = scratch(o.context, type);
   llvm::SmallVector<Value*, 3> in;
   for (Value* const arg : args) in.push_back(spill(o.context, arg));
   while (in.size() < 3) in.push_back(in.front());
-  call_helper(o.context, name, o.b.getVoidTy(),
-              {o.b.getInt32(static_cast<std::uint32_t>(op)), o.b.getInt32(static_cast<std::uint32_t>(rounding)),
-               o.b.getInt32(type->isVectorTy() ? kLanes : 1), out, in[0], in[1], in[2]},
-              Touches::arguments_only);
+  call_helper(
+      o.context, name, o.b.getVoidTy(),
+      {o.b.getInt32(static_cast<std::uint32_t>(op)), o.b.getInt32(static_cast<std::uint32_t>(rounding)),
+       o.b.getInt32(type->isVectorTy() ? kLanes : 1), out, in[0], in[1], in[2]},
+      Touches::arguments_only);
   Value* const result = o.b.CreateAlignedLoad(type, out, llvm::Align(64));
   release(o.context, {out});
   for (std::size_t at = 0; at < args.size(); ++at) release(o.context, {in[at]});

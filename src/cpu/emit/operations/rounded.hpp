@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic in a rounding mode other than to nearest: embedded rounding on AVX-512, a helper that switches MXCSR elsewhere.
+// Arithmetic in a rounding mode other than to nearest: embedded rounding on AVX-512, a helper that switches
+// MXCSR elsewhere.
 #pragma once
 
 #include "cpu/emit/operations/helpers.hpp"
@@ -8,6 +9,7 @@
 namespace quern::cpu::emit {
 
 /// `op` on floats or doubles; rn is not for here.
-llvm::Value* rounded_arithmetic(Operands& o, RoundedOp op, llvm::ArrayRef<llvm::Value*> args, ir::Rounding rounding);
+llvm::Value* rounded_arithmetic(Operands& o, RoundedOp op, llvm::ArrayRef<llvm::Value*> args,
+                                ir::Rounding rounding);
 
 }  // namespace quern::cpu::emit

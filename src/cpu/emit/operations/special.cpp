@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that come from outside the data flow: constants, parameters, special registers, addresses and their spaces.
+// Values that come from outside the data flow: constants, parameters, special registers, addresses and their
+// spaces.
 #include <llvm/IR/Intrinsics.h>
 
 #include <cassert>
@@ -37,8 +38,10 @@ void emit_symbol(Context& context, ir::Value value) {
   const ir::Inst& inst = context.function()[value];
   llvm::IRBuilder<>& b = context.builder();
   const ir::Symbol& symbol = context.module().symbols[inst.imm];
-  if (symbol.space == ir::Space::shared) return define_scalar(context, value, b.getInt64(symbol.shared_offset));
-  Value* const field = b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), context.launch(), offsetof(LaunchState, symbols));
+  if (symbol.space == ir::Space::shared)
+    return define_scalar(context, value, b.getInt64(symbol.shared_offset));
+  Value* const field =
+      b.CreateConstInBoundsGEP1_64(b.getInt8Ty(), context.launch(), offsetof(LaunchState, symbols));
   Value* const table = load_invariant(context, b.getPtrTy(), field);
   Value* const entry = b.CreateConstInBoundsGEP1_64(b.getInt64Ty(), table, inst.imm);
   define_scalar(context, value, load_invariant(context, b.getInt64Ty(), entry));
@@ -54,7 +57,9 @@ void emit_local_address(Context& context, ir::Value value) {
 Value* thread_index(Context& context, Value* linear, unsigned dimension) {
   llvm::IRBuilder<>& b = context.builder();
   const auto& block = context.specialisation().block;
-  const std::uint64_t below = dimension == 0 ? 1 : dimension == 1 ? block[0] : std::uint64_t{block[0]} * block[1];
+  const std::uint64_t below = dimension == 0   ? 1
+                              : dimension == 1 ? block[0]
+                                               : std::uint64_t{block[0]} * block[1];
   Value* const quotient = below == 1 ? linear : b.CreateUDiv(linear, bits(linear->getType(), below));
   if (below * block[dimension] == context.specialisation().threads()) return quotient;  // nothing above it
   return b.CreateURem(quotient, bits(linear->getType(), block[dimension]));
@@ -67,17 +72,25 @@ Value* lane_register(Context& context, ir::Special which, Value* lanes) {
   Value* const one = bits(type, 1);
   Value* const self = b.CreateShl(one, lanes);
   switch (which) {
-    case ir::Special::laneid: return lanes;
-    case ir::Special::lanemask_eq: return self;
-    case ir::Special::lanemask_lt: return b.CreateSub(self, one);
-    case ir::Special::lanemask_le: return b.CreateOr(b.CreateSub(self, one), self);
-    case ir::Special::lanemask_ge: return b.CreateNeg(self);
-    case ir::Special::lanemask_gt: return b.CreateXor(b.CreateNeg(self), self);
-    default: break;
+    case ir::Special::laneid:
+      return lanes;
+    case ir::Special::lanemask_eq:
+      return self;
+    case ir::Special::lanemask_lt:
+      return b.CreateSub(self, one);
+    case ir::Special::lanemask_le:
+      return b.CreateOr(b.CreateSub(self, one), self);
+    case ir::Special::lanemask_ge:
+      return b.CreateNeg(self);
+    case ir::Special::lanemask_gt:
+      return b.CreateXor(b.CreateNeg(self), self);
+    default:
+      break;
   }
   Value* const first = b.CreateShl(context.warp_index(), 5);
   Value* const linear = b.CreateAdd(type->isVectorTy() ? splat(context, first) : first, lanes);
-  return thread_index(context, linear, static_cast<unsigned>(which) - static_cast<unsigned>(ir::Special::tid_x));
+  return thread_index(context, linear,
+                      static_cast<unsigned>(which) - static_cast<unsigned>(ir::Special::tid_x));
 }
 
 bool differs_between_lanes(ir::Special which) {
@@ -100,30 +113,44 @@ Value* clock_register(Context& context, ir::Special which) {
   return which == ir::Special::clock_hi ? b.CreateLShr(cycles, 32) : cycles;
 }
 
-constexpr std::uint64_t kFieldOfNctaid[] = {offsetof(LaunchState, grid), offsetof(LaunchState, grid) + 4, offsetof(LaunchState, grid) + 8};
+constexpr std::uint64_t kFieldOfNctaid[] = {offsetof(LaunchState, grid), offsetof(LaunchState, grid) + 4,
+                                            offsetof(LaunchState, grid) + 8};
 
 Value* uniform_register(Context& context, ir::Special which) {
   llvm::IRBuilder<>& b = context.builder();
   llvm::Type* const word = b.getInt32Ty();
-  const auto dimension = [&](ir::Special first) { return static_cast<unsigned>(which) - static_cast<unsigned>(first); };
+  const auto dimension = [&](ir::Special first) {
+    return static_cast<unsigned>(which) - static_cast<unsigned>(first);
+  };
   switch (which) {
     case ir::Special::ntid_x:
     case ir::Special::ntid_y:
-    case ir::Special::ntid_z: return b.getInt32(context.specialisation().block[dimension(ir::Special::ntid_x)]);
+    case ir::Special::ntid_z:
+      return b.getInt32(context.specialisation().block[dimension(ir::Special::ntid_x)]);
     case ir::Special::ctaid_x:
     case ir::Special::ctaid_y:
-    case ir::Special::ctaid_z: return context.ctaid(dimension(ir::Special::ctaid_x));
+    case ir::Special::ctaid_z:
+      return context.ctaid(dimension(ir::Special::ctaid_x));
     case ir::Special::nctaid_x:
     case ir::Special::nctaid_y:
-    case ir::Special::nctaid_z: return field(context, context.launch(), kFieldOfNctaid[dimension(ir::Special::nctaid_x)], word);
-    case ir::Special::warpid: return context.warp_index();
-    case ir::Special::nwarpid: return b.getInt32(context.specialisation().warps());
-    case ir::Special::smid: return field(context, context.worker(), offsetof(WorkerState, worker_index), word);
-    case ir::Special::nsmid: return field(context, context.launch(), offsetof(LaunchState, sm_count), word);
-    case ir::Special::gridid: return field(context, context.launch(), offsetof(LaunchState, grid_id), b.getInt64Ty());
-    case ir::Special::dynamic_smem_size: return field(context, context.launch(), offsetof(LaunchState, dynamic_shared_bytes), word);
-    case ir::Special::total_smem_size: return field(context, context.launch(), offsetof(LaunchState, total_shared_bytes), word);
-    default: return clock_register(context, which);
+    case ir::Special::nctaid_z:
+      return field(context, context.launch(), kFieldOfNctaid[dimension(ir::Special::nctaid_x)], word);
+    case ir::Special::warpid:
+      return context.warp_index();
+    case ir::Special::nwarpid:
+      return b.getInt32(context.specialisation().warps());
+    case ir::Special::smid:
+      return field(context, context.worker(), offsetof(WorkerState, worker_index), word);
+    case ir::Special::nsmid:
+      return field(context, context.launch(), offsetof(LaunchState, sm_count), word);
+    case ir::Special::gridid:
+      return field(context, context.launch(), offsetof(LaunchState, grid_id), b.getInt64Ty());
+    case ir::Special::dynamic_smem_size:
+      return field(context, context.launch(), offsetof(LaunchState, dynamic_shared_bytes), word);
+    case ir::Special::total_smem_size:
+      return field(context, context.launch(), offsetof(LaunchState, total_shared_bytes), word);
+    default:
+      return clock_register(context, which);
   }
 }
 
@@ -132,11 +159,13 @@ void emit_special(Context& context, ir::Value value) {
   llvm::IRBuilder<>& b = context.builder();
   const auto which = static_cast<ir::Special>(inst.imm);
   if (!differs_between_lanes(which))
-    return define_scalar(context, value, b.CreateZExtOrTrunc(uniform_register(context, which), context.type_of(inst.type)));
+    return define_scalar(context, value,
+                         b.CreateZExtOrTrunc(uniform_register(context, which), context.type_of(inst.type)));
   const bool scalar = context.shape(value).scalar();
   Value* const lanes = scalar ? static_cast<Value*>(b.getInt32(0)) : lane_numbers(context, 32);
   Value* const number = lane_register(context, which, lanes);
-  context.define(value, b.CreateZExtOrTrunc(number, with_element(number->getType(), context.type_of(inst.type))));
+  context.define(value,
+                 b.CreateZExtOrTrunc(number, with_element(number->getType(), context.type_of(inst.type))));
 }
 
 // --- state spaces
@@ -149,7 +178,8 @@ Value* space_origin(Operands& o, llvm::Type* like) {
     Value* const base = b.CreatePtrToInt(c.shared_base(), b.getInt64Ty());
     return like->isVectorTy() ? splat(c, base) : base;
   }
-  assert(o.inst.attr.space == ir::Space::local && like->isVectorTy() && "local addresses differ between lanes");
+  assert(o.inst.attr.space == ir::Space::local && like->isVectorTy() &&
+         "local addresses differ between lanes");
   Value* const base = splat(c, b.CreatePtrToInt(c.local_base(), b.getInt64Ty()));
   return b.CreateAdd(base, b.CreateMul(lane_numbers(c, 64), splat(c, c.local_stride())));
 }
@@ -191,7 +221,9 @@ Value* is_space(Operands& o) {
 
 /// Parameters and constant memory have no range of their own in the window.
 bool accepts_conversion(const ir::Inst& inst) { return inst.attr.space != ir::Space::param; }
-bool accepts_test(const ir::Inst& inst) { return accepts_conversion(inst) && inst.attr.space != ir::Space::constant; }
+bool accepts_test(const ir::Inst& inst) {
+  return accepts_conversion(inst) && inst.attr.space != ir::Space::constant;
+}
 
 constexpr Row kRows[] = {
     {ir::Op::constant, nullptr, emit_constant},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stores, by the same layouts as loads. Where several running lanes write one place PTX leaves open which stays: the highest.
+// Stores, by the same layouts as loads. Where several running lanes write one place PTX leaves open which
+// stays: the highest.
 #include "cpu/emit/operations/lanes.hpp"
 #include "cpu/emit/operations/operands.hpp"
 #include "cpu/emit/operations/vectors.hpp"
@@ -12,7 +13,8 @@ using llvm::Value;
 void store_one(const Access& access, Value* value, Value* pointer) {
   llvm::StoreInst* const store = access.context.builder().CreateAlignedStore(value, pointer, access.align());
   if (access.ordered() && !value->getType()->isVectorTy()) {
-    const bool weak = access.inst.attr.semantics == ir::Semantics::weak || access.inst.attr.semantics == ir::Semantics::relaxed;
+    const bool weak = access.inst.attr.semantics == ir::Semantics::weak ||
+                      access.inst.attr.semantics == ir::Semantics::relaxed;
     store->setAlignment(llvm::Align(access.element_bytes));
     store->setVolatile(access.inst.attr.is_volatile);
     store->setAtomic(weak ? llvm::AtomicOrdering::Monotonic : llvm::AtomicOrdering::Release);
@@ -32,14 +34,16 @@ void store_uniform(const Access& access) {
     const ir::Value source = access.inst.args[1 + element];
     const bool same = c.shape(source).kind == analysis::ShapeKind::uniform;
     Value* const value = same ? c.scalar(source) : extract_lane(c, c.vector(source), last_lane(c));
-    store_one(access, to_memory(access, value), advance(c, pointer, std::int64_t{element} * access.element_bytes));
+    store_one(access, to_memory(access, value),
+              advance(c, pointer, std::int64_t{element} * access.element_bytes));
   }
 }
 
 void store_scattered(const Access& access) {
   const LanePointers pointers = lane_pointers(access);
   for (unsigned element = 0; element < access.count; ++element)
-    scatter(access, pointers, std::int64_t{element} * access.element_bytes, lanes_of_element(access, element));
+    scatter(access, pointers, std::int64_t{element} * access.element_bytes,
+            lanes_of_element(access, element));
 }
 
 /// The segment's lanes of all elements, a lane's elements adjacent.
@@ -51,7 +55,8 @@ Value* segment_values(const Access& access, const Segment& segment, std::span<Va
   return segment.step < 0 ? reverse(c, values) : values;
 }
 
-void store_segment(const Access& access, const Segment& segment, Value* pointer, std::span<Value* const> elements) {
+void store_segment(const Access& access, const Segment& segment, Value* pointer,
+                   std::span<Value* const> elements) {
   Context& c = access.context;
   if (segment.step == 0) {  // only where all lanes run: the last one's value stays
     const Segment last{.first = segment.first + segment.count - 1, .count = 1};
@@ -62,19 +67,21 @@ void store_segment(const Access& access, const Segment& segment, Value* pointer,
   if (c.full()) return store_one(access, values, pointer);
   Value* mask = slice(c, c.mask(), segment.first, segment.count);
   if (segment.step < 0) mask = reverse(c, mask);
-  annotate(access, c.builder().CreateMaskedStore(values, pointer, access.align(), repeat_lanes(c, mask, access.count)));
+  annotate(access, c.builder().CreateMaskedStore(values, pointer, access.align(),
+                                                 repeat_lanes(c, mask, access.count)));
 }
 
 void store_segments(const Access& access) {
   const std::vector<Value*> bases = base_pointers(access);
   std::vector<Value*> elements;
-  for (unsigned element = 0; element < access.count; ++element) elements.push_back(lanes_of_element(access, element));
+  for (unsigned element = 0; element < access.count; ++element)
+    elements.push_back(lanes_of_element(access, element));
   for (const Segment& segment : access.layout.segments)
     store_segment(access, segment, advance(access.context, bases[segment.base], segment.offset), elements);
 }
 
-/// A segment of one address needs its highest running lane, known only where all run; and where lanes run backwards, the elements
-/// of a lane do not.
+/// A segment of one address needs its highest running lane, known only where all run; and where lanes run
+/// backwards, the elements of a lane do not.
 bool can_store(const Access& access, const Segment& segment) {
   if (segment.step == 0) return access.context.full();
   return (segment.step > 0 || access.count == 1) && (access.context.full() || access.masks_natively());

@@ -16,7 +16,8 @@ void emit_fence(Context& context, ir::Value value) {
   const ir::Inst& inst = context.function()[value];
   if (inst.attr.scope == ir::Scope::cta) return compiler_barrier(context);
   const bool sequential = inst.attr.semantics == ir::Semantics::sc;
-  context.builder().CreateFence(sequential ? llvm::AtomicOrdering::SequentiallyConsistent : llvm::AtomicOrdering::AcquireRelease);
+  context.builder().CreateFence(sequential ? llvm::AtomicOrdering::SequentiallyConsistent
+                                           : llvm::AtomicOrdering::AcquireRelease);
 }
 
 /// A lane's argument as 8 bytes: integers zero-extended, floating-point numbers by their bits.
@@ -34,11 +35,12 @@ void emit_host_call(Context& context, ir::Value value) {
   const std::uint32_t count = static_cast<std::uint32_t>(inst.args.size());
   Value* const args = scratch(context, llvm::ArrayType::get(lanes, std::max(count, 1u)));
   for (std::uint32_t at = 0; at < count; ++at)
-    b.CreateAlignedStore(as_argument(context, inst.args[at]), b.CreateConstInBoundsGEP1_64(lanes, args, at), llvm::Align(64));
+    b.CreateAlignedStore(as_argument(context, inst.args[at]), b.CreateConstInBoundsGEP1_64(lanes, args, at),
+                         llvm::Align(64));
   Value* const results = spill(context, llvm::Constant::getNullValue(lanes));
   call_helper(context, "quern_cpu_host_calls", b.getVoidTy(),
-              {context.worker(), context.launch(), b.getInt32(static_cast<std::uint32_t>(inst.imm)), b.getInt32(count), args, results,
-               context.mask_bits(), b.getInt32(inst.location)},
+              {context.worker(), context.launch(), b.getInt32(static_cast<std::uint32_t>(inst.imm)),
+               b.getInt32(count), args, results, context.mask_bits(), b.getInt32(inst.location)},
               Touches::anything);
   if (inst.type != ir::Type::none) {
     Value* const result = b.CreateAlignedLoad(lanes, results, llvm::Align(64));
@@ -56,7 +58,8 @@ void emit_nanosleep(Context& context, ir::Value value) {
     time = context.scalar(inst.args[0]);
   } else {
     Value* lanes = context.vector(inst.args[0]);
-    if (!context.full()) lanes = b.CreateSelect(context.mask(), lanes, llvm::Constant::getNullValue(lanes->getType()));
+    if (!context.full())
+      lanes = b.CreateSelect(context.mask(), lanes, llvm::Constant::getNullValue(lanes->getType()));
     time = b.CreateIntrinsic(llvm::Intrinsic::vector_reduce_umax, {lanes->getType()}, {lanes});
   }
   call_helper(context, "quern_cpu_nanosleep", b.getVoidTy(), {time}, Touches::anything);

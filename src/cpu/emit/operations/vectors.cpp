@@ -10,11 +10,13 @@
 
 namespace quern::cpu::emit {
 
-llvm::Constant* lane_constant(Context& context, unsigned bits, const std::array<std::int64_t, kLanes>& values) {
+llvm::Constant* lane_constant(Context& context, unsigned bits,
+                              const std::array<std::int64_t, kLanes>& values) {
   llvm::Type* const type = llvm::IntegerType::get(context.llvm(), bits);
   llvm::SmallVector<llvm::Constant*, kLanes> lanes;
   for (const std::int64_t value : values)
-    lanes.push_back(llvm::ConstantInt::get(type, llvm::APInt(64, static_cast<std::uint64_t>(value), true).sextOrTrunc(bits)));
+    lanes.push_back(llvm::ConstantInt::get(
+        type, llvm::APInt(64, static_cast<std::uint64_t>(value), true).sextOrTrunc(bits)));
   return llvm::ConstantVector::get(lanes);
 }
 
@@ -40,7 +42,8 @@ llvm::Value* last_lane(Context& context) {
   llvm::IRBuilder<>& b = context.builder();
   if (context.full()) return b.getInt32(kLanes - 1);
   // Masked to 31, so that an empty mask (code that runs ahead) names a lane all the same.
-  llvm::Value* const zeros = b.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, context.mask_bits(), b.getFalse());
+  llvm::Value* const zeros =
+      b.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, context.mask_bits(), b.getFalse());
   return b.CreateAnd(b.CreateSub(b.getInt32(kLanes - 1), zeros), kLanes - 1);
 }
 
@@ -50,18 +53,22 @@ llvm::Value* extract_lane(Context& context, llvm::Value* vector, llvm::Value* la
   return b.CreateExtractElement(vector, b.CreateAnd(lane, kLanes - 1));
 }
 
-llvm::Value* splat(Context& context, llvm::Value* scalar) { return context.builder().CreateVectorSplat(kLanes, scalar); }
+llvm::Value* splat(Context& context, llvm::Value* scalar) {
+  return context.builder().CreateVectorSplat(kLanes, scalar);
+}
 
 llvm::Value* mask_to_bits(Context& context, llvm::Value* mask) {
   return context.builder().CreateBitCast(mask, context.builder().getInt32Ty());
 }
 
 llvm::Value* bits_to_mask(Context& context, llvm::Value* bits) {
-  return context.builder().CreateBitCast(bits, llvm::FixedVectorType::get(context.builder().getInt1Ty(), kLanes));
+  return context.builder().CreateBitCast(bits,
+                                         llvm::FixedVectorType::get(context.builder().getInt1Ty(), kLanes));
 }
 
 llvm::Value* slice(Context& context, llvm::Value* vector, unsigned first, unsigned count) {
-  if (first == 0 && count == llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements()) return vector;
+  if (first == 0 && count == llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements())
+    return vector;
   llvm::SmallVector<int, 64> lanes(count);
   std::iota(lanes.begin(), lanes.end(), static_cast<int>(first));
   return context.builder().CreateShuffleVector(vector, lanes);
@@ -86,7 +93,8 @@ llvm::Value* blend(Context& context, std::uint32_t mask, llvm::Value* then, llvm
   if (mask == kAllLanes) return then;
   if (mask == 0) return otherwise;
   llvm::SmallVector<int, kLanes> lanes;
-  for (unsigned lane = 0; lane < kLanes; ++lane) lanes.push_back(static_cast<int>((mask >> lane) & 1 ? lane : lane + kLanes));
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    lanes.push_back(static_cast<int>((mask >> lane) & 1 ? lane : lane + kLanes));
   return context.builder().CreateShuffleVector(then, otherwise, lanes);
 }
 
@@ -116,7 +124,8 @@ void define_scalar(Context& context, ir::Value value, llvm::Value* scalar) {
 }
 
 void define_vector(Context& context, ir::Value value, llvm::Value* vector) {
-  context.define(value, context.shape(value).scalar() ? extract_lane(context, vector, first_lane(context)) : vector);
+  context.define(value,
+                 context.shape(value).scalar() ? extract_lane(context, vector, first_lane(context)) : vector);
 }
 
 llvm::CallInst* call_helper(Context& context, std::string_view name, llvm::Type* result,
@@ -135,13 +144,14 @@ llvm::CallInst* call_helper(Context& context, std::string_view name, llvm::Type*
 llvm::Value* fused_multiply_add(Context& context, llvm::Value* x, llvm::Value* y, llvm::Value* z) {
   llvm::IRBuilder<>& b = context.builder();
   llvm::Type* const type = x->getType();
-  if (context.specialisation().isa != Isa::baseline) return b.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {x, y, z});
+  if (context.specialisation().isa != Isa::baseline)
+    return b.CreateIntrinsic(llvm::Intrinsic::fma, {type}, {x, y, z});
   // No instruction for it: LLVM would make 32 calls inline.
   llvm::Value* const out = scratch(context, type);
   llvm::Value* const in[] = {spill(context, x), spill(context, y), spill(context, z)};
   llvm::Value* const count = b.getInt32(type->isVectorTy() ? kLanes : 1);
-  call_helper(context, type->getScalarType()->isFloatTy() ? "quern_cpu_fma_f32" : "quern_cpu_fma_f64", b.getVoidTy(),
-              {count, out, in[0], in[1], in[2]}, Touches::arguments_only);
+  call_helper(context, type->getScalarType()->isFloatTy() ? "quern_cpu_fma_f32" : "quern_cpu_fma_f64",
+              b.getVoidTy(), {count, out, in[0], in[1], in[2]}, Touches::arguments_only);
   llvm::Value* const result = b.CreateAlignedLoad(type, out, llvm::Align(64));
   release(context, {out, in[0], in[1], in[2]});
   return result;

@@ -17,7 +17,8 @@ inline constexpr std::uint32_t kAllLanes = 0xffffffffu;
 /// Constants 0, 1, ... 31 in integers of `bits`.
 llvm::Constant* lane_numbers(Context& context, unsigned bits);
 /// A constant of 32 integers.
-llvm::Constant* lane_constant(Context& context, unsigned bits, const std::array<std::int64_t, kLanes>& values);
+llvm::Constant* lane_constant(Context& context, unsigned bits,
+                              const std::array<std::int64_t, kLanes>& values);
 /// A constant mask, bit l = lane l.
 llvm::Constant* lane_mask(Context& context, std::uint32_t bits);
 
@@ -37,15 +38,16 @@ llvm::Value* concat(Context& context, std::span<llvm::Value* const> parts);
 /// Takes the lanes of `mask` (bits) from `then`, the others from `otherwise`; both have 32 lanes.
 llvm::Value* blend(Context& context, std::uint32_t mask, llvm::Value* then, llvm::Value* otherwise);
 
-/// A local variable of the function, uninitialised; the same place for equal types would be wrong where two are alive, so each
-/// call makes one.
+/// A local variable of the function, uninitialised; the same place for equal types would be wrong where two
+/// are alive, so each call makes one.
 llvm::Value* scratch(Context& context, llvm::Type* type);
 /// A scratch variable that holds `value`.
 llvm::Value* spill(Context& context, llvm::Value* value);
 /// After the last use of a scratch variable.
 void release(Context& context, std::initializer_list<llvm::Value*> variables);
 
-/// Says what `value` is where its shape may ask for the other form: a scalar is splatted, of a vector any running lane is taken.
+/// Says what `value` is where its shape may ask for the other form: a scalar is splatted, of a vector any
+/// running lane is taken.
 void define_scalar(Context& context, ir::Value value, llvm::Value* scalar);
 void define_vector(Context& context, ir::Value value, llvm::Value* vector);
 

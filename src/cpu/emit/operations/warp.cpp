@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations across lanes (PTX ISA: "Data Movement and Conversion Instructions: shfl.sync", "Parallel Synchronization and
-// Communication Instructions: vote.sync, match.sync, activemask"). Lanes that do not run take no part; what is read from one of
-// them is undefined in PTX and is here whatever its register holds.
+// Operations across lanes (PTX ISA: "Data Movement and Conversion Instructions: shfl.sync", "Parallel
+// Synchronization and Communication Instructions: vote.sync, match.sync, activemask"). Lanes that do not run
+// take no part; what is read from one of them is undefined in PTX and is here whatever its register holds.
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <optional>
@@ -33,10 +33,18 @@ Source source_of(ir::ShuffleMode mode, unsigned lane, std::uint32_t b, std::uint
   const int greatest = (self & segment) | (clamp & ~segment);
   int from = 0;
   switch (mode) {
-    case ir::ShuffleMode::up: from = self - delta; break;
-    case ir::ShuffleMode::down: from = self + delta; break;
-    case ir::ShuffleMode::bfly: from = self ^ delta; break;
-    case ir::ShuffleMode::idx: from = (self & segment) | (delta & ~segment); break;
+    case ir::ShuffleMode::up:
+      from = self - delta;
+      break;
+    case ir::ShuffleMode::down:
+      from = self + delta;
+      break;
+    case ir::ShuffleMode::bfly:
+      from = self ^ delta;
+      break;
+    case ir::ShuffleMode::idx:
+      from = (self & segment) | (delta & ~segment);
+      break;
   }
   const bool valid = mode == ir::ShuffleMode::up ? from >= greatest : from <= greatest;
   return {valid ? static_cast<unsigned>(from) & 31 : lane, valid};
@@ -64,15 +72,25 @@ Sources sources_of(Context& context, const ir::Inst& inst) {
   Value* const c = context.vector(inst.args[2]);
   Value* const segment = b.CreateAnd(b.CreateLShr(c, bits(type, 8)), thirty_one);
   Value* const outside = b.CreateNot(segment);
-  Value* const greatest = b.CreateOr(b.CreateAnd(self, segment), b.CreateAnd(b.CreateAnd(c, thirty_one), outside));
+  Value* const greatest =
+      b.CreateOr(b.CreateAnd(self, segment), b.CreateAnd(b.CreateAnd(c, thirty_one), outside));
   Value* from = nullptr;
   switch (mode) {
-    case ir::ShuffleMode::up: from = b.CreateSub(self, delta); break;
-    case ir::ShuffleMode::down: from = b.CreateAdd(self, delta); break;
-    case ir::ShuffleMode::bfly: from = b.CreateXor(self, delta); break;
-    case ir::ShuffleMode::idx: from = b.CreateOr(b.CreateAnd(self, segment), b.CreateAnd(delta, outside)); break;
+    case ir::ShuffleMode::up:
+      from = b.CreateSub(self, delta);
+      break;
+    case ir::ShuffleMode::down:
+      from = b.CreateAdd(self, delta);
+      break;
+    case ir::ShuffleMode::bfly:
+      from = b.CreateXor(self, delta);
+      break;
+    case ir::ShuffleMode::idx:
+      from = b.CreateOr(b.CreateAnd(self, segment), b.CreateAnd(delta, outside));
+      break;
   }
-  Value* const valid = mode == ir::ShuffleMode::up ? b.CreateICmpSGE(from, greatest) : b.CreateICmpSLE(from, greatest);
+  Value* const valid =
+      mode == ir::ShuffleMode::up ? b.CreateICmpSGE(from, greatest) : b.CreateICmpSLE(from, greatest);
   return {b.CreateSelect(valid, from, self), valid};
 }
 
@@ -82,9 +100,10 @@ Value* permute(Context& context, Value* value, Value* from) {
   if (context.specialisation().isa == Isa::avx512) {
     Value* const low = slice(context, value, 0, 16);
     Value* const high = slice(context, value, 16, 16);
-    Value* const halves[] = {
-        b.CreateIntrinsic(Intrinsic::x86_avx512_vpermi2var_d_512, {}, {low, slice(context, from, 0, 16), high}),
-        b.CreateIntrinsic(Intrinsic::x86_avx512_vpermi2var_d_512, {}, {low, slice(context, from, 16, 16), high})};
+    Value* const halves[] = {b.CreateIntrinsic(Intrinsic::x86_avx512_vpermi2var_d_512, {},
+                                               {low, slice(context, from, 0, 16), high}),
+                             b.CreateIntrinsic(Intrinsic::x86_avx512_vpermi2var_d_512, {},
+                                               {low, slice(context, from, 16, 16), high})};
     return concat(context, halves);
   }
   Value* const in = spill(context, value);
@@ -99,7 +118,8 @@ Value* permute(Context& context, Value* value, Value* from) {
 /// shfl.idx of the whole warp from one lane: a broadcast.
 bool is_broadcast(Context& context, const ir::Inst& inst) {
   return static_cast<ir::ShuffleMode>(inst.imm) == ir::ShuffleMode::idx &&
-         context.shape(inst.args[1]).kind == ShapeKind::uniform && uniform_constant(context, inst.args[2]) == 31u;
+         context.shape(inst.args[1]).kind == ShapeKind::uniform &&
+         uniform_constant(context, inst.args[2]) == 31u;
 }
 
 Value* shuffled(Context& context, const ir::Inst& inst) {
@@ -110,16 +130,19 @@ Value* shuffled(Context& context, const ir::Inst& inst) {
   if (delta && c) {
     llvm::SmallVector<int, kLanes> from;
     for (unsigned lane = 0; lane < kLanes; ++lane)
-      from.push_back(static_cast<int>(source_of(static_cast<ir::ShuffleMode>(inst.imm), lane, *delta, *c).lane));
+      from.push_back(
+          static_cast<int>(source_of(static_cast<ir::ShuffleMode>(inst.imm), lane, *delta, *c).lane));
     return b.CreateShuffleVector(value, from);
   }
-  if (is_broadcast(context, inst)) return splat(context, extract_lane(context, value, context.scalar(inst.args[1])));
+  if (is_broadcast(context, inst))
+    return splat(context, extract_lane(context, value, context.scalar(inst.args[1])));
   return permute(context, value, sources_of(context, inst).lanes);
 }
 
 void emit_shuffle(Context& context, ir::Value value) {
   const ir::Inst& inst = context.function()[value];
-  if (context.shape(inst.args[0]).kind == ShapeKind::uniform) return define_scalar(context, value, context.scalar(inst.args[0]));
+  if (context.shape(inst.args[0]).kind == ShapeKind::uniform)
+    return define_scalar(context, value, context.scalar(inst.args[0]));
   define_vector(context, value, shuffled(context, inst));
 }
 
@@ -130,7 +153,9 @@ void emit_shuffle_valid(Context& context, ir::Value value) {
   if (!delta || !c) return define_vector(context, value, sources_of(context, inst).valid);
   std::uint32_t valid = 0;
   for (unsigned lane = 0; lane < kLanes; ++lane)
-    valid |= static_cast<std::uint32_t>(source_of(static_cast<ir::ShuffleMode>(inst.imm), lane, *delta, *c).valid) << lane;
+    valid |=
+        static_cast<std::uint32_t>(source_of(static_cast<ir::ShuffleMode>(inst.imm), lane, *delta, *c).valid)
+        << lane;
   define_vector(context, value, lane_mask(context, valid));
 }
 
@@ -149,10 +174,14 @@ Value* yes_bits(Context& context, ir::Value predicate) {
 Value* vote_result(llvm::IRBuilder<>& b, ir::VoteMode mode, Value* yes, Value* voters) {
   Value* const none = bits(yes->getType(), 0);
   switch (mode) {
-    case ir::VoteMode::all: return b.CreateICmpEQ(yes, voters);
-    case ir::VoteMode::any: return b.CreateICmpNE(yes, none);
-    case ir::VoteMode::uni: return b.CreateOr(b.CreateICmpEQ(yes, voters), b.CreateICmpEQ(yes, none));
-    case ir::VoteMode::ballot: break;
+    case ir::VoteMode::all:
+      return b.CreateICmpEQ(yes, voters);
+    case ir::VoteMode::any:
+      return b.CreateICmpNE(yes, none);
+    case ir::VoteMode::uni:
+      return b.CreateOr(b.CreateICmpEQ(yes, voters), b.CreateICmpEQ(yes, none));
+    case ir::VoteMode::ballot:
+      break;
   }
   return yes;
 }
@@ -164,7 +193,8 @@ void emit_vote(Context& context, ir::Value value) {
   Value* const yes = yes_bits(context, inst.args[0]);
   if (context.shape(inst.args[1]).kind == ShapeKind::uniform) {
     Value* const members = context.scalar(inst.args[1]);
-    Value* const result = vote_result(b, mode, b.CreateAnd(yes, members), b.CreateAnd(context.mask_bits(), members));
+    Value* const result =
+        vote_result(b, mode, b.CreateAnd(yes, members), b.CreateAnd(context.mask_bits(), members));
     return define_scalar(context, value, result);
   }
   // Groups of their own membermask, each voting by itself.
@@ -180,17 +210,20 @@ void emit_match(Context& context, ir::Value value) {
   const ir::Inst& inst = context.function()[value];
   llvm::IRBuilder<>& b = context.builder();
   Value* const words = context.vector(inst.args[0]);
-  Value* const values = spill(context, b.CreateZExt(words, llvm::FixedVectorType::get(b.getInt64Ty(), kLanes)));
+  Value* const values =
+      spill(context, b.CreateZExt(words, llvm::FixedVectorType::get(b.getInt64Ty(), kLanes)));
   Value* const members = spill(context, context.vector(inst.args[1]));
   llvm::Type* const type = context.vector_type_of(ir::Type::i32);
   Value* const out = scratch(context, type);
-  call_helper(context, inst.op == ir::Op::match_any ? "quern_cpu_match_any" : "quern_cpu_match_all", b.getVoidTy(),
-              {out, values, members, context.mask_bits()}, Touches::arguments_only);
+  call_helper(context, inst.op == ir::Op::match_any ? "quern_cpu_match_any" : "quern_cpu_match_all",
+              b.getVoidTy(), {out, values, members, context.mask_bits()}, Touches::arguments_only);
   define_vector(context, value, b.CreateAlignedLoad(type, out, llvm::Align(64)));
   release(context, {values, members, out});
 }
 
-void emit_activemask(Context& context, ir::Value value) { define_scalar(context, value, context.mask_bits()); }
+void emit_activemask(Context& context, ir::Value value) {
+  define_scalar(context, value, context.mask_bits());
+}
 
 /// The lanes of a warp run together: only the order of memory accesses is left to keep.
 void emit_warp_sync(Context& context, ir::Value) { compiler_barrier(context); }
