@@ -59,9 +59,11 @@ void Draft::redirect(ir::BlockId from, std::size_t successor, ir::BlockId to) {
 
 ir::Value Draft::append(ir::BlockId block, ir::Inst inst) {
   const auto value = static_cast<ir::Value>(function.insts.size());
-  inst.block = block;
+  if (block != ir::kNone) {
+    inst.block = block;
+    function.blocks[block].insts.push_back(value);
+  }
   function.insts.push_back(std::move(inst));
-  if (block != ir::kNone) function.blocks[block].insts.push_back(value);
   return value;
 }
 

@@ -51,7 +51,7 @@ class Draft {
   void connect(ir::BlockId from, ir::BlockId to);
   /// Makes the edge from.succs[successor] lead to `to`.
   void redirect(ir::BlockId from, std::size_t successor, ir::BlockId to);
-  /// Adds an instruction at the end of a block, or nowhere for kNone. No folding.
+  /// Adds an instruction at the end of a block; for kNone it is only made, and Inst::block is as given. No folding.
   ir::Value append(ir::BlockId block, ir::Inst inst);
 
   Variable new_variable(ir::Type type);
