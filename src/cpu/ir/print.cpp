@@ -80,7 +80,7 @@ std::string head(const Inst& inst) {
   if (a.is_volatile) add("volatile");
   if (a.invariant) add("invariant");
   if (a.unused_result) add("unused");
-  if (a.count > 1) add(fmt::format("x{}", a.count));
+  if (a.count > 1 && inst.op != Op::call) add(fmt::format("x{}", a.count));
   return text;
 }
 
@@ -162,6 +162,7 @@ class Printer {
     const std::size_t start = text_.size();
     text_ += "  ";
     if (inst.type != Type::none) fmt::format_to(out(), "%{}: {} = ", value, name(inst.type));
+    if (inst.op == Op::call && inst.attr.count > 0) fmt::format_to(out(), "%{} = ", value);
     text_ += head(inst);
     print_operands(inst, block);
     print_location(inst, start);

@@ -101,6 +101,9 @@ struct Folder {
   Value binary() const {
     const auto a = number(0);
     const auto b = number(1);
+    if (inst.op == Op::iadd && operand(0).op == Op::local_address && b) {
+      return draft.nullary(Op::local_address, inst.type, operand(0).imm + *b);
+    }
     const std::uint32_t width = ir::bit_size(operand(0).type);
     if (a && b) {
       if (const auto result = evaluate(inst, *a, *b, width)) return constant(*result);

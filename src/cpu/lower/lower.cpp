@@ -17,6 +17,8 @@ void finish(Draft& draft) {
   split_critical_edges(draft);
   build_ssa(draft);
   propagate(draft);
+  share_values(draft);
+  hoist_invariants(draft);
   remove_dead(draft);
   merge_chains(draft);
   close_loops(draft);
@@ -37,6 +39,12 @@ Diagnostic no_such_kernel(const ptx::Module& module, std::string_view kernel, st
 }  // namespace
 
 Expected<ir::Module> lower(const ptx::Module& module, std::string_view kernel, std::string_view file_name) {
+  if (module.address_size != 64) {
+    return Diagnostic{.code = "ptx-unsupported",
+                      .span = {.file = std::string(file_name)},
+                      .message = fmt::format("kernel '{}' cannot run on the CPU device: its module has 32-bit addresses", kernel),
+                      .hint = "compile it with '.address_size 64'"};
+  }
   const ptx::Function* entry = module.find_function(kernel);
   if (entry == nullptr || !entry->entry || !entry->defined) return no_such_kernel(module, kernel, file_name);
   Program program(module, static_cast<std::uint32_t>(entry - module.functions.data()));

@@ -24,6 +24,12 @@ void build_ssa(Draft& draft);
 /// Folds again now that operands are known, and replaces copies.
 void propagate(Draft& draft);
 
+/// Computes equal pure values once.
+void share_values(Draft& draft);
+
+/// Moves pure values that do not change in a loop in front of it.
+void hoist_invariants(Draft& draft);
+
 /// Removes what nothing needs; atomics whose result nothing reads are marked so.
 void remove_dead(Draft& draft);
 

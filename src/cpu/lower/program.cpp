@@ -137,10 +137,12 @@ Program::Program(const ptx::Module& module, std::uint32_t kernel) : module_(modu
 std::uint32_t Program::definition(std::uint32_t function) const {
   if (function >= module_.functions.size()) return ptx::kNoIndex;
   if (module_.functions[function].defined) return function;
-  for (std::uint32_t i = 0; i < module_.functions.size(); ++i) {
-    if (module_.functions[i].defined && module_.functions[i].name == module_.functions[function].name) return i;
-  }
-  return ptx::kNoIndex;
+  const auto alias = std::find_if(module_.aliases.begin(), module_.aliases.end(),
+                                  [&](const ptx::Alias& a) { return a.name == module_.functions[function].name; });
+  if (alias == module_.aliases.end()) return ptx::kNoIndex;
+  const auto target = std::find_if(module_.functions.begin(), module_.functions.end(),
+                                   [&](const ptx::Function& f) { return f.defined && f.name == alias->target; });
+  return target == module_.functions.end() ? ptx::kNoIndex : static_cast<std::uint32_t>(target - module_.functions.begin());
 }
 
 void Program::examine(std::uint32_t function) {

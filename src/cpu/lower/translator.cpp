@@ -84,6 +84,10 @@ Value Translator::read_register(const ptx::RegisterOperand& reg) {
     refuse(fmt::format("register {} is of type .{}, which is not implemented", declared.name, ptx::name(declared.type)));
     return draft_.nullary(Op::undef, ir::Type::i32, 0);
   }
+  if (reg.component >= declared.vector) {
+    refuse("parts of registers are not implemented");
+    return draft_.nullary(Op::undef, ir_type(declared.type), 0);
+  }
   const auto component = static_cast<Variable>(reg.component < 0 ? 0 : reg.component);
   const Value value = read_variable(frame_->registers[reg.index] + component);
   return reg.negated ? logical_not(value) : value;
@@ -113,6 +117,7 @@ void Translator::write(const ptx::Operand& operand, Value value, bool sign_exten
   if (type == ir::Type::none) {
     return refuse(fmt::format("register {} is of type .{}, which is not implemented", declared.name, ptx::name(declared.type)));
   }
+  if (reg->component >= declared.vector) return refuse("parts of registers are not implemented");
   if (ir::bit_size(type) < ir::bit_size(type_of(value))) {
     return refuse(fmt::format("register {} is too narrow for the result", declared.name));
   }
