@@ -68,17 +68,17 @@ class QUERN_API Argument {
     else if constexpr (std::is_arithmetic_v<T>) set_scalar(value);
     else if constexpr (detail::is_std_complex<T>) set_complex(value);
     else if constexpr (std::is_pointer_v<T>) set_pointer(const_cast<const void*>(static_cast<const volatile void*>(value)));
-    else if constexpr (detail::is_std_array<T>) set_bytes(&value, sizeof(T), alignof(T));
+    else if constexpr (detail::is_std_array<T>) set_bytes(&value, sizeof(T));
     else if constexpr (std::is_array_v<T> || std::ranges::range<T>)
       static_assert(detail::always_false<T>, "host data cannot be a kernel argument: copy it with session.to_device(...) first");
-    else if constexpr (std::is_class_v<T> && std::is_trivially_copyable_v<T>) set_bytes(&value, sizeof(T), alignof(T));
+    else if constexpr (std::is_class_v<T> && std::is_trivially_copyable_v<T>) set_bytes(&value, sizeof(T));
     else static_assert(detail::always_false<T>, "this type cannot be a kernel argument: it is not trivially copyable");
   }
 
   /// A scalar given by its bytes, exactly size_bytes(dtype) of them.
   static Argument scalar(Dtype dtype, std::span<const std::byte> bytes);
   /// A struct by value; `bytes` must outlive the launch call.
-  static Argument value(std::span<const std::byte> bytes, std::size_t align = 1);
+  static Argument value(std::span<const std::byte> bytes);
 
   Kind kind() const noexcept { return kind_; }
   /// Of a scalar or of an array's elements; nothing for the rest.
@@ -117,18 +117,16 @@ class QUERN_API Argument {
     dtype_ = array.dtype();
     array_ = &array;
   }
-  void set_bytes(const void* data, std::size_t size, std::size_t align) {
+  void set_bytes(const void* data, std::size_t size) {
     kind_ = Kind::bytes;
     external_ = data;
     size_ = size;
-    align_ = align;
   }
 
   alignas(16) std::byte inline_[16] = {};
   const void* external_ = nullptr;
   const DeviceNDArray* array_ = nullptr;
   std::size_t size_ = 0;
-  std::size_t align_ = 1;
   std::optional<Dtype> dtype_;
   Kind kind_ = Kind::pointer;
 };
