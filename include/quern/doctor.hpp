@@ -17,6 +17,7 @@ struct Finding {
   std::string subject;  ///< "NVRTC"
   std::string detail;   ///< what was found, and where
   std::string hint;     ///< how to get it, where it is missing or broken
+  std::vector<std::string> looked_at;  ///< every place that was tried, in order
 };
 
 /// An environment variable that quern reads; `value` is empty where it is unset.
