@@ -18,8 +18,8 @@ struct DeviceState;
 
 enum class DeviceKind : std::uint8_t { cpu, cuda };
 
-/// A device that kernels can run on: a view, copied freely, immutable, thread-safe. All numbers are what the device's driver
-/// answers (cuDeviceGetAttribute); the CPU device answers for itself.
+/// A device that kernels can run on: a view, copied freely, immutable, thread-safe. All numbers are what the
+/// device's driver answers (cuDeviceGetAttribute); the CPU device answers for itself.
 class QUERN_API Device {
  public:
   explicit Device(std::shared_ptr<const runtime::DeviceState> state) : state_(std::move(state)) {}

@@ -29,7 +29,8 @@ struct ElementType {
   std::size_t size_bytes = 0;
 
   ElementType() = default;
-  ElementType(Dtype type) : dtype(type), size_bytes(quern::size_bytes(type)) {}  // NOLINT(google-explicit-constructor)
+  ElementType(Dtype type)
+      : dtype(type), size_bytes(quern::size_bytes(type)) {}  // NOLINT(google-explicit-constructor)
   static ElementType opaque(std::size_t bytes) {
     ElementType element;
     element.size_bytes = bytes;
@@ -51,10 +52,10 @@ ElementType element_type_of() {
   return ElementType::opaque(sizeof(T));
 }
 
-/// Bytes of device memory, shared by all copies of this object; when the last one goes, the release is scheduled in the
-/// context's queue. Every copy without a stream is synchronous; on a stream it is queued: a source span is staged before the
-/// call returns, a target span must outlive the synchronisation. Throws DriverError, and Error(usage) for a range outside the
-/// buffer.
+/// Bytes of device memory, shared by all copies of this object; when the last one goes, the release is
+/// scheduled in the context's queue. Every copy without a stream is synchronous; on a stream it is queued: a
+/// source span is staged before the call returns, a target span must outlive the synchronisation. Throws
+/// DriverError, and Error(usage) for a range outside the buffer.
 class QUERN_API DeviceBuffer {
  public:
   DeviceBuffer() = default;
@@ -81,8 +82,8 @@ class QUERN_API DeviceBuffer {
   std::shared_ptr<const runtime::BufferState> state_;
 };
 
-/// An N-dimensional C-contiguous array in device memory. Shape in elements, strides in bytes. Copies share the memory. Rank 0
-/// and extents of 0 are legal.
+/// An N-dimensional C-contiguous array in device memory. Shape in elements, strides in bytes. Copies share
+/// the memory. Rank 0 and extents of 0 are legal.
 class QUERN_API DeviceNDArray {
  public:
   DeviceNDArray() = default;

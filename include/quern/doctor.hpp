@@ -10,13 +10,14 @@
 
 namespace quern {
 
-/// One thing quern looked for. `state` missing is something that some uses need; broken is there but not usable.
+/// One thing quern looked for. `state` missing is something that some uses need; broken is there but not
+/// usable.
 struct Finding {
   enum class State : std::uint8_t { good, missing, broken, info };
   State state = State::info;
-  std::string subject;  ///< "NVRTC"
-  std::string detail;   ///< what was found, and where
-  std::string hint;     ///< how to get it, where it is missing or broken
+  std::string subject;                 ///< "NVRTC"
+  std::string detail;                  ///< what was found, and where
+  std::string hint;                    ///< how to get it, where it is missing or broken
   std::vector<std::string> looked_at;  ///< every place that was tried, in order
 };
 

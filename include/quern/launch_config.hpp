@@ -49,9 +49,10 @@ struct Dim3 {
   }
 };
 
-/// How a kernel is launched: `{.grid = {64, 64}, .block = {16, 16}}`. The grid counts blocks; an extent of 0 in it is legal
-/// and launches nothing. `shared_bytes` is dynamic shared memory; beyond the device's default the kernel's limit is raised
-/// by itself. `cooperative` allows grid-wide synchronisation and needs all blocks resident at once.
+/// How a kernel is launched: `{.grid = {64, 64}, .block = {16, 16}}`. The grid counts blocks; an extent of 0
+/// in it is legal and launches nothing. `shared_bytes` is dynamic shared memory; beyond the device's default
+/// the kernel's limit is raised by itself. `cooperative` allows grid-wide synchronisation and needs all
+/// blocks resident at once.
 struct LaunchConfig {
   Dim3 grid = {};
   Dim3 block = {};

@@ -28,7 +28,8 @@ class DeferState;
 }  // namespace session
 
 struct SessionOptions {
-  /// "auto" (a GPU if there is one, else the CPU device), "cpu", "cuda", "cuda:1". Empty: QUERN_DEVICE, else "auto".
+  /// "auto" (a GPU if there is one, else the CPU device), "cpu", "cuda", "cuda:1". Empty: QUERN_DEVICE, else
+  /// "auto".
   std::string device;
 };
 
@@ -45,8 +46,8 @@ class QUERN_API DeferredCleanup {
   std::shared_ptr<session::DeferState> state_;
 };
 
-/// Everything that is needed to compile and run kernels on one device. Copies share it; arrays, streams, modules and kernels
-/// keep alive what they need of it. Thread-safe.
+/// Everything that is needed to compile and run kernels on one device. Copies share it; arrays, streams,
+/// modules and kernels keep alive what they need of it. Thread-safe.
 class QUERN_API Session {
  public:
   /// Throws Error(not_found) where the device is not there: the message says what was tried and what to do.
@@ -70,7 +71,8 @@ class QUERN_API Session {
 
   /// Uninitialised device memory. Throws OutOfMemory.
   DeviceBuffer allocate(std::size_t bytes) const;
-  /// An uninitialised array of `shape` elements. Throws Error(usage) for negative or overflowing extents, OutOfMemory.
+  /// An uninitialised array of `shape` elements. Throws Error(usage) for negative or overflowing extents,
+  /// OutOfMemory.
   DeviceNDArray device_array(std::span<const std::int64_t> shape, ElementType element) const;
   template <class T>
   DeviceArray<T> device_array(std::size_t count) const {
@@ -82,8 +84,8 @@ class QUERN_API Session {
     return DeviceArray<T>(array.buffer(), shape);
   }
 
-  /// Copies contiguous host data (vector, array, span, C array) into new device memory, 1-D. Synchronous; on a stream it is
-  /// queued there, the source staged before the call returns.
+  /// Copies contiguous host data (vector, array, span, C array) into new device memory, 1-D. Synchronous; on
+  /// a stream it is queued there, the source staged before the call returns.
   template <class Range>
     requires std::ranges::contiguous_range<const Range&>
   auto to_device(const Range& source) const {
@@ -103,7 +105,8 @@ class QUERN_API Session {
     return array;
   }
   /// C-contiguous host bytes of a type known only at run time.
-  DeviceNDArray to_device(std::span<const std::byte> bytes, std::span<const std::int64_t> shape, ElementType element) const;
+  DeviceNDArray to_device(std::span<const std::byte> bytes, std::span<const std::int64_t> shape,
+                          ElementType element) const;
 
   Stream stream() const;
   StreamView default_stream() const noexcept;

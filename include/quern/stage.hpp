@@ -14,8 +14,8 @@
 
 namespace quern {
 
-/// What the stages between source and machine make of a kernel: the CUDA C++ that NVRTC is given, its PTX, and the CPU
-/// device's SIMT IR, LLVM IR and assembly.
+/// What the stages between source and machine make of a kernel: the CUDA C++ that NVRTC is given, its PTX,
+/// and the CPU device's SIMT IR, LLVM IR and assembly.
 enum class Stage : std::uint8_t { cuda, ptx, simt, llvm, assembly };
 
 /// "cuda", "ptx", "simt", "llvm", "asm".
@@ -24,7 +24,8 @@ QUERN_API std::string_view name(Stage stage) noexcept;
 
 struct StageOptions {
   LoadOptions load;
-  /// Which kernel; may be empty where the file has one, and for the stages that are the whole file (cuda, ptx).
+  /// Which kernel; may be empty where the file has one, and for the stages that are the whole file (cuda,
+  /// ptx).
   std::string kernel;
   /// The CPU device specialises code on the block's shape.
   Dim3 block = {256};
@@ -32,8 +33,9 @@ struct StageOptions {
   std::uint32_t compute_capability = 89;
 };
 
-/// The text of a stage of `.cu` or `.ptx` file `path`. No device is needed; simt, llvm and asm need the CPU device's plug-in.
-/// Throws CompileError, Error(io, not_found, usage, unsupported).
-QUERN_API std::string stage_text(const std::filesystem::path& path, Stage stage, const StageOptions& options = {});
+/// The text of a stage of `.cu` or `.ptx` file `path`. No device is needed; simt, llvm and asm need the CPU
+/// device's plug-in. Throws CompileError, Error(io, not_found, usage, unsupported).
+QUERN_API std::string stage_text(const std::filesystem::path& path, Stage stage,
+                                 const StageOptions& options = {});
 
 }  // namespace quern

@@ -14,8 +14,8 @@ struct StreamState;
 struct EventState;
 }  // namespace runtime
 
-/// A stream by value: where to queue work. It does not keep the stream alive. A default-constructed one is the default stream
-/// of whatever context the work belongs to. Thread-safe, as streams are.
+/// A stream by value: where to queue work. It does not keep the stream alive. A default-constructed one is
+/// the default stream of whatever context the work belongs to. Thread-safe, as streams are.
 class QUERN_API StreamView {
  public:
   StreamView() noexcept = default;
@@ -35,8 +35,8 @@ class QUERN_API StreamView {
   void* handle_ = nullptr;
 };
 
-/// Owns a stream (Session::stream()). Work on one stream runs in order; work on two streams may overlap. Dropping it schedules
-/// its release; what was queued still runs. Move-only.
+/// Owns a stream (Session::stream()). Work on one stream runs in order; work on two streams may overlap.
+/// Dropping it schedules its release; what was queued still runs. Move-only.
 class QUERN_API Stream {
  public:
   explicit Stream(std::shared_ptr<runtime::StreamState> state) : state_(std::move(state)) {}

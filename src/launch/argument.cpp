@@ -10,8 +10,9 @@ namespace quern {
 
 Argument Argument::scalar(Dtype dtype, std::span<const std::byte> bytes) {
   if (bytes.size() != quern::size_bytes(dtype))
-    throw Error(ErrorCode::usage, fmt::format("a scalar of {} has {} bytes, {} were given; give exactly those", name(dtype),
-                                              quern::size_bytes(dtype), bytes.size()));
+    throw Error(ErrorCode::usage,
+                fmt::format("a scalar of {} has {} bytes, {} were given; give exactly those", name(dtype),
+                            quern::size_bytes(dtype), bytes.size()));
   Argument argument;
   argument.kind_ = Kind::scalar;
   argument.dtype_ = dtype;
@@ -27,8 +28,9 @@ Argument Argument::value(std::span<const std::byte> bytes) {
 }
 
 void detail::throw_bad_extent(bool negative, std::uint64_t magnitude) {
-  throw Error(ErrorCode::usage, fmt::format("a grid or block extent cannot be {}{}; give a whole number from 0 to {}",
-                                            negative ? "-" : "", magnitude, UINT32_MAX));
+  throw Error(ErrorCode::usage,
+              fmt::format("a grid or block extent cannot be {}{}; give a whole number from 0 to {}",
+                          negative ? "-" : "", magnitude, UINT32_MAX));
 }
 
 }  // namespace quern

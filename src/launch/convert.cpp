@@ -48,24 +48,38 @@ Value real(double number) { return Value{false, 0, {number, 0.0}, false}; }
 
 Value read_value(Dtype dtype, const void* source) {
   switch (dtype) {
-    case Dtype::bool_: return whole(read<std::uint8_t>(source) != 0 ? 1 : 0);
-    case Dtype::int8: return whole(read<std::int8_t>(source));
-    case Dtype::int16: return whole(read<std::int16_t>(source));
-    case Dtype::int32: return whole(read<std::int32_t>(source));
-    case Dtype::int64: return whole(read<std::int64_t>(source));
-    case Dtype::uint8: return whole(read<std::uint8_t>(source));
-    case Dtype::uint16: return whole(read<std::uint16_t>(source));
-    case Dtype::uint32: return whole(read<std::uint32_t>(source));
-    case Dtype::uint64: return whole(read<std::uint64_t>(source));
-    case Dtype::float16: return real(static_cast<double>(read<_Float16>(source)));
-    case Dtype::bfloat16: return real(static_cast<double>(bfloat16_to_float(read<std::uint16_t>(source))));
-    case Dtype::float32: return real(static_cast<double>(read<float>(source)));
-    case Dtype::float64: return real(read<double>(source));
+    case Dtype::bool_:
+      return whole(read<std::uint8_t>(source) != 0 ? 1 : 0);
+    case Dtype::int8:
+      return whole(read<std::int8_t>(source));
+    case Dtype::int16:
+      return whole(read<std::int16_t>(source));
+    case Dtype::int32:
+      return whole(read<std::int32_t>(source));
+    case Dtype::int64:
+      return whole(read<std::int64_t>(source));
+    case Dtype::uint8:
+      return whole(read<std::uint8_t>(source));
+    case Dtype::uint16:
+      return whole(read<std::uint16_t>(source));
+    case Dtype::uint32:
+      return whole(read<std::uint32_t>(source));
+    case Dtype::uint64:
+      return whole(read<std::uint64_t>(source));
+    case Dtype::float16:
+      return real(static_cast<double>(read<_Float16>(source)));
+    case Dtype::bfloat16:
+      return real(static_cast<double>(bfloat16_to_float(read<std::uint16_t>(source))));
+    case Dtype::float32:
+      return real(static_cast<double>(read<float>(source)));
+    case Dtype::float64:
+      return real(read<double>(source));
     case Dtype::complex64: {
       const auto number = read<std::complex<float>>(source);
       return Value{false, 0, {static_cast<double>(number.real()), static_cast<double>(number.imag())}, true};
     }
-    case Dtype::complex128: return Value{false, 0, read<std::complex<double>>(source), true};
+    case Dtype::complex128:
+      return Value{false, 0, read<std::complex<double>>(source), true};
   }
   return {};
 }
@@ -91,7 +105,8 @@ double write_real(double value, Dtype target, std::byte* out) {
       return static_cast<double>(half);
     }
     case Dtype::bfloat16: {
-      // Through float32 twice rounded could differ; round-to-odd into float32 first keeps the one rounding exact.
+      // Through float32 twice rounded could differ; round-to-odd into float32 first keeps the one rounding
+      // exact.
       float near = static_cast<float>(value);
       if (static_cast<double>(near) != value && std::isfinite(near)) {
         auto bits = std::bit_cast<std::uint32_t>(near);
@@ -108,7 +123,9 @@ double write_real(double value, Dtype target, std::byte* out) {
       write(out, single);
       return static_cast<double>(single);
     }
-    default: write(out, value); return value;
+    default:
+      write(out, value);
+      return value;
   }
 }
 
@@ -126,7 +143,8 @@ std::optional<std::string> write_number(const Value& value, Dtype target, std::b
 
 bool is_integer(Dtype dtype) noexcept { return dtype <= Dtype::uint64; }
 
-std::optional<std::string> convert_scalar(Dtype from, const void* source, Dtype target, bool any_sign, std::byte* out) {
+std::optional<std::string> convert_scalar(Dtype from, const void* source, Dtype target, bool any_sign,
+                                          std::byte* out) {
   const Value value = read_value(from, source);
   if (is_integer(target)) {
     if (!value.whole) return fmt::format("a {} is not cut to a whole number", name(from));
@@ -142,7 +160,8 @@ std::optional<std::string> convert_scalar(Dtype from, const void* source, Dtype 
 std::string scalar_text(Dtype dtype, const void* source) {
   const Value value = read_value(dtype, source);
   if (dtype == Dtype::bool_) return value.integer != 0 ? "bool true" : "bool false";
-  if (value.whole && dtype == Dtype::uint64) return fmt::format("uint64 {}", static_cast<std::uint64_t>(value.integer));
+  if (value.whole && dtype == Dtype::uint64)
+    return fmt::format("uint64 {}", static_cast<std::uint64_t>(value.integer));
   if (value.whole) return fmt::format("{} {}", name(dtype), static_cast<std::int64_t>(value.integer));
   if (value.complex) return fmt::format("{} ({}, {})", name(dtype), value.number.real(), value.number.imag());
   return fmt::format("{} {}", name(dtype), value.number.real());

@@ -14,14 +14,14 @@
 
 namespace quern::launch {
 
-/// One kernel of a loaded module with all a launch needs to know beforehand. Immutable but for the raised shared-memory
-/// limit; thread-safe.
+/// One kernel of a loaded module with all a launch needs to know beforehand. Immutable but for the raised
+/// shared-memory limit; thread-safe.
 class LoadedKernel {
  public:
   using Image = std::shared_ptr<const abi::PtxImage>;
 
-  /// `entry` is one of `image->entries`. Throws DriverError, and Error(internal) where driver and compiler disagree about the
-  /// parameters.
+  /// `entry` is one of `image->entries`. Throws DriverError, and Error(internal) where driver and compiler
+  /// disagree about the parameters.
   LoadedKernel(std::shared_ptr<runtime::Module> module, Image image, const abi::EntryInfo& entry,
                std::shared_ptr<const std::string> cuda_source);
 

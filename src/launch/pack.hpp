@@ -11,12 +11,12 @@
 
 namespace quern::launch {
 
-/// The parameter pointers of one launch, pointing at the arguments or at values converted from them. Lives on the stack; the
-/// heap is used only by kernels with very many or very large parameters.
+/// The parameter pointers of one launch, pointing at the arguments or at values converted from them. Lives on
+/// the stack; the heap is used only by kernels with very many or very large parameters.
 class PackedArguments {
  public:
-  /// Throws Error(usage) where the arguments do not fit the signature: the message shows it, marks the parameter, and says
-  /// what to do.
+  /// Throws Error(usage) where the arguments do not fit the signature: the message shows it, marks the
+  /// parameter, and says what to do.
   PackedArguments(const Signature& signature, std::span<const Argument> arguments);
   PackedArguments(const PackedArguments&) = delete;
   PackedArguments& operator=(const PackedArguments&) = delete;
@@ -26,7 +26,8 @@ class PackedArguments {
  private:
   std::byte* take(std::size_t bytes) noexcept;
   const void* place(const Signature& signature, std::size_t index, const Argument& argument);
-  const void* convert(const Signature& signature, std::size_t index, const Argument& argument, Dtype target, bool any_sign);
+  const void* convert(const Signature& signature, std::size_t index, const Argument& argument, Dtype target,
+                      bool any_sign);
   const void* pack_array(const Signature& signature, std::size_t index, const Argument& argument);
 
   static constexpr std::size_t kInlinePointers = 48;

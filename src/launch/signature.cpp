@@ -72,11 +72,13 @@ constexpr TypeRow kTypes[] = {
     {".b32", Dtype::uint32},
 };
 
-constexpr std::string_view kQualifiers[] = {"const",    "volatile",     "__restrict__",        "__restrict",
-                                            "restrict", "struct",       "__grid_constant__",   "typename"};
+constexpr std::string_view kQualifiers[] = {"const",    "volatile", "__restrict__",      "__restrict",
+                                            "restrict", "struct",   "__grid_constant__", "typename"};
 constexpr std::string_view kNamespaces[] = {"::", "std::", "cuda::", "thrust::"};
 
-bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
+bool is_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
 
 /// `type` without qualifiers and with single spaces between words and none elsewhere.
 std::string plain(std::string_view type) {
@@ -136,7 +138,8 @@ void read_ptx_type(std::string_view type, ParameterPlan& plan) {
 }
 
 void read_cuda_type(std::string type, ParameterPlan& plan) {
-  if (const std::size_t bracket = type.find('['); bracket != std::string::npos) type.replace(bracket, std::string::npos, "*");
+  if (const std::size_t bracket = type.find('['); bracket != std::string::npos)
+    type.replace(bracket, std::string::npos, "*");
   if (type.ends_with('*')) {
     type.pop_back();
     plan.takes = Takes::pointer;
@@ -175,8 +178,10 @@ ParameterPlan plan_parameter(const abi::ParameterInfo& parameter) {
   plan.offset = parameter.offset;
   plan.size = parameter.size;
   plan.shown = shown(parameter);
-  if (parameter.type.starts_with('.')) read_ptx_type(parameter.type, plan);
-  else if (!parameter.type.empty()) read_cuda_type(plain(parameter.type), plan);
+  if (parameter.type.starts_with('.'))
+    read_ptx_type(parameter.type, plan);
+  else if (!parameter.type.empty())
+    read_cuda_type(plain(parameter.type), plan);
   if (parameter.pointer && plan.takes != Takes::pointer) {
     plan.takes = Takes::pointer;
     plan.dtype.reset();

@@ -29,7 +29,7 @@ struct ParameterPlan {
   std::size_t ndim = 0;
   std::size_t offset = 0;
   std::size_t size = 0;
-  std::string shown;       ///< "const float* x", ".u64", "12 bytes"
+  std::string shown;  ///< "const float* x", ".u64", "12 bytes"
 };
 
 /// Reads the type that the source or the PTX gives the parameter.
@@ -39,9 +39,9 @@ ParameterPlan plan_parameter(const abi::ParameterInfo& parameter);
 struct Signature {
   std::string kernel;
   std::vector<ParameterPlan> parameters;
-  std::string text;                   ///< "saxpy(int n, float a, const float* x, float* y)"
-  std::vector<std::size_t> columns;   ///< where each parameter begins in `text`, from 0
-  std::size_t scratch_bytes = 0;      ///< bound of what converted arguments take
+  std::string text;                  ///< "saxpy(int n, float a, const float* x, float* y)"
+  std::vector<std::size_t> columns;  ///< where each parameter begins in `text`, from 0
+  std::size_t scratch_bytes = 0;     ///< bound of what converted arguments take
 };
 
 Signature read_signature(const abi::EntryInfo& entry);

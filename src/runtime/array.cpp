@@ -13,28 +13,33 @@ std::size_t array_bytes(std::span<const std::int64_t> shape, std::size_t element
   bool empty = false;
   for (const std::int64_t extent : shape) {
     if (extent < 0)
-      throw Error(ErrorCode::usage, fmt::format("an array of shape {} cannot be: extent {} is negative; give extents of 0 or more",
-                                                shape_text(shape), extent));
+      throw Error(
+          ErrorCode::usage,
+          fmt::format("an array of shape {} cannot be: extent {} is negative; give extents of 0 or more",
+                      shape_text(shape), extent));
     empty = empty || extent == 0;
   }
   if (empty) return 0;
   for (const std::int64_t extent : shape)
-    if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(extent), &bytes) || bytes > static_cast<std::size_t>(INT64_MAX))
-      throw Error(ErrorCode::usage,
-                  fmt::format("an array of shape {} with elements of {} bytes is larger than an address space; use a smaller one",
-                              shape_text(shape), element_bytes));
+    if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(extent), &bytes) ||
+        bytes > static_cast<std::size_t>(INT64_MAX))
+      throw Error(ErrorCode::usage, fmt::format("an array of shape {} with elements of {} bytes is larger "
+                                                "than an address space; use a smaller one",
+                                                shape_text(shape), element_bytes));
   return bytes;
 }
 
 }  // namespace runtime
 
 std::string to_string(const ElementType& element) {
-  return element.dtype ? std::string(name(*element.dtype)) : fmt::format("{}-byte record", element.size_bytes);
+  return element.dtype ? std::string(name(*element.dtype))
+                       : fmt::format("{}-byte record", element.size_bytes);
 }
 
 std::string shape_text(std::span<const std::int64_t> shape) {
   std::string text = "(";
-  for (std::size_t axis = 0; axis < shape.size(); ++axis) text += fmt::format("{}{}", axis == 0 ? "" : ", ", shape[axis]);
+  for (std::size_t axis = 0; axis < shape.size(); ++axis)
+    text += fmt::format("{}{}", axis == 0 ? "" : ", ", shape[axis]);
   return text + (shape.size() == 1 ? ",)" : ")");
 }
 
@@ -42,8 +47,10 @@ DeviceNDArray::DeviceNDArray(DeviceBuffer buffer, ElementType element, std::vect
     : buffer_(std::move(buffer)), element_(element), shape_(std::move(shape)), strides_bytes_(shape_.size()) {
   const std::size_t bytes = runtime::array_bytes(shape_, element_.size_bytes);
   if (bytes > buffer_.size_bytes())
-    throw Error(ErrorCode::usage, fmt::format("an array of shape {} and {} needs {} bytes, the buffer has {}; give a larger buffer",
-                                              shape_text(shape_), to_string(element_), bytes, buffer_.size_bytes()));
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("an array of shape {} and {} needs {} bytes, the buffer has {}; give a larger buffer",
+                    shape_text(shape_), to_string(element_), bytes, buffer_.size_bytes()));
   size_ = element_.size_bytes > 0 ? bytes / element_.size_bytes : 0;
   auto stride = static_cast<std::int64_t>(element_.size_bytes);
   for (std::size_t axis = shape_.size(); axis-- > 0;) {
@@ -55,7 +62,8 @@ DeviceNDArray::DeviceNDArray(DeviceBuffer buffer, ElementType element, std::vect
 void DeviceNDArray::require_size(std::size_t bytes, const char* what) const {
   if (bytes == size_bytes()) return;
   throw Error(ErrorCode::usage,
-              fmt::format("cannot copy {} the device array of {} with shape {}: it has {} bytes, the host side {}; give as many",
+              fmt::format("cannot copy {} the device array of {} with shape {}: it has {} bytes, the host "
+                          "side {}; give as many",
                           what, to_string(element_), shape_text(shape_), size_bytes(), bytes));
 }
 

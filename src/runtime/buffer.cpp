@@ -32,8 +32,10 @@ using runtime::CurrentContext;
 CUdeviceptr range(const BufferState* state, std::size_t offset, std::size_t bytes, const char* what) {
   const std::size_t size = state != nullptr ? state->size_bytes : 0;
   if (offset > size || bytes > size - offset)
-    throw Error(ErrorCode::usage, fmt::format("cannot {} {} bytes at offset {}: the buffer has {} bytes; give a range inside it",
-                                              what, bytes, offset, size));
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("cannot {} {} bytes at offset {}: the buffer has {} bytes; give a range inside it", what,
+                    bytes, offset, size));
   return state != nullptr ? state->address + offset : 0;
 }
 
@@ -43,11 +45,14 @@ struct Staging {
   static void done(void* staging) { delete static_cast<Staging*>(staging); }
 };
 
-void copy_staged(const Context& context, CUdeviceptr target, std::span<const std::byte> source, CUstream stream) {
-  auto staging = std::make_unique<Staging>(Staging{std::make_unique_for_overwrite<std::byte[]>(source.size())});
+void copy_staged(const Context& context, CUdeviceptr target, std::span<const std::byte> source,
+                 CUstream stream) {
+  auto staging =
+      std::make_unique<Staging>(Staging{std::make_unique_for_overwrite<std::byte[]>(source.size())});
   std::memcpy(staging->bytes.get(), source.data(), source.size());
   const driver::DriverTable& api = context.api();
-  context.driver().check(api.cuMemcpyHtoDAsync_v2(target, staging->bytes.get(), source.size(), stream), "cuMemcpyHtoDAsync_v2",
+  context.driver().check(api.cuMemcpyHtoDAsync_v2(target, staging->bytes.get(), source.size(), stream),
+                         "cuMemcpyHtoDAsync_v2",
                          fmt::format("queue a copy of {} bytes to the device", source.size()));
   const CUresult result = api.cuLaunchHostFunc(stream, &Staging::done, staging.get());
   if (result == CUDA_SUCCESS) {
@@ -70,11 +75,13 @@ void DeviceBuffer::copy_from_host(std::span<const std::byte> source, std::size_t
   const CUdeviceptr target = range(state_.get(), offset_bytes, source.size(), "copy from the host");
   if (source.empty()) return;
   const CurrentContext current(*state_->context);
-  state_->context->driver().check(state_->context->api().cuMemcpyHtoD_v2(target, source.data(), source.size()),
-                                  "cuMemcpyHtoD_v2", "copy to the device");
+  state_->context->driver().check(
+      state_->context->api().cuMemcpyHtoD_v2(target, source.data(), source.size()), "cuMemcpyHtoD_v2",
+      "copy to the device");
 }
 
-void DeviceBuffer::copy_from_host(std::span<const std::byte> source, std::size_t offset_bytes, StreamView stream) const {
+void DeviceBuffer::copy_from_host(std::span<const std::byte> source, std::size_t offset_bytes,
+                                  StreamView stream) const {
   const CUdeviceptr target = range(state_.get(), offset_bytes, source.size(), "copy from the host");
   if (source.empty()) return;
   const CurrentContext current(*state_->context);
@@ -85,18 +92,20 @@ void DeviceBuffer::copy_to_host(std::span<std::byte> target, std::size_t offset_
   const CUdeviceptr source = range(state_.get(), offset_bytes, target.size(), "copy to the host");
   if (target.empty()) return;
   const CurrentContext current(*state_->context);
-  state_->context->driver().check(state_->context->api().cuMemcpyDtoH_v2(target.data(), source, target.size()),
-                                  "cuMemcpyDtoH_v2", "copy to the host");
+  state_->context->driver().check(
+      state_->context->api().cuMemcpyDtoH_v2(target.data(), source, target.size()), "cuMemcpyDtoH_v2",
+      "copy to the host");
 }
 
-void DeviceBuffer::copy_to_host(std::span<std::byte> target, std::size_t offset_bytes, StreamView stream) const {
+void DeviceBuffer::copy_to_host(std::span<std::byte> target, std::size_t offset_bytes,
+                                StreamView stream) const {
   const CUdeviceptr source = range(state_.get(), offset_bytes, target.size(), "copy to the host");
   if (target.empty()) return;
   const CurrentContext current(*state_->context);
   const CUstream handle = runtime::stream_handle(stream, *state_->context);
   state_->context->driver().check(
-      state_->context->api().cuMemcpyDtoHAsync_v2(target.data(), source, target.size(), handle), "cuMemcpyDtoHAsync_v2",
-      "queue a copy to the host");
+      state_->context->api().cuMemcpyDtoHAsync_v2(target.data(), source, target.size(), handle),
+      "cuMemcpyDtoHAsync_v2", "queue a copy to the host");
 }
 
 void DeviceBuffer::copy_from(const DeviceBuffer& source) const {
@@ -104,8 +113,8 @@ void DeviceBuffer::copy_from(const DeviceBuffer& source) const {
   if (source.size_bytes() == 0) return;
   const CurrentContext current(*state_->context);
   state_->context->driver().check(
-      state_->context->api().cuMemcpyDtoD_v2(target, source.state_->address, source.size_bytes()), "cuMemcpyDtoD_v2",
-      "copy on the device");
+      state_->context->api().cuMemcpyDtoD_v2(target, source.state_->address, source.size_bytes()),
+      "cuMemcpyDtoD_v2", "copy on the device");
 }
 
 void DeviceBuffer::copy_from(const DeviceBuffer& source, StreamView stream) const {
@@ -113,16 +122,17 @@ void DeviceBuffer::copy_from(const DeviceBuffer& source, StreamView stream) cons
   if (source.size_bytes() == 0) return;
   const CurrentContext current(*state_->context);
   const CUstream handle = runtime::stream_handle(stream, *state_->context);
-  state_->context->driver().check(
-      state_->context->api().cuMemcpyDtoDAsync_v2(target, source.state_->address, source.size_bytes(), handle),
-      "cuMemcpyDtoDAsync_v2", "queue a copy on the device");
+  state_->context->driver().check(state_->context->api().cuMemcpyDtoDAsync_v2(target, source.state_->address,
+                                                                              source.size_bytes(), handle),
+                                  "cuMemcpyDtoDAsync_v2", "queue a copy on the device");
 }
 
 void DeviceBuffer::fill(std::byte value) const {
   if (size_bytes() == 0) return;
   const CurrentContext current(*state_->context);
   state_->context->driver().check(
-      state_->context->api().cuMemsetD8_v2(state_->address, std::to_integer<unsigned char>(value), state_->size_bytes),
+      state_->context->api().cuMemsetD8_v2(state_->address, std::to_integer<unsigned char>(value),
+                                           state_->size_bytes),
       "cuMemsetD8_v2", "fill device memory");
 }
 
@@ -130,9 +140,10 @@ void DeviceBuffer::fill(std::byte value, StreamView stream) const {
   if (size_bytes() == 0) return;
   const CurrentContext current(*state_->context);
   const CUstream handle = runtime::stream_handle(stream, *state_->context);
-  state_->context->driver().check(state_->context->api().cuMemsetD8Async(
-                                      state_->address, std::to_integer<unsigned char>(value), state_->size_bytes, handle),
-                                  "cuMemsetD8Async", "queue filling device memory");
+  state_->context->driver().check(
+      state_->context->api().cuMemsetD8Async(state_->address, std::to_integer<unsigned char>(value),
+                                             state_->size_bytes, handle),
+      "cuMemsetD8Async", "queue filling device memory");
 }
 
 }  // namespace quern

@@ -27,36 +27,45 @@ T as_pointer(std::uint64_t handle) noexcept {
 
 CUresult release_item(const driver::DriverTable& api, const Release& item) {
   switch (item.kind) {
-    case ReleaseKind::device_memory: return api.cuMemFree_v2(static_cast<CUdeviceptr>(item.handle));
-    case ReleaseKind::host_memory: return api.cuMemFreeHost(as_pointer<void*>(item.handle));
-    case ReleaseKind::stream: return api.cuStreamDestroy_v2(as_pointer<CUstream>(item.handle));
-    case ReleaseKind::event: return api.cuEventDestroy_v2(as_pointer<CUevent>(item.handle));
-    case ReleaseKind::module: return api.cuModuleUnload(as_pointer<CUmodule>(item.handle));
+    case ReleaseKind::device_memory:
+      return api.cuMemFree_v2(static_cast<CUdeviceptr>(item.handle));
+    case ReleaseKind::host_memory:
+      return api.cuMemFreeHost(as_pointer<void*>(item.handle));
+    case ReleaseKind::stream:
+      return api.cuStreamDestroy_v2(as_pointer<CUstream>(item.handle));
+    case ReleaseKind::event:
+      return api.cuEventDestroy_v2(as_pointer<CUevent>(item.handle));
+    case ReleaseKind::module:
+      return api.cuModuleUnload(as_pointer<CUmodule>(item.handle));
   }
   return CUDA_ERROR_INVALID_VALUE;
 }
 
-void report_to_stderr(const std::string& message) { std::fprintf(stderr, "quern: warning: %s\n", message.c_str()); }
+void report_to_stderr(const std::string& message) {
+  std::fprintf(stderr, "quern: warning: %s\n", message.c_str());
+}
 
 }  // namespace
 
 std::shared_ptr<Context> Context::create(const Device& device) {
   const DeviceState& state = *device.state();
   CUcontext handle = nullptr;
-  state.driver->check(state.driver->api.cuDevicePrimaryCtxRetain(&handle, state.handle), "cuDevicePrimaryCtxRetain",
-                      "use device " + device.label());
+  state.driver->check(state.driver->api.cuDevicePrimaryCtxRetain(&handle, state.handle),
+                      "cuDevicePrimaryCtxRetain", "use device " + device.label());
   return std::shared_ptr<Context>(new Context(device.state(), handle));
 }
 
 Context::Context(std::shared_ptr<const DeviceState> device, CUcontext handle)
     : device_(std::move(device)),
       handle_(handle),
-      queue_(limits_from_environment(device_->total_memory_bytes), [this](const Release& item) { return release(item); },
-             report_to_stderr) {}
+      queue_(
+          limits_from_environment(device_->total_memory_bytes),
+          [this](const Release& item) { return release(item); }, report_to_stderr) {}
 
 Context::~Context() {
   if (process_is_exiting()) return;
-  // A release that fails ends a flush; here nothing may be left behind, so each failure costs its item and no more.
+  // A release that fails ends a flush; here nothing may be left behind, so each failure costs its item and no
+  // more.
   while (queue_.pending_count() > 0) queue_.flush();
   api().cuDevicePrimaryCtxRelease_v2(device_->handle);
 }
@@ -79,7 +88,8 @@ CUdeviceptr Context::allocate(std::size_t bytes) {
     result = api().cuMemAlloc_v2(&address, bytes);
   }
   if (result != CUDA_SUCCESS)
-    driver::check_allocation(api(), result, "cuMemAlloc_v2", fmt::format("allocate {} bytes of device memory", bytes), bytes);
+    driver::check_allocation(api(), result, "cuMemAlloc_v2",
+                             fmt::format("allocate {} bytes of device memory", bytes), bytes);
   return address;
 }
 
@@ -92,7 +102,8 @@ std::size_t Context::free_memory_bytes() const {
   const CurrentContext current(*this);
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
-  driver().check(api().cuMemGetInfo_v2(&free_bytes, &total_bytes), "cuMemGetInfo_v2", "ask for the free memory");
+  driver().check(api().cuMemGetInfo_v2(&free_bytes, &total_bytes), "cuMemGetInfo_v2",
+                 "ask for the free memory");
   return free_bytes;
 }
 
@@ -100,7 +111,8 @@ CurrentContext::CurrentContext(const Context& context) : context_(context) {
   CUcontext current = nullptr;
   const driver::DriverTable& api = context.api();
   if (api.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context.handle()) return;
-  context.driver().check(api.cuCtxPushCurrent_v2(context.handle()), "cuCtxPushCurrent_v2", "make the context current");
+  context.driver().check(api.cuCtxPushCurrent_v2(context.handle()), "cuCtxPushCurrent_v2",
+                         "make the context current");
   pushed_ = true;
 }
 

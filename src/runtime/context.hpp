@@ -10,8 +10,8 @@
 
 namespace quern::runtime {
 
-/// A device's primary context, retained, with the queue of what waits to be released in it. Shared by all that lives in it.
-/// Thread-safe. When it goes, what waits is released, unless the process is exiting.
+/// A device's primary context, retained, with the queue of what waits to be released in it. Shared by all
+/// that lives in it. Thread-safe. When it goes, what waits is released, unless the process is exiting.
 class Context : public std::enable_shared_from_this<Context> {
  public:
   static std::shared_ptr<Context> create(const Device& device);
@@ -25,7 +25,8 @@ class Context : public std::enable_shared_from_this<Context> {
   CUcontext handle() const noexcept { return handle_; }
   DeallocQueue& queue() noexcept { return queue_; }
 
-  /// Device memory; `bytes` > 0. Out of memory releases what waits and tries once more, then throws OutOfMemory.
+  /// Device memory; `bytes` > 0. Out of memory releases what waits and tries once more, then throws
+  /// OutOfMemory.
   CUdeviceptr allocate(std::size_t bytes);
   void synchronize() const;
   std::size_t free_memory_bytes() const;
@@ -68,10 +69,13 @@ struct ScheduledRelease {
 using OwnedHandle = base::UniqueHandle<ScheduledRelease>;
 
 template <class Handle>
-OwnedHandle owned(std::shared_ptr<Context> context, ReleaseKind kind, Handle handle, std::size_t size_bytes = 0) {
+OwnedHandle owned(std::shared_ptr<Context> context, ReleaseKind kind, Handle handle,
+                  std::size_t size_bytes = 0) {
   std::uint64_t bits = 0;
-  if constexpr (std::is_pointer_v<Handle>) bits = reinterpret_cast<std::uintptr_t>(handle);
-  else bits = handle;
+  if constexpr (std::is_pointer_v<Handle>)
+    bits = reinterpret_cast<std::uintptr_t>(handle);
+  else
+    bits = handle;
   return OwnedHandle(Held{std::move(context), Release{kind, bits, size_bytes}});
 }
 

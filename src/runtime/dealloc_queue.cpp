@@ -51,7 +51,8 @@ bool DeallocQueue::take(Release& item) noexcept {
 
 void DeallocQueue::flush() noexcept {
   for (Release item; take(item);)
-    if (!release_one(item)) return;  // a release error can take the driver down with it: the rest waits for a later flush
+    if (!release_one(item))
+      return;  // a release error can take the driver down with it: the rest waits for a later flush
 }
 
 bool DeallocQueue::release_one(const Release& item) noexcept {

@@ -13,7 +13,8 @@ namespace quern::runtime {
 
 enum class ReleaseKind : std::uint8_t { device_memory, host_memory, stream, event, module };
 
-/// Something of the driver's that nobody refers to any more. `handle` is the CUdeviceptr, pointer or CU handle.
+/// Something of the driver's that nobody refers to any more. `handle` is the CUdeviceptr, pointer or CU
+/// handle.
 struct Release {
   ReleaseKind kind = ReleaseKind::device_memory;
   std::uint64_t handle = 0;
@@ -21,9 +22,10 @@ struct Release {
   friend bool operator==(const Release&, const Release&) = default;
 };
 
-/// What waits to be released in one context (rows F1-F6). Dropping a last reference schedules; crossing a limit releases
-/// everything that waits; while deferred nothing is released, also not at out-of-memory. A release that fails ends that flush:
-/// the item is dropped and reported, the rest stay. Thread-safe; no release runs under the queue's lock.
+/// What waits to be released in one context (rows F1-F6). Dropping a last reference schedules; crossing a
+/// limit releases everything that waits; while deferred nothing is released, also not at out-of-memory. A
+/// release that fails ends that flush: the item is dropped and reported, the rest stay. Thread-safe; no
+/// release runs under the queue's lock.
 class DeallocQueue {
  public:
   struct Limits {
@@ -60,8 +62,8 @@ class DeallocQueue {
   unsigned deferred_ QUERN_GUARDED_BY(mutex_) = 0;
 };
 
-/// The limits of the environment: QUERN_MAX_PENDING_DEALLOCS_COUNT and _RATIO (of the device's memory), or Numba's names for
-/// them. A value that is not a number in range is ignored.
+/// The limits of the environment: QUERN_MAX_PENDING_DEALLOCS_COUNT and _RATIO (of the device's memory), or
+/// Numba's names for them. A value that is not a number in range is ignored.
 DeallocQueue::Limits limits_from_environment(std::size_t device_memory_bytes);
 
 }  // namespace quern::runtime

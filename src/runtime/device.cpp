@@ -12,14 +12,15 @@ namespace {
 
 int attribute(const DeviceState& device, CUdevice_attribute which) {
   int value = 0;
-  device.driver->check(device.driver->api.cuDeviceGetAttribute(&value, which, device.handle), "cuDeviceGetAttribute",
-                       "read an attribute of the device");
+  device.driver->check(device.driver->api.cuDeviceGetAttribute(&value, which, device.handle),
+                       "cuDeviceGetAttribute", "read an attribute of the device");
   return value;
 }
 
 std::array<std::uint32_t, 3> extents(const DeviceState& device, std::array<CUdevice_attribute, 3> which) {
   std::array<std::uint32_t, 3> values{};
-  for (std::size_t axis = 0; axis < 3; ++axis) values[axis] = static_cast<std::uint32_t>(attribute(device, which[axis]));
+  for (std::size_t axis = 0; axis < 3; ++axis)
+    values[axis] = static_cast<std::uint32_t>(attribute(device, which[axis]));
   return values;
 }
 
@@ -30,8 +31,9 @@ void read_attributes(DeviceState& device) {
   device.warp_size = attribute(device, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
   device.max_threads_per_block =
       static_cast<std::uint32_t>(attribute(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
-  device.max_block = extents(device, {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
-                                      CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z});
+  device.max_block =
+      extents(device, {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
+                       CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z});
   device.max_grid = extents(device, {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
                                      CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z});
   device.shared_bytes_per_block =
@@ -45,7 +47,8 @@ void read_attributes(DeviceState& device) {
 
 std::shared_ptr<const Driver> initialise(Driver driver) {
   driver.check(driver.api.cuInit(0), "cuInit", "start the driver of " + driver.path);
-  driver.check(driver.api.cuDriverGetVersion(&driver.version), "cuDriverGetVersion", "ask the driver's version");
+  driver.check(driver.api.cuDriverGetVersion(&driver.version), "cuDriverGetVersion",
+               "ask the driver's version");
   watch_process_exit();
   return std::make_shared<const Driver>(std::move(driver));
 }
@@ -61,12 +64,14 @@ Device open_device(std::shared_ptr<const Driver> driver, int ordinal) {
   device->driver = std::move(driver);
   device->ordinal = ordinal;
   const driver::DriverTable& api = device->driver->api;
-  device->driver->check(api.cuDeviceGet(&device->handle, ordinal), "cuDeviceGet", fmt::format("open device {}", ordinal));
+  device->driver->check(api.cuDeviceGet(&device->handle, ordinal), "cuDeviceGet",
+                        fmt::format("open device {}", ordinal));
   char name[256] = {};
-  device->driver->check(api.cuDeviceGetName(name, sizeof name, device->handle), "cuDeviceGetName", "ask the device's name");
+  device->driver->check(api.cuDeviceGetName(name, sizeof name, device->handle), "cuDeviceGetName",
+                        "ask the device's name");
   device->name = name;
-  device->driver->check(api.cuDeviceTotalMem_v2(&device->total_memory_bytes, device->handle), "cuDeviceTotalMem_v2",
-                        "ask the device's memory");
+  device->driver->check(api.cuDeviceTotalMem_v2(&device->total_memory_bytes, device->handle),
+                        "cuDeviceTotalMem_v2", "ask the device's memory");
   read_attributes(*device);
   return Device(std::move(device));
 }

@@ -11,8 +11,8 @@ std::atomic<bool> exiting{false};
 }  // namespace
 
 void watch_process_exit() noexcept {
-  // Exit handlers run in reverse order: one registered now runs before the static destructors of libraries that were
-  // loaded before now.
+  // Exit handlers run in reverse order: one registered now runs before the static destructors of libraries
+  // that were loaded before now.
   static const int registered = std::atexit([] { exiting.store(true, std::memory_order_relaxed); });
   static_cast<void>(registered);
 }

@@ -10,7 +10,8 @@ Stream make_stream(std::shared_ptr<Context> context) {
   const CurrentContext current(*context);
   CUstream handle = nullptr;
   // Ordered with the default stream, as Numba's streams are.
-  context->driver().check(context->api().cuStreamCreate(&handle, CU_STREAM_DEFAULT), "cuStreamCreate", "create a stream");
+  context->driver().check(context->api().cuStreamCreate(&handle, CU_STREAM_DEFAULT), "cuStreamCreate",
+                          "create a stream");
   OwnedHandle owner = owned(context, ReleaseKind::stream, handle);
   return Stream(std::make_shared<StreamState>(StreamState{std::move(context), handle, std::move(owner)}));
 }
@@ -18,7 +19,8 @@ Stream make_stream(std::shared_ptr<Context> context) {
 Event make_event(std::shared_ptr<Context> context) {
   const CurrentContext current(*context);
   CUevent handle = nullptr;
-  context->driver().check(context->api().cuEventCreate(&handle, CU_EVENT_DEFAULT), "cuEventCreate", "create an event");
+  context->driver().check(context->api().cuEventCreate(&handle, CU_EVENT_DEFAULT), "cuEventCreate",
+                          "create an event");
   OwnedHandle owner = owned(context, ReleaseKind::event, handle);
   return Event(std::make_shared<EventState>(EventState{std::move(context), handle, std::move(owner)}));
 }
@@ -26,7 +28,8 @@ Event make_event(std::shared_ptr<Context> context) {
 CUstream stream_handle(StreamView stream, const Context& context) {
   if (stream.context() != nullptr && stream.context() != &context)
     throw Error(ErrorCode::usage,
-                "the stream belongs to another session than the work given to it; make it with the same session's stream()");
+                "the stream belongs to another session than the work given to it; make it with the same "
+                "session's stream()");
   return static_cast<CUstream>(stream.handle());
 }
 
@@ -36,8 +39,9 @@ namespace {
 
 const runtime::Context& context_of(StreamView stream) {
   if (stream.context() == nullptr)
-    throw Error(ErrorCode::usage,
-                "a default-constructed StreamView belongs to no session; wait on Session::default_stream() instead");
+    throw Error(
+        ErrorCode::usage,
+        "a default-constructed StreamView belongs to no session; wait on Session::default_stream() instead");
   return *stream.context();
 }
 
@@ -46,8 +50,8 @@ const runtime::Context& context_of(StreamView stream) {
 void StreamView::synchronize() const {
   const runtime::Context& context = context_of(*this);
   const runtime::CurrentContext current(context);
-  context.driver().check(context.api().cuStreamSynchronize(static_cast<CUstream>(handle_)), "cuStreamSynchronize",
-                         "finish the work of a stream");
+  context.driver().check(context.api().cuStreamSynchronize(static_cast<CUstream>(handle_)),
+                         "cuStreamSynchronize", "finish the work of a stream");
 }
 
 bool StreamView::query() const {
@@ -64,15 +68,16 @@ StreamView Stream::view() const noexcept { return StreamView(state_->context.get
 void Event::record(StreamView stream) const {
   const runtime::Context& context = *state_->context;
   const runtime::CurrentContext current(context);
-  context.driver().check(context.api().cuEventRecord(state_->handle, runtime::stream_handle(stream, context)), "cuEventRecord",
-                         "record an event");
+  context.driver().check(context.api().cuEventRecord(state_->handle, runtime::stream_handle(stream, context)),
+                         "cuEventRecord", "record an event");
 }
 
 void Event::wait(StreamView stream) const {
   const runtime::Context& context = *state_->context;
   const runtime::CurrentContext current(context);
-  context.driver().check(context.api().cuStreamWaitEvent(runtime::stream_handle(stream, context), state_->handle, 0),
-                         "cuStreamWaitEvent", "make a stream wait for an event");
+  context.driver().check(
+      context.api().cuStreamWaitEvent(runtime::stream_handle(stream, context), state_->handle, 0),
+      "cuStreamWaitEvent", "make a stream wait for an event");
 }
 
 bool Event::query() const {
@@ -87,7 +92,8 @@ bool Event::query() const {
 void Event::synchronize() const {
   const runtime::Context& context = *state_->context;
   const runtime::CurrentContext current(context);
-  context.driver().check(context.api().cuEventSynchronize(state_->handle), "cuEventSynchronize", "wait for an event");
+  context.driver().check(context.api().cuEventSynchronize(state_->handle), "cuEventSynchronize",
+                         "wait for an event");
 }
 
 double Event::elapsed_ms_since(const Event& start) const {

@@ -12,7 +12,8 @@
 namespace quern::session {
 namespace {
 
-constexpr const char* kDeviceHint = "devices are auto, cpu, cuda and cuda:N; `quern devices` lists those of this machine";
+constexpr const char* kDeviceHint =
+    "devices are auto, cpu, cuda and cuda:N; `quern devices` lists those of this machine";
 
 /// A driver's threads and handlers may outlive every object of ours, so its code stays mapped.
 void keep_loaded(const std::string& path) {
@@ -33,15 +34,19 @@ Expected<std::shared_ptr<const runtime::Driver>> start(runtime::Driver driver, c
 
 Diagnostic failed_choice(const DeviceChoice& choice, const std::string& reason, std::string hint) {
   const std::string from = choice.origin.empty() ? std::string() : fmt::format(" ({})", choice.origin);
-  return make_diagnostic("device-missing", fmt::format("cannot open device '{}'{}: {}", choice.text, from, reason), std::move(hint));
+  return make_diagnostic("device-missing",
+                         fmt::format("cannot open device '{}'{}: {}", choice.text, from, reason),
+                         std::move(hint));
 }
 
-Expected<Device> open_ordinal(const DeviceChoice& choice, const std::shared_ptr<const runtime::Driver>& driver) {
+Expected<Device> open_ordinal(const DeviceChoice& choice,
+                              const std::shared_ptr<const runtime::Driver>& driver) {
   try {
     const int count = runtime::device_count(*driver);
     if (choice.ordinal < count) return runtime::open_device(driver, choice.ordinal);
-    return failed_choice(choice, fmt::format("there {} {} such device{}, numbered from 0", count == 1 ? "is" : "are", count,
-                                             count == 1 ? "" : "s"),
+    return failed_choice(choice,
+                         fmt::format("there {} {} such device{}, numbered from 0", count == 1 ? "is" : "are",
+                                     count, count == 1 ? "" : "s"),
                          kDeviceHint);
   } catch (const Error& error) {
     return failed_choice(choice, error.what(), kDeviceHint);
@@ -50,7 +55,8 @@ Expected<Device> open_ordinal(const DeviceChoice& choice, const std::shared_ptr<
 
 /// What one attempt of several came to, as a note.
 void add_notes(Diagnostic& diagnostic, const char* what, const Diagnostics& errors) {
-  for (const Diagnostic& error : errors) diagnostic.notes.push_back({{}, fmt::format("{}: {}", what, error.message)});
+  for (const Diagnostic& error : errors)
+    diagnostic.notes.push_back({{}, fmt::format("{}: {}", what, error.message)});
 }
 
 struct Collected {
@@ -59,8 +65,9 @@ struct Collected {
   std::string file_name;
 };
 
-void collect_diagnostic(void* user, const char* code, const char* file, std::uint32_t line, std::uint32_t column,
-                        const char* message, const char* source_line, const char* hint) {
+void collect_diagnostic(void* user, const char* code, const char* file, std::uint32_t line,
+                        std::uint32_t column, const char* message, const char* source_line,
+                        const char* hint) {
   auto& collected = *static_cast<Collected*>(user);
   const auto text = [](const char* value) { return std::string(value != nullptr ? value : ""); };
   Diagnostic diagnostic = make_diagnostic(text(code), text(message), text(hint));
@@ -70,7 +77,9 @@ void collect_diagnostic(void* user, const char* code, const char* file, std::uin
   collected.diagnostics.push_back(std::move(diagnostic));
 }
 
-void collect_text(void* user, const char* text, std::size_t size) { static_cast<Collected*>(user)->text.append(text, size); }
+void collect_text(void* user, const char* text, std::size_t size) {
+  static_cast<Collected*>(user)->text.append(text, size);
+}
 
 }  // namespace
 
@@ -96,9 +105,10 @@ Expected<DeviceChoice> read_device_choice(const std::string& text) {
     good = good && error == std::errc() && stop == end && choice.ordinal >= 0;
   }
   if (!good)
-    return make_diagnostic("device-name", fmt::format("'{}'{} names no device", choice.text,
-                                                      choice.origin.empty() ? "" : " " + choice.origin),
-                           kDeviceHint);
+    return make_diagnostic(
+        "device-name",
+        fmt::format("'{}'{} names no device", choice.text, choice.origin.empty() ? "" : " " + choice.origin),
+        kDeviceHint);
   choice.kind = kind == "cpu" ? DeviceKind::cpu : DeviceKind::cuda;
   return choice;
 }
@@ -126,13 +136,16 @@ Expected<Device> choose_device(const DeviceChoice& choice) {
   }
   if (choice.kind == DeviceKind::cuda) {
     const std::string& hint = cuda_errors.front().hint;
-    return failed_choice(choice, cuda_errors.front().message,
-                         hint.empty() ? "use --device cpu or QUERN_DEVICE=cpu to run on the CPU device" : hint);
+    return failed_choice(
+        choice, cuda_errors.front().message,
+        hint.empty() ? "use --device cpu or QUERN_DEVICE=cpu to run on the CPU device" : hint);
   }
   Expected<std::shared_ptr<const runtime::Driver>> cpu = open_cpu_driver();
   if (cpu) return open_ordinal(choice, *cpu);
-  if (choice.kind == DeviceKind::cpu) return failed_choice(choice, cpu.errors().front().message, cpu.errors().front().hint);
-  Diagnostic nothing = failed_choice(choice, "there is neither a CUDA device nor the CPU device", cpu.errors().front().hint);
+  if (choice.kind == DeviceKind::cpu)
+    return failed_choice(choice, cpu.errors().front().message, cpu.errors().front().hint);
+  Diagnostic nothing =
+      failed_choice(choice, "there is neither a CUDA device nor the CPU device", cpu.errors().front().hint);
   add_notes(nothing, "CUDA", cuda_errors);
   add_notes(nothing, "CPU device", cpu.errors());
   return nothing;
@@ -152,15 +165,17 @@ Diagnostics check_ptx(const QuernCpuPlugin& plugin, std::string_view ptx, const 
   return std::move(collected.diagnostics);
 }
 
-Expected<std::string> plugin_stage(const QuernCpuPlugin& plugin, const std::string& ptx, const std::string& kernel,
-                                   const std::uint32_t (&block)[3], const std::string& stage) {
+Expected<std::string> plugin_stage(const QuernCpuPlugin& plugin, const std::string& ptx,
+                                   const std::string& kernel, const std::uint32_t (&block)[3],
+                                   const std::string& stage) {
   Collected collected;
-  if (plugin.stage_text(ptx.data(), ptx.size(), kernel.c_str(), block, stage.c_str(), &collect_text, &collect_diagnostic,
-                        &collected) == 0)
+  if (plugin.stage_text(ptx.data(), ptx.size(), kernel.c_str(), block, stage.c_str(), &collect_text,
+                        &collect_diagnostic, &collected) == 0)
     return std::move(collected.text);
   if (collected.diagnostics.empty())
     collected.diagnostics.push_back(make_diagnostic(
-        "stage-missing", fmt::format("the CPU device gave no {} text of kernel {}", stage, kernel), "try another stage"));
+        "stage-missing", fmt::format("the CPU device gave no {} text of kernel {}", stage, kernel),
+        "try another stage"));
   return std::move(collected.diagnostics);
 }
 

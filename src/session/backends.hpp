@@ -40,7 +40,8 @@ Expected<const QuernCpuPlugin*> open_plugin();
 Diagnostics check_ptx(const QuernCpuPlugin& plugin, std::string_view ptx, const std::string& file_name);
 
 /// The plug-in's text of a stage ("simt", "llvm", "asm").
-Expected<std::string> plugin_stage(const QuernCpuPlugin& plugin, const std::string& ptx, const std::string& kernel,
-                                   const std::uint32_t (&block)[3], const std::string& stage);
+Expected<std::string> plugin_stage(const QuernCpuPlugin& plugin, const std::string& ptx,
+                                   const std::string& kernel, const std::uint32_t (&block)[3],
+                                   const std::string& stage);
 
 }  // namespace quern::session

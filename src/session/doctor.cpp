@@ -22,8 +22,10 @@ constexpr VariableRow kVariables[] = {
     {"QUERN_CPU_MEMORY", "memory of the CPU device, as in 512M or 4G"},
     {"QUERN_NVRTC", "the NVRTC library to use, and no other"},
     {"QUERN_HIDE_TOOLKIT", "1: pass over installed CUDA toolkits"},
-    {"QUERN_MAX_PENDING_DEALLOCS_COUNT", "releases that may wait before all are done; 0: none waits; default 10"},
-    {"QUERN_MAX_PENDING_DEALLOCS_RATIO", "share of the device's memory that may wait to be released; default 0.2"},
+    {"QUERN_MAX_PENDING_DEALLOCS_COUNT",
+     "releases that may wait before all are done; 0: none waits; default 10"},
+    {"QUERN_MAX_PENDING_DEALLOCS_RATIO",
+     "share of the device's memory that may wait to be released; default 0.2"},
     {"NUMBA_CUDA_MAX_PENDING_DEALLOCS_COUNT", "the same, Numba's name; QUERN_... wins"},
     {"NUMBA_CUDA_MAX_PENDING_DEALLOCS_RATIO", "the same, Numba's name; QUERN_... wins"},
     {"CUDA_HOME", "where a CUDA toolkit is"},
@@ -43,7 +45,8 @@ std::string joined(const std::vector<std::string>& parts, const char* separator)
 std::string candidate_text(const compile::Candidate& candidate) {
   std::string text = candidate.origin;
   if (!candidate.path.empty()) text += ": " + candidate.path;
-  text += fmt::format(" ({}{}{})", to_string(candidate.state), candidate.reason.empty() ? "" : ": ", candidate.reason);
+  text += fmt::format(" ({}{}{})", to_string(candidate.state), candidate.reason.empty() ? "" : ": ",
+                      candidate.reason);
   return text;
 }
 
@@ -59,10 +62,12 @@ bool find_cuda(std::vector<Finding>& findings) {
     findings.back().state = Finding::State::info;  // quern runs without one
     return false;
   }
-  findings.push_back({Finding::State::good, "CUDA driver",
+  findings.push_back({Finding::State::good,
+                      "CUDA driver",
                       fmt::format("{}, CUDA {}.{}, {} device(s)", (*driver)->path, (*driver)->version / 1000,
                                   (*driver)->version % 1000 / 10, runtime::device_count(**driver)),
-                      "", {}});
+                      "",
+                      {}});
   return true;
 }
 
@@ -70,28 +75,47 @@ bool find_cpu_device(std::vector<Finding>& findings) {
   const Expected<std::shared_ptr<const runtime::Driver>> driver = open_cpu_driver();
   if (!driver) {
     findings.push_back(missing("CPU device", driver.errors()));
-    for (const std::filesystem::path& place : driver::cpu_plugin_candidates()) findings.back().looked_at.push_back(place.string());
+    for (const std::filesystem::path& place : driver::cpu_plugin_candidates())
+      findings.back().looked_at.push_back(place.string());
     return false;
   }
   const QuernCpuPlugin& plugin = *(*driver)->plugin;
-  findings.push_back({Finding::State::good, "CPU device",
-                      fmt::format("{}, {}, {} worker(s)", (*driver)->path, plugin.isa(), plugin.worker_count()), "", {}});
+  findings.push_back(
+      {Finding::State::good,
+       "CPU device",
+       fmt::format("{}, {}, {} worker(s)", (*driver)->path, plugin.isa(), plugin.worker_count()),
+       "",
+       {}});
   return true;
 }
 
 bool find_compiler(std::vector<Finding>& findings) {
   compile::Compiler compiler;
   const compile::ToolkitReport report = compiler.toolkit();
-  Finding nvrtc{Finding::State::good, "NVRTC", fmt::format("{}, version {}", report.nvrtc_path, report.nvrtc_version), "", {}};
-  if (!report.found) nvrtc = {Finding::State::missing, "NVRTC", report.missing.message, report.missing.hint, {}};
-  for (const compile::Candidate& candidate : report.nvrtc_candidates) nvrtc.looked_at.push_back(candidate_text(candidate));
+  Finding nvrtc{Finding::State::good,
+                "NVRTC",
+                fmt::format("{}, version {}", report.nvrtc_path, report.nvrtc_version),
+                "",
+                {}};
+  if (!report.found)
+    nvrtc = {Finding::State::missing, "NVRTC", report.missing.message, report.missing.hint, {}};
+  for (const compile::Candidate& candidate : report.nvrtc_candidates)
+    nvrtc.looked_at.push_back(candidate_text(candidate));
   findings.push_back(std::move(nvrtc));
-  Finding headers{Finding::State::good, "CUDA headers",
-                  fmt::format("{}, version {}", joined(report.include_directories, " and "), report.headers_version), "", {}};
+  Finding headers{
+      Finding::State::good,
+      "CUDA headers",
+      fmt::format("{}, version {}", joined(report.include_directories, " and "), report.headers_version),
+      "",
+      {}};
   if (report.include_directories.empty())
-    headers = {Finding::State::missing, "CUDA headers", "cuda_fp16.h and its like were not found; kernels that include none work",
-               "install a CUDA toolkit, or run tools/setup", {}};
-  for (const compile::Candidate& candidate : report.header_candidates) headers.looked_at.push_back(candidate_text(candidate));
+    headers = {Finding::State::missing,
+               "CUDA headers",
+               "cuda_fp16.h and its like were not found; kernels that include none work",
+               "install a CUDA toolkit, or run tools/setup",
+               {}};
+  for (const compile::Candidate& candidate : report.header_candidates)
+    headers.looked_at.push_back(candidate_text(candidate));
   findings.push_back(std::move(headers));
   return report.found;
 }

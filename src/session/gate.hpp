@@ -9,8 +9,8 @@
 
 namespace quern::session {
 
-/// Throws what `diagnostics` stand for: Error with the code that their first error's word belongs to, CompileError for all
-/// that concern source.
+/// Throws what `diagnostics` stand for: Error with the code that their first error's word belongs to,
+/// CompileError for all that concern source.
 [[noreturn]] void throw_diagnostics(Diagnostics diagnostics);
 
 /// The kind of error that a diagnostic's code stands for.

@@ -23,8 +23,10 @@ bool is_refusal(CUresult result) {
     case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
     case CUDA_ERROR_INVALID_SOURCE:
     case CUDA_ERROR_JIT_COMPILER_NOT_FOUND:
-    case CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND: return true;
-    default: return false;
+    case CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -33,11 +35,13 @@ Diagnostics refusal(const SessionState& session, const abi::PtxImage& image, con
   const runtime::Driver& driver = session.context()->driver();
   if (driver.plugin != nullptr)
     if (Diagnostics found = check_ptx(*driver.plugin, image.ptx, file_name); has_error(found)) return found;
-  Diagnostic diagnostic = make_diagnostic(
-      "ptx-refused",
-      fmt::format("{} refused the PTX of {}: {}", session.device().name(), file_name, driver::result_name(driver.api, outcome.result)),
-      std::string(driver::advice(outcome.result)));
-  if (diagnostic.hint.empty()) diagnostic.hint = "check the PTX with ptxas; `quern compile --emit ptx` shows it";
+  Diagnostic diagnostic =
+      make_diagnostic("ptx-refused",
+                      fmt::format("{} refused the PTX of {}: {}", session.device().name(), file_name,
+                                  driver::result_name(driver.api, outcome.result)),
+                      std::string(driver::advice(outcome.result)));
+  if (diagnostic.hint.empty())
+    diagnostic.hint = "check the PTX with ptxas; `quern compile --emit ptx` shows it";
   if (!outcome.log.empty()) diagnostic.notes.push_back({{}, outcome.log});
   return {std::move(diagnostic)};
 }
@@ -63,7 +67,8 @@ const abi::EntryInfo* find_entry(const abi::PtxImage& image, std::string_view na
 std::string kernels_text(const abi::PtxImage& image) {
   if (image.entries.empty()) return "it has none";
   std::string text = "it has ";
-  for (const abi::EntryInfo& entry : image.entries) text += (&entry == &image.entries.front() ? "" : ", ") + entry.name;
+  for (const abi::EntryInfo& entry : image.entries)
+    text += (&entry == &image.entries.front() ? "" : ", ") + entry.name;
   return text;
 }
 
@@ -71,15 +76,18 @@ Expected<std::shared_ptr<runtime::Module>> load_image(const SessionState& sessio
                                                       const std::string& file_name) {
   runtime::LoadOutcome outcome;
   outcome.result = CUDA_ERROR_NO_BINARY_FOR_GPU;
-  if (!image.machine_code.empty()) outcome = runtime::load_image(session.context(), image.machine_code.data());
+  if (!image.machine_code.empty())
+    outcome = runtime::load_image(session.context(), image.machine_code.data());
   if (outcome.module == nullptr && is_refusal(outcome.result))
     outcome = runtime::load_image(session.context(), image.ptx.c_str());
   if (outcome.module != nullptr) return std::move(outcome.module);
   if (is_refusal(outcome.result)) return refusal(session, image, file_name, outcome);
-  driver::fail(session.context()->api(), outcome.result, "cuModuleLoadDataEx", "load the code of " + file_name);
+  driver::fail(session.context()->api(), outcome.result, "cuModuleLoadDataEx",
+               "load the code of " + file_name);
 }
 
-Expected<std::shared_ptr<ModuleState>> load_module(const std::shared_ptr<SessionState>& session, abi::KernelRequest request) {
+Expected<std::shared_ptr<ModuleState>> load_module(const std::shared_ptr<SessionState>& session,
+                                                   abi::KernelRequest request) {
   Expected<ModuleState::Image> image = session->compiler().compile(request);
   if (!image) return std::move(image).errors();
   Expected<std::shared_ptr<runtime::Module>> module = load_image(*session, **image, request.source.file_name);
@@ -91,8 +99,9 @@ ModuleState::ModuleState(std::shared_ptr<SessionState> session, abi::KernelReque
                          std::shared_ptr<runtime::Module> module)
     : session_(std::move(session)),
       request_(std::move(request)),
-      cuda_source_(request_.source.language == abi::Language::ptx ? nullptr
-                                                                  : std::make_shared<const std::string>(request_.source.text)),
+      cuda_source_(request_.source.language == abi::Language::ptx
+                       ? nullptr
+                       : std::make_shared<const std::string>(request_.source.text)),
       image_(std::move(image)),
       module_(std::move(module)) {}
 
@@ -105,7 +114,8 @@ Expected<Kernel> ModuleState::kernel(std::string_view name) {
   Expected<Kernel> made = make_kernel(std::string(name));
   if (!made) return made;
   const base::LockGuard lock(mutex_);
-  return kernels_.emplace(std::string(name), *made).first->second;  // whoever came first gave the one that all share
+  return kernels_.emplace(std::string(name), *made)
+      .first->second;  // whoever came first gave the one that all share
 }
 
 Expected<Kernel> ModuleState::make_kernel(const std::string& name) {
@@ -122,30 +132,37 @@ Expected<Kernel> ModuleState::instantiate(const std::string& name) {
   if (!image) return std::move(image).errors();
   const abi::EntryInfo* entry = find_entry(**image, name);
   if (entry == nullptr) return unknown_kernel(name);
-  Expected<std::shared_ptr<runtime::Module>> module = load_image(*session_, **image, request_.source.file_name);
+  Expected<std::shared_ptr<runtime::Module>> module =
+      load_image(*session_, **image, request_.source.file_name);
   if (!module) return std::move(module).errors();
   return bind(*module, *image, *entry);
 }
 
-Kernel ModuleState::bind(const std::shared_ptr<runtime::Module>& module, const Image& image, const abi::EntryInfo& entry) const {
+Kernel ModuleState::bind(const std::shared_ptr<runtime::Module>& module, const Image& image,
+                         const abi::EntryInfo& entry) const {
   return Kernel(std::make_shared<const launch::LoadedKernel>(module, image, entry, cuda_source_));
 }
 
 Diagnostic ModuleState::unknown_kernel(const std::string& name) const {
   std::string hint = kernels_text(*image_);
-  const bool is_template = request_.source.language == abi::Language::cuda && mentions(request_.source.text, name) &&
-                           mentions(request_.source.text, "template");
-  if (is_template) hint += fmt::format("; if {} is a template, ask for an instance of it, such as {}<float>", name, name);
-  else if (image_->entries.empty()) hint += "; a kernel is declared extern \"C\" __global__ void name(...)";
-  else hint += "; choose one of these";
-  return make_diagnostic("kernel-missing", fmt::format("{} has no kernel '{}'", request_.source.file_name, name), hint);
+  const bool is_template = request_.source.language == abi::Language::cuda &&
+                           mentions(request_.source.text, name) && mentions(request_.source.text, "template");
+  if (is_template)
+    hint += fmt::format("; if {} is a template, ask for an instance of it, such as {}<float>", name, name);
+  else if (image_->entries.empty())
+    hint += "; a kernel is declared extern \"C\" __global__ void name(...)";
+  else
+    hint += "; choose one of these";
+  return make_diagnostic("kernel-missing",
+                         fmt::format("{} has no kernel '{}'", request_.source.file_name, name), hint);
 }
 
 Expected<Kernel> ModuleState::only_kernel() {
   if (image_->entries.size() == 1) return kernel(image_->entries.front().name);
-  return make_diagnostic("kernel-choice", fmt::format("{} has {} kernels where one is meant", request_.source.file_name,
-                                                      image_->entries.size()),
-                         kernels_text(*image_) + "; name one, as in FILE::KERNEL or module.kernel(\"NAME\")");
+  return make_diagnostic(
+      "kernel-choice",
+      fmt::format("{} has {} kernels where one is meant", request_.source.file_name, image_->entries.size()),
+      kernels_text(*image_) + "; name one, as in FILE::KERNEL or module.kernel(\"NAME\")");
 }
 
 }  // namespace session

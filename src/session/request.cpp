@@ -7,7 +7,8 @@
 
 namespace quern::session {
 
-abi::KernelRequest make_request(abi::KernelSource source, const LoadOptions& options, const abi::Target& target) {
+abi::KernelRequest make_request(abi::KernelSource source, const LoadOptions& options,
+                                const abi::Target& target) {
   abi::KernelRequest request;
   request.source = std::move(source);
   if (!options.file_name.empty()) request.source.file_name = options.file_name;
@@ -28,11 +29,13 @@ Expected<abi::KernelSource> read_kernel_file(const std::filesystem::path& path) 
   if (suffix == ".ptx") {
     source.language = abi::Language::ptx;
   } else if (suffix == ".py") {
-    return make_diagnostic("python-unsupported",
-                           fmt::format("cannot load {}: Kernel Python is not available in this version of quern", path.string()),
-                           "write the kernel in CUDA C++ (.cu), or give PTX (.ptx)");
+    return make_diagnostic(
+        "python-unsupported",
+        fmt::format("cannot load {}: Kernel Python is not available in this version of quern", path.string()),
+        "write the kernel in CUDA C++ (.cu), or give PTX (.ptx)");
   } else if (suffix != ".cu") {
-    return make_diagnostic("file-kind", fmt::format("cannot load {}: its suffix tells no kernel language", path.string()),
+    return make_diagnostic("file-kind",
+                           fmt::format("cannot load {}: its suffix tells no kernel language", path.string()),
                            "kernel files end in .cu (CUDA C++) or .ptx (PTX)");
   }
   Expected<std::string> text = base::read_file(path);

@@ -93,7 +93,9 @@ Module Session::load_file(const std::filesystem::path& path, const LoadOptions& 
   return value_or_throw(try_load_file(path, options));
 }
 
-DeviceBuffer Session::allocate(std::size_t bytes) const { return runtime::make_buffer(state_->context(), bytes); }
+DeviceBuffer Session::allocate(std::size_t bytes) const {
+  return runtime::make_buffer(state_->context(), bytes);
+}
 
 DeviceNDArray Session::device_array(std::span<const std::int64_t> shape, ElementType element) const {
   const std::size_t bytes = runtime::array_bytes(shape, element.size_bytes);
@@ -102,12 +104,15 @@ DeviceNDArray Session::device_array(std::span<const std::int64_t> shape, Element
 
 DeviceBuffer Session::allocate_elements(std::size_t count, std::size_t element_bytes) const {
   if (count > static_cast<std::size_t>(INT64_MAX))
-    throw Error(ErrorCode::usage, fmt::format("an array of {} elements is larger than an address space; use a smaller one", count));
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("an array of {} elements is larger than an address space; use a smaller one", count));
   const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
   return allocate(runtime::array_bytes(shape, element_bytes));
 }
 
-DeviceNDArray Session::to_device(std::span<const std::byte> bytes, std::span<const std::int64_t> shape, ElementType element) const {
+DeviceNDArray Session::to_device(std::span<const std::byte> bytes, std::span<const std::int64_t> shape,
+                                 ElementType element) const {
   const DeviceNDArray array = device_array(shape, element);
   array.copy_bytes_from_host(bytes);
   return array;

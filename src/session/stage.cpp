@@ -15,20 +15,27 @@ struct StageRow {
   Stage stage;
   std::string_view name;
 };
-constexpr StageRow kStages[] = {{Stage::cuda, "cuda"}, {Stage::ptx, "ptx"}, {Stage::simt, "simt"},
-                                {Stage::llvm, "llvm"}, {Stage::assembly, "asm"}};
+constexpr StageRow kStages[] = {{Stage::cuda, "cuda"},
+                                {Stage::ptx, "ptx"},
+                                {Stage::simt, "simt"},
+                                {Stage::llvm, "llvm"},
+                                {Stage::assembly, "asm"}};
 
-Expected<const abi::EntryInfo*> choose_entry(const abi::PtxImage& image, const std::string& kernel, const std::string& file) {
+Expected<const abi::EntryInfo*> choose_entry(const abi::PtxImage& image, const std::string& kernel,
+                                             const std::string& file) {
   if (kernel.empty() && image.entries.size() == 1) return &image.entries.front();
   if (kernel.empty())
-    return make_diagnostic("kernel-choice", fmt::format("{} has {} kernels, and this stage shows one", file, image.entries.size()),
-                           kernels_text(image) + "; name one, as in FILE::KERNEL");
+    return make_diagnostic(
+        "kernel-choice",
+        fmt::format("{} has {} kernels, and this stage shows one", file, image.entries.size()),
+        kernels_text(image) + "; name one, as in FILE::KERNEL");
   if (const abi::EntryInfo* entry = find_entry(image, kernel)) return entry;
   return make_diagnostic("kernel-missing", fmt::format("{} has no kernel '{}'", file, kernel),
                          kernels_text(image) + "; choose one of these");
 }
 
-Expected<std::string> device_stage(const abi::PtxImage& image, Stage stage, const StageOptions& options, const std::string& file) {
+Expected<std::string> device_stage(const abi::PtxImage& image, Stage stage, const StageOptions& options,
+                                   const std::string& file) {
   const Expected<const abi::EntryInfo*> entry = choose_entry(image, options.kernel, file);
   if (!entry) return entry.errors();
   const Expected<const QuernCpuPlugin*> plugin = open_plugin();

@@ -36,7 +36,9 @@ class SessionState {
 /// Keeps a context's queue deferred while it lives.
 class DeferState {
  public:
-  explicit DeferState(std::shared_ptr<runtime::Context> context) : context_(std::move(context)) { context_->queue().defer(); }
+  explicit DeferState(std::shared_ptr<runtime::Context> context) : context_(std::move(context)) {
+    context_->queue().defer();
+  }
   ~DeferState() { context_->queue().resume(); }
   DeferState(const DeferState&) = delete;
   DeferState& operator=(const DeferState&) = delete;
@@ -60,7 +62,8 @@ class ModuleState {
  private:
   Expected<Kernel> make_kernel(const std::string& name);
   Expected<Kernel> instantiate(const std::string& name);
-  Kernel bind(const std::shared_ptr<runtime::Module>& module, const Image& image, const abi::EntryInfo& entry) const;
+  Kernel bind(const std::shared_ptr<runtime::Module>& module, const Image& image,
+              const abi::EntryInfo& entry) const;
   Diagnostic unknown_kernel(const std::string& name) const;
 
   const std::shared_ptr<SessionState> session_;
@@ -73,16 +76,18 @@ class ModuleState {
 };
 
 /// What NVRTC is to be given for `source` under `options`.
-abi::KernelRequest make_request(abi::KernelSource source, const LoadOptions& options, const abi::Target& target);
+abi::KernelRequest make_request(abi::KernelSource source, const LoadOptions& options,
+                                const abi::Target& target);
 
 /// The file's text as kernel source, by its suffix. Kernel Python and unknown suffixes are refused.
 Expected<abi::KernelSource> read_kernel_file(const std::filesystem::path& path);
 
 /// Compiles and loads.
-Expected<std::shared_ptr<ModuleState>> load_module(const std::shared_ptr<SessionState>& session, abi::KernelRequest request);
+Expected<std::shared_ptr<ModuleState>> load_module(const std::shared_ptr<SessionState>& session,
+                                                   abi::KernelRequest request);
 
-/// The image in the device: machine code first, where there is some, PTX as the fall-back. What the device refuses comes back
-/// as diagnostics; everything else that fails is thrown.
+/// The image in the device: machine code first, where there is some, PTX as the fall-back. What the device
+/// refuses comes back as diagnostics; everything else that fails is thrown.
 Expected<std::shared_ptr<runtime::Module>> load_image(const SessionState& session, const abi::PtxImage& image,
                                                       const std::string& file_name);
 
