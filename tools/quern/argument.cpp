@@ -1,258 +1,435 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/quern/argument.hpp"
+#include "argument.hpp"
 
 #include <fmt/format.h>
-
-#include <algorithm>
-#include <cstring>
-#include <optional>
-
 #include <quern/error.hpp>
 
-#include "tools/quern/expression.hpp"
-#include "tools/quern/makers.hpp"
-#include "tools/quern/npy.hpp"
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <map>
 
-namespace tool {
+#include "fill.hpp"
+#include "npy.hpp"
+
+namespace quern::cli {
 namespace {
 
-[[noreturn]] void fail(const std::string& message) { throw quern::Error(quern::ErrorCode::usage, message); }
+bool word_char(char c) { return (std::isalnum(static_cast<unsigned char>(c)) != 0) || c == '_'; }
 
-/// "dir/x.npy[::2].T" -> "dir/x.npy" and "[::2].T"; nothing where no file is meant.
-std::optional<std::pair<std::string, std::string_view>> split_file(std::string_view text) {
-  constexpr std::string_view kSuffix = ".npy";
-  for (std::size_t at = text.find(kSuffix); at != std::string_view::npos; at = text.find(kSuffix, at + 1)) {
-    const std::string_view rest = text.substr(at + kSuffix.size());
-    if (rest.empty() || rest.starts_with('[') || rest.starts_with(".T"))
-      return std::pair{std::string(text.substr(0, at + kSuffix.size())), rest};
-  }
-  return std::nullopt;
-}
+// What stands between the parentheses of a call.
+struct Operand {
+  std::variant<Scalar, std::vector<std::int64_t>, Dtype> value;
+};
+using Operands = std::map<std::string, Operand, std::less<>>;
 
-/// The places that a slice picks along an axis, as Python's slice.indices.
-struct Range {
-  std::int64_t start = 0;
-  std::int64_t step = 1;
-  std::int64_t count = 0;
+struct CallRow {
+  std::string_view name;
+  std::array<std::string_view, 4> parameters;
+  std::size_t required;
+  Array (*make)(const Operands&);
 };
 
-Range resolve(const Index& index, std::int64_t extent) {
-  Range range;
-  range.step = index.step.value_or(1);
-  const std::int64_t low = range.step < 0 ? -1 : 0;
-  const std::int64_t high = range.step < 0 ? extent - 1 : extent;
-  const auto clamp = [&](std::int64_t value) {
-    return std::clamp(value < 0 ? value + extent : value, low, high);
-  };
-  range.start = index.start ? clamp(*index.start) : (range.step < 0 ? high : low);
-  const std::int64_t stop = index.stop ? clamp(*index.stop) : (range.step < 0 ? low : high);
-  const std::int64_t span = range.step < 0 ? range.start - stop : stop - range.start;
-  const std::uint64_t stride = range.step < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(range.step)
-                                              : static_cast<std::uint64_t>(range.step);
-  if (span > 0) range.count = static_cast<std::int64_t>((static_cast<std::uint64_t>(span) - 1) / stride + 1);
-  return range;
-}
-
-void apply_place(HostArray& view, const HostArray& array, std::size_t axis, std::int64_t place,
-                 const std::string& text) {
-  const std::int64_t extent = array.shape[axis];
-  if (place < -extent || place >= extent)
-    fail(fmt::format("'{}': index {} is outside axis {}, which has {} elements", text, place, axis, extent));
-  view.offset_bytes += (place < 0 ? place + extent : place) * array.strides_bytes[axis];
-}
-
-HostArray indexed(const HostArray& array, const std::vector<Index>& indices, const std::string& text) {
-  const auto uses_axis = [](const Index& index) {
-    return index.kind == Index::Kind::place || index.kind == Index::Kind::slice;
-  };
-  const auto used = static_cast<std::size_t>(std::count_if(indices.begin(), indices.end(), uses_axis));
-  const auto dots = std::count_if(indices.begin(), indices.end(),
-                                  [](const Index& i) { return i.kind == Index::Kind::ellipsis; });
-  if (used > array.shape.size() || dots > 1)
-    fail(fmt::format("'{}': there are more indices than the {} axes of the array", text, array.shape.size()));
-  HostArray view = array;
-  view.shape.clear();
-  view.strides_bytes.clear();
-  std::size_t axis = 0;
-  const auto keep = [&](std::size_t count) {
-    for (; count > 0; --count, ++axis) {
-      view.shape.push_back(array.shape[axis]);
-      view.strides_bytes.push_back(array.strides_bytes[axis]);
-    }
-  };
-  for (const Index& index : indices) {
-    if (index.kind == Index::Kind::ellipsis) keep(array.shape.size() - used);
-    if (index.kind == Index::Kind::place) apply_place(view, array, axis++, *index.start, text);
-    if (index.kind == Index::Kind::new_axis) {
-      view.shape.push_back(1);
-      view.strides_bytes.push_back(0);
-    }
-    if (index.kind != Index::Kind::slice) continue;
-    const Range range = resolve(index, array.shape[axis]);
-    view.shape.push_back(range.count);
-    view.strides_bytes.push_back(range.count > 1 ? range.step * array.strides_bytes[axis]
-                                                 : array.strides_bytes[axis]);
-    if (range.count > 0) view.offset_bytes += range.start * array.strides_bytes[axis];
-    ++axis;
-  }
-  keep(array.shape.size() - axis);
-  return view;
-}
-
-class Evaluator {
+class Parser {
  public:
-  Evaluator(const std::vector<std::string>& texts, const std::filesystem::path& folder)
-      : texts_(texts),
-        folder_(folder),
-        values_(texts.size()),
-        busy_(texts.size(), false),
-        lookup_([this](std::size_t argument, std::string_view attribute, std::size_t axis) {
-          return length_of(argument, attribute, axis);
-        }) {}
+  Parser(std::string_view text, const std::string& directory) : text_(text), directory_(directory) {}
 
-  std::vector<ArgumentValue> run() {
-    std::vector<ArgumentValue> results;
-    for (std::size_t i = 0; i < texts_.size(); ++i) results.push_back(value(i));
-    return results;
+  Argument argument() {
+    Argument result;
+    result.text = text_;
+    result.name = name_prefix();
+    result.value = value(result.unwritten);
+    return result;
   }
 
  private:
-  const ArgumentValue& value(std::size_t index) {
-    if (values_[index]) return *values_[index];
-    if (busy_[index]) fail(fmt::format("argument #{} ('{}') needs its own length", index, texts_[index]));
-    busy_[index] = true;
-    values_[index] = evaluate(texts_[index]);
-    return *values_[index];
+  [[noreturn]] void fail(const std::string& why) const {
+    throw Error(ErrorCode::usage, fmt::format("argument '{}': {}\n    {}\n    {}^\nhint: arguments are numbers, x.npy, zeros((4,4), float32), "
+                                              "arange(0, 10), random((8,), float32, seed=1), #0, ...",
+                                              text_, why, text_, std::string(at_, ' ')));
+  }
+  char peek() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+    return at_ < text_.size() ? text_[at_] : '\0';
+  }
+  bool accept(char c) {
+    if (peek() != c) return false;
+    ++at_;
+    return true;
+  }
+  void expect(char c) {
+    if (!accept(c)) fail(fmt::format("expected '{}'", c));
+  }
+  void expect_end() {
+    if (peek() != '\0') fail("unexpected text");
+  }
+  std::string word() {
+    peek();
+    const std::size_t begin = at_;
+    while (at_ < text_.size() && word_char(text_[at_])) ++at_;
+    return std::string(text_.substr(begin, at_ - begin));
   }
 
-  Number length_of(std::size_t index, std::string_view attribute, std::size_t axis) {
-    if (index >= texts_.size())
-      fail(fmt::format("'#{}' means argument {}, but there are {} arguments, counted from 0", index, index,
-                       texts_.size()));
-    const HostArray* array = std::get_if<HostArray>(&value(index));
-    if (array == nullptr)
-      fail(fmt::format("'#{}' means the length of argument {} ('{}'), which is no array", index, index,
-                       texts_[index]));
-    if (attribute == "size") return Number::natural(array->size());
-    if (axis >= array->shape.size())
-      fail(fmt::format("argument #{} ('{}') has {} axes, there is no axis {}", index, texts_[index],
-                       array->shape.size(), axis));
-    return Number::integer(array->shape[axis]);
+  std::optional<std::string> name_prefix() {
+    std::size_t end = 0;
+    while (end < text_.size() && word_char(text_[end])) ++end;
+    if (end < text_.size() && text_[0] == '#' && end == 0) return std::nullopt;
+    if (end == 0 || end >= text_.size() || text_[end] != '=') return std::nullopt;
+    at_ = end + 1;
+    return std::string(text_.substr(0, end));
   }
 
-  ArgumentValue evaluate(const std::string& text) {
-    constexpr std::string_view kValue = "value(";
-    if (text.starts_with(kValue) && text.ends_with(')'))
-      return struct_value(text.substr(kValue.size(), text.size() - kValue.size() - 1));
-    if (const auto file = split_file(text)) return from_file(file->first, file->second, text);
-    const Expression expression = read_expression(text, lookup_);
-    switch (expression.kind) {
-      case Expression::Kind::number:
-        return scalar(expression.number, dtype_of(expression.number), text);
-      case Expression::Kind::call:
-        return from_call(*expression.call, text);
-      case Expression::Kind::tuple:
-        fail(fmt::format("'{}' is a tuple, which no kernel takes", text));
-      case Expression::Kind::name:
-        break;
+  std::variant<Scalar, LengthOf, ByValue, Array> value(bool& unwritten) {
+    if (peek() == '#') return length_of();
+    if (const auto end = text_.find(".npy", at_); end != std::string_view::npos && text_.substr(at_, 6) != "value(") return file();
+    const char c = peek();
+    if (c == '\0') fail("it is empty");
+    if (c == '-' || c == '+' || c == '.' || (c >= '0' && c <= '9')) return bare_number();
+    const std::size_t begin = at_;
+    const std::string head = word();
+    if (head == "true" || head == "True") return end(Scalar{true, {}});
+    if (head == "false" || head == "False") return end(Scalar{false, {}});
+    if (head == "nan" || head == "inf") return end(Scalar{head == "nan" ? NAN : INFINITY, {}});
+    if (peek() != '(') {
+      at_ = begin;
+      fail("it is neither a number nor an array expression nor a .npy file");
     }
-    fail(fmt::format("'{}' is not an argument; {}", text, argument_help()));
+    if (const auto dtype = dtype_named(head)) return typed_scalar(*dtype);
+    if (head == "value") return by_value();
+    unwritten = head == "empty";
+    return call(head, begin);
+  }
+  template <class T>
+  T end(T result) {
+    expect_end();
+    return result;
   }
 
-  HostArray from_file(const std::string& name, std::string_view rest, const std::string& text) {
-    const std::filesystem::path path =
-        std::filesystem::path(name).is_absolute() ? std::filesystem::path(name) : folder_ / name;
-    quern::Expected<HostArray> read = read_npy(path);
-    if (!read) {
-      const quern::Diagnostic& problem = read.errors().front();
-      throw quern::Error(quern::ErrorCode::io, fmt::format("{}; {}", problem.message, problem.hint),
-                         read.errors());
+  LengthOf length_of() {
+    ++at_;
+    unsigned index = 0;
+    const auto [last, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), index);
+    if (error != std::errc()) fail("'#' is followed by the number of an argument");
+    at_ = static_cast<std::size_t>(last - text_.data());
+    return end(LengthOf{index});
+  }
+
+  Scalar bare_number() { return end(number()); }
+
+  // [+-]digits, hexadecimal, floats, nan, inf
+  Scalar number() {
+    peek();
+    const std::size_t begin = at_;
+    bool negative = false;
+    if (accept('-')) negative = true;
+    else accept('+');
+    if (const std::string_view rest = text_.substr(at_); rest.starts_with("inf") || rest.starts_with("nan")) {
+      at_ += 3;
+      const double special = rest.front() == 'i' ? INFINITY : NAN;
+      return {negative ? -special : special, {}};
     }
-    HostArray array = *std::move(read);
-    while (!rest.empty()) {
-      if (rest.starts_with(".T")) {
-        array = array.transposed();
-        rest.remove_prefix(2);
-        continue;
+    const int base = text_.substr(at_).starts_with("0x") ? 16 : 10;
+    const char* first = text_.data() + at_ + (base == 16 ? 2 : 0);
+    const char* last = text_.data() + text_.size();
+    std::uint64_t whole = 0;
+    const auto [end_whole, whole_error] = std::from_chars(first, last, whole, base);
+    double real = 0;
+    const auto [end_real, real_error] = std::from_chars(text_.data() + at_, last, real);
+    const bool integral = whole_error == std::errc() && (base == 16 || end_whole >= end_real);
+    if (!integral && real_error != std::errc()) {
+      at_ = begin;
+      fail("this is not a number in range");
+    }
+    at_ = static_cast<std::size_t>((integral ? end_whole : end_real) - text_.data());
+    if (at_ < text_.size() && word_char(text_[at_])) fail("unexpected text after a number");
+    if (!integral) return {negative ? -real : real, {}};
+    if (!negative && whole > static_cast<std::uint64_t>(INT64_MAX)) return {whole, {}};
+    if (negative && whole > std::uint64_t{1} << 63) fail("this number is below -2^63");
+    return {static_cast<std::int64_t>(negative ? 0 - whole : whole), {}};
+  }
+
+  Scalar typed_scalar(Dtype dtype) {
+    expect('(');
+    Scalar result = peek() == 't' || peek() == 'f' ? Scalar{word() == "true", {}} : number();
+    if (accept(',')) {
+      const Scalar imaginary = number();
+      const auto part = [](const Scalar& s) {
+        double value = 0;
+        std::memcpy(&value, to_bytes(s, Dtype::float64).data(), sizeof value);
+        return value;
+      };
+      result.value = std::complex<double>(part(result), part(imaginary));
+    }
+    expect(')');
+    result.dtype = dtype;
+    static_cast<void>(to_bytes(result, dtype));  // refuse here what does not fit
+    return end(result);
+  }
+
+  ByValue by_value() {
+    expect('(');
+    if (text_.back() != ')') fail("expected ')' at the end");
+    const std::string_view whole = text_;
+    text_.remove_suffix(1);
+    Array array = file();
+    text_ = whole;
+    if (array.count() != 1) fail(fmt::format("value() takes an array of one element, this one has {}", array.count()));
+    return {contiguous(array)};
+  }
+
+  Array file() {
+    const std::size_t end = text_.find(".npy", at_);
+    if (end == std::string_view::npos) fail("expected a .npy file");
+    std::string path(text_.substr(at_, end + 4 - at_));
+    at_ = end + 4;
+    if (!directory_.empty() && path.front() != '/') path = directory_ + "/" + path;
+    Array array = read_npy(path);
+    while (peek() != '\0') {
+      if (accept('[')) {
+        array = index(std::move(array));
+      } else if (text_.substr(at_).starts_with(".T")) {
+        at_ += 2;
+        std::reverse(array.shape.begin(), array.shape.end());
+        std::reverse(array.strides.begin(), array.strides.end());
+      } else {
+        fail("expected '[...]' or '.T' after a file");
       }
-      const std::size_t close = rest.find(']');
-      if (!rest.starts_with('[') || close == std::string_view::npos)
-        fail(fmt::format("'{}': '{}' is no slice and no .T", text, rest));
-      array = indexed(array, read_indices(rest.substr(1, close - 1), lookup_), text);
-      rest.remove_prefix(close + 1);
     }
     return array;
   }
 
-  ArgumentValue struct_value(const std::string& text) {
-    const auto file = split_file(text);
-    if (!file) fail(fmt::format("'value({})': value(...) takes a .npy file with one element", text));
-    const HostArray array = from_file(file->first, file->second, text);
-    if (array.size() != 1)
-      fail(fmt::format("'value({})': the array has {} elements where one is passed by value", text,
-                       array.size()));
-    const std::byte* bytes = array.element_at(0);
-    if (array.element.dtype) return read_back(*array.element.dtype, bytes);
-    return StructValue{array.element, std::vector<std::byte>(bytes, bytes + array.element.size_bytes)};
+  std::optional<std::int64_t> optional_integer() {
+    const char c = peek();
+    if (c != '-' && c != '+' && (c < '0' || c > '9')) return std::nullopt;
+    const Scalar scalar = number();
+    const auto* whole = std::get_if<std::int64_t>(&scalar.value);
+    if (whole == nullptr) fail("an index is a whole number");
+    return *whole;
   }
 
-  static ScalarValue read_back(quern::Dtype dtype, const std::byte* bytes) {
-    ScalarValue value;
-    value.dtype = dtype;
-    std::memcpy(value.bytes.data(), bytes, quern::size_bytes(dtype));
-    return value;
-  }
-
-  ScalarValue scalar(const Number& number, quern::Dtype dtype, const std::string& text) {
-    ScalarValue value;
-    value.dtype = dtype;
-    if (const std::optional<std::string> problem = write_number(number, dtype, value.bytes.data()))
-      fail(fmt::format("'{}': {}", text, *problem));
-    return value;
-  }
-
-  ArgumentValue from_call(const Call& call, const std::string& text) {
-    if (const std::optional<quern::Dtype> dtype = quern::dtype_named(call.name))
-      return scalar(typed_number(call, text), *dtype, text);
-    try {
-      if (std::optional<HostArray> array = make_from_call(call)) return *std::move(array);
-    } catch (const quern::Error& error) {
-      throw quern::Error(error.code(), fmt::format("'{}': {}", text, error.what()));
+  // NumPy's basic indexing: integers drop an axis, slices keep it, '...' stands for the axes in between.
+  Array index(Array array) {
+    Array result = array;
+    result.shape.clear();
+    result.strides.clear();
+    std::size_t axis = 0;
+    bool ellipsis = false;
+    while (!accept(']')) {
+      if (text_.substr(at_).starts_with("...")) {
+        if (ellipsis) fail("more than one '...'");
+        at_ += 3;
+        ellipsis = true;
+        const std::size_t after = remaining_indices();
+        while (axis + after < array.shape.size()) keep(array, axis++, result);
+      } else {
+        if (axis >= array.shape.size()) fail(fmt::format("too many indices for an array of {} dimensions", array.shape.size()));
+        index_axis(array, axis++, result);
+      }
+      if (!accept(',') && peek() != ']') fail("expected ',' or ']'");
     }
-    fail(fmt::format("'{}': there is no {}(...); {}", text, call.name, argument_help()));
+    while (axis < array.shape.size()) keep(array, axis++, result);
+    return result;
+  }
+  static void keep(const Array& array, std::size_t axis, Array& result) {
+    result.shape.push_back(array.shape[axis]);
+    result.strides.push_back(array.strides[axis]);
+  }
+  std::size_t remaining_indices() {
+    std::size_t count = 0;
+    bool any = false;
+    for (std::size_t i = at_; i < text_.size() && text_[i] != ']'; ++i) {
+      if (text_[i] == ',') any = false;
+      else if (text_[i] != ' ' && !any) {
+        any = true;
+        ++count;
+      }
+    }
+    return count;
+  }
+  void index_axis(const Array& array, std::size_t axis, Array& result) {
+    const std::int64_t extent = array.shape[axis];
+    const std::int64_t stride = array.strides[axis];
+    std::optional<std::int64_t> start = optional_integer();
+    if (!accept(':')) {
+      if (!start) fail("expected an index or a slice");
+      const std::int64_t i = *start < 0 ? *start + extent : *start;
+      if (i < 0 || i >= extent) fail(fmt::format("index {} is outside axis {} of {} elements", *start, axis, extent));
+      result.offset += i * stride;
+      return;
+    }
+    std::optional<std::int64_t> stop = optional_integer();
+    std::int64_t step = 1;
+    if (accept(':')) step = optional_integer().value_or(1);
+    if (step == 0) fail("a slice's step cannot be 0");
+    const auto clamp = [&](std::optional<std::int64_t> given, std::int64_t missing) {
+      if (!given) return missing;
+      const std::int64_t i = *given < 0 ? *given + extent : *given;
+      return step > 0 ? std::clamp<std::int64_t>(i, 0, extent) : std::clamp<std::int64_t>(i, -1, extent - 1);
+    };
+    const std::int64_t first = clamp(start, step > 0 ? 0 : extent - 1);
+    const std::int64_t last = clamp(stop, step > 0 ? extent : -1);
+    const std::int64_t span = step > 0 ? last - first : first - last;
+    const std::int64_t size = span <= 0 ? 0 : (span - 1) / std::abs(step) + 1;
+    if (size > 0) result.offset += first * stride;
+    result.shape.push_back(size);
+    result.strides.push_back(stride * step);
   }
 
-  static Number typed_number(const Call& call, const std::string& text) {
-    const bool two = call.positional.size() == 2 && call.name.starts_with("complex");
-    if ((call.positional.size() != 1 && !two) || !call.keywords.empty())
-      fail(fmt::format("'{}': a typed scalar is written {}(number)", text, call.name));
-    for (const Expression& expression : call.positional)
-      if (expression.kind != Expression::Kind::number)
-        fail(fmt::format("'{}': {} needs a number", text, call.name));
-    if (!two) return call.positional[0].number;
-    return Number::complex({call.positional[0].number.as_double(), call.positional[1].number.as_double()});
+  Operand operand() {
+    if (peek() == '(') {
+      ++at_;
+      std::vector<std::int64_t> extents;
+      while (!accept(')')) {
+        const auto extent = optional_integer();
+        if (!extent) fail("a shape is made of whole numbers");
+        extents.push_back(*extent);
+        if (!accept(',') && peek() != ')') fail("expected ',' or ')'");
+      }
+      return {extents};
+    }
+    const char c = peek();
+    if (std::isalpha(static_cast<unsigned char>(c)) != 0 && !text_.substr(at_).starts_with("inf") && !text_.substr(at_).starts_with("nan")) {
+      const std::size_t begin = at_;
+      const std::string text = word();
+      if (text == "true" || text == "false") return {Scalar{text == "true", {}}};
+      if (const auto dtype = dtype_named(text)) return {*dtype};
+      at_ = begin;
+      fail(fmt::format("unknown element type '{}'; there are bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64, "
+                       "complex64, complex128", text));
+    }
+    return {number()};
   }
 
-  const std::vector<std::string>& texts_;
-  const std::filesystem::path& folder_;
-  std::vector<std::optional<ArgumentValue>> values_;
-  std::vector<bool> busy_;
-  const Lookup lookup_;
+  Array call(const std::string& head, std::size_t begin) {
+    const CallRow* row = find_call(head);
+    if (row == nullptr) {
+      at_ = begin;
+      fail(fmt::format("unknown function '{}'", head));
+    }
+    expect('(');
+    Operands operands;
+    std::size_t position = 0;
+    while (!accept(')')) {
+      const std::size_t before = at_;
+      peek();
+      std::string name = word();
+      if (name.empty() || peek() != '=') {
+        at_ = before;
+        name = positional_name(*row, position);
+      } else {
+        ++at_;
+        if (std::find(row->parameters.begin(), row->parameters.end(), name) == row->parameters.end())
+          fail(fmt::format("{} has no parameter '{}'", row->name, name));
+      }
+      Operand given = operand();
+      // arange(0, 10, float32): an element type in any place is the dtype
+      if (std::holds_alternative<Dtype>(given.value)) name = "dtype";
+      if (name.empty()) fail(fmt::format("too many arguments for {}", row->name));
+      if (!operands.emplace(name, std::move(given)).second) fail(fmt::format("'{}' is given twice", name));
+      ++position;
+      if (!accept(',') && peek() != ')') fail("expected ',' or ')'");
+    }
+    expect_end();
+    for (std::size_t i = 0; i < row->required; ++i)
+      if (!operands.contains(row->parameters[i])) fail(fmt::format("{} needs '{}'", row->name, row->parameters[i]));
+    try {
+      return row->make(operands);
+    } catch (const Error& error) {
+      fail(error.what());
+    }
+  }
+  static std::string positional_name(const CallRow& row, std::size_t position) {
+    return position < row.parameters.size() ? std::string(row.parameters[position]) : std::string();
+  }
+  static const CallRow* find_call(std::string_view name);
+
+  std::string_view text_;
+  const std::string& directory_;
+  std::size_t at_ = 0;
 };
+
+std::vector<std::int64_t> shape_of(const Operands& operands) {
+  const Operand& operand = operands.find("shape")->second;
+  if (const auto* extents = std::get_if<std::vector<std::int64_t>>(&operand.value)) return *extents;
+  if (const auto* scalar = std::get_if<Scalar>(&operand.value))
+    if (const auto* extent = std::get_if<std::int64_t>(&scalar->value)) return {*extent};
+  throw Error(ErrorCode::usage, "a shape is a whole number or a tuple of whole numbers");
+}
+
+Dtype dtype_of(const Operands& operands, Dtype otherwise) {
+  const auto found = operands.find("dtype");
+  if (found == operands.end()) return otherwise;
+  if (const auto* dtype = std::get_if<Dtype>(&found->second.value)) return *dtype;
+  throw Error(ErrorCode::usage, "dtype is the name of an element type");
+}
+
+std::optional<Scalar> scalar_of(const Operands& operands, std::string_view name) {
+  const auto found = operands.find(name);
+  if (found == operands.end()) return std::nullopt;
+  if (const auto* scalar = std::get_if<Scalar>(&found->second.value)) return *scalar;
+  throw Error(ErrorCode::usage, fmt::format("{} is a number", name));
+}
+
+Array make_full(const Operands& operands) {
+  const Scalar value = *scalar_of(operands, "fill_value");
+  return full(shape_of(operands), value, dtype_of(operands, value.natural_dtype()));
+}
+Array make_zeros(const Operands& operands) {
+  return make_array(element_of(dtype_of(operands, Dtype::float64)), shape_of(operands));
+}
+Array make_ones(const Operands& operands) {
+  return full(shape_of(operands), Scalar{std::int64_t{1}, {}}, dtype_of(operands, Dtype::float64));
+}
+Array make_arange(const Operands& operands) {
+  std::optional<Scalar> start = scalar_of(operands, "start");
+  std::optional<Scalar> stop = scalar_of(operands, "stop");
+  if (!stop) std::swap(start, stop);
+  if (!stop) throw Error(ErrorCode::usage, "arange needs 'stop'");
+  const auto dtype = operands.contains("dtype") ? std::optional(dtype_of(operands, Dtype::int64)) : std::nullopt;
+  return arange(start.value_or(Scalar{std::int64_t{0}, {}}), *stop, scalar_of(operands, "step").value_or(Scalar{std::int64_t{1}, {}}), dtype);
+}
+Array make_linspace(const Operands& operands) {
+  return linspace(*scalar_of(operands, "start"), *scalar_of(operands, "stop"),
+                  scalar_of(operands, "num").value_or(Scalar{std::int64_t{50}, {}}), dtype_of(operands, Dtype::float64));
+}
+Array make_random(const Operands& operands) {
+  return random(shape_of(operands), dtype_of(operands, Dtype::float64), scalar_of(operands, "seed").value_or(Scalar{std::int64_t{0}, {}}));
+}
+
+constexpr CallRow kCalls[] = {
+    {"zeros", {"shape", "dtype"}, 1, make_zeros},
+    {"ones", {"shape", "dtype"}, 1, make_ones},
+    {"empty", {"shape", "dtype"}, 1, make_zeros},  // zeroed, so that a run is repeatable; `check` treats it as unwritten
+    {"full", {"shape", "fill_value", "dtype"}, 2, make_full},
+    {"arange", {"start", "stop", "step", "dtype"}, 0, make_arange},
+    {"linspace", {"start", "stop", "num", "dtype"}, 2, make_linspace},
+    {"random", {"shape", "dtype", "seed"}, 1, make_random},
+};
+
+const CallRow* Parser::find_call(std::string_view name) {
+  for (const CallRow& row : kCalls)
+    if (row.name == name) return &row;
+  return nullptr;
+}
 
 }  // namespace
 
-std::vector<ArgumentValue> evaluate_arguments(const std::vector<std::string>& texts,
-                                              const std::filesystem::path& folder) {
-  return Evaluator(texts, folder).run();
+Argument parse_argument(std::string_view text, const std::string& directory) { return Parser(text, directory).argument(); }
+
+std::array<std::uint32_t, 3> parse_dimensions(std::string_view text, std::string_view option) {
+  std::array<std::uint32_t, 3> result{1, 1, 1};
+  const char* at = text.data();
+  const char* const end = text.data() + text.size();
+  for (std::uint32_t& dimension : result) {
+    const auto [next, error] = std::from_chars(at, end, dimension);
+    if (error != std::errc()) break;
+    if (next == end) return result;
+    if (*next != 'x') break;
+    at = next + 1;
+  }
+  throw Error(ErrorCode::usage, fmt::format("{} '{}' is not of the form 64, 16x16 or 8x8x4", option, text));
 }
 
-const char* argument_help() noexcept {
-  return "an argument is a number (3, -2.5, true, float32(2)), a file (x.npy, 'x.npy[::2, 1:]', x.npy.T, "
-         "value(x.npy)), the length "
-         "of another argument (#2), or zeros, ones, empty (shape, dtype), full(shape, value, dtype), "
-         "arange([start,] stop[, step], "
-         "dtype), linspace(start, stop, num, dtype), random(shape, dtype, seed=N)";
-}
-
-}  // namespace tool
+}  // namespace quern::cli

@@ -1,41 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ARG of `quern run` means: scalars, arrays from files and from makers, lengths of other arguments,
-// structs by value.
+// The ARG language of the command line and of case files:
+//   arg     := [NAME '='] value
+//   value   := '#' N | number | 'true' | 'false' | DTYPE '(' number [',' number] ')' | 'value(' file ')' | call | file
+//   call    := ('zeros' | 'ones' | 'empty') '(' shape [',' DTYPE] ')' | 'full(' shape ',' number [',' DTYPE] ')'
+//            | 'arange(' [start ','] stop [',' step] [',' DTYPE] ')' | 'linspace(' start ',' stop [',' num] [',' DTYPE] ')'
+//            | 'random(' shape [',' DTYPE] [', seed=' N] ')'
+//   file    := PATH '.npy' ( '[' index, ... ']' | '.T' )*        index := N | [start] ':' [stop] [':' step] | '...'
+// Positional arguments may also be given by their NumPy names (shape=, dtype=, ...). Defaults are NumPy's; seed's is 0.
 #pragma once
 
 #include <array>
-#include <cstddef>
-#include <filesystem>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
-#include <quern/dtype.hpp>
+#include "array.hpp"
+#include "scalar.hpp"
 
-#include "tools/quern/host_array.hpp"
+namespace quern::cli {
 
-namespace tool {
-
-struct ScalarValue {
-  quern::Dtype dtype = quern::Dtype::int64;
-  std::array<std::byte, 16> bytes{};
+/// `#2`: the first extent... of argument 2: its number of elements along axis 0.
+struct LengthOf {
+  unsigned argument = 0;
+};
+/// `value(x.npy)`: the one element of the array, passed by value.
+struct ByValue {
+  Array array;
 };
 
-/// An element by value: value(x.npy).
-struct StructValue {
-  ElementKind element;
-  std::vector<std::byte> bytes;
+struct Argument {
+  std::string text;                 ///< as given
+  std::optional<std::string> name;  ///< from NAME=
+  std::variant<Scalar, LengthOf, ByValue, Array> value;
+  bool unwritten = false;           ///< empty(...): its contents count as not yet written
 };
 
-using ArgumentValue = std::variant<ScalarValue, HostArray, StructValue>;
+/// Parses and evaluates one argument; files are read relative to `directory` (empty: the current one). Throws quern::Error:
+/// usage for what cannot be read as an argument (with a pointer at the place), io for files.
+Argument parse_argument(std::string_view text, const std::string& directory = {});
 
-/// Evaluates all arguments of a launch; one may refer to another's length in any order. Files are relative to
-/// `folder`. Throws quern::Error(usage) for text that is not understood, Error(io) and Error(usage) for
-/// files.
-std::vector<ArgumentValue> evaluate_arguments(const std::vector<std::string>& texts,
-                                              const std::filesystem::path& folder = {});
+/// "16", "16x16", "8x8x4" -> {x, y, z}. Throws quern::Error (usage) naming `option`.
+std::array<std::uint32_t, 3> parse_dimensions(std::string_view text, std::string_view option);
 
-/// The help text's list of what an argument may be.
-const char* argument_help() noexcept;
-
-}  // namespace tool
+}  // namespace quern::cli

@@ -1,198 +1,265 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/quern/npy.hpp"
+#include "npy.hpp"
 
 #include <fmt/format.h>
+#include <quern/error.hpp>
 
 #include <algorithm>
-#include <cerrno>
+#include <charconv>
 #include <cstring>
-#include <fstream>
 
-#include "tools/quern/npy_descr.hpp"
-#include "tools/quern/python_literal.hpp"
+#include "files.hpp"
 
-namespace tool {
+namespace quern::cli {
 namespace {
 
-constexpr std::string_view kMagic("\x93NUMPY", 6);
-constexpr std::size_t kMaxHeaderBytes = std::size_t{16} << 20;
-constexpr std::size_t kMaxDimensions = 64;
+constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::size_t kMaxRank = 64;  // NumPy's own limit
 
-quern::Diagnostic broken(const std::string& name, const std::string& what,
-                         std::string hint = "write it again with numpy.save") {
-  quern::Diagnostic diagnostic;
-  diagnostic.code = "npy";
-  diagnostic.message = fmt::format("cannot read {}: {}", name, what);
-  diagnostic.hint = std::move(hint);
-  return diagnostic;
+[[noreturn]] void fail(const std::string& file, const std::string& why) {
+  throw Error(ErrorCode::io, fmt::format("{} is not a readable .npy file: {}\nhint: write it with numpy.save", file, why));
 }
 
-/// Where the header's text is, and where the elements begin.
-struct Frame {
-  std::string_view header;
-  std::size_t data_offset = 0;
+// What a descr says: bytes of one element, the Dtype if it is a plain one, and whether bytes must be swapped.
+struct Described {
+  Element element;
+  std::size_t swap_bytes = 0;  ///< size of the units to reverse; 0: none
 };
 
-quern::Expected<Frame> read_frame(std::string_view file, const std::string& name) {
-  if (file.size() < 10 || !file.starts_with(kMagic))
-    return broken(name, "it is not a .npy file (it does not begin with the bytes \\x93NUMPY)");
-  const auto byte = [&](std::size_t at) { return std::size_t{static_cast<unsigned char>(file[at])}; };
-  const std::size_t major = byte(6);
-  if (major < 1 || major > 3)
-    return broken(name,
-                  fmt::format("its format version is {}.{}, versions 1 to 3 are known", major, byte(7)));
-  const std::size_t length_bytes = major == 1 ? 2 : 4;
-  if (file.size() < 8 + length_bytes) return broken(name, "it ends within its header");
-  std::size_t length = 0;
-  for (std::size_t i = 0; i < length_bytes; ++i) length |= byte(8 + i) << (8 * i);
-  const std::size_t begin = 8 + length_bytes;
-  if (length > kMaxHeaderBytes) return broken(name, fmt::format("its header claims {} bytes", length));
-  if (length > file.size() - begin)
-    return broken(name, fmt::format("its header claims {} bytes, the file has {} after it begins", length,
-                                    file.size() - begin));
-  return Frame{file.substr(begin, length), begin + length};
-}
+// Reads the header, a Python dict literal, without being a Python parser: just the values that NEP 1 allows.
+class HeaderReader {
+ public:
+  HeaderReader(std::string_view text, const std::string& file) : text_(text), file_(file) {}
 
-/// Versions 1 and 2 are written in Latin-1, version 3 in UTF-8, as everything here.
-std::string to_utf8(std::string_view latin1) {
-  std::string text;
-  for (const char c : latin1) {
-    const auto code = static_cast<unsigned char>(c);
-    if (code < 0x80) {
-      text += c;
-    } else {
-      text += static_cast<char>(0xc0 | code >> 6);
-      text += static_cast<char>(0x80 | (code & 0x3f));
+  void read() {
+    expect('{');
+    while (peek() != '}') {
+      const std::string key = string();
+      expect(':');
+      if (key == "descr") descr_ = descr();
+      else if (key == "fortran_order") fortran_ = boolean();
+      else if (key == "shape") shape_ = shape();
+      else fail(file_, "unknown header key '" + key + "'");
+      seen_ += 1;
+      if (peek() == ',') ++at_;
     }
+    expect('}');
+    if (seen_ != 3 || !descr_) fail(file_, "the header lacks descr, fortran_order or shape");
   }
-  return text;
-}
 
-struct Header {
-  Descr descr;
-  bool fortran_order = false;
-  std::vector<std::int64_t> shape;
-};
+  const Described& described() const { return *descr_; }
+  bool fortran() const { return fortran_; }
+  const std::vector<std::int64_t>& extents() const { return shape_; }
 
-bool read_shape(const PythonLiteral& literal, std::vector<std::int64_t>& shape) {
-  const PythonLiteral::Sequence* sequence = literal.sequence();
-  if (sequence == nullptr || !sequence->tuple || sequence->items.size() > kMaxDimensions) return false;
-  for (const PythonLiteral& item : sequence->items) {
-    if (item.integer() == nullptr || *item.integer() < 0) return false;
-    shape.push_back(*item.integer());
+ private:
+  char peek() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t')) ++at_;
+    return at_ < text_.size() ? text_[at_] : '\0';
   }
-  return true;
-}
-
-quern::Expected<Header> read_header(std::string_view text, const std::string& name) {
-  const quern::Expected<PythonLiteral> literal = read_python_literal(text);
-  if (!literal)
-    return broken(name, fmt::format("its header is not a Python dict: {}", literal.errors().front().message));
-  const PythonLiteral::Dict* dict = literal->dict();
-  if (dict == nullptr) return broken(name, "its header is not a Python dict");
-  Header header;
-  bool seen[3] = {};
-  for (const auto& [key, value] : dict->items) {
-    if (key == "descr") {
-      quern::Expected<Descr> descr = read_descr(value);
-      if (!descr) return broken(name, descr.errors().front().message, descr.errors().front().hint);
-      header.descr = *std::move(descr);
-      seen[0] = true;
-    } else if (key == "fortran_order" && value.boolean() != nullptr) {
-      header.fortran_order = *value.boolean();
-      seen[1] = true;
-    } else if (key == "shape" && read_shape(value, header.shape)) {
-      seen[2] = true;
-    } else {
-      return broken(name, fmt::format("the header's '{}' is not understood", key));
-    }
+  void expect(char c) {
+    if (peek() != c) fail(file_, fmt::format("its header is malformed at byte {}", at_));
+    ++at_;
   }
-  if (!seen[0] || !seen[1] || !seen[2])
-    return broken(name, "its header lacks 'descr', 'fortran_order' or 'shape'");
-  return header;
-}
-
-void swap_bytes(HostArray& array, const std::vector<Swap>& swaps) {
-  const std::size_t size = array.element.size_bytes;
-  for (std::size_t at = 0; size > 0 && at + size <= array.data->size(); at += size)
-    for (const Swap& swap : swaps)
-      for (std::size_t i = 0; i < swap.count; ++i) {
-        std::byte* const value = array.data->data() + at + swap.offset + i * swap.value_bytes;
-        std::reverse(value, value + swap.value_bytes);
+  std::string string() {
+    const char quote = peek();
+    if (quote != '\'' && quote != '"') fail(file_, fmt::format("its header is malformed at byte {}", at_));
+    const std::size_t end = text_.find(quote, at_ + 1);
+    if (end == std::string_view::npos) fail(file_, "its header has an unfinished string");
+    std::string value(text_.substr(at_ + 1, end - at_ - 1));
+    at_ = end + 1;
+    return value;
+  }
+  bool boolean() {
+    peek();
+    for (const auto& [word, value] : {std::pair<std::string_view, bool>{"True", true}, {"False", false}})
+      if (text_.substr(at_).starts_with(word)) {
+        at_ += word.size();
+        return value;
       }
+    fail(file_, "fortran_order is neither True nor False");
+  }
+  std::int64_t integer() {
+    peek();
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
+    if (error != std::errc() || value < 0) fail(file_, "its shape is not made of whole numbers");
+    at_ = static_cast<std::size_t>(end - text_.data());
+    if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // written by Python 2
+    return value;
+  }
+  std::vector<std::int64_t> shape() {
+    std::vector<std::int64_t> extents;
+    expect('(');
+    while (peek() != ')') {
+      extents.push_back(integer());
+      if (extents.size() > kMaxRank) fail(file_, "it has more than 64 dimensions");
+      if (peek() == ',') ++at_;
+      else if (peek() != ')') fail(file_, "its shape is malformed");
+    }
+    ++at_;
+    return extents;
+  }
+  Described descr() {
+    peek();
+    const std::size_t begin = at_;
+    Described result = text_[at_] == '[' ? record(0) : plain(string());
+    result.element.descr = text_[begin] == '[' ? std::string(text_.substr(begin, at_ - begin)) : result.element.descr;
+    return result;
+  }
+  // [('name', descr), ('name', descr, (2, 3)), (('title', 'name'), ...), ...]
+  Described record(unsigned depth) {
+    if (depth > 32) fail(file_, "its record type is nested more than 32 deep");
+    Described result;
+    expect('[');
+    while (peek() != ']') {
+      expect('(');
+      if (peek() == '(') {
+        ++at_;
+        string();
+        expect(',');
+        string();
+        expect(')');
+      } else {
+        string();
+      }
+      expect(',');
+      const Described field = peek() == '[' ? record(depth + 1) : plain(string());
+      if (field.swap_bytes > 1) fail(file_, "records with big-endian fields are not supported; convert with .newbyteorder('<')");
+      std::int64_t count = 1;
+      if (peek() == ',') {
+        ++at_;
+        if (peek() == '(')
+          for (const std::int64_t extent : shape()) count = checked(count, extent);
+        else if (peek() != ')') count = integer();
+      }
+      expect(')');
+      result.element.size_bytes += static_cast<std::size_t>(checked(count, static_cast<std::int64_t>(field.element.size_bytes)));
+      if (result.element.size_bytes > (std::size_t{1} << 31)) fail(file_, "one record is larger than 2 GiB");
+      if (peek() == ',') ++at_;
+    }
+    ++at_;
+    return result;
+  }
+  std::int64_t checked(std::int64_t a, std::int64_t b) {
+    std::int64_t product = 0;
+    if (__builtin_mul_overflow(a, b, &product) || product > (std::int64_t{1} << 47)) fail(file_, "its size overflows");
+    return product;
+  }
+  Described plain(const std::string& text) {
+    if (text.size() < 2) fail(file_, "unknown element type '" + text + "'");
+    std::string_view rest = text;
+    char order = '|';
+    if (std::string_view("<>|=").find(rest.front()) != std::string_view::npos) {
+      order = rest.front();
+      rest.remove_prefix(1);
+    }
+    const char kind = rest.empty() ? '\0' : rest.front();
+    std::size_t size = 0;
+    const auto [end, error] = std::from_chars(rest.data() + (rest.empty() ? 0 : 1), rest.data() + rest.size(), size);
+    const bool date = kind == 'M' || kind == 'm';
+    if (error != std::errc() || (!date && end != rest.data() + rest.size()) || size > (std::size_t{1} << 31))
+      fail(file_, "unknown element type '" + text + "'");
+    if (kind == 'O') fail(file_, "it holds Python objects, which have no bytes that a kernel could read");
+    if (kind == 'U') size *= 4;
+    Described result;
+    result.element.size_bytes = size;
+    result.element.descr = text;
+    if (order == '>') {
+      result.swap_bytes = kind == 'c' ? size / 2 : kind == 'U' ? 4 : (kind == 'S' || kind == 'V') ? 0 : size;
+      if (result.swap_bytes > 1) result.element.descr.front() = '<';
+    }
+    const std::string word = fmt::format("{}{}", kind, size);
+    for (int i = 0; i <= static_cast<int>(Dtype::complex128); ++i) {
+      const Element element = element_of(static_cast<Dtype>(i));
+      if (element.descr.substr(1) == word) result.element = element;
+    }
+    if (!result.element.dtype && std::string_view("SUVMm").find(kind) == std::string_view::npos)
+      fail(file_, "element type '" + text + "' has no counterpart in kernels");
+    return result;
+  }
+
+  std::string_view text_;
+  const std::string& file_;
+  std::size_t at_ = 0;
+  int seen_ = 0;
+  std::optional<Described> descr_;
+  bool fortran_ = false;
+  std::vector<std::int64_t> shape_;
+};
+
+void swap_units(std::vector<std::byte>& bytes, std::size_t unit) {
+  for (std::size_t i = 0; i + unit <= bytes.size(); i += unit)
+    std::reverse(bytes.begin() + static_cast<std::ptrdiff_t>(i), bytes.begin() + static_cast<std::ptrdiff_t>(i + unit));
 }
 
-/// The file's order of axes to the array's: Fortran order is C order of the reversed shape, seen transposed.
-HostArray place(const Header& header, std::span<const std::byte> bytes) {
-  std::vector<std::int64_t> shape = header.shape;
-  if (header.fortran_order) std::reverse(shape.begin(), shape.end());
-  HostArray array = make_array(header.descr.element, std::move(shape));
-  if (!bytes.empty()) std::memcpy(array.data->data(), bytes.data(), bytes.size());
-  swap_bytes(array, header.descr.swaps);
-  return header.fortran_order ? array.transposed() : array;
+void make_fortran(Array& array) {
+  std::int64_t step = static_cast<std::int64_t>(array.element.size_bytes);
+  for (std::size_t i = 0; i < array.shape.size(); ++i) {
+    array.strides[i] = step;
+    step *= std::max<std::int64_t>(array.shape[i], 1);
+  }
+}
+
+std::uint32_t little_endian(std::string_view bytes) {
+  std::uint32_t value = 0;
+  for (std::size_t i = bytes.size(); i-- > 0;) value = (value << 8) | static_cast<std::uint8_t>(bytes[i]);
+  return value;
 }
 
 }  // namespace
 
-quern::Expected<HostArray> parse_npy(std::span<const std::byte> file, const std::string& name) {
-  const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
-  const quern::Expected<Frame> frame = read_frame(text, name);
-  if (!frame) return frame.errors();
-  const bool utf8 = text[6] == 3;
-  const quern::Expected<Header> header =
-      read_header(utf8 ? std::string(frame->header) : to_utf8(frame->header), name);
-  if (!header) return header.errors();
-  const std::optional<std::size_t> bytes = checked_bytes(header->shape, header->descr.element.size_bytes);
-  if (!bytes) return broken(name, "its shape is larger than an address space");
-  const std::size_t there = file.size() - frame->data_offset;
-  if (*bytes > there)
-    return broken(name,
-                  fmt::format("its header promises {} bytes of elements, the file holds {}; it is cut short",
-                              *bytes, there));
-  return place(*header, file.subspan(frame->data_offset, *bytes));
+Array parse_npy(std::string_view bytes, const std::string& file) {
+  if (!bytes.starts_with(kMagic)) fail(file, bytes.empty() ? "it is empty" : "it does not begin with the .npy magic bytes");
+  if (bytes.size() < 10) fail(file, "it ends within its header");
+  const int version = bytes[6];
+  if (version < 1 || version > 3) fail(file, fmt::format("format version {} is unknown (1 to 3 are)", version));
+  const std::size_t length_bytes = version == 1 ? 2 : 4;
+  if (bytes.size() < 8 + length_bytes) fail(file, "it ends within its header");
+  const std::size_t header_bytes = little_endian(bytes.substr(8, length_bytes));
+  const std::size_t data_begin = 8 + length_bytes + header_bytes;
+  if (bytes.size() < data_begin) fail(file, "it ends within its header");
+  HeaderReader header(bytes.substr(8 + length_bytes, header_bytes), file);
+  header.read();
+
+  const Described& described = header.described();
+  std::int64_t needed = static_cast<std::int64_t>(described.element.size_bytes);
+  for (const std::int64_t extent : header.extents())
+    if (__builtin_mul_overflow(needed, extent, &needed)) fail(file, "its size overflows");
+  const std::size_t present = bytes.size() - data_begin;
+  if (present < static_cast<std::size_t>(needed))
+    fail(file, fmt::format("its header promises {} bytes of data, but only {} are there", needed, present));
+  Array array = make_array(described.element, header.extents());
+  if (needed > 0) std::memcpy(array.bytes->data(), bytes.data() + data_begin, static_cast<std::size_t>(needed));
+  if (described.swap_bytes > 1) swap_units(*array.bytes, described.swap_bytes);
+  if (header.fortran()) make_fortran(array);
+  return array;
 }
 
-quern::Expected<HostArray> read_npy(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  std::error_code ignored;
-  if (!file || std::filesystem::is_directory(path, ignored)) {
-    quern::Diagnostic diagnostic =
-        broken(path.string(), std::strerror(file ? EISDIR : errno), "check the file's name");
-    diagnostic.code = "io";
-    return diagnostic;
-  }
-  const std::streamoff size = file.tellg();
-  if (size < 0) return broken(path.string(), "it is a pipe or a device", "give a regular file");
-  std::vector<std::byte> bytes(static_cast<std::size_t>(size));
-  file.seekg(0);
-  file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  if (!file) return broken(path.string(), "it could not be read to its end", "check the disk it is on");
-  return parse_npy(bytes, path.string());
-}
+Array read_npy(const std::string& path) { return parse_npy(read_whole_file(path), path); }
 
-std::string npy_bytes(const HostArray& array) {
-  const HostArray ordered = array.contiguous();
-  std::string shape = "(";
-  for (std::size_t axis = 0; axis < array.shape.size(); ++axis)
-    shape += fmt::format("{}{}", axis == 0 ? "" : ", ", array.shape[axis]);
-  shape += array.shape.size() == 1 ? ",)" : ")";
-  std::string header =
-      fmt::format("{{'descr': {}, 'fortran_order': False, 'shape': {}, }}", array.element.descr, shape);
-  const bool ascii =
-      std::all_of(header.begin(), header.end(), [](char c) { return static_cast<unsigned char>(c) < 128; });
-  const std::size_t length_bytes = ascii && header.size() + 128 < 65536 ? 2 : 4;
+std::string format_npy(const Array& given) {
+  const Array array = contiguous(given);
+  const bool fortran = !array.c_contiguous();
+  std::string shape;
+  for (const std::int64_t extent : array.shape) shape += fmt::format("{}{}", shape.empty() ? "" : ", ", extent);
+  if (array.shape.size() == 1) shape += ',';
+  const bool record = array.element.descr.front() == '[';
+  const char* quote = record ? "" : "'";
+  std::string header = fmt::format("{{'descr': {0}{1}{0}, 'fortran_order': {2}, 'shape': ({3}), }}", quote, array.element.descr,
+                                   fortran ? "True" : "False", shape);
+  const std::size_t length_bytes = header.size() + 64 > 65535 ? 4 : 2;
   const std::size_t before = 8 + length_bytes;
-  header.append(63 - (before + header.size()) % 64,
-                ' ');  // so that the elements begin at a multiple of 64 bytes
+  header.append((64 - (before + header.size() + 1) % 64) % 64, ' ');  // data begin at a multiple of 64
   header += '\n';
   std::string file(kMagic);
-  file += static_cast<char>(!ascii ? 3 : length_bytes == 4 ? 2 : 1);
+  file += static_cast<char>(length_bytes == 2 ? 1 : 2);
   file += '\0';
-  for (std::size_t i = 0; i < length_bytes; ++i) file += static_cast<char>(header.size() >> (8 * i) & 0xff);
+  for (std::size_t i = 0; i < length_bytes; ++i) file += static_cast<char>((header.size() >> (8 * i)) & 0xff);
   file += header;
-  const std::span<const std::byte> bytes = ordered.bytes();
-  file.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  file.append(reinterpret_cast<const char*>(array.bytes->data()), array.bytes->size());
   return file;
 }
 
-}  // namespace tool
+void write_npy(const std::string& path, const Array& array) { write_whole_file(path, format_npy(array)); }
+
+}  // namespace quern::cli

@@ -1,29 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// NumPy's .npy files, format versions 1 to 3 (numpy.lib.format, "Format Version 1.0" and after): a magic, a
-// header length, a Python dict {'descr', 'fortran_order', 'shape'}, the elements.
+// .npy files. Format: NumPy Enhancement Proposal 1, "A Simple File Format for NumPy Arrays", versions 1.0 to 3.0.
 #pragma once
 
-#include <filesystem>
-#include <span>
 #include <string>
 #include <string_view>
 
-#include <quern/expected.hpp>
+#include "array.hpp"
 
-#include "tools/quern/host_array.hpp"
+namespace quern::cli {
 
-namespace tool {
+/// The array in `bytes`, a whole .npy file. Fortran order stays Fortran order (strides say so); big-endian elements are
+/// swapped. Throws quern::Error (io) naming `file` for everything that is not a whole, valid file.
+Array parse_npy(std::string_view bytes, const std::string& file);
+Array read_npy(const std::string& path);
 
-/// The array in a .npy file. All of quern's dtypes, in either byte order (bfloat16 is `V2`, as ml_dtypes
-/// writes it); records with padding, nested records and subarrays, and byte strings, as records. Fortran
-/// order comes as a view with its strides. The diagnostics name the file, what is wrong with it and what to
-/// do.
-quern::Expected<HostArray> read_npy(const std::filesystem::path& path);
+/// The array as a file of format 1.0 (2.0 for a long header); Fortran order is kept where the array has it.
+std::string format_npy(const Array& array);
+/// Writes atomically: an existing file is replaced whole or left alone. Throws quern::Error (io).
+void write_npy(const std::string& path, const Array& array);
 
-/// The same of bytes in memory; `name` is for messages.
-quern::Expected<HostArray> parse_npy(std::span<const std::byte> file, const std::string& name);
-
-/// The file's bytes for `array`, in C order.
-std::string npy_bytes(const HostArray& array);
-
-}  // namespace tool
+}  // namespace quern::cli
