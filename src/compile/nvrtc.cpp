@@ -78,8 +78,9 @@ void collect(const NvrtcTable& table, nvrtcProgram program, const NvrtcInput& in
   }
 }
 
-// NVRTC opens libnvrtc-builtins.so.13.0 by its bare name, which the loader finds beside NVRTC only where that directory is on
-// its path. A library that is open already is found by its name: so the one beside NVRTC is opened here, before NVRTC asks.
+// NVRTC opens libnvrtc-builtins.so.13.0 by its bare name, which the loader finds beside NVRTC only where that
+// directory is on its path. A library that is open already is found by its name: so the one beside NVRTC is
+// opened here, before NVRTC asks.
 std::optional<base::DynamicLibrary> open_builtins(const std::string& nvrtc_path, int major, int minor) {
   std::error_code error;
   const std::filesystem::path directory = std::filesystem::canonical(nvrtc_path, error).parent_path();
