@@ -64,6 +64,7 @@ struct Variable {
   std::vector<Initializer> initializer;    ///< flattened, row-major; empty: zero
   std::optional<Space> pointer_space;      ///< `.ptr .space .align` on a kernel parameter
   std::uint32_t pointer_align = 0;
+  std::string attributes;                  ///< inside `.attribute(...)`: ".managed"
   TextPosition position;
   std::uint64_t element_count() const noexcept;  ///< 1 for a scalar, 0 for an unsized array
   std::uint64_t size_bytes() const noexcept;     ///< element_count * vector * size of type
@@ -88,11 +89,12 @@ struct SymbolRef {
 
 struct Operand;
 
-/// `%r1`; `negated` for `!%p1` in setp/selp-like positions.
+/// `%r1`; `negated` for `!%p1` in setp/selp-like positions and `-%r1` in video instructions.
 struct RegisterOperand {
   std::uint32_t index = kNoIndex;  ///< into Function::registers
   bool negated = false;
-  std::int8_t component = -1;      ///< .x/.y/.z/.w of a vector register: 0..3
+  /// .x/.y/.z/.w of a vector register: 0..3; in a video instruction .b0 to .b3: 4..7, .h0 and .h1: 8 and 9.
+  std::int8_t component = -1;
 };
 /// An integer constant: its 64-bit two's complement bits; `is_unsigned` where the text says so (U suffix or > INT64_MAX).
 struct IntegerOperand {
@@ -127,12 +129,16 @@ struct VectorOperand {
 struct PairOperand {
   std::vector<Operand> elements;  ///< exactly two
 };
+/// `[tex, {%f1, %f2}]`, `[tensor_map, {%r1, %r2}]`: an address of several parts, as textures and tensor copies use.
+struct BracketOperand {
+  std::vector<Operand> elements;
+};
 /// `_`
 struct SinkOperand {};
 
 struct Operand {
   std::variant<SinkOperand, RegisterOperand, IntegerOperand, FloatOperand, SymbolOperand, AddressOperand,
-               SpecialOperand, VectorOperand, PairOperand>
+               SpecialOperand, VectorOperand, PairOperand, BracketOperand>
       value;
   template <class T>
   const T* as() const noexcept {
@@ -158,6 +164,7 @@ struct Instruction {
   ModifierSet modifiers;
   std::vector<Modifier> modifier_order;    ///< for the printer; includes repeats
   std::vector<Type> types;                 ///< dotted types in order: cvt.rn.f32.s32 -> {f32, s32}
+  std::uint32_t type_positions = 0;        ///< bit i: the i-th dotted word is a type (prmt.b32.f4e: 0b01), for the printer
   std::optional<Guard> guard;
   std::vector<Operand> operands;
   TextPosition position;                   ///< of the opcode in the PTX text
@@ -214,7 +221,9 @@ struct Function {
   bool noreturn = false;
   Linkage linkage = Linkage::none;
   PerformanceDirectives performance;
-  std::vector<Variable> returns;     ///< .func only; .reg or .param space
+  std::string attributes;            ///< inside `.attribute(...)`
+  /// .func only; .reg or .param space. A return or parameter in .reg space also has an entry of its name in `registers`.
+  std::vector<Variable> returns;
   std::vector<Variable> parameters;  ///< .entry: Space::param; .func: .param or .reg
   std::vector<Register> registers;
   std::vector<Variable> variables;
@@ -233,6 +242,12 @@ struct SourceFile {
   std::string rest;  ///< timestamp and size, as written
 };
 
+/// `.alias name, target;`: both functions.
+struct Alias {
+  std::string name;
+  std::string target;
+};
+
 struct Module {
   std::uint32_t version_major = 0;
   std::uint32_t version_minor = 0;
@@ -244,6 +259,8 @@ struct Module {
   std::vector<Variable> variables;
   std::vector<Function> functions;
   std::vector<std::string> sections;  ///< .section blocks, kept as text for the printer
+  std::vector<std::string> pragmas;   ///< of the module itself
+  std::vector<Alias> aliases;
 
   /// The entry or function called `name`, or null.
   const Function* find_function(std::string_view name) const noexcept;
