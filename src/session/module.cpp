@@ -153,7 +153,7 @@ Diagnostic ModuleState::unknown_kernel(const std::string& name) const {
     hint += "; a kernel is declared extern \"C\" __global__ void name(...)";
   else
     hint += "; choose one of these";
-  return make_diagnostic("kernel-missing",
+  return make_diagnostic("unknown-kernel",
                          fmt::format("{} has no kernel '{}'", request_.source.file_name, name), hint);
 }
 

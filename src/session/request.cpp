@@ -30,7 +30,7 @@ Expected<abi::KernelSource> read_kernel_file(const std::filesystem::path& path) 
     source.language = abi::Language::ptx;
   } else if (suffix == ".py") {
     return make_diagnostic(
-        "python-unsupported",
+        "unsupported",
         fmt::format("cannot load {}: Kernel Python is not available in this version of quern", path.string()),
         "write the kernel in CUDA C++ (.cu), or give PTX (.ptx)");
   } else if (suffix != ".cu") {

@@ -30,7 +30,7 @@ Expected<const abi::EntryInfo*> choose_entry(const abi::PtxImage& image, const s
         fmt::format("{} has {} kernels, and this stage shows one", file, image.entries.size()),
         kernels_text(image) + "; name one, as in FILE::KERNEL");
   if (const abi::EntryInfo* entry = find_entry(image, kernel)) return entry;
-  return make_diagnostic("kernel-missing", fmt::format("{} has no kernel '{}'", file, kernel),
+  return make_diagnostic("unknown-kernel", fmt::format("{} has no kernel '{}'", file, kernel),
                          kernels_text(image) + "; choose one of these");
 }
 
