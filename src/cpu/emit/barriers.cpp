@@ -58,6 +58,12 @@ void WarpBody::masked_barrier(ir::BlockId block) {
   llvm::BasicBlock* missing = make_block("missing");
   code_.CreateCondBr(code_.CreateICmpEQ(mask_word_, live_bits()), arrived, missing);
   code_.SetInsertPoint(missing);
+  for (const ir::BlockId other : plan_.masked.order) {  // those that are about to trap say why
+    if (terminator(other).op != ir::Op::trap || !plan_.masked_needed[other]) continue;
+    llvm::BasicBlock* next = make_block("missing");
+    code_.CreateCondBr(masks_.any(code_.CreateLoad(masks_.type(), masked_[other].waiting)), masked_[other].run, next);
+    code_.SetInsertPoint(next);
+  }
   emit_trap(static_cast<std::uint32_t>(ir::Trap::divergent_barrier));
   code_.SetInsertPoint(arrived);
   barrier(block);

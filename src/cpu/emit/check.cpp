@@ -51,8 +51,10 @@ class Checker {
   void check(const ir::Function& function, ir::Value value) {
     const ir::Inst& inst = function[value];
     const bool is_barrier = inst.op == ir::Op::barrier || inst.op == ir::Op::barrier_reduce;
-    if (!is_flow(inst.op) && !can_emit(inst.op))
-      refuse(function, value, "the operation '" + std::string(ir::name(inst.op)) + "'", "the CPU device has no code for it yet", "");
+    if (!is_flow(inst.op) && !can_emit(inst))
+      refuse(function, value,
+             "the operation '" + std::string(ir::name(inst.op)) + "'" + (can_emit(inst.op) ? " in this form" : ""),
+             "the CPU device has no code for it yet", "");
     else if (is_barrier && !function.kernel)
       refuse(function, value, "a barrier in the recursive function " + function.name, "barriers are supported in kernels and inlined functions",
              "Turn the recursion into a loop.");

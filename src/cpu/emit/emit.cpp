@@ -8,9 +8,9 @@
 
 #include "cpu/emit/calls.hpp"
 #include "cpu/emit/driver_loop.hpp"
-#include "cpu/emit/externals.hpp"
 #include "cpu/emit/jit.hpp"
 #include "cpu/emit/llvm_target.hpp"
+#include "cpu/emit/operations/helpers.hpp"
 #include "cpu/emit/optimise.hpp"
 #include "cpu/emit/plan.hpp"
 
@@ -78,7 +78,7 @@ Expected<std::shared_ptr<const KernelCode>> emit_code(ir::Module module, const S
   if (!emitted) return emitted.errors();
   auto object = make_object(*emitted->module, *emitted->machine);
   if (!object) return object.errors();
-  auto loaded = load_object((*object)->getMemBufferRef(), kRunName, external_symbols());
+  auto loaded = load_object((*object)->getMemBufferRef(), kRunName, helpers());
   if (!loaded) return loaded.errors();
   auto code = std::make_shared<KernelCode>();
   code->run = reinterpret_cast<engine::RunBlocks>(loaded->entry);

@@ -37,7 +37,8 @@ void WarpBody::full_edge(ir::BlockId block, unsigned successor_index) {
   std::vector<std::pair<ir::Value, llvm::Value*>> stores;  // all reads before the first write: a phi may read another
   for (const auto& [phi, operand] : phi_operands(block, successor_index))
     if (has_slot(Version::full, phi)) stores.emplace_back(phi, as_kept(operand, kept_scalar(Version::full, phi)));
-  for (const auto& [phi, what] : stores) write_slot(Version::full, phi, what);
+  // Not to the frame: the phi's block does that once, whichever edge it was entered by.
+  for (const auto& [phi, what] : stores) code_.CreateStore(pack_bits(what), slot(Version::full, phi).memory);
   code_.CreateBr(full_[function_->blocks[block].succs[successor_index]]);
 }
 
@@ -164,13 +165,17 @@ void WarpBody::go_masked_at_branch(ir::BlockId block) {
 
   std::vector<llvm::Value*> lanes = switch_masks(block, masks_.all());
   for (const auto& [value, what] : stores) write_slot(Version::masked, value, what);
+  code_.CreateStore(code_.getInt32(0xffffffffu), live_);
   for (unsigned i = 0; i < succs.size(); ++i) {
+    if (plan_.ends[succs[i]]) {
+      retire(lanes[i]);
+      continue;
+    }
     llvm::AllocaInst* waiting = masked_[succs[i]].waiting;
     if (std::find(succs.begin(), succs.begin() + i, succs[i]) != succs.begin() + i)
       lanes[i] = masks_.either(lanes[i], code_.CreateLoad(masks_.type(), waiting));
     code_.CreateStore(lanes[i], waiting);
   }
-  code_.CreateStore(code_.getInt32(0xffffffffu), live_);
   code_.CreateBr(next_test(plan_.masked.position[block] + 1));
 }
 

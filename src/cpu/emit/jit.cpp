@@ -48,7 +48,7 @@ class Mapping {
   std::uint8_t* take_data(std::size_t bytes, std::size_t align) { return take(data_, bytes, align); }
 
   /// False with errno set where the system refuses.
-  bool seal() { return protect(code_, PROT_READ | PROT_EXEC) && protect(constants_, PROT_READ); }
+  bool seal() { return protect(code_, PROT_READ | PROT_EXEC) && protect(constants_, PROT_READ) && protect(data_, PROT_READ); }
   const std::byte* text_begin() const { return base_ + code_.begin; }
   const std::byte* text_end() const { return base_ + code_.next; }
 
@@ -84,9 +84,9 @@ class MappingManager final : public llvm::RuntimeDyld::MemoryManager {
   bool needsToReserveAllocationSpace() override { return true; }
   void reserveAllocationSpace(uintptr_t code, llvm::Align, uintptr_t constants, llvm::Align, uintptr_t data,
                               llvm::Align) override {
-    // Room for the alignment of each section within its part.
+    // Room for the alignment of each section within its part, and for the table of addresses that the linker adds.
     constexpr std::size_t kSlack = 4096;
-    reserved_ = mapping_.reserve(code + kSlack, constants + kSlack, data == 0 ? 0 : data + kSlack);
+    reserved_ = mapping_.reserve(code + kSlack, constants + kSlack, data + kSlack);
   }
   std::uint8_t* allocateCodeSection(uintptr_t size, unsigned align, unsigned, llvm::StringRef) override {
     return mapping_.take_code(size, std::max(align, 1u));
@@ -111,9 +111,9 @@ class MappingManager final : public llvm::RuntimeDyld::MemoryManager {
 
 class TableResolver final : public llvm::LegacyJITSymbolResolver {
  public:
-  explicit TableResolver(std::span<const ExternalSymbol> symbols) : symbols_(symbols) {}
+  explicit TableResolver(std::span<const Helper> symbols) : symbols_(symbols) {}
   llvm::JITSymbol findSymbol(const std::string& name) override {
-    for (const ExternalSymbol& symbol : symbols_)
+    for (const Helper& symbol : symbols_)
       if (symbol.name == name)
         return {static_cast<llvm::JITTargetAddress>(reinterpret_cast<std::uintptr_t>(symbol.address)),
                 llvm::JITSymbolFlags::Exported};
@@ -122,7 +122,7 @@ class TableResolver final : public llvm::LegacyJITSymbolResolver {
   llvm::JITSymbol findSymbolInLogicalDylib(const std::string&) override { return nullptr; }
 
  private:
-  std::span<const ExternalSymbol> symbols_;
+  std::span<const Helper> symbols_;
 };
 
 Diagnostic failure(std::string_view code, const std::string& message) {
@@ -137,7 +137,7 @@ Diagnostic failure(std::string_view code, const std::string& message) {
 }  // namespace
 
 Expected<LoadedCode> load_object(llvm::MemoryBufferRef object, std::string_view entry,
-                                 std::span<const ExternalSymbol> symbols) {
+                                 std::span<const Helper> symbols) {
   auto file = llvm::object::ObjectFile::createObjectFile(object);
   if (!file) return failure("internal", llvm::toString(file.takeError()));
 

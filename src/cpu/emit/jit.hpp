@@ -9,16 +9,10 @@
 #include <span>
 #include <string_view>
 
+#include "cpu/emit/operations/helpers.hpp"
 #include "quern/expected.hpp"
 
 namespace quern::cpu::emit {
-
-/// Something outside the object that its code may call. Nothing else resolves: no process symbol is ever
-/// looked up.
-struct ExternalSymbol {
-  std::string_view name;
-  void* address = nullptr;
-};
 
 /// Loaded code: readable and executable, its constants readable only.
 struct LoadedCode {
@@ -28,9 +22,10 @@ struct LoadedCode {
   std::shared_ptr<void> memory;  ///< unmaps it
 };
 
+/// `symbols` is all that the code may call outside itself: no process symbol is ever looked up.
 /// Loads `object` and finds function `entry` in it. Errors (code "internal" or "out-of-memory"): unresolved
 /// symbols, no memory.
 Expected<LoadedCode> load_object(llvm::MemoryBufferRef object, std::string_view entry,
-                                 std::span<const ExternalSymbol> symbols);
+                                 std::span<const Helper> symbols);
 
 }  // namespace quern::cpu::emit

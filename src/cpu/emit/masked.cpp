@@ -56,6 +56,9 @@ bool WarpBody::may_run_empty(ir::BlockId block) const {
     const ir::Op op = inst(value).op;
     if (op == ir::Op::br || op == ir::Op::cond_br || is_phi(value)) continue;
     if (!ir::has_trait(op, 'p') || ++count > kMaxUnskippedInsts) return false;
+    // A scalar made from a vector is that of some running lane.
+    const auto is_vector = [&](ir::Value arg) { return !kept_scalar(Version::masked, arg); };
+    if (kept_scalar(Version::masked, value) && std::ranges::any_of(inst(value).args, is_vector)) return false;
   }
   return true;
 }
@@ -72,11 +75,7 @@ void WarpBody::masked_terminator(ir::BlockId block) {
       return masked_divergent_branch(block);
     case ir::Op::trap: return emit_trap(static_cast<std::uint32_t>(last.imm));
     case ir::Op::ret:
-    case ir::Op::exit: {
-      llvm::Value* live = code_.CreateLoad(code_.getInt32Ty(), live_);
-      code_.CreateStore(code_.CreateAnd(live, code_.CreateNot(mask_word_)), live_);
-      return leave(block, ir::kNone, false);
-    }
+    case ir::Op::exit: retire(lanes_); return leave(block, ir::kNone, false);
     default: throw Defect("a block ends with " + std::string(ir::name(last.op)));
   }
 }
@@ -128,6 +127,7 @@ std::vector<llvm::Value*> WarpBody::switch_masks(ir::BlockId block, llvm::Value*
 /// `lanes` go from `block` to its successor `successor_index`: they wait there, and its phis hold their operands in those lanes.
 void WarpBody::masked_edge(ir::BlockId block, unsigned successor_index, llvm::Value* lanes) {
   const ir::BlockId successor = function_->blocks[block].succs[successor_index];
+  if (plan_.ends[successor]) return retire(lanes);
   const bool blend = must_blend(block, successor);
   std::vector<std::pair<llvm::AllocaInst*, llvm::Value*>> stores;
   for (const auto& [phi, operand] : phi_operands(block, successor_index)) {
@@ -146,6 +146,12 @@ void WarpBody::masked_edge(ir::BlockId block, unsigned successor_index, llvm::Va
   llvm::AllocaInst* waiting = masked_[successor].waiting;
   if (blend) lanes = masks_.either(lanes, code_.CreateLoad(masks_.type(), waiting));
   code_.CreateStore(lanes, waiting);
+}
+
+/// The lanes' threads have ended.
+void WarpBody::retire(llvm::Value* lanes) {
+  llvm::Value* live = code_.CreateLoad(code_.getInt32Ty(), live_);
+  code_.CreateStore(code_.CreateAnd(live, code_.CreateNot(masks_.word_of(masks_.bits_of(lanes)))), live_);
 }
 
 /// Whether other lanes may already wait at `successor` when `block` sends its own. Not those of a loop's header (everyone in a
@@ -174,6 +180,7 @@ bool WarpBody::only_from(ir::BlockId block, ir::BlockId other) const {
 /// Ends the code of `block` after all its lanes went to `target` (kNone: none of them waits anywhere behind it): to the next
 /// block at which lanes may wait. `certain`: at least one lane went.
 void WarpBody::leave(ir::BlockId block, ir::BlockId target, bool certain) {
+  if (target != ir::kNone && plan_.ends[target]) target = ir::kNone;
   const analysis::Analysis& facts = plan_.masked;
   const auto go = [&](ir::BlockId to) { code_.CreateBr(to == target && certain ? masked_[to].run : masked_[to].test); };
   if (target != ir::kNone && certain && !facts.divergent_control[block]) return go(target);  // nobody waits elsewhere

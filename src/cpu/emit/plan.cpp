@@ -136,6 +136,19 @@ bool divergent(const Plan& plan, ir::BlockId id) {
   return !last.args.empty() && last.op != ir::Op::set_result && plan.full.shapes[last.args[0]].kind != ShapeKind::uniform;
 }
 
+/// Lanes must not wait at such a block for their turn: a barrier that stands before it in the order would miss them.
+std::vector<bool> find_ends(const ir::Function& function, const std::vector<ir::BlockId>& order) {
+  std::vector<bool> ends(function.blocks.size(), false);
+  for (auto id = order.rbegin(); id != order.rend(); ++id) {
+    const ir::Block& block = function.blocks[*id];
+    const ir::Op last = function[block.insts.back()].op;
+    const auto is_silent = [&](ir::Value value) { return ir::has_trait(function[value].op, 'p') || value == block.insts.back(); };
+    const bool at_once = last == ir::Op::ret || last == ir::Op::exit || (last == ir::Op::br && ends[block.succs[0]]);
+    ends[*id] = at_once && std::ranges::all_of(block.insts, is_silent);
+  }
+  return ends;
+}
+
 /// Where full code can go over into masked code, and everything behind.
 std::vector<bool> find_masked_needed(const Plan& plan) {
   const std::vector<ir::Block>& blocks = plan.function->blocks;
@@ -146,7 +159,7 @@ std::vector<bool> find_masked_needed(const Plan& plan) {
   while (!open.empty()) {
     const ir::BlockId id = open.back();
     open.pop_back();
-    if (needed[id]) continue;
+    if (needed[id] || plan.ends[id]) continue;
     needed[id] = true;
     open.insert(open.end(), blocks[id].succs.begin(), blocks[id].succs.end());
   }
@@ -195,6 +208,7 @@ Expected<Plan> make_plan(const ir::Module& module, ir::Function& function, const
     cut_before_assumed(function, first->assumed, plan);
   }
   if (auto done = analyse_both(module, function, specialisation, plan); !done) return done.errors();
+  plan.ends = find_ends(function, plan.masked.order);
   find_versions(plan, specialisation);
   std::vector<const Analysis*> facts{&plan.masked};
   if (plan.has_full) facts.push_back(&plan.full);

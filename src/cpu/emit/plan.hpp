@@ -27,6 +27,7 @@ struct Plan {
   bool has_barriers = false;
   std::vector<std::vector<ir::Value>> tested;   ///< by BlockId: widenings to test at its end (full version); it ends in br
   std::vector<ir::Value> barrier;               ///< by BlockId: the barrier before its br, or ir::kNone
+  std::vector<bool> ends;                       ///< by BlockId: lanes that come here have ended: nothing to see, then ret or exit
   std::vector<bool> masked_needed;              ///< by BlockId: has a masked version
   std::vector<bool> reenter;                    ///< by BlockId: masked version goes on in the full one where all lanes came
   std::vector<bool> crosses;                    ///< by Value: kept in a slot, because it is a phi or read outside its block

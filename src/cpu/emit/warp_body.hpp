@@ -159,6 +159,7 @@ class WarpBody final : public Context {
   void masked_edge(ir::BlockId block, unsigned successor_index, llvm::Value* lanes);
   void masked_uniform_branch(ir::BlockId block);
   void masked_divergent_branch(ir::BlockId block);
+  void retire(llvm::Value* lanes);
   bool must_blend(ir::BlockId block, ir::BlockId successor) const;
   bool only_from(ir::BlockId block, ir::BlockId other) const;
   void leave(ir::BlockId block, ir::BlockId target, bool certain);
