@@ -42,7 +42,7 @@ struct KernelRequest {
 /// A kernel parameter in the parameter buffer; bytes.
 struct ParameterInfo {
   std::string name;  ///< the author's, where a reading of the source gives it; else empty
-  std::string type;  ///< "const float*", "int"; else empty
+  std::string type;  ///< "const float*", "int"; else the PTX's ".f32", or empty
   std::uint32_t offset = 0;
   std::uint32_t size = 0;
   std::uint32_t align = 1;

@@ -42,6 +42,7 @@ std::uint32_t type_bytes(string_view word) {
 // the token that ends it, which it returns.
 struct Declaration {
   string_view name;
+  string_view type;  // ".f32" of a single value; empty for arrays and vectors
   std::uint64_t size = 0;
   std::uint32_t align = 0;
   bool pointer = false;
@@ -59,6 +60,7 @@ class DeclarationReader {
     for (token = tokens_.next(); token == "["; token = tokens_.next()) extent();
     if (out_.align == 0) out_.align = element_ * vector_;
     out_.size = std::uint64_t{element_} * vector_ * count_;
+    if (array_ || vector_ != 1) out_.type = {};
     return token;
   }
 
@@ -74,10 +76,12 @@ class DeclarationReader {
       vector_ = word == ".v2" ? 2 : 4;
     } else if (const std::uint32_t bytes = type_bytes(word); bytes != 0) {
       element_ = bytes;
+      out_.type = word;
     }
   }
 
   void extent() {
+    array_ = true;
     const string_view token = tokens_.next();
     if (token == "]") {
       out_.unsized = true;
@@ -93,6 +97,7 @@ class DeclarationReader {
   std::uint32_t element_ = 0;
   std::uint32_t vector_ = 1;
   std::uint64_t count_ = 1;
+  bool array_ = false;
 };
 
 std::uint64_t align_up(std::uint64_t value, std::uint64_t align) {
@@ -173,6 +178,7 @@ class EntryReader {
       info.size = static_cast<std::uint32_t>(declaration.size);
       info.align = std::max<std::uint32_t>(declaration.align, 1);
       info.pointer = declaration.pointer;
+      info.type = declaration.type;  // until the author's is known
       body.info.parameters.push_back(std::move(info));
       offset += declaration.size;
     }

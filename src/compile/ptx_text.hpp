@@ -48,9 +48,9 @@ std::optional<VersionLine> find_version(std::string_view ptx);
 /// "sm_89" of `.target sm_89`; empty where there is none.
 std::string_view find_target(std::string_view ptx);
 
-/// Every `.entry` with a body: lowered name, parameters (offset, size, alignment, and pointer where `.ptr`
-/// says so), the static shared memory it and the functions it calls declare, and the threads it allows. Names
-/// of the author are left empty.
+/// Every `.entry` with a body: lowered name, parameters (offset, size, alignment, the PTX type of single
+/// values, and pointer where `.ptr` says so), the static shared memory it and the functions it calls declare,
+/// and the threads it allows. Names of the author are left empty.
 std::vector<abi::EntryInfo> read_entries(std::string_view ptx);
 
 }  // namespace quern::compile

@@ -15,8 +15,11 @@ namespace quern::cpu::analysis {
 
 using LanePattern = std::array<std::int64_t, 32>;
 
-/// coefficient * pattern[lane]; pattern[0] is 0, so that an affine value's base is what lane 0 holds. `coefficient` is a uniform IR value, ir::kNone for 1. Where the shaped value is wider than
-/// the coefficient, the coefficient is extended first (`sign_extend` says how).
+/// coefficient * pattern[lane]; pattern[0] is 0, so that an affine value's base is what lane 0 holds.
+/// `coefficient` is a uniform IR value, ir::kNone for 1. Where the shaped value is wider than the
+/// coefficient, the coefficient is extended first
+/// (`sign_extend` says how); where it is narrower, the coefficient is truncated. Arithmetic wraps at the
+/// width of the shaped value; pattern entries are signed numbers of that width.
 struct Term {
   ir::Value coefficient = ir::kNone;
   bool sign_extend = true;
@@ -27,61 +30,78 @@ struct Term {
 enum class ShapeKind : std::uint8_t {
   undefined,  ///< lattice bottom: not reached yet
   uniform,    ///< the same in every active lane
-  affine,     ///< base + sum of terms: base uniform (a scalar the emitter computes), terms as above; integers only
-  offset32,   ///< i64: base + ext(index) * scale, base uniform, index a varying i32 value (gathers with 32-bit indices)
+  affine,     ///< base + sum of terms: base uniform (a scalar the emitter computes), terms as above; integers
+              ///< only
+  offset32,  ///< i64: base + ext(index) * scale, base uniform, index a varying i32 value (gathers with 32-bit
+             ///< indices)
   varying,
 };
 
+/// Lanes that do not exist (a partial last warp) are outside every claim. `constant`, `base_align`, `min` and
+/// `max` also hold for the scalar the emitter computes from the operands' scalars, whatever lanes run (not
+/// `min`, `max` for offset32). A scalar() integer result of a pure operation has only scalar() operands, but
+/// for sext and zext that make an offset32.
 struct Shape {
   ShapeKind kind = ShapeKind::undefined;
-  std::optional<std::uint64_t> constant;  ///< uniform (or the base of affine) known at compile time, masked to the width
-  std::uint64_t base_align = 1;           ///< largest known power of two dividing the base (or uniform value)
-  std::vector<Term> terms;                ///< affine: 1 or 2
-  ir::Value index = ir::kNone;            ///< offset32
-  bool index_signed = true;               ///< offset32: index is sign-extended
-  std::int64_t scale = 1;                 ///< offset32
+  std::optional<std::uint64_t>
+      constant;  ///< uniform (or the base of affine) known at compile time, masked to the width
+  std::uint64_t base_align = 1;  ///< largest known power of two dividing the base (or uniform value)
+  std::vector<Term> terms;       ///< affine: 1 or 2; the term without coefficient first
+  bool exact = false;  ///< affine: base + terms, as signed numbers, holds without wrapping at the width
+  ir::Value index = ir::kNone;  ///< offset32
+  bool index_signed = true;     ///< offset32: index is sign-extended
+  std::int64_t scale = 1;       ///< offset32
   /// Bounds of the value in any lane as a signed number of its width, where known.
   std::int64_t min = INT64_MIN;
   std::int64_t max = INT64_MAX;
 
   /// The emitter keeps a scalar for it (uniform: the value; affine and offset32: the base).
-  bool scalar() const noexcept { return kind == ShapeKind::uniform || kind == ShapeKind::affine || kind == ShapeKind::offset32; }
+  bool scalar() const noexcept {
+    return kind == ShapeKind::uniform || kind == ShapeKind::affine || kind == ShapeKind::offset32;
+  }
 };
 
 struct Loop {
   ir::BlockId header = ir::kNone;
-  std::uint32_t parent = ir::kNone;          ///< index into Analysis::loops
-  std::vector<ir::BlockId> blocks;           ///< contiguous in Analysis::order, header first
-  bool divergent = false;                    ///< lanes may leave it at different iterations
+  std::uint32_t parent = ir::kNone;  ///< index into Analysis::loops
+  std::vector<ir::BlockId> blocks;   ///< contiguous in Analysis::order, header first
+  bool divergent = false;            ///< lanes may leave it at different iterations
 };
 
-/// What may be taken for granted about a widening (sext/zext) of an affine 32-bit value to 64 bits, where ranges do not prove
-/// that it did not wrap between the lanes of the warp.
+/// What may be taken for granted about a widening (sext/zext) of an affine 32-bit value to 64 bits, where
+/// ranges do not prove that it did not wrap between the lanes of the warp.
 enum class Assumption : std::uint8_t {
-  safe,        ///< nothing: the result is varying (or offset32)
-  optimistic,  ///< it did not wrap: the result stays affine, and the widening is marked in Analysis::assumed; the emitter tests it
+  safe,  ///< nothing: the result is varying (or offset32)
+  /// It did not wrap: the result stays affine, and the widening is marked in Analysis::assumed; the emitter
+  /// tests it. The test of a sext (zext): with the narrow base and coefficients sign- (zero-) extended to 64
+  /// bits, base + terms stays within the signed (unsigned) 32-bit numbers in every running lane.
+  optimistic,
 };
 
 struct Analysis {
-  std::vector<Shape> shapes;                 ///< by ir::Value
-  std::vector<ir::BlockId> order;            ///< every reachable block once: topological without back edges, loops contiguous
-  std::vector<std::uint32_t> position;       ///< by BlockId: index in `order`; ir::kNone if unreachable
-  std::vector<ir::BlockId> idom;             ///< by BlockId
-  std::vector<ir::BlockId> ipostdom;         ///< by BlockId; ir::kNone: the end of the function
-  std::vector<Loop> loops;                   ///< outer before inner
-  std::vector<std::uint32_t> loop_of;        ///< by BlockId: innermost loop or ir::kNone
-  std::vector<bool> assumed;                 ///< by ir::Value: a widening whose shape rests on Assumption::optimistic
-  std::vector<bool> divergent_branch;        ///< by BlockId: lanes may leave it towards different successors
-  std::vector<bool> divergent_control;       ///< by BlockId: may run with fewer than all live lanes of the warp
+  std::vector<Shape> shapes;  ///< by ir::Value
+  std::vector<ir::BlockId>
+      order;  ///< every reachable block once: topological without back edges, loops contiguous
+  std::vector<std::uint32_t> position;  ///< by BlockId: index in `order`; ir::kNone if unreachable
+  std::vector<ir::BlockId> idom;        ///< by BlockId
+  std::vector<ir::BlockId> ipostdom;    ///< by BlockId; ir::kNone: the end of the function
+  std::vector<Loop> loops;              ///< outer before inner
+  std::vector<std::uint32_t> loop_of;   ///< by BlockId: innermost loop or ir::kNone
+  std::vector<bool> assumed;  ///< by ir::Value: a widening whose shape rests on Assumption::optimistic
+  std::vector<bool> divergent_branch;   ///< by BlockId: lanes may leave it towards different successors
+  std::vector<bool> divergent_control;  ///< by BlockId: may run with fewer than all live lanes of the warp
 };
 
-/// Analyses one function. Errors (code "ptx-unsupported", with the author's and the PTX's line): irreducible control flow.
-/// Requires LCSSA for loops (see lower), so that values leaving a divergent loop pass through phis.
-Expected<Analysis> analyse(const ir::Module& module, const ir::Function& function, const Specialisation& specialisation,
-                           Assumption assumption);
+/// Analyses one function. Errors (code "ptx-unsupported", with the author's and the PTX's line): irreducible
+/// control flow. Requires LCSSA for loops (see lower), so that values leaving a divergent loop pass through
+/// phis.
+Expected<Analysis> analyse(const ir::Module& module, const ir::Function& function,
+                           const Specialisation& specialisation, Assumption assumption);
 
-/// What this device cannot run yet although it is valid: barriers under divergent control other than after early exits, spin
-/// loops (a divergent loop that only another lane of the same warp can end). Same form of errors.
-Expected<void> check_supported(const ir::Module& module, const ir::Function& function, const Analysis& analysis);
+/// What this device cannot run yet although it is valid: barriers under divergent control other than after
+/// early exits, spin loops (a divergent loop that only another lane of the same warp can end). Same form of
+/// errors.
+Expected<void> check_supported(const ir::Module& module, const ir::Function& function,
+                               const Analysis& analysis);
 
 }  // namespace quern::cpu::analysis

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/analysis/analysis.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "cpu/analysis/algebra.hpp"
+#include "cpu/analysis/counters.hpp"
+#include "cpu/analysis/divergence.hpp"
+#include "cpu/analysis/place.hpp"
+#include "cpu/analysis/rules.hpp"
+#include "cpu/analysis/structure.hpp"
+
+namespace quern::cpu::analysis {
+namespace {
+
+/// Evaluations of one value after which its bounds are given up, and after which everything is.
+constexpr std::uint32_t kWidenAfter = 3;
+constexpr std::uint32_t kGiveUpAfter = 100;
+/// Operations looked through to see that a value is the same in every iteration.
+constexpr unsigned kInvarianceDepth = 6;
+
+bool same(const Shape& a, const Shape& b) {
+  return a.kind == b.kind && a.constant == b.constant && a.base_align == b.base_align && a.terms == b.terms &&
+         a.exact == b.exact && a.index == b.index && a.index_signed == b.index_signed && a.scale == b.scale &&
+         a.min == b.min && a.max == b.max;
+}
+
+/// Shapes and divergence together, optimistically: every value starts undefined and only becomes less well
+/// known.
+class Solver {
+ public:
+  Solver(const ir::Module& module, const ir::Function& function, const Specialisation& specialisation,
+         Assumption assumption, const Structure& structure, Analysis& analysis)
+      : function_(function),
+        structure_(structure),
+        analysis_(analysis),
+        rules_(module, function, specialisation, assumption, analysis.shapes),
+        divergence_(function, structure, analysis),
+        number_(function.insts.size(), ir::kNone),
+        users_(function.insts.size()),
+        counters_(function.insts.size()),
+        evaluations_(function.insts.size()) {
+    analysis_.shapes.assign(function.insts.size(), Shape{});
+    analysis_.assumed.assign(function.insts.size(), false);
+    analysis_.divergent_branch.assign(function.blocks.size(), false);
+  }
+
+  void run() {
+    prepare();
+    while (!queue_.empty()) {
+      std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
+      const ir::Value value = sequence_[queue_.back()];
+      queued_[queue_.back()] = false;
+      queue_.pop_back();
+      if (ir::has_trait(function_[value].op, 't')) {
+        check_branch(value);
+      } else {
+        update(value);
+      }
+    }
+  }
+
+ private:
+  void prepare() {
+    for (const ir::BlockId block : analysis_.order)
+      for (const ir::Value value : function_.blocks[block].insts) {
+        number_[value] = static_cast<std::uint32_t>(sequence_.size());
+        sequence_.push_back(value);
+        for (const ir::Value arg : function_[value].args) users_[arg].push_back(value);
+        if (function_[value].op != ir::Op::phi) continue;
+        counters_[value] = find_counter(function_, analysis_, value);
+        if (counters_[value])
+          for (const Counter::Test& test : counters_[value]->tests) users_[test.limit].push_back(value);
+      }
+    queued_.assign(sequence_.size(), true);
+    for (std::uint32_t i = 0; i < sequence_.size(); ++i) queue_.push_back(i);  // sorted: a heap
+  }
+  void enqueue(ir::Value value) {
+    const std::uint32_t number = number_[value];
+    if (number == ir::kNone || queued_[number]) return;
+    queued_[number] = true;
+    queue_.push_back(number);
+    std::push_heap(queue_.begin(), queue_.end(), std::greater<>());
+  }
+
+  void check_branch(ir::Value terminator) {
+    const ir::Inst& inst = function_[terminator];
+    const ir::BlockId block = inst.block;
+    if (inst.args.empty() || analysis_.divergent_branch[block]) return;
+    const ShapeKind kind = analysis_.shapes[inst.args[0]].kind;
+    const std::vector<ir::BlockId>& succs = structure_.graph.succs[block];
+    const bool one_way =
+        std::all_of(succs.begin(), succs.end(), [&](ir::BlockId to) { return to == succs[0]; });
+    if (kind == ShapeKind::undefined || kind == ShapeKind::uniform || one_way) return;
+    analysis_.divergent_branch[block] = true;
+    std::vector<ir::BlockId> changed;
+    divergence_.split(block, changed);
+    for (const ir::BlockId join : changed)
+      for (const ir::Value value : function_.blocks[join].insts)
+        if (function_[value].op == ir::Op::phi) enqueue(value);
+  }
+
+  void update(ir::Value value) {
+    Shape& old = analysis_.shapes[value];
+    const bool is_phi = function_[value].op == ir::Op::phi;
+    Rules::Result result = is_phi ? Rules::Result{phi(value)} : rules_.evaluate(value);
+    Shape& shape = result.shape;
+    const std::uint32_t bits = ir::bit_size(function_[value].type);
+    if (old.kind != ShapeKind::undefined) {
+      const bool regained = shape.kind < old.kind;
+      const bool other_terms =
+          shape.kind == old.kind && (shape.terms != old.terms || shape.index != old.index ||
+                                     shape.index_signed != old.index_signed || shape.scale != old.scale);
+      if (regained || other_terms || ++evaluations_[value] >= kGiveUpAfter) shape = varying_shape(bits);
+    }
+    analysis_.assumed[value] = result.assumed && shape.kind == ShapeKind::affine;
+    if (same(shape, old)) return;
+    old = std::move(shape);
+    for (const ir::Value user : users_[value]) enqueue(user);
+  }
+
+  // --- phis
+  Shape phi(ir::Value value) {
+    const ir::Inst& inst = function_[value];
+    const std::uint32_t bits = ir::bit_size(inst.type);
+    Shape shape;
+    for (const ir::Value arg : inst.args) shape = join(shape, analysis_.shapes[arg]);
+    if (shape.kind == ShapeKind::undefined) return shape;
+    if ((divergence_.is_join(inst.block) && !one_value(inst)) || differs_in_time(inst) ||
+        loses_operands(inst, shape)) {
+      const Range range = range_of(shape);
+      shape = varying_shape(bits);
+      set_range(shape, range);
+    }
+    const Range stable = stable_range(value, shape, bits);
+    set_range(shape, stable);
+    return shape;
+  }
+  /// The same value over every edge, whichever lanes come over it.
+  bool one_value(const ir::Inst& inst) const {
+    const auto is_first = [&](ir::Value arg) { return arg == inst.args[0]; };
+    if (std::all_of(inst.args.begin(), inst.args.end(), is_first)) return true;
+    const Shape& first = analysis_.shapes[inst.args[0]];
+    const std::uint32_t bits = ir::bit_size(inst.type);
+    const auto lanes = known_lanes(first, bits);
+    return lanes && std::all_of(inst.args.begin(), inst.args.end(), [&](ir::Value arg) {
+             const Shape& shape = analysis_.shapes[arg];
+             return shape.kind == ShapeKind::undefined || known_lanes(shape, bits) == lanes;
+           });
+  }
+  /// A value that leaves a divergent loop with some lanes in one iteration and with others in another.
+  bool differs_in_time(const ir::Inst& inst) const {
+    const std::vector<ir::BlockId>& preds = function_.blocks[inst.block].preds;
+    for (std::size_t i = 0; i < preds.size(); ++i) {
+      if (analysis_.position[preds[i]] == ir::kNone) continue;
+      std::uint32_t loop = analysis_.loop_of[preds[i]];
+      for (; loop != ir::kNone && !loop_contains(analysis_, loop, inst.block);
+           loop = analysis_.loops[loop].parent)
+        if (analysis_.loops[loop].divergent && !is_invariant(inst.args[i], loop)) return true;
+    }
+    return false;
+  }
+  /// Of what may change while the shapes do, only the value's own shape counts: its users are told when that
+  /// changes.
+  bool is_invariant(ir::Value value, std::uint32_t loop) const {
+    const bool known = known_lanes(analysis_.shapes[value], ir::bit_size(function_[value].type)).has_value();
+    return known || computes_the_same(value, loop, kInvarianceDepth);
+  }
+  bool computes_the_same(ir::Value value, std::uint32_t loop, unsigned depth) const {
+    const ir::Inst& inst = function_[value];
+    if (!loop_contains(analysis_, loop, inst.block)) return true;
+    const auto is_clock = [&] {
+      const auto which = static_cast<ir::Special>(inst.imm);
+      return which >= ir::Special::clock && which <= ir::Special::globaltimer_hi;
+    };
+    const bool steady = ir::has_trait(inst.op, 'p') && inst.op != ir::Op::phi && inst.op != ir::Op::extract &&
+                        !(inst.op == ir::Op::special && is_clock());
+    const auto same = [&](ir::Value arg) { return computes_the_same(arg, loop, depth - 1); };
+    return steady && depth > 0 && std::all_of(inst.args.begin(), inst.args.end(), same);
+  }
+  /// Terms and an index from within a loop are not carried out of it.
+  bool loses_operands(const ir::Inst& inst, const Shape& shape) const {
+    const auto inside = [&](ir::Value operand) {
+      return operand == ir::kNone ||
+             loop_contains(analysis_, analysis_.loop_of[function_[operand].block], inst.block);
+    };
+    if (shape.kind == ShapeKind::offset32) return !inside(shape.index);
+    return !std::all_of(shape.terms.begin(), shape.terms.end(),
+                        [&](const Term& term) { return inside(term.coefficient); });
+  }
+  Range stable_range(ir::Value value, const Shape& shape, std::uint32_t bits) const {
+    const Range range = range_of(shape);
+    const Shape& old = analysis_.shapes[value];
+    if (counters_[value] && shape.kind == ShapeKind::uniform && !shape.constant)
+      if (const std::optional<Range> counted = counter_range(*counters_[value], bits, analysis_.shapes))
+        return *counted;
+    if (old.kind == ShapeKind::undefined || evaluations_[value] < kWidenAfter) return range;
+    const Range full = full_range(ir::is_float(function_[value].type) ? 0 : bits);
+    return {range.min < old.min ? full.min : std::min(range.min, old.min),
+            range.max > old.max ? full.max : std::max(range.max, old.max)};
+  }
+
+  const ir::Function& function_;
+  const Structure& structure_;
+  Analysis& analysis_;
+  Rules rules_;
+  DivergencePropagation divergence_;
+  std::vector<std::uint32_t> number_;  ///< by value: place in sequence_
+  std::vector<ir::Value> sequence_;    ///< reachable values in the order of blocks
+  std::vector<std::vector<ir::Value>> users_;
+  std::vector<std::optional<Counter>> counters_;
+  std::vector<std::uint32_t> evaluations_;
+  std::vector<std::uint32_t> queue_;  ///< heap of places in sequence_
+  std::vector<bool> queued_;
+};
+
+/// Shapes of values that leave a divergent loop are right only if they leave through phis.
+Expected<void> check_loop_exits(const ir::Function& function, const Analysis& analysis) {
+  for (const ir::BlockId block : analysis.order)
+    for (const ir::Value user : function.blocks[block].insts) {
+      const ir::Inst& inst = function[user];
+      for (std::size_t i = 0; i < inst.args.size(); ++i) {
+        const ir::BlockId at = inst.op == ir::Op::phi ? function.blocks[block].preds[i] : block;
+        const ir::Inst& used = function[inst.args[i]];
+        if (used.op == ir::Op::constant || analysis.position[at] == ir::kNone) continue;
+        std::uint32_t loop = analysis.loop_of[used.block];
+        for (; loop != ir::kNone && !loop_contains(analysis, loop, at); loop = analysis.loops[loop].parent) {
+          if (!analysis.loops[loop].divergent) continue;
+          Diagnostic diagnostic;
+          diagnostic.code = "internal";
+          diagnostic.span = span_of(function, user);
+          diagnostic.message =
+              fmt::format("'{}' in kernel '{}' uses a value of a loop outside of it without a phi",
+                          ir::name(inst.op), function.name);
+          return diagnostic;
+        }
+      }
+    }
+  return {};
+}
+
+}  // namespace
+
+Expected<Analysis> analyse(const ir::Module& module, const ir::Function& function,
+                           const Specialisation& specialisation, Assumption assumption) {
+  Analysis analysis;
+  Expected<Structure> structure = find_structure(function, analysis);
+  if (!structure) return std::move(structure).errors();
+  Solver(module, function, specialisation, assumption, *structure, analysis).run();
+  find_divergent_control(function, *structure, analysis);
+  if (Expected<void> checked = check_loop_exits(function, analysis); !checked)
+    return std::move(checked).errors();
+  return analysis;
+}
+
+}  // namespace quern::cpu::analysis

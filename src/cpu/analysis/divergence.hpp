@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where lanes that parted meet again: joins whose phis differ between lanes, loops left at different
+// iterations, and blocks that not all live lanes reach together.
+#pragma once
+
+#include <vector>
+
+#include "cpu/analysis/structure.hpp"
+
+namespace quern::cpu::analysis {
+
+/// From each divergent branch, labels flow along the edges of one iteration: a block reached by two labels is
+/// a join. A loop that one label leaves while another goes on to the next iteration is divergent; its exits
+/// are then like the sides of a branch, taken when all lanes have left the loop.
+class DivergencePropagation {
+ public:
+  DivergencePropagation(const ir::Function& function, const Structure& structure, Analysis& analysis);
+
+  /// Lanes leave `block` towards different successors. Sets Loop::divergent, and appends the blocks whose
+  /// phis may have changed to `changed`.
+  void split(ir::BlockId block, std::vector<ir::BlockId>& changed);
+
+  /// Lanes may come together to `block` over different edges.
+  bool is_join(ir::BlockId block) const { return join_[block]; }
+
+ private:
+  struct Arrival {
+    ir::BlockId to;
+    std::uint32_t label;
+  };
+  void propagate(std::vector<Arrival> arrivals, std::uint32_t loop);
+  void flow_inside();
+  void arrive(const Arrival& arrival);
+  void mark_join(ir::BlockId block);
+  void mark_divergent(std::uint32_t loop);
+
+  const ir::Function& function_;
+  const Structure& structure_;
+  Analysis& analysis_;
+  std::vector<bool> join_;
+  std::vector<ir::BlockId>* changed_ = nullptr;
+  // The propagation in progress: within `loop_`, by block.
+  std::uint32_t loop_ = ir::kNone;
+  std::vector<std::uint32_t> label_;
+  std::vector<ir::BlockId> labelled_;
+  std::vector<std::uint32_t> pending_;  ///< heap of positions
+  std::vector<Arrival> exits_;
+  std::uint32_t header_label_ = ir::kNone;
+};
+
+/// Fills Analysis::divergent_control from divergent_branch.
+void find_divergent_control(const ir::Function& function, const Structure& structure, Analysis& analysis);
+
+}  // namespace quern::cpu::analysis

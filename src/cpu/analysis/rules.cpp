@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/analysis/rules.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "cpu/analysis/fold.hpp"
+#include "cpu/analysis/lanes.hpp"
+
+namespace quern::cpu::analysis {
+namespace {
+
+constexpr std::int64_t kGridLimit =
+    INT32_MAX;  // gridDim.d, and with Specialisation::small_grid gridDim.d * blockDim.d
+constexpr std::int64_t kSharedLimit = std::int64_t{1} << 24;  // well above any block's shared memory
+
+bool is_integer(ir::Type type) { return !ir::is_float(type) && type != ir::Type::none; }
+
+Shape with_range(Shape shape, std::int64_t min, std::int64_t max) {
+  set_range(shape, {min, max});
+  return shape;
+}
+
+bool is_ordinary(const ir::Attributes& attributes) {
+  return !attributes.is_volatile && attributes.semantics == ir::Semantics::weak;
+}
+
+bool is_signed(ir::Icmp how) { return how >= ir::Icmp::slt && how <= ir::Icmp::sge; }
+bool is_equality(ir::Icmp how) { return how == ir::Icmp::eq || how == ir::Icmp::ne; }
+
+}  // namespace
+
+Rules::Rules(const ir::Module& module, const ir::Function& function, const Specialisation& specialisation,
+             Assumption assumption, const std::vector<Shape>& shapes)
+    : module_(module),
+      function_(function),
+      specialisation_(specialisation),
+      assumption_(assumption),
+      shapes_(shapes) {
+  for (unsigned d = 0; d < 3; ++d) thread_index_[d] = thread_index_shape(specialisation, d);
+}
+
+std::uint32_t Rules::bits_of(ir::Value value) const { return ir::bit_size(function_[value].type); }
+
+Operand Rules::operand(ir::Value value) const { return {shapes_[value], value, bits_of(value)}; }
+
+std::uint32_t Rules::operand_bits(const ir::Inst& inst) const {
+  if (inst.args.empty()) return ir::bit_size(inst.type);
+  return bits_of(inst.op == ir::Op::select ? inst.args[1] : inst.args[0]);
+}
+
+bool Rules::all_operands(const ir::Inst& inst, bool (*is)(const Shape&)) const {
+  return std::all_of(inst.args.begin(), inst.args.end(), [&](ir::Value arg) { return is(shapes_[arg]); });
+}
+
+Rules::Result Rules::evaluate(ir::Value value) const {
+  const ir::Inst& inst = function_[value];
+  const std::uint32_t bits = ir::bit_size(inst.type);
+  const auto is_undefined = [](const Shape& shape) { return shape.kind == ShapeKind::undefined; };
+  for (const ir::Value arg : inst.args)
+    if (is_undefined(shapes_[arg])) return {};
+  const auto uniform_if = [&](bool condition) {
+    return Result{condition ? uniform_shape(bits) : varying_shape(bits)};
+  };
+  const auto scalar_operand = [&](std::size_t which) { return shapes_[inst.args[which]].scalar(); };
+  const auto uniform_operand = [&](std::size_t which) {
+    return shapes_[inst.args[which]].kind == ShapeKind::uniform;
+  };
+  if (inst.type == ir::Type::none && inst.op != ir::Op::call) return {uniform_shape(0)};
+  if (ir::has_trait(inst.op, 'v')) return {varying_shape(bits)};
+  switch (inst.op) {
+    case ir::Op::constant:
+      return {constant_shape(bits, inst.imm)};
+    case ir::Op::undef:
+      return {constant_shape(bits, 0)};
+    case ir::Op::local_address:
+      return {constant_shape(bits, inst.imm)};
+    case ir::Op::param:
+      return {uniform_shape(bits)};
+    case ir::Op::special:
+      return {special(inst)};
+    case ir::Op::symbol:
+      return {symbol(inst)};
+    case ir::Op::to_generic:
+    case ir::Op::from_generic:
+      return {convert_space(inst)};
+    case ir::Op::is_space:
+      return uniform_if(uniform_operand(0));
+    case ir::Op::extract:
+      return uniform_if(scalar_operand(0));
+    case ir::Op::load:
+      return {load(inst)};
+    case ir::Op::vote:
+    case ir::Op::match_all:
+      return uniform_if(uniform_operand(1));
+    case ir::Op::activemask:
+    case ir::Op::barrier_reduce:
+      return uniform_if(true);
+    case ir::Op::arg:
+      return uniform_if(false);
+    default:
+      return ir::has_trait(inst.op, 'p') ? pure(inst) : uniform_if(false);
+  }
+}
+
+Shape Rules::special(const ir::Inst& inst) const {
+  const std::uint32_t bits = ir::bit_size(inst.type);
+  const auto which = static_cast<ir::Special>(inst.imm);
+  const auto dimension = [&](ir::Special first) {
+    return static_cast<unsigned>(inst.imm) - static_cast<unsigned>(first);
+  };
+  const auto blocks_below = [&](unsigned d) {
+    return specialisation_.small_grid ? kGridLimit / std::max(specialisation_.block[d], 1u) : kGridLimit;
+  };
+  switch (which) {
+    case ir::Special::tid_x:
+    case ir::Special::tid_y:
+    case ir::Special::tid_z:
+      return thread_index_[dimension(ir::Special::tid_x)];
+    case ir::Special::ntid_x:
+    case ir::Special::ntid_y:
+    case ir::Special::ntid_z:
+      return constant_shape(bits, specialisation_.block[dimension(ir::Special::ntid_x)]);
+    case ir::Special::ctaid_x:
+    case ir::Special::ctaid_y:
+    case ir::Special::ctaid_z:
+      return with_range(uniform_shape(bits), 0, blocks_below(dimension(ir::Special::ctaid_x)) - 1);
+    case ir::Special::nctaid_x:
+    case ir::Special::nctaid_y:
+    case ir::Special::nctaid_z:
+      return with_range(uniform_shape(bits), 1, blocks_below(dimension(ir::Special::nctaid_x)));
+    case ir::Special::laneid:
+      return lane_index_shape();
+    case ir::Special::warpid:
+      if (specialisation_.warps() == 1) return constant_shape(bits, 0);
+      return with_range(uniform_shape(bits), 0, static_cast<std::int64_t>(specialisation_.warps()) - 1);
+    case ir::Special::nwarpid:
+      return constant_shape(bits, specialisation_.warps());
+    case ir::Special::lanemask_eq:
+    case ir::Special::lanemask_le:
+    case ir::Special::lanemask_lt:
+    case ir::Special::lanemask_ge:
+    case ir::Special::lanemask_gt:
+      return varying_shape(bits);
+    default:
+      return uniform_shape(bits);  // clocks too: read once for the warp
+  }
+}
+
+Shape Rules::symbol(const ir::Inst& inst) const {
+  Shape shape = uniform_shape(64);
+  if (inst.imm >= module_.symbols.size()) return shape;
+  const ir::Symbol& symbol = module_.symbols[inst.imm];
+  if (symbol.space == ir::Space::shared) set_range(shape, {0, kSharedLimit});
+  return shape;
+}
+
+/// All lanes that load from one address at one time get one value. Local memory is another address in each
+/// lane, and so may be what a function that is called finds among its parameters.
+Shape Rules::load(const ir::Inst& inst) const {
+  const std::uint32_t bits = ir::bit_size(inst.type);
+  const bool own =
+      inst.attr.space == ir::Space::local || (inst.attr.space == ir::Space::param && !function_.kernel);
+  const bool uniform = !own && is_ordinary(inst.attr) && shapes_[inst.args[0]].kind == ShapeKind::uniform;
+  return uniform ? uniform_shape(bits) : varying_shape(bits);
+}
+
+/// Adds or subtracts where the space begins: the same for all lanes, but for local memory.
+Shape Rules::convert_space(const ir::Inst& inst) const {
+  const Shape& address = shapes_[inst.args[0]];
+  if (!address.scalar() || inst.attr.space == ir::Space::local) return varying_shape(64);
+  Shape result = address;
+  result.constant.reset();
+  result.base_align = 1;
+  result.exact = result.kind == ShapeKind::uniform;
+  set_range(result, full_range(64));
+  return result;
+}
+
+Rules::Result Rules::pure(const ir::Inst& inst) const {
+  const std::uint32_t bits = ir::bit_size(inst.type);
+  std::vector<Range> ranges;
+  for (const ir::Value arg : inst.args) ranges.push_back(range_of(shapes_[arg]));
+  const RangeResult bounds = quern::cpu::analysis::range_of(inst, operand_bits(inst), ranges);
+  Result result{varying_shape(bits)};
+  Shape& shape = result.shape;
+  if (inst.op == ir::Op::sext || inst.op == ir::Op::zext) {
+    result = widen(inst);
+  } else if (all_operands(inst, [](const Shape& arg) { return arg.kind == ShapeKind::uniform; })) {
+    shape = uniform_shape(bits);
+  } else if (all_operands(inst, [](const Shape& arg) { return arg.scalar(); })) {
+    if (inst.op != ir::Op::icmp)  // bounds know better: they leave out lanes that do not exist
+      if (std::optional<Shape> lanes = folded_lanes(inst)) return {*std::move(lanes)};
+    shape = linear(inst, bounds.wraps);
+  }
+  if (is_integer(inst.type)) set_range(shape, bounds.range);
+  const bool linear_operands = all_operands(inst, is_linear);
+  if (inst.op == ir::Op::icmp && linear_operands) {
+    const int answer = decide(inst.attr.icmp, ranges[0], ranges[1]);
+    if (answer >= 0) return {constant_shape(bits, static_cast<std::uint64_t>(answer))};
+  }
+  if (is_integer(inst.type) && linear_operands && bounds.range.single())
+    return {constant_shape(bits, static_cast<std::uint64_t>(bounds.range.min))};
+  if (shape.scalar()) set_base_facts(inst, shape);
+  normalise(shape, bits);
+  result.assumed &= shape.kind == ShapeKind::affine;
+  return result;
+}
+
+/// Operands are scalar(), and not all uniform.
+Shape Rules::linear(const ir::Inst& inst, bool wraps) const {
+  const std::uint32_t bits = ir::bit_size(inst.type);
+  const auto arg = [&](std::size_t which) -> const Shape& { return shapes_[inst.args[which]]; };
+  switch (inst.op) {
+    case ir::Op::iadd:
+      return sum(bits, arg(0), arg(1), false, wraps);
+    case ir::Op::isub:
+      return sum(bits, arg(0), arg(1), true, wraps);
+    case ir::Op::imul:
+      return product(bits, operand(inst.args[0]), operand(inst.args[1]), wraps);
+    case ir::Op::shl:
+      if (!arg(1).constant || arg(1).kind != ShapeKind::uniform) return varying_shape(bits);
+      if (*arg(1).constant >= bits) return constant_shape(bits, 0);
+      return scaled(bits, arg(0), sign_extend(std::uint64_t{1} << *arg(1).constant, bits), wraps);
+    case ir::Op::and_:
+    case ir::Op::or_:
+    case ir::Op::xor_:
+      return bitwise(inst);
+    case ir::Op::lshr:
+    case ir::Op::ashr:
+      if (!arg(1).constant || arg(1).kind != ShapeKind::uniform || *arg(1).constant >= bits)
+        return varying_shape(bits);
+      return shifted_right(bits, arg(0), static_cast<std::uint32_t>(*arg(1).constant));
+    case ir::Op::udiv:
+    case ir::Op::urem:
+    case ir::Op::sdiv:
+    case ir::Op::srem:
+      return power_of_two(inst);
+    case ir::Op::smin:
+    case ir::Op::smax:
+    case ir::Op::umin:
+    case ir::Op::umax:
+      return extreme(inst);
+    case ir::Op::icmp:
+      return compare(inst);
+    case ir::Op::select:
+      return arg(0).kind == ShapeKind::uniform ? join(arg(1), arg(2)) : varying_shape(bits);
+    case ir::Op::trunc:
+      return narrow(inst, wraps);
+    default:
+      return varying_shape(bits);
+  }
+}
+
+/// Equal differences between lanes cancel out.
+Shape Rules::compare(const ir::Inst& inst) const {
+  const Shape& a = shapes_[inst.args[0]];
+  const Shape& b = shapes_[inst.args[1]];
+  if (a.kind == ShapeKind::offset32 && b.kind == ShapeKind::offset32) {
+    const bool same = join(a, b).kind == ShapeKind::offset32;
+    return same && is_equality(inst.attr.icmp) ? uniform_shape(1) : varying_shape(1);
+  }
+  if (!same_terms(a, b)) return varying_shape(1);
+  const bool natural = a.min >= 0 && b.min >= 0;
+  const bool ordered = a.exact && b.exact && (natural || is_signed(inst.attr.icmp));
+  return ordered || is_equality(inst.attr.icmp) ? uniform_shape(1) : varying_shape(1);
+}
+
+Shape Rules::extreme(const ir::Inst& inst) const {
+  const Shape& a = shapes_[inst.args[0]];
+  const Shape& b = shapes_[inst.args[1]];
+  const bool unsigned_order = inst.op == ir::Op::umin || inst.op == ir::Op::umax;
+  const bool minimum = inst.op == ir::Op::smin || inst.op == ir::Op::umin;
+  const bool comparable = is_linear(a) && is_linear(b) && (!unsigned_order || (a.min >= 0 && b.min >= 0));
+  if (comparable && a.max <= b.min) return minimum ? a : b;
+  if (comparable && b.max <= a.min) return minimum ? b : a;
+  return varying_shape(ir::bit_size(inst.type));
+}
+
+Shape Rules::bitwise(const ir::Inst& inst) const {
+  const std::uint32_t bits = ir::bit_size(inst.type);
+  const Shape& a = shapes_[inst.args[0]];
+  const Shape& b = shapes_[inst.args[1]];
+  if (bits == 1) return varying_shape(bits);
+  for (const auto& [pattern, mask] : {std::pair<const Shape&, const Shape&>(a, b), {b, a}}) {
+    if (mask.kind != ShapeKind::uniform || !mask.constant) continue;
+    Shape result = masked(inst.op, bits, pattern, *mask.constant);
+    if (result.kind == ShapeKind::affine) return result;
+  }
+  if (inst.op != ir::Op::and_ && bits_are_disjoint(a, b)) return sum(bits, a, b, false, false);
+  return varying_shape(bits);
+}
+
+/// Division by a power of two is a shift or a mask of what is not negative.
+Shape Rules::power_of_two(const ir::Inst& inst) const {
+  const std::uint32_t bits = ir::bit_size(inst.type);
+  const Shape& a = shapes_[inst.args[0]];
+  const Shape& b = shapes_[inst.args[1]];
+  const bool division = inst.op == ir::Op::udiv || inst.op == ir::Op::sdiv;
+  const bool needs_natural = inst.op == ir::Op::sdiv || inst.op == ir::Op::srem;
+  const bool power = b.kind == ShapeKind::uniform && b.constant && std::has_single_bit(*b.constant);
+  if (!power || (needs_natural && (a.min < 0 || b.min < 0))) return varying_shape(bits);
+  if (!division) return masked(ir::Op::and_, bits, a, *b.constant - 1);
+  return shifted_right(bits, a, static_cast<std::uint32_t>(std::countr_zero(*b.constant)));
+}
+
+Shape Rules::narrow(const ir::Inst& inst, bool wraps) const {
+  const std::uint32_t bits = ir::bit_size(inst.type);
+  const Shape& a = shapes_[inst.args[0]];
+  if (!is_linear(a)) return varying_shape(bits);
+  Shape result = a;
+  result.exact = a.exact && !wraps;
+  for (Term& term : result.terms) {
+    if (term.coefficient == ir::kNone || bits_of(term.coefficient) < bits) continue;
+    const Range full = full_range(bits);
+    const Shape& coefficient = shapes_[term.coefficient];
+    result.exact &= full.contains(coefficient.min) && full.contains(coefficient.max);
+    result.exact &= term.sign_extend || coefficient.min >= 0;
+    term.sign_extend = true;
+  }
+  return result;
+}
+
+/// Writes the coefficients' extension into the terms; false if one extension cannot say it.
+bool Rules::extend_terms(Shape& shape, std::uint32_t from, std::uint32_t to, bool sign) const {
+  for (Term& term : shape.terms) {
+    if (term.coefficient == ir::kNone) continue;
+    const std::uint32_t bits = bits_of(term.coefficient);
+    const Shape& coefficient = shapes_[term.coefficient];
+    if (bits > from) {  // was truncated
+      const Range full = full_range(from);
+      const bool kept =
+          full.contains(coefficient.min) && full.contains(coefficient.max) && (sign || coefficient.min >= 0);
+      if (!kept || bits > to) return false;
+    } else if (bits < from && term.sign_extend != sign && coefficient.min < 0) {
+      return false;
+    }
+    term.sign_extend = bits >= to || sign;
+  }
+  return true;
+}
+
+Rules::Result Rules::widen(const ir::Inst& inst) const {
+  const Operand from = operand(inst.args[0]);
+  const std::uint32_t bits = ir::bit_size(inst.type);
+  const bool is_sext = inst.op == ir::Op::sext;
+  if (from.shape.kind == ShapeKind::uniform) return {uniform_shape(bits)};
+  const bool addressable = from.bits == 32 && bits == 64;
+  if (from.shape.kind == ShapeKind::affine) {
+    if (std::optional<std::array<std::uint64_t, 32>> lanes = known_lanes(from.shape, from.bits)) {
+      for (std::uint64_t& lane : *lanes)
+        if (is_sext) lane = truncate(static_cast<std::uint64_t>(sign_extend(lane, from.bits)), bits);
+      return {shape_of_lanes(*lanes, bits, true)};
+    }
+    Shape result = from.shape;
+    result.constant.reset();
+    const bool as_signed = from.shape.exact && (is_sext || from.shape.min >= 0);
+    if (as_signed && extend_terms(result, from.bits, bits, true)) return {result};
+    // Without runtime coefficients a pattern below the alignment of the base cannot carry out of the narrow
+    // width.
+    const auto below = [&](std::int64_t entry) {
+      return entry >= 0 && static_cast<std::uint64_t>(entry) < from.shape.base_align;
+    };
+    const Term& first = from.shape.terms[0];
+    const bool no_carry = from.shape.terms.size() == 1 && first.coefficient == ir::kNone &&
+                          std::all_of(first.pattern.begin(), first.pattern.end(), below);
+    result = from.shape;
+    result.constant.reset();
+    result.exact = true;
+    if (no_carry) return {result};
+    if (addressable && assumption_ == Assumption::optimistic && extend_terms(result, 32, 64, is_sext))
+      return {result, true};
+  }
+  if (!addressable) return {varying_shape(bits)};
+  Shape offset = varying_shape(64);
+  offset.kind = ShapeKind::offset32;
+  offset.constant = 0;
+  offset.index = from.value;
+  offset.index_signed = is_sext;
+  return {offset};
+}
+
+/// Where every operand is known in every lane.
+std::optional<Shape> Rules::folded_lanes(const ir::Inst& inst) const {
+  std::vector<std::array<std::uint64_t, 32>> args;
+  for (const ir::Value arg : inst.args) {
+    const std::optional<std::array<std::uint64_t, 32>> lanes = known_lanes(shapes_[arg], bits_of(arg));
+    if (!lanes) return std::nullopt;
+    args.push_back(*lanes);
+  }
+  std::array<std::uint64_t, 32> result{};
+  std::vector<std::uint64_t> of_lane(args.size());
+  for (std::size_t lane = 0; lane < result.size(); ++lane) {
+    for (std::size_t i = 0; i < args.size(); ++i) of_lane[i] = args[i][lane];
+    const std::optional<std::uint64_t> folded = fold(inst, operand_bits(inst), of_lane);
+    if (!folded) return std::nullopt;
+    result[lane] = *folded;
+  }
+  const std::uint32_t bits = ir::bit_size(inst.type);
+  Shape shape = shape_of_lanes(result, bits, is_integer(inst.type) && bits > 1);
+  return shape;
+}
+
+/// Constant and alignment of the scalar, which is the operation on the operands' scalars.
+void Rules::set_base_facts(const ir::Inst& inst, Shape& shape) const {
+  const std::uint32_t bits = ir::bit_size(inst.type);
+  const bool new_offset =
+      shape.kind == ShapeKind::offset32 && (inst.op == ir::Op::sext || inst.op == ir::Op::zext);
+  if (!shape.constant && !new_offset) {
+    std::vector<std::uint64_t> args;
+    for (const ir::Value arg : inst.args)
+      if (shapes_[arg].constant) args.push_back(*shapes_[arg].constant);
+    if (args.size() == inst.args.size() && !args.empty())
+      shape.constant = fold(inst, operand_bits(inst), args);
+  }
+  shape.base_align = shape.constant ? alignment_of(*shape.constant) : base_alignment(inst);
+  if (shape.kind != ShapeKind::uniform || !shape.constant || !is_integer(inst.type)) return;
+  const std::int64_t number = sign_extend(*shape.constant, bits);
+  set_range(shape, {number, number});
+}
+
+std::uint64_t Rules::base_alignment(const ir::Inst& inst) const {
+  const auto align = [&](std::size_t which) { return shapes_[inst.args[which]].base_align; };
+  const auto constant = [&](std::size_t which) { return shapes_[inst.args[which]].constant; };
+  const auto power = [&] { return constant(1) && std::has_single_bit(*constant(1)); };
+  switch (inst.op) {
+    case ir::Op::iadd:
+    case ir::Op::isub:
+    case ir::Op::or_:
+    case ir::Op::xor_:
+    case ir::Op::smin:
+    case ir::Op::smax:
+    case ir::Op::umin:
+    case ir::Op::umax:
+      return std::min(align(0), align(1));
+    case ir::Op::select:
+      return std::min(align(1), align(2));
+    case ir::Op::and_:
+      return std::max(align(0), align(1));
+    case ir::Op::imul:
+      return std::uint64_t{1} << std::min(63, std::countr_zero(align(0)) + std::countr_zero(align(1)));
+    case ir::Op::shl:
+      return constant(1) ? std::uint64_t{1} << std::min<std::uint64_t>(
+                               63, static_cast<std::uint64_t>(std::countr_zero(align(0))) + *constant(1))
+                         : align(0);
+    case ir::Op::lshr:
+    case ir::Op::ashr:
+      return constant(1) && *constant(1) < 64 ? std::max<std::uint64_t>(1, align(0) >> *constant(1)) : 1;
+    case ir::Op::udiv:
+    case ir::Op::sdiv:
+      return power() ? std::max<std::uint64_t>(1, align(0) / *constant(1)) : 1;
+    case ir::Op::urem:
+    case ir::Op::srem:
+      return power() ? std::min(align(0), *constant(1)) : 1;
+    case ir::Op::trunc:
+    case ir::Op::zext:
+    case ir::Op::sext:
+      return align(0);
+    default:
+      return 1;
+  }
+}
+
+}  // namespace quern::cpu::analysis

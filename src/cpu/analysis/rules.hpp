@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shape of an operation's result from the shapes of its operands: one rule a family of operations. Phis
+// are the solver's.
+#pragma once
+
+#include <vector>
+
+#include "cpu/analysis/algebra.hpp"
+#include "cpu/analysis/analysis.hpp"
+
+namespace quern::cpu::analysis {
+
+class Rules {
+ public:
+  /// `shapes` by value; read at every call, while they change.
+  Rules(const ir::Module& module, const ir::Function& function, const Specialisation& specialisation,
+        Assumption assumption, const std::vector<Shape>& shapes);
+
+  struct Result {
+    Shape shape;           ///< undefined while an operand is
+    bool assumed = false;  ///< see Analysis::assumed
+  };
+  Result evaluate(ir::Value value) const;
+
+ private:
+  Operand operand(ir::Value value) const;
+  std::uint32_t bits_of(ir::Value value) const;
+  /// Width of what the operation computes on: the first operand's, but for a select's condition.
+  std::uint32_t operand_bits(const ir::Inst& inst) const;
+  bool all_operands(const ir::Inst& inst, bool (*is)(const Shape&)) const;
+
+  Shape special(const ir::Inst& inst) const;
+  Shape symbol(const ir::Inst& inst) const;
+  Shape load(const ir::Inst& inst) const;
+  Shape convert_space(const ir::Inst& inst) const;
+  Result pure(const ir::Inst& inst) const;
+  Shape linear(const ir::Inst& inst, bool wraps) const;
+  Shape compare(const ir::Inst& inst) const;
+  Shape extreme(const ir::Inst& inst) const;
+  Shape bitwise(const ir::Inst& inst) const;
+  Shape power_of_two(const ir::Inst& inst) const;
+  Shape narrow(const ir::Inst& inst, bool wraps) const;
+  Result widen(const ir::Inst& inst) const;
+  bool extend_terms(Shape& shape, std::uint32_t from, std::uint32_t to, bool sign) const;
+  std::optional<Shape> folded_lanes(const ir::Inst& inst) const;
+  void set_base_facts(const ir::Inst& inst, Shape& shape) const;
+  std::uint64_t base_alignment(const ir::Inst& inst) const;
+
+  const ir::Module& module_;
+  const ir::Function& function_;
+  const Specialisation& specialisation_;
+  Assumption assumption_;
+  const std::vector<Shape>& shapes_;
+  std::array<Shape, 3> thread_index_;
+};
+
+}  // namespace quern::cpu::analysis

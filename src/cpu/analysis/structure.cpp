@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/analysis/structure.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cpu/analysis/place.hpp"
+
+namespace quern::cpu::analysis {
+namespace {
+
+Graph reachable_graph(const ir::Function& function) {
+  Graph all(function.blocks.size());
+  for (ir::BlockId from = 0; from < function.blocks.size(); ++from)
+    for (const ir::BlockId to : function.blocks[from].succs) all.edge(from, to);
+  Graph graph(all.size());
+  for (const Node from : reverse_postorder(all, 0))
+    for (const Node to : all.succs[from]) graph.edge(from, to);
+  return graph;
+}
+
+std::string place_of(const ir::Function& function, ir::BlockId block) {
+  return line_of(function, placed_value(function, block));
+}
+
+/// A retreating edge must go to a dominator, or the cycle has more than one entry.
+Expected<void> check_reducible(const ir::Function& function, const Structure& structure,
+                               const Analysis& analysis) {
+  for (const ir::BlockId from : structure.rpo) {
+    for (const ir::BlockId to : structure.graph.succs[from]) {
+      if (analysis.position[to] > analysis.position[from] || dominates(analysis, to, from)) continue;
+      return unsupported(function, placed_value(function, from),
+                         fmt::format("kernel '{}': the jump from {} to {} goes into the middle of a loop "
+                                     "(irreducible control flow), "
+                                     "which the CPU device cannot run yet",
+                                     function.name, place_of(function, from), place_of(function, to)),
+                         "Enter the loop only at its head: replace the goto by a loop with conditions.");
+    }
+  }
+  return {};
+}
+
+/// Natural loops, inner before outer: parents are known by index.
+class LoopFinder {
+ public:
+  LoopFinder(const Structure& structure, const Analysis& analysis)
+      : structure_(structure), analysis_(analysis), loop_of_(structure.graph.size(), ir::kNone) {}
+
+  void run(Analysis& result) {
+    for (auto header = structure_.rpo.rbegin(); header != structure_.rpo.rend(); ++header) collect(*header);
+    // Outer loops first: headers were visited in reverse.
+    const auto renumber = [&](std::uint32_t loop) {
+      return loop == ir::kNone ? ir::kNone : static_cast<std::uint32_t>(loops_.size()) - 1 - loop;
+    };
+    std::reverse(loops_.begin(), loops_.end());
+    for (Loop& loop : loops_) loop.parent = renumber(loop.parent);
+    for (std::uint32_t& loop : loop_of_) loop = renumber(loop);
+    result.loops = std::move(loops_);
+    result.loop_of = std::move(loop_of_);
+  }
+
+ private:
+  void collect(ir::BlockId header) {
+    std::vector<ir::BlockId> stack;
+    for (const ir::BlockId pred : structure_.graph.preds[header])
+      if (dominates(analysis_, header, pred)) stack.push_back(pred);
+    if (stack.empty()) return;
+    const auto self = static_cast<std::uint32_t>(loops_.size());
+    loops_.emplace_back().header = header;
+    loop_of_[header] = self;
+    while (!stack.empty()) {
+      ir::BlockId block = stack.back();
+      stack.pop_back();
+      const std::uint32_t outermost = outermost_of(block);
+      if (outermost == self) continue;
+      if (outermost == ir::kNone) {
+        loop_of_[block] = self;
+      } else {
+        loops_[outermost].parent = self;
+        block = loops_[outermost].header;
+      }
+      for (const ir::BlockId pred : structure_.graph.preds[block]) stack.push_back(pred);
+    }
+  }
+  std::uint32_t outermost_of(ir::BlockId block) const {
+    std::uint32_t loop = loop_of_[block];
+    while (loop != ir::kNone && loops_[loop].parent != ir::kNone) loop = loops_[loop].parent;
+    return loop;
+  }
+
+  const Structure& structure_;
+  const Analysis& analysis_;
+  std::vector<Loop> loops_;
+  std::vector<std::uint32_t> loop_of_;
+};
+
+bool is_barrier(ir::Op op) { return op == ir::Op::barrier || op == ir::Op::barrier_reduce; }
+
+bool ends_at_once(const ir::Function& function, const ir::Block& block) {
+  if (block.insts.empty()) return false;
+  const ir::Op last = function[block.insts.back()].op;
+  const auto allowed = [&](ir::Value value) {
+    const ir::Op op = function[value].op;
+    return last == ir::Op::trap ? !is_barrier(op) : ir::has_trait(op, 'p') || op == last;
+  };
+  return (last == ir::Op::ret || last == ir::Op::exit || last == ir::Op::trap) &&
+         std::all_of(block.insts.begin(), block.insts.end(), allowed);
+}
+
+/// For each block the least depth, in the dominator tree, of a block whose subtree an edge out of its own
+/// subtree still stays in: the subtree is closed if that is its own depth. Edges to blocks that end at once
+/// do not count; barriers count as an edge to everywhere.
+void find_ends(const ir::Function& function, Structure& structure, const Analysis& analysis) {
+  const std::size_t count = structure.graph.size();
+  structure.ends_at_once.assign(count, false);
+  structure.ends_alone.assign(count, false);
+  std::vector<std::uint32_t> depth(count, 0);
+  for (const ir::BlockId block : structure.rpo) {
+    structure.ends_at_once[block] = ends_at_once(function, function.blocks[block]);
+    if (analysis.idom[block] != ir::kNone) depth[block] = depth[analysis.idom[block]] + 1;
+  }
+  std::vector<std::uint32_t> reach(count, ir::kNone);
+  for (auto at = structure.rpo.rbegin(); at != structure.rpo.rend(); ++at) {
+    const ir::BlockId block = *at;
+    std::uint32_t& low = reach[block];
+    for (const ir::BlockId to : structure.graph.succs[block]) {
+      if (structure.ends_at_once[to]) continue;
+      const bool back = dominates(analysis, to, block);
+      low = std::min(low, back ? depth[to] : depth[analysis.idom[to]]);
+    }
+    for (const ir::Value value : function.blocks[block].insts)
+      if (is_barrier(function[value].op)) low = 0;
+    structure.ends_alone[block] =
+        low >= depth[block] && depth[block] > 0 && structure.graph.preds[block].size() == 1;
+    const ir::BlockId up = analysis.idom[block];
+    if (up != ir::kNone) reach[up] = std::min(reach[up], low);
+  }
+}
+
+/// Orders the blocks region by region: a region (the function, or a loop) is a graph without cycles of its
+/// own blocks and its inner loops, each one node. Walking the dominator tree of that graph, children in
+/// topological order, keeps what a block dominates together.
+class BlockOrder {
+ public:
+  BlockOrder(const Structure& structure, const Analysis& analysis)
+      : structure_(structure), analysis_(analysis), regions_(structure.graph.size() + analysis.loops.size()) {
+    for (const ir::BlockId from : structure_.rpo) add_edges(from);
+  }
+  std::vector<ir::BlockId> run() {
+    emit_region(0);
+    return std::move(order_);
+  }
+
+ private:
+  Node node_of_loop(std::uint32_t loop) const { return static_cast<Node>(structure_.graph.size() + loop); }
+
+  /// The node that stands for `block` in `region` (a loop or kNone).
+  Node node_in(std::uint32_t region, ir::BlockId block) const {
+    std::uint32_t loop = analysis_.loop_of[block];
+    if (loop == region) return block;
+    while (analysis_.loops[loop].parent != region) loop = analysis_.loops[loop].parent;
+    return node_of_loop(loop);
+  }
+  /// Sides that end come first, so that their lanes are gone when the others go on.
+  void add_edges(ir::BlockId from) {
+    std::vector<ir::BlockId> targets = structure_.graph.succs[from];
+    std::stable_partition(targets.begin(), targets.end(),
+                          [&](ir::BlockId to) { return edge_ends(analysis_, structure_, from, to); });
+    for (const ir::BlockId to : targets) {
+      std::uint32_t region = analysis_.loop_of[from];
+      while (!loop_contains(analysis_, region, to)) region = analysis_.loops[region].parent;
+      const bool back = region != ir::kNone && analysis_.loops[region].header == to;
+      if (!back) regions_.edge(node_in(region, from), node_in(region, to));
+    }
+  }
+  void emit_region(ir::BlockId entry) {
+    const std::vector<Node> rpo = reverse_postorder(regions_, entry);
+    const std::vector<Node> idom = immediate_dominators(regions_, rpo);
+    const std::vector<std::vector<Node>> children = dominator_children(idom, rpo);
+    std::vector<Node> stack{entry};
+    while (!stack.empty()) {
+      const Node node = stack.back();
+      stack.pop_back();
+      if (node < structure_.graph.size()) {
+        order_.push_back(node);
+      } else {
+        emit_region(analysis_.loops[node - structure_.graph.size()].header);
+      }
+      stack.insert(stack.end(), children[node].rbegin(), children[node].rend());
+    }
+  }
+
+  const Structure& structure_;
+  const Analysis& analysis_;
+  Graph regions_;
+  std::vector<ir::BlockId> order_;
+};
+
+void set_positions(Analysis& analysis, const std::vector<ir::BlockId>& order) {
+  analysis.position.assign(analysis.position.size(), ir::kNone);
+  for (std::size_t i = 0; i < order.size(); ++i) analysis.position[order[i]] = static_cast<std::uint32_t>(i);
+}
+
+}  // namespace
+
+Expected<Structure> find_structure(const ir::Function& function, Analysis& analysis) {
+  Structure structure;
+  structure.graph = reachable_graph(function);
+  structure.rpo = reverse_postorder(structure.graph, 0);
+  analysis.idom = immediate_dominators(structure.graph, structure.rpo);
+  analysis.ipostdom = immediate_post_dominators(structure.graph, structure.rpo);
+  analysis.position.resize(function.blocks.size());
+  set_positions(analysis, structure.rpo);
+  if (Expected<void> reducible = check_reducible(function, structure, analysis); !reducible)
+    return std::move(reducible).errors();
+  LoopFinder(structure, analysis).run(analysis);
+  find_ends(function, structure, analysis);
+  analysis.order = BlockOrder(structure, analysis).run();
+  set_positions(analysis, analysis.order);
+  for (const ir::BlockId block : analysis.order)
+    for (std::uint32_t loop = analysis.loop_of[block]; loop != ir::kNone; loop = analysis.loops[loop].parent)
+      analysis.loops[loop].blocks.push_back(block);
+  return structure;
+}
+
+bool dominates(const Analysis& analysis, ir::BlockId above, ir::BlockId below) {
+  while (below != above && analysis.position[below] > analysis.position[above]) below = analysis.idom[below];
+  return below == above;
+}
+
+bool loop_contains(const Analysis& analysis, std::uint32_t loop, ir::BlockId block) {
+  if (loop == ir::kNone) return true;
+  std::uint32_t inner = analysis.loop_of[block];
+  while (inner != ir::kNone && inner != loop) inner = analysis.loops[inner].parent;
+  return inner == loop;
+}
+
+bool edge_ends(const Analysis& analysis, const Structure& structure, ir::BlockId from, ir::BlockId to) {
+  if (structure.ends_at_once[to]) return true;
+  // Lanes that leave a loop run on only after the loop: with side effects they would come too late.
+  return structure.ends_alone[to] && loop_contains(analysis, analysis.loop_of[from], to);
+}
+
+}  // namespace quern::cpu::analysis

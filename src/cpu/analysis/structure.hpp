@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shape of the control flow graph: dominators, loops, the order of blocks, and sides of branches that
+// only end.
+#pragma once
+
+#include <vector>
+
+#include "cpu/analysis/analysis.hpp"
+#include "cpu/analysis/graph.hpp"
+#include "cpu/ir/ir.hpp"
+
+namespace quern::cpu::analysis {
+
+/// What the passes of this room share about one function beside the public Analysis.
+struct Structure {
+  Graph graph{0};  ///< the reachable blocks; an edge for each successor
+  std::vector<ir::BlockId> rpo;
+  /// By block: nothing that others could see happens here, then the lane ends (or the launch, by a trap).
+  std::vector<bool> ends_at_once;
+  /// By block: entered by one edge, and what it dominates only ends, without a barrier.
+  std::vector<bool> ends_alone;
+};
+
+/// Fills order, position, idom, ipostdom, loops (not `divergent`) and loop_of. Error: irreducible control
+/// flow.
+Expected<Structure> find_structure(const ir::Function& function, Analysis& analysis);
+
+bool dominates(const Analysis& analysis, ir::BlockId above, ir::BlockId below);
+bool loop_contains(const Analysis& analysis, std::uint32_t loop, ir::BlockId block);
+
+/// Lanes that go from `from` to `to` end without meeting the lanes that went elsewhere, before those go on.
+/// True also of both sides of a branch that is the last thing a function does.
+bool edge_ends(const Analysis& analysis, const Structure& structure, ir::BlockId from, ir::BlockId to);
+
+}  // namespace quern::cpu::analysis

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is valid PTX but cannot run on warps whose lanes go on together: barriers that only some lanes reach,
+// and loops in which a lane waits for another thread.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "cpu/analysis/analysis.hpp"
+#include "cpu/analysis/place.hpp"
+#include "cpu/analysis/structure.hpp"
+
+namespace quern::cpu::analysis {
+namespace {
+
+bool is_ordered(const ir::Inst& inst) {
+  return inst.attr.is_volatile || inst.attr.semantics != ir::Semantics::weak;
+}
+
+/// Looks at one loop: can it go on for as long as memory does not change?
+class WaitingLoop {
+ public:
+  WaitingLoop(const ir::Function& function, const Analysis& analysis, std::uint32_t loop)
+      : function_(function), analysis_(analysis), loop_(loop) {}
+
+  /// The read of memory that a lane waits on; nothing for a loop that ends by itself.
+  std::optional<ir::Value> find() {
+    if (!may_wait()) return std::nullopt;
+    seen_.resize(function_.insts.size());
+    chosen_.resize(function_.blocks.size());
+    for (const ir::BlockId block : analysis_.loops[loop_].blocks)
+      if (leaves(block)) follow_branches_to(block);
+    while (!work_.empty() && !found_) {
+      const ir::Value value = work_.back();
+      work_.pop_back();
+      visit(value);
+    }
+    if (found_ && is_counted()) return std::nullopt;
+    return found_;
+  }
+
+ private:
+  bool may_wait() const {
+    const auto reads = [&](ir::Value value) {
+      return function_[value].op == ir::Op::atomic ||
+             (function_[value].op == ir::Op::load && is_ordered(function_[value]));
+    };
+    const std::vector<ir::BlockId>& blocks = analysis_.loops[loop_].blocks;
+    return std::any_of(blocks.begin(), blocks.end(), [&](ir::BlockId block) {
+      const std::vector<ir::Value>& insts = function_.blocks[block].insts;
+      return std::any_of(insts.begin(), insts.end(), reads);
+    });
+  }
+  bool inside(ir::Value value) const { return loop_contains(analysis_, loop_, function_[value].block); }
+  bool leaves(ir::BlockId block) const {
+    const std::vector<ir::BlockId>& succs = function_.blocks[block].succs;
+    return std::any_of(succs.begin(), succs.end(),
+                       [&](ir::BlockId to) { return !loop_contains(analysis_, loop_, to); });
+  }
+  ir::Value terminator(ir::BlockId block) const { return function_.blocks[block].insts.back(); }
+
+  void follow(ir::Value value) {
+    if (seen_[value] || !inside(value)) return;
+    seen_[value] = true;
+    work_.push_back(value);
+  }
+  /// What decides whether `block` runs in an iteration, and where it goes on.
+  void follow_branches_to(ir::BlockId block) {
+    for (ir::BlockId above = block;; above = analysis_.idom[above]) {
+      follow(terminator(above));
+      if (above == analysis_.loops[loop_].header) return;
+    }
+  }
+  void visit(ir::Value value) {
+    const ir::Inst& inst = function_[value];
+    if (is_retry(inst)) return;
+    if (waits(value)) {
+      found_ = value;
+      return;
+    }
+    for (const ir::Value arg : inst.args) follow(arg);
+    if (inst.op == ir::Op::phi) follow_choice(inst.block);
+  }
+  /// The branches that decide over which edge a block is reached.
+  void follow_choice(ir::BlockId block) {
+    if (chosen_[block]) return;
+    chosen_[block] = true;
+    const bool header = block == analysis_.loops[loop_].header;
+    const std::vector<ir::BlockId>& blocks = analysis_.loops[loop_].blocks;
+    if (header) {
+      const auto latch = [&](ir::BlockId pred) { return loop_contains(analysis_, loop_, pred); };
+      const std::vector<ir::BlockId>& preds = function_.blocks[block].preds;
+      if (std::count_if(preds.begin(), preds.end(), latch) < 2) return;
+      for (const ir::BlockId at : blocks) follow(terminator(at));
+      return;
+    }
+    const ir::BlockId above = analysis_.idom[block];
+    for (std::uint32_t at = analysis_.position[above]; at < analysis_.position[block]; ++at)
+      follow(terminator(analysis_.order[at]));
+  }
+
+  /// A read of a place that stays the same from iteration to iteration, and may give the same for ever.
+  bool waits(ir::Value value) const {
+    const ir::Inst& inst = function_[value];
+    const bool reads = inst.op == ir::Op::load && is_ordered(inst);
+    const bool atomic = inst.op == ir::Op::atomic && !always_changes(inst) && !is_retried_exchange(inst);
+    return (reads || atomic) && !moves_on(inst.args[0]);
+  }
+  /// Adding a number that is not 0 changes memory by itself: tickets and work queues.
+  bool always_changes(const ir::Inst& inst) const {
+    const Shape& operand = analysis_.shapes[inst.args[1]];
+    return inst.attr.atomic == ir::AtomicOp::add && (operand.min > 0 || operand.max < 0);
+  }
+  /// A compare-and-swap that expects what it last read fails only because another one succeeded.
+  bool is_retried_exchange(const ir::Inst& inst) const {
+    return inst.op == ir::Op::atomic && inst.attr.atomic == ir::AtomicOp::cas && reads_memory(inst.args[1]);
+  }
+  /// The comparison of such an exchange's result with what it expected.
+  bool is_retry(const ir::Inst& inst) const {
+    if (inst.op != ir::Op::icmp) return false;
+    const auto pair = [&](ir::Value result, ir::Value expected) {
+      const ir::Inst& exchange = function_[result];
+      return is_retried_exchange(exchange) && exchange.args[1] == expected;
+    };
+    return pair(inst.args[0], inst.args[1]) || pair(inst.args[1], inst.args[0]);
+  }
+  /// Computed, within the loop, from what a load or an atomic gave.
+  bool reads_memory(ir::Value value) const {
+    std::vector<bool> seen(function_.insts.size());
+    std::vector<ir::Value> work{value};
+    while (!work.empty()) {
+      const ir::Value at = work.back();
+      work.pop_back();
+      if (seen[at] || !inside(at)) continue;
+      seen[at] = true;
+      const ir::Inst& inst = function_[at];
+      if (inst.op == ir::Op::load || inst.op == ir::Op::atomic) return true;
+      work.insert(work.end(), inst.args.begin(), inst.args.end());
+    }
+    return false;
+  }
+  /// An address that is another one in every iteration: it depends on a value of the loop that cannot stay as
+  /// it is.
+  bool moves_on(ir::Value address) const {
+    std::vector<bool> seen(function_.insts.size());
+    std::vector<ir::Value> work{address};
+    while (!work.empty()) {
+      const ir::Value at = work.back();
+      work.pop_back();
+      if (seen[at] || !inside(at)) continue;
+      seen[at] = true;
+      const ir::Inst& inst = function_[at];
+      if (inst.op == ir::Op::phi && inst.block == analysis_.loops[loop_].header && !may_stay(at)) return true;
+      work.insert(work.end(), inst.args.begin(), inst.args.end());
+    }
+    return false;
+  }
+  /// The header's phi may be carried to the next iteration unchanged.
+  bool may_stay(ir::Value phi) const {
+    std::vector<bool> seen(function_.insts.size());
+    std::vector<ir::Value> work;
+    const std::vector<ir::BlockId>& preds = function_.blocks[function_[phi].block].preds;
+    for (std::size_t i = 0; i < preds.size(); ++i)
+      if (loop_contains(analysis_, loop_, preds[i])) work.push_back(function_[phi].args[i]);
+    while (!work.empty()) {
+      const ir::Value at = work.back();
+      work.pop_back();
+      if (at == phi || !inside(at)) return true;
+      if (seen[at]) continue;
+      seen[at] = true;
+      const ir::Inst& inst = function_[at];
+      if (inst.op == ir::Op::phi) work.insert(work.end(), inst.args.begin(), inst.args.end());
+      if (inst.op == ir::Op::select) work.insert(work.end(), inst.args.begin() + 1, inst.args.end());
+    }
+    return false;
+  }
+
+  /// A counter ends the loop whatever memory holds.
+  bool is_counted() const {
+    const auto counts = [&](ir::Value value) {
+      const ir::Inst& inst = function_[value];
+      return inst.op == ir::Op::phi && inst.block == analysis_.loops[loop_].header && steps(value);
+    };
+    for (const ir::BlockId block : analysis_.loops[loop_].blocks) {
+      const ir::Inst& branch = function_[terminator(block)];
+      if (!leaves(block) || branch.op != ir::Op::cond_br || !runs_every_time(block)) continue;
+      const ir::Inst& test = function_[branch.args[0]];
+      if (test.op != ir::Op::icmp) continue;
+      for (const std::size_t which : {std::size_t{0}, std::size_t{1}}) {
+        const ir::Inst& side = function_[test.args[which]];
+        const bool counter =
+            counts(test.args[which]) || (is_step(side) && (counts(side.args[0]) || counts(side.args[1])));
+        if (counter) return true;
+      }
+    }
+    return false;
+  }
+  bool runs_every_time(ir::BlockId block) const {
+    const ir::BlockId header = analysis_.loops[loop_].header;
+    const std::vector<ir::BlockId>& preds = function_.blocks[header].preds;
+    return std::all_of(preds.begin(), preds.end(), [&](ir::BlockId pred) {
+      return !loop_contains(analysis_, loop_, pred) || dominates(analysis_, block, pred);
+    });
+  }
+  static bool is_step(const ir::Inst& inst) { return inst.op == ir::Op::iadd || inst.op == ir::Op::isub; }
+  /// phi + constant on every way back.
+  bool steps(ir::Value phi) const {
+    const std::vector<ir::BlockId>& preds = function_.blocks[function_[phi].block].preds;
+    for (std::size_t i = 0; i < preds.size(); ++i) {
+      if (!loop_contains(analysis_, loop_, preds[i])) continue;
+      const ir::Inst& next = function_[function_[phi].args[i]];
+      if (!is_step(next)) return false;
+      const bool first = next.args[0] == phi;
+      if (!first && (next.args[1] != phi || next.op == ir::Op::isub)) return false;
+      const std::optional<std::uint64_t>& by = analysis_.shapes[next.args[first ? 1 : 0]].constant;
+      if (!by || *by == 0) return false;
+    }
+    return true;
+  }
+
+  const ir::Function& function_;
+  const Analysis& analysis_;
+  std::uint32_t loop_;
+  std::vector<bool> seen_;    ///< by value
+  std::vector<bool> chosen_;  ///< by block: follow_choice was here
+  std::vector<ir::Value> work_;
+  std::optional<ir::Value> found_;
+};
+
+Diagnostic divergent_barrier(const ir::Function& function, ir::Value barrier) {
+  return unsupported(
+      function, barrier,
+      fmt::format("kernel '{}': the barrier at {} is in code that only some threads of a warp may reach; the "
+                  "CPU device can wait only where all threads that have not ended come together",
+                  function.name, line_of(function, barrier)),
+      "Move __syncthreads() out of the condition or loop, or make the condition the same for every thread of "
+      "the block.");
+}
+
+Diagnostic waiting_loop(const ir::Function& function, const Loop& loop, ir::Value read) {
+  const char* what = function[read].op == ir::Op::atomic ? "atomic operation" : "volatile or ordered load";
+  return unsupported(
+      function, read,
+      fmt::format(
+          "kernel '{}': the loop at {} goes on until the {} at {} sees what another thread writes (a lock or "
+          "a spin "
+          "wait); the CPU device runs the threads of a warp together and cannot let one wait for another",
+          function.name, line_of(function, placed_value(function, loop.header)), what,
+          line_of(function, read)),
+      "Replace the lock by atomic operations on the data (atomicAdd, or a compare-and-swap that retries with "
+      "the value it "
+      "read), or wait by ending the kernel and launching another.");
+}
+
+}  // namespace
+
+Expected<void> check_supported(const ir::Module&, const ir::Function& function, const Analysis& analysis) {
+  Diagnostics errors;
+  for (const ir::BlockId block : analysis.order) {
+    if (!analysis.divergent_control[block]) continue;
+    for (const ir::Value value : function.blocks[block].insts)
+      if (function[value].op == ir::Op::barrier || function[value].op == ir::Op::barrier_reduce)
+        errors.push_back(divergent_barrier(function, value));
+  }
+  for (std::uint32_t loop = 0; loop < analysis.loops.size(); ++loop)
+    if (const std::optional<ir::Value> read = WaitingLoop(function, analysis, loop).find())
+      errors.push_back(waiting_loop(function, analysis.loops[loop], *read));
+  if (!errors.empty()) return errors;
+  return {};
+}
+
+}  // namespace quern::cpu::analysis
