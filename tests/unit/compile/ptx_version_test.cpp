@@ -46,6 +46,8 @@ TEST_CASE("what PTX 7.0 has needs no version") {
 
 TEST_CASE("each newer thing asks for the version that brought it") {
   CHECK(need("", "sm_86") == PtxVersion{7, 1});
+  CHECK(need("} .section .debug_str { $L: .b8 95,0 }\n.func f() {") == PtxVersion{7, 2});
+  CHECK(need("} .section .debug_info { .b32 $L1-$L0 }\n.func f() {") == PtxVersion{7, 5});
   CHECK(need("", "sm_89") == PtxVersion{7, 8});
   CHECK(need("", "sm_90a") == PtxVersion{8, 0});
   CHECK(need("", "sm_120") == PtxVersion{8, 7});
