@@ -128,20 +128,25 @@ Diagnostics diagnostics_of(const CudaPlan& plan, const NvrtcOutput& output,
   return diagnostics;
 }
 
-// NVRTC writes file names into `.file` as absolute paths. The author's name is what messages should say.
-void restore_file_name(std::string& ptx, const std::string& file_name) {
+// NVRTC writes file names into `.file` as absolute paths, also of headers that are no files. The names that
+// messages should say are the author's own and, for quern's headers, those they are included by.
+void restore_file_names(std::string& ptx, const std::string& file_name) {
   std::error_code error;
-  const fs::path directory = fs::current_path(error);
-  if (error || fs::path(file_name).is_absolute()) return;
-  const std::string absolute = fmt::format(" \"{}/{}\"", directory.string(), file_name);
-  for (std::size_t at = ptx.find(absolute); at != std::string::npos; at = ptx.find(absolute, at))
-    if (const std::size_t line = ptx.rfind('\n', at) + 1; ptx.compare(line, 7, "\t.file\t") == 0)
-      ptx.replace(at, absolute.size(), fmt::format(" \"{}\"", file_name));
-    else
-      at += absolute.size();
+  const std::string prefix = "\"" + fs::current_path(error).string() + "/";
+  const std::string_view marker = "\n\t.file\t";
+  for (std::size_t at = ptx.find(marker); at != std::string::npos; at = ptx.find(marker, at + 1)) {
+    const std::size_t quote = ptx.find('"', at), end = ptx.find('"', quote + 1);
+    if (end == std::string::npos || ptx.compare(quote, prefix.size(), prefix) != 0) continue;
+    const std::string_view name =
+        std::string_view(ptx).substr(quote + prefix.size(), end - quote - prefix.size());
+    const std::span<const base::EmbeddedText> ours = device_headers();
+    const bool known = name == file_name ||
+                       std::any_of(ours.begin(), ours.end(),
+                                   [&](const base::EmbeddedText& header) { return header.name == name; });
+    if (known) ptx.erase(quote + 1, prefix.size() - 1);
+  }
 }
 
-// Where no PTX of the wanted architecture came with the machine code's run.
 Expected<abi::PtxImage> assemble(const CudaPlan& plan, NvrtcOutput output, Diagnostics log,
                                  const std::vector<KernelDeclaration>& kernels) {
   abi::PtxImage image;
@@ -149,7 +154,7 @@ Expected<abi::PtxImage> assemble(const CudaPlan& plan, NvrtcOutput output, Diagn
   image.machine_code = std::move(output.machine_code);
   image.log = plan.log;
   image.log.insert(image.log.end(), std::make_move_iterator(log.begin()), std::make_move_iterator(log.end()));
-  restore_file_name(image.ptx, plan.request->source.file_name);
+  restore_file_names(image.ptx, plan.request->source.file_name);
   if (Expected<void> fits = fit_to_driver(image.ptx, plan.request->target.driver_version); !fits) {
     if (image.machine_code.empty()) return std::move(fits).errors();
     for (Diagnostic& diagnostic : std::move(fits).errors()) {

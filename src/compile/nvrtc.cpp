@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/unique_handle.hpp"
 
@@ -77,6 +78,20 @@ void collect(const NvrtcTable& table, nvrtcProgram program, const NvrtcInput& in
   }
 }
 
+// NVRTC opens libnvrtc-builtins.so.13.0 by its bare name, which the loader finds beside NVRTC only where that
+// directory is on its path. A library that is open already is found by its name: so the one beside NVRTC is
+// opened here, before NVRTC asks.
+std::optional<base::DynamicLibrary> open_builtins(const std::string& nvrtc_path, int major, int minor) {
+  std::error_code error;
+  const std::filesystem::path directory = std::filesystem::canonical(nvrtc_path, error).parent_path();
+  if (error) return std::nullopt;
+  const std::filesystem::path file = directory / fmt::format("libnvrtc-builtins.so.{}.{}", major, minor);
+  if (!std::filesystem::exists(file, error)) return std::nullopt;
+  Expected<base::DynamicLibrary> library = base::DynamicLibrary::open(file.string());
+  if (!library) return std::nullopt;
+  return *std::move(library);
+}
+
 }  // namespace
 
 Expected<std::shared_ptr<const Nvrtc>> Nvrtc::open(const std::string& path) {
@@ -89,6 +104,7 @@ Expected<std::shared_ptr<const Nvrtc>> Nvrtc::open(const std::string& path) {
 #include "compile/nvrtc_functions.def"
   if (nvrtc->table_.nvrtcVersion(&nvrtc->major_, &nvrtc->minor_) != NVRTC_SUCCESS)
     return unusable(path, "it does not tell its version");
+  nvrtc->builtins_ = open_builtins(nvrtc->path(), nvrtc->major_, nvrtc->minor_);
   int count = 0;
   if (nvrtc->table_.nvrtcGetNumSupportedArchs(&count) != NVRTC_SUCCESS || count <= 0)
     return unusable(path, "it does not tell its architectures");

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,6 +64,7 @@ class Nvrtc {
  private:
   explicit Nvrtc(base::DynamicLibrary library) : library_(std::move(library)) {}
   base::DynamicLibrary library_;
+  std::optional<base::DynamicLibrary> builtins_;
   NvrtcTable table_;
   int major_ = 0;
   int minor_ = 0;

@@ -149,8 +149,10 @@ class VersionReader {
   }
 
   void section() {
-    add(since(kDirectives, "section"), "section");
-    while (!token_.empty() && token_ != "}") token_ = tokens_.next();
+    add(PtxVersion{7, 2},
+        ".section");  // labels in it; differences of labels and negative numbers are younger
+    for (; !token_.empty() && token_ != "}"; token_ = tokens_.next())
+      if (token_ == "-") add(PtxVersion{7, 5}, ".section");
   }
 
   void pragma() {

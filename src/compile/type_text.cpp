@@ -68,13 +68,23 @@ std::string normal_arguments(string_view list) {
   return text + ">";
 }
 
+std::string join(const Words& words);
+
+// "( & )" -> "(&)", "[ 3 ]" -> "[3]", "<float,16>" -> "<float, 16>".
+std::string bracket(const std::string& word) {
+  if (word.size() < 2) return word;
+  if (word[0] == '<' && word.back() == '>') return normal_arguments(word);
+  return word[0] + join(split(string_view(word).substr(1, word.size() - 2))) + word.back();
+}
+
 std::string join(const Words& words) {
   std::string text;
   for (const std::string& word : words) {
-    const bool glued = word == "*" || word == "&" || word == "::" || word[0] == '[' || word[0] == '<' ||
-                       text.ends_with("::");
+    const bool brackets = string_view("([<").find(word[0]) != string_view::npos;
+    const bool glued =
+        brackets || word == "*" || word == "&" || word == "::" || word == "," || text.ends_with("::");
     if (!text.empty() && !glued) text += ' ';
-    text += word[0] == '<' && word.ends_with('>') ? normal_arguments(word) : word;
+    text += brackets ? bracket(word) : word;
   }
   return text;
 }

@@ -2,18 +2,60 @@
 // Statements of a function's body: scopes, labels, declarations, tables, source locations.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "ptx/function_parser.hpp"
 
 namespace quern::ptx {
 
-std::optional<std::uint32_t> FunctionParser::add_register(std::string_view name, Type type, std::uint8_t vector) {
+std::optional<std::uint32_t> FunctionParser::add_register(std::string_view name, Type type, std::uint8_t vector,
+                                                          DeclarationOrder order) {
   if (context_.register_count >= context_.limits.max_registers) {
     context_.fail(tokens_.current(), fmt::format("more than {} registers", context_.limits.max_registers));
     return std::nullopt;
   }
   ++context_.register_count;
   function_.registers.push_back({std::string(name), type, vector});
+  register_order_.push_back(order);
   return static_cast<std::uint32_t>(function_.registers.size() - 1);
+}
+
+namespace {
+
+void renumber(Operand& operand, const std::vector<std::uint32_t>& new_index) {
+  if (auto* reg = std::get_if<RegisterOperand>(&operand.value)) reg->index = new_index[reg->index];
+  if (auto* address = std::get_if<AddressOperand>(&operand.value); address != nullptr && address->register_index != kNoIndex) {
+    address->register_index = new_index[address->register_index];
+  }
+  const auto all = [&](std::vector<Operand>& elements) {
+    for (Operand& element : elements) renumber(element, new_index);
+  };
+  if (auto* vector = std::get_if<VectorOperand>(&operand.value)) all(vector->elements);
+  if (auto* pair = std::get_if<PairOperand>(&operand.value)) all(pair->elements);
+  if (auto* bracket = std::get_if<BracketOperand>(&operand.value)) all(bracket->elements);
+}
+
+}  // namespace
+
+// From the order of first use to that of declaration, which does not depend on how registers were declared.
+void FunctionParser::sort_registers() {
+  if (std::is_sorted(register_order_.begin(), register_order_.end())) return;
+  std::vector<std::uint32_t> order(register_order_.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::sort(order.begin(), order.end(), [this](std::uint32_t a, std::uint32_t b) { return register_order_[a] < register_order_[b]; });
+  std::vector<std::uint32_t> new_index(order.size());
+  std::vector<Register> sorted;
+  sorted.reserve(order.size());
+  for (std::uint32_t i = 0; i < order.size(); ++i) {
+    new_index[order[i]] = i;
+    sorted.push_back(std::move(function_.registers[order[i]]));
+  }
+  function_.registers = std::move(sorted);
+  for (Instruction& instruction : function_.body) {
+    if (instruction.guard) instruction.guard->register_index = new_index[instruction.guard->register_index];
+    for (Operand& operand : instruction.operands) renumber(operand, new_index);
+  }
 }
 
 bool FunctionParser::declare(const Token& name, Entity entity) {
@@ -117,7 +159,7 @@ bool FunctionParser::parse_register_names(const DeclarationHead& head) {
   if (!name) return false;
   const Variable& common = head.common;
   if (!tokens_.accept('<')) {
-    const std::optional<std::uint32_t> index = add_register(name->text, common.type, common.vector);
+    const std::optional<std::uint32_t> index = add_register(name->text, common.type, common.vector, {next_declaration_++, 0});
     return index && declare(*name, {true, {SymbolKind::module_variable, *index}});
   }
   const Token at = tokens_.current();
@@ -128,7 +170,7 @@ bool FunctionParser::parse_register_names(const DeclarationHead& head) {
     return context_.fail(at, fmt::format("{} registers are too many", count->bits), fmt::format("the limit is {}", context_.limits.max_registers));
   }
   if (!context_.expect('>')) return false;
-  if (!context_.scopes.declare_range(name->text, {common.type, common.vector, static_cast<std::uint32_t>(count->bits)})) {
+  if (!context_.scopes.declare_range(name->text, {common.type, common.vector, static_cast<std::uint32_t>(count->bits), next_declaration_++})) {
     return context_.fail(*name, fmt::format("registers '{0}0', '{0}1', ... are declared already in this scope", name->text), {}, kName);
   }
   return true;

@@ -41,7 +41,10 @@ class FunctionParser {
   void resolve(const ForwardUse& use, SymbolRef symbol);
   void report_unresolved();
   bool declare(const Token& name, Entity entity);
-  std::optional<std::uint32_t> add_register(std::string_view name, Type type, std::uint8_t vector);
+  /// Where a register was declared: which declaration, and which of its numbered names.
+  using DeclarationOrder = std::pair<std::uint32_t, std::uint32_t>;
+  std::optional<std::uint32_t> add_register(std::string_view name, Type type, std::uint8_t vector, DeclarationOrder order);
+  void sort_registers();
   std::uint32_t add_location(SourceLocation location);
   std::uint32_t location_at(std::uint32_t file, std::uint32_t line, std::uint32_t column);
 
@@ -74,6 +77,8 @@ class FunctionParser {
   Token name_;
   std::uint32_t index_ = kNoIndex;  ///< in Module::functions
   std::uint32_t location_ = kNoIndex;
+  std::uint32_t next_declaration_ = 0;
+  std::vector<DeclarationOrder> register_order_;  ///< beside Function::registers
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::string, std::uint32_t>, std::uint32_t> locations_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t> last_location_at_;
   bool duplicate_ = false;  ///< has a body already: checked, reported and dropped

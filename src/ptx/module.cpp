@@ -37,6 +37,40 @@ unsigned Instruction::vector_count() const noexcept {
   return has(Modifier::v8) ? 8 : 1;
 }
 
+bool operator==(const VectorOperand& a, const VectorOperand& b) noexcept { return a.elements == b.elements; }
+bool operator==(const PairOperand& a, const PairOperand& b) noexcept { return a.elements == b.elements; }
+bool operator==(const BracketOperand& a, const BracketOperand& b) noexcept { return a.elements == b.elements; }
+
+namespace {
+
+void clear_positions(std::vector<Variable>& variables) {
+  for (Variable& variable : variables) variable.position = {};
+}
+
+void clear_positions(Module& module) {
+  clear_positions(module.variables);
+  for (Function& function : module.functions) {
+    function.position = {};
+    clear_positions(function.returns);
+    clear_positions(function.parameters);
+    clear_positions(function.variables);
+    for (CallPrototype& prototype : function.prototypes) {
+      clear_positions(prototype.returns);
+      clear_positions(prototype.parameters);
+    }
+    for (Label& label : function.labels) label.text_position = {};
+    for (Instruction& instruction : function.body) instruction.position = {};
+  }
+}
+
+}  // namespace
+
+bool equal_ignoring_positions(Module a, Module b) {
+  clear_positions(a);
+  clear_positions(b);
+  return a == b;
+}
+
 const Function* Module::find_function(std::string_view wanted) const noexcept {
   const auto found = std::find_if(functions.begin(), functions.end(), [&](const Function& f) { return f.name == wanted; });
   return found == functions.end() ? nullptr : &*found;

@@ -31,7 +31,9 @@ bool names_label(Opcode opcode) noexcept { return opcode == Opcode::bra || opcod
 }  // namespace
 
 std::optional<Entity> FunctionParser::find(const Token& name) {
-  return context_.scopes.find(name.text, [&](const RegisterRange& range) { return add_register(name.text, range.type, range.vector); });
+  return context_.scopes.find(name.text, [&](const RegisterRange& range, std::uint32_t number) {
+    return add_register(name.text, range.type, range.vector, {range.sequence, number});
+  });
 }
 
 bool FunctionParser::fail_unknown(const Token& name) {
@@ -119,9 +121,12 @@ bool FunctionParser::parse_name(Operand& operand, std::uint32_t slot, std::uint3
     return true;
   }
   if (entity && (!label_wanted || entity->symbol.kind == SymbolKind::branch_table)) {
+    // `ld.global.u32 %r1, table[2]` accesses the element, `mov.u64 %rd1, table[2]` takes its address.
+    const bool access = tokens_.current().is('[') && function_.body[instruction].opcode != Opcode::mov;
     SymbolOperand symbol{entity->symbol, 0};
     if (!parse_symbol_offset(symbol.symbol, symbol.offset)) return false;
     operand.value = symbol;
+    if (access) operand.value = AddressOperand{kNoIndex, symbol.symbol, symbol.offset};
     return true;
   }
   if (name.text[0] == '%' || name.text == "WARP_SZ") {

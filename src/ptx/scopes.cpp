@@ -76,7 +76,7 @@ Scopes::RangeHit Scopes::find_range(std::string_view name, std::size_t above) co
     std::uint32_t index = found->second;
     while (index != kNone && split->number >= ranges_[index].range.count) index = ranges_[index].shadowed;
     if (index == kNone || ranges_[index].depth <= above) continue;
-    if (best.entry == nullptr || ranges_[index].depth > best.entry->depth) best.entry = &ranges_[index];
+    if (best.entry == nullptr || ranges_[index].depth > best.entry->depth) best = {&ranges_[index], split->number};
   }
   return best;
 }

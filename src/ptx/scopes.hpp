@@ -24,6 +24,7 @@ struct RegisterRange {
   Type type = Type::none;
   std::uint8_t vector = 1;
   std::uint32_t count = 0;
+  std::uint32_t sequence = 0;  ///< which declaration of the function this is
 };
 
 /// Where a symbol used before its declaration stands: operand `slot` of instruction `index`, or entry `slot` of branch table
@@ -52,7 +53,8 @@ class Scopes {
   void declare_outermost(std::string_view name, Entity entity) { insert(name, entity, 0); }
   bool declare_range(std::string_view prefix, const RegisterRange& range);
 
-  /// What `name` means here. A register of a range comes into being at its first use: `make(range)` gives its index.
+  /// What `name` means here. A register of a range comes into being at its first use: `make(range, number)`
+  /// gives its index.
   template <class Make>
   std::optional<Entity> find(std::string_view name, Make make);
   std::optional<Entity> find(std::string_view name) const;
@@ -90,6 +92,7 @@ class Scopes {
   };
   struct RangeHit {
     const RangeEntry* entry = nullptr;
+    std::uint32_t number = 0;
   };
 
   RangeHit find_range(std::string_view name, std::size_t above) const;
@@ -136,7 +139,7 @@ std::optional<Entity> Scopes::find(std::string_view name, Make make) {
   if (found && depth_found >= frames_.back().deepest_range) return entries_[exact->second].entity;
   const RangeHit hit = find_range(name, found ? depth_found : 0);
   if (hit.entry == nullptr) return found ? std::optional(entries_[exact->second].entity) : std::nullopt;
-  const std::optional<std::uint32_t> index = make(hit.entry->range);
+  const std::optional<std::uint32_t> index = make(hit.entry->range, hit.number);
   if (!index) return std::nullopt;
   const Entity entity{true, {SymbolKind::module_variable, *index}};
   insert(name, entity, hit.entry->depth);

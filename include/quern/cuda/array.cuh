@@ -96,15 +96,23 @@ struct extents {
     const int all[] = {First, Rest...};
     return all[dim];
   }
-  template <class... Index>
-  static QUERN_HOST_DEVICE constexpr int offset(Index... index) {
-    static_assert(static_cast<int>(sizeof...(Index)) == rank,
+  // The element's address, as the compiler would compute it for a C array: dimension by dimension, so that it
+  // costs the same.
+  template <class T, class Head, class... Tail>
+  static QUERN_HOST_DEVICE T* element(T* first, Head head, Tail... tail) {
+    static_assert(static_cast<int>(sizeof...(Tail)) + 1 == rank,
                   "quern: the number of indices is not the number of dimensions");
-    const int all[] = {First, Rest...};
-    const int indices[] = {static_cast<int>(index)...};
-    int position = 0;
-    for (int dim = 0; dim < rank; ++dim) position = position * all[dim] + indices[dim];
-    return position;
+    T* const at = row(first, head);
+    if constexpr (sizeof...(Rest) == 0)
+      return at;
+    else
+      return extents<Rest...>::element(at, tail...);
+  }
+  /// Where the elements under one index of the first dimension begin.
+  template <class T, class Index>
+  static QUERN_HOST_DEVICE T* row(T* first, Index index) {
+    using row_type = T[inner];
+    return reinterpret_cast<row_type*>(first)[index];
   }
 };
 
@@ -123,15 +131,16 @@ struct fixed_array {
   static QUERN_HOST_DEVICE constexpr int size() { return shape::size; }
 
   template <class... Index>
-  QUERN_HOST_DEVICE constexpr T& operator()(Index... index) const {
-    return data[shape::offset(index...)];
+  QUERN_HOST_DEVICE T& operator()(Index... index) const {
+    return *shape::element(data, index...);
   }
   /// The element of a one-dimensional array, else the sub-array.
-  QUERN_HOST_DEVICE constexpr decltype(auto) operator[](int index) const {
+  template <class Index>
+  QUERN_HOST_DEVICE decltype(auto) operator[](Index index) const {
     if constexpr (rank == 1)
       return (data[index]);
     else
-      return fixed_array<T, Rest...>{data + index * shape::inner};
+      return fixed_array<T, Rest...>{shape::row(data, index)};
   }
 };
 

@@ -2,50 +2,68 @@
 // room: compile
 // A thread's place in the whole grid:
 //
-//   const long long i = quern::grid<1>();
+//   const int i = quern::grid<1>();
 //   const auto [x, y] = quern::grid<2>();
+//   const long long far = quern::grid<1, long long>();   // for more than 2^31 - 1 threads along a dimension
 #pragma once
 
 namespace quern {
 
-struct position2 {
-  long long x, y;
+template <int N, class Index>
+struct position;
+template <class Index>
+struct position<2, Index> {
+  Index x, y;
 };
-struct position3 {
-  long long x, y, z;
+template <class Index>
+struct position<3, Index> {
+  Index x, y, z;
 };
 
 namespace detail {
 
-template <int N, class X, class Y, class Z>
-__device__ __forceinline__ auto pack_position(X x, Y y, Z z) {
-  static_assert(N >= 1 && N <= 3, "quern::grid<N>, gridsize<N>: N is 1, 2 or 3");
-  if constexpr (N == 1)
-    return x();
-  else if constexpr (N == 2)
-    return position2{x(), y()};
+// block * size + thread, in Index. A narrow product is taken unsigned: it may wrap, where a signed one must
+// not.
+template <class Index>
+__device__ __forceinline__ Index place(unsigned block, unsigned size, unsigned thread) {
+  if constexpr (sizeof(Index) > sizeof(unsigned))
+    return static_cast<Index>(block) * size + thread;
   else
-    return position3{x(), y(), z()};
+    return static_cast<Index>(block * size + thread);
 }
-
-__device__ __forceinline__ long long product(unsigned a, unsigned b) { return static_cast<long long>(a) * b; }
 
 }  // namespace detail
 
 /// The thread's absolute position in the grid: a number for N = 1, else {x, y} or {x, y, z}.
-template <int N>
+template <int N, class Index = int>
 __device__ __forceinline__ auto grid() {
-  return detail::pack_position<N>([] { return detail::product(blockIdx.x, blockDim.x) + threadIdx.x; },
-                                  [] { return detail::product(blockIdx.y, blockDim.y) + threadIdx.y; },
-                                  [] { return detail::product(blockIdx.z, blockDim.z) + threadIdx.z; });
+  static_assert(N >= 1 && N <= 3, "quern::grid<N>: N is 1, 2 or 3");
+  const Index x = detail::place<Index>(blockIdx.x, blockDim.x, threadIdx.x);
+  if constexpr (N == 1) {
+    return x;
+  } else {
+    const Index y = detail::place<Index>(blockIdx.y, blockDim.y, threadIdx.y);
+    if constexpr (N == 2)
+      return position<2, Index>{x, y};
+    else
+      return position<3, Index>{x, y, detail::place<Index>(blockIdx.z, blockDim.z, threadIdx.z)};
+  }
 }
 
 /// The threads of the whole grid along each dimension, in the same form.
-template <int N>
+template <int N, class Index = int>
 __device__ __forceinline__ auto gridsize() {
-  return detail::pack_position<N>([] { return detail::product(gridDim.x, blockDim.x); },
-                                  [] { return detail::product(gridDim.y, blockDim.y); },
-                                  [] { return detail::product(gridDim.z, blockDim.z); });
+  static_assert(N >= 1 && N <= 3, "quern::gridsize<N>: N is 1, 2 or 3");
+  const Index x = detail::place<Index>(gridDim.x, blockDim.x, 0);
+  if constexpr (N == 1) {
+    return x;
+  } else {
+    const Index y = detail::place<Index>(gridDim.y, blockDim.y, 0);
+    if constexpr (N == 2)
+      return position<2, Index>{x, y};
+    else
+      return position<3, Index>{x, y, detail::place<Index>(gridDim.z, blockDim.z, 0)};
+  }
 }
 
 }  // namespace quern

@@ -26,14 +26,18 @@ struct local_array {
 
   template <class... Index>
   __device__ __forceinline__ T& operator()(Index... index) {
-    return data[shape::offset(index...)];
+    return *shape::element(data, index...);
   }
   template <class... Index>
   __device__ __forceinline__ const T& operator()(Index... index) const {
-    return data[shape::offset(index...)];
+    return *shape::element(data, index...);
   }
-  __device__ __forceinline__ decltype(auto) operator[](int index) { return view()[index]; }
-  __device__ __forceinline__ decltype(auto) operator[](int index) const {
+  template <class Index>
+  __device__ __forceinline__ decltype(auto) operator[](Index index) {
+    return view()[index];
+  }
+  template <class Index>
+  __device__ __forceinline__ decltype(auto) operator[](Index index) const {
     return fixed_array<const T, First, Rest...>{data}[index];
   }
   /// The same elements as a view; it must not outlive this array.

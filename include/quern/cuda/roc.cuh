@@ -4,6 +4,7 @@
 // warp of 32 lanes. Dimensions count from 0; beyond 2, ids are 0 and sizes 1, as in OpenCL.
 #pragma once
 
+#include <quern/cuda/grid.cuh>
 #include <quern/cuda/shared.cuh>
 
 namespace quern {
@@ -33,15 +34,19 @@ __device__ __forceinline__ unsigned get_group_id(unsigned dim) {
 __device__ __forceinline__ unsigned get_num_groups(unsigned dim) {
   return detail::pick(dim, gridDim.x, gridDim.y, gridDim.z, 1);
 }
-__device__ __forceinline__ long long get_global_id(unsigned dim) {
-  return static_cast<long long>(get_group_id(dim)) * get_local_size(dim) + get_local_id(dim);
+/// As an int; get_global_id<long long>(dim) where there are more than 2^31 - 1 work-items along a dimension.
+template <class Index = int>
+__device__ __forceinline__ Index get_global_id(unsigned dim) {
+  return quern::detail::place<Index>(get_group_id(dim), get_local_size(dim), get_local_id(dim));
 }
-__device__ __forceinline__ long long get_global_size(unsigned dim) {
-  return static_cast<long long>(get_num_groups(dim)) * get_local_size(dim);
+template <class Index = int>
+__device__ __forceinline__ Index get_global_size(unsigned dim) {
+  return quern::detail::place<Index>(get_num_groups(dim), get_local_size(dim), 0);
 }
 /// The dimensions of the launch: 1 + the last one in which it has more than one work-item.
 __device__ __forceinline__ unsigned get_work_dim() {
-  return get_global_size(2) > 1 ? 3 : get_global_size(1) > 1 ? 2 : 1;
+  if (gridDim.z > 1 || blockDim.z > 1) return 3;
+  return gridDim.y > 1 || blockDim.y > 1 ? 2 : 1;
 }
 
 /// Orders this work-item's accesses: to shared memory for its group, to global memory for the device.

@@ -29,8 +29,14 @@ struct dynamic_array {
     return static_cast<int>(bytes / sizeof(T));
   }
   __device__ __forceinline__ int extent(int) const { return size(); }
-  __device__ __forceinline__ T& operator()(int index) const { return data[index]; }
-  __device__ __forceinline__ T& operator[](int index) const { return data[index]; }
+  template <class Index>
+  __device__ __forceinline__ T& operator()(Index index) const {
+    return data[index];
+  }
+  template <class Index>
+  __device__ __forceinline__ T& operator[](Index index) const {
+    return data[index];
+  }
 };
 
 namespace detail {

@@ -143,6 +143,7 @@ __global__ void k(quern::array<__half, 1> a, cuda::std::uint32_t n) {
   REQUIRE_MESSAGE(image, errors_of(image));
   REQUIRE((*image)->entries.size() == 1);
   CHECK((*image)->entries[0].parameters[0].type == "quern::array<__half, 1>");
+  CHECK((*image)->ptx.find("\"quern/cuda/array.cuh\"") != std::string::npos);
   CHECK((*image)->entries[0].parameters[0].size == 24);
 }
 
