@@ -58,11 +58,12 @@ std::vector<std::uint8_t> coloured(const Array& array) {
     if (std::isfinite(value)) low = std::min(low, value), high = std::max(high, value);
   }
   const double span = high > low ? high - low : 1;
-  double mean = 0;
+  std::size_t dark = 0;
   for (double& value : values) {
     value = std::isnan(value) ? value : std::clamp((value - low) / span, 0.0, 1.0);
-    if (!std::isnan(value)) mean += value / static_cast<double>(count);
+    if (value < 1.0 / 16) ++dark;
   }
+  const bool logarithmic = dark > values.size() / 2;
   std::vector<std::uint8_t> pixels;
   pixels.reserve(values.size() * 3);
   for (double value : values) {
@@ -70,7 +71,7 @@ std::vector<std::uint8_t> coloured(const Array& array) {
       pixels.insert(pixels.end(), {0, 0, 0});
       continue;
     }
-    const double place = (mean < 0.25 ? std::sqrt(value) : value) * (kColours.size() - 1);
+    const double place = (logarithmic ? std::log1p(255 * value) / std::log(256.0) : value) * (kColours.size() - 1);
     const std::size_t left = std::min(static_cast<std::size_t>(place), kColours.size() - 2);
     const double part = place - static_cast<double>(left);
     const auto blend = [&](double Rgb::*channel) {
