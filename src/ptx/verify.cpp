@@ -145,7 +145,9 @@ bool Verifier::check_vector(const Instruction& instruction) {
   const bool moves = opcode == Opcode::ld || opcode == Opcode::st || opcode == Opcode::ldu || opcode == Opcode::mov;
   const std::uint32_t bits = count * bit_size(instruction.type());
   if (count == 1 || !moves || bits <= 128) return true;
-  const bool wide = bits == 256 && module_.sm >= 100 && version_ >= 88 && (opcode == Opcode::ld || opcode == Opcode::st);
+  const Space space = instruction.space();
+  const bool in_global = (opcode == Opcode::ld || opcode == Opcode::st) && (space == Space::none || space == Space::global);
+  const bool wide = bits == 256 && bit_size(instruction.type()) <= 64 && module_.sm >= 100 && version_ >= 88 && in_global;
   if (!wide) error(kForm, instruction, fmt::format("'{}' moves {} bits; the limit is 128", instruction_name(instruction), bits));
   return wide;
 }

@@ -52,6 +52,7 @@ class Writer:
 
     def __init__(self, bits):
         self.bits = bits
+        self.opcode = ""
 
     def register(self, kind, number):
         letter = CLASS.get(kind) or WIDTH.get(max(8, self.bits.get(kind, 32)), "r")
@@ -83,7 +84,7 @@ class Writer:
             return "%rd1"
         if role == "a":
             space = next((w for w in words if w in ("param", "param::entry", "param::func", "local", "const")), None)
-            base = {"param": "p0", "param::entry": "p0", "param::func": "cp", "local": "loc", "const": "cv"}.get(space, "%rd1")
+            base = {"param": "cp" if self.opcode == "st" else "p0", "param::entry": "p0", "param::func": "cp", "local": "loc", "const": "cv"}.get(space, "%rd1")
             return f"[{base}]"
         kind = self.kind(rule, types)
         if role in "uk":
@@ -99,6 +100,7 @@ class Writer:
         return self.register(kind, number) + pair
 
     def write(self, opcode, words, specs, optional=False):
+        self.opcode = opcode
         types = [w for w in words if w in self.bits]
         operands, number = [], 1
         for spec in specs:
@@ -143,9 +145,13 @@ def instances(row, bits, writer, limit, rng):
     return lines
 
 
+def has_b128(version, target):
+    return float(version) >= 8.3 and int(re.search(r"\d+", target)[0]) >= 70
+
+
 def text_of(lines, version, target, keep):
-    has_b128 = float(version) >= 8.3 and int(re.search(r"\d+", target)[0]) >= 70
-    preamble = PREAMBLE.format(version=version, target=target, wide=".reg .b128 %q<9>;" if has_b128 else "")
+    wide = ".reg .b128 %q<9>;" if has_b128(version, target) else ""
+    preamble = PREAMBLE.format(version=version, target=target, wide=wide)
     body = "".join((line if keep(i) else "") + "\n" for i, line in enumerate(lines))
     return preamble + body + "L0: ret;\n}\n", preamble.count("\n")
 
@@ -239,6 +245,8 @@ def main():
             words = ordered(mutated(rng.choice(made)[0], row, known, rng), bits)
             lines.append(writer.write(row[0], words, row[2]))
     lines = list(dict.fromkeys(lines))
+    if not has_b128(arguments.version, arguments.target):
+        lines = [line for line in lines if "%q" not in line]
     ours = judge_quern(arguments.check, lines, arguments.version, arguments.target)
     theirs = []
     for start in range(0, len(lines), 1500):
