@@ -111,13 +111,17 @@ Value Translator::symbol_address(const ptx::SymbolRef& symbol, std::int64_t offs
       break;
     case ptx::Space::global:
     case ptx::Space::const_: {
+      if (symbol.kind != ptx::SymbolKind::module_variable) break;
       const Value base = draft_.nullary(Op::symbol, ir::Type::i64, program_.symbol(symbol.index));
       return emit(Op::iadd, ir::Type::i64, {base, constant(ir::Type::i64, bits)});
     }
     default:
       break;
   }
-  refuse("the address of this symbol is not implemented");
+  refuse(variable == nullptr ? "the address of this symbol is not implemented"
+         : variable->space == ptx::Space::local
+             ? ".local variables outside of functions are not implemented"
+             : ".global and .const variables inside a function are not implemented");
   return constant(ir::Type::i64, 0);
 }
 

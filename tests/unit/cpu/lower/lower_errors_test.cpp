@@ -75,6 +75,25 @@ TEST_CASE("calls through registers and calls without a body are refused by name"
   CHECK(contains(errors[2].message, "cudaDeviceSynchronize"));
 }
 
+TEST_CASE("variables that this device gives no address are refused where one is wanted") {
+  const Diagnostics errors = test::refusals(test::kernel_text(R"(
+    .global .align 4 .u32 inside;
+    mov.u64 %rd2, inside;
+    mov.u64 %rd3, outside;)",
+                                                              ".local .align 4 .b8 outside[4];"));
+  REQUIRE(errors.size() == 2);
+  CHECK(contains(errors[0].message, "inside a function"));
+  CHECK(contains(errors[1].message, "outside of functions"));
+}
+
+TEST_CASE("vector registers as parameters are refused") {
+  const Diagnostics errors =
+      test::refusals(test::kernel_text(".reg .v2 .u32 %v; mov.u32 %v.x, 1; mov.u32 %v.y, 2; call f, (%v);",
+                                       ".func f(.reg .v2 .u32 a) { ret; }"));
+  REQUIRE(errors.size() == 1);
+  CHECK(contains(errors[0].message, "vector registers"));
+}
+
 TEST_CASE("a kernel that is not there is answered with those that are") {
   const Diagnostics errors = test::refusals(test::kernel_text("ret;"), "other");
   REQUIRE(errors.size() == 1);
