@@ -246,6 +246,14 @@ Expected<void> check_loop_exits(const ir::Function& function, const Analysis& an
 
 }  // namespace
 
+std::vector<ir::Value> implicit_operands(const Shape& shape) {
+  std::vector<ir::Value> result;
+  for (const Term& term : shape.terms)
+    if (term.coefficient != ir::kNone) result.push_back(term.coefficient);
+  if (shape.kind == ShapeKind::offset32) result.push_back(shape.index);
+  return result;
+}
+
 Expected<Analysis> analyse(const ir::Module& module, const ir::Function& function,
                            const Specialisation& specialisation, Assumption assumption) {
   Analysis analysis;

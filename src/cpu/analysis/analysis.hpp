@@ -61,6 +61,10 @@ struct Shape {
   }
 };
 
+/// What the lanes of a value with this shape are made from, beside its scalar: coefficients and the index.
+/// They are used wherever the value is needed as a vector, and must be kept for as long.
+std::vector<ir::Value> implicit_operands(const Shape& shape);
+
 struct Loop {
   ir::BlockId header = ir::kNone;
   std::uint32_t parent = ir::kNone;  ///< index into Analysis::loops

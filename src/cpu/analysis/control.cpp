@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/analysis/control.hpp"
 
-#include <algorithm>
+#include <utility>
 
 #include "cpu/analysis/regions.hpp"
 
@@ -39,15 +39,12 @@ class ControlDependence {
  private:
   /// Successors without those that end; all where all do. Fills ending_ with the others.
   std::vector<std::vector<ir::BlockId>> going_on() {
-    std::vector<std::vector<ir::BlockId>> result = structure_.graph.succs;
+    std::vector<std::vector<ir::BlockId>> result(structure_.graph.size());
     for (const ir::BlockId from : structure_.rpo) {
-      const auto ends = [&](ir::BlockId to) { return edge_ends(analysis_, structure_, from, to); };
-      std::vector<ir::BlockId>& succs = result[from];
-      const auto first_ending =
-          std::stable_partition(succs.begin(), succs.end(), [&](ir::BlockId to) { return !ends(to); });
-      if (first_ending == succs.begin()) continue;
-      ending_[from].assign(first_ending, succs.end());
-      succs.erase(first_ending, succs.end());
+      Sides sides = sides_of(analysis_, structure_, from);
+      if (sides.going_on.empty()) std::swap(sides.going_on, sides.ending);
+      ending_[from] = std::move(sides.ending);
+      result[from] = std::move(sides.going_on);
     }
     return result;
   }

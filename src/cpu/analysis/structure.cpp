@@ -155,10 +155,12 @@ class BlockOrder {
  private:
   /// Sides that end come first, so that their lanes are gone when the others go on.
   static std::vector<std::vector<ir::BlockId>> targets(const Structure& structure, const Analysis& analysis) {
-    std::vector<std::vector<ir::BlockId>> result = structure.graph.succs;
-    for (const ir::BlockId from : structure.rpo)
-      std::stable_partition(result[from].begin(), result[from].end(),
-                            [&](ir::BlockId to) { return edge_ends(analysis, structure, from, to); });
+    std::vector<std::vector<ir::BlockId>> result(structure.graph.size());
+    for (const ir::BlockId from : structure.rpo) {
+      Sides sides = sides_of(analysis, structure, from);
+      result[from] = std::move(sides.ending);
+      result[from].insert(result[from].end(), sides.going_on.begin(), sides.going_on.end());
+    }
     return result;
   }
   void emit_region(ir::BlockId entry) {
@@ -226,6 +228,13 @@ bool edge_ends(const Analysis& analysis, const Structure& structure, ir::BlockId
   if (structure.ends_at_once[to]) return true;
   // Lanes that leave a loop run on only after the loop: with side effects they would come too late.
   return structure.ends_alone[to] && loop_contains(analysis, analysis.loop_of[from], to);
+}
+
+Sides sides_of(const Analysis& analysis, const Structure& structure, ir::BlockId block) {
+  Sides sides;
+  for (const ir::BlockId to : structure.graph.succs[block])
+    (edge_ends(analysis, structure, block, to) ? sides.ending : sides.going_on).push_back(to);
+  return sides;
 }
 
 }  // namespace quern::cpu::analysis

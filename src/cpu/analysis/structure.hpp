@@ -32,4 +32,11 @@ bool loop_contains(const Analysis& analysis, std::uint32_t loop, ir::BlockId blo
 /// True also of both sides of a branch that is the last thing a function does.
 bool edge_ends(const Analysis& analysis, const Structure& structure, ir::BlockId from, ir::BlockId to);
 
+/// The successors of a block, each list in their order.
+struct Sides {
+  std::vector<ir::BlockId> ending;
+  std::vector<ir::BlockId> going_on;
+};
+Sides sides_of(const Analysis& analysis, const Structure& structure, ir::BlockId block);
+
 }  // namespace quern::cpu::analysis
