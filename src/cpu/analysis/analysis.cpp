@@ -40,7 +40,7 @@ class Solver {
         structure_(structure),
         analysis_(analysis),
         rules_(module, function, specialisation, assumption, analysis.shapes),
-        divergence_(function, structure, analysis),
+        divergence_(structure, analysis),
         number_(function.insts.size(), ir::kNone),
         users_(function.insts.size()),
         counters_(function.insts.size()),
@@ -245,14 +245,6 @@ Expected<void> check_loop_exits(const ir::Function& function, const Analysis& an
 }
 
 }  // namespace
-
-std::vector<ir::Value> implicit_operands(const Shape& shape) {
-  std::vector<ir::Value> result;
-  for (const Term& term : shape.terms)
-    if (term.coefficient != ir::kNone) result.push_back(term.coefficient);
-  if (shape.kind == ShapeKind::offset32) result.push_back(shape.index);
-  return result;
-}
 
 Expected<Analysis> analyse(const ir::Module& module, const ir::Function& function,
                            const Specialisation& specialisation, Assumption assumption) {

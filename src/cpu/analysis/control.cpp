@@ -24,8 +24,10 @@ class ControlDependence {
   }
 
   void run() {
-    for (const ir::BlockId block : structure_.rpo)
+    for (const ir::BlockId block : structure_.rpo) {
       if (analysis_.divergent_branch[block]) spread(block);
+      if (structure_.ends_at_once[block]) analysis_.divergent_control[block] = true;
+    }
     while (!work_.empty()) {
       const ir::BlockId block = work_.back();
       work_.pop_back();
@@ -67,8 +69,7 @@ class ControlDependence {
   /// What depends on which lanes leave `block`, and where to.
   void spread(ir::BlockId block) {
     mark_dependents(block);
-    for (const ir::BlockId side : ending_[block])
-      if (!structure_.ends_at_once[side]) mark_dominated(side);
+    for (const ir::BlockId side : ending_[block]) mark_dominated(side);
     for (const ir::BlockId to : structure_.graph.succs[block]) {
       if (edge_ends(analysis_, structure_, block, to)) continue;
       for (std::uint32_t loop = analysis_.loop_of[block]; !loop_contains(analysis_, loop, to);

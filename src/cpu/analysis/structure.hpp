@@ -15,7 +15,7 @@ namespace quern::cpu::analysis {
 struct Structure {
   Graph graph{0};  ///< the reachable blocks; an edge for each successor
   std::vector<ir::BlockId> rpo;
-  /// By block: nothing that others could see happens here, then the lane ends (or the launch, by a trap).
+  /// By block: nothing that others could see happens from here on, and the lane ends.
   std::vector<bool> ends_at_once;
   /// By block: entered by one edge, and what it dominates only ends, without a barrier.
   std::vector<bool> ends_alone;
