@@ -19,6 +19,7 @@ namespace quern::ptx {
 struct TextPosition {
   std::uint32_t line = 0;
   std::uint32_t column = 0;
+  friend bool operator==(const TextPosition&, const TextPosition&) = default;
 };
 
 /// Where in the author's source an instruction comes from (`.loc`): file is an index into Module::files (its `.file`
@@ -29,6 +30,7 @@ struct SourceLocation {
   std::uint32_t column = 0;
   std::string function_name;  ///< from `function_name` in .loc, where given
   std::uint32_t inlined_at = 0xffffffffu;
+  friend bool operator==(const SourceLocation&, const SourceLocation&) = default;
 };
 
 inline constexpr std::uint32_t kNoIndex = 0xffffffffu;
@@ -39,6 +41,7 @@ struct Register {
   std::string name;  ///< with its leading '%', if it has one
   Type type = Type::none;
   std::uint8_t vector = 1;  ///< 2 or 4 for `.v2`/`.v4` registers
+  friend bool operator==(const Register&, const Register&) = default;
 };
 
 /// One initialiser element: a plain number (bits, already in the element type) or the address of a symbol.
@@ -48,6 +51,7 @@ struct Initializer {
   std::int64_t addend = 0;    ///< symbol + addend
   bool generic = false;       ///< generic(symbol)
   std::uint64_t mask = 0;     ///< mask() operator: which byte of the address; 0: all of it
+  friend bool operator==(const Initializer&, const Initializer&) = default;
 };
 
 enum class Linkage : std::uint8_t { none, extern_, visible, weak, common };
@@ -64,9 +68,11 @@ struct Variable {
   std::vector<Initializer> initializer;    ///< flattened, row-major; empty: zero
   std::optional<Space> pointer_space;      ///< `.ptr .space .align` on a kernel parameter
   std::uint32_t pointer_align = 0;
+  std::string attributes;                  ///< inside `.attribute(...)`: ".managed"
   TextPosition position;
   std::uint64_t element_count() const noexcept;  ///< 1 for a scalar, 0 for an unsized array
   std::uint64_t size_bytes() const noexcept;     ///< element_count * vector * size of type
+  friend bool operator==(const Variable&, const Variable&) = default;
 };
 
 /// What a symbol operand names.
@@ -88,62 +94,80 @@ struct SymbolRef {
 
 struct Operand;
 
-/// `%r1`; `negated` for `!%p1` in setp/selp-like positions.
+/// `%r1`; `negated` for `!%p1` in setp/selp-like positions and `-%r1` in video instructions.
 struct RegisterOperand {
   std::uint32_t index = kNoIndex;  ///< into Function::registers
   bool negated = false;
-  std::int8_t component = -1;      ///< .x/.y/.z/.w of a vector register: 0..3
+  /// .x/.y/.z/.w of a vector register: 0..3; in a video instruction .b0 to .b3: 4..7, .h0 and .h1: 8 and 9.
+  std::int8_t component = -1;
+  friend bool operator==(const RegisterOperand&, const RegisterOperand&) = default;
 };
 /// An integer constant: its 64-bit two's complement bits; `is_unsigned` where the text says so (U suffix or > INT64_MAX).
 struct IntegerOperand {
   std::uint64_t bits = 0;
   bool is_unsigned = false;
+  friend bool operator==(const IntegerOperand&, const IntegerOperand&) = default;
 };
 /// A floating constant. `bits` are those of the double (0d or decimal text) or of the single (0f; `single` set).
 struct FloatOperand {
   std::uint64_t bits = 0;
   bool single = false;
+  friend bool operator==(const FloatOperand&, const FloatOperand&) = default;
 };
 /// A symbol's address (plus a constant), or a label, function, table or prototype.
 struct SymbolOperand {
   SymbolRef symbol;
   std::int64_t offset = 0;
+  friend bool operator==(const SymbolOperand&, const SymbolOperand&) = default;
 };
 /// `[%rd1+8]`, `[symbol+8]`, `[16]`.
 struct AddressOperand {
   std::uint32_t register_index = kNoIndex;  ///< kNoIndex where the base is a symbol or absent
   std::optional<SymbolRef> symbol;
   std::int64_t offset = 0;
+  friend bool operator==(const AddressOperand&, const AddressOperand&) = default;
 };
 /// `%tid.x`, `%laneid`, `WARP_SZ`, ...
 struct SpecialOperand {
   SpecialRegister which = SpecialRegister::tid_x;
+  friend bool operator==(const SpecialOperand&, const SpecialOperand&) = default;
 };
 /// `{%f1, %f2}`; also the lists of a call: `(retval)`, `(param0, param1)`.
 struct VectorOperand {
   std::vector<Operand> elements;
+  friend bool operator==(const VectorOperand&, const VectorOperand&) noexcept;
 };
 /// `%p1|%p2`, `%r1|%p1`.
 struct PairOperand {
   std::vector<Operand> elements;  ///< exactly two
+  friend bool operator==(const PairOperand&, const PairOperand&) noexcept;
+};
+/// `[tex, {%f1, %f2}]`, `[tensor_map, {%r1, %r2}]`: an address of several parts, as textures and tensor copies use.
+struct BracketOperand {
+  std::vector<Operand> elements;
+  friend bool operator==(const BracketOperand&, const BracketOperand&) noexcept;
 };
 /// `_`
-struct SinkOperand {};
+struct SinkOperand {
+  friend bool operator==(const SinkOperand&, const SinkOperand&) = default;
+};
 
 struct Operand {
   std::variant<SinkOperand, RegisterOperand, IntegerOperand, FloatOperand, SymbolOperand, AddressOperand,
-               SpecialOperand, VectorOperand, PairOperand>
+               SpecialOperand, VectorOperand, PairOperand, BracketOperand>
       value;
   template <class T>
   const T* as() const noexcept {
     return std::get_if<T>(&value);
   }
+  friend bool operator==(const Operand&, const Operand&) = default;
 };
 
 /// `@%p1` / `@!%p1`
 struct Guard {
   std::uint32_t register_index = kNoIndex;
   bool negated = false;
+  friend bool operator==(const Guard&, const Guard&) = default;
 };
 
 using ModifierSet = std::bitset<kModifierCount>;
@@ -158,6 +182,7 @@ struct Instruction {
   ModifierSet modifiers;
   std::vector<Modifier> modifier_order;    ///< for the printer; includes repeats
   std::vector<Type> types;                 ///< dotted types in order: cvt.rn.f32.s32 -> {f32, s32}
+  std::uint32_t type_positions = 0;        ///< bit i: the i-th dotted word is a type (prmt.b32.f4e: 0b01), for the printer
   std::optional<Guard> guard;
   std::vector<Operand> operands;
   TextPosition position;                   ///< of the opcode in the PTX text
@@ -170,22 +195,26 @@ struct Instruction {
   Space space() const noexcept;
   /// 1, 2, 4 or 8 from .v2/.v4/.v8.
   unsigned vector_count() const noexcept;
+  friend bool operator==(const Instruction&, const Instruction&) = default;
 };
 
 struct Label {
   std::string name;
   std::uint32_t position = 0;  ///< index into Function::body of the instruction it precedes (== size: the end)
   TextPosition text_position;
+  friend bool operator==(const Label&, const Label&) = default;
 };
 struct Pragma {
   std::string text;
   std::uint32_t position = 0;  ///< index into Function::body
+  friend bool operator==(const Pragma&, const Pragma&) = default;
 };
 /// `.branchtargets` or `.calltargets`
 struct BranchTable {
   std::string name;
   std::vector<SymbolRef> targets;
   std::uint32_t position = 0;
+  friend bool operator==(const BranchTable&, const BranchTable&) = default;
 };
 /// `.callprototype`
 struct CallPrototype {
@@ -194,6 +223,7 @@ struct CallPrototype {
   std::vector<Variable> parameters;
   bool noreturn = false;
   std::uint32_t position = 0;
+  friend bool operator==(const CallPrototype&, const CallPrototype&) = default;
 };
 
 /// `.maxntid` and its family; 0 or empty: not given.
@@ -204,6 +234,7 @@ struct PerformanceDirectives {
   std::uint32_t maxnctapersm = 0;
   std::uint32_t maxnreg = 0;
   std::vector<std::string> others;  ///< directives kept for the printer (".maxclusterrank 8", ...)
+  friend bool operator==(const PerformanceDirectives&, const PerformanceDirectives&) = default;
 };
 
 /// A `.func` or `.entry`.
@@ -214,7 +245,9 @@ struct Function {
   bool noreturn = false;
   Linkage linkage = Linkage::none;
   PerformanceDirectives performance;
-  std::vector<Variable> returns;     ///< .func only; .reg or .param space
+  std::string attributes;            ///< inside `.attribute(...)`
+  /// .func only; .reg or .param space. A return or parameter in .reg space also has an entry of its name in `registers`.
+  std::vector<Variable> returns;
   std::vector<Variable> parameters;  ///< .entry: Space::param; .func: .param or .reg
   std::vector<Register> registers;
   std::vector<Variable> variables;
@@ -225,12 +258,21 @@ struct Function {
   std::vector<SourceLocation> locations;
   std::vector<Instruction> body;
   TextPosition position;
+  friend bool operator==(const Function&, const Function&) = default;
 };
 
 struct SourceFile {
   std::uint32_t number = 0;
   std::string path;
   std::string rest;  ///< timestamp and size, as written
+  friend bool operator==(const SourceFile&, const SourceFile&) = default;
+};
+
+/// `.alias name, target;`: both functions.
+struct Alias {
+  std::string name;
+  std::string target;
+  friend bool operator==(const Alias&, const Alias&) = default;
 };
 
 struct Module {
@@ -244,9 +286,15 @@ struct Module {
   std::vector<Variable> variables;
   std::vector<Function> functions;
   std::vector<std::string> sections;  ///< .section blocks, kept as text for the printer
+  std::vector<std::string> pragmas;   ///< of the module itself
+  std::vector<Alias> aliases;
 
   /// The entry or function called `name`, or null.
   const Function* find_function(std::string_view name) const noexcept;
+  friend bool operator==(const Module&, const Module&) = default;
 };
+
+/// Whether the two say the same; where things stand in their texts does not count.
+bool equal_ignoring_positions(Module a, Module b);
 
 }  // namespace quern::ptx

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What emitting one operation may ask of the function being emitted. Control flow (flow.cpp) implements it; the operations
-// (arithmetic.cpp, memory.cpp, warp.cpp, ...) use it and know nothing of blocks and versions.
+// What emitting one operation may ask of the function being emitted. Control flow (flow.cpp) implements it;
+// the operations (arithmetic.cpp, memory.cpp, warp.cpp, ...) use it and know nothing of blocks and versions.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
+
+#include <stdexcept>
+#include <string>
 
 #include "cpu/analysis/analysis.hpp"
 #include "cpu/ir/ir.hpp"
@@ -12,6 +15,13 @@
 namespace quern::cpu::emit {
 
 inline constexpr unsigned kLanes = 32;
+
+/// Something that cannot be if the passes before kept their promises. Thrown inside this room only; emit_code and emit_text
+/// make a diagnostic (code "internal") of it, so that a defect here never ends the host's process.
+class Defect : public std::logic_error {
+ public:
+  explicit Defect(const std::string& message) : std::logic_error(message) {}
+};
 
 class Context {
  public:
@@ -24,38 +34,42 @@ class Context {
   const Specialisation& specialisation() const { return specialisation_; }
   const analysis::Shape& shape(ir::Value value) const { return analysis_->shapes[value]; }
 
-  /// The scalar the emitter keeps: a uniform value, or the base of an affine or offset32 one (Shape::scalar()).
+  /// The scalar the emitter keeps: a uniform value, or the base of an affine or offset32 one
+  /// (Shape::scalar()).
   virtual llvm::Value* scalar(ir::Value value) = 0;
   /// The value in all 32 lanes, <32 x T> (<32 x i1> for i1); made from the scalar where that is what is kept.
   virtual llvm::Value* vector(ir::Value value) = 0;
   /// Says what `value` is: a scalar where its shape is scalar(), else a <32 x T>.
   virtual void define(ir::Value value, llvm::Value* what) = 0;
-  /// The same for element `index` of a multi-result operation; `extract` reads it. Shape is that of the extract.
+  /// The same for element `index` of a multi-result operation; `extract` reads it. Shape is that of the
+  /// extract.
   virtual void define_element(ir::Value value, unsigned index, llvm::Value* what) = 0;
 
   /// True where all 32 lanes run (the full version of a block): no masking is needed.
   virtual bool full() const = 0;
-  /// The running lanes, <32 x i1>; all ones where full().
+  /// The running lanes, <32 x i1>; all ones where full(). Never empty while an operation with an effect or a memory access is
+  /// emitted; a short run of pure operations may be executed with no lane at all.
   virtual llvm::Value* mask() = 0;
   /// The running lanes as an i32, bit l = lane l.
   virtual llvm::Value* mask_bits() = 0;
 
   // Fields of LaunchState and WorkerState, loaded once and marked invariant.
-  virtual llvm::Value* params() = 0;         ///< ptr
-  virtual llvm::Value* window_base() = 0;    ///< i64
-  virtual llvm::Value* window_bytes() = 0;   ///< i64
-  virtual llvm::Value* shared_base() = 0;    ///< ptr
-  virtual llvm::Value* local_base() = 0;     ///< ptr to lane 0's local memory in this warp
-  virtual llvm::Value* local_stride() = 0;   ///< i64
-  virtual llvm::Value* launch() = 0;         ///< ptr to LaunchState
-  virtual llvm::Value* worker() = 0;         ///< ptr to WorkerState
+  virtual llvm::Value* params() = 0;                   ///< ptr
+  virtual llvm::Value* window_base() = 0;              ///< i64
+  virtual llvm::Value* window_bytes() = 0;             ///< i64
+  virtual llvm::Value* shared_base() = 0;              ///< ptr
+  virtual llvm::Value* local_base() = 0;               ///< ptr to lane 0's local memory in this warp
+  virtual llvm::Value* local_stride() = 0;             ///< i64
+  virtual llvm::Value* launch() = 0;                   ///< ptr to LaunchState
+  virtual llvm::Value* worker() = 0;                   ///< ptr to WorkerState
   virtual llvm::Value* ctaid(unsigned dimension) = 0;  ///< i32
-  virtual llvm::Value* warp_index() = 0;     ///< i32, warp in the block
-  virtual llvm::Value* live_bits() = 0;      ///< i32: lanes of the warp that have not exited
+  virtual llvm::Value* warp_index() = 0;               ///< i32, warp in the block
+  virtual llvm::Value* live_bits() = 0;                ///< i32: lanes of the warp that have not exited
 
   /// A function of helpers.hpp, declared in the module under construction.
   virtual llvm::FunctionCallee helper(std::string_view name, llvm::FunctionType* type) = 0;
-  /// A new block of the function being emitted, and the builder moved to it: for operations that need control flow.
+  /// A new block of the function being emitted, and the builder moved to it: for operations that need control
+  /// flow.
   virtual llvm::BasicBlock* new_block(const char* name) = 0;
 
   llvm::Type* type_of(ir::Type type);         ///< scalar LLVM type
@@ -69,11 +83,13 @@ class Context {
   Specialisation specialisation_;
 };
 
-/// Emits one non-terminator, non-phi, non-barrier operation at the builder's place. One table inside maps ir::Op to the emitter
-/// of its family.
+/// Emits one non-terminator, non-phi, non-barrier operation at the builder's place. One table inside maps
+/// ir::Op to the emitter of its family.
 void emit_operation(Context& context, ir::Value value);
 
 /// Operations for which emit_operation has a row; the others are refused at load by name.
 bool can_emit(ir::Op op) noexcept;
+/// The same for one instruction: also its attributes are done (space, rounding, ...).
+bool can_emit(const ir::Inst& inst) noexcept;
 
 }  // namespace quern::cpu::emit

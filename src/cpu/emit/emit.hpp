@@ -10,10 +10,19 @@
 
 namespace quern::cpu::emit {
 
-/// Machine code of functions[0] of `module` and what it calls. Takes the module by value: emission may split blocks.
-Expected<std::shared_ptr<const KernelCode>> emit_code(ir::Module module, const Specialisation& specialisation);
+/// Everything in `module` that the emitter has no code for: operations, barrier forms, device functions with their own local
+/// memory. All of it, as errors with code "ptx-unsupported".
+Expected<void> check_emittable(const ir::Module& module);
+
+/// Machine code of functions[0] of `module` and what it calls. Takes the module by value: emission may split
+/// blocks.
+Expected<std::shared_ptr<const KernelCode>> emit_code(ir::Module module,
+                                                      const Specialisation& specialisation);
 
 /// The optimised LLVM IR, or the assembly, as text.
 Expected<std::string> emit_text(ir::Module module, const Specialisation& specialisation, Stage stage);
+
+/// The widest instruction set of this processor, whatever the environment says.
+Isa processor_isa();
 
 }  // namespace quern::cpu::emit

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// WarpBody: barriers. Where a block has several warps, the body is a state machine: at a barrier it returns the state to go on
+// from, and is called again with it when all warps of the block have come. What lives across a barrier is stored to the
+// warp's frame where it is defined, so that a barrier itself costs only the reloads. With a single warp nothing waits.
+#include <algorithm>
+
+#include <llvm/IR/Module.h>
+
+#include "cpu/emit/warp_body.hpp"
+#include "cpu/engine/abi.hpp"
+
+namespace quern::cpu::emit {
+namespace {
+
+llvm::Align frame_align(llvm::Type* type) { return llvm::Align(type->isVectorTy() ? 64 : 8); }
+
+}  // namespace
+
+/// Gives every slot that is read after some barrier its place in the frame: vectors first, each on its own cache lines.
+void WarpBody::find_frame() {
+  if (place_.frame == nullptr) return;
+  const llvm::DataLayout& layout = place_.function->getParent()->getDataLayout();
+  std::vector<Slot*> live;
+  const auto add = [&](Version version, ir::Value value) {
+    if (!has_slot(version, value)) return;
+    Slot& found = slot(version, value);
+    if (std::find(live.begin(), live.end(), &found) == live.end()) live.push_back(&found);
+  };
+  for (const ir::BlockId id : plan_.masked.order) {
+    if (plan_.barrier[id] == ir::kNone) continue;
+    const ir::BlockId next = function_->blocks[id].succs[0];
+    for (const ir::Value value : plan_.live_in[next]) {
+      if (value == plan_.barrier[id]) continue;  // made on resuming
+      if (plan_.has_full) add(Version::full, value);
+      if (plan_.masked_needed[next]) add(Version::masked, value);
+    }
+  }
+  const auto is_vector = [](const Slot* each) { return each->memory->getAllocatedType()->isVectorTy(); };
+  std::ranges::stable_partition(live, is_vector);
+  for (Slot* each : live) {
+    llvm::Type* type = each->memory->getAllocatedType();
+    each->frame = static_cast<std::uint32_t>(llvm::alignTo(frame_end_, frame_align(type)));
+    frame_end_ = each->frame + static_cast<std::uint32_t>(layout.getTypeAllocSize(type).getFixedValue());
+  }
+  live_frame_ = static_cast<std::uint32_t>(llvm::alignTo(frame_end_, llvm::Align(8)));
+  frame_end_ = static_cast<std::uint32_t>(llvm::alignTo(live_frame_ + 8, llvm::Align(64)));
+}
+
+llvm::Value* WarpBody::frame_address(std::uint32_t offset) {
+  return code_.CreateConstInBoundsGEP1_32(code_.getInt8Ty(), place_.frame, offset);
+}
+
+void WarpBody::full_barrier(ir::BlockId block) { barrier(block); }
+
+/// Only the lanes that have exited may be missing.
+void WarpBody::masked_barrier(ir::BlockId block) {
+  llvm::BasicBlock* arrived = make_block("arrived");
+  llvm::BasicBlock* missing = make_block("missing");
+  code_.CreateCondBr(code_.CreateICmpEQ(mask_word_, live_bits()), arrived, missing);
+  code_.SetInsertPoint(missing);
+  for (const ir::BlockId other : plan_.masked.order) {  // those that are about to trap say why
+    if (terminator(other).op != ir::Op::trap || !plan_.masked_needed[other]) continue;
+    llvm::BasicBlock* next = make_block("missing");
+    code_.CreateCondBr(masks_.any(code_.CreateLoad(masks_.type(), masked_[other].waiting)), masked_[other].run, next);
+    code_.SetInsertPoint(next);
+  }
+  emit_trap(static_cast<std::uint32_t>(ir::Trap::divergent_barrier));
+  code_.SetInsertPoint(arrived);
+  barrier(block);
+}
+
+void WarpBody::barrier(ir::BlockId block) {
+  const ir::Value which = plan_.barrier[block];
+  const ir::BlockId next = function_->blocks[block].succs[0];
+  const bool reduces = inst(which).op == ir::Op::barrier_reduce;
+  llvm::Value* true_lanes = nullptr;
+  llvm::Value* arrived_lanes = nullptr;
+  if (reduces) {
+    llvm::Value* predicate = masks_.word_of(vector(inst(which).args[0]));
+    true_lanes = code_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, code_.CreateAnd(predicate, mask_bits()));
+    arrived_lanes = code_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, mask_bits());
+  }
+  if (place_.frame != nullptr) {
+    if (reduces) {
+      code_.CreateStore(true_lanes, frame_address(frame::kTrueLanes));
+      code_.CreateStore(arrived_lanes, frame_address(frame::kArrivedLanes));
+    }
+    suspend(block);
+    true_lanes = place_.true_lanes;
+    arrived_lanes = place_.arrived_lanes;
+  }
+  if (reduces) define(which, reduction(which, true_lanes, arrived_lanes));
+  if (!full()) code_.CreateStore(masks_.lanes_of(masks_.bits_of_word(live_bits())), masked_[next].waiting);
+  code_.CreateBr(full() ? full_[next] : masked_[next].run);
+}
+
+/// Returns from the step; the builder is left where the next step goes on, with what lives there in its slots.
+void WarpBody::suspend(ir::BlockId block) {
+  states_.push_back(plan_.barrier[block]);
+  if (!full()) code_.CreateStore(live_bits(), frame_address(live_frame_));
+  code_.CreateRet(code_.getInt32(static_cast<std::uint32_t>(states_.size())));
+
+  llvm::BasicBlock* resume = make_block("resume");
+  resumes_.push_back(resume);
+  const Version version = version_;
+  begin_block(version, block, resume);
+  for (const ir::Value value : plan_.live_in[function_->blocks[block].succs[0]]) {
+    if (!has_slot(version, value) || slot(version, value).frame == 0) continue;
+    const Slot& to = slot(version, value);
+    llvm::Type* type = to.memory->getAllocatedType();
+    code_.CreateStore(code_.CreateAlignedLoad(type, frame_address(to.frame), frame_align(type)), to.memory);
+  }
+  if (!full()) code_.CreateStore(code_.CreateLoad(code_.getInt32Ty(), frame_address(live_frame_)), live_);
+}
+
+/// What a barrier_reduce gives every lane, from the counts over the block.
+llvm::Value* WarpBody::reduction(ir::Value which, llvm::Value* true_lanes, llvm::Value* arrived_lanes) {
+  llvm::Value* result = true_lanes;
+  switch (static_cast<ir::BarrierReduce>(inst(which).imm)) {
+    case ir::BarrierReduce::popc: break;
+    case ir::BarrierReduce::and_: result = code_.CreateICmpEQ(true_lanes, arrived_lanes); break;
+    case ir::BarrierReduce::or_: result = code_.CreateICmpNE(true_lanes, code_.getInt32(0)); break;
+  }
+  return kept_scalar(version_, which) ? result : code_.CreateVectorSplat(kLanes, result);
+}
+
+/// The states that suspend() made become cases of the switch that every step begins with.
+void WarpBody::emit_states() {
+  for (std::size_t i = 0; i < resumes_.size(); ++i)
+    resume_->addCase(code_.getInt32(static_cast<std::uint32_t>(i + 1)), resumes_[i]);
+}
+
+}  // namespace quern::cpu::emit

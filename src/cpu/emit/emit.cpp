@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/emit/emit.hpp"
+
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include "cpu/emit/calls.hpp"
+#include "cpu/emit/driver_loop.hpp"
+#include "cpu/emit/jit.hpp"
+#include "cpu/emit/llvm_target.hpp"
+#include "cpu/emit/operations/helpers.hpp"
+#include "cpu/emit/optimise.hpp"
+#include "cpu/emit/plan.hpp"
+
+namespace quern::cpu::emit {
+namespace {
+
+/// LLVM IR of one kernel, with what it needs to live.
+struct Emitted {
+  std::unique_ptr<llvm::LLVMContext> context = std::make_unique<llvm::LLVMContext>();
+  std::unique_ptr<llvm::Module> module;
+  std::unique_ptr<llvm::TargetMachine> machine;
+  std::uint32_t frame_bytes = 0;
+};
+
+Diagnostic defect(const ir::Module& module, const std::string& what) {
+  return Diagnostic{.code = "internal",
+                    .message = "compiling kernel " + module.functions[0].name + " for the CPU device: " + what,
+                    .hint = "This is a defect of the CPU device; please report it with the kernel's PTX."};
+}
+
+void emit_functions(ir::Module& module, const std::vector<Plan>& plans, const Specialisation& specialisation, Emitted& out) {
+  DeviceFunctions callees;
+  for (std::uint32_t i = 1; i < plans.size(); ++i)
+    callees[i] = declare_device_function(*out.module, module.functions[i], i, specialisation.isa);
+  for (std::uint32_t i = 1; i < plans.size(); ++i) emit_device_function(*callees[i], plans[i], specialisation, callees);
+  out.frame_bytes = emit_run(*out.module, plans[0], specialisation, callees);
+}
+
+Expected<Emitted> emit_llvm(ir::Module& module, const Specialisation& specialisation) {
+  if (auto checked = check_emittable(module); !checked) return checked.errors();
+  std::vector<Plan> plans;
+  for (ir::Function& function : module.functions) {
+    auto plan = make_plan(module, function, specialisation);
+    if (!plan) return plan.errors();
+    if (auto supported = analysis::check_supported(module, function, plan->masked); !supported) return supported.errors();
+    plans.push_back(std::move(*plan));
+  }
+  Emitted out;
+  out.machine = make_target_machine(specialisation.isa, specialisation.opt_level);
+  out.module = std::make_unique<llvm::Module>(module.functions[0].name, *out.context);
+  out.module->setTargetTriple(out.machine->getTargetTriple().str());
+  out.module->setDataLayout(out.machine->createDataLayout());
+  try {
+    emit_functions(module, plans, specialisation, out);
+  } catch (const Defect& error) {
+    return defect(module, error.what());
+  }
+  std::string complaint;
+  llvm::raw_string_ostream stream(complaint);
+  if (llvm::verifyModule(*out.module, &stream)) return defect(module, "malformed LLVM IR: " + complaint);
+  optimise(*out.module, *out.machine, specialisation.opt_level);
+  return out;
+}
+
+std::vector<SymbolUse> symbols_of(const ir::Module& module) {
+  std::vector<SymbolUse> uses;
+  for (const ir::Symbol& symbol : module.symbols) uses.push_back({symbol.name, symbol.space, symbol.shared_offset});
+  return uses;
+}
+
+}  // namespace
+
+Expected<std::shared_ptr<const KernelCode>> emit_code(ir::Module module, const Specialisation& specialisation) {
+  auto emitted = emit_llvm(module, specialisation);
+  if (!emitted) return emitted.errors();
+  auto object = make_object(*emitted->module, *emitted->machine);
+  if (!object) return object.errors();
+  auto loaded = load_object((*object)->getMemBufferRef(), kRunName, helpers());
+  if (!loaded) return loaded.errors();
+  auto code = std::make_shared<KernelCode>();
+  code->run = reinterpret_cast<engine::RunBlocks>(loaded->entry);
+  code->text_begin = loaded->text_begin;
+  code->text_end = loaded->text_end;
+  code->frame_bytes = emitted->frame_bytes;
+  code->symbols = symbols_of(module);
+  code->locations = module.functions[0].locations;
+  code->memory = std::move(loaded->memory);
+  return std::shared_ptr<const KernelCode>(std::move(code));
+}
+
+Expected<std::string> emit_text(ir::Module module, const Specialisation& specialisation, Stage stage) {
+  auto emitted = emit_llvm(module, specialisation);
+  if (!emitted) return emitted.errors();
+  if (stage == Stage::assembly) return make_assembly(*emitted->module, *emitted->machine);
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  emitted->module->print(stream, nullptr);
+  return text;
+}
+
+Isa processor_isa() { return widest_isa(); }
+
+}  // namespace quern::cpu::emit

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/emit/llvm_target.hpp"
+
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Target/TargetOptions.h>
+#include <llvm/TargetParser/Host.h>
+#include <llvm/TargetParser/SubtargetFeature.h>
+
+#include <cstdlib>
+#include <mutex>
+#include <string>
+
+namespace quern::cpu::emit {
+namespace {
+
+constexpr const char* kTriple = "x86_64-unknown-linux-gnu";
+
+const llvm::Target& x86_target() {
+  static const llvm::Target* const target = [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    std::string error;
+    return llvm::TargetRegistry::lookupTarget(kTriple, error);
+  }();
+  if (target == nullptr) std::abort();  // the X86 target is linked in: nothing but a broken build gets here
+  return *target;
+}
+
+const char* class_cpu(Isa isa) {
+  switch (isa) {
+    case Isa::avx512:
+      return "skylake-avx512";
+    case Isa::avx2:
+      return "haswell";
+    case Isa::baseline:
+      break;
+  }
+  return "x86-64";
+}
+
+std::string host_features() {
+  llvm::SubtargetFeatures features;
+  for (const auto& feature : llvm::sys::getHostCPUFeatures())
+    features.AddFeature(feature.first(), feature.second);
+  return features.getString();
+}
+
+}  // namespace
+
+Isa widest_isa() {
+  __builtin_cpu_init();
+  const bool avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
+                    __builtin_cpu_supports("bmi2") != 0;
+  const bool avx512 = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+                      __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
+                      __builtin_cpu_supports("avx512cd") != 0;
+  return avx2 && avx512 ? Isa::avx512 : avx2 ? Isa::avx2 : Isa::baseline;
+}
+
+std::unique_ptr<llvm::TargetMachine> make_target_machine(Isa isa, unsigned opt_level) {
+  const bool is_host = isa == widest_isa();
+  const std::string cpu = is_host ? llvm::sys::getHostCPUName().str() : class_cpu(isa);
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  options.MCOptions.ABIName = "";
+  const auto level = opt_level == 0 ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Default;
+  return std::unique_ptr<llvm::TargetMachine>(
+      x86_target().createTargetMachine(kTriple, cpu, is_host ? host_features() : "", options,
+                                       llvm::Reloc::PIC_, llvm::CodeModel::Small, level, /*JIT=*/true));
+}
+
+void set_function_attributes(llvm::Function& function, Isa isa) {
+  function.addFnAttr(llvm::Attribute::NoUnwind);
+  function.addFnAttr("probe-stack", "inline-asm");
+  if (isa == Isa::avx512) function.addFnAttr("prefer-vector-width", "512");
+}
+
+}  // namespace quern::cpu::emit

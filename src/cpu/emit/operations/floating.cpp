@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Floating-point arithmetic as PTX says (ISA: "Floating Point Instructions", "Half Precision Floating Point
+// Instructions"): one rounding, no fast-math, .ftz and .sat by selects. NaN payloads are not canonical: PTX
+// leaves them open for f32 and f64 inputs.
+//
+// f16 and bf16 are computed in float and rounded once more. For + - * / sqrt that second rounding is
+// harmless, because float has more than 2p + 1 bits (p = 11 and 8); for fma it is not, and the first rounding
+// is made odd (see narrow_fma).
+#include <llvm/IR/Intrinsics.h>
+
+#include "cpu/emit/operations/real.hpp"
+#include "cpu/emit/operations/rounded.hpp"
+#include "cpu/emit/operations/vectors.hpp"
+
+namespace quern::cpu::emit {
+namespace {
+
+using llvm::Value;
+namespace Intrinsic = llvm::Intrinsic;
+
+Value* input(Operands& o, unsigned index) {
+  Value* const value = o.inst.attr.ftz ? flush_subnormals(o, o[index]) : o[index];
+  return is_narrow(o.inst.type) ? widen_to_float(o, value) : value;
+}
+
+/// Applies the instruction's modifiers and rounds to the result's format. (Clamping first is the same: 0 and
+/// 1 are exact.)
+Value* output(Operands& o, Value* value) {
+  if (o.inst.attr.relu) value = clamp_negative(o, value);
+  if (o.inst.attr.sat) value = saturate(o, value);
+  if (is_narrow(o.inst.type)) value = narrow_from_float(o, value, o.inst.type, ir::Rounding::rn);
+  return o.inst.attr.ftz ? flush_subnormals(o, value) : value;
+}
+
+Value* nearest(Operands& o, RoundedOp op, Value* x, Value* y) {
+  switch (op) {
+    case RoundedOp::add:
+      return o.b.CreateFAdd(x, y);
+    case RoundedOp::sub:
+      return o.b.CreateFSub(x, y);
+    case RoundedOp::mul:
+      return o.b.CreateFMul(x, y);
+    case RoundedOp::div:
+      return o.b.CreateFDiv(x, y);
+    default:
+      return o.b.CreateUnaryIntrinsic(Intrinsic::sqrt, x);
+  }
+}
+
+template <RoundedOp op>
+Value* binary(Operands& o) {
+  Value* const x = input(o, 0);
+  Value* const y = input(o, 1);
+  if (o.inst.attr.rounding == ir::Rounding::rn) return output(o, nearest(o, op, x, y));
+  return output(o, rounded_arithmetic(o, op, {x, y}, o.inst.attr.rounding));
+}
+
+Value* square_root(Operands& o) {
+  Value* const x = input(o, 0);
+  if (o.inst.attr.rounding == ir::Rounding::rn) return output(o, nearest(o, RoundedOp::sqrt, x, x));
+  return output(o, rounded_arithmetic(o, RoundedOp::sqrt, {x}, o.inst.attr.rounding));
+}
+
+Value* reciprocal(Operands& o) {
+  Value* const x = input(o, 0);
+  Value* const one = real(x->getType(), 1.0);
+  if (o.inst.attr.rounding == ir::Rounding::rn) return output(o, o.b.CreateFDiv(one, x));
+  return output(o, rounded_arithmetic(o, RoundedOp::div, {one, x}, o.inst.attr.rounding));
+}
+
+/// p + c with an inexact sum made odd: its error e (exact, Knuth's TwoSum) says in which direction.
+Value* odd_sum(Operands& o, Value* p, Value* c) {
+  llvm::IRBuilder<>& b = o.b;
+  Value* const sum = b.CreateFAdd(p, c);
+  Value* const c_part = b.CreateFSub(sum, p);
+  Value* const error = b.CreateFAdd(b.CreateFSub(p, b.CreateFSub(sum, c_part)), b.CreateFSub(c, c_part));
+  Value* const zero = real(sum->getType(), 0.0);
+  Value* const word = as_bits(o, sum);
+  Value* const one = bits(word->getType(), 1);
+  Value* const even = b.CreateICmpEQ(b.CreateAnd(word, one), bits(word->getType(), 0));
+  Value* const same_sign = b.CreateICmpEQ(b.CreateFCmpOGT(error, zero), b.CreateFCmpOGT(sum, zero));
+  Value* const moved = b.CreateAdd(word, b.CreateSelect(same_sign, one, bits(word->getType(), ~0ull)));
+  Value* const inexact = b.CreateFCmpONE(error, zero);
+  return from_bits(o, b.CreateSelect(b.CreateAnd(even, inexact), moved, word), sum->getType());
+}
+
+/// fma of 16-bit formats: the product is exact in float (f16) or double (bf16, whose exponents are float's);
+/// the sum, rounded to odd there, rounds to the narrow format as the exact sum would.
+Value* narrow_fma(Operands& o) {
+  Value* x[] = {input(o, 0), input(o, 1), input(o, 2)};
+  if (o.inst.type == ir::Type::f16) return output(o, odd_sum(o, o.b.CreateFMul(x[0], x[1]), x[2]));
+  llvm::Type* const wide = with_element(o.type, o.b.getDoubleTy());
+  for (Value*& value : x) value = o.b.CreateFPExt(value, wide);
+  return output(o, narrow_to_odd_float(o, odd_sum(o, o.b.CreateFMul(x[0], x[1]), x[2])));
+}
+
+Value* ffma(Operands& o) {
+  if (is_narrow(o.inst.type)) return narrow_fma(o);
+  Value* const x = input(o, 0);
+  Value* const y = input(o, 1);
+  Value* const z = input(o, 2);
+  if (o.inst.attr.rounding == ir::Rounding::rn) return output(o, fused_multiply_add(o.context, x, y, z));
+  return output(o, rounded_arithmetic(o, RoundedOp::fma, {x, y, z}, o.inst.attr.rounding));
+}
+
+/// The number where one operand is NaN; -0 below +0: where the operands are equal, their signs differ at
+/// most, and `or` of the bits is the lesser, `and` the greater.
+template <bool is_min>
+Value* extremum(Operands& o) {
+  llvm::IRBuilder<>& b = o.b;
+  Value* const x = input(o, 0);
+  Value* const y = input(o, 1);
+  Value* const chosen = b.CreateSelect(is_min ? b.CreateFCmpOLT(x, y) : b.CreateFCmpOGT(x, y), x, y);
+  Value* const number = b.CreateSelect(b.CreateFCmpUNO(y, y), x, chosen);
+  Value* const both =
+      is_min ? b.CreateOr(as_bits(o, x), as_bits(o, y)) : b.CreateAnd(as_bits(o, x), as_bits(o, y));
+  Value* result = b.CreateSelect(b.CreateFCmpOEQ(x, y), from_bits(o, both, x->getType()), number);
+  if (o.inst.attr.nan) {
+    const std::uint64_t canonical = width_of(x->getType()) == 64 ? 0x7fffffffffffffffu : 0x7fffffffu;
+    Value* const nan = from_bits(o, bits(as_integer(x->getType()), canonical), x->getType());
+    result = b.CreateSelect(b.CreateFCmpUNO(x, y), nan, result);
+  }
+  return output(o, result);
+}
+
+Value* sign_bit(Operands& o) { return bits(as_integer(o.type), std::uint64_t{1} << (width_of(o.type) - 1)); }
+
+Value* negate(Operands& o) {
+  Value* const value = o.inst.attr.ftz ? flush_subnormals(o, o[0]) : o[0];
+  return from_bits(o, o.b.CreateXor(as_bits(o, value), sign_bit(o)), o.type);
+}
+
+Value* magnitude(Operands& o) {
+  Value* const value = o.inst.attr.ftz ? flush_subnormals(o, o[0]) : o[0];
+  return from_bits(o, o.b.CreateAnd(as_bits(o, value), o.b.CreateNot(sign_bit(o))), o.type);
+}
+
+Value* copy_sign(Operands& o) {
+  Value* const sign = o.b.CreateAnd(as_bits(o, o[0]), sign_bit(o));
+  return from_bits(o, o.b.CreateOr(sign, o.b.CreateAnd(as_bits(o, o[1]), o.b.CreateNot(sign_bit(o)))),
+                   o.type);
+}
+
+Value* test_property(Operands& o) {
+  const llvm::fltSemantics& format = o[0]->getType()->getScalarType()->getFltSemantics();
+  llvm::Type* const word = as_integer(o[0]->getType());
+  Value* const size =
+      o.b.CreateAnd(as_bits(o, o[0]), bits(word, ~(std::uint64_t{1} << (width_of(word) - 1))));
+  Value* const infinity = bits(word, llvm::APFloat::getInf(format).bitcastToAPInt().getZExtValue());
+  Value* const least_normal =
+      bits(word, llvm::APFloat::getSmallestNormalized(format).bitcastToAPInt().getZExtValue());
+  switch (static_cast<ir::TestProperty>(o.inst.imm)) {
+    case ir::TestProperty::finite:
+      return o.b.CreateICmpULT(size, infinity);
+    case ir::TestProperty::infinite:
+      return o.b.CreateICmpEQ(size, infinity);
+    case ir::TestProperty::number:
+      return o.b.CreateICmpULE(size, infinity);
+    case ir::TestProperty::notanumber:
+      return o.b.CreateICmpUGT(size, infinity);
+    default:
+      break;
+  }
+  // A zero counts as normal.
+  Value* const zero = o.b.CreateICmpEQ(size, bits(word, 0));
+  Value* const small = o.b.CreateICmpULT(size, least_normal);
+  if (static_cast<ir::TestProperty>(o.inst.imm) == ir::TestProperty::subnormal)
+    return o.b.CreateAnd(small, o.b.CreateNot(zero));
+  return o.b.CreateAnd(o.b.CreateICmpULT(size, infinity), o.b.CreateOr(zero, o.b.CreateNot(small)));
+}
+
+/// Directed rounding of the 16-bit formats does not exist in PTX; rna is a conversion's.
+bool accepts_rounding(const ir::Inst& inst) {
+  return inst.attr.rounding == ir::Rounding::rn ||
+         (inst.attr.rounding != ir::Rounding::rna && !is_narrow(inst.type));
+}
+
+constexpr Row kRows[] = {
+    {ir::Op::fadd, binary<RoundedOp::add>, nullptr, accepts_rounding},
+    {ir::Op::fsub, binary<RoundedOp::sub>, nullptr, accepts_rounding},
+    {ir::Op::fmul, binary<RoundedOp::mul>, nullptr, accepts_rounding},
+    {ir::Op::fdiv, binary<RoundedOp::div>, nullptr, accepts_rounding},
+    {ir::Op::fsqrt, square_root, nullptr, accepts_rounding},
+    {ir::Op::frcp, reciprocal, nullptr, accepts_rounding},
+    {ir::Op::ffma, ffma, nullptr, accepts_rounding},
+    {ir::Op::fmin, extremum<true>},
+    {ir::Op::fmax, extremum<false>},
+    {ir::Op::fneg, negate},
+    {ir::Op::fabs, magnitude},
+    {ir::Op::copysign, copy_sign},
+    {ir::Op::testp, test_property},
+};
+
+}  // namespace
+
+std::span<const Row> floating_rows() { return kRows; }
+
+}  // namespace quern::cpu::emit

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/emit/operations/helpers.hpp"
+
+#include <vector>
+
+#include "cpu/emit/operations/helper_code.hpp"
+
+extern "C" const std::byte
+    __start_quern_helper_text[];  // NOLINT(bugprone-reserved-identifier): named by the linker
+extern "C" const std::byte __stop_quern_helper_text[];  // NOLINT(bugprone-reserved-identifier)
+
+namespace quern::cpu::emit {
+
+std::span<const Helper> helpers() {
+  static const std::vector<Helper> all = [] {
+    std::vector<Helper> made;
+    for (const auto part :
+         {memory_helpers(), atomic_helpers(), arithmetic_helpers(), warp_helpers(), system_helpers()})
+      made.insert(made.end(), part.begin(), part.end());
+    return made;
+  }();
+  return all;
+}
+
+TextRange helper_text() { return {__start_quern_helper_text, __stop_quern_helper_text}; }
+
+}  // namespace quern::cpu::emit

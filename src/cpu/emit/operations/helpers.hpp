@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What emitted code calls. The helpers that touch memory on a kernel's behalf lie together in one text
+// section: a fault in there is the kernel's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace quern::cpu::emit {
+
+struct Helper {
+  std::string_view name;
+  void* address = nullptr;
+};
+
+/// Every function emitted code may call by name, the scheduler's (engine/abi.hpp) and what LLVM itself may
+/// ask for included.
+std::span<const Helper> helpers();
+
+struct TextRange {
+  const std::byte* begin = nullptr;
+  const std::byte* end = nullptr;
+};
+/// The helpers that access kernel memory: a fault with its pc in here is the kernel's.
+TextRange helper_text();
+
+// The numbers that emitted code passes.
+enum class RoundedOp : std::uint32_t { add, sub, mul, div, sqrt, fma };
+
+/// Type of an atomic's operand.
+enum class AtomicType : std::uint32_t { b16, b32, b64, f16, bf16, f32, f64 };
+
+}  // namespace quern::cpu::emit

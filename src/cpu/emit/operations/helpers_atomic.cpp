@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Atomic operations of a warp, in lane order. A block runs on one worker, so shared memory needs no locked
+// instruction.
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+
+#include "cpu/emit/operations/helper_code.hpp"
+#include "cpu/ir/ir.hpp"
+
+namespace quern::cpu::emit {
+namespace {
+
+using ir::AtomicOp;
+
+// --- what the bits of an operand mean: `Bits` in memory, `Value` in arithmetic
+
+template <class T>
+struct Integer {
+  using Bits = T;
+  using Value = T;
+  QUERN_INLINE static Value decode(Bits bits) { return bits; }
+  QUERN_INLINE static Bits encode(Value value) { return value; }
+};
+
+template <class B, class V>
+struct Real {
+  using Bits = B;
+  using Value = V;
+  QUERN_INLINE static Value decode(Bits bits) { return std::bit_cast<Value>(bits); }
+  QUERN_INLINE static Bits encode(Value value) { return std::bit_cast<Bits>(value); }
+};
+
+struct Bfloat {
+  using Bits = std::uint16_t;
+  using Value = float;
+  QUERN_INLINE static float decode(Bits bits) {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  }
+  QUERN_INLINE static Bits encode(float value) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fff;
+    return static_cast<Bits>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+  }
+};
+
+struct Half {
+  using Bits = std::uint16_t;
+  using Value = float;
+  QUERN_INLINE static float decode(Bits bits) {
+    const std::uint32_t magnitude = static_cast<std::uint32_t>(bits & 0x7fff) << 13;
+    const float scaled = std::bit_cast<float>(magnitude) * 0x1p112f;
+    const std::uint32_t finite = std::bit_cast<std::uint32_t>(scaled);
+    const std::uint32_t chosen = magnitude >= 0x0f800000u ? magnitude | 0x7f800000u : finite;
+    return std::bit_cast<float>(chosen | static_cast<std::uint32_t>(bits & 0x8000) << 16);
+  }
+  QUERN_INLINE static Bits encode(float value) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t magnitude = bits & 0x7fffffffu;
+    const std::uint32_t sign = (bits >> 16) & 0x8000u;
+    if (magnitude > 0x7f800000u) return 0x7fff;
+    if (magnitude >= 0x477ff000u) return static_cast<Bits>(sign | 0x7c00u);
+    // Adding 0.5 aligns a subnormal result's bits and rounds them.
+    if (magnitude < 0x38800000u)
+      return static_cast<Bits>(
+          sign | (std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u));
+    return static_cast<Bits>(sign | ((magnitude - (112u << 23) + 0xfff + ((magnitude >> 13) & 1)) >> 13));
+  }
+};
+
+// --- one operation
+
+/// The number where one operand is NaN; -0 below +0.
+template <class T>
+QUERN_INLINE T lesser(T a, T b) {
+  if (a != a) return b;
+  if (b != b) return a;
+  if (a == b) return __builtin_signbit(a) ? a : b;
+  return a < b ? a : b;
+}
+template <class T>
+QUERN_INLINE T greater(T a, T b) {
+  if (a != a) return b;
+  if (b != b) return a;
+  if (a == b) return __builtin_signbit(a) ? b : a;
+  return a > b ? a : b;
+}
+
+template <AtomicOp op, class T>
+QUERN_INLINE T combine(T old, T operand, T second) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (op == AtomicOp::fadd) return old + operand;
+    if constexpr (op == AtomicOp::fmin) return lesser(old, operand);
+    if constexpr (op == AtomicOp::fmax) return greater(old, operand);
+  } else {
+    using Signed = std::make_signed_t<T>;
+    const auto a = static_cast<Signed>(old);
+    const auto b = static_cast<Signed>(operand);
+    if constexpr (op == AtomicOp::add) return static_cast<T>(old + operand);
+    if constexpr (op == AtomicOp::and_) return static_cast<T>(old & operand);
+    if constexpr (op == AtomicOp::or_) return static_cast<T>(old | operand);
+    if constexpr (op == AtomicOp::xor_) return static_cast<T>(old ^ operand);
+    if constexpr (op == AtomicOp::exch) return operand;
+    if constexpr (op == AtomicOp::cas) return old == operand ? second : old;
+    if constexpr (op == AtomicOp::smin) return a < b ? old : operand;
+    if constexpr (op == AtomicOp::smax) return a > b ? old : operand;
+    if constexpr (op == AtomicOp::umin) return old < operand ? old : operand;
+    if constexpr (op == AtomicOp::umax) return old > operand ? old : operand;
+    if constexpr (op == AtomicOp::inc) return old >= operand ? T{0} : static_cast<T>(old + 1);
+    if constexpr (op == AtomicOp::dec) return old == 0 || old > operand ? operand : static_cast<T>(old - 1);
+  }
+}
+
+template <AtomicOp op, class Kind>
+QUERN_INLINE typename Kind::Bits apply(typename Kind::Bits* place, bool is_shared,
+                                       typename Kind::Bits operand, typename Kind::Bits second) {
+  using Bits = typename Kind::Bits;
+  const auto next = [&](Bits old) {
+    return Kind::encode(
+        combine<op, typename Kind::Value>(Kind::decode(old), Kind::decode(operand), Kind::decode(second)));
+  };
+  if (is_shared) {
+    const Bits old = *place;
+    *place = next(old);
+    return old;
+  }
+  if constexpr (op == AtomicOp::add) return __atomic_fetch_add(place, operand, __ATOMIC_SEQ_CST);
+  if constexpr (op == AtomicOp::exch) return __atomic_exchange_n(place, operand, __ATOMIC_SEQ_CST);
+  Bits old = __atomic_load_n(place, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(place, &old, next(old), false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+  }
+  return old;
+}
+
+struct Call {
+  bool is_shared;
+  void* out;  ///< null: nobody asks for the old values
+  const std::int64_t* addresses;
+  const void* operand;
+  const void* second;
+  std::uint32_t mask;
+};
+
+template <AtomicOp op, class Kind>
+QUERN_INLINE void run(const Call& call) {
+  using Bits = typename Kind::Bits;
+  const auto* const operands = static_cast<const Bits*>(call.operand);
+  const auto* const seconds = static_cast<const Bits*>(call.second);
+  for_each_lane(call.mask, [&](unsigned lane) {
+    auto* const place = reinterpret_cast<Bits*>(call.addresses[lane]);  // NOLINT(performance-no-int-to-ptr)
+    const Bits old = apply<op, Kind>(place, call.is_shared, operands[lane], seconds[lane]);
+    if (call.out != nullptr) static_cast<Bits*>(call.out)[lane] = old;
+  });
+}
+
+template <class T>
+QUERN_INLINE void run_integer(AtomicOp op, const Call& call) {
+  using Kind = Integer<T>;
+  switch (op) {
+    case AtomicOp::add:
+      return run<AtomicOp::add, Kind>(call);
+    case AtomicOp::and_:
+      return run<AtomicOp::and_, Kind>(call);
+    case AtomicOp::or_:
+      return run<AtomicOp::or_, Kind>(call);
+    case AtomicOp::xor_:
+      return run<AtomicOp::xor_, Kind>(call);
+    case AtomicOp::exch:
+      return run<AtomicOp::exch, Kind>(call);
+    case AtomicOp::cas:
+      return run<AtomicOp::cas, Kind>(call);
+    case AtomicOp::smin:
+      return run<AtomicOp::smin, Kind>(call);
+    case AtomicOp::smax:
+      return run<AtomicOp::smax, Kind>(call);
+    case AtomicOp::umin:
+      return run<AtomicOp::umin, Kind>(call);
+    case AtomicOp::umax:
+      return run<AtomicOp::umax, Kind>(call);
+    case AtomicOp::inc:
+      return run<AtomicOp::inc, Kind>(call);
+    case AtomicOp::dec:
+      return run<AtomicOp::dec, Kind>(call);
+    default:
+      return;  // the emitter asks for no other
+  }
+}
+
+template <class Kind>
+QUERN_INLINE void run_real(AtomicOp op, const Call& call) {
+  if (op == AtomicOp::fadd) run<AtomicOp::fadd, Kind>(call);
+  if (op == AtomicOp::fmin) run<AtomicOp::fmin, Kind>(call);
+  if (op == AtomicOp::fmax) run<AtomicOp::fmax, Kind>(call);
+}
+
+}  // namespace
+
+extern "C" {
+
+QUERN_KERNEL_MEMORY static void quern_cpu_atomic(std::uint32_t op, std::uint32_t type,
+                                                 std::uint32_t is_shared, void* out,
+                                                 const std::int64_t* addresses, const void* operand,
+                                                 const void* second, std::uint32_t mask) {
+  const Call call{is_shared != 0, out, addresses, operand, second, mask};
+  const auto what = static_cast<AtomicOp>(op);
+  switch (static_cast<AtomicType>(type)) {
+    case AtomicType::b16:
+      return run_integer<std::uint16_t>(what, call);
+    case AtomicType::b32:
+      return run_integer<std::uint32_t>(what, call);
+    case AtomicType::b64:
+      return run_integer<std::uint64_t>(what, call);
+    case AtomicType::f16:
+      return run_real<Half>(what, call);
+    case AtomicType::bf16:
+      return run_real<Bfloat>(what, call);
+    case AtomicType::f32:
+      return run_real<Real<std::uint32_t, float>>(what, call);
+    case AtomicType::f64:
+      return run_real<Real<std::uint64_t, double>>(what, call);
+  }
+}
+
+/// The sum over the lanes of `mask`, lowest first: the same every time.
+static float quern_cpu_sum_f32(const float* values, std::uint32_t mask) {
+  float sum = -0.0f;
+  for_each_lane(mask, [&](unsigned lane) { sum += values[lane]; });
+  return sum;
+}
+static double quern_cpu_sum_f64(const double* values, std::uint32_t mask) {
+  double sum = -0.0;
+  for_each_lane(mask, [&](unsigned lane) { sum += values[lane]; });
+  return sum;
+}
+
+}  // extern "C"
+
+std::span<const Helper> atomic_helpers() {
+  static const Helper rows[] = {QUERN_HELPER(quern_cpu_atomic), QUERN_HELPER(quern_cpu_sum_f32),
+                                QUERN_HELPER(quern_cpu_sum_f64)};
+  return rows;
+}
+
+}  // namespace quern::cpu::emit

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/emit/operations/lanes.hpp"
+
+#include <string>
+
+#include "cpu/emit/operations/operands.hpp"
+#include "cpu/emit/operations/vectors.hpp"
+
+namespace quern::cpu::emit {
+namespace {
+
+using llvm::Value;
+
+unsigned lanes_of(const Value* vector) {
+  return llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements();
+}
+
+llvm::Type* memory_vector(const Access& access) {
+  return llvm::FixedVectorType::get(access.memory_type(), kLanes);
+}
+
+/// AVX-512 has gathers and scatters of 4 and 8 bytes. Elsewhere a helper does it: LLVM's inline form triples
+/// the compile time.
+bool gathers_natively(const Access& access) {
+  return access.context.specialisation().isa == Isa::avx512 && access.element_bytes >= 4;
+}
+
+std::string sized(const char* stem, const Access& access) {
+  // The helpers of AVX2 processors use its gathers; the others run anywhere.
+  const bool avx2 = access.context.specialisation().isa != Isa::baseline && access.element_bytes >= 4;
+  return std::string(stem) + std::to_string(access.element_bytes * 8) +
+         (avx2 && stem[10] == 'g' ? "_avx2" : "");
+}
+
+Value* gather_by_helper(const Access& access, const LanePointers& pointers, std::int64_t displacement) {
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  Value* const addresses = spill(c, absolute_addresses(c, pointers, displacement));
+  Value* const out = scratch(c, memory_vector(access));
+  call_helper(c, sized("quern_cpu_gather_", access), b.getVoidTy(), {out, addresses, c.mask_bits()},
+              access.ordered() ? Touches::anything : Touches::reads_memory);
+  Value* const values = b.CreateAlignedLoad(memory_vector(access), out, llvm::Align(64));
+  release(c, {addresses, out});
+  return values;
+}
+
+}  // namespace
+
+Value* gather(const Access& access, const LanePointers& pointers, std::int64_t displacement) {
+  if (!gathers_natively(access)) return gather_by_helper(access, pointers, displacement);
+  Context& c = access.context;
+  Value* const addresses = gather_pointers(c, pointers, displacement);
+  llvm::Type* const type = memory_vector(access);
+  llvm::CallInst* const call = c.builder().CreateMaskedGather(type, addresses, access.align(), c.mask(),
+                                                              llvm::Constant::getNullValue(type));
+  annotate(access, call);
+  return call;
+}
+
+void scatter(const Access& access, const LanePointers& pointers, std::int64_t displacement, Value* values) {
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  if (gathers_natively(access)) {
+    Value* const addresses = gather_pointers(c, pointers, displacement);
+    annotate(access, b.CreateMaskedScatter(values, addresses, access.align(), c.mask()));
+    return;
+  }
+  Value* const addresses = spill(c, absolute_addresses(c, pointers, displacement));
+  Value* const in = spill(c, values);
+  call_helper(c, sized("quern_cpu_scatter_", access), b.getVoidTy(), {in, addresses, c.mask_bits()},
+              Touches::anything);
+  release(c, {addresses, in});
+}
+
+std::vector<Value*> deinterleave(Context& context, Value* wide, unsigned count) {
+  if (count == 1) return {wide};
+  std::vector<Value*> elements;
+  for (unsigned element = 0; element < count; ++element) {
+    llvm::SmallVector<int, kLanes> lanes;
+    for (unsigned lane = 0; lane < lanes_of(wide) / count; ++lane)
+      lanes.push_back(static_cast<int>(lane * count + element));
+    elements.push_back(context.builder().CreateShuffleVector(wide, lanes));
+  }
+  return elements;
+}
+
+Value* interleave(Context& context, std::span<Value* const> elements) {
+  const unsigned count = static_cast<unsigned>(elements.size());
+  if (count == 1) return elements[0];
+  const unsigned lanes = lanes_of(elements[0]);
+  llvm::SmallVector<int, kLanes * 4> order;
+  for (unsigned at = 0; at < lanes * count; ++at)
+    order.push_back(static_cast<int>(at % count * lanes + at / count));
+  return context.builder().CreateShuffleVector(concat(context, elements), order);
+}
+
+Value* repeat_lanes(Context& context, Value* mask, unsigned count) {
+  if (count == 1) return mask;
+  llvm::SmallVector<int, kLanes * 4> order;
+  for (unsigned at = 0; at < lanes_of(mask) * count; ++at) order.push_back(static_cast<int>(at / count));
+  return context.builder().CreateShuffleVector(mask, order);
+}
+
+Value* reverse(Context& context, Value* vector) {
+  llvm::SmallVector<int, kLanes> order;
+  for (unsigned lane = lanes_of(vector); lane > 0; --lane) order.push_back(static_cast<int>(lane - 1));
+  return context.builder().CreateShuffleVector(vector, order);
+}
+
+}  // namespace quern::cpu::emit

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/emit/operations/layout.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "cpu/engine/abi.hpp"
+
+namespace quern::cpu::emit {
+namespace {
+
+using analysis::LanePattern;
+using analysis::Shape;
+using analysis::ShapeKind;
+
+constexpr unsigned kLaneCount = 32;
+/// Distances that a gap takes beside an instruction's own offset (2 GiB).
+constexpr std::int64_t kMaxDistance = INT32_MAX;
+constexpr std::uint64_t kMaxIndexedSpan = engine::kGapBytes - (std::uint64_t{4} << 30);
+
+/// Whether two lanes see the same runtime base.
+bool same_base(const Shape& shape, unsigned a, unsigned b) {
+  return std::all_of(shape.terms.begin(), shape.terms.end(), [&](const analysis::Term& term) {
+    return term.coefficient == ir::kNone || term.pattern[a] == term.pattern[b];
+  });
+}
+
+LanePattern constant_distances(const Shape& shape) {
+  LanePattern sum{};
+  for (const analysis::Term& term : shape.terms)
+    if (term.coefficient == ir::kNone)
+      for (unsigned lane = 0; lane < kLaneCount; ++lane)
+        sum[lane] = static_cast<std::int64_t>(static_cast<std::uint64_t>(sum[lane]) +
+                                              static_cast<std::uint64_t>(term.pattern[lane]));
+  return sum;
+}
+
+unsigned base_of(const Shape& shape, std::vector<unsigned>& base_lanes, unsigned lane) {
+  for (unsigned at = 0; at < base_lanes.size(); ++at)
+    if (same_base(shape, base_lanes[at], lane)) return at;
+  base_lanes.push_back(lane);
+  return static_cast<unsigned>(base_lanes.size() - 1);
+}
+
+/// -1, 0 or 1 where `distance` is that many accesses.
+std::optional<int> step_of(std::int64_t distance, std::int64_t access_bytes) {
+  if (distance == 0) return 0;
+  if (distance == access_bytes) return 1;
+  if (distance == -access_bytes) return -1;
+  return std::nullopt;
+}
+
+Segment longest_segment(const Shape& shape, const LanePattern& distances, std::int64_t access_bytes,
+                        unsigned first) {
+  Segment segment{.first = first, .count = 1, .offset = distances[first]};
+  std::optional<int> step;
+  for (unsigned lane = first + 1; lane < kLaneCount && same_base(shape, first, lane); ++lane) {
+    const std::optional<int> next = step_of(distances[lane] - distances[lane - 1], access_bytes);
+    if (!next || (step && *next != *step)) break;
+    step = next;
+    segment.count = lane - first + 1;
+  }
+  segment.step = step.value_or(0);
+  return segment;
+}
+
+bool same_addresses(const Segment& a, const Segment& b) {
+  return a.count == b.count && a.step == b.step && a.base == b.base && a.offset == b.offset;
+}
+
+void add_segments(const Shape& shape, std::int64_t access_bytes, Layout& layout) {
+  for (unsigned lane = 0; lane < kLaneCount;) {
+    Segment segment = longest_segment(shape, layout.distances, access_bytes, lane);
+    segment.base = base_of(shape, layout.base_lanes, lane);
+    const auto same = std::find_if(layout.segments.begin(), layout.segments.end(),
+                                   [&](const Segment& other) { return same_addresses(other, segment); });
+    segment.same_as = static_cast<unsigned>(same - layout.segments.begin());
+    layout.segments.push_back(segment);
+    lane += segment.count;
+  }
+}
+
+/// 2, 3 or 4 where every lane is that many accesses after the one before.
+std::optional<unsigned> stride_of(const LanePattern& distances, std::int64_t access_bytes) {
+  const std::int64_t step = distances[1] - distances[0];
+  for (unsigned lane = 1; lane < kLaneCount; ++lane)
+    if (distances[lane] - distances[lane - 1] != step) return std::nullopt;
+  if (step % access_bytes != 0 || step / access_bytes < 2 || step / access_bytes > 4) return std::nullopt;
+  return static_cast<unsigned>(step / access_bytes);
+}
+
+Layout affine_layout(const Shape& shape, unsigned access_bytes) {
+  Layout layout{.distances = constant_distances(shape)};
+  for (const std::int64_t distance : layout.distances)
+    if (distance > kMaxDistance || distance < -kMaxDistance) return Layout{};
+  add_segments(shape, access_bytes, layout);
+  if (layout.segments.size() <= kMaxSegments) {
+    layout.kind = LayoutKind::segments;
+  } else if (layout.base_lanes.size() == 1) {
+    const auto stride = stride_of(layout.distances, access_bytes);
+    layout.kind = stride ? LayoutKind::strided : LayoutKind::indexed;
+    layout.stride = stride.value_or(1);
+  }
+  return layout;
+}
+
+/// Whether a checked base plus any 32-bit index stays within a gap.
+bool fits_gap(const Shape& shape) {
+  const auto scale = static_cast<std::uint64_t>(shape.scale < 0 ? -shape.scale : shape.scale);
+  return scale != 0 && scale <= (kMaxIndexedSpan >> (shape.index_signed ? 31 : 32));
+}
+
+}  // namespace
+
+Layout layout_of(const Shape& shape, unsigned access_bytes) {
+  switch (shape.kind) {
+    case ShapeKind::uniform:
+      return Layout{.kind = LayoutKind::uniform};
+    case ShapeKind::affine:
+      return affine_layout(shape, access_bytes);
+    case ShapeKind::offset32:
+      return Layout{.kind = fits_gap(shape) ? LayoutKind::indexed : LayoutKind::gathered};
+    default:
+      return Layout{};
+  }
+}
+
+}  // namespace quern::cpu::emit

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the addresses of a warp's 32 lanes lie to each other: what decides between one scalar access, a few
+// vector accesses and a gather. Pure: shapes in, a plan out.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cpu/analysis/analysis.hpp"
+
+namespace quern::cpu::emit {
+
+/// Lanes [first, first + count), whose addresses advance by step * the access size: 1 contiguous, 0 all the
+/// same, -1 backwards.
+struct Segment {
+  unsigned first = 0;
+  unsigned count = 0;
+  int step = 0;
+  unsigned base = 0;        ///< index into Layout::base_lanes
+  std::int64_t offset = 0;  ///< of lane `first` from that base, in bytes
+  unsigned same_as = 0;     ///< index of the first segment with the same addresses (its own if none)
+};
+
+enum class LayoutKind : std::uint8_t {
+  uniform,   ///< one address
+  segments,  ///< at most kMaxSegments segments
+  strided,   ///< base + lane * stride with stride 2, 3 or 4 accesses
+  indexed,   ///< one base; constant or 32-bit distances from it
+  gathered,  ///< 32 unrelated addresses
+};
+
+inline constexpr unsigned kMaxSegments = 8;
+
+struct Layout {
+  LayoutKind kind = LayoutKind::gathered;
+  std::vector<Segment> segments;
+  /// One lane for each set of values that the terms with runtime coefficients take: base of these lanes = the
+  /// shape's base + sum of coefficient * pattern[lane] over those terms.
+  std::vector<unsigned> base_lanes;
+  /// The sum of the terms without coefficient, by lane (segments, strided, indexed affine).
+  analysis::LanePattern distances{};
+  unsigned stride = 1;  ///< strided: in accesses
+};
+
+/// The layout of accesses of `access_bytes` at addresses of `shape`.
+Layout layout_of(const analysis::Shape& shape, unsigned access_bytes);
+
+}  // namespace quern::cpu::emit

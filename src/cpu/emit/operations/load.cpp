@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loads. One scalar access where the address is uniform; a vector access for each run of contiguous lanes;
+// wide loads and shuffles for short strides; a gather for the rest.
+#include <bit>
+
+#include "cpu/emit/operations/lanes.hpp"
+#include "cpu/emit/operations/operands.hpp"
+#include "cpu/emit/operations/vectors.hpp"
+
+namespace quern::cpu::emit {
+namespace {
+
+using llvm::Value;
+using Elements = std::vector<Value*>;  ///< one vector (or scalar) for each element of the instruction
+
+llvm::AtomicOrdering load_ordering(const ir::Inst& inst) {
+  switch (inst.attr.semantics) {
+    case ir::Semantics::weak:
+    case ir::Semantics::relaxed:
+      return llvm::AtomicOrdering::Monotonic;
+    default:
+      return llvm::AtomicOrdering::Acquire;
+  }
+}
+
+Value* load_one(const Access& access, llvm::Type* type, Value* pointer) {
+  llvm::LoadInst* const load = access.context.builder().CreateAlignedLoad(type, pointer, access.align());
+  if (access.ordered() && !type->isVectorTy()) {
+    load->setAlignment(llvm::Align(access.element_bytes));
+    load->setVolatile(access.inst.attr.is_volatile);
+    load->setAtomic(load_ordering(access.inst));
+  }
+  annotate(access, load);
+  return load;
+}
+
+Elements load_uniform(const Access& access) {
+  Elements elements;
+  Value* const pointer = uniform_pointer(access);
+  for (unsigned element = 0; element < access.count; ++element)
+    elements.push_back(
+        load_one(access, access.memory_type(),
+                 advance(access.context, pointer, std::int64_t{element} * access.element_bytes)));
+  return elements;
+}
+
+Elements load_gathered(const Access& access) {
+  Elements elements;
+  const LanePointers pointers = lane_pointers(access);
+  for (unsigned element = 0; element < access.count; ++element)
+    elements.push_back(gather(access, pointers, std::int64_t{element} * access.element_bytes));
+  return elements;
+}
+
+// --- segments
+
+std::uint32_t lanes_mask(const Segment& segment) {
+  return (segment.count == kLanes ? kAllLanes : (1u << segment.count) - 1) << segment.first;
+}
+
+/// The lanes that read `segment`'s addresses, those of its repetitions included.
+std::uint32_t readers(const Layout& layout, unsigned index) {
+  std::uint32_t lanes = 0;
+  for (const Segment& segment : layout.segments)
+    if (segment.same_as == index) lanes |= lanes_mask(segment);
+  return lanes;
+}
+
+/// One address for all lanes of the segment. Where none of them runs it may be anything: then the parameters
+/// are read instead.
+Elements load_broadcast(const Access& access, unsigned index, Value* pointer) {
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  if (!c.full()) {
+    Value* const running = b.CreateAnd(c.mask_bits(), b.getInt32(readers(access.layout, index)));
+    pointer = b.CreateSelect(b.CreateICmpNE(running, b.getInt32(0)), pointer, c.params());
+  }
+  Elements elements;
+  for (unsigned element = 0; element < access.count; ++element) {
+    Value* const place = advance(c, pointer, std::int64_t{element} * access.element_bytes);
+    llvm::LoadInst* const load = b.CreateAlignedLoad(access.memory_type(), place, llvm::Align(1));
+    if (c.full()) annotate(access, load);
+    elements.push_back(b.CreateVectorSplat(access.layout.segments[index].count, load));
+  }
+  return elements;
+}
+
+Value* mask_of(const Access& access, unsigned index) {
+  Context& c = access.context;
+  const unsigned count = access.layout.segments[index].count;
+  Value* mask = nullptr;
+  for (const Segment& segment : access.layout.segments) {
+    if (segment.same_as != index) continue;
+    Value* const part = slice(c, c.mask(), segment.first, count);
+    mask = mask == nullptr ? part : c.builder().CreateOr(mask, part);
+  }
+  return access.layout.segments[index].step < 0 ? reverse(c, mask) : mask;
+}
+
+Elements load_contiguous(const Access& access, unsigned index, Value* pointer) {
+  Context& c = access.context;
+  const Segment& segment = access.layout.segments[index];
+  llvm::Type* const type = llvm::FixedVectorType::get(access.memory_type(), segment.count * access.count);
+  if (segment.step < 0) pointer = advance(c, pointer, -std::int64_t{segment.count - 1} * access.bytes());
+  Value* wide = nullptr;
+  if (c.full()) {
+    wide = load_one(access, type, pointer);
+  } else {
+    Value* const mask = repeat_lanes(c, mask_of(access, index), access.count);
+    llvm::CallInst* const call =
+        c.builder().CreateMaskedLoad(type, pointer, access.align(), mask, llvm::Constant::getNullValue(type));
+    annotate(access, call);
+    wide = call;
+  }
+  return deinterleave(c, segment.step < 0 ? reverse(c, wide) : wide, access.count);
+}
+
+/// `part` of `count` lanes at lane `first` of a vector of 32; the other lanes hold anything.
+Value* placed(Context& context, Value* part, unsigned first, unsigned count) {
+  llvm::SmallVector<int, kLanes> lanes(kLanes, 0);
+  for (unsigned lane = 0; lane < count; ++lane) lanes[first + lane] = static_cast<int>(lane);
+  return context.builder().CreateShuffleVector(part, lanes);
+}
+
+/// The 32 lanes out of the segments' vectors.
+Value* assemble(const Access& access, const std::vector<Elements>& parts, unsigned element) {
+  Context& c = access.context;
+  const std::vector<Segment>& segments = access.layout.segments;
+  bool equal = std::has_single_bit(segments.size());
+  for (const Segment& segment : segments) equal = equal && segment.count == segments[0].count;
+  std::vector<Value*> in_order;
+  for (const Segment& segment : segments) in_order.push_back(parts[segment.same_as][element]);
+  if (equal) return concat(c, in_order);
+  Value* lanes = placed(c, in_order[0], segments[0].first, segments[0].count);
+  for (std::size_t at = 1; at < segments.size(); ++at)
+    lanes = blend(c, lanes_mask(segments[at]),
+                  placed(c, in_order[at], segments[at].first, segments[at].count), lanes);
+  return lanes;
+}
+
+Elements load_segments(const Access& access) {
+  const std::vector<Value*> bases = base_pointers(access);
+  std::vector<Elements> parts(access.layout.segments.size());
+  for (unsigned index = 0; index < parts.size(); ++index) {
+    const Segment& segment = access.layout.segments[index];
+    if (segment.same_as != index) continue;
+    Value* const pointer = advance(access.context, bases[segment.base], segment.offset);
+    parts[index] =
+        segment.step == 0 ? load_broadcast(access, index, pointer) : load_contiguous(access, index, pointer);
+  }
+  Elements elements;
+  for (unsigned element = 0; element < access.count; ++element)
+    elements.push_back(assemble(access, parts, element));
+  return elements;
+}
+
+// --- short strides
+
+/// Lanes are loaded in groups of so many, all that lies between them included; of the last group no more than
+/// its last lane.
+constexpr unsigned kGroupLanes = 8;
+
+Value* load_group(const Access& access, Value* pointer, unsigned stride, bool is_last) {
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  llvm::Type* const type = llvm::FixedVectorType::get(access.memory_type(), kGroupLanes * stride);
+  if (!is_last) return load_one(access, type, pointer);
+  llvm::SmallVector<llvm::Constant*, kGroupLanes * 4> mask;
+  for (unsigned at = 0; at < kGroupLanes * stride; ++at)
+    mask.push_back(b.getInt1(at <= (kGroupLanes - 1) * stride));
+  llvm::CallInst* const call = b.CreateMaskedLoad(
+      type, pointer, access.align(), llvm::ConstantVector::get(mask), llvm::Constant::getNullValue(type));
+  annotate(access, call);
+  return call;
+}
+
+Elements load_strided(const Access& access) {
+  Context& c = access.context;
+  const unsigned stride = access.layout.stride;
+  Value* const base = base_pointers(access)[0];
+  std::vector<Value*> groups;
+  for (unsigned first = 0; first < kLanes; first += kGroupLanes) {
+    Value* const pointer = advance(c, base, std::int64_t{first} * stride * access.element_bytes);
+    groups.push_back(
+        deinterleave(c, load_group(access, pointer, stride, first + kGroupLanes == kLanes), stride)[0]);
+  }
+  return {concat(c, groups)};
+}
+
+// --- the instruction
+
+bool has_backwards(const Layout& layout) {
+  for (const Segment& segment : layout.segments)
+    if (segment.step < 0) return true;
+  return false;
+}
+
+Elements load_lanes(const Access& access) {
+  const bool full = access.context.full();
+  // Elements of a lane stay in order where lanes run backwards: left to the gather.
+  const bool simple = access.count == 1 || !has_backwards(access.layout);
+  if (access.layout.kind == LayoutKind::segments && simple && (full || access.masks_natively()))
+    return load_segments(access);
+  if (access.layout.kind == LayoutKind::strided && access.count == 1 && full && access.masks_natively())
+    return load_strided(access);
+  return load_gathered(access);
+}
+
+void define_elements(const Access& access, ir::Value value, const Elements& elements) {
+  Context& c = access.context;
+  for (unsigned element = 0; element < elements.size(); ++element) {
+    Value* what = from_memory(access, elements[element]);
+    const bool scalar = c.shape(value).scalar();
+    if (scalar && what->getType()->isVectorTy()) what = extract_lane(c, what, first_lane(c));
+    if (!scalar && !what->getType()->isVectorTy()) what = splat(c, what);
+    if (access.count == 1) c.define(value, what);
+    if (access.count > 1) c.define_element(value, element, what);
+  }
+}
+
+void emit_load(Context& context, ir::Value value) {
+  const Access access(context, value, context.function()[value].type);
+  Elements elements;
+  if (access.layout.kind == LayoutKind::uniform) {
+    elements = load_uniform(access);
+  } else {
+    // Each lane's access of at most 8 bytes is one access of the processor; the barriers keep the compiler to
+    // the order, and the processor's loads are acquire loads.
+    if (access.ordered()) compiler_barrier(context);
+    elements = load_lanes(access);
+    if (access.ordered()) compiler_barrier(context);
+  }
+  define_elements(access, value, elements);
+}
+
+bool accepts_load(const ir::Inst& inst) {
+  const auto displacement = static_cast<std::int64_t>(inst.imm);
+  return displacement >= INT32_MIN && displacement <= INT32_MAX &&
+         (inst.attr.count == 1 || inst.attr.count == 2 || inst.attr.count == 4);
+}
+
+constexpr Row kRows[] = {{ir::Op::load, nullptr, emit_load, accepts_load}};
+
+}  // namespace
+
+std::span<const Row> load_rows() { return kRows; }
+
+}  // namespace quern::cpu::emit

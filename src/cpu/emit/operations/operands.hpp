@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The elementwise operations: each lane's result depends on that lane's operands alone. An emitter of this
+// kind is written once and makes the scalar or the 32-lane form, whichever its operands have.
+#pragma once
+
+#include <llvm/ADT/SmallVector.h>
+
+#include <span>
+
+#include "cpu/emit/context.hpp"
+
+namespace quern::cpu::emit {
+
+/// One elementwise operation: all operands scalar or all <32 x T> (a uniform condition of a select stays
+/// scalar).
+struct Operands {
+  Context& context;
+  const ir::Inst& inst;
+  llvm::IRBuilder<>& b;
+  llvm::SmallVector<llvm::Value*, 4> args;
+  llvm::Type* type;  ///< of the result: scalar or <32 x T>
+
+  llvm::Value* operator[](unsigned index) const { return args[index]; }
+  bool is_vector() const { return type->isVectorTy(); }
+  Isa isa() const { return context.specialisation().isa; }
+  ir::Type type_of_arg(unsigned index) const { return context.function()[inst.args[index]].type; }
+};
+
+using Elementwise = llvm::Value* (*)(Operands&);
+using Emitter = void (*)(Context&, ir::Value);
+/// Says of an instruction whose op has a row whether its attributes are done too.
+using Accepts = bool (*)(const ir::Inst&);
+
+/// A row of the table in operations.cpp: one of `elementwise` and `emitter` is set.
+struct Row {
+  ir::Op op;
+  Elementwise elementwise = nullptr;
+  Emitter emitter = nullptr;
+  Accepts accepts = nullptr;
+};
+
+// The families, each in the file of its name.
+std::span<const Row> value_rows();
+std::span<const Row> integer_rows();
+std::span<const Row> bit_rows();
+std::span<const Row> compare_rows();
+std::span<const Row> floating_rows();
+std::span<const Row> convert_rows();
+std::span<const Row> approx_rows();
+std::span<const Row> load_rows();
+std::span<const Row> store_rows();
+std::span<const Row> atomic_rows();
+std::span<const Row> warp_rows();
+std::span<const Row> system_rows();
+
+/// `element` with as many lanes as `shape` has: itself where that is a scalar.
+inline llvm::Type* with_element(llvm::Type* shape, llvm::Type* element) {
+  return shape->getWithNewType(element);
+}
+/// The integer of the same width and lanes.
+llvm::Type* as_integer(llvm::Type* type);
+/// An integer constant in every lane of `type`.
+llvm::Constant* bits(llvm::Type* type, std::uint64_t value);
+/// The bits of a constant of an IR type: integer or floating.
+llvm::Constant* constant_of(Context& context, ir::Type type, std::uint64_t bits);
+inline unsigned width_of(llvm::Type* type) { return type->getScalarSizeInBits(); }
+
+}  // namespace quern::cpu::emit

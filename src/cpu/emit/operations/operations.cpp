@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of operations and what all elementwise ones share.
+#include "cpu/emit/operations/operands.hpp"
+
+#include <llvm/IR/Constants.h>
+
+#include <array>
+#include <cassert>
+
+#include "cpu/emit/operations/vectors.hpp"
+
+namespace quern::cpu::emit {
+namespace {
+
+constexpr std::size_t kOpCount = 0
+#define QUERN_IR_OP(name, arity, traits, meaning) +1
+#include "cpu/ir/ops.def"
+    ;
+
+using Table = std::array<const Row*, kOpCount>;
+
+const Table& table() {
+  static const Table rows = [] {
+    Table made{};
+    for (const auto family :
+         {value_rows(), integer_rows(), bit_rows(), compare_rows(), floating_rows(), convert_rows(),
+          approx_rows(), load_rows(), store_rows(), atomic_rows(), warp_rows(), system_rows()})
+      for (const Row& row : family) made[static_cast<std::size_t>(row.op)] = &row;
+    return made;
+  }();
+  return rows;
+}
+
+const Row* row_of(ir::Op op) { return table()[static_cast<std::size_t>(op)]; }
+
+/// A uniform result may have operands that differ between lanes (a xor a): then any running lane's will do.
+llvm::Value* scalar_operand(Context& context, ir::Value arg) {
+  if (context.shape(arg).scalar()) return context.scalar(arg);
+  return extract_lane(context, context.vector(arg), first_lane(context));
+}
+
+void emit_elementwise(Context& context, ir::Value value, Elementwise emit) {
+  const ir::Inst& inst = context.function()[value];
+  const analysis::Shape& shape = context.shape(value);
+  if (shape.scalar() && shape.constant) {
+    context.define(value, constant_of(context, inst.type, *shape.constant));
+    return;
+  }
+  Operands operands{context, inst, context.builder(), {}, nullptr};
+  operands.type = shape.scalar() ? context.type_of(inst.type) : context.vector_type_of(inst.type);
+  for (const ir::Value arg : inst.args) {
+    const bool keep_scalar = shape.scalar() || (inst.op == ir::Op::select && operands.args.empty() &&
+                                                context.shape(arg).kind == analysis::ShapeKind::uniform);
+    operands.args.push_back(keep_scalar ? scalar_operand(context, arg) : context.vector(arg));
+  }
+  context.define(value, emit(operands));
+}
+
+/// The widening at which an offset32 address begins: the index is kept apart, so the base is 0.
+bool begins_offset(const Context& context, ir::Value value) {
+  const ir::Op op = context.function()[value].op;
+  return (op == ir::Op::sext || op == ir::Op::zext) &&
+         context.shape(value).kind == analysis::ShapeKind::offset32;
+}
+
+}  // namespace
+
+llvm::Type* as_integer(llvm::Type* type) {
+  return with_element(type, llvm::IntegerType::get(type->getContext(), type->getScalarSizeInBits()));
+}
+
+llvm::Constant* bits(llvm::Type* type, std::uint64_t value) {
+  return llvm::ConstantInt::get(type, llvm::APInt(64, value).zextOrTrunc(type->getScalarSizeInBits()));
+}
+
+llvm::Constant* constant_of(Context& context, ir::Type type, std::uint64_t value) {
+  llvm::Type* const to = context.type_of(type);
+  llvm::Constant* const integer = bits(as_integer(to), value);
+  return to->isIntegerTy() ? integer : llvm::ConstantExpr::getBitCast(integer, to);
+}
+
+void emit_operation(Context& context, ir::Value value) {
+  const Row* const row = row_of(context.function()[value].op);
+  assert(row != nullptr && "refused at load: can_emit");
+  if (row->emitter != nullptr) {
+    row->emitter(context, value);
+  } else if (begins_offset(context, value)) {
+    context.define(value, bits(context.type_of(ir::Type::i64), 0));
+  } else {
+    emit_elementwise(context, value, row->elementwise);
+  }
+}
+
+bool can_emit(ir::Op op) noexcept { return row_of(op) != nullptr; }
+
+bool can_emit(const ir::Inst& inst) noexcept {
+  const Row* const row = row_of(inst.op);
+  return row != nullptr && (row->accepts == nullptr || row->accepts(inst));
+}
+
+}  // namespace quern::cpu::emit

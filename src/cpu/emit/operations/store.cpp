@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Stores, by the same layouts as loads. Where several running lanes write one place PTX leaves open which
+// stays: the highest.
+#include "cpu/emit/operations/lanes.hpp"
+#include "cpu/emit/operations/operands.hpp"
+#include "cpu/emit/operations/vectors.hpp"
+
+namespace quern::cpu::emit {
+namespace {
+
+using llvm::Value;
+
+void store_one(const Access& access, Value* value, Value* pointer) {
+  llvm::StoreInst* const store = access.context.builder().CreateAlignedStore(value, pointer, access.align());
+  if (access.ordered() && !value->getType()->isVectorTy()) {
+    const bool weak = access.inst.attr.semantics == ir::Semantics::weak ||
+                      access.inst.attr.semantics == ir::Semantics::relaxed;
+    store->setAlignment(llvm::Align(access.element_bytes));
+    store->setVolatile(access.inst.attr.is_volatile);
+    store->setAtomic(weak ? llvm::AtomicOrdering::Monotonic : llvm::AtomicOrdering::Release);
+  }
+  annotate(access, store);
+}
+
+/// Element `element` in all lanes, in the form it has in memory.
+Value* lanes_of_element(const Access& access, unsigned element) {
+  return to_memory(access, access.context.vector(access.inst.args[1 + element]));
+}
+
+void store_uniform(const Access& access) {
+  Context& c = access.context;
+  Value* const pointer = uniform_pointer(access);
+  for (unsigned element = 0; element < access.count; ++element) {
+    const ir::Value source = access.inst.args[1 + element];
+    const bool same = c.shape(source).kind == analysis::ShapeKind::uniform;
+    Value* const value = same ? c.scalar(source) : extract_lane(c, c.vector(source), last_lane(c));
+    store_one(access, to_memory(access, value),
+              advance(c, pointer, std::int64_t{element} * access.element_bytes));
+  }
+}
+
+void store_scattered(const Access& access) {
+  const LanePointers pointers = lane_pointers(access);
+  for (unsigned element = 0; element < access.count; ++element)
+    scatter(access, pointers, std::int64_t{element} * access.element_bytes,
+            lanes_of_element(access, element));
+}
+
+/// The segment's lanes of all elements, a lane's elements adjacent.
+Value* segment_values(const Access& access, const Segment& segment, std::span<Value* const> elements) {
+  Context& c = access.context;
+  std::vector<Value*> parts;
+  for (Value* const element : elements) parts.push_back(slice(c, element, segment.first, segment.count));
+  Value* const values = interleave(c, parts);
+  return segment.step < 0 ? reverse(c, values) : values;
+}
+
+void store_segment(const Access& access, const Segment& segment, Value* pointer,
+                   std::span<Value* const> elements) {
+  Context& c = access.context;
+  if (segment.step == 0) {  // only where all lanes run: the last one's value stays
+    const Segment last{.first = segment.first + segment.count - 1, .count = 1};
+    return store_one(access, segment_values(access, last, elements), pointer);
+  }
+  if (segment.step < 0) pointer = advance(c, pointer, -std::int64_t{segment.count - 1} * access.bytes());
+  Value* const values = segment_values(access, segment, elements);
+  if (c.full()) return store_one(access, values, pointer);
+  Value* mask = slice(c, c.mask(), segment.first, segment.count);
+  if (segment.step < 0) mask = reverse(c, mask);
+  annotate(access, c.builder().CreateMaskedStore(values, pointer, access.align(),
+                                                 repeat_lanes(c, mask, access.count)));
+}
+
+void store_segments(const Access& access) {
+  const std::vector<Value*> bases = base_pointers(access);
+  std::vector<Value*> elements;
+  for (unsigned element = 0; element < access.count; ++element)
+    elements.push_back(lanes_of_element(access, element));
+  for (const Segment& segment : access.layout.segments)
+    store_segment(access, segment, advance(access.context, bases[segment.base], segment.offset), elements);
+}
+
+/// A segment of one address needs its highest running lane, known only where all run; and where lanes run
+/// backwards, the elements of a lane do not.
+bool can_store(const Access& access, const Segment& segment) {
+  if (segment.step == 0) return access.context.full();
+  return (segment.step > 0 || access.count == 1) && (access.context.full() || access.masks_natively());
+}
+
+void store_lanes(const Access& access) {
+  bool segments = access.layout.kind == LayoutKind::segments;
+  for (const Segment& segment : access.layout.segments) segments = segments && can_store(access, segment);
+  return segments ? store_segments(access) : store_scattered(access);
+}
+
+void emit_store(Context& context, ir::Value value) {
+  const ir::Inst& inst = context.function()[value];
+  const Access access(context, value, context.function()[inst.args[1]].type);
+  if (access.layout.kind == LayoutKind::uniform) return store_uniform(access);
+  // As for loads: the processor's stores are release stores, the compiler must keep to the order.
+  if (access.ordered()) compiler_barrier(context);
+  store_lanes(access);
+  if (access.ordered()) compiler_barrier(context);
+}
+
+bool accepts_store(const ir::Inst& inst) {
+  const auto displacement = static_cast<std::int64_t>(inst.imm);
+  const bool writable = inst.attr.space != ir::Space::constant && inst.attr.space != ir::Space::param;
+  const bool counted = inst.attr.count == 1 || inst.attr.count == 2 || inst.attr.count == 4;
+  return writable && counted && displacement >= INT32_MIN && displacement <= INT32_MAX;
+}
+
+constexpr Row kRows[] = {{ir::Op::store, nullptr, emit_store, accepts_store}};
+
+}  // namespace
+
+std::span<const Row> store_rows() { return kRows; }
+
+}  // namespace quern::cpu::emit

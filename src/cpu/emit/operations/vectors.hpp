@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small pieces of vector code that several families use.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <span>
+
+#include "cpu/emit/context.hpp"
+
+namespace quern::cpu::emit {
+
+inline constexpr std::uint32_t kAllLanes = 0xffffffffu;
+
+/// Constants 0, 1, ... 31 in integers of `bits`.
+llvm::Constant* lane_numbers(Context& context, unsigned bits);
+/// A constant of 32 integers.
+llvm::Constant* lane_constant(Context& context, unsigned bits,
+                              const std::array<std::int64_t, kLanes>& values);
+/// A constant mask, bit l = lane l.
+llvm::Constant* lane_mask(Context& context, std::uint32_t bits);
+
+/// i32: the lowest and the highest running lane.
+llvm::Value* first_lane(Context& context);
+llvm::Value* last_lane(Context& context);
+llvm::Value* extract_lane(Context& context, llvm::Value* vector, llvm::Value* lane);
+llvm::Value* splat(Context& context, llvm::Value* scalar);
+/// <32 x i1> -> i32 and back.
+llvm::Value* mask_to_bits(Context& context, llvm::Value* mask);
+llvm::Value* bits_to_mask(Context& context, llvm::Value* bits);
+
+/// Lanes [first, first + count) as a vector of their own.
+llvm::Value* slice(Context& context, llvm::Value* vector, unsigned first, unsigned count);
+/// The vectors one after another; all of one length, a power of two of them.
+llvm::Value* concat(Context& context, std::span<llvm::Value* const> parts);
+/// Takes the lanes of `mask` (bits) from `then`, the others from `otherwise`; both have 32 lanes.
+llvm::Value* blend(Context& context, std::uint32_t mask, llvm::Value* then, llvm::Value* otherwise);
+
+/// A local variable of the function, uninitialised; the same place for equal types would be wrong where two
+/// are alive, so each call makes one.
+llvm::Value* scratch(Context& context, llvm::Type* type);
+/// A scratch variable that holds `value`.
+llvm::Value* spill(Context& context, llvm::Value* value);
+/// After the last use of a scratch variable.
+void release(Context& context, std::initializer_list<llvm::Value*> variables);
+
+/// Says what `value` is where its shape may ask for the other form: a scalar is splatted, of a vector any
+/// running lane is taken.
+void define_scalar(Context& context, ir::Value value, llvm::Value* scalar);
+void define_vector(Context& context, ir::Value value, llvm::Value* vector);
+
+/// What a helper touches beside its pointer arguments.
+enum class Touches : std::uint8_t { arguments_only, reads_memory, anything };
+/// Calls helper `name` with `args`; the function type follows from them.
+llvm::CallInst* call_helper(Context& context, std::string_view name, llvm::Type* result,
+                            llvm::ArrayRef<llvm::Value*> args, Touches touches);
+
+/// x * y + z rounded once, on any instruction set; x is float or double, scalar or <32 x T>.
+llvm::Value* fused_multiply_add(Context& context, llvm::Value* x, llvm::Value* y, llvm::Value* z);
+
+}  // namespace quern::cpu::emit

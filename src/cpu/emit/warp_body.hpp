@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// The code that one warp runs: the class behind Context. Its parts are in flow.cpp (values), full.cpp and masked.cpp (the two
+// versions of the blocks), versions.cpp (going from one to the other), barriers.cpp and calls.cpp.
+//
+// Memory form: every phi and every value read outside its block has a slot (an alloca), one for each version; definitions store,
+// reads load, and LLVM's SROA makes SSA of it. So going from one version to the other, or on after a barrier, is a matter of
+// filling slots.
+//
+// Masked code: each block has a variable `waiting`: the lanes that are to run it. A block whose variable is empty is skipped;
+// else it empties the variable, runs, and adds its lanes to the variables of its successors. Invariants:
+//  - a value's masked slot is right in the lanes that ran its definition; in the others it holds any defined value (never undef);
+//  - in full code every waiting variable is empty.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "cpu/emit/context.hpp"
+#include "cpu/emit/masks.hpp"
+#include "cpu/emit/plan.hpp"
+
+namespace quern::cpu::emit {
+
+/// A warp's frame across barriers: a header that the block driver reads, then the live values.
+namespace frame {
+inline constexpr std::uint32_t kState = 0;           ///< i32: where to go on; kDone: the warp has ended
+inline constexpr std::uint32_t kTrueLanes = 4;       ///< i32: barrier_reduce: lanes of this warp whose predicate held
+inline constexpr std::uint32_t kArrivedLanes = 8;    ///< i32: barrier_reduce: lanes that arrived
+inline constexpr std::uint32_t kHeaderBytes = 64;
+inline constexpr std::uint32_t kDone = 0xffffffffu;
+}  // namespace frame
+
+/// Where and for what the body of a warp is emitted.
+struct WarpPlace {
+  llvm::Function* function = nullptr;
+  llvm::BasicBlock* entry = nullptr;  ///< dominates everything; has its terminator: allocas and launch constants go here
+  llvm::BasicBlock* begin = nullptr;  ///< empty: the body starts here
+  llvm::BasicBlock* done = nullptr;   ///< the body branches here when the warp has ended
+  llvm::Value* launch = nullptr;
+  llvm::Value* worker = nullptr;
+  std::array<llvm::Value*, 3> ctaid{};
+  llvm::Value* warp = nullptr;
+  llvm::Value* lanes = nullptr;  ///< i32, the lanes that exist; null: all 32
+  // Kernels whose blocks have several warps and barriers; else null.
+  llvm::Value* frame = nullptr;
+  llvm::Value* state = nullptr;
+  llvm::Value* true_lanes = nullptr;     ///< barrier_reduce: over the whole block
+  llvm::Value* arrived_lanes = nullptr;
+};
+
+/// A device function that is called, not inlined, by its index in ir::Module::functions.
+using DeviceFunctions = std::map<std::uint32_t, llvm::Function*>;
+
+class WarpBody final : public Context {
+ public:
+  WarpBody(const Plan& plan, const Specialisation& specialisation, const WarpPlace& place, const DeviceFunctions& callees);
+
+  /// Emits everything between place.begin and place.done.
+  void emit();
+  /// After emit(): the frame that a warp needs, with its header; 0 without barriers.
+  std::uint32_t frame_bytes() const { return place_.frame == nullptr ? 0 : frame_end_; }
+  /// After emit(): by state - 1, the barrier (an index into Function::insts) that the state goes on from.
+  const std::vector<ir::Value>& states() const { return states_; }
+  /// After emit() of a device function: loads result `index`, as set in each lane.
+  llvm::Value* result(unsigned index, llvm::IRBuilder<>& at);
+  /// Before emit() of a device function.
+  void set_arguments(std::vector<llvm::Value*> arguments) { arguments_ = std::move(arguments); }
+
+  // --- Context
+  llvm::Value* scalar(ir::Value value) override;
+  llvm::Value* vector(ir::Value value) override;
+  void define(ir::Value value, llvm::Value* what) override;
+  void define_element(ir::Value value, unsigned index, llvm::Value* what) override;
+  bool full() const override { return version_ == Version::full; }
+  llvm::Value* mask() override;
+  llvm::Value* mask_bits() override;
+  llvm::Value* params() override;
+  llvm::Value* window_base() override;
+  llvm::Value* window_bytes() override;
+  llvm::Value* shared_base() override;
+  llvm::Value* local_base() override;
+  llvm::Value* local_stride() override;
+  llvm::Value* launch() override { return place_.launch; }
+  llvm::Value* worker() override { return place_.worker; }
+  llvm::Value* ctaid(unsigned dimension) override { return place_.ctaid[dimension]; }
+  llvm::Value* warp_index() override { return place_.warp; }
+  llvm::Value* live_bits() override;
+  llvm::FunctionCallee helper(std::string_view name, llvm::FunctionType* type) override;
+  llvm::BasicBlock* new_block(const char* name) override;
+
+ private:
+  struct Slot {
+    llvm::AllocaInst* memory = nullptr;
+    std::uint32_t frame = 0;  ///< offset in the warp's frame; 0: not live across a barrier
+  };
+  struct Expansion {
+    llvm::Value* vector = nullptr;
+    llvm::BasicBlock* block = nullptr;
+  };
+  /// The LLVM blocks of a block's masked version: `test` skips it where no lane waits, `run` is its code.
+  struct MaskedBlocks {
+    llvm::BasicBlock* test = nullptr;
+    llvm::BasicBlock* run = nullptr;
+    llvm::AllocaInst* waiting = nullptr;
+  };
+
+  /// Gives the scalar of a term's coefficient.
+  using Coefficient = std::function<llvm::Value*(ir::Value)>;
+
+  // --- flow.cpp: slots and values
+  const analysis::Shape& shape_in(Version version, ir::Value value) const { return plan_.facts(version).shapes[value]; }
+  bool kept_scalar(Version version, ir::Value value) const { return shape_in(version, value).scalar(); }
+  llvm::Type* kept_type(Version version, ir::Value value);
+  bool has_slot(Version version, ir::Value value) const;
+  Slot& slot(Version version, ir::Value value);
+  void write_slot(Version version, ir::Value value, llvm::Value* what);
+  void store_to_frame(const Slot& slot, llvm::Value* what);
+  llvm::Value* kept(ir::Value value);
+  llvm::Constant* known_constant(Version version, ir::Value value);
+  llvm::Value* as_kept(ir::Value value, bool want_scalar);
+  llvm::Value* expand(const analysis::Shape& shape, ir::Type type, llvm::Value* base, const Coefficient& coefficient);
+  static llvm::Constant* pattern(const analysis::LanePattern& lanes, llvm::Type* element);
+  llvm::Value* pack_bits(llvm::Value* what);
+  llvm::Value* unpack_bits(llvm::Value* what, ir::Type type);
+  llvm::Value* launch_constant(llvm::Value* base, std::uint64_t offset, llvm::Type* type, std::uint64_t pointee_bytes = 0);
+  llvm::Value* cached(unsigned which, llvm::Value* base, std::uint64_t offset, llvm::Type* type, std::uint64_t bytes = 0);
+  const ir::Inst& inst(ir::Value value) const { return (*function_)[value]; }
+  const ir::Inst& terminator(ir::BlockId block) const { return inst(function_->blocks[block].insts.back()); }
+  bool is_phi(ir::Value value) const { return inst(value).op == ir::Op::phi; }
+  llvm::BasicBlock* make_block(const char* name);
+  void create_blocks();
+  void begin_warp();
+  void begin_block(Version version, ir::BlockId block, llvm::BasicBlock* at);
+  void emit_insts(ir::BlockId block);
+  void emit_inst(ir::Value value);
+  void emit_extract(ir::Value value);
+  std::vector<std::pair<ir::Value, ir::Value>> phi_operands(ir::BlockId block, unsigned successor_index) const;
+  void emit_trap(std::uint32_t which);
+
+  // --- full.cpp
+  void emit_full();
+  void full_terminator(ir::BlockId block);
+  void full_edge(ir::BlockId block, unsigned successor_index);
+  void full_cond_branch(ir::BlockId block);
+  void full_switch(ir::BlockId block);
+  void full_tests(ir::BlockId block);
+  llvm::Value* widening_holds(ir::Value widening);
+  void go_masked_at_branch(ir::BlockId block);
+  void go_masked_whole(ir::BlockId block);
+
+  // --- masked.cpp
+  void emit_masked();
+  void emit_masked_block(ir::BlockId block);
+  bool may_run_empty(ir::BlockId block) const;
+  void masked_terminator(ir::BlockId block);
+  void masked_edge(ir::BlockId block, unsigned successor_index, llvm::Value* lanes);
+  void masked_uniform_branch(ir::BlockId block);
+  void masked_divergent_branch(ir::BlockId block);
+  void retire(llvm::Value* lanes);
+  bool must_blend(ir::BlockId block, ir::BlockId successor) const;
+  bool only_from(ir::BlockId block, ir::BlockId other) const;
+  void leave(ir::BlockId block, ir::BlockId target, bool certain);
+  llvm::BasicBlock* next_test(std::uint32_t position);
+  void clear_loop(ir::BlockId header);
+  std::vector<llvm::Value*> switch_masks(ir::BlockId block, llvm::Value* among);
+
+  // --- versions.cpp
+  llvm::Value* masked_from_full(ir::Value value);
+  void reenter_full(ir::BlockId block);
+  llvm::Value* full_from_masked(ir::Value value, std::map<ir::Value, llvm::Value*>& done, llvm::Value*& holds);
+  llvm::Value* base_of(const analysis::Shape& shape, llvm::Value* lane0);
+  llvm::Value* lane0_of(ir::Value value);
+  void clear_masked();
+
+  // --- barriers.cpp
+  void find_frame();
+  llvm::Value* frame_address(std::uint32_t offset);
+  void full_barrier(ir::BlockId block);
+  void masked_barrier(ir::BlockId block);
+  void barrier(ir::BlockId block);
+  void suspend(ir::BlockId block);
+  llvm::Value* reduction(ir::Value which, llvm::Value* true_lanes, llvm::Value* arrived_lanes);
+  void emit_states();
+
+  // --- calls.cpp
+  void emit_call(ir::Value value);
+  void emit_set_result(ir::Value value);
+
+  const Plan& plan_;
+  WarpPlace place_;
+  const DeviceFunctions& callees_;
+  llvm::IRBuilder<> code_;
+  Masks masks_;
+  Version version_ = Version::full;
+  ir::BlockId block_ = ir::kNone;
+
+  std::array<std::vector<Slot>, 2> slots_;
+  std::vector<llvm::BasicBlock*> full_;
+  std::vector<MaskedBlocks> masked_;
+  llvm::AllocaInst* live_ = nullptr;         ///< lanes that have not exited, in masked code
+  std::uint32_t live_frame_ = 0;
+  std::uint32_t frame_end_ = frame::kHeaderBytes;
+  std::vector<ir::Value> states_;
+  std::vector<llvm::BasicBlock*> resumes_;     ///< by state - 1
+  llvm::SwitchInst* resume_ = nullptr;
+  std::vector<llvm::Value*> arguments_;
+  std::vector<llvm::AllocaInst*> results_;
+
+  // Of the block being emitted.
+  llvm::BasicBlock* first_ = nullptr;  ///< its first LLVM block, which dominates the others
+  std::map<ir::Value, llvm::Value*> values_;
+  std::map<ir::Value, Expansion> expansions_;
+  std::map<std::pair<ir::Value, unsigned>, llvm::Value*> elements_;
+  llvm::Value* lanes_ = nullptr;  ///< running lanes, in kept form; null in full code
+  llvm::Value* mask_ = nullptr;
+  llvm::Value* mask_word_ = nullptr;
+  bool certain_ = false;          ///< at least one lane runs
+
+  std::array<llvm::Value*, 8> cache_{};
+};
+
+}  // namespace quern::cpu::emit

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/lower/lower.hpp"
+
+#include <fmt/format.h>
+
+#include "cpu/lower/passes.hpp"
+#include "cpu/lower/program.hpp"
+#include "cpu/lower/translator.hpp"
+
+namespace quern::cpu::lower {
+namespace {
+
+/// Everything after translation, in order.
+void finish(Draft& draft) {
+  drop_unreachable(draft);
+  simplify_loops(draft);
+  split_critical_edges(draft);
+  build_ssa(draft);
+  propagate(draft);
+  share_values(draft);
+  hoist_invariants(draft);
+  remove_dead(draft);
+  merge_chains(draft);
+  close_loops(draft);
+  number_all(draft);
+}
+
+Diagnostic no_such_kernel(const ptx::Module& module, std::string_view kernel, std::string_view file_name) {
+  Diagnostic diagnostic{.code = "ptx-unsupported", .span = {.file = std::string(file_name)}};
+  diagnostic.message = fmt::format("there is no kernel '{}' with a body in this module", kernel);
+  std::string names;
+  for (const ptx::Function& function : module.functions) {
+    if (function.entry && function.defined) names += (names.empty() ? "" : ", ") + function.name;
+  }
+  diagnostic.hint = names.empty() ? "the module has no kernels" : "its kernels are: " + names;
+  return diagnostic;
+}
+
+}  // namespace
+
+Expected<ir::Module> lower(const ptx::Module& module, std::string_view kernel, std::string_view file_name) {
+  if (module.address_size != 64) {
+    return Diagnostic{
+        .code = "ptx-unsupported",
+        .span = {.file = std::string(file_name)},
+        .message =
+            fmt::format("kernel '{}' cannot run on the CPU device: its module has 32-bit addresses", kernel),
+        .hint = "compile it with '.address_size 64'"};
+  }
+  const ptx::Function* entry = module.find_function(kernel);
+  if (entry == nullptr || !entry->entry || !entry->defined) return no_such_kernel(module, kernel, file_name);
+  Program program(module, static_cast<std::uint32_t>(entry - module.functions.data()));
+  ir::Module result;
+  Diagnostics errors;
+  // Grows while it runs: translating a function finds recursive ones.
+  for (std::size_t i = 0; i < program.functions().size(); ++i) {
+    Draft draft;
+    Translator(program, draft, file_name, errors).translate(program.functions()[i]);
+    if (!errors.empty()) continue;
+    finish(draft);
+    result.functions.push_back(std::move(draft.function));
+  }
+  if (!errors.empty()) return errors;
+  result.symbols = std::move(program.symbols);
+  result.static_shared_bytes = program.static_shared_bytes;
+  return result;
+}
+
+}  // namespace quern::cpu::lower

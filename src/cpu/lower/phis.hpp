@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replacing values, and the phis that are not needed.
+#pragma once
+
+#include <vector>
+
+#include "cpu/lower/draft.hpp"
+
+namespace quern::cpu::lower {
+
+/// Which value stands for which while a pass replaces values; chains are followed and shortened.
+class Replacements {
+ public:
+  void set(ir::Value value, ir::Value by);
+  ir::Value find(ir::Value value);
+  /// Rewrites the operands of every instruction.
+  static void apply(Replacements& replacements, ir::Function& function);
+
+ private:
+  std::vector<ir::Value> to_;
+};
+
+/// Replaces each of `phis` whose operands are all one value (or itself) by that value, until none is left.
+void remove_trivial_phis(Draft& draft, const std::vector<ir::Value>& phis, Replacements& replaced);
+
+}  // namespace quern::cpu::lower

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where instructions come from, and messages about those that are refused.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cpu/lower/translator.hpp"
+#include "ptx/ptx.hpp"
+
+namespace quern::cpu::lower {
+
+std::uint32_t Translator::add_location(const Frame& frame, std::uint32_t index, std::uint32_t ptx_line,
+                                       std::uint32_t inlined_at) {
+  ir::Location location{.ptx_line = ptx_line, .inlined_at = inlined_at};
+  if (index < frame.function->locations.size()) {
+    const ptx::SourceLocation& source = frame.function->locations[index];
+    const auto& files = program_.ptx().files;
+    const auto file = std::find_if(files.begin(), files.end(),
+                                   [&](const ptx::SourceFile& f) { return f.number == source.file; });
+    if (file != files.end()) location.file = file->path;
+    location.line = source.line;
+    location.column = source.column;
+  }
+  auto& locations = draft_.function.locations;
+  locations.push_back(std::move(location));
+  return static_cast<std::uint32_t>(locations.size() - 1);
+}
+
+/// The location at `index` as the place into which something was inlined. The parser makes an inlined_at
+/// point backwards, so the chain ends.
+std::uint32_t Translator::scope_location(Frame& frame, std::uint32_t index, std::uint32_t ptx_line) {
+  if (index >= frame.function->locations.size()) return frame.call_location;
+  frame.scope_locations.resize(frame.function->locations.size(), ir::kNone);
+  if (frame.scope_locations[index] == ir::kNone) {
+    const std::uint32_t outer = frame.function->locations[index].inlined_at;
+    const std::uint32_t inlined_at =
+        outer < index ? scope_location(frame, outer, ptx_line) : frame.call_location;
+    frame.scope_locations[index] = add_location(frame, index, ptx_line, inlined_at);
+  }
+  return frame.scope_locations[index];
+}
+
+std::uint32_t Translator::locate(const ptx::Instruction& instruction) {
+  std::uint32_t inlined_at = frame_->call_location;
+  if (instruction.location < frame_->function->locations.size()) {
+    const std::uint32_t outer = frame_->function->locations[instruction.location].inlined_at;
+    if (outer < instruction.location) inlined_at = scope_location(*frame_, outer, instruction.position.line);
+  }
+  return add_location(*frame_, instruction.location, instruction.position.line, inlined_at);
+}
+
+void Translator::refuse(std::string_view reason) {
+  // Once for each instruction, however often its function is inlined.
+  if (!program_.refused.insert(instruction_).second) return;
+  const Span ptx_place{.file = std::string(file_name_),
+                       .line = instruction_->position.line,
+                       .column = instruction_->position.column};
+  Diagnostic diagnostic{.code = "ptx-unsupported"};
+  diagnostic.message =
+      fmt::format("'{}' in {} '{}' cannot run on the CPU device: {}",
+                  ptx::print(program_.ptx(), *frame_->function, *instruction_),
+                  frame_->function->entry ? "kernel" : "function", frame_->function->name, reason);
+  const auto& locations = draft_.function.locations;
+  if (location_ < locations.size() && locations[location_].line != 0 && !locations[location_].file.empty()) {
+    const ir::Location& where = locations[location_];
+    diagnostic.span = {.file = where.file, .line = where.line, .column = where.column};
+    diagnostic.notes.push_back(
+        {ptx_place, fmt::format("the instruction is at line {} of the PTX", ptx_place.line)});
+  } else {
+    diagnostic.span = ptx_place;
+  }
+  diagnostics_.push_back(std::move(diagnostic));
+}
+
+}  // namespace quern::cpu::lower

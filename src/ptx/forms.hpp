@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// isa.def as a table that can be searched: slots of words, operand specifications, what each needs.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ptx/module.hpp"
+
+namespace quern::ptx {
+
+inline constexpr std::uint32_t kOnly = 1000;  ///< added to a form's sm: exactly that target's 'a' variant
+
+/// Types and modifiers under one numbering: types first.
+inline constexpr std::size_t kTypeCount = 1
+#define QUERN_PTX_TYPE(name, text, bits, kind) +1
+#include "ptx/words.def"
+    ;
+inline constexpr std::size_t kWordCount = kTypeCount + kModifierCount;
+using WordSet = std::bitset<kWordCount>;
+inline std::size_t word_index(Type type) noexcept { return static_cast<std::size_t>(type); }
+inline std::size_t word_index(Modifier modifier) noexcept { return kTypeCount + static_cast<std::size_t>(modifier); }
+
+struct WordSlot {
+  std::uint16_t set = 0;  ///< index into FormTable::sets
+  bool optional = false;
+};
+
+enum class Role : std::uint8_t { destination, source, immediate, address, label, table, unpack, pack, policy, sink, anything };
+
+/// How an operand's type follows from the instruction.
+struct TypeRule {
+  enum class Kind : std::uint8_t { dotted, wide, fixed, address, any };
+  Kind kind = Kind::any;
+  std::uint8_t index = 0;  ///< of the dotted type
+  Type type = Type::none;  ///< fixed
+};
+
+struct OperandSpec {
+  static constexpr std::uint8_t kOne = 0;           ///< a plain operand
+  static constexpr std::uint8_t kAsModifier = 254;  ///< .v2, .v4, .v8, else a plain operand
+  static constexpr std::uint8_t kAnyVector = 255;
+  Role role = Role::anything;
+  std::uint8_t count = kOne;  ///< or the length of a vector
+  TypeRule type;
+  std::array<std::uint8_t, 3> values{};  ///< an immediate must be one of these; 0: none
+  bool optional = false;
+  bool relaxed = false;     ///< ~
+  bool negatable = false;   ///< !
+  bool sinkable = false;    ///< _
+  bool pair_allowed = false;   ///< | or &
+  bool pair_required = false;  ///< &
+  bool symbol = false;      ///< @
+  bool special = false;     ///< %
+  bool register_only = false;  ///< =
+  bool selector = false;    ///< .
+};
+
+struct Form {
+  Opcode opcode{};
+  std::string_view words;     ///< as written in isa.def
+  std::string_view operands;
+  std::uint32_t version = 0;  ///< 62: 6.2
+  std::uint32_t sm = 0;
+  std::vector<WordSlot> slots;
+  bool any_words = false;
+  bool any_operands = false;
+  std::vector<OperandSpec> specs;
+};
+
+/// What a word needs wherever it stands.
+struct WordNeeds {
+  std::uint16_t version = 0;
+  std::uint16_t sm = 0;
+};
+
+class FormTable {
+ public:
+  /// The table; made at the first call, never changed.
+  static const FormTable& instance();
+
+  /// The forms of one opcode, contiguous and in the order of isa.def; the first has index `first_form(opcode)`.
+  std::span<const Form> forms_of(Opcode opcode) const noexcept;
+  std::size_t first_form(Opcode opcode) const noexcept;
+  std::span<const Form> all() const noexcept { return forms_; }
+  const WordSet& set(std::uint16_t index) const noexcept { return sets_[index]; }
+  WordNeeds needs(std::size_t word) const noexcept { return needs_[word]; }
+  /// What is wrong in isa.def itself; empty if nothing. For the test that keeps it so.
+  const std::string& defects() const noexcept { return defects_; }
+
+ private:
+  friend class FormTableBuilder;
+  std::vector<Form> forms_;
+  std::vector<std::uint16_t> first_;  ///< by opcode, one more at the end
+  std::vector<WordSet> sets_;
+  std::vector<WordNeeds> needs_;
+  std::string defects_;
+};
+
+}  // namespace quern::ptx

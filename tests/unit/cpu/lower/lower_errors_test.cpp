@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include "support.hpp"
+
+using namespace quern;
+
+namespace {
+
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("all unsupported instructions are reported, each with its text, its place and the reason") {
+  const Diagnostics errors = test::refusals(test::kernel_text(R"(
+    .loc 1 42 7
+    mov.u32 %r1, %envreg3;
+    .loc 1 43 9
+    bar.arrive 1, 64;
+    st.global.u32 [%rd1], %r1;)",
+                                                              ".file 1 \"author.cu\""));
+  REQUIRE(errors.size() == 2);
+  CHECK(errors[0].code == "ptx-unsupported");
+  CHECK(errors[0].span.file == "author.cu");
+  CHECK(errors[0].span.line == 42);
+  CHECK(errors[0].span.column == 7);
+  CHECK(contains(errors[0].message, "%envreg3"));
+  REQUIRE(errors[0].notes.size() == 1);
+  CHECK(errors[0].notes[0].span.file == "test.ptx");
+  CHECK(errors[0].notes[0].span.line == 16);
+  CHECK(contains(errors[1].message, "'bar.arrive 1, 64'"));
+  CHECK(contains(errors[1].message, "without waiting"));
+  CHECK(errors[1].span.line == 43);
+}
+
+TEST_CASE("without the author's place an error stands at the line of the PTX") {
+  const Diagnostics errors = test::refusals(test::kernel_text("redux.sync.add.s32 %r1, %r2, -1;"));
+  REQUIRE(errors.size() == 1);
+  CHECK(errors[0].span.file == "test.ptx");
+  CHECK(errors[0].span.line == 14);
+  CHECK(errors[0].notes.empty());
+}
+
+TEST_CASE("a modifier that would change the meaning is never skipped") {
+  const Diagnostics errors = test::refusals(
+      test::kernel_text("cvt.rn.satfinite.f16x2.f32 %r1, %f1, %f2; st.global.u32 [%rd1], %r1;"));
+  REQUIRE(errors.size() == 1);
+  CHECK(contains(errors[0].message, ".satfinite"));
+}
+
+TEST_CASE("an instruction in a function that is inlined twice is reported once") {
+  const Diagnostics errors = test::refusals(test::kernel_text("call f, (); call f, ();", R"(
+.func f()
+{
+  .reg .b32 %r<2>;
+  mov.u32 %r1, %pm0;
+  ret;
+})"));
+  CHECK(errors.size() == 1);
+  CHECK(contains(errors[0].message, "function 'f'"));
+}
+
+TEST_CASE("calls through registers and calls without a body are refused by name") {
+  const Diagnostics errors = test::refusals(test::kernel_text(R"(
+    mov.u64 %rd2, f;
+    proto: .callprototype _ ();
+    call %rd2, (), proto;
+    call cudaDeviceSynchronize, ();)",
+                                                              R"(
+.func f() { ret; }
+.extern .func cudaDeviceSynchronize();)"));
+  REQUIRE(errors.size() == 3);
+  CHECK(contains(errors[0].message, "addresses of functions"));
+  CHECK(contains(errors[1].message, "through a register"));
+  CHECK(contains(errors[2].message, "cudaDeviceSynchronize"));
+}
+
+TEST_CASE("a kernel that is not there is answered with those that are") {
+  const Diagnostics errors = test::refusals(test::kernel_text("ret;"), "other");
+  REQUIRE(errors.size() == 1);
+  CHECK(contains(errors[0].message, "'other'"));
+  CHECK(contains(errors[0].hint, "k"));
+}
+
+TEST_CASE("functions that multiply by inlining are stopped") {
+  std::string functions =
+      ".func f0() { .reg .b32 %r<2>; bar.sync 0; bar.sync 0; bar.sync 0; bar.sync 0; ret; }\n";
+  for (int i = 1; i < 24; ++i) {
+    const std::string callee = "f" + std::to_string(i - 1);
+    functions +=
+        ".func f" + std::to_string(i) + "() { call " + callee + ", (); call " + callee + ", (); ret; }\n";
+  }
+  const Diagnostics errors = test::refusals(test::kernel_text("call f23, ();", functions));
+  REQUIRE_FALSE(errors.empty());
+  CHECK(contains(errors[0].message, "inlined"));
+}

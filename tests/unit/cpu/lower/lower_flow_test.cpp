@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include "ir_interpreter.hpp"
+#include "support.hpp"
+
+using namespace quern;
+using cpu::ir::Op;
+
+namespace {
+
+/// What the kernel leaves in the first word when thread `tid` runs it.
+std::uint32_t result(const cpu::ir::Module& module, std::uint32_t tid = 0) {
+  test::IrInterpreter machine(module);
+  machine.tid_x = tid;
+  machine.run();
+  return machine.word(0);
+}
+
+}  // namespace
+
+TEST_CASE("a guarded arithmetic instruction keeps the old value where its guard is false") {
+  const auto module = test::lowered(test::kernel_text(R"(
+    mov.u32 %r1, %tid.x;
+    setp.gt.u32 %p1, %r1, 3;
+    mov.u32 %r2, 100;
+    @%p1 add.u32 %r2, %r2, 1;
+    @!%p1 add.u32 %r2, %r2, 20;
+    st.global.u32 [%rd1], %r2;)"));
+  CHECK(module.functions[0].blocks.size() == 1);
+  CHECK(test::count(module.functions[0], Op::select) == 2);
+  CHECK(result(module, 4) == 101);
+  CHECK(result(module, 3) == 120);
+}
+
+TEST_CASE("neighbouring accesses under one guard share a block, until something changes the guard") {
+  const auto module = test::lowered(test::kernel_text(R"(
+    mov.u32 %r1, %tid.x;
+    setp.eq.u32 %p1, %r1, 1;
+    @%p1 st.global.u32 [%rd1], 5;
+    @%p1 ld.global.u32 %r2, [%rd1];
+    @%p1 setp.eq.u32 %p1, %r2, 6;
+    @%p1 st.global.u32 [%rd1], 7;)"));
+  // entry, first guarded block and its other way, second guarded block and its, end
+  CHECK(test::count(module.functions[0], Op::cond_br) == 2);
+  CHECK(result(module, 1) == 5);
+  CHECK(result(module, 0) == 0);
+}
+
+TEST_CASE("exit ends a thread from inside a called function, ret only the function") {
+  const auto module = test::lowered(test::kernel_text(R"(
+    mov.u32 %r1, %tid.x;
+    { .param .b32 a; .param .b32 b;
+      st.param.b32 [a], %r1;
+      call (b), f, (a);
+      ld.param.b32 %r2, [b]; }
+    st.global.u32 [%rd1], %r2;)",
+                                                      R"(
+.func (.param .b32 result) f(.param .b32 x)
+{
+  .reg .pred %p<4>; .reg .b32 %r<4>;
+  ld.param.b32 %r1, [x];
+  setp.eq.u32 %p1, %r1, 7;
+  @%p1 exit;
+  st.param.b32 [result], 1;
+  setp.eq.u32 %p2, %r1, 8;
+  @%p2 ret;
+  st.param.b32 [result], 2;
+})"));
+  CHECK(module.functions.size() == 1);
+  CHECK(test::count(module.functions[0], Op::ret) == 1);
+  CHECK(result(module, 7) == 0);
+  CHECK(result(module, 8) == 1);
+  CHECK(result(module, 9) == 2);
+}
+
+TEST_CASE("brx.idx chooses among its table's labels, which may repeat") {
+  const auto module = test::lowered(test::kernel_text(R"(
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, 10;
+    ts: .branchtargets A, B, A, C;
+    brx.idx %r1, ts;
+    A: add.u32 %r2, %r2, 1; bra C;
+    B: add.u32 %r2, %r2, 2;
+    C: st.global.u32 [%rd1], %r2;)"));
+  CHECK(result(module, 0) == 11);
+  CHECK(result(module, 1) == 12);
+  CHECK(result(module, 2) == 11);
+  CHECK(result(module, 3) == 10);
+}
+
+TEST_CASE("a nest of loops with several ways out computes what the PTX says and is in loop-closed form") {
+  const auto module = test::lowered(test::kernel_text(R"(
+    mov.u32 %r1, 0;
+    mov.u32 %r2, 0;
+    mov.u32 %r9, %tid.x;
+  outer:
+    mov.u32 %r3, 0;
+  inner:
+    add.u32 %r2, %r2, %r3;
+    add.u32 %r3, %r3, 1;
+    setp.eq.u32 %p1, %r2, %r9;
+    @%p1 bra done;
+    setp.lt.u32 %p2, %r3, 4;
+    @%p2 bra inner;
+    add.u32 %r1, %r1, 1;
+    setp.lt.u32 %p3, %r1, 3;
+    @%p3 bra outer;
+  done:
+    mad.lo.u32 %r4, %r1, 1000, %r2;
+    mad.lo.u32 %r4, %r3, 100, %r4;
+    st.global.u32 [%rd1], %r4;)"));
+  const auto expected = [](std::uint32_t tid) {
+    std::uint32_t a = 0, sum = 0, b = 0;
+    for (a = 0; a < 3;) {
+      for (b = 0;;) {
+        sum += b;
+        ++b;
+        if (sum == tid) return a * 1000 + sum + b * 100;
+        if (b >= 4) break;
+      }
+      ++a;
+    }
+    return a * 1000 + sum + b * 100;
+  };
+  for (std::uint32_t tid = 0; tid < 24; ++tid) {
+    CAPTURE(tid);
+    CHECK(result(module, tid) == expected(tid));
+  }
+}
+
+TEST_CASE("a loop with two ways back gets one latch and one preheader") {
+  const auto module = test::lowered(test::kernel_text(R"(
+    mov.u32 %r1, 0;
+    mov.u32 %r2, %tid.x;
+    setp.gt.u32 %p1, %r2, 5;
+    @%p1 bra L;
+    mov.u32 %r1, 10;
+  L:
+    add.u32 %r1, %r1, 1;
+    and.b32 %r3, %r1, 1;
+    setp.eq.u32 %p2, %r3, 0;
+    @%p2 bra L;
+    add.u32 %r1, %r1, 4;
+    setp.lt.u32 %p3, %r1, 40;
+    @%p3 bra L;
+    st.global.u32 [%rd1], %r1;)"));
+  const auto expected = [](std::uint32_t tid) {
+    std::uint32_t r = tid > 5 ? 0 : 10;
+    for (;;) {
+      ++r;
+      if ((r & 1) == 0) continue;
+      r += 4;
+      if (r >= 40) return r;
+    }
+  };
+  CHECK(result(module, 0) == expected(0));
+  CHECK(result(module, 6) == expected(6));
+}
+
+TEST_CASE("what follows an unconditional end is not there, even if it could not be lowered") {
+  const auto module = test::lowered(test::kernel_text(R"(
+    st.global.u32 [%rd1], 3;
+    ret;
+    mov.b32 %r1, %envreg3;
+    st.global.u32 [%rd1], %r1;)"));
+  CHECK(test::count(module.functions[0], Op::store) == 1);
+  CHECK(result(module) == 3);
+}
+
+TEST_CASE("a trap ends its block; what only led there leaves no trace") {
+  const auto module = test::lowered(test::kernel_text(R"(
+    mov.u32 %r1, %tid.x;
+    setp.lt.u32 %p1, %r1, 5;
+    @!%p1 trap;
+    st.global.u32 [%rd1], %r1;)"));
+  CHECK(test::count(module.functions[0], Op::trap) == 1);
+  CHECK(result(module, 2) == 2);
+}
+
+TEST_CASE("an endless loop is a function without a way to return") {
+  const auto module = test::lowered(test::kernel_text("L: st.global.u32 [%rd1], 1; bra L;"));
+  CHECK(test::count(module.functions[0], Op::ret) == 0);
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "ir_interpreter.hpp"
+#include "support.hpp"
+
+using namespace quern;
+using cpu::ir::Op;
+using cpu::ir::Space;
+
+TEST_CASE("kernel parameters are aligned as declared and read at constant offsets") {
+  const std::string text = R"(.version 8.0
+.target sm_80
+.address_size 64
+.entry k(.param .u8 a, .param .u16 b, .param .align 16 .b8 c[20], .param .f64 d, .param .u64 out)
+{
+  .reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .f64 %fd<2>;
+  ld.param.u64 %rd1, [out];
+  ld.param.v2.u32 {%r1, %r2}, [c+8];
+  ld.param.u8 %r3, [a];
+  ld.param.f64 %fd1, [d];
+  st.global.v2.u32 [%rd1], {%r1, %r2};
+  st.global.u32 [%rd1+8], %r3;
+  st.global.f64 [%rd1+16], %fd1;
+})";
+  const auto module = test::lowered(text);
+  std::vector<std::uint32_t> offsets;
+  for (const auto& parameter : module.functions[0].params) offsets.push_back(parameter.offset);
+  CHECK(offsets == std::vector<std::uint32_t>{0, 2, 16, 40, 48});
+  test::IrInterpreter machine(module);
+  for (std::size_t i = 0; i < 48; ++i) machine.params[i] = static_cast<std::uint8_t>(i + 1);
+  machine.run();
+  CHECK(machine.word(0) == 0x1c1b1a19);
+  CHECK(machine.word(1) == 0x201f1e1d);
+  CHECK(machine.word(2) == 1);
+  CHECK(machine.double_word(2) == 0x302f2e2d2c2b2a29ull);
+}
+
+TEST_CASE("a kernel parameter is read at an address that a thread computes") {
+  const std::string text = R"(.version 8.0
+.target sm_80
+.address_size 64
+.entry k(.param .u64 out, .param .align 4 .b8 table[16])
+{
+  .reg .b32 %r<8>; .reg .b64 %rd<8>;
+  ld.param.u64 %rd1, [out];
+  mov.u32 %r1, %tid.x;
+  mov.b64 %rd2, table;
+  mul.wide.u32 %rd3, %r1, 4;
+  add.s64 %rd4, %rd2, %rd3;
+  ld.param.u32 %r2, [%rd4+4];
+  st.global.u32 [%rd1], %r2;
+})";
+  const auto module = test::lowered(text);
+  test::IrInterpreter machine(module);
+  const std::uint32_t table[] = {10, 20, 30, 40};
+  std::memcpy(machine.params.data() + 8, table, sizeof table);
+  machine.tid_x = 2;
+  machine.run();
+  CHECK(machine.word(0) == 40);
+  CHECK(test::first(module.functions[0], Op::load).attr.invariant);
+}
+
+TEST_CASE("shared variables of the kernel, of the module and of callees are laid out by their alignment") {
+  const auto module = test::lowered(test::kernel_text(R"(
+    .shared .align 4 .b8 mine[6];
+    mov.u32 %r1, mine;
+    mov.u32 %r2, wide;
+    mov.u64 %rd2, dynamic;
+    call f, ();
+    st.global.v2.u32 [%rd1], {%r1, %r2};
+    st.global.u64 [%rd1+8], %rd2;)",
+                                                      R"(
+.shared .align 2 .b8 narrow[3];
+.shared .align 16 .b8 wide[16];
+.shared .align 4 .b8 not_used[400];
+.extern .shared .align 32 .b8 dynamic[];
+.func f()
+{
+  .shared .align 8 .b8 theirs[8];
+  st.shared.u8 [narrow+1], 1;
+  st.shared.u64 [theirs], 2;
+  ret;
+})"));
+  test::IrInterpreter machine(module);
+  machine.run();
+  // narrow 0..2, wide 16..31, mine 32..37, theirs 40..47, dynamic at the next multiple of 32
+  CHECK(machine.word(0) == 32);
+  CHECK(machine.word(1) == 16);
+  CHECK(machine.double_word(1) == 64);
+  CHECK(module.static_shared_bytes == 64);
+  CHECK(machine.shared[1] == 1);
+  CHECK(machine.shared[40] == 2);
+  const auto dynamic = std::find_if(module.symbols.begin(), module.symbols.end(),
+                                    [](const auto& s) { return s.name == "dynamic"; });
+  REQUIRE(dynamic != module.symbols.end());
+  CHECK(dynamic->size == 0);
+  CHECK(dynamic->shared_offset == 64);
+}
+
+TEST_CASE("accesses keep their space, order, scope and width") {
+  const auto module = test::lowered(test::kernel_text(R"(
+    ld.volatile.global.u32 %r1, [%rd1+4];
+    st.release.gpu.global.u32 [%rd1], %r1;
+    ld.acquire.sys.u32 %r2, [%rd1];
+    ld.global.nc.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1+16];
+    st.global.v4.f32 [%rd1+32], {%f4, %f3, %f2, %f1};
+    st.global.u32 [%rd1+48], %r2;
+    fence.acq_rel.cta;
+    membar.gl;)"));
+  const cpu::ir::Function& f = module.functions[0];
+  std::vector<const cpu::ir::Inst*> loads, stores, fences;
+  for (const cpu::ir::Inst& inst : f.insts) {
+    if (inst.op == Op::load) loads.push_back(&inst);
+    if (inst.op == Op::store) stores.push_back(&inst);
+    if (inst.op == Op::fence) fences.push_back(&inst);
+  }
+  REQUIRE(loads.size() == 3);
+  CHECK(loads[0]->attr.is_volatile);
+  CHECK(loads[0]->attr.space == Space::global);
+  CHECK(loads[0]->imm == 4);
+  CHECK(loads[1]->attr.space == Space::generic);
+  CHECK(loads[1]->attr.semantics == cpu::ir::Semantics::acquire);
+  CHECK(loads[1]->attr.scope == cpu::ir::Scope::sys);
+  CHECK(loads[2]->attr.count == 4);
+  CHECK(loads[2]->attr.alignment == 16);
+  CHECK(loads[2]->attr.invariant);
+  CHECK(stores[0]->attr.semantics == cpu::ir::Semantics::release);
+  CHECK(stores[1]->args.size() == 5);
+  REQUIRE(fences.size() == 2);
+  CHECK(fences[0]->attr.scope == cpu::ir::Scope::cta);
+  CHECK(fences[1]->attr.semantics == cpu::ir::Semantics::sc);
+  CHECK(fences[1]->attr.scope == cpu::ir::Scope::gpu);
+}
+
+TEST_CASE("global and constant memory have their generic addresses, shared and local memory do not") {
+  const auto module = test::lowered(test::kernel_text(R"(
+    .local .align 8 .b8 mine[8];
+    .shared .align 8 .b8 ours[8];
+    mov.u64 %rd2, mine;
+    cvta.local.u64 %rd3, %rd2;
+    cvta.to.local.u64 %rd4, %rd3;
+    st.local.u32 [%rd4], 1;
+    cvta.shared.u64 %rd5, ours;
+    cvta.to.global.u64 %rd6, %rd1;
+    cvta.const.u64 %rd7, table;
+    st.u64 [%rd5], %rd7;
+    st.global.u64 [%rd6], %rd3;
+    isspacep.shared %p1, %rd5;
+    @%p1 st.global.u32 [%rd6+8], 1;)",
+                                                      ".const .align 4 .b8 table[8];"));
+  const cpu::ir::Function& f = module.functions[0];
+  CHECK(test::count(f, Op::to_generic) == 2);
+  CHECK(test::count(f, Op::from_generic) == 0);
+  CHECK(test::first(f, Op::is_space).attr.space == Space::shared);
+  REQUIRE(test::first(f, Op::symbol).imm < module.symbols.size());
+  CHECK(module.symbols[test::first(f, Op::symbol).imm].name == "table");
+}
+
+TEST_CASE("atomics know their operation by type, and red wants no result") {
+  const auto module = test::lowered(test::kernel_text(R"(
+    atom.global.max.s32 %r1, [%rd1], 5;
+    st.global.u32 [%rd1], %r1;
+    red.shared.add.f32 [%rd1+8], 0f3f800000;
+    atom.cas.acquire.cta.b64 %rd2, [%rd1], 1, 2;
+    st.global.u64 [%rd1], %rd2;)"));
+  std::vector<const cpu::ir::Inst*> atomics;
+  for (const cpu::ir::Inst& inst : module.functions[0].insts) {
+    if (inst.op == Op::atomic) atomics.push_back(&inst);
+  }
+  REQUIRE(atomics.size() == 3);
+  CHECK(atomics[0]->attr.atomic == cpu::ir::AtomicOp::smax);
+  CHECK_FALSE(atomics[0]->attr.unused_result);
+  CHECK(atomics[0]->attr.semantics == cpu::ir::Semantics::relaxed);
+  CHECK(atomics[0]->attr.scope == cpu::ir::Scope::gpu);
+  CHECK(atomics[1]->attr.atomic == cpu::ir::AtomicOp::fadd);
+  CHECK(atomics[1]->attr.unused_result);
+  CHECK(atomics[1]->imm == 8);
+  CHECK(atomics[2]->args.size() == 3);
+  CHECK(atomics[2]->attr.semantics == cpu::ir::Semantics::acquire);
+  CHECK(atomics[2]->attr.space == Space::generic);
+}

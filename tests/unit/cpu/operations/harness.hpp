@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Emits one operation for 32 lanes, runs it, and hands back what each lane got. The stand-in for control
+// flow: straight-line code, operands read from arrays.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cpu/analysis/analysis.hpp"
+#include "cpu/engine/abi.hpp"
+#include "cpu/ir/ir.hpp"
+#include "cpu/specialisation.hpp"
+
+namespace quern::cpu::emit::testing {
+
+/// The bits of a value in each lane, zero-extended.
+using Lanes = std::array<std::uint64_t, 32>;
+
+struct Input {
+  ir::Type type = ir::Type::i32;
+  analysis::Shape shape{.kind = analysis::ShapeKind::varying};
+};
+
+/// One operation and the shapes of its operands and result.
+struct Operation {
+  ir::Op op;
+  ir::Type type = ir::Type::i32;
+  ir::Attributes attr{};
+  std::uint64_t imm = 0;
+  std::vector<Input> inputs{};
+  analysis::Shape result{.kind = analysis::ShapeKind::varying};
+  /// For a select of several versions of one operand type; how many elements the result has.
+  unsigned elements = 1;
+  std::vector<ir::Symbol> symbols{};
+  std::vector<ir::Parameter> params{};
+};
+
+struct Machine {
+  Isa isa = Isa::avx2;
+  bool full = true;  ///< emit the version in which all lanes run
+  std::array<std::uint32_t, 3> block{32, 1, 1};
+  std::uint8_t opt_level = 2;
+};
+
+/// What the emitted function reads beside its operands.
+struct Surroundings {
+  engine::LaunchState launch{};
+  engine::WorkerState worker{};
+  std::uint32_t ctaid[3]{};
+  std::uint32_t warp = 0;
+};
+
+class Compiled {
+ public:
+  /// `mask`: the running lanes (32 bits set where compiled for full). Lanes of `out` that do not run hold
+  /// anything.
+  std::vector<Lanes> run(const std::vector<Lanes>& inputs, std::uint32_t mask = 0xffffffffu,
+                         const Surroundings& around = {}) const;
+
+  std::shared_ptr<void> code;
+  void* entry = nullptr;
+  std::vector<ir::Type> input_types;
+  std::vector<ir::Type> output_types;
+};
+
+Compiled compile(const Operation& operation, const Machine& machine);
+/// The assembly, to look at while debugging.
+std::string assembly(const Operation& operation, const Machine& machine);
+
+/// The instruction sets that this processor has.
+std::vector<Isa> isas();
+const char* name_of(Isa isa);
+
+analysis::Shape uniform();
+analysis::Shape uniform_constant(std::uint64_t value);
+analysis::Shape affine(const analysis::LanePattern& pattern);
+
+/// Values to try each operand with; every combination of up to three operands is tried.
+std::vector<std::uint64_t> interesting(ir::Type type);
+
+using Reference = std::function<std::uint64_t(const std::vector<std::uint64_t>&)>;
+/// Compares with `expected` on every combination of `values` (interesting() where empty), vectors on every
+/// instruction set and scalars, with and without a mask. `same` compares the bits of a result: equality where
+/// null.
+void check_elementwise(const Operation& operation, const Reference& expected,
+                       std::vector<std::vector<std::uint64_t>> values = {},
+                       const std::function<bool(std::uint64_t, std::uint64_t)>& same = nullptr);
+
+/// Both NaN, or the same bits.
+bool same_f32(std::uint64_t a, std::uint64_t b);
+bool same_f64(std::uint64_t a, std::uint64_t b);
+bool same_f16(std::uint64_t a, std::uint64_t b);
+bool same_bf16(std::uint64_t a, std::uint64_t b);
+
+float f32(std::uint64_t bits);
+double f64(std::uint64_t bits);
+std::uint64_t bits_of(float value);
+std::uint64_t bits_of(double value);
+
+}  // namespace quern::cpu::emit::testing
