@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/analysis/control.hpp"
 
-#include <algorithm>
+#include <utility>
 
 #include "cpu/analysis/regions.hpp"
 
@@ -24,8 +24,10 @@ class ControlDependence {
   }
 
   void run() {
-    for (const ir::BlockId block : structure_.rpo)
+    for (const ir::BlockId block : structure_.rpo) {
       if (analysis_.divergent_branch[block]) spread(block);
+      if (structure_.ends_at_once[block]) analysis_.divergent_control[block] = true;
+    }
     while (!work_.empty()) {
       const ir::BlockId block = work_.back();
       work_.pop_back();
@@ -39,15 +41,12 @@ class ControlDependence {
  private:
   /// Successors without those that end; all where all do. Fills ending_ with the others.
   std::vector<std::vector<ir::BlockId>> going_on() {
-    std::vector<std::vector<ir::BlockId>> result = structure_.graph.succs;
+    std::vector<std::vector<ir::BlockId>> result(structure_.graph.size());
     for (const ir::BlockId from : structure_.rpo) {
-      const auto ends = [&](ir::BlockId to) { return edge_ends(analysis_, structure_, from, to); };
-      std::vector<ir::BlockId>& succs = result[from];
-      const auto first_ending =
-          std::stable_partition(succs.begin(), succs.end(), [&](ir::BlockId to) { return !ends(to); });
-      if (first_ending == succs.begin()) continue;
-      ending_[from].assign(first_ending, succs.end());
-      succs.erase(first_ending, succs.end());
+      Sides sides = sides_of(analysis_, structure_, from);
+      if (sides.going_on.empty()) std::swap(sides.going_on, sides.ending);
+      ending_[from] = std::move(sides.ending);
+      result[from] = std::move(sides.going_on);
     }
     return result;
   }
@@ -70,8 +69,7 @@ class ControlDependence {
   /// What depends on which lanes leave `block`, and where to.
   void spread(ir::BlockId block) {
     mark_dependents(block);
-    for (const ir::BlockId side : ending_[block])
-      if (!structure_.ends_at_once[side]) mark_dominated(side);
+    for (const ir::BlockId side : ending_[block]) mark_dominated(side);
     for (const ir::BlockId to : structure_.graph.succs[block]) {
       if (edge_ends(analysis_, structure_, block, to)) continue;
       for (std::uint32_t loop = analysis_.loop_of[block]; !loop_contains(analysis_, loop, to);

@@ -7,10 +7,8 @@
 
 namespace quern::cpu::analysis {
 
-DivergencePropagation::DivergencePropagation(const ir::Function& function, const Structure& structure,
-                                             Analysis& analysis)
-    : function_(function),
-      structure_(structure),
+DivergencePropagation::DivergencePropagation(const Structure& structure, Analysis& analysis)
+    : structure_(structure),
       analysis_(analysis),
       join_(structure.graph.size()),
       label_(structure.graph.size(), ir::kNone) {}
@@ -63,12 +61,11 @@ void DivergencePropagation::arrive(const Arrival& arrival) {
     }
   } else if (!loop_contains(analysis_, loop_, to)) {
     exits_.push_back(arrival);
+  } else if (structure_.ends_at_once[to]) {
+    mark_ends(to);
   } else if (label_[to] == ir::kNone) {
     label_[to] = arrival.label;
     labelled_.push_back(to);
-    const bool end =
-        structure_.graph.succs[to].empty() && function_[function_.blocks[to].insts.front()].op != ir::Op::phi;
-    if (end) return;
     pending_.push_back(analysis_.position[to]);
     std::push_heap(pending_.begin(), pending_.end(), std::greater<>());
   } else if (label_[to] != arrival.label) {
@@ -81,6 +78,15 @@ void DivergencePropagation::mark_join(ir::BlockId block) {
   if (join_[block]) return;
   join_[block] = true;
   changed_->push_back(block);
+}
+
+/// Lanes end here: the others need not wait for them to be together again.
+void DivergencePropagation::mark_ends(ir::BlockId block) {
+  while (structure_.graph.preds[block].size() == 1 && !structure_.graph.succs[block].empty())
+    block = structure_.graph.succs[block][0];
+  if (structure_.graph.preds[block].size() == 1 || join_[block]) return;
+  mark_join(block);
+  if (!structure_.graph.succs[block].empty()) mark_ends(structure_.graph.succs[block][0]);
 }
 
 void DivergencePropagation::mark_divergent(std::uint32_t loop) {

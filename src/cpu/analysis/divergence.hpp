@@ -14,7 +14,7 @@ namespace quern::cpu::analysis {
 /// are then like the sides of a branch, taken when all lanes have left the loop.
 class DivergencePropagation {
  public:
-  DivergencePropagation(const ir::Function& function, const Structure& structure, Analysis& analysis);
+  DivergencePropagation(const Structure& structure, Analysis& analysis);
 
   /// Lanes leave `block` towards different successors. Sets Loop::divergent, and appends the blocks whose
   /// phis may have changed to `changed`.
@@ -32,9 +32,9 @@ class DivergencePropagation {
   void flow_inside();
   void arrive(const Arrival& arrival);
   void mark_join(ir::BlockId block);
+  void mark_ends(ir::BlockId block);
   void mark_divergent(std::uint32_t loop);
 
-  const ir::Function& function_;
   const Structure& structure_;
   Analysis& analysis_;
   std::vector<bool> join_;

@@ -99,15 +99,14 @@ class LoopFinder {
 
 bool is_barrier(ir::Op op) { return op == ir::Op::barrier || op == ir::Op::barrier_reduce; }
 
-bool ends_at_once(const ir::Function& function, const ir::Block& block) {
-  if (block.insts.empty()) return false;
+/// `known`: of the successors.
+bool ends_at_once(const ir::Function& function, const ir::Block& block, const std::vector<bool>& known) {
   const ir::Op last = function[block.insts.back()].op;
-  const auto allowed = [&](ir::Value value) {
-    const ir::Op op = function[value].op;
-    return last == ir::Op::trap ? !is_barrier(op) : ir::has_trait(op, 'p') || op == last;
-  };
-  return (last == ir::Op::ret || last == ir::Op::exit || last == ir::Op::trap) &&
-         std::all_of(block.insts.begin(), block.insts.end(), allowed);
+  const bool ends =
+      last == ir::Op::ret || last == ir::Op::exit || (last == ir::Op::br && known[block.succs[0]]);
+  return ends && std::all_of(block.insts.begin(), block.insts.end(), [&](ir::Value value) {
+           return value == block.insts.back() || ir::has_trait(function[value].op, 'p');
+         });
 }
 
 /// For each block the least depth, in the dominator tree, of a block whose subtree an edge out of its own
@@ -119,12 +118,12 @@ void find_ends(const ir::Function& function, Structure& structure, const Analysi
   structure.ends_alone.assign(count, false);
   std::vector<std::uint32_t> depth(count, 0);
   for (const ir::BlockId block : structure.rpo) {
-    structure.ends_at_once[block] = ends_at_once(function, function.blocks[block]);
     if (analysis.idom[block] != ir::kNone) depth[block] = depth[analysis.idom[block]] + 1;
   }
   std::vector<std::uint32_t> reach(count, ir::kNone);
   for (auto at = structure.rpo.rbegin(); at != structure.rpo.rend(); ++at) {
     const ir::BlockId block = *at;
+    structure.ends_at_once[block] = ends_at_once(function, function.blocks[block], structure.ends_at_once);
     std::uint32_t& low = reach[block];
     for (const ir::BlockId to : structure.graph.succs[block]) {
       if (structure.ends_at_once[to]) continue;
@@ -155,10 +154,12 @@ class BlockOrder {
  private:
   /// Sides that end come first, so that their lanes are gone when the others go on.
   static std::vector<std::vector<ir::BlockId>> targets(const Structure& structure, const Analysis& analysis) {
-    std::vector<std::vector<ir::BlockId>> result = structure.graph.succs;
-    for (const ir::BlockId from : structure.rpo)
-      std::stable_partition(result[from].begin(), result[from].end(),
-                            [&](ir::BlockId to) { return edge_ends(analysis, structure, from, to); });
+    std::vector<std::vector<ir::BlockId>> result(structure.graph.size());
+    for (const ir::BlockId from : structure.rpo) {
+      Sides sides = sides_of(analysis, structure, from);
+      result[from] = std::move(sides.ending);
+      result[from].insert(result[from].end(), sides.going_on.begin(), sides.going_on.end());
+    }
     return result;
   }
   void emit_region(ir::BlockId entry) {
@@ -226,6 +227,13 @@ bool edge_ends(const Analysis& analysis, const Structure& structure, ir::BlockId
   if (structure.ends_at_once[to]) return true;
   // Lanes that leave a loop run on only after the loop: with side effects they would come too late.
   return structure.ends_alone[to] && loop_contains(analysis, analysis.loop_of[from], to);
+}
+
+Sides sides_of(const Analysis& analysis, const Structure& structure, ir::BlockId block) {
+  Sides sides;
+  for (const ir::BlockId to : structure.graph.succs[block])
+    (edge_ends(analysis, structure, block, to) ? sides.ending : sides.going_on).push_back(to);
+  return sides;
 }
 
 }  // namespace quern::cpu::analysis

@@ -36,6 +36,7 @@ TEST_CASE("a join of a divergent branch makes its phis varying, but for one valu
 TEST_CASE("uniform branches and loops inside a divergent region, and after it, keep uniform phis") {
   IrBuilder b;
   const auto n = b.param(ir::Type::i32);
+  const auto out = b.param(ir::Type::i64);
   const auto zero = b.i32(0), five = b.i32(5), six = b.i32(6);
   const auto few = b.icmp(ir::Icmp::slt, n, five);
   const auto then = b.block(), a1 = b.block(), a2 = b.block(), inner = b.block(), loop = b.block(),
@@ -60,6 +61,7 @@ TEST_CASE("uniform branches and loops inside a divergent region, and after it, k
   b.at(c2).br(end);
   b.at(end);
   const auto later = b.phi(ir::Type::i32, {{c1, five}, {c2, six}});
+  b.store(out, later);
   b.ret();
   b.incoming(i, inner, zero);
   b.incoming(i, loop, next);

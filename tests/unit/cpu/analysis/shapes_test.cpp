@@ -36,7 +36,6 @@ TEST_CASE("the address of x[i] in saxpy is a base plus four bytes a lane, withou
     CHECK(a.shapes[value].kind == ShapeKind::varying);
     CHECK(a.divergent_branch[0]);
     CHECK(a.divergent_control[body]);
-    CHECK(!a.divergent_control[end]);
     CHECK(a.shapes[n].kind == ShapeKind::uniform);
   }
 }

@@ -54,19 +54,21 @@ TEST_CASE("a barrier after an early exit is fine, also in a loop that lanes leav
   const auto n = b.param(ir::Type::i32);
   const auto zero = b.i32(0);
   const auto i0 = b.global_index();
-  const auto on = b.block(), loop = b.block(), next_block = b.block(), after = b.block(), end = b.block();
+  const auto on = b.block(), loop = b.block(), next_block = b.block(), after = b.block(), leaves = b.block(),
+             end = b.block();
   b.cond_br(b.icmp(ir::Icmp::sge, i0, n), end, on);
   b.at(on).barrier();
   b.br(loop);
   b.at(loop);
   const auto k = b.phi(ir::Type::i32);
   b.barrier();
-  b.cond_br(b.icmp(ir::Icmp::eq, k, i0), end, next_block);
+  b.cond_br(b.icmp(ir::Icmp::eq, k, i0), leaves, next_block);
   b.at(next_block).barrier();
   const auto next = b.add(k, b.i32(1));
   b.cond_br(b.icmp(ir::Icmp::slt, next, n), loop, after);
   b.at(after).barrier();
   b.br(end);
+  b.at(leaves).br(end);
   b.at(end).ret();
   b.incoming(k, on, zero);
   b.incoming(k, next_block, next);

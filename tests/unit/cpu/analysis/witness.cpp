@@ -127,12 +127,19 @@ class Warp {
       return std::any_of(trace.runs.begin(), trace.runs.end(), later);
     });
   }
-  /// Of the last block in which the lane did anything but end.
+  /// Of the last block before the lane did nothing more but end.
   Time last_time(std::uint32_t lane) const {
     const std::vector<BlockRun>& runs = traces_[lane].runs;
     std::size_t count = runs.size();
-    while (count > 0 && runs[count - 1].values.size() == 1 && runs[count - 1].next == ir::kNone) --count;
+    while (count > 0 && is_silent(runs[count - 1].block)) --count;
     return count == 0 ? Time{} : runs[count - 1].time;
+  }
+  bool is_silent(ir::BlockId block) const {
+    const std::vector<ir::Value>& insts = function_.blocks[block].insts;
+    return std::all_of(insts.begin(), insts.end(), [&](ir::Value value) {
+      const ir::Op op = function_[value].op;
+      return ir::has_trait(op, 'p') || op == ir::Op::br || op == ir::Op::ret;
+    });
   }
 
   // --- values
