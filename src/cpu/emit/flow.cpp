@@ -12,7 +12,15 @@ namespace {
 
 using analysis::ShapeKind;
 
-enum CacheIndex : unsigned { kParams, kWindowBase, kWindowBytes, kSharedBase, kLocalRoot, kLocalStride, kLocalBase };
+enum CacheIndex : unsigned {
+  kParams,
+  kWindowBase,
+  kWindowBytes,
+  kSharedBase,
+  kLocalRoot,
+  kLocalStride,
+  kLocalBase
+};
 
 llvm::Constant* constant_of(llvm::Type* type, std::uint64_t bits) {
   if (type->isIntegerTy()) return llvm::ConstantInt::get(type, bits);
@@ -55,7 +63,8 @@ bool WarpBody::has_slot(Version version, ir::Value value) const {
 WarpBody::Slot& WarpBody::slot(Version version, ir::Value value) {
   Slot& found = slots_[static_cast<std::size_t>(version)][value];
   if (found.memory == nullptr)
-    throw Defect("value %" + std::to_string(value) + " (" + std::string(ir::name(inst(value).op)) + ") is read before it is defined");
+    throw Defect("value %" + std::to_string(value) + " (" + std::string(ir::name(inst(value).op)) +
+                 ") is read before it is defined");
   return found;
 }
 
@@ -80,7 +89,8 @@ void WarpBody::write_slot(Version version, ir::Value value, llvm::Value* what) {
 void WarpBody::store_to_frame(const Slot& slot, llvm::Value* what) {
   if (slot.frame == 0) return;
   const llvm::Align align(what->getType()->isVectorTy() ? 64 : 8);
-  code_.CreateAlignedStore(what, code_.CreateConstInBoundsGEP1_32(code_.getInt8Ty(), place_.frame, slot.frame), align);
+  code_.CreateAlignedStore(
+      what, code_.CreateConstInBoundsGEP1_32(code_.getInt8Ty(), place_.frame, slot.frame), align);
 }
 
 // --- values
@@ -105,7 +115,8 @@ llvm::Value* WarpBody::kept(ir::Value value) {
 }
 
 llvm::Value* WarpBody::scalar(ir::Value value) {
-  if (!kept_scalar(version_, value)) throw Defect("a scalar is asked of %" + std::to_string(value) + ", which is kept as a vector");
+  if (!kept_scalar(version_, value))
+    throw Defect("a scalar is asked of %" + std::to_string(value) + ", which is kept as a vector");
   return kept(value);
 }
 
@@ -115,7 +126,8 @@ llvm::Value* WarpBody::vector(ir::Value value) {
   if (const auto found = expansions_.find(value); found != expansions_.end())
     if (found->second.block == here || found->second.block == first_) return found->second.vector;
   llvm::Value* base = kept(value);
-  llvm::Value* made = expand(shape(value), inst(value).type, base, [this](ir::Value coefficient) { return scalar(coefficient); });
+  llvm::Value* made = expand(shape(value), inst(value).type, base,
+                             [this](ir::Value coefficient) { return scalar(coefficient); });
   expansions_[value] = {made, here};
   return made;
 }
@@ -127,7 +139,8 @@ llvm::Constant* WarpBody::pattern(const analysis::LanePattern& lanes, llvm::Type
   return llvm::ConstantVector::get(constants);
 }
 
-llvm::Value* WarpBody::expand(const analysis::Shape& shape, ir::Type type, llvm::Value* base, const Coefficient& coefficient) {
+llvm::Value* WarpBody::expand(const analysis::Shape& shape, ir::Type type, llvm::Value* base,
+                              const Coefficient& coefficient) {
   llvm::Type* element = type_of(type);
   llvm::Value* result = code_.CreateVectorSplat(kLanes, base);
   if (shape.kind == ShapeKind::affine)
@@ -135,7 +148,8 @@ llvm::Value* WarpBody::expand(const analysis::Shape& shape, ir::Type type, llvm:
       llvm::Value* part = pattern(term.pattern, element);
       if (term.coefficient != ir::kNone) {
         llvm::Value* factor = coefficient(term.coefficient);
-        factor = term.sign_extend ? code_.CreateSExtOrTrunc(factor, element) : code_.CreateZExtOrTrunc(factor, element);
+        factor = term.sign_extend ? code_.CreateSExtOrTrunc(factor, element)
+                                  : code_.CreateZExtOrTrunc(factor, element);
         part = code_.CreateMul(code_.CreateVectorSplat(kLanes, factor), part);
       }
       result = code_.CreateAdd(result, part);
@@ -144,7 +158,8 @@ llvm::Value* WarpBody::expand(const analysis::Shape& shape, ir::Type type, llvm:
     llvm::Value* index = vector(shape.index);
     llvm::Type* wide = vector_type_of(type);
     index = shape.index_signed ? code_.CreateSExt(index, wide) : code_.CreateZExt(index, wide);
-    llvm::Constant* scale = llvm::ConstantInt::get(wide, static_cast<std::uint64_t>(shape.scale), /*IsSigned=*/true);
+    llvm::Constant* scale =
+        llvm::ConstantInt::get(wide, static_cast<std::uint64_t>(shape.scale), /*IsSigned=*/true);
     result = code_.CreateAdd(result, code_.CreateMul(index, scale));
   }
   return result;
@@ -152,12 +167,15 @@ llvm::Value* WarpBody::expand(const analysis::Shape& shape, ir::Type type, llvm:
 
 void WarpBody::define(ir::Value value, llvm::Value* what) {
   if (what->getType() != kept_type(version_, value))
-    throw Defect("%" + std::to_string(value) + " (" + std::string(ir::name(inst(value).op)) + ") is defined in another form than its shape's");
+    throw Defect("%" + std::to_string(value) + " (" + std::string(ir::name(inst(value).op)) +
+                 ") is defined in another form than its shape's");
   values_[value] = what;
   write_slot(version_, value, what);
 }
 
-void WarpBody::define_element(ir::Value value, unsigned index, llvm::Value* what) { elements_[{value, index}] = what; }
+void WarpBody::define_element(ir::Value value, unsigned index, llvm::Value* what) {
+  elements_[{value, index}] = what;
+}
 
 /// Extracts stand right behind what they read from (place_extracts in plan.cpp).
 void WarpBody::emit_extract(ir::Value value) {
@@ -165,7 +183,8 @@ void WarpBody::emit_extract(ir::Value value) {
   const auto found = elements_.find({extract.args[0], static_cast<unsigned>(extract.imm)});
   if (found == elements_.end()) throw Defect("an extract reads an element that its operation does not make");
   llvm::Value* what = found->second;
-  if (!kept_scalar(version_, value) && !what->getType()->isVectorTy()) what = code_.CreateVectorSplat(kLanes, what);
+  if (!kept_scalar(version_, value) && !what->getType()->isVectorTy())
+    what = code_.CreateVectorSplat(kLanes, what);
   if (known_constant(version_, value) == nullptr) define(value, what);
 }
 
@@ -180,7 +199,8 @@ llvm::Value* WarpBody::as_kept(ir::Value value, bool want_scalar) {
 
 // --- launch constants
 
-llvm::Value* WarpBody::launch_constant(llvm::Value* base, std::uint64_t offset, llvm::Type* type, std::uint64_t pointee_bytes) {
+llvm::Value* WarpBody::launch_constant(llvm::Value* base, std::uint64_t offset, llvm::Type* type,
+                                       std::uint64_t pointee_bytes) {
   llvm::IRBuilder<> at(place_.entry->getTerminator());
   llvm::Value* address = at.CreateConstInBoundsGEP1_64(at.getInt8Ty(), base, offset);
   llvm::LoadInst* load = at.CreateAlignedLoad(type, address, llvm::Align(type->isIntegerTy(32) ? 4 : 8));
@@ -198,7 +218,8 @@ llvm::Value* WarpBody::launch_constant(llvm::Value* base, std::uint64_t offset, 
   return load;
 }
 
-llvm::Value* WarpBody::cached(unsigned which, llvm::Value* base, std::uint64_t offset, llvm::Type* type, std::uint64_t bytes) {
+llvm::Value* WarpBody::cached(unsigned which, llvm::Value* base, std::uint64_t offset, llvm::Type* type,
+                              std::uint64_t bytes) {
   if (cache_[which] == nullptr) cache_[which] = launch_constant(base, offset, type, bytes);
   return cache_[which];
 }
@@ -223,7 +244,8 @@ llvm::Value* WarpBody::local_stride() {
 }
 llvm::Value* WarpBody::local_base() {
   if (cache_[kLocalBase] == nullptr) {
-    llvm::Value* root = cached(kLocalRoot, worker(), offsetof(engine::WorkerState, local_base), code_.getPtrTy());
+    llvm::Value* root =
+        cached(kLocalRoot, worker(), offsetof(engine::WorkerState, local_base), code_.getPtrTy());
     llvm::Value* stride = local_stride();
     llvm::IRBuilder<> at(place_.begin, place_.begin->getFirstInsertionPt());
     llvm::Value* first = at.CreateMul(at.CreateZExt(place_.warp, at.getInt64Ty()), at.getInt64(kLanes));
@@ -254,7 +276,9 @@ llvm::BasicBlock* WarpBody::make_block(const char* name) {
 
 llvm::Value* WarpBody::mask() { return full() ? masks_.bits_of(masks_.all()) : mask_; }
 llvm::Value* WarpBody::mask_bits() { return full() ? code_.getInt32(0xffffffffu) : mask_word_; }
-llvm::Value* WarpBody::live_bits() { return full() ? mask_bits() : code_.CreateLoad(code_.getInt32Ty(), live_); }
+llvm::Value* WarpBody::live_bits() {
+  return full() ? mask_bits() : code_.CreateLoad(code_.getInt32Ty(), live_);
+}
 
 // --- the frame around the versions
 
@@ -282,10 +306,12 @@ void WarpBody::create_blocks() {
     if (plan_.has_full) full_[id] = make("full");
     if (plan_.masked_needed[id]) masked_[id] = {make("test"), make("masked"), at.CreateAlloca(masks_.type())};
   }
-  for (const ir::Type type : function_->result_types) results_.push_back(at.CreateAlloca(vector_type_of(type)));
+  for (const ir::Type type : function_->result_types)
+    results_.push_back(at.CreateAlloca(vector_type_of(type)));
 }
 
-/// What every warp begins with: nobody waits, masked slots hold zeros; then to the first block (or where the state says).
+/// What every warp begins with: nobody waits, masked slots hold zeros; then to the first block (or where the
+/// state says).
 void WarpBody::begin_warp() {
   code_.SetInsertPoint(place_.begin);
   clear_masked();
@@ -333,19 +359,27 @@ void WarpBody::emit_insts(ir::BlockId block) {
 void WarpBody::emit_inst(ir::Value value) {
   const ir::Inst& what = inst(value);
   switch (what.op) {
-    case ir::Op::extract: return emit_extract(value);
-    case ir::Op::call: return emit_call(value);
-    case ir::Op::set_result: return emit_set_result(value);
-    case ir::Op::arg: return define(value, arguments_.at(static_cast<std::size_t>(what.imm)));
-    default: break;
+    case ir::Op::extract:
+      return emit_extract(value);
+    case ir::Op::call:
+      return emit_call(value);
+    case ir::Op::set_result:
+      return emit_set_result(value);
+    case ir::Op::arg:
+      return define(value, arguments_.at(static_cast<std::size_t>(what.imm)));
+    default:
+      break;
   }
   // A value known at compile time has no code: whoever reads it gets the constant.
-  if (ir::has_trait(what.op, 'p') && what.type != ir::Type::none && known_constant(version_, value) != nullptr) return;
+  if (ir::has_trait(what.op, 'p') && what.type != ir::Type::none &&
+      known_constant(version_, value) != nullptr)
+    return;
   emit_operation(*this, value);
 }
 
 /// The phis of successor `successor_index` of `block`, each with its operand on that edge.
-std::vector<std::pair<ir::Value, ir::Value>> WarpBody::phi_operands(ir::BlockId block, unsigned successor_index) const {
+std::vector<std::pair<ir::Value, ir::Value>> WarpBody::phi_operands(ir::BlockId block,
+                                                                    unsigned successor_index) const {
   const std::vector<ir::BlockId>& succs = function_->blocks[block].succs;
   const ir::BlockId to = succs[successor_index];
   // Edges between the same two blocks are in the same order in succs and in preds.
@@ -362,10 +396,12 @@ std::vector<std::pair<ir::Value, ir::Value>> WarpBody::phi_operands(ir::BlockId 
 }
 
 void WarpBody::emit_trap(std::uint32_t which) {
-  llvm::FunctionType* type = llvm::FunctionType::get(code_.getVoidTy(), {code_.getPtrTy(), code_.getInt32Ty()}, false);
+  llvm::FunctionType* type =
+      llvm::FunctionType::get(code_.getVoidTy(), {code_.getPtrTy(), code_.getInt32Ty()}, false);
   if (!full()) {
     llvm::Value* lane = code_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, mask_word_, code_.getFalse());
-    code_.CreateStore(lane, code_.CreateConstInBoundsGEP1_64(code_.getInt8Ty(), worker(), offsetof(engine::WorkerState, fault_lane)));
+    code_.CreateStore(lane, code_.CreateConstInBoundsGEP1_64(code_.getInt8Ty(), worker(),
+                                                             offsetof(engine::WorkerState, fault_lane)));
   }
   llvm::CallInst* call = code_.CreateCall(helper("quern_cpu_trap", type), {worker(), code_.getInt32(which)});
   call->setDoesNotReturn();
