@@ -37,8 +37,8 @@ void WarpBody::find_frame() {
       if (plan_.masked_needed[next]) add(Version::masked, value);
     }
   }
-  const auto is_vector = [](const Slot* each) { return each->memory->getAllocatedType()->isVectorTy(); };
-  std::ranges::stable_partition(live, is_vector);
+  const auto is_scalar = [](const Slot* each) { return !each->memory->getAllocatedType()->isVectorTy(); };
+  std::ranges::stable_sort(live, {}, is_scalar);
   for (Slot* each : live) {
     llvm::Type* type = each->memory->getAllocatedType();
     each->frame = static_cast<std::uint32_t>(llvm::alignTo(frame_end_, frame_align(type)));
@@ -67,7 +67,7 @@ void WarpBody::masked_barrier(ir::BlockId block) {
                        masked_[other].run, next);
     code_.SetInsertPoint(next);
   }
-  emit_trap(static_cast<std::uint32_t>(ir::Trap::divergent_barrier));
+  emit_trap(static_cast<std::uint64_t>(ir::Trap::divergent_barrier), inst(plan_.barrier[block]).location);
   code_.SetInsertPoint(arrived);
   barrier(block);
 }

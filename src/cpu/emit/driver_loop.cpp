@@ -80,6 +80,7 @@ class RunEmitter {
     kind.step = llvm::Function::Create(type, llvm::Function::InternalLinkage,
                                        kind.lanes == 0xffffffffu ? "step" : "step_partial", module_);
     set_state_attributes(*kind.step);
+    kind.step->addParamAttr(2, llvm::Attribute::NoAlias);  // nobody else knows where the frames are
     function_ = kind.step;
     WarpPlace place = make_place();
     llvm::IRBuilder<>(place.entry).CreateBr(place.begin);

@@ -45,11 +45,14 @@ void emit_functions(ir::Module& module, const std::vector<Plan>& plans, const Sp
 Expected<Emitted> emit_llvm(ir::Module& module, const Specialisation& specialisation) {
   if (auto checked = check_emittable(module); !checked) return checked.errors();
   std::vector<Plan> plans;
+  std::uint32_t locations = 0;
   for (ir::Function& function : module.functions) {
     auto plan = make_plan(module, function, specialisation);
     if (!plan) return plan.errors();
     if (auto supported = analysis::check_supported(module, function, plan->masked); !supported)
       return supported.errors();
+    plan->first_location = locations;
+    locations += static_cast<std::uint32_t>(function.locations.size());
     plans.push_back(std::move(*plan));
   }
   Emitted out;
@@ -92,7 +95,8 @@ Expected<std::shared_ptr<const KernelCode>> emit_code(ir::Module module,
   code->text_end = loaded->text_end;
   code->frame_bytes = emitted->frame_bytes;
   code->symbols = symbols_of(module);
-  code->locations = module.functions[0].locations;
+  for (const ir::Function& function : module.functions)
+    code->locations.insert(code->locations.end(), function.locations.begin(), function.locations.end());
   code->memory = std::move(loaded->memory);
   return std::shared_ptr<const KernelCode>(std::move(code));
 }

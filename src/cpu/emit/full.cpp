@@ -29,7 +29,7 @@ void WarpBody::full_terminator(ir::BlockId block) {
     case ir::Op::switch_br:
       return full_switch(block);
     case ir::Op::trap:
-      return emit_trap(static_cast<std::uint32_t>(last.imm));
+      return emit_trap(last.imm, last.location);
     case ir::Op::ret:
     case ir::Op::exit:
       code_.CreateBr(place_.done);

@@ -76,7 +76,7 @@ void WarpBody::masked_terminator(ir::BlockId block) {
       if (shape(last.args[0]).kind == analysis::ShapeKind::uniform) return masked_uniform_branch(block);
       return masked_divergent_branch(block);
     case ir::Op::trap:
-      return emit_trap(static_cast<std::uint32_t>(last.imm));
+      return emit_trap(last.imm, last.location);
     case ir::Op::ret:
     case ir::Op::exit:
       retire(lanes_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The code that one warp runs: the class behind Context. Its parts are in flow.cpp (values), full.cpp and
+// The code that one warp runs: the class behind Context. Its parts are in flow.cpp, values.cpp, full.cpp and
 // masked.cpp (the two versions of the blocks), versions.cpp (going from one to the other), barriers.cpp and
 // calls.cpp.
 //
@@ -116,7 +116,7 @@ class WarpBody final : public Context {
   /// Gives the scalar of a term's coefficient.
   using Coefficient = std::function<llvm::Value*(ir::Value)>;
 
-  // --- flow.cpp: slots and values
+  // --- values.cpp
   const analysis::Shape& shape_in(Version version, ir::Value value) const {
     return plan_.facts(version).shapes[value];
   }
@@ -127,6 +127,7 @@ class WarpBody final : public Context {
   void write_slot(Version version, ir::Value value, llvm::Value* what);
   void store_to_frame(const Slot& slot, llvm::Value* what);
   llvm::Value* kept(ir::Value value);
+  void emit_extract(ir::Value value);
   llvm::Constant* known_constant(Version version, ir::Value value);
   llvm::Value* as_kept(ir::Value value, bool want_scalar);
   llvm::Value* expand(const analysis::Shape& shape, ir::Type type, llvm::Value* base,
@@ -134,6 +135,8 @@ class WarpBody final : public Context {
   static llvm::Constant* pattern(const analysis::LanePattern& lanes, llvm::Type* element);
   llvm::Value* pack_bits(llvm::Value* what);
   llvm::Value* unpack_bits(llvm::Value* what, ir::Type type);
+
+  // --- flow.cpp
   llvm::Value* launch_constant(llvm::Value* base, std::uint64_t offset, llvm::Type* type,
                                std::uint64_t pointee_bytes = 0);
   llvm::Value* cached(unsigned which, llvm::Value* base, std::uint64_t offset, llvm::Type* type,
@@ -147,10 +150,9 @@ class WarpBody final : public Context {
   void begin_block(Version version, ir::BlockId block, llvm::BasicBlock* at);
   void emit_insts(ir::BlockId block);
   void emit_inst(ir::Value value);
-  void emit_extract(ir::Value value);
   std::vector<std::pair<ir::Value, ir::Value>> phi_operands(ir::BlockId block,
                                                             unsigned successor_index) const;
-  void emit_trap(std::uint32_t which);
+  void emit_trap(std::uint64_t which, std::uint32_t location);
 
   // --- full.cpp
   void emit_full();

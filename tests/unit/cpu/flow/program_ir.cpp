@@ -28,7 +28,7 @@ struct Edge {
 
 class Translator {
  public:
-  Translator(const Program& program, const Extents& block) : block_(block) {
+  Translator(const Program& program, const Extents& block) {
     out_ = b_.param(Type::i64);
     table_ = b_.param(Type::i64);
     parameter_ = b_.param(Type::i32);
@@ -294,7 +294,6 @@ class Translator {
   }
 
   IrBuilder b_;
-  Extents block_;
   std::uint32_t threads_ = 0;
   Value out_ = 0, table_ = 0, parameter_ = 0, linear_ = 0, shared_ = 0;
   BlockId end_ = 0;
