@@ -104,12 +104,14 @@ Value* sine(Operands& o, Value* x, unsigned quarters) {
   Value* r = fused_multiply_add(c, k, real(type, 0x1.921fb6p+0), x);
   r = fused_multiply_add(c, k, real(type, -0x1.777a5cp-25), r);
   r = fused_multiply_add(c, k, real(type, -0x1.ee59dap-50), r);
+  r = b.CreateSelect(b.CreateFCmpOEQ(k, real(type, 0)), x, r);  // keeps the sign of zero
   // Where x is too large to be reduced the result means nothing, but stays within [-1, 1].
-  r = b.CreateSelect(b.CreateFCmpOLT(r, real(type, -0.8)), real(type, -0.8), r);
-  r = b.CreateSelect(b.CreateFCmpOGT(r, real(type, 0.8)), real(type, 0.8), r);
+  r = b.CreateSelect(b.CreateFCmpOLT(r, real(type, -1)), real(type, -1), r);
+  r = b.CreateSelect(b.CreateFCmpOGT(r, real(type, 1)), real(type, 1), r);
   Value* const z = b.CreateFMul(r, r);
-  Value* const odd = polynomial(o, z, {-0x1.9aaf18p-13, 0x1.110bf8p-7, -0x1.555552p-3});
-  Value* const sine_of_r = fused_multiply_add(c, b.CreateFMul(odd, z), r, r);
+  // A product at the end, so that the sign of zero stays.
+  Value* const sine_of_r =
+      b.CreateFMul(r, polynomial(o, z, {-0x1.9aaf18p-13, 0x1.110bf8p-7, -0x1.555552p-3, 1.0}));
   Value* const cosine_of_r = polynomial(o, z, {0x1.9bb1c2p-16, -0x1.6c1274p-10, 0x1.555554p-5, -0.5, 1.0});
   Value* const quadrant = b.CreateAdd(b.CreateBitCast(shifted, word), bits(word, quarters));
   Value* const use_cosine = b.CreateICmpNE(b.CreateAnd(quadrant, bits(word, 1)), bits(word, 0));
@@ -123,12 +125,13 @@ Value* hyperbolic_tangent(Operands& o, Value* x) {
   llvm::Type* const type = x->getType();
   Value* const z = b.CreateFMul(x, x);
   Value* const odd = polynomial(o, z, {0x1.1006fep-6, -0x1.b10868p-5, 0x1.10e87ep-3, -0x1.55551ap-2});
-  Value* const small = fused_multiply_add(o.context, b.CreateFMul(odd, z), x, x);
   Value* const size = magnitude(o, x);
+  Value* const small = fused_multiply_add(o.context, b.CreateFMul(odd, z), size, size);
   Value* const e = exp2(o, b.CreateFMul(size, real(type, 0x1.715476p+1)));
   Value* const ratio = b.CreateFDiv(real(type, 2.0), b.CreateFAdd(e, real(type, 1.0)));
-  Value* const large = b.CreateBinaryIntrinsic(Intrinsic::copysign, b.CreateFSub(real(type, 1.0), ratio), x);
-  return b.CreateSelect(b.CreateFCmpOLT(size, real(type, 0.6)), small, large);
+  Value* const large = b.CreateFSub(real(type, 1.0), ratio);
+  Value* const result = b.CreateSelect(b.CreateFCmpOLT(size, real(type, 0.6)), small, large);
+  return b.CreateBinaryIntrinsic(Intrinsic::copysign, result, x);
 }
 
 Value* value_of(Operands& o, ir::Approx which, llvm::ArrayRef<Value*> x) {

@@ -80,17 +80,23 @@ Value* helper_to_integer(Operands& o, Value* value, bool is_signed) {
   return result;
 }
 
-template <bool is_signed>
-Value* to_integer(Operands& o) {
+/// Of a number; what NaN gives is the caller's matter.
+Value* number_to_integer(Operands& o, Value* value, bool is_signed) {
   const unsigned width = width_of(o.type);
-  Value* value = real_source(o);
-  if (o.inst.attr.rounding != ir::Rounding::rz) value = round_to_integral(o, value, o.inst.attr.rounding);
   if (o.is_vector() && width == 64 && o.isa() != Isa::avx512) return helper_to_integer(o, value, is_signed);
   const Range range = range_of(width, is_signed);
   const bool exact_limits = width < 32 || (width == 32 && value->getType()->getScalarType()->isDoubleTy());
-  Value* const result = exact_limits ? clamped_to_integer(o, value, range, is_signed)
-                                     : replaced_to_integer(o, value, range, is_signed);
-  return o.b.CreateSelect(o.b.CreateFCmpUNO(value, value), bits(o.type, nan_result(o, width)), result);
+  return exact_limits ? clamped_to_integer(o, value, range, is_signed)
+                      : replaced_to_integer(o, value, range, is_signed);
+}
+
+template <bool is_signed>
+Value* to_integer(Operands& o) {
+  Value* value = real_source(o);
+  if (o.inst.attr.rounding != ir::Rounding::rz) value = round_to_integral(o, value, o.inst.attr.rounding);
+  Value* const result = number_to_integer(o, value, is_signed);
+  return o.b.CreateSelect(o.b.CreateFCmpUNO(value, value), bits(o.type, nan_result(o, width_of(o.type))),
+                          result);
 }
 
 // --- integer to floating point
