@@ -26,26 +26,33 @@ struct Emitted {
 };
 
 Diagnostic defect(const ir::Module& module, const std::string& what) {
-  return Diagnostic{.code = "internal",
-                    .message = "compiling kernel " + module.functions[0].name + " for the CPU device: " + what,
-                    .hint = "This is a defect of the CPU device; please report it with the kernel's PTX."};
+  return Diagnostic{
+      .code = "internal",
+      .message = "compiling kernel " + module.functions[0].name + " for the CPU device: " + what,
+      .hint = "This is a defect of the CPU device; please report it with the kernel's PTX."};
 }
 
-void emit_functions(ir::Module& module, const std::vector<Plan>& plans, const Specialisation& specialisation, Emitted& out) {
+void emit_functions(ir::Module& module, const std::vector<Plan>& plans, const Specialisation& specialisation,
+                    Emitted& out) {
   DeviceFunctions callees;
   for (std::uint32_t i = 1; i < plans.size(); ++i)
     callees[i] = declare_device_function(*out.module, module.functions[i], i, specialisation.isa);
-  for (std::uint32_t i = 1; i < plans.size(); ++i) emit_device_function(*callees[i], plans[i], specialisation, callees);
+  for (std::uint32_t i = 1; i < plans.size(); ++i)
+    emit_device_function(*callees[i], plans[i], specialisation, callees);
   out.frame_bytes = emit_run(*out.module, plans[0], specialisation, callees);
 }
 
 Expected<Emitted> emit_llvm(ir::Module& module, const Specialisation& specialisation) {
   if (auto checked = check_emittable(module); !checked) return checked.errors();
   std::vector<Plan> plans;
+  std::uint32_t locations = 0;
   for (ir::Function& function : module.functions) {
     auto plan = make_plan(module, function, specialisation);
     if (!plan) return plan.errors();
-    if (auto supported = analysis::check_supported(module, function, plan->masked); !supported) return supported.errors();
+    if (auto supported = analysis::check_supported(module, function, plan->masked); !supported)
+      return supported.errors();
+    plan->first_location = locations;
+    locations += static_cast<std::uint32_t>(function.locations.size());
     plans.push_back(std::move(*plan));
   }
   Emitted out;
@@ -67,13 +74,15 @@ Expected<Emitted> emit_llvm(ir::Module& module, const Specialisation& specialisa
 
 std::vector<SymbolUse> symbols_of(const ir::Module& module) {
   std::vector<SymbolUse> uses;
-  for (const ir::Symbol& symbol : module.symbols) uses.push_back({symbol.name, symbol.space, symbol.shared_offset});
+  for (const ir::Symbol& symbol : module.symbols)
+    uses.push_back({symbol.name, symbol.space, symbol.shared_offset});
   return uses;
 }
 
 }  // namespace
 
-Expected<std::shared_ptr<const KernelCode>> emit_code(ir::Module module, const Specialisation& specialisation) {
+Expected<std::shared_ptr<const KernelCode>> emit_code(ir::Module module,
+                                                      const Specialisation& specialisation) {
   auto emitted = emit_llvm(module, specialisation);
   if (!emitted) return emitted.errors();
   auto object = make_object(*emitted->module, *emitted->machine);
@@ -86,7 +95,8 @@ Expected<std::shared_ptr<const KernelCode>> emit_code(ir::Module module, const S
   code->text_end = loaded->text_end;
   code->frame_bytes = emitted->frame_bytes;
   code->symbols = symbols_of(module);
-  code->locations = module.functions[0].locations;
+  for (const ir::Function& function : module.functions)
+    code->locations.insert(code->locations.end(), function.locations.begin(), function.locations.end());
   code->memory = std::move(loaded->memory);
   return std::shared_ptr<const KernelCode>(std::move(code));
 }

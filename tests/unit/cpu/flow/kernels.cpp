@@ -78,11 +78,21 @@ TEST_CASE("mandelbrot counts the iterations of every point by itself") {
       auto out = device.allocate<std::int32_t>(kWidth * kHeight);
       const auto code = compiled("mandelbrot", variant);
       const Extents grid{(kWidth + block[0] - 1) / block[0], (kHeight + block[1] - 1) / block[1], 1};
-      CHECK(!device.launch(*code, variant, grid, Params().add(out.data()).add(kWidth).add(kHeight).add(200).add(-2.0f).add(-1.0f).add(0.04f).add(0.04f)));
+      CHECK(!device.launch(*code, variant, grid,
+                           Params()
+                               .add(out.data())
+                               .add(kWidth)
+                               .add(kHeight)
+                               .add(200)
+                               .add(-2.0f)
+                               .add(-1.0f)
+                               .add(0.04f)
+                               .add(0.04f)));
       for (std::int32_t y = 0; y < kHeight; ++y)
         for (std::int32_t x = 0; x < kWidth; ++x)
           REQUIRE(out[static_cast<std::size_t>(y * kWidth + x)] ==
-                  mandelbrot_count(std::fma(static_cast<float>(x), 0.04f, -2.0f), std::fma(static_cast<float>(y), 0.04f, -1.0f), 200));
+                  mandelbrot_count(std::fma(static_cast<float>(x), 0.04f, -2.0f),
+                                   std::fma(static_cast<float>(y), 0.04f, -1.0f), 200));
     }
 }
 
@@ -101,11 +111,13 @@ TEST_CASE("a 16x16 tiled matrix product is that of plain loops") {
       b[i] = noise(i + 99999);
     }
     const auto code = compiled("matmul", variant);
-    CHECK(!device.launch(*code, variant, {kSize / 16, kSize / 16, 1}, Params().add(a.data()).add(b.data()).add(c.data()).add(kSize)));
+    CHECK(!device.launch(*code, variant, {kSize / 16, kSize / 16, 1},
+                         Params().add(a.data()).add(b.data()).add(c.data()).add(kSize)));
     for (std::uint32_t row = 0; row < kSize; ++row)
       for (std::uint32_t column = 0; column < kSize; ++column) {
         float sum = 0;
-        for (std::uint32_t k = 0; k < kSize; ++k) sum = std::fma(a[row * kSize + k], b[k * kSize + column], sum);
+        for (std::uint32_t k = 0; k < kSize; ++k)
+          sum = std::fma(a[row * kSize + k], b[k * kSize + column], sum);
         REQUIRE(c[row * kSize + column] == sum);
       }
   }
@@ -122,7 +134,8 @@ TEST_CASE("a shuffle reduction adds up every element") {
       for (std::uint32_t i = 0; i < 6000; ++i) in[i] = static_cast<float>(i % 64);
       const auto code = compiled("reduce", variant);
       CHECK(!device.launch(*code, variant, {7, 1, 1}, Params().add(in.data()).add(out.data()).add(n)));
-      CHECK(out[0] == std::accumulate(in.begin(), in.begin() + n, 0.0f));  // small whole numbers: exact in any order
+      CHECK(out[0] ==
+            std::accumulate(in.begin(), in.begin() + n, 0.0f));  // small whole numbers: exact in any order
     }
 }
 
