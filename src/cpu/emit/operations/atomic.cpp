@@ -104,7 +104,8 @@ Value* apply_plainly(llvm::IRBuilder<>& b, llvm::AtomicRMWInst::BinOp op, Value*
   }
 }
 
-void update_once(const Access& access, llvm::AtomicRMWInst::BinOp op, Value* operand) {
+/// Returns the old value.
+Value* update_once(const Access& access, llvm::AtomicRMWInst::BinOp op, Value* operand) {
   llvm::IRBuilder<>& b = access.context.builder();
   Value* const pointer = uniform_pointer(access);
   const llvm::Align align(access.element_bytes);
@@ -112,13 +113,15 @@ void update_once(const Access& access, llvm::AtomicRMWInst::BinOp op, Value* ope
     llvm::LoadInst* const old = b.CreateAlignedLoad(operand->getType(), pointer, align);
     annotate(access, old);
     annotate(access, b.CreateAlignedStore(apply_plainly(b, op, old, operand), pointer, align));
-    return;
+    return old;
   }
   const bool relaxed = access.inst.attr.semantics == ir::Semantics::weak ||
                        access.inst.attr.semantics == ir::Semantics::relaxed;
-  annotate(access, b.CreateAtomicRMW(
-                       op, pointer, operand, align,
-                       relaxed ? llvm::AtomicOrdering::Monotonic : llvm::AtomicOrdering::AcquireRelease));
+  llvm::AtomicRMWInst* const old =
+      b.CreateAtomicRMW(op, pointer, operand, align,
+                        relaxed ? llvm::AtomicOrdering::Monotonic : llvm::AtomicOrdering::AcquireRelease);
+  annotate(access, old);
+  return old;
 }
 
 /// One operation for the warp where that is the same as 32; false where it is not.
@@ -132,6 +135,34 @@ bool emit_reduced(const Access& access) {
   const Reduction* const row = reduction_of(op);
   if (row == nullptr) return false;
   update_once(access, row->read_modify_write, reduce_integers(access, *row));
+  return true;
+}
+
+/// Sums over the lanes up to each lane, itself included.
+Value* running_sums(Context& c, Value* values) {
+  llvm::IRBuilder<>& b = c.builder();
+  Value* const zero = llvm::Constant::getNullValue(values->getType());
+  for (unsigned distance = 1; distance < kLanes; distance *= 2) {
+    llvm::SmallVector<int, kLanes> from;
+    for (unsigned lane = 0; lane < kLanes; ++lane)
+      from.push_back(static_cast<int>(lane < distance ? lane : kLanes + lane - distance));
+    values = b.CreateAdd(values, b.CreateShuffleVector(zero, values, from));
+  }
+  return values;
+}
+
+/// Integer sums into one place whose old values are asked for (a queue's counter): one operation adds them
+/// all, and each lane's old value follows from the lanes before it.
+bool emit_scanned(const Access& access, ir::Value value) {
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  if (access.layout.kind != LayoutKind::uniform || access.inst.attr.atomic != AtomicOp::add) return false;
+  Value* operands = c.vector(access.inst.args[1]);
+  if (!c.full())
+    operands = b.CreateSelect(c.mask(), operands, llvm::Constant::getNullValue(operands->getType()));
+  Value* const sums = running_sums(c, operands);
+  Value* const old = update_once(access, llvm::AtomicRMWInst::Add, b.CreateExtractElement(sums, kLanes - 1));
+  define_vector(c, value, b.CreateAdd(splat(c, old), b.CreateSub(sums, operands)));
   return true;
 }
 
@@ -189,7 +220,7 @@ void emit_by_lane(const Access& access, ir::Value value) {
 void emit_atomic(Context& context, ir::Value value) {
   const ir::Inst& inst = context.function()[value];
   const Access access(context, value, context.function()[inst.args[1]].type);
-  if (!emit_reduced(access)) emit_by_lane(access, value);
+  if (!emit_reduced(access) && !emit_scanned(access, value)) emit_by_lane(access, value);
 }
 
 bool accepts_atomic(const ir::Inst& inst) {

@@ -7,10 +7,19 @@
 
 #include "cpu/emit/operations/helpers.hpp"
 
+/// Not instrumented: the addresses are the kernel's, and a sanitizer's own functions would lie outside of the
+/// section.
+#ifdef __clang__
+#define QUERN_UNINSTRUMENTED __attribute__((disable_sanitizer_instrumentation, no_sanitize("address", "thread", "undefined")))
+#else
+#define QUERN_UNINSTRUMENTED __attribute__((no_sanitize("address", "thread", "undefined")))
+#endif
 /// Puts a function into the section of helpers that access kernel memory. Whatever it calls must be inlined
-/// into it.
-#define QUERN_KERNEL_MEMORY __attribute__((section("quern_helper_text"), noinline, used))
-#define QUERN_INLINE __attribute__((always_inline)) inline
+/// into it, lambdas (QUERN_INLINE_BODY before their braces) too;
+/// tests/unit/cpu/operations/check_helper_text.py sees to that.
+#define QUERN_KERNEL_MEMORY __attribute__((section("quern_helper_text"), noinline, used)) QUERN_UNINSTRUMENTED
+#define QUERN_INLINE_BODY __attribute__((always_inline)) QUERN_UNINSTRUMENTED
+#define QUERN_INLINE QUERN_INLINE_BODY inline
 
 namespace quern::cpu::emit {
 
@@ -27,6 +36,21 @@ Helper helper_row(const char* name, Function* function) {
   return {name, reinterpret_cast<void*>(function)};
 }
 #define QUERN_HELPER(name) helper_row(#name, name)
+
+/// An access of the kernel's: any address, aligned or not.
+template <class T>
+struct __attribute__((packed, may_alias)) KernelMemory {
+  T value;
+};
+
+template <class T>
+QUERN_INLINE T read_at(std::int64_t address) {
+  return reinterpret_cast<const KernelMemory<T>*>(address)->value;  // NOLINT(performance-no-int-to-ptr)
+}
+template <class T>
+QUERN_INLINE void write_at(std::int64_t address, T value) {
+  reinterpret_cast<KernelMemory<T>*>(address)->value = value;  // NOLINT(performance-no-int-to-ptr)
+}
 
 /// Calls visit(lane) for each set bit, lowest first.
 template <class Visit>

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Atomic operations of a warp, in lane order. A block runs on one worker, so shared memory needs no locked
 // instruction.
-#include <bit>
-#include <cmath>
-#include <cstring>
 #include <type_traits>
 
 #include "cpu/emit/operations/helper_code.hpp"
@@ -13,6 +10,12 @@ namespace quern::cpu::emit {
 namespace {
 
 using ir::AtomicOp;
+
+/// std::bit_cast, inlined whatever the build.
+template <class To, class From>
+QUERN_INLINE To as(From value) {
+  return __builtin_bit_cast(To, value);
+}
 
 // --- what the bits of an operand mean: `Bits` in memory, `Value` in arithmetic
 
@@ -28,18 +31,16 @@ template <class B, class V>
 struct Real {
   using Bits = B;
   using Value = V;
-  QUERN_INLINE static Value decode(Bits bits) { return std::bit_cast<Value>(bits); }
-  QUERN_INLINE static Bits encode(Value value) { return std::bit_cast<Bits>(value); }
+  QUERN_INLINE static Value decode(Bits bits) { return as<Value>(bits); }
+  QUERN_INLINE static Bits encode(Value value) { return as<Bits>(value); }
 };
 
 struct Bfloat {
   using Bits = std::uint16_t;
   using Value = float;
-  QUERN_INLINE static float decode(Bits bits) {
-    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-  }
+  QUERN_INLINE static float decode(Bits bits) { return as<float>(static_cast<std::uint32_t>(bits) << 16); }
   QUERN_INLINE static Bits encode(float value) {
-    const auto bits = std::bit_cast<std::uint32_t>(value);
+    const auto bits = as<std::uint32_t>(value);
     if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fff;
     return static_cast<Bits>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
   }
@@ -50,21 +51,20 @@ struct Half {
   using Value = float;
   QUERN_INLINE static float decode(Bits bits) {
     const std::uint32_t magnitude = static_cast<std::uint32_t>(bits & 0x7fff) << 13;
-    const float scaled = std::bit_cast<float>(magnitude) * 0x1p112f;
-    const std::uint32_t finite = std::bit_cast<std::uint32_t>(scaled);
+    const float scaled = as<float>(magnitude) * 0x1p112f;
+    const std::uint32_t finite = as<std::uint32_t>(scaled);
     const std::uint32_t chosen = magnitude >= 0x0f800000u ? magnitude | 0x7f800000u : finite;
-    return std::bit_cast<float>(chosen | static_cast<std::uint32_t>(bits & 0x8000) << 16);
+    return as<float>(chosen | static_cast<std::uint32_t>(bits & 0x8000) << 16);
   }
   QUERN_INLINE static Bits encode(float value) {
-    const auto bits = std::bit_cast<std::uint32_t>(value);
+    const auto bits = as<std::uint32_t>(value);
     const std::uint32_t magnitude = bits & 0x7fffffffu;
     const std::uint32_t sign = (bits >> 16) & 0x8000u;
     if (magnitude > 0x7f800000u) return 0x7fff;
     if (magnitude >= 0x477ff000u) return static_cast<Bits>(sign | 0x7c00u);
     // Adding 0.5 aligns a subnormal result's bits and rounds them.
     if (magnitude < 0x38800000u)
-      return static_cast<Bits>(
-          sign | (std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u));
+      return static_cast<Bits>(sign | (as<std::uint32_t>(as<float>(magnitude) + 0.5f) - 0x3f000000u));
     return static_cast<Bits>(sign | ((magnitude - (112u << 23) + 0xfff + ((magnitude >> 13) & 1)) >> 13));
   }
 };
@@ -116,13 +116,14 @@ template <AtomicOp op, class Kind>
 QUERN_INLINE typename Kind::Bits apply(typename Kind::Bits* place, bool is_shared,
                                        typename Kind::Bits operand, typename Kind::Bits second) {
   using Bits = typename Kind::Bits;
-  const auto next = [&](Bits old) {
+  const auto next = [&](Bits old) QUERN_INLINE_BODY {
     return Kind::encode(
         combine<op, typename Kind::Value>(Kind::decode(old), Kind::decode(operand), Kind::decode(second)));
   };
   if (is_shared) {
-    const Bits old = *place;
-    *place = next(old);
+    const auto address = reinterpret_cast<std::int64_t>(place);
+    const Bits old = read_at<Bits>(address);
+    write_at(address, next(old));
     return old;
   }
   if constexpr (op == AtomicOp::add) return __atomic_fetch_add(place, operand, __ATOMIC_SEQ_CST);
@@ -147,7 +148,7 @@ QUERN_INLINE void run(const Call& call) {
   using Bits = typename Kind::Bits;
   const auto* const operands = static_cast<const Bits*>(call.operand);
   const auto* const seconds = static_cast<const Bits*>(call.second);
-  for_each_lane(call.mask, [&](unsigned lane) {
+  for_each_lane(call.mask, [&](unsigned lane) QUERN_INLINE_BODY {
     auto* const place = reinterpret_cast<Bits*>(call.addresses[lane]);  // NOLINT(performance-no-int-to-ptr)
     const Bits old = apply<op, Kind>(place, call.is_shared, operands[lane], seconds[lane]);
     if (call.out != nullptr) static_cast<Bits*>(call.out)[lane] = old;

@@ -2,20 +2,10 @@
 // Gathers and scatters for processors without instructions for them (or with ones for some sizes only).
 #include <immintrin.h>
 
-#include <cstring>
-
 #include "cpu/emit/operations/helper_code.hpp"
 
 namespace quern::cpu::emit {
 namespace {
-
-template <class T>
-QUERN_INLINE T read_at(std::int64_t address) {
-  T value;
-  __builtin_memcpy(&value, reinterpret_cast<const void*>(address),
-                   sizeof value);  // NOLINT(performance-no-int-to-ptr)
-  return value;
-}
 
 template <class T>
 QUERN_INLINE void gather_lanes(T* out, const std::int64_t* addresses, std::uint32_t mask) {
@@ -29,10 +19,7 @@ QUERN_INLINE void gather_lanes(T* out, const std::int64_t* addresses, std::uint3
 
 template <class T>
 QUERN_INLINE void scatter_lanes(const T* values, const std::int64_t* addresses, std::uint32_t mask) {
-  for_each_lane(mask, [&](unsigned lane) {
-    __builtin_memcpy(reinterpret_cast<void*>(addresses[lane]), values + lane,
-                     sizeof(T));  // NOLINT(performance-no-int-to-ptr)
-  });
+  for_each_lane(mask, [&](unsigned lane) QUERN_INLINE_BODY { write_at(addresses[lane], values[lane]); });
 }
 
 }  // namespace

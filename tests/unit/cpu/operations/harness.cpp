@@ -441,6 +441,7 @@ void check_elementwise(const Operation& operation, const Reference& expected,
   };
   for (const Isa isa : isas()) {
     compare(operation, {.isa = isa}, rows, expected, same ? same : equal, 32);
+    if (isa != isas().front() && isa != isas().back()) continue;  // scalar code differs little between them
     Operation scalar = operation;
     for (Input& input : scalar.inputs) input.shape = uniform();
     scalar.result = uniform();

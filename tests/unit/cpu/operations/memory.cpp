@@ -337,13 +337,17 @@ TEST_CASE("parameters may be read with an index") {
 
 TEST_CASE("an index beyond the parameters reads their end") {
   Memory memory;
-  Operation operation{
-      .op = Op::load, .type = Type::i32, .attr = {.space = Space::param}, .inputs = {{Type::i64}}, .params = {{0, 64, 8}}};
+  Operation operation{.op = Op::load,
+                      .type = Type::i32,
+                      .attr = {.space = Space::param},
+                      .inputs = {{Type::i64}},
+                      .params = {{0, 64, 8}}};
   for (const std::uint64_t wild : {std::uint64_t{64}, std::uint64_t{1} << 40, ~std::uint64_t{7}}) {
     Lanes lanes{};
     lanes.fill(wild);
     for (const Isa isa : isas())
-      CHECK(compile(operation, {.isa = isa}).run({lanes}, 0xffffffffu, memory.around)[0][5] == read(memory, 64, Type::i32));
+      CHECK(compile(operation, {.isa = isa}).run({lanes}, 0xffffffffu, memory.around)[0][5] ==
+            read(memory, 64, Type::i32));
   }
 }
 

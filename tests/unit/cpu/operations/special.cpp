@@ -119,7 +119,7 @@ TEST_CASE("parameters are read at their offsets, aligned or not") {
   Surroundings around;
   around.launch.params = params.data();
   for (const Type type : {Type::i8, Type::i16, Type::i32, Type::i64, Type::f16, Type::f32, Type::f64})
-    for (const std::uint64_t offset : {0, 8, 13}) {
+    for (const std::uint64_t offset : {0ull, 8ull, 13ull}) {
       std::uint64_t expected = 0;
       std::memcpy(&expected, params.data() + offset, ir::byte_size(type));
       const Operation operation{.op = Op::param, .type = type, .imm = offset, .result = uniform()};
