@@ -131,7 +131,7 @@ void LoadedKernel::check_shared(const LaunchConfig& config) const {
 void LoadedKernel::allow_shared(std::size_t bytes) const {
   if (bytes <= allowed_shared_bytes_.load(std::memory_order_acquire)) return;
   const runtime::Context& context = *module_->context();
-  context.driver().check(
+  context.check(
       context.api().cuFuncSetAttribute(function_.handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                        static_cast<int>(bytes)),
       "cuFuncSetAttribute",
@@ -182,8 +182,7 @@ void LoadedKernel::fail(const LaunchConfig& config, CUresult result) const {
   if (result == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE)
     attempted += fmt::format(" cooperatively: at most {} of its blocks fit the device at once",
                              resident_blocks(config));
-  driver::fail(module_->context()->api(), result, config.cooperative ? "cuLaunchKernelEx" : "cuLaunchKernel",
-               attempted);
+  module_->context()->fail(result, config.cooperative ? "cuLaunchKernelEx" : "cuLaunchKernel", attempted);
 }
 
 void LoadedKernel::launch(const LaunchConfig& config, std::span<const Argument> arguments) const {

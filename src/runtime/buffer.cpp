@@ -51,16 +51,15 @@ void copy_staged(const Context& context, CUdeviceptr target, std::span<const std
       std::make_unique<Staging>(Staging{std::make_unique_for_overwrite<std::byte[]>(source.size())});
   std::memcpy(staging->bytes.get(), source.data(), source.size());
   const driver::DriverTable& api = context.api();
-  context.driver().check(api.cuMemcpyHtoDAsync_v2(target, staging->bytes.get(), source.size(), stream),
-                         "cuMemcpyHtoDAsync_v2",
-                         fmt::format("queue a copy of {} bytes to the device", source.size()));
+  context.check(api.cuMemcpyHtoDAsync_v2(target, staging->bytes.get(), source.size(), stream),
+                "cuMemcpyHtoDAsync_v2", fmt::format("queue a copy of {} bytes to the device", source.size()));
   const CUresult result = api.cuLaunchHostFunc(stream, &Staging::done, staging.get());
   if (result == CUDA_SUCCESS) {
     static_cast<void>(staging.release());  // done() deletes it
     return;
   }
   api.cuStreamSynchronize(stream);  // nobody will say when the copy has run: wait before the bytes go
-  context.driver().check(result, "cuLaunchHostFunc", "queue the end of a copy to the device");
+  context.check(result, "cuLaunchHostFunc", "queue the end of a copy to the device");
 }
 
 }  // namespace
@@ -75,9 +74,8 @@ void DeviceBuffer::copy_from_host(std::span<const std::byte> source, std::size_t
   const CUdeviceptr target = range(state_.get(), offset_bytes, source.size(), "copy from the host");
   if (source.empty()) return;
   const CurrentContext current(*state_->context);
-  state_->context->driver().check(
-      state_->context->api().cuMemcpyHtoD_v2(target, source.data(), source.size()), "cuMemcpyHtoD_v2",
-      "copy to the device");
+  state_->context->check(state_->context->api().cuMemcpyHtoD_v2(target, source.data(), source.size()),
+                         "cuMemcpyHtoD_v2", "copy to the device");
 }
 
 void DeviceBuffer::copy_from_host(std::span<const std::byte> source, std::size_t offset_bytes,
@@ -92,9 +90,8 @@ void DeviceBuffer::copy_to_host(std::span<std::byte> target, std::size_t offset_
   const CUdeviceptr source = range(state_.get(), offset_bytes, target.size(), "copy to the host");
   if (target.empty()) return;
   const CurrentContext current(*state_->context);
-  state_->context->driver().check(
-      state_->context->api().cuMemcpyDtoH_v2(target.data(), source, target.size()), "cuMemcpyDtoH_v2",
-      "copy to the host");
+  state_->context->check(state_->context->api().cuMemcpyDtoH_v2(target.data(), source, target.size()),
+                         "cuMemcpyDtoH_v2", "copy to the host");
 }
 
 void DeviceBuffer::copy_to_host(std::span<std::byte> target, std::size_t offset_bytes,
@@ -103,7 +100,7 @@ void DeviceBuffer::copy_to_host(std::span<std::byte> target, std::size_t offset_
   if (target.empty()) return;
   const CurrentContext current(*state_->context);
   const CUstream handle = runtime::stream_handle(stream, *state_->context);
-  state_->context->driver().check(
+  state_->context->check(
       state_->context->api().cuMemcpyDtoHAsync_v2(target.data(), source, target.size(), handle),
       "cuMemcpyDtoHAsync_v2", "queue a copy to the host");
 }
@@ -112,7 +109,7 @@ void DeviceBuffer::copy_from(const DeviceBuffer& source) const {
   const CUdeviceptr target = range(state_.get(), 0, source.size_bytes(), "copy on the device");
   if (source.size_bytes() == 0) return;
   const CurrentContext current(*state_->context);
-  state_->context->driver().check(
+  state_->context->check(
       state_->context->api().cuMemcpyDtoD_v2(target, source.state_->address, source.size_bytes()),
       "cuMemcpyDtoD_v2", "copy on the device");
 }
@@ -122,25 +119,24 @@ void DeviceBuffer::copy_from(const DeviceBuffer& source, StreamView stream) cons
   if (source.size_bytes() == 0) return;
   const CurrentContext current(*state_->context);
   const CUstream handle = runtime::stream_handle(stream, *state_->context);
-  state_->context->driver().check(state_->context->api().cuMemcpyDtoDAsync_v2(target, source.state_->address,
-                                                                              source.size_bytes(), handle),
-                                  "cuMemcpyDtoDAsync_v2", "queue a copy on the device");
+  state_->context->check(state_->context->api().cuMemcpyDtoDAsync_v2(target, source.state_->address,
+                                                                     source.size_bytes(), handle),
+                         "cuMemcpyDtoDAsync_v2", "queue a copy on the device");
 }
 
 void DeviceBuffer::fill(std::byte value) const {
   if (size_bytes() == 0) return;
   const CurrentContext current(*state_->context);
-  state_->context->driver().check(
-      state_->context->api().cuMemsetD8_v2(state_->address, std::to_integer<unsigned char>(value),
-                                           state_->size_bytes),
-      "cuMemsetD8_v2", "fill device memory");
+  state_->context->check(state_->context->api().cuMemsetD8_v2(
+                             state_->address, std::to_integer<unsigned char>(value), state_->size_bytes),
+                         "cuMemsetD8_v2", "fill device memory");
 }
 
 void DeviceBuffer::fill(std::byte value, StreamView stream) const {
   if (size_bytes() == 0) return;
   const CurrentContext current(*state_->context);
   const CUstream handle = runtime::stream_handle(stream, *state_->context);
-  state_->context->driver().check(
+  state_->context->check(
       state_->context->api().cuMemsetD8Async(state_->address, std::to_integer<unsigned char>(value),
                                              state_->size_bytes, handle),
       "cuMemsetD8Async", "queue filling device memory");

@@ -49,10 +49,19 @@ void report_to_stderr(const std::string& message) {
 
 std::shared_ptr<Context> Context::create(const Device& device) {
   const DeviceState& state = *device.state();
-  CUcontext handle = nullptr;
-  state.driver->check(state.driver->api.cuDevicePrimaryCtxRetain(&handle, state.handle),
-                      "cuDevicePrimaryCtxRetain", "use device " + device.label());
-  return std::shared_ptr<Context>(new Context(device.state(), handle));
+  const std::string attempted = "use device " + device.label();
+  const auto retain = [&] {
+    CUcontext handle = nullptr;
+    state.driver->check(state.driver->api.cuDevicePrimaryCtxRetain(&handle, state.handle),
+                        "cuDevicePrimaryCtxRetain", attempted);
+    return std::shared_ptr<Context>(new Context(device.state(), handle));
+  };
+  std::shared_ptr<Context> context = retain();
+  if (!context->is_broken()) return context;
+  context.reset();
+  state.driver->check(state.driver->api.cuDevicePrimaryCtxReset_v2(state.handle),
+                      "cuDevicePrimaryCtxReset_v2", attempted + " again after a fault");
+  return retain();
 }
 
 Context::Context(std::shared_ptr<const DeviceState> device, CUcontext handle)
@@ -70,11 +79,26 @@ Context::~Context() {
   api().cuDevicePrimaryCtxRelease_v2(device_->handle);
 }
 
+void Context::fail(CUresult result, std::string_view call, std::string_view attempted) const {
+  if (driver::error_code(result) == ErrorCode::device_fault) lost_.store(true, std::memory_order_relaxed);
+  driver::fail(api(), result, call, attempted);
+}
+
+/// True where a fault of earlier work has ended the context: every call answers with it.
+bool Context::is_broken() const {
+  const CurrentContext current(*this);
+  return driver::error_code(api().cuStreamQuery(nullptr)) == ErrorCode::device_fault;
+}
+
 std::string Context::release(const Release& item) const {
-  if (process_is_exiting()) return {};
+  if (process_is_exiting() || lost()) return {};
   const CurrentContext current(*this);
   const CUresult result = release_item(api(), item);
   if (result == CUDA_SUCCESS) return {};
+  if (driver::error_code(result) == ErrorCode::device_fault) {  // it went with the context
+    lost_.store(true, std::memory_order_relaxed);
+    return {};
+  }
   const ReleaseRow& row = kReleases[static_cast<std::size_t>(item.kind)];
   return fmt::format("cannot {}: {} answered {}", row.what, row.call, driver::result_name(api(), result));
 }
@@ -95,15 +119,14 @@ CUdeviceptr Context::allocate(std::size_t bytes) {
 
 void Context::synchronize() const {
   const CurrentContext current(*this);
-  driver().check(api().cuCtxSynchronize(), "cuCtxSynchronize", "finish the work of the device");
+  check(api().cuCtxSynchronize(), "cuCtxSynchronize", "finish the work of the device");
 }
 
 std::size_t Context::free_memory_bytes() const {
   const CurrentContext current(*this);
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
-  driver().check(api().cuMemGetInfo_v2(&free_bytes, &total_bytes), "cuMemGetInfo_v2",
-                 "ask for the free memory");
+  check(api().cuMemGetInfo_v2(&free_bytes, &total_bytes), "cuMemGetInfo_v2", "ask for the free memory");
   return free_bytes;
 }
 
@@ -111,8 +134,7 @@ CurrentContext::CurrentContext(const Context& context) : context_(context) {
   CUcontext current = nullptr;
   const driver::DriverTable& api = context.api();
   if (api.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context.handle()) return;
-  context.driver().check(api.cuCtxPushCurrent_v2(context.handle()), "cuCtxPushCurrent_v2",
-                         "make the context current");
+  context.check(api.cuCtxPushCurrent_v2(context.handle()), "cuCtxPushCurrent_v2", "make the context current");
   pushed_ = true;
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/unique_handle.hpp"
 #include "runtime/dealloc_queue.hpp"
@@ -25,6 +27,15 @@ class Context : public std::enable_shared_from_this<Context> {
   CUcontext handle() const noexcept { return handle_; }
   DeallocQueue& queue() noexcept { return queue_; }
 
+  /// Throws DriverError unless `result` is CUDA_SUCCESS. A fault is remembered: the context is lost, and
+  /// nothing that lived in it is released any more (its addresses may be another context's by then).
+  void check(CUresult result, std::string_view call, std::string_view attempted) const {
+    if (result != CUDA_SUCCESS) [[unlikely]]
+      fail(result, call, attempted);
+  }
+  [[noreturn]] void fail(CUresult result, std::string_view call, std::string_view attempted) const;
+  bool lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
+
   /// Device memory; `bytes` > 0. Out of memory releases what waits and tries once more, then throws
   /// OutOfMemory.
   CUdeviceptr allocate(std::size_t bytes);
@@ -34,9 +45,11 @@ class Context : public std::enable_shared_from_this<Context> {
  private:
   Context(std::shared_ptr<const DeviceState> device, CUcontext handle);
   std::string release(const Release& item) const;
+  bool is_broken() const;
 
   const std::shared_ptr<const DeviceState> device_;
   const CUcontext handle_;
+  mutable std::atomic<bool> lost_ = false;
   DeallocQueue queue_;
 };
 

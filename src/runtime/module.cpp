@@ -11,8 +11,8 @@ constexpr std::size_t kLogBytes = 16384;
 
 int attribute(const Context& context, CUfunction function, CUfunction_attribute which) {
   int value = 0;
-  context.driver().check(context.api().cuFuncGetAttribute(&value, which, function), "cuFuncGetAttribute",
-                         "read an attribute of a kernel");
+  context.check(context.api().cuFuncGetAttribute(&value, which, function), "cuFuncGetAttribute",
+                "read an attribute of a kernel");
   return value;
 }
 
@@ -34,9 +34,8 @@ LoadOutcome load_image(const std::shared_ptr<Context>& context, const void* imag
 Function Module::function(const std::string& lowered_name) const {
   const CurrentContext current(*context_);
   Function function;
-  context_->driver().check(
-      context_->api().cuModuleGetFunction(&function.handle, handle_, lowered_name.c_str()),
-      "cuModuleGetFunction", "find kernel " + lowered_name);
+  context_->check(context_->api().cuModuleGetFunction(&function.handle, handle_, lowered_name.c_str()),
+                  "cuModuleGetFunction", "find kernel " + lowered_name);
   const auto read = [&](CUfunction_attribute which) { return attribute(*context_, function.handle, which); };
   function.registers = read(CU_FUNC_ATTRIBUTE_NUM_REGS);
   function.shared_bytes = static_cast<std::size_t>(read(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES));

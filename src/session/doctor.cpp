@@ -75,8 +75,6 @@ bool find_cpu_device(std::vector<Finding>& findings) {
   const Expected<std::shared_ptr<const runtime::Driver>> driver = open_cpu_driver();
   if (!driver) {
     findings.push_back(missing("CPU device", driver.errors()));
-    for (const std::filesystem::path& place : driver::cpu_plugin_candidates())
-      findings.back().looked_at.push_back(place.string());
     return false;
   }
   const QuernCpuPlugin& plugin = *(*driver)->plugin;

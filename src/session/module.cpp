@@ -82,8 +82,7 @@ Expected<std::shared_ptr<runtime::Module>> load_image(const SessionState& sessio
     outcome = runtime::load_image(session.context(), image.ptx.c_str());
   if (outcome.module != nullptr) return std::move(outcome.module);
   if (is_refusal(outcome.result)) return refusal(session, image, file_name, outcome);
-  driver::fail(session.context()->api(), outcome.result, "cuModuleLoadDataEx",
-               "load the code of " + file_name);
+  session.context()->fail(outcome.result, "cuModuleLoadDataEx", "load the code of " + file_name);
 }
 
 Expected<std::shared_ptr<ModuleState>> load_module(const std::shared_ptr<SessionState>& session,

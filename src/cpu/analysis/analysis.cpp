@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cpu/analysis/algebra.hpp"
+#include "cpu/analysis/control.hpp"
 #include "cpu/analysis/counters.hpp"
 #include "cpu/analysis/divergence.hpp"
 #include "cpu/analysis/place.hpp"

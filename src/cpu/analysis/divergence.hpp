@@ -28,7 +28,7 @@ class DivergencePropagation {
     ir::BlockId to;
     std::uint32_t label;
   };
-  void propagate(std::vector<Arrival> arrivals, std::uint32_t loop);
+  void propagate(const std::vector<Arrival>& arrivals, std::uint32_t loop);
   void flow_inside();
   void arrive(const Arrival& arrival);
   void mark_join(ir::BlockId block);
@@ -47,8 +47,5 @@ class DivergencePropagation {
   std::vector<Arrival> exits_;
   std::uint32_t header_label_ = ir::kNone;
 };
-
-/// Fills Analysis::divergent_control from divergent_branch.
-void find_divergent_control(const ir::Function& function, const Structure& structure, Analysis& analysis);
 
 }  // namespace quern::cpu::analysis

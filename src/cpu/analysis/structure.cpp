@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cpu/analysis/place.hpp"
+#include "cpu/analysis/regions.hpp"
 
 namespace quern::cpu::analysis {
 namespace {
@@ -139,62 +140,46 @@ void find_ends(const ir::Function& function, Structure& structure, const Analysi
   }
 }
 
-/// Orders the blocks region by region: a region (the function, or a loop) is a graph without cycles of its
-/// own blocks and its inner loops, each one node. Walking the dominator tree of that graph, children in
-/// topological order, keeps what a block dominates together.
+/// Orders the blocks region by region: walking the dominator tree of a region, children in topological order,
+/// keeps what a block dominates together.
 class BlockOrder {
  public:
   BlockOrder(const Structure& structure, const Analysis& analysis)
-      : structure_(structure), analysis_(analysis), regions_(structure.graph.size() + analysis.loops.size()) {
-    for (const ir::BlockId from : structure_.rpo) add_edges(from);
-  }
+      : analysis_(analysis), regions_(find_regions(analysis, targets(structure, analysis))) {}
+
   std::vector<ir::BlockId> run() {
     emit_region(0);
     return std::move(order_);
   }
 
  private:
-  Node node_of_loop(std::uint32_t loop) const { return static_cast<Node>(structure_.graph.size() + loop); }
-
-  /// The node that stands for `block` in `region` (a loop or kNone).
-  Node node_in(std::uint32_t region, ir::BlockId block) const {
-    std::uint32_t loop = analysis_.loop_of[block];
-    if (loop == region) return block;
-    while (analysis_.loops[loop].parent != region) loop = analysis_.loops[loop].parent;
-    return node_of_loop(loop);
-  }
   /// Sides that end come first, so that their lanes are gone when the others go on.
-  void add_edges(ir::BlockId from) {
-    std::vector<ir::BlockId> targets = structure_.graph.succs[from];
-    std::stable_partition(targets.begin(), targets.end(),
-                          [&](ir::BlockId to) { return edge_ends(analysis_, structure_, from, to); });
-    for (const ir::BlockId to : targets) {
-      std::uint32_t region = analysis_.loop_of[from];
-      while (!loop_contains(analysis_, region, to)) region = analysis_.loops[region].parent;
-      const bool back = region != ir::kNone && analysis_.loops[region].header == to;
-      if (!back) regions_.edge(node_in(region, from), node_in(region, to));
-    }
+  static std::vector<std::vector<ir::BlockId>> targets(const Structure& structure, const Analysis& analysis) {
+    std::vector<std::vector<ir::BlockId>> result = structure.graph.succs;
+    for (const ir::BlockId from : structure.rpo)
+      std::stable_partition(result[from].begin(), result[from].end(),
+                            [&](ir::BlockId to) { return edge_ends(analysis, structure, from, to); });
+    return result;
   }
   void emit_region(ir::BlockId entry) {
-    const std::vector<Node> rpo = reverse_postorder(regions_, entry);
-    const std::vector<Node> idom = immediate_dominators(regions_, rpo);
+    const std::vector<Node> rpo = reverse_postorder(regions_.graph, entry);
+    const std::vector<Node> idom = immediate_dominators(regions_.graph, rpo);
     const std::vector<std::vector<Node>> children = dominator_children(idom, rpo);
     std::vector<Node> stack{entry};
     while (!stack.empty()) {
       const Node node = stack.back();
       stack.pop_back();
-      if (node < structure_.graph.size()) {
+      if (regions_.is_loop(node)) {
+        emit_region(analysis_.loops[node - regions_.first_loop].header);
+      } else if (node != regions_.end) {
         order_.push_back(node);
-      } else {
-        emit_region(analysis_.loops[node - structure_.graph.size()].header);
       }
       stack.insert(stack.end(), children[node].rbegin(), children[node].rend());
     }
   }
 
-  const Structure& structure_;
   const Analysis& analysis_;
-  Graph regions_;
+  Regions regions_;
   std::vector<ir::BlockId> order_;
 };
 

@@ -74,7 +74,7 @@ void WarpBody::write_slot(Version version, ir::Value value, llvm::Value* what) {
   const Slot& to = slot(version, value);
   llvm::Value* packed = pack_bits(what);
   code_.CreateStore(packed, to.memory);
-  if (!is_phi(value)) store_to_frame(to, packed);  // a phi's block does it, once, whichever edge it was entered by
+  store_to_frame(to, packed);
 }
 
 void WarpBody::store_to_frame(const Slot& slot, llvm::Value* what) {

@@ -37,7 +37,8 @@ void WarpBody::full_edge(ir::BlockId block, unsigned successor_index) {
   std::vector<std::pair<ir::Value, llvm::Value*>> stores;  // all reads before the first write: a phi may read another
   for (const auto& [phi, operand] : phi_operands(block, successor_index))
     if (has_slot(Version::full, phi)) stores.emplace_back(phi, as_kept(operand, kept_scalar(Version::full, phi)));
-  for (const auto& [phi, what] : stores) write_slot(Version::full, phi, what);
+  // Not to the frame: the phi's block does that once, whichever edge it was entered by.
+  for (const auto& [phi, what] : stores) code_.CreateStore(pack_bits(what), slot(Version::full, phi).memory);
   code_.CreateBr(full_[function_->blocks[block].succs[successor_index]]);
 }
 

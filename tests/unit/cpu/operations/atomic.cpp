@@ -1,1 +1,259 @@
 // SPDX-License-Identifier: Apache-2.0
+// Atomics against the same operations done one lane after the other.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstring>
+#include <thread>
+
+#include "cpu/emit/context.hpp"
+#include "harness.hpp"
+#include "narrow.hpp"
+
+namespace quern::cpu::emit::testing {
+namespace {
+
+using ir::AtomicOp;
+using ir::Op;
+using ir::Space;
+using ir::Type;
+
+constexpr std::size_t kBytes = 4096;
+constexpr std::uint32_t kMasks[] = {0xffffffffu, 0x00000001u, 0x80000000u, 0x5a5a1234u};
+
+struct Memory {
+  alignas(64) std::array<std::uint8_t, kBytes> bytes{};
+  Surroundings around() {
+    Surroundings made;
+    made.launch.window_base = reinterpret_cast<std::byte*>(bytes.data());
+    made.launch.window_bytes = kBytes;
+    made.worker.shared_base = made.launch.window_base;
+    return made;
+  }
+};
+
+std::int64_t number(std::uint64_t value, unsigned width) {
+  return static_cast<std::int64_t>(value << (64 - width)) >> (64 - width);
+}
+
+std::uint64_t apply_real(AtomicOp op, Type type, std::uint64_t old, std::uint64_t operand) {
+  const auto value = [&](std::uint64_t bits) {
+    return type == Type::f32 ? f32(bits) : type == Type::f64 ? f64(bits) : narrow_value(type, bits);
+  };
+  const double a = value(old);
+  const double b = value(operand);
+  if (op == AtomicOp::fmin) return std::isnan(a) || b < a || (a == b && std::signbit(b)) ? operand : old;
+  if (op == AtomicOp::fmax) return std::isnan(a) || b > a || (a == b && !std::signbit(b)) ? operand : old;
+  if (type == Type::f32) return bits_of(f32(old) + f32(operand));
+  return type == Type::f64 ? bits_of(a + b) : narrow_exact(type, Op::fadd, a, b, 0);
+}
+
+std::uint64_t apply(AtomicOp op, Type type, std::uint64_t old, std::uint64_t operand, std::uint64_t second) {
+  const unsigned width = ir::bit_size(type);
+  const std::uint64_t mask = width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1;
+  switch (op) {
+    case AtomicOp::add:
+      return (old + operand) & mask;
+    case AtomicOp::and_:
+      return old & operand;
+    case AtomicOp::or_:
+      return old | operand;
+    case AtomicOp::xor_:
+      return old ^ operand;
+    case AtomicOp::exch:
+      return operand;
+    case AtomicOp::cas:
+      return old == operand ? second : old;
+    case AtomicOp::smin:
+      return number(operand, width) < number(old, width) ? operand : old;
+    case AtomicOp::smax:
+      return number(operand, width) > number(old, width) ? operand : old;
+    case AtomicOp::umin:
+      return std::min(old, operand);
+    case AtomicOp::umax:
+      return std::max(old, operand);
+    case AtomicOp::inc:
+      return old >= operand ? 0 : old + 1;
+    case AtomicOp::dec:
+      return old == 0 || old > operand ? operand : old - 1;
+    default:
+      return apply_real(op, type, old, operand);
+  }
+}
+
+std::uint64_t read(const Memory& memory, std::size_t at, Type type) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, memory.bytes.data() + at, ir::byte_size(type));
+  return value;
+}
+
+struct Setting {
+  AtomicOp op;
+  Type type;
+  Space space;
+  bool one_address;
+  bool unused;
+  bool one_operand = false;
+};
+
+std::uint64_t operand_of(const Setting& setting, std::size_t lane) {
+  const bool is_real =
+      setting.op == AtomicOp::fadd || setting.op == AtomicOp::fmin || setting.op == AtomicOp::fmax;
+  const double value = (static_cast<double>(lane * 7 % 32) - 12) * 0.5;
+  if (is_real && setting.type == Type::f32) return bits_of(static_cast<float>(value));
+  if (is_real && setting.type == Type::f64) return bits_of(value);
+  if (is_real) return round_narrow(setting.type, value);
+  if (setting.op == AtomicOp::cas || setting.op == AtomicOp::inc || setting.op == AtomicOp::dec)
+    return lane % 5 + 3;
+  const unsigned width = ir::bit_size(setting.type);
+  return (0x9e3779b97f4a7c15u * (lane + 1)) &
+         (width == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << width) - 1);
+}
+
+void check(const Setting& setting) {
+  Operation operation{.op = Op::atomic, .type = setting.type};
+  operation.attr = {.space = setting.space, .atomic = setting.op, .unused_result = setting.unused};
+  operation.inputs = {
+      {Type::i64, setting.one_address ? uniform() : analysis::Shape{.kind = analysis::ShapeKind::varying}},
+      {setting.type,
+       setting.one_operand ? uniform() : analysis::Shape{.kind = analysis::ShapeKind::varying}}};
+  if (setting.op == AtomicOp::cas) operation.inputs.push_back({setting.type});
+  for (const Isa isa : isas())
+    for (const bool full : {true, false}) {
+      const Compiled code = compile(operation, {.isa = isa, .full = full});
+      for (const std::uint32_t mask : kMasks) {
+        if (full && mask != 0xffffffffu) continue;
+        Memory memory;
+        std::vector<Lanes> inputs(operation.inputs.size());
+        std::array<std::size_t, 32> places{};
+        for (std::size_t lane = 0; lane < 32; ++lane) {
+          places[lane] = setting.one_address ? 64 : 64 + lane % 6 * 8;  // lanes meet at some addresses
+          inputs[0][lane] =
+              places[lane] +
+              (setting.space == Space::shared ? 0 : reinterpret_cast<std::uint64_t>(memory.bytes.data()));
+          inputs[1][lane] = operand_of(setting, setting.one_operand ? 0 : lane);
+          if (setting.op == AtomicOp::cas) inputs[2][lane] = lane % 5 + 4;
+        }
+        const std::uint64_t start = setting.op == AtomicOp::cas ? 3 : 5;
+        for (std::size_t at = 0; at < kBytes; at += 8)
+          std::memcpy(memory.bytes.data() + at, &start, ir::byte_size(setting.type));
+        Memory expected = memory;
+        Lanes old{};
+        for (std::size_t lane = 0; lane < 32; ++lane) {
+          if ((mask >> lane & 1) == 0) continue;
+          old[lane] = read(expected, places[lane], setting.type);
+          const std::uint64_t next =
+              apply(setting.op, setting.type, old[lane], inputs[1][lane], inputs.back()[lane]);
+          std::memcpy(expected.bytes.data() + places[lane], &next, ir::byte_size(setting.type));
+        }
+        const auto got = code.run(inputs, mask, memory.around());
+        bool good = memory.bytes == expected.bytes;
+        for (std::size_t lane = 0; lane < 32 && !setting.unused; ++lane)
+          good = good && ((mask >> lane & 1) == 0 || got[0][lane] == old[lane]);
+        CHECK_MESSAGE(good, "op ", static_cast<int>(setting.op), " ", ir::name(setting.type), " ",
+                      name_of(isa), full ? " full" : " masked", setting.one_address ? " one address" : "",
+                      setting.unused ? " unused" : "", setting.space == Space::shared ? " shared " : " ",
+                      mask);
+      }
+    }
+}
+
+}  // namespace
+
+TEST_CASE("integer atomics take the lanes one after the other, lowest first") {
+  for (const AtomicOp op :
+       {AtomicOp::add, AtomicOp::and_, AtomicOp::or_, AtomicOp::xor_, AtomicOp::exch, AtomicOp::cas,
+        AtomicOp::smin, AtomicOp::smax, AtomicOp::umin, AtomicOp::umax, AtomicOp::inc, AtomicOp::dec})
+    for (const Type type : {Type::i32, Type::i64})
+      for (const Space space : {Space::global, Space::shared})
+        for (const bool one_address : {false, true})
+          for (const bool unused : {false, true}) check({op, type, space, one_address, unused});
+}
+
+TEST_CASE("an atomic with one operand for all lanes on one address") {
+  for (const AtomicOp op : {AtomicOp::add, AtomicOp::xor_, AtomicOp::umax, AtomicOp::smin, AtomicOp::or_})
+    for (const Space space : {Space::generic, Space::shared})
+      for (const bool unused : {false, true}) check({op, Type::i32, space, true, unused, true});
+}
+
+TEST_CASE("16-bit compare and swap") { check({AtomicOp::cas, Type::i16, Space::global, false, false}); }
+
+TEST_CASE("floating-point atomics of every format") {
+  for (const Type type : {Type::f16, Type::bf16, Type::f32, Type::f64})
+    for (const AtomicOp op : {AtomicOp::fadd, AtomicOp::fmin, AtomicOp::fmax})
+      for (const Space space : {Space::global, Space::shared})
+        for (const bool unused : {false, true}) {
+          check({op, type, space, false, unused});
+          check({op, type, space, true, unused});
+        }
+}
+
+TEST_CASE("a reduction of floats adds the lanes in order, then the memory") {
+  const Operation operation{.op = Op::atomic,
+                            .type = Type::f32,
+                            .attr = {.space = Space::global, .atomic = AtomicOp::fadd, .unused_result = true},
+                            .inputs = {{Type::i64, uniform()}, {Type::f32}}};
+  Lanes values{};
+  float sum = -0.0f;
+  for (std::size_t lane = 0; lane < 32; ++lane) {
+    const float value = std::ldexp(1.0f / 3.0f, static_cast<int>(lane * 11 % 32));
+    values[lane] = bits_of(value);
+    sum += value;
+  }
+  for (const Isa isa : isas()) {
+    Memory memory;
+    Lanes address{reinterpret_cast<std::uint64_t>(memory.bytes.data())};
+    compile(operation, {.isa = isa}).run({address, values}, 0xffffffffu, memory.around());
+    CHECK(read(memory, 0, Type::f32) == bits_of(sum));
+  }
+}
+
+TEST_CASE("global atomics of several threads lose nothing") {
+  const Operation each{.op = Op::atomic,
+                       .type = Type::f32,
+                       .attr = {.space = Space::global, .atomic = AtomicOp::fadd},
+                       .inputs = {{Type::i64}, {Type::f32}}};
+  Operation reduced{.op = Op::atomic,
+                    .type = Type::i32,
+                    .attr = {.space = Space::global, .atomic = AtomicOp::add, .unused_result = true},
+                    .inputs = {{Type::i64, uniform()}, {Type::i32}}};
+  const Compiled add_floats = compile(each, {.isa = isas().back()});
+  const Compiled add_integers = compile(reduced, {.isa = isas().back()});
+  Memory memory;
+  const auto work = [&] {
+    Lanes floats{};
+    Lanes integers{};
+    Lanes ones{};
+    Lanes numbers{};
+    for (std::size_t lane = 0; lane < 32; ++lane) {
+      floats[lane] = reinterpret_cast<std::uint64_t>(memory.bytes.data());
+      integers[lane] = floats[lane] + 8;
+      ones[lane] = bits_of(1.0f);
+      numbers[lane] = lane;
+    }
+    for (int round = 0; round < 1000; ++round) {
+      add_floats.run({floats, ones}, 0xffffffffu, memory.around());
+      add_integers.run({integers, numbers}, 0xffffffffu, memory.around());
+    }
+  };
+  std::thread one(work);
+  std::thread two(work);
+  one.join();
+  two.join();
+  CHECK(f32(read(memory, 0, Type::f32)) == 64000.0f);
+  CHECK(read(memory, 8, Type::i32) == 2000 * 496);
+}
+
+TEST_CASE("atomics on spaces without them are refused") {
+  ir::Inst inst{.op = Op::atomic, .type = Type::i32};
+  for (const Space space : {Space::local, Space::constant, Space::param}) {
+    inst.attr.space = space;
+    CHECK_FALSE(can_emit(inst));
+  }
+  inst.attr.space = Space::shared;
+  CHECK(can_emit(inst));
+  inst.attr.atomic = AtomicOp::fadd;
+  CHECK_FALSE(can_emit(inst));  // of integers
+}
+
+}  // namespace quern::cpu::emit::testing

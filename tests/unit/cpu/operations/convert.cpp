@@ -149,7 +149,9 @@ TEST_CASE(".ftz flushes the source before it is rounded") {
     };
   };
   for (const bool ftz : {false, true})
-    check_elementwise({.op = Op::f_to_s, .attr = {.rounding = Rounding::rp, .ftz = ftz}, .inputs = {{Type::f32}}}, reference(ftz));
+    check_elementwise(
+        {.op = Op::f_to_s, .attr = {.rounding = Rounding::rp, .ftz = ftz}, .inputs = {{Type::f32}}},
+        reference(ftz));
 }
 
 TEST_CASE("integer to floating point in every rounding mode") {
