@@ -79,7 +79,8 @@ void collect(const NvrtcTable& table, nvrtcProgram program, const NvrtcInput& in
   }
 }
 
-// Keeps the library for the life of the process: what NVRTC allocates when it is loaded it does not free when it is unloaded.
+// Keeps the library for the life of the process: what NVRTC allocates when it is loaded it does not free when
+// it is unloaded.
 void keep_loaded(const base::DynamicLibrary& library) {
   ::dlopen(library.path().c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
 }
