@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/nvrtc.hpp"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -78,6 +79,12 @@ void collect(const NvrtcTable& table, nvrtcProgram program, const NvrtcInput& in
   }
 }
 
+// Keeps the library for the life of the process: what NVRTC allocates when it is loaded it does not free when
+// it is unloaded.
+void keep_loaded(const base::DynamicLibrary& library) {
+  ::dlopen(library.path().c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
 // NVRTC opens libnvrtc-builtins.so.13.0 by its bare name, which the loader finds beside NVRTC only where that
 // directory is on its path. A library that is open already is found by its name: so the one beside NVRTC is
 // opened here, before NVRTC asks.
@@ -97,6 +104,7 @@ std::optional<base::DynamicLibrary> open_builtins(const std::string& nvrtc_path,
 Expected<std::shared_ptr<const Nvrtc>> Nvrtc::open(const std::string& path) {
   Expected<base::DynamicLibrary> library = base::DynamicLibrary::open(path);
   if (!library) return std::move(library).errors();
+  keep_loaded(*library);
   std::shared_ptr<Nvrtc> nvrtc(new Nvrtc(*std::move(library)));
 #define QUERN_NVRTC_FUNCTION(name)                                                    \
   nvrtc->table_.name = nvrtc->library_.function<decltype(nvrtc->table_.name)>(#name); \

@@ -56,7 +56,8 @@ Candidate try_nvrtc(const Surroundings& around, const Place& place, Toolkit& too
   if (!opened)
     return result(row, place.kind == Place::Kind::loader ? State::missing : State::unusable,
                   opened.errors().front().message);
-  if (is_hidden(around, (*opened)->path()))
+  const bool named = place.kind == Place::Kind::library;  // by QUERN_NVRTC, which has the last word
+  if (!named && is_hidden(around, (*opened)->path()))
     return result(row, State::hidden, fmt::format("{} is hidden by QUERN_HIDE_TOOLKIT", (*opened)->path()));
   toolkit.nvrtc = *std::move(opened);
   row.path = toolkit.nvrtc->path();

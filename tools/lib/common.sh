@@ -13,11 +13,23 @@ die() {
 # Options that build/ is configured with; tools/run and tools/test share it, so that one does not rebuild the other's work.
 BUILD_OPTIONS=(-Doptimization=2 -Ddebug=false)
 
+# The headers that tools/setup found, as a meson option.
+toolkit_option() { sed -n 's/^headers /-Dtoolkit_include=/p' "$STATE/toolkit-${QUERN_HIDE_TOOLKIT:-0}" 2>/dev/null || true; }
+
+# Clang 19 instead of the default compiler, through ccache where that is installed: meson leaves a named compiler as it is.
+use_clang() {
+  local through=""
+  command -v ccache >/dev/null && through="ccache "
+  export CC="${through}clang-19" CXX="${through}clang++-19"
+}
+
 # configure DIRECTORY OPTION...: sets up or re-configures a build directory if it does not have these options yet. What the
 # toolkit search found is part of them, so that hiding the toolkit takes effect.
 configure() {
-  local directory="$1" wanted
+  local directory="$1" wanted toolkit
   shift
+  toolkit="$(toolkit_option)"
+  set -- "$@" ${toolkit:+"$toolkit"}
   wanted="$* hide=${QUERN_HIDE_TOOLKIT:-0} cuda=${CUDA_HOME:-}:${CUDA_PATH:-} cxx=${CXX:-}"
   if [[ -f "$directory/build.ninja" && "$(cat "$directory/.quern-options" 2>/dev/null)" == "$wanted" ]]; then return; fi
   local how=()

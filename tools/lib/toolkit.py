@@ -36,6 +36,16 @@ def roots():
                 yield pathlib.Path(os.environ[variable])
         yield from (pathlib.Path(p) for p in ["/usr/local/cuda"] + sorted(glob.glob("/usr/local/cuda-*"), reverse=True))
     yield FETCHED
+    for prefix in python_prefixes():
+        for site in ("lib/python3*/site-packages", "lib/python3*/dist-packages"):
+            yield from (pathlib.Path(p) for p in sorted(glob.glob(f"{prefix}/{site}/nvidia/cu13")))
+
+
+def python_prefixes():
+    for variable, rest in (("VIRTUAL_ENV", ""), ("CONDA_PREFIX", ""), ("HOME", "/.local"), ("PYENV_ROOT", "/versions/*")):
+        if os.environ.get(variable):
+            yield os.environ[variable] + rest
+    yield from ("/usr/local", "/usr")
 
 
 def library(root):

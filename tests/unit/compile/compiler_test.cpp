@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "scratch.hpp"
 #include "toolkit.hpp"
 
 using namespace quern;
@@ -215,6 +216,37 @@ TEST_CASE("equal requests are compiled once, whoever asks") {
   other.options = {"-DX=1"};
   REQUIRE(own.compile(other));
   CHECK(own.cache_stats().misses == 2);
+}
+
+TEST_CASE("a changed header is compiled anew, an unchanged one is not") {
+  if (!test::have_nvrtc()) return;
+  const test::Scratch scratch;
+  scratch.write("inc/factor.h", "#define FACTOR 3\n");
+  scratch.write("beside.h", "#include <factor.h>\n");
+  compile::Compiler own;
+  abi::KernelRequest request =
+      cuda("#include \"beside.h\"\nextern \"C\" __global__ void k(int* p) { *p = FACTOR; }");
+  request.source.file_name = (scratch.path / "kernel.cu").string();
+  request.options = {"-I" + (scratch.path / "inc").string()};
+  const auto three = own.compile(request);
+  REQUIRE_MESSAGE(three, errors_of(three));
+  REQUIRE(own.compile(request));
+  CHECK(own.cache_stats().misses == 1);
+  scratch.write("inc/factor.h", "#define FACTOR 4\n");
+  const auto four = own.compile(request);
+  REQUIRE_MESSAGE(four, errors_of(four));
+  CHECK((*three)->ptx.find("%r1, 3;") != std::string::npos);
+  CHECK((*four)->ptx.find("%r1, 4;") != std::string::npos);
+}
+
+TEST_CASE("a source whose includes only a preprocessor can name is compiled every time") {
+  if (!test::have_nvrtc()) return;
+  compile::Compiler own;
+  const abi::KernelRequest request =
+      cuda("#define HEADER <quern/device.cuh>\n#include HEADER\n__global__ void k() {}");
+  REQUIRE(own.compile(request));
+  REQUIRE(own.compile(request));
+  CHECK(own.cache_stats().misses == 0);
 }
 
 TEST_CASE("broken input is refused before NVRTC sees it") {

@@ -1,36 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
-#include <stdlib.h>
-
-#include <filesystem>
-#include <fstream>
 
 #include "compile/includes.hpp"
 #include "compile/toolkit.hpp"
+#include "scratch.hpp"
 
 using namespace quern;
 using namespace quern::compile;
+using test::Scratch;
 namespace fs = std::filesystem;
 
 namespace {
-
-// A directory that is gone after the test.
-struct Scratch {
-  fs::path path;
-  Scratch() {
-    std::string name = (fs::temp_directory_path() / "quern-test-XXXXXX").string();
-    path = ::mkdtemp(name.data());
-  }
-  ~Scratch() { fs::remove_all(path); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-
-  std::string write(const std::string& name, const std::string& text) const {
-    fs::create_directories((path / name).parent_path());
-    std::ofstream(path / name) << text;
-    return (path / name).string();
-  }
-};
 
 const Candidate* row(const std::vector<Candidate>& rows, std::string_view origin) {
   for (const Candidate& candidate : rows)
