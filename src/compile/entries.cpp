@@ -2,6 +2,7 @@
 #include "compile/entries.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "compile/names.hpp"
 #include "compile/type_text.hpp"
@@ -55,12 +56,13 @@ const KernelDeclaration* find_declaration(const std::vector<KernelDeclaration>& 
   for (const KernelDeclaration& declaration : declarations)
     if (same_kernel(declaration, name) && declaration.parameters.size() == entry.parameters.size())
       candidates.push_back(&declaration);
-  const auto exact =
-      std::stable_partition(candidates.begin(), candidates.end(), [&](const KernelDeclaration* candidate) {
-        return candidate->qualified_name() == name &&
-               (!demangled.mangled || same_types(*candidate, demangled.parameter_types));
-      });
-  if (exact != candidates.begin()) candidates.erase(exact, candidates.end());
+  std::vector<const KernelDeclaration*> exact;
+  std::copy_if(candidates.begin(), candidates.end(), std::back_inserter(exact),
+               [&](const KernelDeclaration* candidate) {
+                 return candidate->qualified_name() == name &&
+                        (!demangled.mangled || same_types(*candidate, demangled.parameter_types));
+               });
+  if (!exact.empty()) candidates = std::move(exact);
   const KernelDeclaration* chosen = nullptr;
   for (const KernelDeclaration* candidate : candidates) {
     if (!named(*candidate)) continue;

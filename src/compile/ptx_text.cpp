@@ -280,7 +280,7 @@ string_view PtxTokens::next() {
       break;
     at_ = std::min(end, text_.size());
   }
-  if (at_ == text_.size()) return {};
+  if (at_ == text_.size()) return text_.substr(at_);  // empty, but of the text: callers take its place
   const std::size_t begin = at_++;
   if (text_[begin] == '"') {
     const std::size_t end = text_.find('"', at_);

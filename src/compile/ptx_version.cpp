@@ -7,6 +7,7 @@
 #include <cctype>
 #include <charconv>
 #include <optional>
+#include <unordered_map>
 
 namespace quern::compile {
 namespace {
@@ -86,12 +87,26 @@ bool contains(string_view words, string_view word) {
   return false;
 }
 
-template <std::size_t N>
-std::optional<PtxVersion> since(const WordsRow (&rows)[N], string_view word) {
-  for (const WordsRow& row : rows)
-    if (!word.empty() && contains(row.words, word)) return row.version;
-  return std::nullopt;
-}
+// The rows of one table by their words.
+class WordTable {
+ public:
+  template <std::size_t N>
+  explicit WordTable(const WordsRow (&rows)[N]) {
+    for (const WordsRow& row : rows)
+      for (string_view rest = row.words; !rest.empty();) {
+        const string_view word = rest.substr(0, rest.find(' '));
+        versions_.emplace(word, row.version);
+        rest.remove_prefix(std::min(word.size() + 1, rest.size()));
+      }
+  }
+  std::optional<PtxVersion> since(string_view word) const {
+    const auto found = versions_.find(word);
+    return found == versions_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+ private:
+  std::unordered_map<string_view, PtxVersion> versions_;
+};
 
 class VersionReader {
  public:
@@ -145,7 +160,7 @@ class VersionReader {
     if (token_ == ".pragma") return pragma();
     if (token_ == ".target") return target();
     // A declaration's words may be joined (".param.u64").
-    parts([&](string_view word) { add(since(kDirectives, word), word); });
+    parts([&](string_view word) { add(directives_.since(word), word); });
   }
 
   void section() {
@@ -160,7 +175,7 @@ class VersionReader {
       if (token_.size() < 2 || token_[0] != '"') continue;
       const string_view text = token_.substr(1, token_.size() - 2);
       const string_view word = text.substr(0, text.find_first_of(" =\t"));
-      add(since(kPragmas, word), word);
+      add(pragmas_.since(word), word);
     }
   }
 
@@ -176,7 +191,7 @@ class VersionReader {
   void special() {
     string_view name = token_.substr(1);
     name = name.substr(0, name.find('.'));
-    if (const std::optional<PtxVersion> version = since(kSpecials, name))
+    if (const std::optional<PtxVersion> version = specials_.since(name))
       add(version, token_);
     else if (name.find('_') != string_view::npos || token_.find('.') != string_view::npos)
       add(std::nullopt, token_);
@@ -188,9 +203,9 @@ class VersionReader {
     unsigned types = 0;
     bool four = false, wide = false;
     if (opcode.size() == whole.size() && is_label()) return;
-    add(since(kOpcodes, opcode), opcode);
+    add(opcodes_.since(opcode), opcode);
     parts([&](string_view word) {
-      add(since(kModifiers, word), word);
+      add(modifiers_.since(word), word);
       for (const PairRow& row : kPairs)
         if (row.opcode == opcode && contains(row.modifiers, word)) add(row.version, whole);
       types += word.starts_with('f') || word.starts_with("bf") ? 1 : 0;
@@ -235,6 +250,8 @@ class VersionReader {
     }
   }
 
+  const WordTable opcodes_{kOpcodes}, modifiers_{kModifiers}, directives_{kDirectives}, specials_{kSpecials},
+      pragmas_{kPragmas};
   string_view ptx_;
   PtxTokens tokens_;
   string_view token_;

@@ -130,7 +130,11 @@ std::vector<string_view> split_at_commas(string_view text) {
   return parts;
 }
 
-std::string normal_type(string_view type) { return spell(type, false); }
+std::string normal_type(string_view type) {
+  // Brackets nest on the stack; no type that a person wrote is longer.
+  constexpr std::size_t kMaxLength = 4096;
+  return type.size() > kMaxLength ? std::string(type) : spell(type, false);
+}
 
 PointerType pointer_type(string_view normal) {
   PointerType result;

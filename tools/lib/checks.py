@@ -26,7 +26,7 @@ CHECKS = [
     ("tidy", ["tools/check_tidy"], False),
     ("hidden", ["tools/check_hidden"], False),
     ("readme", ["tools/check_readme"], False),
-    ("install", ["tools/check_install"], False),
+    ("install", ["tools/check_install", "build"], False),
 ]
 
 

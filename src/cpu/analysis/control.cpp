@@ -26,8 +26,6 @@ class ControlDependence {
   void run() {
     for (const ir::BlockId block : structure_.rpo)
       if (analysis_.divergent_branch[block]) spread(block);
-    for (std::uint32_t loop = 0; loop < analysis_.loops.size(); ++loop)
-      if (analysis_.loops[loop].divergent) mark_dependents(regions_.node_of_loop(loop));
     while (!work_.empty()) {
       const ir::BlockId block = work_.back();
       work_.pop_back();

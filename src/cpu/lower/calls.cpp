@@ -37,6 +37,11 @@ std::vector<ptx::Operand> list(const ptx::Operand& operand) {
   return vector == nullptr ? std::vector<ptx::Operand>{} : vector->elements;
 }
 
+bool has_vector_register(const std::vector<ptx::Variable>& variables) {
+  return std::any_of(variables.begin(), variables.end(),
+                     [](const ptx::Variable& v) { return v.space == ptx::Space::reg && v.vector > 1; });
+}
+
 bool same_length(const std::vector<ptx::Operand>& actual, const std::vector<ptx::Variable>& formal) {
   return actual.size() == formal.size();
 }
@@ -54,6 +59,9 @@ void Translator::call(const ptx::Instruction& instruction) {
   const auto results = list(operand(instruction, 0));
   if (!same_length(arguments, declared.parameters) || !same_length(results, declared.returns)) {
     return refuse(fmt::format("the call does not fit the parameters of '{}'", declared.name));
+  }
+  if (has_vector_register(declared.parameters) || has_vector_register(declared.returns)) {
+    return refuse("vector registers as parameters are not implemented");
   }
   const std::uint32_t definition = program_.definition(callee->symbol.index);
   if (definition == ptx::kNoIndex) {

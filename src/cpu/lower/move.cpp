@@ -104,7 +104,7 @@ void isspacep(Translator& t, In in) {
   t.write(in, t.emit(Op::is_space, Type::i1, {address}, {.space = space}));
 }
 
-constexpr M kVector[] = {M::v2, M::v4};
+constexpr M kVector[] = {M::v2, M::v4, M::v8};
 constexpr M kPermuteModes[] = {M::f4e, M::b4e, M::rc8, M::ecl, M::ecr, M::rc16};
 constexpr M kAddressSpaces[] = {M::to,    M::global, M::shared, M::shared_cta,
                                 M::local, M::const_, M::param,  M::param_entry};

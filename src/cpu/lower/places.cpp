@@ -61,7 +61,7 @@ void Translator::refuse(std::string_view reason) {
                   ptx::print(program_.ptx(), *frame_->function, *instruction_),
                   frame_->function->entry ? "kernel" : "function", frame_->function->name, reason);
   const auto& locations = draft_.function.locations;
-  if (location_ < locations.size() && locations[location_].line != 0) {
+  if (location_ < locations.size() && locations[location_].line != 0 && !locations[location_].file.empty()) {
     const ir::Location& where = locations[location_];
     diagnostic.span = {.file = where.file, .line = where.line, .column = where.column};
     diagnostic.notes.push_back(

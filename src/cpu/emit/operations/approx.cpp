@@ -109,8 +109,9 @@ Value* sine(Operands& o, Value* x, unsigned quarters) {
   r = b.CreateSelect(b.CreateFCmpOLT(r, real(type, -1)), real(type, -1), r);
   r = b.CreateSelect(b.CreateFCmpOGT(r, real(type, 1)), real(type, 1), r);
   Value* const z = b.CreateFMul(r, r);
-  Value* const odd = polynomial(o, z, {-0x1.9aaf18p-13, 0x1.110bf8p-7, -0x1.555552p-3});
-  Value* const sine_of_r = fused_multiply_add(c, b.CreateFMul(odd, z), r, r);
+  // A product at the end, so that the sign of zero stays.
+  Value* const sine_of_r =
+      b.CreateFMul(r, polynomial(o, z, {-0x1.9aaf18p-13, 0x1.110bf8p-7, -0x1.555552p-3, 1.0}));
   Value* const cosine_of_r = polynomial(o, z, {0x1.9bb1c2p-16, -0x1.6c1274p-10, 0x1.555554p-5, -0.5, 1.0});
   Value* const quadrant = b.CreateAdd(b.CreateBitCast(shifted, word), bits(word, quarters));
   Value* const use_cosine = b.CreateICmpNE(b.CreateAnd(quadrant, bits(word, 1)), bits(word, 0));

@@ -508,7 +508,7 @@ Launch random_launch(const RandomProgram& program, std::uint64_t seed) {
         static_cast<std::uint32_t>(below(4) == 0 ? launch.grid[d] - 1 : below(launch.grid[d]));
   }
   const std::uint64_t params[] = {below(2000), below(2) == 0 ? below(5000) : random(), below(1 << 20) * 256,
-                                  below(100), random()};
+                                  below(100) + (below(3) == 0 ? random() << 32 : 0), random()};
   const std::vector<ir::Parameter>& declared = program.module.functions[0].params;
   for (std::size_t i = 0; i < declared.size(); ++i)
     launch.params[declared[i].offset] = masked(params[i], declared[i].size * 8);
