@@ -67,6 +67,26 @@ Dim3 covering_grid(const Dim3& block, std::span<const std::int64_t> shape) {
   return Dim3(blocks_for(extent(0), block.x), blocks_for(extent(1), block.y), blocks_for(rest, block.z));
 }
 
+struct FaultRow {
+  std::string_view result;
+  const char* text;
+};
+constexpr FaultRow kFaults[] = {
+    {"CUDA_ERROR_ILLEGAL_ADDRESS", "a thread accessed memory outside what it was given"},
+    {"CUDA_ERROR_MISALIGNED_ADDRESS",
+     "a thread accessed an address that is not a multiple of the access's size"},
+    {"CUDA_ERROR_ASSERT", "an assertion failed"},
+    {"CUDA_ERROR_HARDWARE_STACK_ERROR", "a thread's call stack overflowed"},
+    {"CUDA_ERROR_LAUNCH_TIMEOUT", "it did not finish in time"},
+    {"CUDA_ERROR_ILLEGAL_INSTRUCTION", "a thread reached an instruction that is none, or a trap"},
+};
+
+const char* fault_text(std::string_view result) {
+  for (const FaultRow& row : kFaults)
+    if (row.result == result) return row.text;
+  return "the kernel was stopped";
+}
+
 Dim3 read_dimensions(const std::string& text, const char* option) {
   const auto extents = parse_dimensions(text, option);
   return Dim3(extents[0], extents[1], extents[2]);
@@ -157,11 +177,22 @@ void Job::configure(const LaunchText& text) {
 }
 
 double Job::launch() {
-  begin_.record(config_.stream);
-  kernel_.launch(config_, arguments_);
-  end_.record(config_.stream);
-  config_.stream.synchronize();
-  return end_.elapsed_ms_since(begin_);
+  try {
+    begin_.record(config_.stream);
+    kernel_.launch(config_, arguments_);
+    end_.record(config_.stream);
+    config_.stream.synchronize();
+    return end_.elapsed_ms_since(begin_);
+  } catch (const DriverError& error) {
+    // A fault shows at whichever call comes next; it is the kernel's.
+    if (error.code() != ErrorCode::device_fault) throw;
+    throw Error(
+        ErrorCode::device_fault,
+        fmt::format("kernel {} ended with {} in grid ({}, {}, {}) and block ({}, {}, {}): {}\nhint: {}",
+                    kernel_.name(), error.result_name(), config_.grid.x, config_.grid.y, config_.grid.z,
+                    config_.block.x, config_.block.y, config_.block.z, fault_text(error.result_name()),
+                    "check the grid, the lengths that the kernel is given, and its bounds checks"));
+  }
 }
 
 const ArrayArgument& Job::array(const std::string& name) const {

@@ -97,11 +97,11 @@ class Report {
     std::size_t width = 0;
     for (const auto& [name, array] : arrays_) width = std::max(width, name.size());
     for (const auto& [label, array] : arrays_) {
-      std::string line =
-          fmt::format("{:<{}}  {} {}  ", label, width, cli::name(array.element), shape_of(array));
-      const std::size_t indent = array.shape.size() > 1 ? 4 : line.size();
-      if (array.shape.size() > 1) line += "\n    ";
-      fmt::print("{}{}\n", line, array_text(array, indent));
+      const std::string line =
+          fmt::format("{:<{}}  {} {}", label, width, cli::name(array.element), shape_of(array));
+      const bool nested = array.shape.size() > 1;
+      const std::string gap = nested ? "\n    " : "  ";
+      fmt::print("{}{}{}\n", line, gap, array_text(array, nested ? 4 : line.size() + gap.size()));
     }
     print_summary();
     if (with_times) print_times();
