@@ -72,7 +72,7 @@ void collect_diagnostic(void* user, const char* code, const char* file, std::uin
   const auto text = [](const char* value) { return std::string(value != nullptr ? value : ""); };
   Diagnostic diagnostic = make_diagnostic(text(code), text(message), text(hint));
   diagnostic.span = {text(file), line, column, 0};
-  if (diagnostic.span.file.empty()) diagnostic.span.file = collected.file_name;
+  if (!collected.file_name.empty()) diagnostic.span.file = collected.file_name;  // the device only sees text
   diagnostic.source_line = text(source_line);
   collected.diagnostics.push_back(std::move(diagnostic));
 }

@@ -34,7 +34,11 @@ Diagnostics refusal(const SessionState& session, const abi::PtxImage& image, con
                     const runtime::LoadOutcome& outcome) {
   const runtime::Driver& driver = session.context()->driver();
   if (driver.plugin != nullptr)
-    if (Diagnostics found = check_ptx(*driver.plugin, image.ptx, file_name); has_error(found)) return found;
+    if (Diagnostics found = check_ptx(*driver.plugin, image.ptx, file_name); has_error(found)) {
+      if (found.back().hint.empty())
+        found.back().hint = "correct this line; ptxas is a second judge of what is valid PTX";
+      return found;
+    }
   Diagnostic diagnostic =
       make_diagnostic("ptx-refused",
                       fmt::format("{} refused the PTX of {}: {}", session.device().name(), file_name,

@@ -3,8 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <toml++/toml.h>
+#include <algorithm>
 
 #include "files.hpp"
 
@@ -44,7 +44,8 @@ class Reader {
   }
 
   [[noreturn]] void fail(const toml::source_region& place, const std::string& what) const {
-    throw Error(ErrorCode::usage, fmt::format("{}:{}:{}: {}", file_.string(), place.begin.line, place.begin.column, what));
+    throw Error(ErrorCode::usage,
+                fmt::format("{}:{}:{}: {}", file_.string(), place.begin.line, place.begin.column, what));
   }
 
   void check_keys(const toml::table& table, std::initializer_list<std::string_view> known) const {
@@ -81,30 +82,37 @@ class Reader {
     if (const toml::node* node = root.get("options")) common.load.options = texts(*node, "options");
     if (const toml::node* node = root.get("defines")) common.load.defines = texts(*node, "defines");
     if (const toml::node* node = root.get("include_dirs"))
-      for (const std::string& folder : texts(*node, "include_dirs")) common.load.include_dirs.push_back(beside(folder));
+      for (const std::string& folder : texts(*node, "include_dirs"))
+        common.load.include_dirs.push_back(beside(folder));
     if (const toml::node* node = root.get("fastmath")) common.load.fastmath = value<bool>(*node, "fastmath");
     common.launch.folder = file_.parent_path().string();
   }
 
   Case read_case(const toml::table& table, const Case& common) const {
-    check_keys(table, {"name", "kernel", "args", "grid", "block", "shared", "cooperative", "options", "defines", "expect", "error", "bench"});
+    check_keys(table, {"name", "kernel", "args", "grid", "block", "shared", "cooperative", "options",
+                       "defines", "expect", "error", "bench"});
     Case result = common;
-    if (const toml::node* node = table.get("name")) result.name = text(*node, "name");
-    else fail(table.source(), "the case has no name");
+    if (const toml::node* node = table.get("name"))
+      result.name = text(*node, "name");
+    else
+      fail(table.source(), "the case has no name");
     if (const toml::node* node = table.get("kernel")) result.kernel = beside(text(*node, "kernel"));
     if (result.kernel.empty()) fail(table.source(), "neither the file nor the case names a kernel");
     if (const toml::node* node = table.get("args")) result.launch.args = texts(*node, "args");
     if (const toml::node* node = table.get("grid")) result.launch.grid = text(*node, "grid");
     if (const toml::node* node = table.get("block")) result.launch.block = text(*node, "block");
     if (const toml::node* node = table.get("shared"))
-      result.launch.shared_bytes = static_cast<std::size_t>(std::max<std::int64_t>(value<std::int64_t>(*node, "shared"), 0));
-    if (const toml::node* node = table.get("cooperative")) result.launch.cooperative = value<bool>(*node, "cooperative");
+      result.launch.shared_bytes =
+          static_cast<std::size_t>(std::max<std::int64_t>(value<std::int64_t>(*node, "shared"), 0));
+    if (const toml::node* node = table.get("cooperative"))
+      result.launch.cooperative = value<bool>(*node, "cooperative");
     if (const toml::node* node = table.get("options")) result.load.options = texts(*node, "options");
     if (const toml::node* node = table.get("defines")) result.load.defines = texts(*node, "defines");
     if (const toml::node* node = table.get("error")) result.error = text(*node, "error");
     result.bench = table.contains("bench");
     if (const toml::node* node = table.get("expect")) read_expectations(*node, result);
-    if (result.expectations.empty() && !result.error) fail(table.source(), "the case expects nothing: give it 'expect' or 'error'");
+    if (result.expectations.empty() && !result.error)
+      fail(table.source(), "the case expects nothing: give it 'expect' or 'error'");
     return result;
   }
 
@@ -122,10 +130,13 @@ class Reader {
     Expectation expectation;
     expectation.name = std::move(name);
     int kinds = 0;
-    if (const toml::node* node = table.get("file")) ++kinds, expectation.expected = ExpectedFile{beside(text(*node, "file"))};
+    if (const toml::node* node = table.get("file"))
+      ++kinds, expectation.expected = ExpectedFile{beside(text(*node, "file"))};
     if (const toml::node* node = table.get("value")) ++kinds, expectation.expected = read_values(*node);
-    if (const toml::node* node = table.get("sha256")) ++kinds, expectation.expected = ExpectedDigest{text(*node, "sha256")};
-    if (const toml::node* node = table.get("same_as")) ++kinds, expectation.expected = ExpectedSame{beside(text(*node, "same_as"))};
+    if (const toml::node* node = table.get("sha256"))
+      ++kinds, expectation.expected = ExpectedDigest{text(*node, "sha256")};
+    if (const toml::node* node = table.get("same_as"))
+      ++kinds, expectation.expected = ExpectedSame{beside(text(*node, "same_as"))};
     if (kinds != 1) fail(table.source(), "an expectation has exactly one of file, value, sha256 and same_as");
     if (const toml::node* node = table.get("rtol")) expectation.rtol = value<double>(*node, "rtol");
     if (const toml::node* node = table.get("atol")) expectation.atol = value<double>(*node, "atol");
@@ -164,12 +175,16 @@ std::vector<std::filesystem::path> find_case_files(const std::filesystem::path& 
   std::error_code ignored;
   if (std::filesystem::is_regular_file(path, ignored)) return {path};
   if (!std::filesystem::is_directory(path, ignored))
-    throw Error(ErrorCode::io, fmt::format("cannot find cases in {}: there is no such file or folder; give a *.case.toml file or a folder "
-                                           "that holds some",
-                                           path.string()));
+    throw Error(
+        ErrorCode::io,
+        fmt::format(
+            "cannot find cases in {}: there is no such file or folder; give a *.case.toml file or a folder "
+            "that holds some",
+            path.string()));
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(path))
-    if (entry.is_regular_file() && entry.path().filename().string().ends_with(kSuffix)) files.push_back(entry.path());
+    if (entry.is_regular_file() && entry.path().filename().string().ends_with(kSuffix))
+      files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   return files;
 }

@@ -44,14 +44,16 @@ struct Case {
   LaunchText launch;
   LoadOptions load;
   std::vector<Expectation> expectations;
-  std::optional<std::string> error;  ///< the case must fail with a message that holds this, as text or as a regular expression
+  std::optional<std::string>
+      error;  ///< the case must fail with a message that holds this, as text or as a regular expression
   bool bench = false;
 };
 
 /// Every case of a file. Throws Error(usage, io) naming the file and the line; an unknown key is an error.
 std::vector<Case> read_cases(const std::filesystem::path& file);
 
-/// The case files under `path` in alphabetical order, or `path` itself. Throws Error(io) where it is not there.
+/// The case files under `path` in alphabetical order, or `path` itself. Throws Error(io) where it is not
+/// there.
 std::vector<std::filesystem::path> find_case_files(const std::filesystem::path& path);
 
 }  // namespace quern::cli

@@ -27,7 +27,8 @@ void replace_word(std::string& text, const std::string& word, const char* colour
 }
 
 Json error_document(ErrorCode code, const std::string& message, const Diagnostics& diagnostics) {
-  return {{"error", {{"code", to_string(code)}, {"message", message}, {"diagnostics", to_json(diagnostics)}}}};
+  return {
+      {"error", {{"code", to_string(code)}, {"message", message}, {"diagnostics", to_json(diagnostics)}}}};
 }
 
 }  // namespace
@@ -49,7 +50,8 @@ int report(const std::exception& problem, bool json) {
   while (message.ends_with('\n')) message.pop_back();
   const bool says_error = message.find("error: ") != std::string::npos && code == ErrorCode::compile;
   std::fprintf(stderr, "%s\n", coloured(says_error ? message : "error: " + message).c_str());
-  if (json) print_json(error_document(code, message, error != nullptr ? error->diagnostics() : Diagnostics{}));
+  if (json)
+    print_json(error_document(code, message, error != nullptr ? error->diagnostics() : Diagnostics{}));
   return code == ErrorCode::usage ? kWrongUsage : kFailed;
 }
 
@@ -64,7 +66,10 @@ Json to_json(const Diagnostics& diagnostics) {
   for (const Diagnostic& diagnostic : diagnostics) {
     Json notes = Json::array();
     for (const Note& note : diagnostic.notes)
-      notes.push_back({{"file", note.span.file}, {"line", note.span.line}, {"column", note.span.column}, {"message", note.message}});
+      notes.push_back({{"file", note.span.file},
+                       {"line", note.span.line},
+                       {"column", note.span.column},
+                       {"message", note.message}});
     rows.push_back({{"file", diagnostic.span.file},
                     {"line", diagnostic.span.line},
                     {"column", diagnostic.span.column},
@@ -80,11 +85,14 @@ Json to_json(const Diagnostics& diagnostics) {
 std::string mark_negative(const std::string& word) {
   if (word.size() < 2 || word[0] != '-') return word;
   const std::string_view rest = std::string_view(word).substr(1);
-  const bool number = std::isdigit(static_cast<unsigned char>(rest[0])) != 0 || rest[0] == '.' || rest == "inf" || rest == "nan";
+  const bool number = std::isdigit(static_cast<unsigned char>(rest[0])) != 0 || rest[0] == '.' ||
+                      rest == "inf" || rest == "nan";
   return number ? kMark + word : word;
 }
 
-std::string unmark_negative(const std::string& word) { return !word.empty() && word[0] == kMark ? word.substr(1) : word; }
+std::string unmark_negative(const std::string& word) {
+  return !word.empty() && word[0] == kMark ? word.substr(1) : word;
+}
 
 std::pair<std::string, std::string> split_kernel(const std::string& text) {
   // A folder may have "::" in its name; the file's suffix comes before the kernel's name.
@@ -99,12 +107,17 @@ std::pair<std::string, std::string> split_kernel(const std::string& text) {
 }
 
 void add_load_options(CLI::App& app, LoadOptions& options) {
-  app.add_option("-D,--define", options.defines, "Define a macro: NAME or NAME=VALUE")->allow_extra_args(false)->type_name("NAME[=VALUE]");
-  app.add_option("-I,--include", options.include_dirs, "Search a directory for included files")->allow_extra_args(false)->type_name("DIR");
+  app.add_option("-D,--define", options.defines, "Define a macro: NAME or NAME=VALUE")
+      ->allow_extra_args(false)
+      ->type_name("NAME[=VALUE]");
+  app.add_option("-I,--include", options.include_dirs, "Search a directory for included files")
+      ->allow_extra_args(false)
+      ->type_name("DIR");
   app.add_option("--option", options.options, "Give NVRTC an option: --option=--fmad=false")
       ->allow_extra_args(false)
       ->type_name("NVRTC_OPTION");
-  app.add_flag("--fastmath", options.fastmath, "Allow approximate division, square root and functions (NVRTC's --use_fast_math)");
+  app.add_flag("--fastmath", options.fastmath,
+               "Allow approximate division, square root and functions (NVRTC's --use_fast_math)");
 }
 
 }  // namespace quern::cli

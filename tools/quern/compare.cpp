@@ -18,7 +18,8 @@ bool close(double actual, double expected, double rtol, double atol) {
   return std::fabs(actual - expected) <= atol + rtol * std::fabs(expected);
 }
 
-bool matches(const Element& element, const std::byte* actual, const std::byte* expected, double rtol, double atol) {
+bool matches(const Element& element, const std::byte* actual, const std::byte* expected, double rtol,
+             double atol) {
   if (std::memcmp(actual, expected, element.size_bytes) == 0) return true;
   if (!element.dtype || (*element.dtype < Dtype::float16 && rtol == 0 && atol == 0)) return false;
   const std::complex<double> a = number_at(*element.dtype, actual);
@@ -35,9 +36,11 @@ std::string place_text(std::int64_t index, const std::vector<std::int64_t>& shap
   return "[" + text + "]";
 }
 
-/// The first element that does not match and how many do not; `expected_at(i)` gives the bytes that element i must have.
+/// The first element that does not match and how many do not; `expected_at(i)` gives the bytes that element i
+/// must have.
 template <class ExpectedAt>
-std::optional<std::string> first_mismatch(const Array& actual, double rtol, double atol, ExpectedAt expected_at) {
+std::optional<std::string> first_mismatch(const Array& actual, double rtol, double atol,
+                                          ExpectedAt expected_at) {
   std::int64_t first = -1;
   std::int64_t wrong = 0;
   for (std::int64_t i = 0; i < actual.count(); ++i) {
@@ -46,29 +49,33 @@ std::optional<std::string> first_mismatch(const Array& actual, double rtol, doub
   }
   if (wrong == 0) return std::nullopt;
   return fmt::format("{} is {}, expected {}; {} of {} values are wrong", place_text(first, actual.shape),
-                     format_element(actual.element, element_at(actual, first)), format_element(actual.element, expected_at(first)), wrong,
-                     actual.count());
+                     format_element(actual.element, element_at(actual, first)),
+                     format_element(actual.element, expected_at(first)), wrong, actual.count());
 }
 
 }  // namespace
 
 std::optional<std::string> difference(const Array& actual, const Array& expected, double rtol, double atol) {
-  if (actual.element.dtype != expected.element.dtype || actual.element.size_bytes != expected.element.size_bytes)
+  if (actual.element.dtype != expected.element.dtype ||
+      actual.element.size_bytes != expected.element.size_bytes)
     return fmt::format("it holds {}, expected {}", name(actual.element), name(expected.element));
   if (actual.shape != expected.shape)
     return fmt::format("its shape is {}, expected {}", shape_text(actual.shape), shape_text(expected.shape));
   return first_mismatch(actual, rtol, atol, [&](std::int64_t i) { return element_at(expected, i); });
 }
 
-std::optional<std::string> difference(const Array& actual, const ExpectedValues& expected, double rtol, double atol) {
-  if (!actual.element.dtype) return "it holds records, which cannot be compared with numbers; use file or sha256";
+std::optional<std::string> difference(const Array& actual, const ExpectedValues& expected, double rtol,
+                                      double atol) {
+  if (!actual.element.dtype)
+    return "it holds records, which cannot be compared with numbers; use file or sha256";
   const auto given = static_cast<std::int64_t>(expected.numbers.size());
   if (!expected.single && given != actual.count())
     return fmt::format("it has {} values, expected {}", actual.count(), given);
   std::vector<std::vector<std::byte>> bytes;
   for (const Scalar& number : expected.numbers) bytes.push_back(to_bytes(number, *actual.element.dtype));
-  return first_mismatch(actual, rtol, atol,
-                        [&](std::int64_t i) { return bytes[expected.single ? 0 : static_cast<std::size_t>(i)].data(); });
+  return first_mismatch(actual, rtol, atol, [&](std::int64_t i) {
+    return bytes[expected.single ? 0 : static_cast<std::size_t>(i)].data();
+  });
 }
 
 }  // namespace quern::cli

@@ -30,8 +30,10 @@ int run_compile(const Settings& settings) {
   if (!settings.output.empty()) write_whole_file(settings.output, text);
   if (settings.json) {
     Json document = {{"file", file}, {"kernel", kernel}, {"stage", settings.emit}};
-    if (settings.output.empty()) document["text"] = text;
-    else document["output"] = settings.output;
+    if (settings.output.empty())
+      document["text"] = text;
+    else
+      document["output"] = settings.output;
     print_json(document);
   } else if (settings.output.empty()) {
     std::fwrite(text.data(), 1, text.size(), stdout);
@@ -43,15 +45,21 @@ int run_compile(const Settings& settings) {
 }  // namespace
 
 void add_compile(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("compile", "Show what each stage makes of a kernel; no device is needed");
+  CLI::App* command =
+      app.add_subcommand("compile", "Show what each stage makes of a kernel; no device is needed");
   auto settings = std::make_shared<Settings>();
-  command->add_option("file", settings->file, "A .cu or .ptx file, with ::KERNEL where a stage shows one of several")
+  command
+      ->add_option("file", settings->file,
+                   "A .cu or .ptx file, with ::KERNEL where a stage shows one of several")
       ->required()
       ->type_name("FILE[::KERNEL]");
   command->add_option("--emit", settings->emit, "cuda, ptx (default), simt, llvm or asm")
       ->check(CLI::IsMember({"cuda", "ptx", "simt", "llvm", "asm"}))
       ->type_name("STAGE");
-  command->add_option("--block", settings->block, "The block that simt, llvm and asm are specialised on (default 256)")->type_name("B");
+  command
+      ->add_option("--block", settings->block,
+                   "The block that simt, llvm and asm are specialised on (default 256)")
+      ->type_name("B");
   command->add_option("-o,--output", settings->output, "Write to a file instead of stdout")->type_name("OUT");
   add_load_options(*command, settings->stage.load);
   command->add_flag("--json", settings->json, "Print one JSON document");

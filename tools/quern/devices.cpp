@@ -28,11 +28,13 @@ Json to_json(const Device& device) {
 }
 
 std::string to_text(const Device& device) {
-  return fmt::format("{:8} {}, compute capability {}.{}, {:.1f} GiB, {} multiprocessors, {} threads a block, {} KiB shared memory a "
-                     "block\n",
-                     device.label(), device.name(), device.compute_capability() / 10, device.compute_capability() % 10,
-                     static_cast<double>(device.total_memory_bytes()) / (1 << 30), device.multiprocessor_count(),
-                     device.max_threads_per_block(), device.max_shared_bytes_per_block() / 1024);
+  return fmt::format(
+      "{:8} {}, compute capability {}.{}, {:.1f} GiB, {} multiprocessors, {} threads a block, {} KiB shared "
+      "memory a "
+      "block\n",
+      device.label(), device.name(), device.compute_capability() / 10, device.compute_capability() % 10,
+      static_cast<double>(device.total_memory_bytes()) / (1 << 30), device.multiprocessor_count(),
+      device.max_threads_per_block(), device.max_shared_bytes_per_block() / 1024);
 }
 
 int run_devices(bool json) {
@@ -45,7 +47,8 @@ int run_devices(bool json) {
   }
   for (const Device& device : found) std::fputs(to_text(device).c_str(), stdout);
   if (!found.empty()) return kDone;
-  throw Error(ErrorCode::not_found, "there is no device: neither a GPU nor the CPU device; `quern doctor` says what is missing");
+  throw Error(ErrorCode::not_found,
+              "there is no device: neither a GPU nor the CPU device; `quern doctor` says what is missing");
 }
 
 }  // namespace

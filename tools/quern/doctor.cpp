@@ -11,10 +11,14 @@ namespace {
 
 const char* state_text(Finding::State state) {
   switch (state) {
-    case Finding::State::good: return "found";
-    case Finding::State::missing: return "missing";
-    case Finding::State::broken: return "broken";
-    case Finding::State::info: return "absent";
+    case Finding::State::good:
+      return "found";
+    case Finding::State::missing:
+      return "missing";
+    case Finding::State::broken:
+      return "broken";
+    case Finding::State::info:
+      return "absent";
   }
   return "";
 }
@@ -32,7 +36,8 @@ Json to_json(const DoctorReport& report) {
     environment.push_back({{"name", row.name}, {"value", nullptr}, {"meaning", row.meaning}});
     if (!row.value.empty()) environment.back()["value"] = row.value;
   }
-  return {{"ready", report.ready}, {"version", version()}, {"findings", findings}, {"environment", environment}};
+  return {
+      {"ready", report.ready}, {"version", version()}, {"findings", findings}, {"environment", environment}};
 }
 
 void print(const DoctorReport& report) {
@@ -45,21 +50,25 @@ void print(const DoctorReport& report) {
   fmt::print("\nenvironment\n");
   for (const EnvironmentVariable& row : report.environment)
     fmt::print("  {:<40} {:<16} {}\n", row.name, row.value.empty() ? "(unset)" : row.value, row.meaning);
-  fmt::print("\n{}\n", report.ready ? "quern can compile and run kernels on this machine."
-                                    : "quern cannot compile and run kernels here yet; see what is missing above.");
+  fmt::print("\n{}\n", report.ready
+                           ? "quern can compile and run kernels on this machine."
+                           : "quern cannot compile and run kernels here yet; see what is missing above.");
 }
 
 }  // namespace
 
 void add_doctor(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("doctor", "Say what was found where on this machine, what is missing, and how to get it");
+  CLI::App* command = app.add_subcommand(
+      "doctor", "Say what was found where on this machine, what is missing, and how to get it");
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "Print one JSON document");
   command->callback([&action, json] {
     action = [json] {
       const DoctorReport report = doctor();
-      if (*json) print_json(to_json(report));
-      else print(report);
+      if (*json)
+        print_json(to_json(report));
+      else
+        print(report);
       return report.ready ? kDone : kFailed;
     };
   });

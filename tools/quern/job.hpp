@@ -20,7 +20,7 @@ struct LaunchText {
   std::size_t shared_bytes = 0;
   bool cooperative = false;
   bool own_stream = false;
-  std::string folder;             ///< what the files in `args` are relative to
+  std::string folder;  ///< what the files in `args` are relative to
 };
 
 /// An array argument: what the kernel sees, under its parameter's name ("#2" where it has none).

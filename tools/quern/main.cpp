@@ -36,8 +36,10 @@ int main(int argc, char** argv) {
       app.parse(words);
     } catch (const CLI::ParseError& error) {
       if (error.get_exit_code() == 0) return app.exit(error), quern::cli::kDone;  // --help, --version
-      throw quern::Error(quern::ErrorCode::usage, std::string(error.what()) + "\nhint: quern --help shows the commands, quern COMMAND --help "
-                                                                              "its options and arguments");
+      throw quern::Error(quern::ErrorCode::usage,
+                         std::string(error.what()) +
+                             "\nhint: quern --help shows the commands, quern COMMAND --help "
+                             "its options and arguments");
     }
     return action();
   } catch (const std::exception& error) {

@@ -50,9 +50,11 @@ struct Times {
 Output read_output(const std::string& text, const char* option, bool picture) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
-    throw Error(ErrorCode::usage,
-                fmt::format("{} '{}' is not of the form NAME=FILE{}; NAME is a parameter's name or its number, as in #0", option, text,
-                            picture ? ".png" : ".npy"));
+    throw Error(
+        ErrorCode::usage,
+        fmt::format(
+            "{} '{}' is not of the form NAME=FILE{}; NAME is a parameter's name or its number, as in #0",
+            option, text, picture ? ".png" : ".npy"));
   return {text.substr(0, equals), text.substr(equals + 1), picture};
 }
 
@@ -61,7 +63,8 @@ std::vector<Output> read_outputs(const Settings& settings) {
   for (const std::string& text : settings.save) outputs.push_back(read_output(text, "--save", false));
   for (const auto& [kind, text] : settings.show) {
     if (kind != "image")
-      throw Error(ErrorCode::usage, fmt::format("--show '{}' is not known; it is --show image NAME=FILE.png", kind));
+      throw Error(ErrorCode::usage,
+                  fmt::format("--show '{}' is not known; it is --show image NAME=FILE.png", kind));
     outputs.push_back(read_output(text, "--show image", true));
   }
   return outputs;
@@ -83,19 +86,22 @@ Json extents(const Dim3& dimensions) { return Json::array({dimensions.x, dimensi
 /// What a run came to, as text and as a document.
 class Report {
  public:
-  Report(const Session& session, const Module& module, const Job& job, const Times& times, std::uint64_t launches)
+  Report(const Session& session, const Module& module, const Job& job, const Times& times,
+         std::uint64_t launches)
       : session_(session), module_(module), job_(job), times_(times), launches_(launches) {
-    for (const ArrayArgument& argument : job.arrays()) arrays_.emplace_back(argument.name, job.fetch(argument));
+    for (const ArrayArgument& argument : job.arrays())
+      arrays_.emplace_back(argument.name, job.fetch(argument));
   }
 
   void print(bool with_times) const {
     std::size_t width = 0;
     for (const auto& [name, array] : arrays_) width = std::max(width, name.size());
     for (const auto& [label, array] : arrays_) {
-      std::string line = fmt::format("{:<{}}  {} {}  ", label, width, cli::name(array.element), shape_of(array));
-      const std::size_t indent = array.shape.size() > 1 ? 4 : line.size();
-      if (array.shape.size() > 1) line += "\n    ";
-      fmt::print("{}{}\n", line, array_text(array, indent));
+      const std::string line =
+          fmt::format("{:<{}}  {} {}", label, width, cli::name(array.element), shape_of(array));
+      const bool nested = array.shape.size() > 1;
+      const std::string gap = nested ? "\n    " : "  ";
+      fmt::print("{}{}{}\n", line, gap, array_text(array, nested ? 4 : line.size() + gap.size()));
     }
     print_summary();
     if (with_times) print_times();
@@ -107,12 +113,13 @@ class Report {
     Json arguments = Json::array();
     for (const auto& [label, array] : arrays_) {
       const std::int64_t count = array.count();
-      arguments.push_back({{"name", label},
-                           {"dtype", cli::name(array.element)},
-                           {"shape", array.shape},
-                           {"first", count > 0 ? json_value(array.element, element_at(array, 0)) : Json()},
-                           {"last", count > 0 ? json_value(array.element, element_at(array, count - 1)) : Json()},
-                           {"sha256", sha256_hex(*array.bytes)}});
+      arguments.push_back(
+          {{"name", label},
+           {"dtype", cli::name(array.element)},
+           {"shape", array.shape},
+           {"first", count > 0 ? json_value(array.element, element_at(array, 0)) : Json()},
+           {"last", count > 0 ? json_value(array.element, element_at(array, count - 1)) : Json()},
+           {"sha256", sha256_hex(*array.bytes)}});
     }
     cli::print_json({{"kernel", job_.kernel().name()},
                      {"device", session_.device().label()},
@@ -130,18 +137,21 @@ class Report {
  private:
   void print_summary() const {
     const LaunchConfig& config = job_.config();
-    fmt::print("{} on {} ({}), grid ({}, {}, {}), block ({}, {}, {}): compiled in {:.1f} ms, {} in {:.3f} ms\n", job_.kernel().name(),
-               session_.device().label(), session_.device().name(), config.grid.x, config.grid.y, config.grid.z, config.block.x,
-               config.block.y, config.block.z, module_.compile_ms(), launches_ > 1 ? "one launch" : "ran", times_.median());
+    fmt::print(
+        "{} on {} ({}), grid ({}, {}, {}), block ({}, {}, {}): compiled in {:.1f} ms, {} in {:.3f} ms\n",
+        job_.kernel().name(), session_.device().label(), session_.device().name(), config.grid.x,
+        config.grid.y, config.grid.z, config.block.x, config.block.y, config.block.z, module_.compile_ms(),
+        launches_ > 1 ? "one launch" : "ran", times_.median());
   }
 
   void print_times() const {
     std::size_t bytes = 0;
     for (const auto& [label, array] : arrays_) bytes += array.bytes->size();
-    fmt::print("time of {} launch{}: median {:.4f} ms, min {:.4f} ms", times_.ms.size(), times_.ms.size() == 1 ? "" : "es",
-               times_.median(), times_.minimum());
+    fmt::print("time of {} launch{}: median {:.4f} ms, min {:.4f} ms", times_.ms.size(),
+               times_.ms.size() == 1 ? "" : "es", times_.median(), times_.minimum());
     if (times_.median() > 0)
-      fmt::print(", {:.2f} GB/s of the arrays' {} bytes", static_cast<double>(bytes) / times_.median() / 1e6, bytes);
+      fmt::print(", {:.2f} GB/s of the arrays' {} bytes", static_cast<double>(bytes) / times_.median() / 1e6,
+                 bytes);
     fmt::print("\n");
   }
 
@@ -155,8 +165,10 @@ class Report {
 
 void write(const Job& job, const Output& output) {
   const Array array = job.fetch(job.array(output.name));
-  if (output.picture) write_picture(output.file, array);
-  else write_npy(output.file, array);
+  if (output.picture)
+    write_picture(output.file, array);
+  else
+    write_npy(output.file, array);
 }
 
 int run(const Settings& settings) {
@@ -168,28 +180,40 @@ int run(const Settings& settings) {
   const Module module = session.load_file(file, load);
   if (!settings.quiet && !settings.json) std::fputs(coloured(to_string(module.log())).c_str(), stderr);
   Job job(session, name.empty() ? module.kernel() : module.kernel(name), settings.launch);
-  for (const Output& output : outputs) static_cast<void>(job.array(output.name));  // wrong names before the work, not after it
+  for (const Output& output : outputs)
+    static_cast<void>(job.array(output.name));  // wrong names before the work, not after it
   const Times times = run_launches(job, settings.repeat);
   std::fflush(stdout);
   for (const Output& output : outputs) write(job, output);
   if (settings.quiet && !settings.json) return kDone;
   const Report report(session, module, job, times, settings.repeat + 1);
-  if (settings.json) report.print_json(outputs);
-  else report.print(settings.time || settings.repeat > 0);
+  if (settings.json)
+    report.print_json(outputs);
+  else
+    report.print(settings.time || settings.repeat > 0);
   return kDone;
 }
 
 void add_launch_options(CLI::App& command, Settings& settings) {
-  command.add_option("--grid", settings.launch.grid, "Blocks: 64, 16x16 or 8x8x4; without it they cover the first array")->type_name("G");
+  command
+      .add_option("--grid", settings.launch.grid,
+                  "Blocks: 64, 16x16 or 8x8x4; without it they cover the first array")
+      ->type_name("G");
   command.add_option("--block", settings.launch.block, "Threads of a block (default 256)")->type_name("B");
-  command.add_flag("--cooperative", settings.launch.cooperative, "Launch so that the whole grid can synchronise");
-  command.add_option("--shared", settings.launch.shared_bytes, "Dynamic shared memory of a block")->type_name("BYTES");
+  command.add_flag("--cooperative", settings.launch.cooperative,
+                   "Launch so that the whole grid can synchronise");
+  command.add_option("--shared", settings.launch.shared_bytes, "Dynamic shared memory of a block")
+      ->type_name("BYTES");
   command.add_flag("--stream", settings.launch.own_stream, "Launch on a stream of its own");
-  command.add_option("--device", settings.device, "cpu, cuda, cuda:N or auto (default: QUERN_DEVICE, else auto)")->type_name("DEVICE");
+  command
+      .add_option("--device", settings.device, "cpu, cuda, cuda:N or auto (default: QUERN_DEVICE, else auto)")
+      ->type_name("DEVICE");
 }
 
 void add_output_options(CLI::App& command, Settings& settings) {
-  command.add_option("--save", settings.save, "Write an array to a file afterwards: NAME=FILE.npy, NAME a parameter's name or #0")
+  command
+      .add_option("--save", settings.save,
+                  "Write an array to a file afterwards: NAME=FILE.npy, NAME a parameter's name or #0")
       ->allow_extra_args(false)
       ->type_name("NAME=FILE.npy");
   command.add_option("--show", settings.show, "Write a 2-D array as a picture: --show image NAME=FILE.png")
@@ -205,15 +229,19 @@ void add_output_options(CLI::App& command, Settings& settings) {
 }  // namespace
 
 void add_run(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("run", "Compile a kernel, launch it, and print what its arrays hold");
+  CLI::App* command =
+      app.add_subcommand("run", "Compile a kernel, launch it, and print what its arrays hold");
   auto settings = std::make_shared<Settings>();
   command->add_option("file", settings->file, "A .cu or .ptx file, with ::KERNEL where it has several")
       ->required()
       ->type_name("FILE[::KERNEL]");
-  command->add_option("args", settings->launch.args,
-                      "Arguments in the kernel's order, or NAME=ARG: 3, -2.5, true, float32(2), x.npy, 'x.npy[::2, 1:]', x.npy.T, "
-                      "value(x.npy), zeros(1024, float32), ones, empty, full((4,4), 7, int32), arange(0, 10, 1, float32), linspace, "
-                      "random((n,), float32, seed=1), #2 (the length of argument 2)")
+  command
+      ->add_option("args", settings->launch.args,
+                   "Arguments in the kernel's order, or NAME=ARG: 3, -2.5, true, float32(2), x.npy, "
+                   "'x.npy[::2, 1:]', x.npy.T, "
+                   "value(x.npy), zeros(1024, float32), ones, empty, full((4,4), 7, int32), arange(0, 10, 1, "
+                   "float32), linspace, "
+                   "random((n,), float32, seed=1), #2 (the length of argument 2)")
       ->type_name("ARG");
   add_launch_options(*command, *settings);
   add_load_options(*command, settings->load);

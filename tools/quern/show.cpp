@@ -28,7 +28,9 @@ struct Real {
 std::string shortest(const Real& real) {
   if (real.dtype == Dtype::float64) return fmt::format("{}", real.value);
   if (real.dtype == Dtype::float32) return fmt::format("{}", static_cast<float>(real.value));
-  const auto bits = [&](double value) { return real.dtype == Dtype::float16 ? to_half(value) : to_bfloat16(value); };
+  const auto bits = [&](double value) {
+    return real.dtype == Dtype::float16 ? to_half(value) : to_bfloat16(value);
+  };
   for (int digits = 1; digits < 9; ++digits) {
     std::string text = fmt::format("{:.{}g}", real.value, digits);
     if (bits(std::strtod(text.c_str(), nullptr)) == bits(real.value)) return text;
@@ -36,7 +38,8 @@ std::string shortest(const Real& real) {
   return fmt::format("{}", real.value);
 }
 
-/// The digits of the shortest text, without the point and zeros around them, and the power of ten of the first.
+/// The digits of the shortest text, without the point and zeros around them, and the power of ten of the
+/// first.
 struct Decimal {
   std::string digits;
   int exponent = 0;
@@ -50,7 +53,8 @@ Decimal decimal(const Real& real) {
   const std::size_t point = std::min(mantissa.find('.'), mantissa.size());
   for (const char c : mantissa)
     if (c != '.') result.digits += c;
-  result.exponent = static_cast<int>(point) - 1 + (e == std::string::npos ? 0 : std::atoi(text.c_str() + e + 1));
+  result.exponent =
+      static_cast<int>(point) - 1 + (e == std::string::npos ? 0 : std::atoi(text.c_str() + e + 1));
   const std::size_t zeros = std::min(result.digits.find_first_not_of('0'), result.digits.size() - 1);
   result.exponent -= static_cast<int>(zeros);
   result.digits.erase(0, zeros);
@@ -73,7 +77,9 @@ std::string positional(const Real& real) {
 }
 
 /// "1.5e-10" with `fraction` digits after the point.
-std::string scientific(const Real& real, int fraction) { return fmt::format("{:#.{}e}", real.value, fraction); }
+std::string scientific(const Real& real, int fraction) {
+  return fmt::format("{:#.{}e}", real.value, fraction);
+}
 
 bool needs_exponent(const std::vector<Real>& values) {
   double largest = 0;
@@ -96,7 +102,8 @@ std::vector<std::string> real_texts(const std::vector<Real>& values) {
   int fraction = 0;
   for (const Real& real : values)
     if (exponent && std::isfinite(real.value))
-      fraction = std::max(fraction, std::min<int>(static_cast<int>(decimal(real).digits.size()) - 1, kPrecision));
+      fraction =
+          std::max(fraction, std::min<int>(static_cast<int>(decimal(real).digits.size()) - 1, kPrecision));
   std::vector<std::string> texts;
   std::size_t left = 0;
   std::size_t right = 0;
@@ -117,7 +124,8 @@ std::vector<std::string> real_texts(const std::vector<Real>& values) {
   const std::size_t width = left + right;
   for (std::string& text : texts)
     if (text.size() < width) text.insert(0, width - text.size(), ' ');
-  const auto longest = std::max_element(texts.begin(), texts.end(), [](auto& a, auto& b) { return a.size() < b.size(); });
+  const auto longest =
+      std::max_element(texts.begin(), texts.end(), [](auto& a, auto& b) { return a.size() < b.size(); });
   const std::size_t all = longest != texts.end() ? longest->size() : 0;
   for (std::string& text : texts) text.insert(0, all - text.size(), ' ');
   return texts;
@@ -180,7 +188,8 @@ std::vector<std::string> texts_of(const Element& element, const std::vector<cons
 /// Walks the shown elements twice: once to collect them, once to print their texts.
 class Printer {
  public:
-  Printer(const Array& array, std::size_t indent, std::int64_t edge) : array_(array), indent_(indent), edge_(edge) {}
+  Printer(const Array& array, std::size_t indent, std::int64_t edge)
+      : array_(array), indent_(indent), edge_(edge) {}
 
   std::string print() {
     const std::byte* const base = array_.bytes->data() + array_.offset;
@@ -193,7 +202,9 @@ class Printer {
   }
 
  private:
-  bool abridged(std::size_t axis) const { return array_.count() > kAbridgeBeyond && array_.shape[axis] > 2 * edge_; }
+  bool abridged(std::size_t axis) const {
+    return array_.count() > kAbridgeBeyond && array_.shape[axis] > 2 * edge_;
+  }
 
   template <class Visit>
   void for_shown(std::size_t axis, Visit visit) const {
@@ -218,7 +229,8 @@ class Printer {
     }
     const bool inner = axis + 1 == array_.shape.size();
     const std::string between =
-        inner ? " " : std::string(array_.shape.size() - axis - 1, '\n') + std::string(indent_ + axis + 1, ' ');
+        inner ? " "
+              : std::string(array_.shape.size() - axis - 1, '\n') + std::string(indent_ + axis + 1, ' ');
     text_ += '[';
     for_shown(axis, [&](std::int64_t i) {
       if (i > 0) text_ += between;
@@ -239,6 +251,8 @@ class Printer {
 
 }  // namespace
 
-std::string array_text(const Array& array, std::size_t indent, std::int64_t edge) { return Printer(array, indent, edge).print(); }
+std::string array_text(const Array& array, std::size_t indent, std::int64_t edge) {
+  return Printer(array, indent, edge).print();
+}
 
 }  // namespace quern::cli

@@ -70,7 +70,8 @@ Kernel load_kernel(const Session& session, const std::string& text, LoadOptions 
   return name.empty() ? module.kernel() : module.kernel(name);
 }
 
-std::optional<std::string> check(const Session& session, const Case& of, const Job& job, const Expectation& expectation) {
+std::optional<std::string> check(const Session& session, const Case& of, const Job& job,
+                                 const Expectation& expectation) {
   const ArrayArgument& argument = job.array(expectation.name);
   const Array actual = job.fetch(argument);
   if (const auto* file = std::get_if<ExpectedFile>(&expectation.expected))
@@ -86,7 +87,8 @@ std::optional<std::string> check(const Session& session, const Case& of, const J
   Job other(session, load_kernel(session, same, of.load), of.launch);
   other.launch();
   for (const ArrayArgument& candidate : other.arrays())
-    if (candidate.index == argument.index) return difference(actual, other.fetch(candidate), expectation.rtol, expectation.atol);
+    if (candidate.index == argument.index)
+      return difference(actual, other.fetch(candidate), expectation.rtol, expectation.atol);
   return fmt::format("{} has no such argument", same);
 }
 
@@ -113,13 +115,15 @@ void judge(Outcome& outcome) {
   try {
     run_case(outcome.bench->session(), of);
     outcome.passed = !of.error.has_value();
-    if (!outcome.passed) outcome.message = fmt::format("it succeeded, where an error with '{}' is expected", *of.error);
+    if (!outcome.passed)
+      outcome.message = fmt::format("it succeeded, where an error with '{}' is expected", *of.error);
   } catch (const std::exception& error) {
     const auto* known = dynamic_cast<const Error*>(&error);
     fault = known != nullptr && known->code() == ErrorCode::device_fault;
     outcome.message = error.what();
     outcome.passed = of.error && message_matches(outcome.message, *of.error);
-    if (of.error && !outcome.passed) outcome.message = fmt::format("its message does not hold '{}': {}", *of.error, outcome.message);
+    if (of.error && !outcome.passed)
+      outcome.message = fmt::format("its message does not hold '{}': {}", *of.error, outcome.message);
   }
   if (fault) outcome.bench->replace();  // when all of the case's own objects are gone
 }
@@ -129,13 +133,16 @@ std::string title(const Outcome& outcome) {
 }
 
 void print(const Outcome& outcome) {
-  if (outcome.passed) fmt::print("ok      {} ({:.2f} s)\n", title(outcome), outcome.seconds);
-  else fmt::print("FAILED  {}\n        {}\n", title(outcome), outcome.message);
+  if (outcome.passed)
+    fmt::print("ok      {} ({:.2f} s)\n", title(outcome), outcome.seconds);
+  else
+    fmt::print("FAILED  {}\n        {}\n", title(outcome), outcome.message);
   std::fflush(stdout);
 }
 
 /// Runs the outcomes from `begin` to `end`, `jobs` at a time.
-void run_range(std::vector<Outcome>& outcomes, std::size_t begin, std::size_t end, unsigned jobs, const Settings& settings) {
+void run_range(std::vector<Outcome>& outcomes, std::size_t begin, std::size_t end, unsigned jobs,
+               const Settings& settings) {
   std::atomic<std::size_t> next = begin;
   std::mutex printing;
   const auto work = [&] {
@@ -156,7 +163,8 @@ void run_range(std::vector<Outcome>& outcomes, std::size_t begin, std::size_t en
 
 /// Cases that must fail come last and one by one: a fault would take down whatever else runs on the device.
 void run_all(std::vector<Outcome>& outcomes, const Settings& settings) {
-  const auto failing = std::stable_partition(outcomes.begin(), outcomes.end(), [](const Outcome& o) { return !o.of->error; });
+  const auto failing =
+      std::stable_partition(outcomes.begin(), outcomes.end(), [](const Outcome& o) { return !o.of->error; });
   const auto middle = static_cast<std::size_t>(failing - outcomes.begin());
   run_range(outcomes, 0, middle, settings.jobs, settings);
   run_range(outcomes, middle, outcomes.size(), 1, settings);
@@ -165,22 +173,30 @@ void run_all(std::vector<Outcome>& outcomes, const Settings& settings) {
 std::string xml(const std::string& text) {
   std::string escaped;
   for (const char c : text) {
-    if (c == '&') escaped += "&amp;";
-    else if (c == '<') escaped += "&lt;";
-    else if (c == '>') escaped += "&gt;";
-    else if (c == '"') escaped += "&quot;";
-    else if (static_cast<unsigned char>(c) >= 32 || c == '\n' || c == '\t') escaped += c;
+    if (c == '&')
+      escaped += "&amp;";
+    else if (c == '<')
+      escaped += "&lt;";
+    else if (c == '>')
+      escaped += "&gt;";
+    else if (c == '"')
+      escaped += "&quot;";
+    else if (static_cast<unsigned char>(c) >= 32 || c == '\n' || c == '\t')
+      escaped += c;
   }
   return escaped;
 }
 
 std::string junit_text(const std::vector<Outcome>& outcomes, std::size_t failed) {
-  std::string text = fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"quern\" tests=\"{}\" failures=\"{}\">\n",
-                                 outcomes.size(), failed);
+  std::string text = fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"quern\" tests=\"{}\" failures=\"{}\">\n",
+      outcomes.size(), failed);
   for (const Outcome& outcome : outcomes) {
-    text += fmt::format("  <testcase classname=\"{}\" name=\"{} [{}]\" time=\"{:.3f}\"", xml(outcome.of->file.string()),
-                        xml(outcome.of->name), outcome.bench->label(), outcome.seconds);
-    text += outcome.passed ? "/>\n" : fmt::format("><failure>{}</failure></testcase>\n", xml(outcome.message));
+    text += fmt::format("  <testcase classname=\"{}\" name=\"{} [{}]\" time=\"{:.3f}\"",
+                        xml(outcome.of->file.string()), xml(outcome.of->name), outcome.bench->label(),
+                        outcome.seconds);
+    text +=
+        outcome.passed ? "/>\n" : fmt::format("><failure>{}</failure></testcase>\n", xml(outcome.message));
   }
   return text + "</testsuite>\n";
 }
@@ -203,9 +219,11 @@ std::vector<std::unique_ptr<Bench>> open_benches(const Settings& settings) {
     benches.push_back(std::make_unique<Bench>(SessionOptions{settings.device}));
     return benches;
   }
-  for (const Device& device : devices()) benches.push_back(std::make_unique<Bench>(SessionOptions{device.label()}));
+  for (const Device& device : devices())
+    benches.push_back(std::make_unique<Bench>(SessionOptions{device.label()}));
   if (benches.empty())
-    throw Error(ErrorCode::not_found, "there is no device to run cases on; `quern doctor` says what is missing");
+    throw Error(ErrorCode::not_found,
+                "there is no device to run cases on; `quern doctor` says what is missing");
   return benches;
 }
 
@@ -214,9 +232,12 @@ std::vector<Case> read_all(const Settings& settings) {
   for (const std::string& path : settings.paths)
     for (const std::filesystem::path& file : find_case_files(path))
       for (Case& of : read_cases(file))
-        if (settings.word.empty() || (of.file.string() + ": " + of.name).find(settings.word) != std::string::npos)
+        if (settings.word.empty() ||
+            (of.file.string() + ": " + of.name).find(settings.word) != std::string::npos)
           cases.push_back(std::move(of));
-  if (cases.empty()) fail("there are no cases to run: the paths hold no *.case.toml file whose cases match; check PATH and -k");
+  if (cases.empty())
+    fail(
+        "there are no cases to run: the paths hold no *.case.toml file whose cases match; check PATH and -k");
   return cases;
 }
 
@@ -230,20 +251,26 @@ int run_tests(const Settings& settings) {
   std::size_t failed = 0;
   for (const Outcome& outcome : outcomes) failed += outcome.passed ? 0 : 1;
   if (!settings.junit.empty()) write_whole_file(settings.junit, junit_text(outcomes, failed));
-  if (settings.json) print_json(document(outcomes, failed));
-  else fmt::print("{} passed, {} failed\n", outcomes.size() - failed, failed);
+  if (settings.json)
+    print_json(document(outcomes, failed));
+  else
+    fmt::print("{} passed, {} failed\n", outcomes.size() - failed, failed);
   return failed == 0 ? kDone : kFailed;
 }
 
 }  // namespace
 
 void add_test(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("test", "Run the cases of *.case.toml files on every device there is");
+  CLI::App* command =
+      app.add_subcommand("test", "Run the cases of *.case.toml files on every device there is");
   auto settings = std::make_shared<Settings>();
-  command->add_option("paths", settings->paths, "Case files, or folders that hold some (default kernels)")->type_name("PATH");
+  command->add_option("paths", settings->paths, "Case files, or folders that hold some (default kernels)")
+      ->type_name("PATH");
   command->add_option("--device", settings->device, "On this device only")->type_name("DEVICE");
   command->add_option("-k", settings->word, "Only cases whose file or name holds WORD")->type_name("WORD");
-  command->add_option("-j,--jobs", settings->jobs, "Run N cases at a time")->check(CLI::Range(1u, 256u))->type_name("N");
+  command->add_option("-j,--jobs", settings->jobs, "Run N cases at a time")
+      ->check(CLI::Range(1u, 256u))
+      ->type_name("N");
   command->add_option("--junit", settings->junit, "Write the results as JUnit XML")->type_name("FILE");
   command->add_flag("--quiet", settings->quiet, "Print failures and the sum only");
   command->add_flag("--json", settings->json, "Print one JSON document");
