@@ -22,6 +22,7 @@ struct Emitted {
   std::unique_ptr<llvm::LLVMContext> context = std::make_unique<llvm::LLVMContext>();
   std::unique_ptr<llvm::Module> module;
   std::unique_ptr<llvm::TargetMachine> machine;
+  std::vector<ir::Location> locations;
   std::uint32_t frame_bytes = 0;
 };
 
@@ -42,20 +43,33 @@ void emit_functions(ir::Module& module, const std::vector<Plan>& plans, const Sp
   out.frame_bytes = emit_run(*out.module, plans[0], specialisation, callees);
 }
 
+/// One table of locations for all functions: instructions refer to it from here on.
+std::vector<ir::Location> gather_locations(ir::Module& module) {
+  std::vector<ir::Location> all;
+  for (ir::Function& function : module.functions) {
+    const auto first = static_cast<std::uint32_t>(all.size());
+    for (ir::Inst& inst : function.insts)
+      if (inst.location != ir::kNone) inst.location += first;
+    for (ir::Location at : function.locations) {
+      if (at.inlined_at != ir::kNone) at.inlined_at += first;
+      all.push_back(std::move(at));
+    }
+  }
+  return all;
+}
+
 Expected<Emitted> emit_llvm(ir::Module& module, const Specialisation& specialisation) {
   if (auto checked = check_emittable(module); !checked) return checked.errors();
   std::vector<Plan> plans;
-  std::uint32_t locations = 0;
   for (ir::Function& function : module.functions) {
     auto plan = make_plan(module, function, specialisation);
     if (!plan) return plan.errors();
     if (auto supported = analysis::check_supported(module, function, plan->masked); !supported)
       return supported.errors();
-    plan->first_location = locations;
-    locations += static_cast<std::uint32_t>(function.locations.size());
     plans.push_back(std::move(*plan));
   }
   Emitted out;
+  out.locations = gather_locations(module);
   out.machine = make_target_machine(specialisation.isa, specialisation.opt_level);
   out.module = std::make_unique<llvm::Module>(module.functions[0].name, *out.context);
   out.module->setTargetTriple(out.machine->getTargetTriple().str());
@@ -95,8 +109,7 @@ Expected<std::shared_ptr<const KernelCode>> emit_code(ir::Module module,
   code->text_end = loaded->text_end;
   code->frame_bytes = emitted->frame_bytes;
   code->symbols = symbols_of(module);
-  for (const ir::Function& function : module.functions)
-    code->locations.insert(code->locations.end(), function.locations.begin(), function.locations.end());
+  code->locations = std::move(emitted->locations);
   code->memory = std::move(loaded->memory);
   return std::shared_ptr<const KernelCode>(std::move(code));
 }

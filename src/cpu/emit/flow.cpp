@@ -218,7 +218,27 @@ void WarpBody::emit_inst(ir::Value value) {
   if (ir::has_trait(what.op, 'p') && what.type != ir::Type::none &&
       known_constant(version_, value) != nullptr)
     return;
+  if (what.op == ir::Op::host_call) note_place();
   emit_operation(*this, value);
+}
+
+void WarpBody::note_for_report(std::uint64_t offset, llvm::Value* what) {
+  code_.CreateStore(what, code_.CreateConstInBoundsGEP1_64(code_.getInt8Ty(), worker(), offset));
+}
+
+/// A host call may report (a failed assertion does): it wants to know the block and the warp.
+void WarpBody::note_place() {
+  llvm::Value* index = code_.getInt64(0);
+  for (unsigned d = 3; d-- > 0;) {
+    llvm::Value* extent = code_.getInt64(1);
+    if (d < 2)
+      extent = code_.CreateZExt(
+          launch_constant(launch(), offsetof(engine::LaunchState, grid) + 4 * d, code_.getInt32Ty()),
+          code_.getInt64Ty());
+    index = code_.CreateAdd(code_.CreateMul(index, extent), code_.CreateZExt(ctaid(d), code_.getInt64Ty()));
+  }
+  note_for_report(offsetof(engine::WorkerState, block_index), index);
+  note_for_report(offsetof(engine::WorkerState, warp_index), warp_index());
 }
 
 /// The phis of successor `successor_index` of `block`, each with its operand on that edge.
@@ -239,16 +259,12 @@ std::vector<std::pair<ir::Value, ir::Value>> WarpBody::phi_operands(ir::BlockId 
   return result;
 }
 
-/// Ends the launch; says of it where (an index into Function::locations or kNone) and the first lane it
+/// Ends the launch; says of it where (an index into KernelCode::locations or kNone) and the first lane it
 /// happens to.
 void WarpBody::emit_trap(std::uint64_t which, std::uint32_t location) {
-  const auto note = [this](std::uint64_t offset, llvm::Value* what) {
-    code_.CreateStore(what, code_.CreateConstInBoundsGEP1_64(code_.getInt8Ty(), worker(), offset));
-  };
-  if (location != ir::kNone) location += plan_.first_location;
-  note(offsetof(engine::WorkerState, fault_location), code_.getInt32(location));
-  note(offsetof(engine::WorkerState, fault_lane),
-       code_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, mask_bits(), code_.getFalse()));
+  note_for_report(offsetof(engine::WorkerState, fault_location), code_.getInt32(location));
+  note_for_report(offsetof(engine::WorkerState, fault_lane),
+                  code_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, mask_bits(), code_.getFalse()));
   llvm::FunctionType* type =
       llvm::FunctionType::get(code_.getVoidTy(), {code_.getPtrTy(), code_.getInt32Ty()}, false);
   llvm::CallInst* call = code_.CreateCall(helper("quern_cpu_trap", type),

@@ -21,9 +21,8 @@ enum class Version : std::uint8_t { full, masked };
 struct Plan {
   const ir::Module* module = nullptr;
   const ir::Function* function = nullptr;
-  analysis::Analysis full;           ///< optimistic; meaningless where !has_full
-  analysis::Analysis masked;         ///< safe
-  std::uint32_t first_location = 0;  ///< of the function's locations in KernelCode::locations
+  analysis::Analysis full;    ///< optimistic; meaningless where !has_full
+  analysis::Analysis masked;  ///< safe
   bool has_full = false;
   bool has_barriers = false;
   std::vector<std::vector<ir::Value>>

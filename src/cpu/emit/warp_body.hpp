@@ -152,6 +152,8 @@ class WarpBody final : public Context {
   void emit_inst(ir::Value value);
   std::vector<std::pair<ir::Value, ir::Value>> phi_operands(ir::BlockId block,
                                                             unsigned successor_index) const;
+  void note_for_report(std::uint64_t offset, llvm::Value* what);
+  void note_place();
   void emit_trap(std::uint64_t which, std::uint32_t location);
 
   // --- full.cpp
