@@ -10,6 +10,14 @@
 #include "cpu/compiler.hpp"
 #include "ptx/ptx.hpp"
 
+// Like emitted code: without a sanitizer's instrumentation, which a fault in the middle of a function would
+// leave in disarray.
+#if defined(__clang__)
+#define QUERN_TEST_PLAIN_CODE __attribute__((disable_sanitizer_instrumentation))
+#else
+#define QUERN_TEST_PLAIN_CODE __attribute__((no_sanitize("address", "thread", "undefined")))
+#endif
+
 namespace quern::test {
 
 const char* const kKernels = R"(
@@ -76,9 +84,7 @@ void spin(const LaunchState* launch, WorkerState*, std::uint64_t, std::uint64_t)
   while (flag->load() == 0) std::this_thread::yield();
 }
 
-__attribute__((no_sanitize("address", "thread", "undefined"))) void wild(const LaunchState* launch,
-                                                                         WorkerState*, std::uint64_t,
-                                                                         std::uint64_t) {
+QUERN_TEST_PLAIN_CODE void wild(const LaunchState* launch, WorkerState*, std::uint64_t, std::uint64_t) {
   std::uint64_t address = parameter<std::uint64_t>(launch, 0);
   // As emitted code does: what lies outside the window is replaced by its end.
   const auto base = reinterpret_cast<std::uint64_t>(launch->window_base);
@@ -86,26 +92,26 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) void wild(const L
   *reinterpret_cast<volatile std::uint32_t*>(address) = 1;
 }
 
-void trap(const LaunchState*, WorkerState* worker, std::uint64_t, std::uint64_t) {
+QUERN_TEST_PLAIN_CODE void trap(const LaunchState*, WorkerState* worker, std::uint64_t, std::uint64_t) {
   cpu::engine::quern_cpu_trap(worker, static_cast<std::uint32_t>(cpu::ir::Trap::trap));
 }
 
-__attribute__((noinline, no_sanitize("address", "thread", "undefined"))) std::uint64_t deeper(
-    std::uint64_t depth) {
+QUERN_TEST_PLAIN_CODE __attribute__((noinline)) std::uint64_t deeper(std::uint64_t depth) {
   volatile std::uint64_t frame[64];
   frame[depth % 64] = depth;
   return depth == ~std::uint64_t{0} ? 0 : deeper(depth + 1) + frame[depth % 64];
 }
-void recurse(const LaunchState*, WorkerState*, std::uint64_t, std::uint64_t) {
+QUERN_TEST_PLAIN_CODE void recurse(const LaunchState*, WorkerState*, std::uint64_t, std::uint64_t) {
   // A launch of this never returns: the result only keeps the calls alive.
   if (deeper(0) == 1) std::abort();
 }
 
-__attribute__((no_sanitize("undefined"))) void divide(const LaunchState*, WorkerState*, std::uint64_t,
-                                                      std::uint64_t) {
+QUERN_TEST_PLAIN_CODE void divide(const LaunchState*, WorkerState*, std::uint64_t, std::uint64_t) {
   asm volatile("xorl %%ecx, %%ecx\n\tmovl $1, %%eax\n\tcltd\n\tidivl %%ecx" ::: "eax", "ecx", "edx");
 }
-void illegal(const LaunchState*, WorkerState*, std::uint64_t, std::uint64_t) { asm volatile("ud2"); }
+QUERN_TEST_PLAIN_CODE void illegal(const LaunchState*, WorkerState*, std::uint64_t, std::uint64_t) {
+  asm volatile("ud2");
+}
 
 /// Every block waits until all have arrived.
 void meet(const LaunchState* launch, WorkerState*, std::uint64_t, std::uint64_t count) {

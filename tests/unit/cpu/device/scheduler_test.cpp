@@ -245,7 +245,7 @@ TEST_CASE("many threads with their own streams launch and wait at once") {
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
   for (int t = 0; t < 6; ++t)
-    threads.emplace_back([&] {
+    threads.emplace_back([&engine, &wrong, t] {
       const auto stream = engine.scheduler->make_stream(*engine.domain, t % 2 == 0);
       for (int i = 0; i < 200; ++i) {
         Counts counts(static_cast<std::size_t>(1 + i % 50));
