@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "base/thread_value.hpp"
 #include "base/env.hpp"
 #include "cpu/engine/machine.hpp"
 
@@ -74,8 +75,8 @@ std::uint32_t configured_worker_count() {
 }
 
 std::vector<CUcontext>& context_stack() noexcept {
-  static thread_local std::vector<CUcontext> stack;
-  return stack;
+  struct ContextStack;
+  return base::thread_value<std::vector<CUcontext>, ContextStack>();
 }
 
 CUresult result_of(engine::FaultKind fault) noexcept {
@@ -377,7 +378,7 @@ std::shared_ptr<engine::Stream> Driver::find_stream(CUstream handle,
 }
 
 std::shared_ptr<engine::Stream> Driver::thread_stream(const std::shared_ptr<ContextState>& context) {
-  static thread_local ThreadStreams streams;
+  ThreadStreams& streams = base::thread_value<ThreadStreams>();
   std::erase_if(streams.entries, [](const ThreadStreams::Entry& entry) { return entry.context.expired(); });
   for (const ThreadStreams::Entry& entry : streams.entries)
     if (entry.context.lock() == context) return entry.stream;

@@ -55,7 +55,7 @@ void JitOptions::write(const Log& log, std::string_view text) {
   std::size_t length = 0;
   if (capacity > 0) {
     length = std::min(text.size(), capacity - 1);
-    std::memcpy(log.buffer, text.data(), length);
+    if (length > 0) std::memcpy(log.buffer, text.data(), length);
     log.buffer[length] = '\0';
   }
   *log.size = reinterpret_cast<void*>(length);

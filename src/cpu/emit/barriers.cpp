@@ -38,12 +38,13 @@ void WarpBody::find_frame() {
     }
   }
   const auto is_scalar = [](const Slot* each) { return !each->memory->getAllocatedType()->isVectorTy(); };
-  std::ranges::stable_sort(live, {}, is_scalar);
-  for (Slot* each : live) {
-    llvm::Type* type = each->memory->getAllocatedType();
-    each->frame = static_cast<std::uint32_t>(llvm::alignTo(frame_end_, frame_align(type)));
-    frame_end_ = each->frame + static_cast<std::uint32_t>(layout.getTypeAllocSize(type).getFixedValue());
-  }
+  for (const bool scalars : {false, true})  // vectors first: they need the alignment
+    for (Slot* each : live) {
+      if (is_scalar(each) != scalars) continue;
+      llvm::Type* type = each->memory->getAllocatedType();
+      each->frame = static_cast<std::uint32_t>(llvm::alignTo(frame_end_, frame_align(type)));
+      frame_end_ = each->frame + static_cast<std::uint32_t>(layout.getTypeAllocSize(type).getFixedValue());
+    }
   live_frame_ = static_cast<std::uint32_t>(llvm::alignTo(frame_end_, llvm::Align(8)));
   frame_end_ = static_cast<std::uint32_t>(llvm::alignTo(live_frame_ + 8, llvm::Align(64)));
 }
