@@ -13,8 +13,8 @@ namespace quern {
 
 enum class Severity : std::uint8_t { note, warning, error };
 
-/// A stretch of source text. Lines and columns count from 1; 0 means "not known". `end_column` is one past the last
-/// character on `line` (0: only a point).
+/// A stretch of source text. Lines and columns count from 1; 0 means "not known". `end_column` is one past
+/// the last character on `line` (0: only a point).
 struct Span {
   std::string file;
   std::uint32_t line = 0;
@@ -48,7 +48,8 @@ using Diagnostics = std::vector<Diagnostic>;
 /// True if any of `diagnostics` is an error.
 QUERN_API bool has_error(const Diagnostics& diagnostics) noexcept;
 
-/// `file:line:column: error: message`, the source line with a caret under it, notes and hint; ends with a newline.
+/// `file:line:column: error: message`, the source line with a caret under it, notes and hint; ends with a
+/// newline.
 QUERN_API std::string to_string(const Diagnostic& diagnostic);
 QUERN_API std::string to_string(const Diagnostics& diagnostics);
 

@@ -13,7 +13,21 @@ namespace quern {
 
 /// Element types that host and kernel share. Records come beside these, not into them.
 enum class Dtype : std::uint8_t {
-  bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64, complex64, complex128,
+  bool_,
+  int8,
+  int16,
+  int32,
+  int64,
+  uint8,
+  uint16,
+  uint32,
+  uint64,
+  float16,
+  bfloat16,
+  float32,
+  float64,
+  complex64,
+  complex128,
 };
 
 /// Bytes of one element.
@@ -25,9 +39,9 @@ QUERN_API std::optional<Dtype> dtype_named(std::string_view name) noexcept;
 /// The Dtype of a C++ type: Dtype_of<float>. Only for types that have one.
 template <class T>
 struct DtypeOf;
-#define QUERN_DTYPE_OF(type, dtype) \
-  template <>                       \
-  struct DtypeOf<type> {            \
+#define QUERN_DTYPE_OF(type, dtype)              \
+  template <>                                    \
+  struct DtypeOf<type> {                         \
     static constexpr Dtype value = Dtype::dtype; \
   }
 QUERN_DTYPE_OF(bool, bool_);

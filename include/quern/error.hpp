@@ -27,8 +27,8 @@ enum class ErrorCode : std::uint8_t {
 
 QUERN_API std::string_view to_string(ErrorCode code) noexcept;
 
-/// Base of everything quern throws. `what()` is the whole message: what was attempted, on what, what the limit was, and
-/// what to do. `diagnostics()` holds the parts for compile errors (else empty).
+/// Base of everything quern throws. `what()` is the whole message: what was attempted, on what, what the
+/// limit was, and what to do. `diagnostics()` holds the parts for compile errors (else empty).
 class QUERN_API Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message);

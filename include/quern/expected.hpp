@@ -12,14 +12,15 @@
 
 namespace quern {
 
-/// A value, or the diagnostics that say why there is none. Translators (front end, PTX, compile, the CPU device's
-/// passes, cache, protocol) return this and never throw. `warnings()` may accompany a value.
+/// A value, or the diagnostics that say why there is none. Translators (front end, PTX, compile, the CPU
+/// device's passes, cache, protocol) return this and never throw. `warnings()` may accompany a value.
 template <class T>
 class [[nodiscard]] Expected {
  public:
   using value_type = T;
 
-  Expected(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Expected(T value)
+      : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
   Expected(Diagnostics errors) : state_(std::in_place_index<1>, std::move(errors)) {}  // NOLINT
   Expected(Diagnostic error) : state_(std::in_place_index<1>) {                        // NOLINT
     std::get<1>(state_).push_back(std::move(error));

@@ -20,7 +20,8 @@ std::string caret_line(const Diagnostic& diagnostic) {
   if (column == 0 || column > diagnostic.source_line.size() + 1) return {};
   std::string line = diagnostic.source_line.substr(0, column - 1);
   std::replace_if(line.begin(), line.end(), [](char c) { return c != '\t'; }, ' ');
-  const std::size_t end = std::min<std::size_t>(diagnostic.span.end_column, diagnostic.source_line.size() + 1);
+  const std::size_t end =
+      std::min<std::size_t>(diagnostic.span.end_column, diagnostic.source_line.size() + 1);
   line += '^';
   if (end > column + 1) line.append(end - column - 1, '~');
   return line;
@@ -35,20 +36,26 @@ bool has_error(const Diagnostics& diagnostics) noexcept {
 
 std::string_view to_string(Severity severity) noexcept {
   switch (severity) {
-    case Severity::note: return "note";
-    case Severity::warning: return "warning";
-    case Severity::error: return "error";
+    case Severity::note:
+      return "note";
+    case Severity::warning:
+      return "warning";
+    case Severity::error:
+      return "error";
   }
   return "error";
 }
 
 std::string to_string(const Diagnostic& diagnostic) {
-  std::string text = fmt::format("{}{}: {}\n", place(diagnostic.span), to_string(diagnostic.severity), diagnostic.message);
+  std::string text =
+      fmt::format("{}{}: {}\n", place(diagnostic.span), to_string(diagnostic.severity), diagnostic.message);
   if (!diagnostic.source_line.empty()) {
     text += fmt::format("    {}\n", diagnostic.source_line);
-    if (const std::string caret = caret_line(diagnostic); !caret.empty()) text += fmt::format("    {}\n", caret);
+    if (const std::string caret = caret_line(diagnostic); !caret.empty())
+      text += fmt::format("    {}\n", caret);
   }
-  for (const Note& note : diagnostic.notes) text += fmt::format("{}note: {}\n", place(note.span), note.message);
+  for (const Note& note : diagnostic.notes)
+    text += fmt::format("{}note: {}\n", place(note.span), note.message);
   if (!diagnostic.hint.empty()) text += fmt::format("hint: {}\n", diagnostic.hint);
   return text;
 }

@@ -22,7 +22,8 @@ std::string Digest::hex() const {
 }
 
 DigestBuilder::DigestBuilder() : state_(EVP_MD_CTX_new()) {
-  if (state_ == nullptr || EVP_DigestInit_ex(context(state_), EVP_sha256(), nullptr) != 1) throw std::bad_alloc();
+  if (state_ == nullptr || EVP_DigestInit_ex(context(state_), EVP_sha256(), nullptr) != 1)
+    throw std::bad_alloc();
 }
 
 DigestBuilder::~DigestBuilder() { EVP_MD_CTX_free(context(state_)); }

@@ -18,7 +18,8 @@ struct Digest {
   friend auto operator<=>(const Digest&, const Digest&) = default;
 };
 
-/// Collects fields and digests them (OpenSSL's SHA-256). Every field is length-prefixed, so that ("ab","c") and
+/// Collects fields and digests them (OpenSSL's SHA-256). Every field is length-prefixed, so that ("ab","c")
+/// and
 /// ("a","bc") differ. Thread-compatible.
 class DigestBuilder {
  public:

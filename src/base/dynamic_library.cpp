@@ -19,7 +19,8 @@ Expected<DynamicLibrary> DynamicLibrary::open(const std::string& path) {
   }
   std::string file = path;
   link_map* map = nullptr;
-  if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr && map->l_name != nullptr && *map->l_name != '\0')
+  if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr && map->l_name != nullptr &&
+      *map->l_name != '\0')
     file = map->l_name;
   return DynamicLibrary(handle, std::move(file));
 }

@@ -8,7 +8,8 @@
 
 namespace quern::base {
 
-/// A shared library opened with RTLD_NOW | RTLD_LOCAL. Move-only; closing it is the owner's end. Thread-safe to read.
+/// A shared library opened with RTLD_NOW | RTLD_LOCAL. Move-only; closing it is the owner's end. Thread-safe
+/// to read.
 class DynamicLibrary {
  public:
   /// Opens `path` (a bare name searches the loader's path). The diagnostic carries dlerror's text.

@@ -29,11 +29,16 @@ std::optional<std::uint64_t> env_bytes(const char* name) {
   if (error != std::errc()) return std::nullopt;
   const std::string suffix(end, text->data() + text->size());
   unsigned shift = 0;
-  if (suffix == "K" || suffix == "k") shift = 10;
-  else if (suffix == "M" || suffix == "m") shift = 20;
-  else if (suffix == "G" || suffix == "g") shift = 30;
-  else if (suffix == "T" || suffix == "t") shift = 40;
-  else if (!suffix.empty()) return std::nullopt;
+  if (suffix == "K" || suffix == "k")
+    shift = 10;
+  else if (suffix == "M" || suffix == "m")
+    shift = 20;
+  else if (suffix == "G" || suffix == "g")
+    shift = 30;
+  else if (suffix == "T" || suffix == "t")
+    shift = 40;
+  else if (!suffix.empty())
+    return std::nullopt;
   if (shift != 0 && number > (UINT64_MAX >> shift)) return std::nullopt;
   return number << shift;
 }

@@ -7,15 +7,24 @@ namespace quern {
 
 std::string_view to_string(ErrorCode code) noexcept {
   switch (code) {
-    case ErrorCode::usage: return "usage";
-    case ErrorCode::compile: return "compile";
-    case ErrorCode::not_found: return "not_found";
-    case ErrorCode::driver: return "driver";
-    case ErrorCode::out_of_memory: return "out_of_memory";
-    case ErrorCode::device_fault: return "device_fault";
-    case ErrorCode::io: return "io";
-    case ErrorCode::unsupported: return "unsupported";
-    case ErrorCode::internal: return "internal";
+    case ErrorCode::usage:
+      return "usage";
+    case ErrorCode::compile:
+      return "compile";
+    case ErrorCode::not_found:
+      return "not_found";
+    case ErrorCode::driver:
+      return "driver";
+    case ErrorCode::out_of_memory:
+      return "out_of_memory";
+    case ErrorCode::device_fault:
+      return "device_fault";
+    case ErrorCode::io:
+      return "io";
+    case ErrorCode::unsupported:
+      return "unsupported";
+    case ErrorCode::internal:
+      return "internal";
   }
   return "internal";
 }

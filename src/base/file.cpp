@@ -45,7 +45,7 @@ bool write_all(int fd, const char* data, std::size_t size) {
 Expected<std::string> read_file(const std::filesystem::path& path) {
   const Fd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (fd.value < 0) return failure("read", path, errno);
-  struct stat info {};
+  struct stat info{};
   if (::fstat(fd.value, &info) != 0) return failure("read", path, errno);
   if (S_ISDIR(info.st_mode)) return failure("read", path, EISDIR);
   std::string text;
@@ -76,7 +76,8 @@ Expected<void> write_file_atomically(const std::filesystem::path& path, std::str
   const std::string temporary = fmt::format("{}.{}.{}.tmp", path.string(), ::getpid(), serial++);
   const Fd fd{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
   if (fd.value < 0) return failure("write", path, errno);
-  const bool good = write_all(fd.value, text.data(), text.size()) && ::rename(temporary.c_str(), path.c_str()) == 0;
+  const bool good =
+      write_all(fd.value, text.data(), text.size()) && ::rename(temporary.c_str(), path.c_str()) == 0;
   if (good) return {};
   const int error = errno;
   ::unlink(temporary.c_str());
@@ -84,7 +85,8 @@ Expected<void> write_file_atomically(const std::filesystem::path& path, std::str
 }
 
 Expected<void> write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes) {
-  return write_file_atomically(path, std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  return write_file_atomically(path,
+                               std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
 }
 
 }  // namespace quern::base

@@ -9,8 +9,8 @@
 
 namespace quern::base {
 
-/// Objects under handles that are index + generation, so that a stale or invented handle is recognised, never followed.
-/// A handle is never 0. Thread-compatible: the owner locks.
+/// Objects under handles that are index + generation, so that a stale or invented handle is recognised, never
+/// followed. A handle is never 0. Thread-compatible: the owner locks.
 template <class T>
 class SlotTable {
  public:
@@ -56,7 +56,8 @@ class SlotTable {
   }
 
  private:
-  // 20 bits of generation keep a handle below 2^52, away from canonical kernel addresses and small integers alike.
+  // 20 bits of generation keep a handle below 2^52, away from canonical kernel addresses and small integers
+  // alike.
   static constexpr std::uint32_t kGenerationMask = 0xfffff;
   struct Slot {
     std::optional<T> value;

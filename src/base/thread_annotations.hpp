@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clang's thread-safety annotations (https://clang.llvm.org/docs/ThreadSafetyAnalysis.html) and a mutex that carries them.
+// Clang's thread-safety annotations (https://clang.llvm.org/docs/ThreadSafetyAnalysis.html) and a mutex that
+// carries them.
 #pragma once
 
 #include <condition_variable>

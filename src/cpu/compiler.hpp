@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PTX module -> machine code for one kernel and one block shape: the list of passes, in one place (compiler.cpp).
-// Thread-safe; immutable after construction.
+// PTX module -> machine code for one kernel and one block shape: the list of passes, in one place
+// (compiler.cpp). Thread-safe; immutable after construction.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,10 @@ struct KernelCode {
   engine::RunBlocks run = nullptr;
   const std::byte* text_begin = nullptr;  ///< machine code range: a fault with its pc in here is the kernel's
   const std::byte* text_end = nullptr;
-  std::uint64_t frame_bytes = 0;          ///< a warp's frame across barriers (0: none)
-  std::vector<SymbolUse> symbols;         ///< in the order of LaunchState::symbols
-  std::vector<ir::Location> locations;    ///< for WorkerState::fault_location
-  std::shared_ptr<void> memory;           ///< owns the mapping
+  std::uint64_t frame_bytes = 0;        ///< a warp's frame across barriers (0: none)
+  std::vector<SymbolUse> symbols;       ///< in the order of LaunchState::symbols
+  std::vector<ir::Location> locations;  ///< for WorkerState::fault_location
+  std::shared_ptr<void> memory;         ///< owns the mapping
 };
 
 /// Facts about a kernel that do not depend on the block shape; what cuFuncGetAttribute answers from.
@@ -42,13 +42,14 @@ struct KernelInfo {
   std::uint64_t static_shared_bytes = 0;
   std::uint64_t local_bytes = 0;
   std::uint64_t const_bytes = 0;
-  std::uint32_t max_threads = 1024;      ///< 1024 or .maxntid/.reqntid's product
-  std::uint32_t register_count = 0;      ///< an estimate from live values, 16..255
+  std::uint32_t max_threads = 1024;  ///< 1024 or .maxntid/.reqntid's product
+  std::uint32_t register_count = 0;  ///< an estimate from live values, 16..255
 };
 
 enum class Stage : std::uint8_t { simt, llvm, assembly };
 
-/// Facts of every defined kernel; refuses what cannot run here (instruction, line, reason), before any launch.
+/// Facts of every defined kernel; refuses what cannot run here (instruction, line, reason), before any
+/// launch.
 Expected<std::vector<KernelInfo>> inspect(const ptx::Module& module, std::string_view file_name);
 
 /// Compiles `kernel` of `module` for `specialisation`.
@@ -56,10 +57,11 @@ Expected<std::shared_ptr<const KernelCode>> compile(const ptx::Module& module, s
                                                     const Specialisation& specialisation);
 
 /// What a stage makes of the kernel, as text.
-Expected<std::string> stage_text(const ptx::Module& module, std::string_view kernel, const Specialisation& specialisation,
-                                 Stage stage);
+Expected<std::string> stage_text(const ptx::Module& module, std::string_view kernel,
+                                 const Specialisation& specialisation, Stage stage);
 
-/// The widest instruction set of this processor that the emitter uses; QUERN_CPU_ISA (baseline, avx2, avx512) narrows it.
+/// The widest instruction set of this processor that the emitter uses; QUERN_CPU_ISA (baseline, avx2, avx512)
+/// narrows it.
 Isa host_isa();
 
 }  // namespace quern::cpu

@@ -14,7 +14,7 @@ struct Specialisation {
   /// gridDim.d * blockDim.d < 2^31 in every dimension d: global indices computed in 32 bits do not wrap.
   bool small_grid = true;
   Isa isa = Isa::avx2;
-  std::uint8_t opt_level = 2;                   ///< 0: emission and codegen only; for tests and a quick tier
+  std::uint8_t opt_level = 2;  ///< 0: emission and codegen only; for tests and a quick tier
   friend bool operator==(const Specialisation&, const Specialisation&) = default;
 
   std::uint32_t threads() const noexcept { return block[0] * block[1] * block[2]; }

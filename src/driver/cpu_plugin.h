@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What session knows of the CPU device plug-in (libquern-cpu.so): one C struct, got from the exported function
- * quern_cpu_device(). Additions go to the end and raise the version; a caller checks `version` and `struct_bytes`. */
+/* What session knows of the CPU device plug-in (libquern-cpu.so): one C struct, got from the exported
+ * function quern_cpu_device(). Additions go to the end and raise the version; a caller checks `version` and
+ * `struct_bytes`. */
 #pragma once
 
 #include <stddef.h>
@@ -12,21 +13,24 @@
 extern "C" {
 #endif
 
-/* A diagnostics callback: one call a diagnostic. Strings live only during the call; line and column 0: not known. */
-typedef void (*QuernDiagnosticSink)(void* user, const char* code, const char* file, uint32_t line, uint32_t column,
-                                    const char* message, const char* source_line, const char* hint);
+/* A diagnostics callback: one call a diagnostic. Strings live only during the call; line and column 0: not
+ * known. */
+typedef void (*QuernDiagnosticSink)(void* user, const char* code, const char* file, uint32_t line,
+                                    uint32_t column, const char* message, const char* source_line,
+                                    const char* hint);
 /* Receives text in pieces. */
 typedef void (*QuernTextSink)(void* user, const char* text, size_t size);
 
 typedef struct QuernCpuPlugin {
   uint32_t version;
   uint32_t struct_bytes;
-  /* Fills table_bytes / sizeof(void*) slots of a driver::DriverTable. Returns 0, or 1 where the sizes do not agree. */
+  /* Fills table_bytes / sizeof(void*) slots of a driver::DriverTable. Returns 0, or 1 where the sizes do not
+   * agree. */
   int (*driver_table)(void* table, size_t table_bytes);
-  /* What stage ("simt", "llvm", "asm") the device makes of kernel `kernel` of the PTX for that block shape. Returns 0, or 1
-   * after calling `diagnostics` with what is wrong. */
-  int (*stage_text)(const char* ptx, size_t ptx_bytes, const char* kernel, const uint32_t block[3], const char* stage,
-                    QuernTextSink text, QuernDiagnosticSink diagnostics, void* user);
+  /* What stage ("simt", "llvm", "asm") the device makes of kernel `kernel` of the PTX for that block shape.
+   * Returns 0, or 1 after calling `diagnostics` with what is wrong. */
+  int (*stage_text)(const char* ptx, size_t ptx_bytes, const char* kernel, const uint32_t block[3],
+                    const char* stage, QuernTextSink text, QuernDiagnosticSink diagnostics, void* user);
   /* Checks that the PTX loads here: the same refusals as cuModuleLoadData, as diagnostics. Returns 0 or 1. */
   int (*check_ptx)(const char* ptx, size_t ptx_bytes, QuernDiagnosticSink diagnostics, void* user);
   /* "avx512", "avx2" or "baseline"; the number of workers. */

@@ -37,20 +37,23 @@ bool fits(const Function& function, const Operand& argument, const Variable& par
   return argument.as<IntegerOperand>() != nullptr || argument.as<FloatOperand>() != nullptr;
 }
 
-Problem check_list(const Function& function, const std::vector<Operand>& arguments, const std::vector<Variable>& parameters,
-                   bool returned, std::string_view callee) {
+Problem check_list(const Function& function, const std::vector<Operand>& arguments,
+                   const std::vector<Variable>& parameters, bool returned, std::string_view callee) {
   const std::string_view what = returned ? "return value" : "argument";
   if (arguments.size() != parameters.size()) {
-    return fmt::format("'{}' has {} {}s; this call gives {}", callee, parameters.size(), what, arguments.size());
+    return fmt::format("'{}' has {} {}s; this call gives {}", callee, parameters.size(), what,
+                       arguments.size());
   }
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (!fits(function, arguments[i], parameters[i], returned)) return fmt::format("{} {} does not fit what '{}' declares", what, i + 1, callee);
+    if (!fits(function, arguments[i], parameters[i], returned))
+      return fmt::format("{} {} does not fit what '{}' declares", what, i + 1, callee);
   }
   return std::nullopt;
 }
 
 // The callee's own signature, the prototype's, or that of a table's first function.
-std::optional<Signature> signature_of(const Module& module, const Function& function, const Instruction& call) {
+std::optional<Signature> signature_of(const Module& module, const Function& function,
+                                      const Instruction& call) {
   SymbolRef symbol;
   if (const auto* direct = call.operands[1].as<SymbolOperand>()) {
     symbol = direct->symbol;
@@ -75,7 +78,8 @@ std::optional<Signature> signature_of(const Module& module, const Function& func
 
 }  // namespace
 
-std::optional<std::string> check_call(const Module& module, const Function& function, const Instruction& call) {
+std::optional<std::string> check_call(const Module& module, const Function& function,
+                                      const Instruction& call) {
   if (call.operands.size() < 3) return "a call needs a callee";
   const std::optional<Signature> signature = signature_of(module, function, call);
   if (!signature) return "a call through a register needs a prototype or a table of targets";
@@ -83,10 +87,14 @@ std::optional<std::string> check_call(const Module& module, const Function& func
   if (direct != nullptr && module.functions[direct->symbol.index].entry) return "a kernel cannot be called";
   if (const auto* reg = call.operands[1].as<RegisterOperand>()) {
     const Type type = function.registers[reg->index].type;
-    if (!register_fits(type, Type::u64, false) && !register_fits(type, Type::u32, false)) return "the callee's address must be an integer register";
+    if (!register_fits(type, Type::u64, false) && !register_fits(type, Type::u32, false))
+      return "the callee's address must be an integer register";
   }
-  const std::string_view callee = direct == nullptr ? "the prototype" : symbol_name(module, function, direct->symbol);
-  if (Problem problem = check_list(function, elements_of(call.operands[0]), *signature->returns, true, callee)) return problem;
+  const std::string_view callee =
+      direct == nullptr ? "the prototype" : symbol_name(module, function, direct->symbol);
+  if (Problem problem =
+          check_list(function, elements_of(call.operands[0]), *signature->returns, true, callee))
+    return problem;
   return check_list(function, elements_of(call.operands[2]), *signature->parameters, false, callee);
 }
 

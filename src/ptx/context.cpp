@@ -28,7 +28,8 @@ bool ParseContext::fail_expected(std::string_view what) {
     if (token.text.starts_with("/*")) return fail(token, "this comment has no end");
     if (token.text.starts_with("\"")) return fail(token, "this string has no end");
     const bool number = token.text[0] >= '0' && token.text[0] <= '9';
-    return fail(token, fmt::format("{} is not {}", describe(token), number ? "a number PTX can hold" : "part of PTX"));
+    return fail(token, fmt::format("{} is not {}", describe(token),
+                                   number ? "a number PTX can hold" : "part of PTX"));
   }
   return fail(token, fmt::format("expected {} before {}", what, describe(token)));
 }
@@ -73,7 +74,8 @@ void ParseContext::skip_statement() {
   while (!tokens.at_end()) {
     if (tokens.accept(';')) return;
     // A '}' with more of the statement behind it closes a vector, not a block.
-    const bool closes_vector = tokens.current().is('}') && (tokens.peek().is(',') || tokens.peek().is(';') || tokens.peek().is(')') || tokens.peek().is(']'));
+    const bool closes_vector = tokens.current().is('}') && (tokens.peek().is(',') || tokens.peek().is(';') ||
+                                                            tokens.peek().is(')') || tokens.peek().is(']'));
     if (tokens.current().is('}') && !closes_vector) return;
     if (tokens.current().is('{')) {
       skip_balanced('{', '}');

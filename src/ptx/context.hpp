@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the parser share: the token stream with one token of look-ahead, the report, the names, the module.
+// What the parts of the parser share: the token stream with one token of look-ahead, the report, the names,
+// the module.
 #pragma once
 
 #include <optional>
@@ -89,7 +90,9 @@ class NestingGuard {
  public:
   explicit NestingGuard(ParseContext& context) : context_(context) {
     ok_ = ++context_.nesting <= context_.limits.max_nesting;
-    if (!ok_) context_.fail(context_.tokens.current(), "this is nested too deeply", "the limit is " + std::to_string(context_.limits.max_nesting) + " levels");
+    if (!ok_)
+      context_.fail(context_.tokens.current(), "this is nested too deeply",
+                    "the limit is " + std::to_string(context_.limits.max_nesting) + " levels");
   }
   ~NestingGuard() { --context_.nesting; }
   NestingGuard(const NestingGuard&) = delete;

@@ -86,7 +86,8 @@ bool parse_extents(ParseContext& context, Variable& variable) {
 bool check_size(ParseContext& context, const Token& name, const Variable& variable) {
   std::uint64_t bytes = std::uint64_t{byte_size(variable.type)} * variable.vector;
   for (const std::uint64_t extent : variable.extents) {
-    if (extent != 0 && bytes > kMaxVariableBytes / extent) return context.fail(name, "this array is too large");
+    if (extent != 0 && bytes > kMaxVariableBytes / extent)
+      return context.fail(name, "this array is too large");
     bytes *= extent;
   }
   return true;
@@ -96,7 +97,8 @@ bool check_size(ParseContext& context, const Token& name, const Variable& variab
 
 std::optional<Space> space_named_by(const Token& token) noexcept {
   if (token.kind != TokenKind::word) return std::nullopt;
-  for (const Space space : {Space::reg, Space::global, Space::shared, Space::local, Space::const_, Space::param, Space::sreg}) {
+  for (const Space space :
+       {Space::reg, Space::global, Space::shared, Space::local, Space::const_, Space::param, Space::sreg}) {
     if (token.text.substr(1) == name(space)) return space;
   }
   return std::nullopt;
@@ -143,7 +145,8 @@ std::optional<DeclarationHead> parse_declaration_head(ParseContext& context, Spa
   return head;
 }
 
-std::optional<Variable> parse_declarator(ParseContext& context, const DeclarationHead& head, bool initialized) {
+std::optional<Variable> parse_declarator(ParseContext& context, const DeclarationHead& head,
+                                         bool initialized) {
   const std::optional<Token> name = context.expect_identifier("a name");
   if (!name) return std::nullopt;
   Variable variable = head.common;
@@ -152,7 +155,8 @@ std::optional<Variable> parse_declarator(ParseContext& context, const Declaratio
   if (!parse_extents(context, variable) || !check_size(context, *name, variable)) return std::nullopt;
   if (context.tokens.current().is('=')) {
     if (!initialized) {
-      context.fail(context.tokens.current(), fmt::format("a variable of the .{} space has no initialiser", ptx::name(head.common.space)));
+      context.fail(context.tokens.current(), fmt::format("a variable of the .{} space has no initialiser",
+                                                         ptx::name(head.common.space)));
       return std::nullopt;
     }
     context.tokens.take();

@@ -22,7 +22,8 @@ std::optional<Space> space_named_by(const Token& token) noexcept;
 /// From behind the space's word to before the first name.
 std::optional<DeclarationHead> parse_declaration_head(ParseContext& context, Space space);
 /// One name with its extents and, where `initialized` allows, its initialiser.
-std::optional<Variable> parse_declarator(ParseContext& context, const DeclarationHead& head, bool initialized);
+std::optional<Variable> parse_declarator(ParseContext& context, const DeclarationHead& head,
+                                         bool initialized);
 /// `.attribute(...)`, the current token being the '(': its inside as text.
 std::optional<std::string> parse_attribute_list(ParseContext& context);
 

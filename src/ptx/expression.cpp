@@ -8,7 +8,26 @@
 namespace quern::ptx {
 namespace {
 
-enum class Operator : std::uint8_t { lor, land, or_, xor_, and_, eq, ne, lt, le, gt, ge, shl, shr, add, sub, mul, div, rem };
+enum class Operator : std::uint8_t {
+  lor,
+  land,
+  or_,
+  xor_,
+  and_,
+  eq,
+  ne,
+  lt,
+  le,
+  gt,
+  ge,
+  shl,
+  shr,
+  add,
+  sub,
+  mul,
+  div,
+  rem
+};
 
 struct OperatorRow {
   std::string_view text;
@@ -16,11 +35,24 @@ struct OperatorRow {
   int precedence;
 };
 constexpr std::array<OperatorRow, 18> kOperators = {{
-    {"||", Operator::lor, 1}, {"&&", Operator::land, 2}, {"|", Operator::or_, 3}, {"^", Operator::xor_, 4},
-    {"&", Operator::and_, 5}, {"==", Operator::eq, 6},   {"!=", Operator::ne, 6}, {"<", Operator::lt, 7},
-    {"<=", Operator::le, 7},  {">", Operator::gt, 7},    {">=", Operator::ge, 7}, {"<<", Operator::shl, 8},
-    {">>", Operator::shr, 8}, {"+", Operator::add, 9},   {"-", Operator::sub, 9}, {"*", Operator::mul, 10},
-    {"/", Operator::div, 10}, {"%", Operator::rem, 10},
+    {"||", Operator::lor, 1},
+    {"&&", Operator::land, 2},
+    {"|", Operator::or_, 3},
+    {"^", Operator::xor_, 4},
+    {"&", Operator::and_, 5},
+    {"==", Operator::eq, 6},
+    {"!=", Operator::ne, 6},
+    {"<", Operator::lt, 7},
+    {"<=", Operator::le, 7},
+    {">", Operator::gt, 7},
+    {">=", Operator::ge, 7},
+    {"<<", Operator::shl, 8},
+    {">>", Operator::shr, 8},
+    {"+", Operator::add, 9},
+    {"-", Operator::sub, 9},
+    {"*", Operator::mul, 10},
+    {"/", Operator::div, 10},
+    {"%", Operator::rem, 10},
 }};
 
 IntegerOperand truth(bool value) noexcept { return {value ? 1u : 0u, false}; }
@@ -135,7 +167,8 @@ std::optional<Constant> Evaluator::parenthesis() {
     if (!guard.ok() || !context_.expect(')')) return std::nullopt;
     const std::optional<Constant> value = unary();
     if (!value) return std::nullopt;
-    if (const auto* integer = std::get_if<IntegerOperand>(&*value)) return IntegerOperand{integer->bits, to_unsigned};
+    if (const auto* integer = std::get_if<IntegerOperand>(&*value))
+      return IntegerOperand{integer->bits, to_unsigned};
     context_.fail(at, "only integers can be cast");
     return std::nullopt;
   }
@@ -144,7 +177,8 @@ std::optional<Constant> Evaluator::parenthesis() {
   return value;
 }
 
-std::optional<Constant> Evaluator::combine(const Token& at, Operator op, const Constant& a, const Constant& b) {
+std::optional<Constant> Evaluator::combine(const Token& at, Operator op, const Constant& a,
+                                           const Constant& b) {
   const auto* left = std::get_if<IntegerOperand>(&a);
   const auto* right = std::get_if<IntegerOperand>(&b);
   if (left != nullptr && right != nullptr) return combine(at, op, *left, *right);
@@ -157,23 +191,35 @@ std::optional<Constant> Evaluator::combine(const Token& at, Operator op, const C
 
 std::optional<Constant> Evaluator::combine(const Token& at, Operator op, double a, double b) {
   switch (op) {
-    case Operator::add: return make_double(a + b);
-    case Operator::sub: return make_double(a - b);
-    case Operator::mul: return make_double(a * b);
-    case Operator::div: return make_double(a / b);
-    case Operator::eq: return truth(a == b);
-    case Operator::ne: return truth(a != b);
-    case Operator::lt: return truth(a < b);
-    case Operator::le: return truth(a <= b);
-    case Operator::gt: return truth(a > b);
-    case Operator::ge: return truth(a >= b);
-    default: break;
+    case Operator::add:
+      return make_double(a + b);
+    case Operator::sub:
+      return make_double(a - b);
+    case Operator::mul:
+      return make_double(a * b);
+    case Operator::div:
+      return make_double(a / b);
+    case Operator::eq:
+      return truth(a == b);
+    case Operator::ne:
+      return truth(a != b);
+    case Operator::lt:
+      return truth(a < b);
+    case Operator::le:
+      return truth(a <= b);
+    case Operator::gt:
+      return truth(a > b);
+    case Operator::ge:
+      return truth(a >= b);
+    default:
+      break;
   }
   context_.fail(at, "this operator needs integers");
   return std::nullopt;
 }
 
-// "Integer Constant Expression Evaluation": 64 bits, unsigned if either operand is; the type of a shift is its left operand's.
+// "Integer Constant Expression Evaluation": 64 bits, unsigned if either operand is; the type of a shift is
+// its left operand's.
 std::optional<Constant> Evaluator::combine(const Token& at, Operator op, IntegerOperand a, IntegerOperand b) {
   constexpr std::int64_t kLowest = std::numeric_limits<std::int64_t>::min();
   const bool is_unsigned = a.is_unsigned || b.is_unsigned;
@@ -187,24 +233,39 @@ std::optional<Constant> Evaluator::combine(const Token& at, Operator op, Integer
   const bool overflows = !is_unsigned && x == kLowest && y == -1;
   const auto result = [&](std::uint64_t bits) { return Constant(IntegerOperand{bits, is_unsigned}); };
   switch (op) {
-    case Operator::lor: return truth(a.bits != 0 || b.bits != 0);
-    case Operator::land: return truth(a.bits != 0 && b.bits != 0);
-    case Operator::or_: return result(a.bits | b.bits);
-    case Operator::xor_: return result(a.bits ^ b.bits);
-    case Operator::and_: return result(a.bits & b.bits);
-    case Operator::eq: return truth(a.bits == b.bits);
-    case Operator::ne: return truth(a.bits != b.bits);
-    case Operator::lt: return truth(less);
-    case Operator::le: return truth(less || a.bits == b.bits);
-    case Operator::gt: return truth(!less && a.bits != b.bits);
-    case Operator::ge: return truth(!less);
-    case Operator::shl: return IntegerOperand{b.bits > 63 ? 0 : a.bits << b.bits, a.is_unsigned};
+    case Operator::lor:
+      return truth(a.bits != 0 || b.bits != 0);
+    case Operator::land:
+      return truth(a.bits != 0 && b.bits != 0);
+    case Operator::or_:
+      return result(a.bits | b.bits);
+    case Operator::xor_:
+      return result(a.bits ^ b.bits);
+    case Operator::and_:
+      return result(a.bits & b.bits);
+    case Operator::eq:
+      return truth(a.bits == b.bits);
+    case Operator::ne:
+      return truth(a.bits != b.bits);
+    case Operator::lt:
+      return truth(less);
+    case Operator::le:
+      return truth(less || a.bits == b.bits);
+    case Operator::gt:
+      return truth(!less && a.bits != b.bits);
+    case Operator::ge:
+      return truth(!less);
+    case Operator::shl:
+      return IntegerOperand{b.bits > 63 ? 0 : a.bits << b.bits, a.is_unsigned};
     case Operator::shr:
       if (a.is_unsigned) return IntegerOperand{b.bits > 63 ? 0 : a.bits >> b.bits, true};
       return IntegerOperand{static_cast<std::uint64_t>(x >> (b.bits > 63 ? 63 : b.bits)), false};
-    case Operator::add: return result(a.bits + b.bits);
-    case Operator::sub: return result(a.bits - b.bits);
-    case Operator::mul: return result(a.bits * b.bits);
+    case Operator::add:
+      return result(a.bits + b.bits);
+    case Operator::sub:
+      return result(a.bits - b.bits);
+    case Operator::mul:
+      return result(a.bits * b.bits);
     case Operator::div:
       if (overflows) return result(a.bits);
       return result(is_unsigned ? a.bits / b.bits : static_cast<std::uint64_t>(x / y));

@@ -87,11 +87,13 @@ class FormTableBuilder {
 };
 
 void FormTableBuilder::defect(const FormRow& row, std::string_view what) {
-  table_.defects_ += std::string(name(row.opcode)) + " \"" + std::string(row.words) + "\" \"" + std::string(row.operands) + "\": " + std::string(what) + "\n";
+  table_.defects_ += std::string(name(row.opcode)) + " \"" + std::string(row.words) + "\" \"" +
+                     std::string(row.operands) + "\": " + std::string(what) + "\n";
 }
 
 std::uint16_t FormTableBuilder::set_of(const FormRow& row, std::string_view alternatives) {
-  const auto [found, fresh] = set_by_text_.try_emplace(alternatives, static_cast<std::uint16_t>(table_.sets_.size()));
+  const auto [found, fresh] =
+      set_by_text_.try_emplace(alternatives, static_cast<std::uint16_t>(table_.sets_.size()));
   if (!fresh) return found->second;
   WordSet set;
   split(alternatives, '|', [&](std::string_view word) {
@@ -100,7 +102,8 @@ std::uint16_t FormTableBuilder::set_of(const FormRow& row, std::string_view alte
       if (index) return static_cast<void>(set.set(*index));
       return defect(row, "unknown word");
     }
-    const auto known = std::find_if(std::begin(kSetRows), std::end(kSetRows), [&](const SetRow& s) { return s.name == word.substr(1); });
+    const auto known = std::find_if(std::begin(kSetRows), std::end(kSetRows),
+                                    [&](const SetRow& s) { return s.name == word.substr(1); });
     if (known == std::end(kSetRows)) return defect(row, "unknown set");
     split(known->words, '|', [&](std::string_view member) {
       const std::optional<std::size_t> index = word_named(member);
@@ -114,8 +117,9 @@ std::uint16_t FormTableBuilder::set_of(const FormRow& row, std::string_view alte
 
 bool FormTableBuilder::role(std::string_view& text, OperandSpec& into) {
   static constexpr std::pair<char, Role> kRoles[] = {
-      {'d', Role::destination}, {'s', Role::source}, {'i', Role::immediate}, {'a', Role::address}, {'l', Role::label},
-      {'t', Role::table},       {'u', Role::unpack}, {'k', Role::pack},      {'h', Role::policy},  {'z', Role::sink},        {'x', Role::anything}};
+      {'d', Role::destination}, {'s', Role::source}, {'i', Role::immediate}, {'a', Role::address},
+      {'l', Role::label},       {'t', Role::table},  {'u', Role::unpack},    {'k', Role::pack},
+      {'h', Role::policy},      {'z', Role::sink},   {'x', Role::anything}};
   for (const auto& [letter, role] : kRoles) {
     if (text.empty() || text[0] != letter) continue;
     into.role = role;
@@ -171,9 +175,10 @@ bool FormTableBuilder::type(std::string_view& text, OperandSpec& into) {
 void FormTableBuilder::flags(std::string_view& text, OperandSpec& into) {
   for (bool more = true; more;) {
     more = false;
-    const std::pair<std::string_view, bool*> kFlags[] = {{"~", &into.relaxed}, {"!", &into.negatable}, {"_", &into.sinkable},
-                                                         {"@", &into.symbol},  {"%", &into.special},   {"=", &into.register_only},
-                                                         {".", &into.selector}, {"|", &into.pair_allowed}, {"&", &into.pair_required}};
+    const std::pair<std::string_view, bool*> kFlags[] = {
+        {"~", &into.relaxed},  {"!", &into.negatable},    {"_", &into.sinkable},
+        {"@", &into.symbol},   {"%", &into.special},      {"=", &into.register_only},
+        {".", &into.selector}, {"|", &into.pair_allowed}, {"&", &into.pair_required}};
     for (const auto& [letter, flag] : kFlags) {
       if (accept(text, letter)) *flag = more = true;
     }
@@ -237,7 +242,9 @@ const FormTable& FormTable::instance() {
   return table;
 }
 
-std::size_t FormTable::first_form(Opcode opcode) const noexcept { return first_[static_cast<std::size_t>(opcode)]; }
+std::size_t FormTable::first_form(Opcode opcode) const noexcept {
+  return first_[static_cast<std::size_t>(opcode)];
+}
 
 std::span<const Form> FormTable::forms_of(Opcode opcode) const noexcept {
   const std::size_t first = first_form(opcode);

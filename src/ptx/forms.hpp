@@ -24,14 +24,28 @@ inline constexpr std::size_t kTypeCount = 1
 inline constexpr std::size_t kWordCount = kTypeCount + kModifierCount;
 using WordSet = std::bitset<kWordCount>;
 inline std::size_t word_index(Type type) noexcept { return static_cast<std::size_t>(type); }
-inline std::size_t word_index(Modifier modifier) noexcept { return kTypeCount + static_cast<std::size_t>(modifier); }
+inline std::size_t word_index(Modifier modifier) noexcept {
+  return kTypeCount + static_cast<std::size_t>(modifier);
+}
 
 struct WordSlot {
   std::uint16_t set = 0;  ///< index into FormTable::sets
   bool optional = false;
 };
 
-enum class Role : std::uint8_t { destination, source, immediate, address, label, table, unpack, pack, policy, sink, anything };
+enum class Role : std::uint8_t {
+  destination,
+  source,
+  immediate,
+  address,
+  label,
+  table,
+  unpack,
+  pack,
+  policy,
+  sink,
+  anything
+};
 
 /// How an operand's type follows from the instruction.
 struct TypeRule {
@@ -50,20 +64,20 @@ struct OperandSpec {
   TypeRule type;
   std::array<std::uint8_t, 3> values{};  ///< an immediate must be one of these; 0: none
   bool optional = false;
-  bool relaxed = false;     ///< ~
-  bool negatable = false;   ///< !
-  bool sinkable = false;    ///< _
+  bool relaxed = false;        ///< ~
+  bool negatable = false;      ///< !
+  bool sinkable = false;       ///< _
   bool pair_allowed = false;   ///< | or &
   bool pair_required = false;  ///< &
-  bool symbol = false;      ///< @
-  bool special = false;     ///< %
+  bool symbol = false;         ///< @
+  bool special = false;        ///< %
   bool register_only = false;  ///< =
-  bool selector = false;    ///< .
+  bool selector = false;       ///< .
 };
 
 struct Form {
   Opcode opcode{};
-  std::string_view words;     ///< as written in isa.def
+  std::string_view words;  ///< as written in isa.def
   std::string_view operands;
   std::uint32_t version = 0;  ///< 62: 6.2
   std::uint32_t sm = 0;
@@ -84,7 +98,8 @@ class FormTable {
   /// The table; made at the first call, never changed.
   static const FormTable& instance();
 
-  /// The forms of one opcode, contiguous and in the order of isa.def; the first has index `first_form(opcode)`.
+  /// The forms of one opcode, contiguous and in the order of isa.def; the first has index
+  /// `first_form(opcode)`.
   std::span<const Form> forms_of(Opcode opcode) const noexcept;
   std::size_t first_form(Opcode opcode) const noexcept;
   std::span<const Form> all() const noexcept { return forms_; }

@@ -9,8 +9,8 @@
 
 namespace quern::ptx {
 
-std::optional<std::uint32_t> FunctionParser::add_register(std::string_view name, Type type, std::uint8_t vector,
-                                                          DeclarationOrder order) {
+std::optional<std::uint32_t> FunctionParser::add_register(std::string_view name, Type type,
+                                                          std::uint8_t vector, DeclarationOrder order) {
   if (context_.register_count >= context_.limits.max_registers) {
     context_.fail(tokens_.current(), fmt::format("more than {} registers", context_.limits.max_registers));
     return std::nullopt;
@@ -25,7 +25,8 @@ namespace {
 
 void renumber(Operand& operand, const std::vector<std::uint32_t>& new_index) {
   if (auto* reg = std::get_if<RegisterOperand>(&operand.value)) reg->index = new_index[reg->index];
-  if (auto* address = std::get_if<AddressOperand>(&operand.value); address != nullptr && address->register_index != kNoIndex) {
+  if (auto* address = std::get_if<AddressOperand>(&operand.value);
+      address != nullptr && address->register_index != kNoIndex) {
     address->register_index = new_index[address->register_index];
   }
   const auto all = [&](std::vector<Operand>& elements) {
@@ -43,7 +44,8 @@ void FunctionParser::sort_registers() {
   if (std::is_sorted(register_order_.begin(), register_order_.end())) return;
   std::vector<std::uint32_t> order(register_order_.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::sort(order.begin(), order.end(), [this](std::uint32_t a, std::uint32_t b) { return register_order_[a] < register_order_[b]; });
+  std::sort(order.begin(), order.end(),
+            [this](std::uint32_t a, std::uint32_t b) { return register_order_[a] < register_order_[b]; });
   std::vector<std::uint32_t> new_index(order.size());
   std::vector<Register> sorted;
   sorted.reserve(order.size());
@@ -79,7 +81,8 @@ bool FunctionParser::parse_body() {
     }
     if (tokens_.current().is('{')) {
       if (context_.scopes.depth() >= context_.limits.max_nesting) {
-        context_.fail(tokens_.current(), fmt::format("blocks are nested deeper than {} levels", context_.limits.max_nesting));
+        context_.fail(tokens_.current(),
+                      fmt::format("blocks are nested deeper than {} levels", context_.limits.max_nesting));
         context_.skip_balanced('{', '}');
         continue;
       }
@@ -123,7 +126,8 @@ bool FunctionParser::parse_statement() {
   if (tokens_.accept(';')) return true;
   if (token.kind == TokenKind::word) return parse_directive();
   if (token.is('@')) return parse_instruction();
-  if (token.kind == TokenKind::identifier) return tokens_.peek().is(':') ? parse_label() : parse_instruction();
+  if (token.kind == TokenKind::identifier)
+    return tokens_.peek().is(':') ? parse_label() : parse_instruction();
   return context_.fail_expected("an instruction");
 }
 
@@ -138,7 +142,8 @@ bool FunctionParser::parse_directive() {
     tokens_.take();
     if (tokens_.current().kind != TokenKind::string) return context_.fail_expected("a string");
     const std::string_view text = tokens_.take().text;
-    function_.pragmas.push_back({std::string(text.substr(1, text.size() - 2)), static_cast<std::uint32_t>(function_.body.size())});
+    function_.pragmas.push_back(
+        {std::string(text.substr(1, text.size() - 2)), static_cast<std::uint32_t>(function_.body.size())});
     return context_.expect(';');
   }
   return context_.fail(word, fmt::format("{} is no directive of a function's body", describe(word)));
@@ -159,7 +164,8 @@ bool FunctionParser::parse_register_names(const DeclarationHead& head) {
   if (!name) return false;
   const Variable& common = head.common;
   if (!tokens_.accept('<')) {
-    const std::optional<std::uint32_t> index = add_register(name->text, common.type, common.vector, {next_declaration_++, 0});
+    const std::optional<std::uint32_t> index =
+        add_register(name->text, common.type, common.vector, {next_declaration_++, 0});
     return index && declare(*name, {true, {SymbolKind::module_variable, *index}});
   }
   const Token at = tokens_.current();
@@ -167,11 +173,16 @@ bool FunctionParser::parse_register_names(const DeclarationHead& head) {
       at.kind == TokenKind::integer ? integer_value(tokens_.take().text) : std::nullopt;
   if (!count) return context_.fail_expected("a number of registers");
   if (count->bits > context_.limits.max_registers) {
-    return context_.fail(at, fmt::format("{} registers are too many", count->bits), fmt::format("the limit is {}", context_.limits.max_registers));
+    return context_.fail(at, fmt::format("{} registers are too many", count->bits),
+                         fmt::format("the limit is {}", context_.limits.max_registers));
   }
   if (!context_.expect('>')) return false;
-  if (!context_.scopes.declare_range(name->text, {common.type, common.vector, static_cast<std::uint32_t>(count->bits), next_declaration_++})) {
-    return context_.fail(*name, fmt::format("registers '{0}0', '{0}1', ... are declared already in this scope", name->text), {}, kName);
+  if (!context_.scopes.declare_range(
+          name->text,
+          {common.type, common.vector, static_cast<std::uint32_t>(count->bits), next_declaration_++})) {
+    return context_.fail(
+        *name, fmt::format("registers '{0}0', '{0}1', ... are declared already in this scope", name->text),
+        {}, kName);
   }
   return true;
 }
@@ -181,7 +192,8 @@ bool FunctionParser::parse_variables(Space space) {
   if (!head) return false;
   do {
     const Token name = tokens_.current();
-    std::optional<Variable> variable = parse_declarator(context_, *head, space == Space::global || space == Space::const_);
+    std::optional<Variable> variable =
+        parse_declarator(context_, *head, space == Space::global || space == Space::const_);
     if (!variable) return false;
     const auto index = static_cast<std::uint32_t>(function_.variables.size());
     function_.variables.push_back(std::move(*variable));
@@ -191,9 +203,9 @@ bool FunctionParser::parse_variables(Space space) {
 }
 
 std::uint32_t FunctionParser::add_location(SourceLocation location) {
-  const auto [found, fresh] =
-      locations_.try_emplace({location.file, location.line, location.column, location.function_name, location.inlined_at},
-                             static_cast<std::uint32_t>(function_.locations.size()));
+  const auto [found, fresh] = locations_.try_emplace(
+      {location.file, location.line, location.column, location.function_name, location.inlined_at},
+      static_cast<std::uint32_t>(function_.locations.size()));
   if (!fresh) return found->second;
   last_location_at_[{location.file, location.line, location.column}] = found->second;
   function_.locations.push_back(std::move(location));
@@ -250,27 +262,32 @@ bool FunctionParser::parse_label() {
   if (next.is_word(".branchtargets") || next.is_word(".calltargets")) return parse_table(name);
   if (next.is_word(".callprototype")) return parse_prototype(name);
   const auto index = static_cast<std::uint32_t>(function_.labels.size());
-  function_.labels.push_back({std::string(name.text), static_cast<std::uint32_t>(function_.body.size()), name.position});
+  function_.labels.push_back(
+      {std::string(name.text), static_cast<std::uint32_t>(function_.body.size()), name.position});
   return declare(name, {false, {SymbolKind::label, index}});
 }
 
 bool FunctionParser::parse_table(const Token& name) {
   const bool branches = tokens_.take().is_word(".branchtargets");
   const auto index = static_cast<std::uint32_t>(function_.branch_tables.size());
-  function_.branch_tables.push_back({std::string(name.text), {}, static_cast<std::uint32_t>(function_.body.size())});
+  function_.branch_tables.push_back(
+      {std::string(name.text), {}, static_cast<std::uint32_t>(function_.body.size())});
   if (!declare(name, {false, {SymbolKind::branch_table, index}})) return false;
   std::vector<SymbolRef>& targets = function_.branch_tables.back().targets;
   do {
-    const std::optional<Token> target = context_.expect_identifier(branches ? "a label" : "a function's name");
+    const std::optional<Token> target =
+        context_.expect_identifier(branches ? "a label" : "a function's name");
     if (!target) return false;
     if (branches) {
-      context_.scopes.use_later({target->text, target->position, true, index, static_cast<std::uint32_t>(targets.size())});
+      context_.scopes.use_later(
+          {target->text, target->position, true, index, static_cast<std::uint32_t>(targets.size())});
       targets.emplace_back();
       continue;
     }
     const std::optional<Entity> function = context_.scopes.find(target->text);
     if (!function || function->is_register || function->symbol.kind != SymbolKind::function) {
-      return context_.fail(*target, fmt::format("'{}' is no function declared before", target->text), {}, kName);
+      return context_.fail(*target, fmt::format("'{}' is no function declared before", target->text), {},
+                           kName);
     }
     targets.push_back(function->symbol);
   } while (tokens_.accept(','));

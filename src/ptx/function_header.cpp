@@ -20,7 +20,7 @@ struct OtherDirective {
   bool numbers;
 };
 constexpr OtherDirective kOthers[] = {
-    {".maxclusterrank", true},    {".reqnctapercluster", true},     {".explicitcluster", false},
+    {".maxclusterrank", true},     {".reqnctapercluster", true},    {".explicitcluster", false},
     {".blocksareclusters", false}, {".abi_preserve_control", true}, {".abi_preserve", true},
 };
 
@@ -71,8 +71,10 @@ bool FunctionParser::parse_header() {
     std::optional<std::vector<Variable>> parameters = parse_parameters(context_);
     if (!parameters) return false;
     function_.parameters = std::move(*parameters);
-    const bool in_registers = std::any_of(function_.parameters.begin(), function_.parameters.end(), [](const Variable& p) { return p.space == Space::reg; });
-    if (function_.entry && in_registers) return context_.fail(name_, "a kernel's parameters must be in the .param space");
+    const bool in_registers = std::any_of(function_.parameters.begin(), function_.parameters.end(),
+                                          [](const Variable& p) { return p.space == Space::reg; });
+    if (function_.entry && in_registers)
+      return context_.fail(name_, "a kernel's parameters must be in the .param space");
   }
   while (tokens_.current().kind == TokenKind::word) {
     if (!parse_performance()) return false;
@@ -137,28 +139,38 @@ bool FunctionParser::declare_parameters(const std::vector<Variable>& parameters,
       if (!declare(token, {false, {kind, i}})) return false;
       continue;
     }
-    const std::optional<std::uint32_t> index = add_register(parameter.name, parameter.type, parameter.vector, {next_declaration_++, 0});
+    const std::optional<std::uint32_t> index =
+        add_register(parameter.name, parameter.type, parameter.vector, {next_declaration_++, 0});
     if (!index || !declare(token, {true, {SymbolKind::module_variable, *index}})) return false;
   }
   return true;
 }
 
-// Makes or finds the function's entry in the module, so that the body can call it, and declares its parameters.
+// Makes or finds the function's entry in the module, so that the body can call it, and declares its
+// parameters.
 bool FunctionParser::enter_into_module() {
   const std::optional<Entity> known = context_.scopes.find(function_.name);
   std::vector<Function>& functions = context_.module.functions;
   function_.defined = tokens_.current().is('{');
   if (known) {
     const bool is_function = !known->is_register && known->symbol.kind == SymbolKind::function;
-    if (!is_function) return context_.fail(name_, fmt::format("'{}' is declared already, as a variable", name_.text), {}, kName);
+    if (!is_function)
+      return context_.fail(name_, fmt::format("'{}' is declared already, as a variable", name_.text), {},
+                           kName);
     index_ = known->symbol.index;
     const Function& before = functions[index_];
     if (before.entry != function_.entry || !same_shape(before.parameters, function_.parameters) ||
         !same_shape(before.returns, function_.returns)) {
-      return context_.fail(name_, fmt::format("'{}' differs from its declaration in line {}", name_.text, before.position.line), {}, kName);
+      return context_.fail(
+          name_,
+          fmt::format("'{}' differs from its declaration in line {}", name_.text, before.position.line), {},
+          kName);
     }
     duplicate_ = before.defined && function_.defined;
-    if (duplicate_) context_.fail(name_, fmt::format("'{}' has a body already, in line {}", name_.text, before.position.line), {}, kName);
+    if (duplicate_)
+      context_.fail(name_,
+                    fmt::format("'{}' has a body already, in line {}", name_.text, before.position.line), {},
+                    kName);
   } else {
     index_ = static_cast<std::uint32_t>(functions.size());
     functions.emplace_back();

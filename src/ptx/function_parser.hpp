@@ -15,7 +15,8 @@ namespace quern::ptx {
 class FunctionParser {
  public:
   FunctionParser(ParseContext& context, Linkage linkage, bool entry);
-  /// False after an error that leaves the text to be recovered by the caller; errors inside the body are recovered here.
+  /// False after an error that leaves the text to be recovered by the caller; errors inside the body are
+  /// recovered here.
   bool parse();
 
  private:
@@ -43,7 +44,8 @@ class FunctionParser {
   bool declare(const Token& name, Entity entity);
   /// Where a register was declared: which declaration, and which of its numbered names.
   using DeclarationOrder = std::pair<std::uint32_t, std::uint32_t>;
-  std::optional<std::uint32_t> add_register(std::string_view name, Type type, std::uint8_t vector, DeclarationOrder order);
+  std::optional<std::uint32_t> add_register(std::string_view name, Type type, std::uint8_t vector,
+                                            DeclarationOrder order);
   void sort_registers();
   std::uint32_t add_location(SourceLocation location);
   std::uint32_t location_at(std::uint32_t file, std::uint32_t line, std::uint32_t column);
@@ -57,7 +59,8 @@ class FunctionParser {
   bool parse_call(Instruction& into);
   bool parse_call_list(Instruction& into, VectorOperand& list);
 
-  // operand_parser.cpp; `slot` is the operand's index where a name may be declared later, kNoIndex where it may not
+  // operand_parser.cpp; `slot` is the operand's index where a name may be declared later, kNoIndex where it
+  // may not
   bool parse_operand(Instruction& into, Operand& operand, std::uint32_t slot);
   bool parse_single(Instruction& into, Operand& operand, std::uint32_t slot);
   bool parse_vector(Instruction& into, Operand& operand);
@@ -79,7 +82,8 @@ class FunctionParser {
   std::uint32_t location_ = kNoIndex;
   std::uint32_t next_declaration_ = 0;
   std::vector<DeclarationOrder> register_order_;  ///< beside Function::registers
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::string, std::uint32_t>, std::uint32_t> locations_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::string, std::uint32_t>, std::uint32_t>
+      locations_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t> last_location_at_;
   bool duplicate_ = false;  ///< has a body already: checked, reported and dropped
 };

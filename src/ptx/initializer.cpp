@@ -11,7 +11,8 @@
 namespace quern::ptx {
 namespace {
 
-// An element takes some 64 bytes here; rows left open are padded with zeros up to this many for each element written.
+// An element takes some 64 bytes here; rows left open are padded with zeros up to this many for each element
+// written.
 constexpr std::uint64_t kMaxPadding = 1u << 16;
 constexpr std::uint64_t kPaddingPerElement = 16;
 
@@ -76,7 +77,8 @@ bool InitializerParser::list(std::size_t dimension) {
       continue;
     }
     const std::size_t start = variable_.initializer.size();
-    if (dimension >= variable_.extents.size()) return context_.fail(at, "this initialiser has more braces than the array has dimensions");
+    if (dimension >= variable_.extents.size())
+      return context_.fail(at, "this initialiser has more braces than the array has dimensions");
     if (!list(dimension + 1)) return false;
     const std::size_t count = variable_.initializer.size() - start;
     if (count > row) return context_.fail(at, fmt::format("{} values for {} elements", count, row));
@@ -88,7 +90,8 @@ bool InitializerParser::list(std::size_t dimension) {
 bool InitializerParser::pad(const Token& at, std::uint64_t count) {
   const std::uint64_t limit = kMaxPadding + kPaddingPerElement * written_;
   if (count > limit || variable_.initializer.size() + count > limit + written_) {
-    return context_.fail(at, "this initialiser leaves too many elements open", "write the zeros, or fill the array at run time");
+    return context_.fail(at, "this initialiser leaves too many elements open",
+                         "write the zeros, or fill the array at run time");
   }
   variable_.initializer.resize(variable_.initializer.size() + count);
   return true;
@@ -118,10 +121,12 @@ bool InitializerParser::symbol(Initializer& into) {
     name = *inner;
   }
   const std::optional<Entity> entity = context_.scopes.find(name.text);
-  const bool usable = entity && !entity->is_register &&
-                      (entity->symbol.kind == SymbolKind::module_variable || entity->symbol.kind == SymbolKind::function);
+  const bool usable =
+      entity && !entity->is_register &&
+      (entity->symbol.kind == SymbolKind::module_variable || entity->symbol.kind == SymbolKind::function);
   if (!usable && name.text != variable_.name) {
-    return context_.fail(name, fmt::format("'{}' is no variable or function declared before", name.text), {}, kName);
+    return context_.fail(name, fmt::format("'{}' is no variable or function declared before", name.text), {},
+                         kName);
   }
   into.symbol = name.text;
   const Token& sign = context_.tokens.current();
@@ -134,7 +139,8 @@ bool InitializerParser::symbol(Initializer& into) {
 // `0xff00(symbol)`: one byte of the address.
 bool InitializerParser::masked(const Token& at, const Constant& mask) {
   const auto* bits = std::get_if<IntegerOperand>(&mask);
-  if (bits == nullptr || bits->bits == 0) return context_.fail(at, "the mask of an address must be an integer such as 0xff00");
+  if (bits == nullptr || bits->bits == 0)
+    return context_.fail(at, "the mask of an address must be an integer such as 0xff00");
   context_.tokens.take();
   Initializer value;
   value.mask = bits->bits;
@@ -148,7 +154,9 @@ bool InitializerParser::number(const Token& at, const Constant& value) {
   const std::uint32_t width = bit_size(variable_.type);
   Initializer made;
   if (const auto* integer = std::get_if<IntegerOperand>(&value)) {
-    if (kind(variable_.type) == TypeKind::floating) return context_.fail(at, fmt::format("a variable of type .{} takes floating-point constants", name(variable_.type)));
+    if (kind(variable_.type) == TypeKind::floating)
+      return context_.fail(
+          at, fmt::format("a variable of type .{} takes floating-point constants", name(variable_.type)));
     made.bits = truncated(integer->bits, width);
   } else {
     const FloatOperand& number = std::get<FloatOperand>(value);
@@ -158,7 +166,8 @@ bool InitializerParser::number(const Token& at, const Constant& value) {
       const auto single = static_cast<float>(as_double(number));
       made.bits = number.single ? number.bits : std::bit_cast<std::uint32_t>(single);
     } else {
-      return context_.fail(at, fmt::format("a variable of type .{} takes integer constants", name(variable_.type)));
+      return context_.fail(
+          at, fmt::format("a variable of type .{} takes integer constants", name(variable_.type)));
     }
   }
   variable_.initializer.push_back(std::move(made));
@@ -167,6 +176,8 @@ bool InitializerParser::number(const Token& at, const Constant& value) {
 
 }  // namespace
 
-bool parse_initializer(ParseContext& context, Variable& variable) { return InitializerParser(context, variable).parse(); }
+bool parse_initializer(ParseContext& context, Variable& variable) {
+  return InitializerParser(context, variable).parse();
+}
 
 }  // namespace quern::ptx

@@ -30,8 +30,9 @@ std::string nearest_modifier(std::string_view word) {
 bool FunctionParser::parse_instruction() {
   Instruction& instruction = function_.body.emplace_back();
   instruction.location = location_;
-  const bool good = parse_guard(instruction) && parse_opcode(instruction) &&
-                    (instruction.opcode == Opcode::call ? parse_call(instruction) : parse_operands(instruction));
+  const bool good =
+      parse_guard(instruction) && parse_opcode(instruction) &&
+      (instruction.opcode == Opcode::call ? parse_call(instruction) : parse_operands(instruction));
   if (!good) return false;
   if (tokens_.accept(';')) return true;
   if (!tokens_.on_new_line()) return context_.fail_expected("',' or ';'");
@@ -55,7 +56,9 @@ bool FunctionParser::parse_opcode(Instruction& into) {
   const Token word = tokens_.current();
   if (word.kind != TokenKind::identifier) return context_.fail_expected("an instruction");
   const std::optional<Opcode> opcode = opcode_named(word.text);
-  if (!opcode) return context_.fail(word, fmt::format("{} is no PTX instruction", describe(word)), nearest_opcode(word.text));
+  if (!opcode)
+    return context_.fail(word, fmt::format("{} is no PTX instruction", describe(word)),
+                         nearest_opcode(word.text));
   tokens_.take();
   into.opcode = *opcode;
   into.position = word.position;
@@ -69,7 +72,8 @@ bool FunctionParser::parse_word(Instruction& into) {
   const Token word = tokens_.take();
   const std::string_view text = word.text.substr(1);
   const std::size_t count = into.types.size() + into.modifier_order.size();
-  if (count >= kMaxWords) return context_.fail(word, fmt::format("more than {} words after '{}'", kMaxWords, name(into.opcode)));
+  if (count >= kMaxWords)
+    return context_.fail(word, fmt::format("more than {} words after '{}'", kMaxWords, name(into.opcode)));
   if (const std::optional<Type> type = type_named(text)) {
     into.type_positions |= 1u << count;
     into.types.push_back(*type);
@@ -77,7 +81,8 @@ bool FunctionParser::parse_word(Instruction& into) {
   }
   const std::optional<Modifier> modifier = modifier_named(text);
   if (!modifier) {
-    return context_.fail(word, fmt::format("'{}' is no word of a PTX instruction", word.text), nearest_modifier(text));
+    return context_.fail(word, fmt::format("'{}' is no word of a PTX instruction", word.text),
+                         nearest_modifier(text));
   }
   into.modifiers.set(static_cast<std::size_t>(*modifier));
   into.modifier_order.push_back(*modifier);
@@ -96,8 +101,8 @@ bool FunctionParser::parse_operands(Instruction& into) {
   return true;
 }
 
-// `call (returns), callee, (arguments), prototype;` where everything but the callee may be absent. Always stored as returns,
-// callee, arguments, and the prototype or table if there is one.
+// `call (returns), callee, (arguments), prototype;` where everything but the callee may be absent. Always
+// stored as returns, callee, arguments, and the prototype or table if there is one.
 bool FunctionParser::parse_call(Instruction& into) {
   into.operands.resize(3);
   into.operands[0].value = VectorOperand{};
@@ -110,8 +115,10 @@ bool FunctionParser::parse_call(Instruction& into) {
   const Token callee = tokens_.current();
   if (!parse_operand(into, into.operands[1], kNoIndex)) return false;
   const auto* symbol = into.operands[1].as<SymbolOperand>();
-  const bool callable = into.operands[1].as<RegisterOperand>() != nullptr || (symbol != nullptr && symbol->symbol.kind == SymbolKind::function);
-  if (!callable) return context_.fail(callee, fmt::format("{} cannot be called", describe(callee)), {}, kName);
+  const bool callable = into.operands[1].as<RegisterOperand>() != nullptr ||
+                        (symbol != nullptr && symbol->symbol.kind == SymbolKind::function);
+  if (!callable)
+    return context_.fail(callee, fmt::format("{} cannot be called", describe(callee)), {}, kName);
   if (!tokens_.accept(',')) return true;
   if (tokens_.current().is('(')) {
     VectorOperand arguments;

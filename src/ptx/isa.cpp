@@ -68,7 +68,9 @@ std::optional<Type> type_named(std::string_view word) noexcept {
 std::string_view name(Space space) noexcept { return kSpaces[index_of(space)]; }
 
 std::string_view name(Modifier modifier) noexcept { return kModifiers[index_of(modifier)]; }
-std::optional<Modifier> modifier_named(std::string_view word) noexcept { return lookup<Modifier>(kModifiers, word); }
+std::optional<Modifier> modifier_named(std::string_view word) noexcept {
+  return lookup<Modifier>(kModifiers, word);
+}
 
 std::string_view name(SpecialRegister which) noexcept { return kSpecials[index_of(which)]; }
 Type type(SpecialRegister which) noexcept { return kSpecialTypes[index_of(which)]; }

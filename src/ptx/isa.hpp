@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vocabulary of PTX, expanded from the tables: opcodes and instruction forms (isa.def), modifiers, types, state spaces,
-// special registers (words.def). Names are the PTX word; a C++ keyword gets a trailing underscore (and_, or_, const_), a
-// leading digit gets a "_" before it (2d -> _2d), a "::" becomes "_" (shared::cta -> shared_cta), so does a "."
+// The vocabulary of PTX, expanded from the tables: opcodes and instruction forms (isa.def), modifiers, types,
+// state spaces, special registers (words.def). Names are the PTX word; a C++ keyword gets a trailing
+// underscore (and_, or_, const_), a leading digit gets a "_" before it (2d -> _2d), a "::" becomes "_"
+// (shared::cta -> shared_cta), so does a "."
 // (%tid.x -> tid_x).
 #pragma once
 
@@ -23,11 +24,11 @@ enum class Type : std::uint8_t {
 /// What the bits of a Type mean.
 enum class TypeKind : std::uint8_t { none, predicate, bits, unsigned_, signed_, floating, packed, opaque };
 
-std::uint32_t bit_size(Type type) noexcept;                ///< 1 for pred, 32 for f32 and f16x2, 0 for none
-std::uint32_t byte_size(Type type) noexcept;               ///< bits rounded up to bytes
+std::uint32_t bit_size(Type type) noexcept;   ///< 1 for pred, 32 for f32 and f16x2, 0 for none
+std::uint32_t byte_size(Type type) noexcept;  ///< bits rounded up to bytes
 TypeKind kind(Type type) noexcept;
-std::string_view name(Type type) noexcept;                 ///< "f32"
-std::optional<Type> type_named(std::string_view) noexcept; ///< without the dot
+std::string_view name(Type type) noexcept;                  ///< "f32"
+std::optional<Type> type_named(std::string_view) noexcept;  ///< without the dot
 
 enum class Space : std::uint8_t {
   none,

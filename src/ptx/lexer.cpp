@@ -40,7 +40,8 @@ bool is_identifier_part(char c) noexcept { return is_letter(c) || is_digit(c) ||
 Token Lexer::make(TokenKind kind, std::size_t start, std::size_t end) noexcept {
   constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max();
   cursor_ = end;
-  return {kind, text_.substr(start, end - start),
+  return {kind,
+          text_.substr(start, end - start),
           {line_, static_cast<std::uint32_t>(std::min(start - line_start_ + 1, kMost))}};
 }
 
@@ -86,7 +87,8 @@ Token Lexer::number(std::size_t start) noexcept {
 // ".5" is a number, ".2d" a word.
 Token Lexer::dotted(std::size_t start) noexcept {
   std::size_t end = start + 1;
-  while (is_identifier_part(at(end)) || (at(end) == ':' && at(end + 1) == ':' && is_identifier_part(at(end + 2)))) {
+  while (is_identifier_part(at(end)) ||
+         (at(end) == ':' && at(end + 1) == ':' && is_identifier_part(at(end + 2)))) {
     end += at(end) == ':' ? 2 : 1;
   }
   if (end == start + 1) return make(TokenKind::invalid, start, end);
@@ -118,7 +120,8 @@ Token Lexer::next() noexcept {
   if (c == '"') return quoted(start);
   static constexpr std::array<std::string_view, 8> kPairs = {"<<", ">>", "<=", ">=", "==", "!=", "&&", "||"};
   const std::string_view two = text_.substr(start, 2);
-  if (std::find(kPairs.begin(), kPairs.end(), two) != kPairs.end()) return make(TokenKind::symbol, start, start + 2);
+  if (std::find(kPairs.begin(), kPairs.end(), two) != kPairs.end())
+    return make(TokenKind::symbol, start, start + 2);
   static constexpr std::string_view kSingles = "{}()[],;:=+-!~|&^*/%<>?@";
   const bool known = kSingles.find(c) != std::string_view::npos;
   return make(known ? TokenKind::symbol : TokenKind::invalid, start, start + 1);

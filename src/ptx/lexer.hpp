@@ -16,9 +16,9 @@ enum class TokenKind : std::uint8_t {
   word,        ///< .name, also .2d and .shared::cta; `text` has the dot
   integer,
   floating,
-  string,      ///< `text` has the quotes
-  symbol,      ///< punctuation; one or two characters
-  invalid,     ///< `text` is what cannot be read
+  string,   ///< `text` has the quotes
+  symbol,   ///< punctuation; one or two characters
+  invalid,  ///< `text` is what cannot be read
 };
 
 struct Token {

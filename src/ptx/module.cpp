@@ -19,10 +19,10 @@ Space Instruction::space() const noexcept {
     Space space;
   };
   static constexpr Row kRows[] = {
-      {Modifier::global, Space::global},           {Modifier::shared, Space::shared},
-      {Modifier::shared_cta, Space::shared},       {Modifier::shared_cluster, Space::shared},
-      {Modifier::local, Space::local},             {Modifier::const_, Space::const_},
-      {Modifier::param, Space::param},             {Modifier::param_entry, Space::param},
+      {Modifier::global, Space::global},     {Modifier::shared, Space::shared},
+      {Modifier::shared_cta, Space::shared}, {Modifier::shared_cluster, Space::shared},
+      {Modifier::local, Space::local},       {Modifier::const_, Space::const_},
+      {Modifier::param, Space::param},       {Modifier::param_entry, Space::param},
       {Modifier::param_func, Space::param},
   };
   for (const Row& row : kRows) {
@@ -39,7 +39,9 @@ unsigned Instruction::vector_count() const noexcept {
 
 bool operator==(const VectorOperand& a, const VectorOperand& b) noexcept { return a.elements == b.elements; }
 bool operator==(const PairOperand& a, const PairOperand& b) noexcept { return a.elements == b.elements; }
-bool operator==(const BracketOperand& a, const BracketOperand& b) noexcept { return a.elements == b.elements; }
+bool operator==(const BracketOperand& a, const BracketOperand& b) noexcept {
+  return a.elements == b.elements;
+}
 
 namespace {
 
@@ -72,7 +74,8 @@ bool equal_ignoring_positions(Module a, Module b) {
 }
 
 const Function* Module::find_function(std::string_view wanted) const noexcept {
-  const auto found = std::find_if(functions.begin(), functions.end(), [&](const Function& f) { return f.name == wanted; });
+  const auto found =
+      std::find_if(functions.begin(), functions.end(), [&](const Function& f) { return f.name == wanted; });
   return found == functions.end() ? nullptr : &*found;
 }
 

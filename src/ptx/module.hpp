@@ -22,8 +22,8 @@ struct TextPosition {
   friend bool operator==(const TextPosition&, const TextPosition&) = default;
 };
 
-/// Where in the author's source an instruction comes from (`.loc`): file is an index into Module::files (its `.file`
-/// number); 0 lines: not known. `inlined_at` is an index into Function::locations, or kNoIndex.
+/// Where in the author's source an instruction comes from (`.loc`): file is an index into Module::files (its
+/// `.file` number); 0 lines: not known. `inlined_at` is an index into Function::locations, or kNoIndex.
 struct SourceLocation {
   std::uint32_t file = 0;
   std::uint32_t line = 0;
@@ -35,8 +35,8 @@ struct SourceLocation {
 
 inline constexpr std::uint32_t kNoIndex = 0xffffffffu;
 
-/// `.reg` variable of one function. Names are unique within Function::registers: a name declared again in an inner
-/// scope gets its own entry, which the printer renames.
+/// `.reg` variable of one function. Names are unique within Function::registers: a name declared again in an
+/// inner scope gets its own entry, which the printer renames.
 struct Register {
   std::string name;  ///< with its leading '%', if it has one
   Type type = Type::none;
@@ -47,28 +47,29 @@ struct Register {
 /// One initialiser element: a plain number (bits, already in the element type) or the address of a symbol.
 struct Initializer {
   std::uint64_t bits = 0;
-  std::string symbol;         ///< empty for a number
-  std::int64_t addend = 0;    ///< symbol + addend
-  bool generic = false;       ///< generic(symbol)
-  std::uint64_t mask = 0;     ///< mask() operator: which byte of the address; 0: all of it
+  std::string symbol;       ///< empty for a number
+  std::int64_t addend = 0;  ///< symbol + addend
+  bool generic = false;     ///< generic(symbol)
+  std::uint64_t mask = 0;   ///< mask() operator: which byte of the address; 0: all of it
   friend bool operator==(const Initializer&, const Initializer&) = default;
 };
 
 enum class Linkage : std::uint8_t { none, extern_, visible, weak, common };
 
-/// A variable in a state space: module-level, function-level (.local, .shared, .param of a call) or a parameter.
+/// A variable in a state space: module-level, function-level (.local, .shared, .param of a call) or a
+/// parameter.
 struct Variable {
   std::string name;
   Space space = Space::none;
   Type type = Type::none;
   std::uint8_t vector = 1;
   Linkage linkage = Linkage::none;
-  std::uint32_t align = 0;                 ///< in bytes; as written or the type's natural one
-  std::vector<std::uint64_t> extents;      ///< array dimensions; empty for a scalar; a first 0 means "[]"
-  std::vector<Initializer> initializer;    ///< flattened, row-major; empty: zero
-  std::optional<Space> pointer_space;      ///< `.ptr .space .align` on a kernel parameter
+  std::uint32_t align = 0;               ///< in bytes; as written or the type's natural one
+  std::vector<std::uint64_t> extents;    ///< array dimensions; empty for a scalar; a first 0 means "[]"
+  std::vector<Initializer> initializer;  ///< flattened, row-major; empty: zero
+  std::optional<Space> pointer_space;    ///< `.ptr .space .align` on a kernel parameter
   std::uint32_t pointer_align = 0;
-  std::string attributes;                  ///< inside `.attribute(...)`: ".managed"
+  std::string attributes;  ///< inside `.attribute(...)`: ".managed"
   TextPosition position;
   std::uint64_t element_count() const noexcept;  ///< 1 for a scalar, 0 for an unsized array
   std::uint64_t size_bytes() const noexcept;     ///< element_count * vector * size of type
@@ -102,13 +103,15 @@ struct RegisterOperand {
   std::int8_t component = -1;
   friend bool operator==(const RegisterOperand&, const RegisterOperand&) = default;
 };
-/// An integer constant: its 64-bit two's complement bits; `is_unsigned` where the text says so (U suffix or > INT64_MAX).
+/// An integer constant: its 64-bit two's complement bits; `is_unsigned` where the text says so (U suffix or >
+/// INT64_MAX).
 struct IntegerOperand {
   std::uint64_t bits = 0;
   bool is_unsigned = false;
   friend bool operator==(const IntegerOperand&, const IntegerOperand&) = default;
 };
-/// A floating constant. `bits` are those of the double (0d or decimal text) or of the single (0f; `single` set).
+/// A floating constant. `bits` are those of the double (0d or decimal text) or of the single (0f; `single`
+/// set).
 struct FloatOperand {
   std::uint64_t bits = 0;
   bool single = false;
@@ -142,7 +145,8 @@ struct PairOperand {
   std::vector<Operand> elements;  ///< exactly two
   friend bool operator==(const PairOperand&, const PairOperand&) noexcept;
 };
-/// `[tex, {%f1, %f2}]`, `[tensor_map, {%r1, %r2}]`: an address of several parts, as textures and tensor copies use.
+/// `[tex, {%f1, %f2}]`, `[tensor_map, {%r1, %r2}]`: an address of several parts, as textures and tensor
+/// copies use.
 struct BracketOperand {
   std::vector<Operand> elements;
   friend bool operator==(const BracketOperand&, const BracketOperand&) noexcept;
@@ -172,21 +176,22 @@ struct Guard {
 
 using ModifierSet = std::bitset<kModifierCount>;
 
-/// One instruction. `opcode`, `modifiers` and `types` are as written; `form` is the row of isa.def it matches, set by the
-/// verifier (kNoForm before). Operands stand in the order of the text, destination first. For `call`: operands are
-/// {return list (VectorOperand, may be empty)}, {callee: SymbolOperand or RegisterOperand}, {arguments: VectorOperand},
-/// and for an indirect call the prototype or table as a fourth.
+/// One instruction. `opcode`, `modifiers` and `types` are as written; `form` is the row of isa.def it
+/// matches, set by the verifier (kNoForm before). Operands stand in the order of the text, destination first.
+/// For `call`: operands are {return list (VectorOperand, may be empty)}, {callee: SymbolOperand or
+/// RegisterOperand}, {arguments: VectorOperand}, and for an indirect call the prototype or table as a fourth.
 struct Instruction {
   Opcode opcode{};
   std::uint16_t form = kNoForm;
   ModifierSet modifiers;
-  std::vector<Modifier> modifier_order;    ///< for the printer; includes repeats
-  std::vector<Type> types;                 ///< dotted types in order: cvt.rn.f32.s32 -> {f32, s32}
-  std::uint32_t type_positions = 0;        ///< bit i: the i-th dotted word is a type (prmt.b32.f4e: 0b01), for the printer
+  std::vector<Modifier> modifier_order;  ///< for the printer; includes repeats
+  std::vector<Type> types;               ///< dotted types in order: cvt.rn.f32.s32 -> {f32, s32}
+  std::uint32_t type_positions =
+      0;  ///< bit i: the i-th dotted word is a type (prmt.b32.f4e: 0b01), for the printer
   std::optional<Guard> guard;
   std::vector<Operand> operands;
-  TextPosition position;                   ///< of the opcode in the PTX text
-  std::uint32_t location = kNoIndex;       ///< index into Function::locations
+  TextPosition position;              ///< of the opcode in the PTX text
+  std::uint32_t location = kNoIndex;  ///< index into Function::locations
 
   bool has(Modifier modifier) const noexcept { return modifiers.test(static_cast<std::size_t>(modifier)); }
   /// The type at `index` of `types`, Type::none beyond.
@@ -200,7 +205,8 @@ struct Instruction {
 
 struct Label {
   std::string name;
-  std::uint32_t position = 0;  ///< index into Function::body of the instruction it precedes (== size: the end)
+  std::uint32_t position =
+      0;  ///< index into Function::body of the instruction it precedes (== size: the end)
   TextPosition text_position;
   friend bool operator==(const Label&, const Label&) = default;
 };
@@ -245,8 +251,9 @@ struct Function {
   bool noreturn = false;
   Linkage linkage = Linkage::none;
   PerformanceDirectives performance;
-  std::string attributes;            ///< inside `.attribute(...)`
-  /// .func only; .reg or .param space. A return or parameter in .reg space also has an entry of its name in `registers`.
+  std::string attributes;  ///< inside `.attribute(...)`
+  /// .func only; .reg or .param space. A return or parameter in .reg space also has an entry of its name in
+  /// `registers`.
   std::vector<Variable> returns;
   std::vector<Variable> parameters;  ///< .entry: Space::param; .func: .param or .reg
   std::vector<Register> registers;
@@ -278,8 +285,8 @@ struct Alias {
 struct Module {
   std::uint32_t version_major = 0;
   std::uint32_t version_minor = 0;
-  std::uint32_t sm = 0;              ///< 89 for sm_89
-  char sm_suffix = '\0';             ///< 'a' or 'f' for sm_90a, sm_100f
+  std::uint32_t sm = 0;                     ///< 89 for sm_89
+  char sm_suffix = '\0';                    ///< 'a' or 'f' for sm_90a, sm_100f
   std::vector<std::string> target_options;  ///< texmode_unified, debug, map_f64_to_f32
   std::uint32_t address_size = 64;
   std::vector<SourceFile> files;

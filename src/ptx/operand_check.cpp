@@ -15,17 +15,23 @@ bool is_bits_or_integer(TypeKind kind) noexcept { return kind == TypeKind::bits 
 
 Type widened(Type type) noexcept {
   switch (type) {
-    case Type::u16: return Type::u32;
-    case Type::s16: return Type::s32;
-    case Type::u32: return Type::u64;
-    case Type::s32: return Type::s64;
-    default: return Type::none;
+    case Type::u16:
+      return Type::u32;
+    case Type::s16:
+      return Type::s32;
+    case Type::u32:
+      return Type::u64;
+    case Type::s32:
+      return Type::s64;
+    default:
+      return Type::none;
   }
 }
 
 // Special registers of 32 bits that were of 16 before PTX 2.0, and may still be read so.
 bool had_sixteen_bits(SpecialRegister which) noexcept {
-  return which <= SpecialRegister::ntid_w || (which >= SpecialRegister::ctaid_x && which <= SpecialRegister::nctaid_w);
+  return which <= SpecialRegister::ntid_w ||
+         (which >= SpecialRegister::ctaid_x && which <= SpecialRegister::nctaid_w);
 }
 
 bool special_fits(SpecialRegister which, Type type) noexcept {
@@ -42,7 +48,8 @@ bool wants_operand(const OperandSpec& spec, const Instruction& instruction) noex
 
 // The rule on immediate addresses and on spaces is that of plain accesses.
 bool is_access(Opcode opcode) noexcept {
-  return opcode == Opcode::ld || opcode == Opcode::st || opcode == Opcode::atom || opcode == Opcode::red || opcode == Opcode::ldu;
+  return opcode == Opcode::ld || opcode == Opcode::st || opcode == Opcode::atom || opcode == Opcode::red ||
+         opcode == Opcode::ldu;
 }
 
 }  // namespace
@@ -53,7 +60,8 @@ bool register_fits(Type reg, Type type, bool wider) noexcept {
   if (reg == Type::pred || type == Type::pred) return reg == type;
   if (want == TypeKind::packed || type == Type::bf16 || type == Type::tf32) {
     const bool same_width = have == TypeKind::bits && bit_size(reg) == bit_size(type);
-    return reg == type || same_width || (wider && type == Type::bf16 && have == TypeKind::bits && bit_size(reg) > 16);
+    return reg == type || same_width ||
+           (wider && type == Type::bf16 && have == TypeKind::bits && bit_size(reg) > 16);
   }
   const bool size_fits = wider ? bit_size(reg) >= bit_size(type) : bit_size(reg) == bit_size(type);
   if (want == TypeKind::bits) return size_fits && have != TypeKind::opaque;
@@ -79,7 +87,9 @@ WordFit fit_words(const FormTable& table, const Form& form, const WordList& word
   for (std::size_t i = 0; i < words.count; ++i) {
     const std::uint16_t word = words.words[i];
     std::size_t slot = word < kTypeCount ? next_type_slot : 0;
-    while (slot < form.slots.size() && (((filled >> slot) & 1u) != 0 || !table.set(form.slots[slot].set).test(word))) ++slot;
+    while (slot < form.slots.size() &&
+           (((filled >> slot) & 1u) != 0 || !table.set(form.slots[slot].set).test(word)))
+      ++slot;
     if (slot < form.slots.size()) {
       filled |= 1u << slot;
       if (word < kTypeCount) next_type_slot = slot + 1;
@@ -101,11 +111,15 @@ bool OperandCheck::fault(FaultKind kind, Type wanted) {
 
 Type OperandCheck::wanted(const TypeRule& rule) const noexcept {
   switch (rule.kind) {
-    case TypeRule::Kind::dotted: return instruction_.type(rule.index);
-    case TypeRule::Kind::wide: return widened(instruction_.type(0));
-    case TypeRule::Kind::fixed: return rule.type;
+    case TypeRule::Kind::dotted:
+      return instruction_.type(rule.index);
+    case TypeRule::Kind::wide:
+      return widened(instruction_.type(0));
+    case TypeRule::Kind::fixed:
+      return rule.type;
     case TypeRule::Kind::address:
-    case TypeRule::Kind::any: return Type::none;
+    case TypeRule::Kind::any:
+      return Type::none;
   }
   return Type::none;
 }
@@ -114,10 +128,12 @@ std::optional<Fault> OperandCheck::check(const Form& form) {
   if (form.any_operands) return std::nullopt;
   const std::vector<Operand>& operands = instruction_.operands;
   const auto wanted_count = static_cast<std::size_t>(
-      std::count_if(form.specs.begin(), form.specs.end(), [this](const OperandSpec& s) { return wants_operand(s, instruction_); }));
+      std::count_if(form.specs.begin(), form.specs.end(),
+                    [this](const OperandSpec& s) { return wants_operand(s, instruction_); }));
   const auto optional_count = static_cast<std::size_t>(
       std::count_if(form.specs.begin(), form.specs.end(), [](const OperandSpec& s) { return s.optional; }));
-  if (operands.size() > wanted_count || operands.size() + optional_count < wanted_count) return Fault{FaultKind::count, 0, Type::none, nullptr};
+  if (operands.size() > wanted_count || operands.size() + optional_count < wanted_count)
+    return Fault{FaultKind::count, 0, Type::none, nullptr};
   std::size_t left_out = wanted_count - operands.size();
   std::size_t next = 0;
   for (const OperandSpec& spec : form.specs) {
@@ -146,13 +162,20 @@ bool OperandCheck::operand(const OperandSpec& spec, const Operand& operand) {
 
 bool OperandCheck::whole(const OperandSpec& spec, const Operand& operand) {
   switch (spec.role) {
-    case Role::anything: return true;
-    case Role::sink: return operand.as<SinkOperand>() != nullptr || fault(FaultKind::wrong_kind);
+    case Role::anything:
+      return true;
+    case Role::sink:
+      return operand.as<SinkOperand>() != nullptr || fault(FaultKind::wrong_kind);
     case Role::unpack:
-    case Role::pack: return packed(spec, operand);
-    case Role::address: return address(operand);
-    case Role::policy: return operand.as<RegisterOperand>() != nullptr ? single(spec, operand, Type::b64) : fault(FaultKind::wrong_kind);
-    case Role::immediate: return immediate(spec, operand);
+    case Role::pack:
+      return packed(spec, operand);
+    case Role::address:
+      return address(operand);
+    case Role::policy:
+      return operand.as<RegisterOperand>() != nullptr ? single(spec, operand, Type::b64)
+                                                      : fault(FaultKind::wrong_kind);
+    case Role::immediate:
+      return immediate(spec, operand);
     case Role::label:
     case Role::table: {
       const auto* symbol = operand.as<SymbolOperand>();
@@ -160,7 +183,8 @@ bool OperandCheck::whole(const OperandSpec& spec, const Operand& operand) {
       return (symbol != nullptr && symbol->symbol.kind == kind) || fault(FaultKind::wrong_kind);
     }
     case Role::destination:
-    case Role::source: break;
+    case Role::source:
+      break;
   }
   const Type type = wanted(spec.type);
   if (spec.count == OperandSpec::kOne) return single(spec, operand, type);
@@ -171,7 +195,8 @@ bool OperandCheck::whole(const OperandSpec& spec, const Operand& operand) {
 }
 
 bool OperandCheck::immediate(const OperandSpec& spec, const Operand& operand) {
-  if (const auto* special = operand.as<SpecialOperand>()) return special->which == SpecialRegister::WARP_SZ || fault(FaultKind::wrong_kind);
+  if (const auto* special = operand.as<SpecialOperand>())
+    return special->which == SpecialRegister::WARP_SZ || fault(FaultKind::wrong_kind);
   const auto* integer = operand.as<IntegerOperand>();
   if (integer == nullptr) return fault(FaultKind::wrong_kind);
   if (spec.values[0] == 0) return true;
@@ -205,7 +230,8 @@ bool OperandCheck::vector(const OperandSpec& spec, const Operand& operand, std::
 
 // mov.b64 {lo, hi}, a and mov.b64 d, {lo, hi}: the parts have the whole's bits together.
 bool OperandCheck::packed(const OperandSpec& spec, const Operand& operand) {
-  static constexpr std::pair<std::uint32_t, Type> kParts[] = {{8, Type::b8}, {16, Type::b16}, {32, Type::b32}, {64, Type::b64}};
+  static constexpr std::pair<std::uint32_t, Type> kParts[] = {
+      {8, Type::b8}, {16, Type::b16}, {32, Type::b32}, {64, Type::b64}};
   const auto* vector = operand.as<VectorOperand>();
   if (vector == nullptr) return fault(FaultKind::wrong_kind);
   const std::size_t count = vector->elements.size();
@@ -216,7 +242,8 @@ bool OperandCheck::packed(const OperandSpec& spec, const Operand& operand) {
   element.sinkable = spec.role == Role::unpack;
   for (const auto& [part_bits, type] : kParts) {
     if (part_bits != bits) continue;
-    return std::all_of(vector->elements.begin(), vector->elements.end(), [&, part = type](const Operand& e) { return single(element, e, part); });
+    return std::all_of(vector->elements.begin(), vector->elements.end(),
+                       [&, part = type](const Operand& e) { return single(element, e, part); });
   }
   return fault(FaultKind::vector_length);
 }
@@ -230,7 +257,8 @@ bool OperandCheck::single(const OperandSpec& spec, const Operand& operand, Type 
   }
   if (const auto* value = operand.as<SymbolOperand>()) return symbol(spec, *value, type);
   if (const auto* value = operand.as<SpecialOperand>()) {
-    if (value->which == SpecialRegister::WARP_SZ) return is_bits_or_integer(kind(type)) || fault(FaultKind::wrong_constant, type);
+    if (value->which == SpecialRegister::WARP_SZ)
+      return is_bits_or_integer(kind(type)) || fault(FaultKind::wrong_constant, type);
     if (!spec.special) return fault(FaultKind::wrong_special);
     return special_fits(value->which, type) || fault(FaultKind::wrong_type, type);
   }
@@ -244,7 +272,8 @@ bool OperandCheck::reg(const OperandSpec& spec, const RegisterOperand& reg, Type
   if (declared.vector > 1 && reg.component < 0) return fault(FaultKind::wrong_kind);
   if (spec.type.kind == TypeRule::Kind::any && type == Type::none) return true;
   if (spec.type.kind == TypeRule::Kind::address && type == Type::none) {
-    const bool fits = register_fits(declared.type, Type::u64, false) || register_fits(declared.type, Type::u32, false);
+    const bool fits =
+        register_fits(declared.type, Type::u64, false) || register_fits(declared.type, Type::u32, false);
     return fits || fault(FaultKind::wrong_type, Type::u64);
   }
   return register_fits(declared.type, type, spec.relaxed) || fault(FaultKind::wrong_type, type);
@@ -264,8 +293,9 @@ bool OperandCheck::constant(const OperandSpec& spec, const Operand& operand, Typ
 
 bool OperandCheck::symbol(const OperandSpec& spec, const SymbolOperand& symbol, Type type) {
   const SymbolKind kind = symbol.symbol.kind;
-  const bool addressable = kind == SymbolKind::module_variable || kind == SymbolKind::function_variable || kind == SymbolKind::parameter ||
-                           kind == SymbolKind::return_parameter || kind == SymbolKind::function;
+  const bool addressable = kind == SymbolKind::module_variable || kind == SymbolKind::function_variable ||
+                           kind == SymbolKind::parameter || kind == SymbolKind::return_parameter ||
+                           kind == SymbolKind::function;
   if (!spec.symbol || !addressable) return fault(FaultKind::wrong_kind);
   return bit_size(type) >= 32 || fault(FaultKind::wrong_type, type);
 }
@@ -275,7 +305,8 @@ bool OperandCheck::address(const Operand& operand) {
   if (address == nullptr) return fault(FaultKind::wrong_kind);
   if (address->symbol) return address_symbol(*address->symbol);
   if (address->register_index == kNoIndex) {
-    return !is_access(instruction_.opcode) || instruction_.space() == Space::local || fault(FaultKind::immediate_address);
+    return !is_access(instruction_.opcode) || instruction_.space() == Space::local ||
+           fault(FaultKind::immediate_address);
   }
   const Register& base = function_.registers[address->register_index];
   const bool fits = base.vector == 1 && is_bits_or_integer(kind(base.type)) && bit_size(base.type) >= 16;
@@ -299,8 +330,10 @@ bool OperandCheck::address_symbol(const SymbolRef& symbol) {
 
 std::string OperandCheck::register_type(const Operand& operand) const {
   if (const auto* pair = operand.as<PairOperand>()) return register_type(pair->elements[0]);
-  if (const auto* vector = operand.as<VectorOperand>(); vector != nullptr && !vector->elements.empty()) return register_type(vector->elements[0]);
-  if (const auto* special = operand.as<SpecialOperand>()) return fmt::format("{} is .{}", name(special->which), name(type(special->which)));
+  if (const auto* vector = operand.as<VectorOperand>(); vector != nullptr && !vector->elements.empty())
+    return register_type(vector->elements[0]);
+  if (const auto* special = operand.as<SpecialOperand>())
+    return fmt::format("{} is .{}", name(special->which), name(type(special->which)));
   const auto* value = operand.as<RegisterOperand>();
   if (value == nullptr) return "it has another type";
   const Register& declared = function_.registers[value->index];
@@ -308,41 +341,78 @@ std::string OperandCheck::register_type(const Operand& operand) const {
 }
 
 std::string OperandCheck::describe(const Fault& fault) const {
-  const std::string place = fmt::format("operand {} of '{}'", fault.operand + 1, instruction_name(instruction_));
+  const std::string place =
+      fmt::format("operand {} of '{}'", fault.operand + 1, instruction_name(instruction_));
   const auto role = [&]() -> std::string_view {
     switch (fault.spec == nullptr ? Role::anything : fault.spec->role) {
-      case Role::destination: return fault.spec->count == OperandSpec::kOne ? "a register" : "a vector of registers";
-      case Role::source: return fault.spec->register_only ? "a register" : fault.spec->count == OperandSpec::kOne ? "a register or a constant" : "a vector";
-      case Role::immediate: return "an integer constant";
-      case Role::address: return "an address in brackets";
-      case Role::label: return "a label";
-      case Role::table: return "a table of labels";
+      case Role::destination:
+        return fault.spec->count == OperandSpec::kOne ? "a register" : "a vector of registers";
+      case Role::source:
+        return fault.spec->register_only                ? "a register"
+               : fault.spec->count == OperandSpec::kOne ? "a register or a constant"
+                                                        : "a vector";
+      case Role::immediate:
+        return "an integer constant";
+      case Role::address:
+        return "an address in brackets";
+      case Role::label:
+        return "a label";
+      case Role::table:
+        return "a table of labels";
       case Role::unpack:
-      case Role::pack: return "a vector of registers";
-      case Role::policy: return "a cache policy in a 64-bit register";
-      case Role::sink: return "'_'";
-      case Role::anything: break;
+      case Role::pack:
+        return "a vector of registers";
+      case Role::policy:
+        return "a cache policy in a 64-bit register";
+      case Role::sink:
+        return "'_'";
+      case Role::anything:
+        break;
     }
     return "something else";
   };
-  const Operand& operand = instruction_.operands.empty() ? Operand{} : instruction_.operands[std::min(fault.operand, instruction_.operands.size() - 1)];
+  const Operand& operand =
+      instruction_.operands.empty()
+          ? Operand{}
+          : instruction_.operands[std::min(fault.operand, instruction_.operands.size() - 1)];
   switch (fault.kind) {
-    case FaultKind::count: return fmt::format("'{}' does not have {} operands", instruction_name(instruction_), instruction_.operands.size());
-    case FaultKind::wrong_kind: return fmt::format("{} must be {}", place, role());
-    case FaultKind::wrong_type: return fmt::format("{} must go with .{}, but {}", place, name(fault.wanted), register_type(operand));
-    case FaultKind::wrong_constant: return fmt::format("{} is no constant of type .{}", place, name(fault.wanted));
-    case FaultKind::wrong_value: return fmt::format("{} must be {}", place, fmt::join(fault.spec->values.begin(), std::find(fault.spec->values.begin(), fault.spec->values.end(), 0), " or "));
-    case FaultKind::wrong_special: return fmt::format("{} cannot be a special register; mov it to a register first", place);
-    case FaultKind::sink: return fmt::format("{} cannot be '_'", place);
-    case FaultKind::negation: return fmt::format("{} cannot be negated", place);
-    case FaultKind::selector: return fmt::format("{} cannot select a byte or half", place);
-    case FaultKind::pair: return fmt::format("{} {} be a pair 'a|b'", place, fault.spec != nullptr && fault.spec->pair_required ? "must" : "cannot");
-    case FaultKind::vector_length: return fmt::format("{} has the wrong number of elements", place);
-    case FaultKind::vector_mixed: return fmt::format("the elements of {} have different sizes", place);
-    case FaultKind::immediate_address: return fmt::format("{} is a plain number; only .local has such addresses", place);
-    case FaultKind::address_type: return fmt::format("{} must be based on an integer register", place);
-    case FaultKind::address_space: return fmt::format("{} stands in another state space", place);
-    case FaultKind::written_parameter: return fmt::format("{} is a parameter, which cannot be written", place);
+    case FaultKind::count:
+      return fmt::format("'{}' does not have {} operands", instruction_name(instruction_),
+                         instruction_.operands.size());
+    case FaultKind::wrong_kind:
+      return fmt::format("{} must be {}", place, role());
+    case FaultKind::wrong_type:
+      return fmt::format("{} must go with .{}, but {}", place, name(fault.wanted), register_type(operand));
+    case FaultKind::wrong_constant:
+      return fmt::format("{} is no constant of type .{}", place, name(fault.wanted));
+    case FaultKind::wrong_value:
+      return fmt::format(
+          "{} must be {}", place,
+          fmt::join(fault.spec->values.begin(),
+                    std::find(fault.spec->values.begin(), fault.spec->values.end(), 0), " or "));
+    case FaultKind::wrong_special:
+      return fmt::format("{} cannot be a special register; mov it to a register first", place);
+    case FaultKind::sink:
+      return fmt::format("{} cannot be '_'", place);
+    case FaultKind::negation:
+      return fmt::format("{} cannot be negated", place);
+    case FaultKind::selector:
+      return fmt::format("{} cannot select a byte or half", place);
+    case FaultKind::pair:
+      return fmt::format("{} {} be a pair 'a|b'", place,
+                         fault.spec != nullptr && fault.spec->pair_required ? "must" : "cannot");
+    case FaultKind::vector_length:
+      return fmt::format("{} has the wrong number of elements", place);
+    case FaultKind::vector_mixed:
+      return fmt::format("the elements of {} have different sizes", place);
+    case FaultKind::immediate_address:
+      return fmt::format("{} is a plain number; only .local has such addresses", place);
+    case FaultKind::address_type:
+      return fmt::format("{} must be based on an integer register", place);
+    case FaultKind::address_space:
+      return fmt::format("{} stands in another state space", place);
+    case FaultKind::written_parameter:
+      return fmt::format("{} is a parameter, which cannot be written", place);
   }
   return place;
 }

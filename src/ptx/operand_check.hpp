@@ -18,28 +18,29 @@ struct WordList {
 };
 WordList words_of(const Instruction& instruction) noexcept;
 
-/// How far a form is from an instruction's words: words that find no slot, and required slots that stay empty.
+/// How far a form is from an instruction's words: words that find no slot, and required slots that stay
+/// empty.
 struct WordFit {
   std::size_t misfits = 0;
-  std::uint16_t first_misfit = 0;  ///< a word
+  std::uint16_t first_misfit = 0;        ///< a word
   std::optional<std::uint16_t> missing;  ///< a set
   bool fits() const noexcept { return misfits == 0 && !missing; }
 };
 WordFit fit_words(const FormTable& table, const Form& form, const WordList& words) noexcept;
 
 enum class FaultKind : std::uint8_t {
-  count,          ///< more or fewer operands than the form has
-  wrong_kind,     ///< an address for a register, a number for a label, ...
-  wrong_type,     ///< a register whose type does not go with the instruction's
-  wrong_constant, ///< a number that the type does not take
-  wrong_value,    ///< a number that is not among those the form takes
+  count,           ///< more or fewer operands than the form has
+  wrong_kind,      ///< an address for a register, a number for a label, ...
+  wrong_type,      ///< a register whose type does not go with the instruction's
+  wrong_constant,  ///< a number that the type does not take
+  wrong_value,     ///< a number that is not among those the form takes
   wrong_special,
   sink,
   negation,
   selector,
   pair,
   vector_length,
-  vector_mixed,   ///< elements of different sizes
+  vector_mixed,  ///< elements of different sizes
   immediate_address,
   address_type,
   address_space,
@@ -85,8 +86,8 @@ class OperandCheck {
   Fault fault_;
 };
 
-/// "Type Checking of Operands" and "Operand Size Exceeding Instruction-Type Size": whether a register of type `reg` may stand
-/// where the instruction works on `type`; `wider`: also where it has more bits.
+/// "Type Checking of Operands" and "Operand Size Exceeding Instruction-Type Size": whether a register of type
+/// `reg` may stand where the instruction works on `type`; `wider`: also where it has more bits.
 bool register_fits(Type reg, Type type, bool wider) noexcept;
 
 }  // namespace quern::ptx

@@ -11,7 +11,8 @@ namespace quern::ptx {
 namespace {
 
 // Component numbers of RegisterOperand::component, by place.
-constexpr std::array<std::string_view, 10> kComponents = {".x", ".y", ".z", ".w", ".b0", ".b1", ".b2", ".b3", ".h0", ".h1"};
+constexpr std::array<std::string_view, 10> kComponents = {".x",  ".y",  ".z",  ".w",  ".b0",
+                                                          ".b1", ".b2", ".b3", ".h0", ".h1"};
 constexpr std::array<std::string_view, 4> kColours = {".r", ".g", ".b", ".a"};
 
 std::optional<std::int8_t> component_named(std::string_view word) noexcept {
@@ -89,7 +90,8 @@ bool FunctionParser::parse_single(Instruction& into, Operand& operand, std::uint
     return true;
   }
   if (token.kind == TokenKind::identifier) {
-    const bool plain_warp_size = token.text == "WARP_SZ" && (tokens_.peek().is(',') || tokens_.peek().is(';') || tokens_.peek().is('}'));
+    const bool plain_warp_size = token.text == "WARP_SZ" &&
+                                 (tokens_.peek().is(',') || tokens_.peek().is(';') || tokens_.peek().is('}'));
     if (token.text != "WARP_SZ" || plain_warp_size) {
       const bool later = names_label(into.opcode) || slot != kNoIndex;
       return parse_name(operand, later ? slot : kNoIndex, instruction);
@@ -148,7 +150,9 @@ bool FunctionParser::parse_register_suffix(RegisterOperand& operand) {
   const Token word = tokens_.current();
   if (word.kind != TokenKind::word) return true;
   const std::optional<std::int8_t> component = component_named(word.text);
-  if (!component) return context_.fail(word, fmt::format("'{}' is no part of a register that this reader knows", word.text));
+  if (!component)
+    return context_.fail(word,
+                         fmt::format("'{}' is no part of a register that this reader knows", word.text));
   tokens_.take();
   const Register& reg = function_.registers[operand.index];
   // ".b" is also a colour, ".b0" only a byte.
@@ -233,7 +237,8 @@ bool FunctionParser::parse_address(AddressOperand& address) {
       address.offset = static_cast<std::int64_t>(value->bits);
     }
   }
-  if (tokens_.current().is('-')) return context_.fail(tokens_.current(), "an address has no '-'", "write '+-4' for an offset of -4");
+  if (tokens_.current().is('-'))
+    return context_.fail(tokens_.current(), "an address has no '-'", "write '+-4' for an offset of -4");
   return true;
 }
 

@@ -13,7 +13,8 @@ namespace {
 
 class ModuleParser {
  public:
-  ModuleParser(std::string_view text, std::string_view file, const Limits& limits) : context_(text, file, limits) {}
+  ModuleParser(std::string_view text, std::string_view file, const Limits& limits)
+      : context_(text, file, limits) {}
 
   Expected<Module> run();
 
@@ -38,8 +39,10 @@ class ModuleParser {
 };
 
 std::optional<Linkage> linkage_named_by(const Token& token) noexcept {
-  constexpr std::pair<std::string_view, Linkage> kRows[] = {
-      {".extern", Linkage::extern_}, {".visible", Linkage::visible}, {".weak", Linkage::weak}, {".common", Linkage::common}};
+  constexpr std::pair<std::string_view, Linkage> kRows[] = {{".extern", Linkage::extern_},
+                                                            {".visible", Linkage::visible},
+                                                            {".weak", Linkage::weak},
+                                                            {".common", Linkage::common}};
   for (const auto& [word, linkage] : kRows) {
     if (token.is_word(word)) return linkage;
   }
@@ -49,14 +52,17 @@ std::optional<Linkage> linkage_named_by(const Token& token) noexcept {
 Expected<Module> ModuleParser::run() {
   const Token first = tokens_.current();
   if (context_.text.size() > context_.limits.max_text_bytes) {
-    context_.fail(first, fmt::format("the text has {} bytes; the limit is {}", context_.text.size(), context_.limits.max_text_bytes));
+    context_.fail(first, fmt::format("the text has {} bytes; the limit is {}", context_.text.size(),
+                                     context_.limits.max_text_bytes));
     return std::move(context_.report).take();
   }
-  if (!tokens_.current().is_word(".version")) context_.fail(first, "PTX starts with its '.version'", "write '.version 9.0' in the first line");
+  if (!tokens_.current().is_word(".version"))
+    context_.fail(first, "PTX starts with its '.version'", "write '.version 9.0' in the first line");
   while (!tokens_.at_end() && !context_.report.full()) {
     if (!parse_item()) recover();
   }
-  if (context_.report.empty() && !has_target_) context_.fail(first, "the module has no '.target'", "write '.target sm_89' behind '.version'");
+  if (context_.report.empty() && !has_target_)
+    context_.fail(first, "the module has no '.target'", "write '.target sm_89' behind '.version'");
   if (!context_.report.empty()) return std::move(context_.report).take();
   make_names_unique(context_.module);
   return std::move(context_.module);
@@ -73,16 +79,21 @@ void ModuleParser::recover() {
     }
     tokens_.take();
     const Token& token = tokens_.current();
-    if (tokens_.on_new_line() && (linkage_named_by(token) || token.is_word(".entry") || token.is_word(".func"))) return;
+    if (tokens_.on_new_line() &&
+        (linkage_named_by(token) || token.is_word(".entry") || token.is_word(".func")))
+      return;
   }
 }
 
 bool ModuleParser::parse_item() {
   using Item = bool (ModuleParser::*)();
   constexpr std::pair<std::string_view, Item> kItems[] = {
-      {".version", &ModuleParser::parse_version}, {".target", &ModuleParser::parse_target},
-      {".address_size", &ModuleParser::parse_address_size}, {".file", &ModuleParser::parse_file},
-      {".section", &ModuleParser::parse_section}, {".pragma", &ModuleParser::parse_pragma},
+      {".version", &ModuleParser::parse_version},
+      {".target", &ModuleParser::parse_target},
+      {".address_size", &ModuleParser::parse_address_size},
+      {".file", &ModuleParser::parse_file},
+      {".section", &ModuleParser::parse_section},
+      {".pragma", &ModuleParser::parse_pragma},
       {".alias", &ModuleParser::parse_alias}};
   const Token start = tokens_.current();
   if (tokens_.accept(';')) return true;
@@ -112,9 +123,11 @@ bool ModuleParser::parse_version() {
   unsigned parts[2] = {0, 0};
   const char* const end = at.text.data() + at.text.size();
   const auto major = std::from_chars(at.text.data(), end, parts[0]);
-  const bool dotted = at.kind == TokenKind::floating && major.ec == std::errc() && major.ptr < end && *major.ptr == '.';
+  const bool dotted =
+      at.kind == TokenKind::floating && major.ec == std::errc() && major.ptr < end && *major.ptr == '.';
   const auto minor = dotted ? std::from_chars(major.ptr + 1, end, parts[1]) : major;
-  if (!dotted || minor.ec != std::errc() || minor.ptr != end) return context_.fail_expected("a version such as 9.0");
+  if (!dotted || minor.ec != std::errc() || minor.ptr != end)
+    return context_.fail_expected("a version such as 9.0");
   tokens_.take();
   if (has_version_) return context_.fail(at, "a module has one '.version'");
   has_version_ = true;
@@ -143,7 +156,8 @@ bool ModuleParser::parse_target_name(const Token& name) {
   const char* const end = name.text.data() + name.text.size();
   const auto [rest, error] = std::from_chars(name.text.data() + 3, end, number);
   const bool suffixed = rest + 1 == end && (*rest == 'a' || *rest == 'f');
-  if (error != std::errc() || (rest != end && !suffixed)) return context_.fail(name, fmt::format("'{}' is no target", name.text));
+  if (error != std::errc() || (rest != end && !suffixed))
+    return context_.fail(name, fmt::format("'{}' is no target", name.text));
   if (has_target_) return context_.fail(name, "a module has one target");
   has_target_ = true;
   module.sm = number;
@@ -232,7 +246,8 @@ bool ModuleParser::parse_variables(Space space, Linkage linkage) {
   head->common.linkage = linkage;
   do {
     const Token name = tokens_.current();
-    std::optional<Variable> variable = parse_declarator(context_, *head, space == Space::global || space == Space::const_);
+    std::optional<Variable> variable =
+        parse_declarator(context_, *head, space == Space::global || space == Space::const_);
     if (!variable || !enter_variable(name, std::move(*variable))) return false;
   } while (tokens_.accept(','));
   return context_.expect(';');
@@ -243,16 +258,19 @@ bool ModuleParser::enter_variable(const Token& name, Variable variable) {
   std::vector<Variable>& variables = context_.module.variables;
   const std::optional<Entity> known = context_.scopes.find(name.text);
   if (variable.linkage != Linkage::extern_ && variable.element_count() == 0) {
-    return context_.fail(name, fmt::format("the array '{}' has no size", name.text), "give its extent, or declare it '.extern'");
+    return context_.fail(name, fmt::format("the array '{}' has no size", name.text),
+                         "give its extent, or declare it '.extern'");
   }
   if (!known) {
-    context_.scopes.declare(name.text, {false, {SymbolKind::module_variable, static_cast<std::uint32_t>(variables.size())}});
+    context_.scopes.declare(
+        name.text, {false, {SymbolKind::module_variable, static_cast<std::uint32_t>(variables.size())}});
     variables.push_back(std::move(variable));
     return true;
   }
   const bool is_variable = !known->is_register && known->symbol.kind == SymbolKind::module_variable;
   Variable* before = is_variable ? &variables[known->symbol.index] : nullptr;
-  const bool matches = before != nullptr && before->space == variable.space && before->type == variable.type &&
+  const bool matches = before != nullptr && before->space == variable.space &&
+                       before->type == variable.type &&
                        (before->linkage == Linkage::extern_ || variable.linkage == Linkage::extern_);
   if (!matches) return context_.fail(name, fmt::format("'{}' is declared already", name.text), {}, kName);
   if (before->linkage == Linkage::extern_) *before = std::move(variable);

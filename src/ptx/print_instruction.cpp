@@ -10,7 +10,8 @@
 namespace quern::ptx {
 namespace {
 
-constexpr std::array<std::string_view, 10> kComponents = {".x", ".y", ".z", ".w", ".b0", ".b1", ".b2", ".b3", ".h0", ".h1"};
+constexpr std::array<std::string_view, 10> kComponents = {".x",  ".y",  ".z",  ".w",  ".b0",
+                                                          ".b1", ".b2", ".b3", ".h0", ".h1"};
 
 class OperandPrinter {
  public:
@@ -35,7 +36,8 @@ class OperandPrinter {
   }
   void operator()(const IntegerOperand& integer);
   void operator()(const FloatOperand& number) {
-    fmt::format_to(std::back_inserter(out_), fmt::runtime(number.single ? "0f{:08X}" : "0d{:016X}"), number.bits);
+    fmt::format_to(std::back_inserter(out_), fmt::runtime(number.single ? "0f{:08X}" : "0d{:016X}"),
+                   number.bits);
   }
   void operator()(const SymbolOperand& symbol) {
     out_ += symbol_name(module_, function_, symbol.symbol);
@@ -102,7 +104,8 @@ void print_words(const Instruction& instruction, std::string& out) {
   std::size_t type = 0;
   std::size_t modifier = 0;
   for (std::size_t i = 0; i < instruction.types.size() + instruction.modifier_order.size(); ++i) {
-    const bool is_type = type < instruction.types.size() && (modifier >= instruction.modifier_order.size() || ((instruction.type_positions >> i) & 1u) != 0);
+    const bool is_type = type < instruction.types.size() && (modifier >= instruction.modifier_order.size() ||
+                                                             ((instruction.type_positions >> i) & 1u) != 0);
     out += '.';
     out += is_type ? name(instruction.types[type++]) : name(instruction.modifier_order[modifier++]);
   }
@@ -146,14 +149,22 @@ std::string_view name_at(const std::vector<T>& items, std::uint32_t index) {
 
 std::string_view symbol_name(const Module& module, const Function& function, SymbolRef symbol) {
   switch (symbol.kind) {
-    case SymbolKind::module_variable: return name_at(module.variables, symbol.index);
-    case SymbolKind::function_variable: return name_at(function.variables, symbol.index);
-    case SymbolKind::parameter: return name_at(function.parameters, symbol.index);
-    case SymbolKind::return_parameter: return name_at(function.returns, symbol.index);
-    case SymbolKind::function: return name_at(module.functions, symbol.index);
-    case SymbolKind::label: return name_at(function.labels, symbol.index);
-    case SymbolKind::branch_table: return name_at(function.branch_tables, symbol.index);
-    case SymbolKind::call_prototype: return name_at(function.prototypes, symbol.index);
+    case SymbolKind::module_variable:
+      return name_at(module.variables, symbol.index);
+    case SymbolKind::function_variable:
+      return name_at(function.variables, symbol.index);
+    case SymbolKind::parameter:
+      return name_at(function.parameters, symbol.index);
+    case SymbolKind::return_parameter:
+      return name_at(function.returns, symbol.index);
+    case SymbolKind::function:
+      return name_at(module.functions, symbol.index);
+    case SymbolKind::label:
+      return name_at(function.labels, symbol.index);
+    case SymbolKind::branch_table:
+      return name_at(function.branch_tables, symbol.index);
+    case SymbolKind::call_prototype:
+      return name_at(function.prototypes, symbol.index);
   }
   return "?";
 }

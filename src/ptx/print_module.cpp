@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modules as text that parses back to an equal module. PTX wants names declared before their use, so where anything refers
-// to what stands further down, declarations of all come first.
+// Modules as text that parses back to an equal module. PTX wants names declared before their use, so where
+// anything refers to what stands further down, declarations of all come first.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -57,11 +57,16 @@ class ModulePrinter {
 
 std::string_view linkage_word(Linkage linkage) noexcept {
   switch (linkage) {
-    case Linkage::none: return "";
-    case Linkage::extern_: return ".extern ";
-    case Linkage::visible: return ".visible ";
-    case Linkage::weak: return ".weak ";
-    case Linkage::common: return ".common ";
+    case Linkage::none:
+      return "";
+    case Linkage::extern_:
+      return ".extern ";
+    case Linkage::visible:
+      return ".visible ";
+    case Linkage::weak:
+      return ".weak ";
+    case Linkage::common:
+      return ".common ";
   }
   return "";
 }
@@ -70,7 +75,9 @@ std::uint32_t natural_alignment(const Variable& variable) noexcept {
   return std::max(byte_size(variable.type) * variable.vector, 1u);
 }
 
-bool is_function(const Module& module, std::string_view symbol) { return module.find_function(symbol) != nullptr; }
+bool is_function(const Module& module, std::string_view symbol) {
+  return module.find_function(symbol) != nullptr;
+}
 
 std::string extents(const Variable& variable) {
   std::string out;
@@ -158,7 +165,9 @@ bool ModulePrinter::variables_refer_forward() const {
 }
 
 bool ModulePrinter::variables_refer_to_functions() const {
-  const auto refers = [this](const Initializer& value) { return !value.symbol.empty() && is_function(module_, value.symbol); };
+  const auto refers = [this](const Initializer& value) {
+    return !value.symbol.empty() && is_function(module_, value.symbol);
+  };
   return std::any_of(module_.variables.begin(), module_.variables.end(), [&](const Variable& variable) {
     return std::any_of(variable.initializer.begin(), variable.initializer.end(), refers);
   });
@@ -167,11 +176,14 @@ bool ModulePrinter::variables_refer_to_functions() const {
 // --- functions
 
 bool operand_refers_beyond(const Operand& operand, std::uint32_t limit) {
-  const auto beyond = [limit](const SymbolRef& symbol) { return symbol.kind == SymbolKind::function && symbol.index > limit; };
+  const auto beyond = [limit](const SymbolRef& symbol) {
+    return symbol.kind == SymbolKind::function && symbol.index > limit;
+  };
   if (const auto* symbol = operand.as<SymbolOperand>()) return beyond(symbol->symbol);
   if (const auto* address = operand.as<AddressOperand>()) return address->symbol && beyond(*address->symbol);
   const auto any = [limit](const std::vector<Operand>& elements) {
-    return std::any_of(elements.begin(), elements.end(), [limit](const Operand& e) { return operand_refers_beyond(e, limit); });
+    return std::any_of(elements.begin(), elements.end(),
+                       [limit](const Operand& e) { return operand_refers_beyond(e, limit); });
   };
   if (const auto* vector = operand.as<VectorOperand>()) return any(vector->elements);
   if (const auto* bracket = operand.as<BracketOperand>()) return any(bracket->elements);
@@ -234,7 +246,8 @@ void ModulePrinter::performance(const Function& function) {
   const PerformanceDirectives& directives = function.performance;
   if (function.noreturn) out_ += "\n.noreturn";
   const auto extent = [this](std::string_view word, const std::array<std::uint32_t, 3>& values) {
-    if (values[0] != 0 || values[1] != 0 || values[2] != 0) write("\n.{} {}, {}, {}", word, values[0], values[1], values[2]);
+    if (values[0] != 0 || values[1] != 0 || values[2] != 0)
+      write("\n.{} {}, {}, {}", word, values[0], values[1], values[2]);
   };
   const auto number = [this](std::string_view word, std::uint32_t value) {
     if (value != 0) write("\n.{} {}", word, value);
@@ -250,14 +263,16 @@ void ModulePrinter::performance(const Function& function) {
 // Runs of one type share a line. Parameters in .reg space are the first registers and declared already.
 void ModulePrinter::registers(const Function& function) {
   const auto in_registers = [](const std::vector<Variable>& list) {
-    return static_cast<std::size_t>(std::count_if(list.begin(), list.end(), [](const Variable& v) { return v.space == Space::reg && v.name != "_"; }));
+    return static_cast<std::size_t>(std::count_if(
+        list.begin(), list.end(), [](const Variable& v) { return v.space == Space::reg && v.name != "_"; }));
   };
   std::size_t line_start = out_.size();
   const std::size_t first = in_registers(function.returns) + in_registers(function.parameters);
   for (std::size_t i = first; i < function.registers.size(); ++i) {
     const Register& reg = function.registers[i];
     const Register* before = i > first ? &function.registers[i - 1] : nullptr;
-    const bool joins = before != nullptr && before->type == reg.type && before->vector == reg.vector && out_.size() - line_start < kLineLength;
+    const bool joins = before != nullptr && before->type == reg.type && before->vector == reg.vector &&
+                       out_.size() - line_start < kLineLength;
     if (joins) {
       write(", {}", reg.name);
       continue;
@@ -298,7 +313,8 @@ void ModulePrinter::location(const Function& function, std::uint32_t index) {
   out_ += '\n';
 }
 
-// Locations are numbered as they are met, so each is written where the reader needs it first, after all before it.
+// Locations are numbered as they are met, so each is written where the reader needs it first, after all
+// before it.
 void ModulePrinter::locations_up_to(const Function& function, std::uint32_t end) {
   for (; next_location_ < end && next_location_ < function.locations.size(); ++next_location_) {
     location(function, next_location_);
@@ -307,13 +323,17 @@ void ModulePrinter::locations_up_to(const Function& function, std::uint32_t end)
 }
 
 void ModulePrinter::tables_at(const Function& function, std::uint32_t position) {
-  for (; next_pragma_ < function.pragmas.size() && function.pragmas[next_pragma_].position == position; ++next_pragma_) {
+  for (; next_pragma_ < function.pragmas.size() && function.pragmas[next_pragma_].position == position;
+       ++next_pragma_) {
     write("  .pragma \"{}\";\n", function.pragmas[next_pragma_].text);
   }
-  for (; next_label_ < function.labels.size() && function.labels[next_label_].position == position; ++next_label_) {
+  for (; next_label_ < function.labels.size() && function.labels[next_label_].position == position;
+       ++next_label_) {
     write("{}:\n", function.labels[next_label_].name);
   }
-  for (; next_table_ < function.branch_tables.size() && function.branch_tables[next_table_].position == position; ++next_table_) {
+  for (; next_table_ < function.branch_tables.size() &&
+         function.branch_tables[next_table_].position == position;
+       ++next_table_) {
     const BranchTable& table = function.branch_tables[next_table_];
     const bool calls = !table.targets.empty() && table.targets[0].kind == SymbolKind::function;
     write("  {}: {} ", table.name, calls ? ".calltargets" : ".branchtargets");
@@ -322,7 +342,9 @@ void ModulePrinter::tables_at(const Function& function, std::uint32_t position) 
     }
     out_ += ";\n";
   }
-  for (; next_prototype_ < function.prototypes.size() && function.prototypes[next_prototype_].position == position; ++next_prototype_) {
+  for (; next_prototype_ < function.prototypes.size() &&
+         function.prototypes[next_prototype_].position == position;
+       ++next_prototype_) {
     const CallPrototype& prototype = function.prototypes[next_prototype_];
     write("  {}: .callprototype ", prototype.name);
     if (!prototype.returns.empty()) {

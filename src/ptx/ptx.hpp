@@ -19,12 +19,13 @@ struct Limits {
 };
 
 /// Parses `text` and resolves every name. Errors carry `file_name`, line and column, and the source line.
-/// All names resolve in the result; opcodes, modifiers and types are known words. Says nothing about whether an instruction's
-/// form exists: that is verify().
-Expected<Module> parse(std::string_view text, std::string_view file_name = "<ptx>", const Limits& limits = {});
+/// All names resolve in the result; opcodes, modifiers and types are known words. Says nothing about whether
+/// an instruction's form exists: that is verify().
+Expected<Module> parse(std::string_view text, std::string_view file_name = "<ptx>",
+                       const Limits& limits = {});
 
-/// Checks every instruction against isa.def (form, operand count and types, .version and .target it needs) and the module's own
-/// rules, and sets Instruction::form.
+/// Checks every instruction against isa.def (form, operand count and types, .version and .target it needs)
+/// and the module's own rules, and sets Instruction::form.
 Expected<void> verify(Module& module, std::string_view file_name = "<ptx>", const Limits& limits = {});
 
 /// PTX text that parses back to an equal module.

@@ -59,7 +59,8 @@ void Report::error(std::string_view code, const Token& token, std::string messag
   error(code, token.position, std::move(message), std::move(hint));
   if (errors_.size() == before) return;
   const std::size_t first_line = std::min(token.text.find('\n'), token.text.size());
-  errors_.back().span.end_column = token.position.column + static_cast<std::uint32_t>(std::min(first_line, kLongestLine));
+  errors_.back().span.end_column =
+      token.position.column + static_cast<std::uint32_t>(std::min(first_line, kLongestLine));
   errors_.back().source_line = line_around(token.text);
 }
 

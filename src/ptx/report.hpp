@@ -40,7 +40,8 @@ class Report {
   Diagnostics errors_;
 };
 
-/// The word of `known` (a table's names by index) closest to `word`, as a hint: "did you mean 'add'?"; empty if none is near.
+/// The word of `known` (a table's names by index) closest to `word`, as a hint: "did you mean 'add'?"; empty
+/// if none is near.
 class NearestWord {
  public:
   explicit NearestWord(std::string_view word) : word_(word) {}

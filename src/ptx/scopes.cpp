@@ -76,7 +76,8 @@ Scopes::RangeHit Scopes::find_range(std::string_view name, std::size_t above) co
     std::uint32_t index = found->second;
     while (index != kNone && split->number >= ranges_[index].range.count) index = ranges_[index].shadowed;
     if (index == kNone || ranges_[index].depth <= above) continue;
-    if (best.entry == nullptr || ranges_[index].depth > best.entry->depth) best = {&ranges_[index], split->number};
+    if (best.entry == nullptr || ranges_[index].depth > best.entry->depth)
+      best = {&ranges_[index], split->number};
   }
   return best;
 }
@@ -98,7 +99,8 @@ void Scopes::use_later(const ForwardUse& use) { pending_[use.name].push_back({us
 std::vector<ForwardUse> Scopes::take_unresolved() {
   std::vector<PendingUse> all;
   for (const auto& [name, uses] : pending_) all.insert(all.end(), uses.begin(), uses.end());
-  std::sort(all.begin(), all.end(), [](const PendingUse& a, const PendingUse& b) { return a.order < b.order; });
+  std::sort(all.begin(), all.end(),
+            [](const PendingUse& a, const PendingUse& b) { return a.order < b.order; });
   pending_.clear();
   std::vector<ForwardUse> result;
   for (const PendingUse& pending : all) result.push_back(pending.use);
@@ -124,8 +126,8 @@ void Scopes::forget(Frame& frame) {
       slot->second = shadowed;
     }
   }
-  // A register of an outer scope's range may have been made last, so memory is given back only with a function's own scope;
-  // the function itself was declared meanwhile, in the module's.
+  // A register of an outer scope's range may have been made last, so memory is given back only with a
+  // function's own scope; the function itself was declared meanwhile, in the module's.
   if (depth() == 1) {
     const std::size_t outermost = frames_[0].entries.empty() ? 0 : frames_[0].entries.back() + std::size_t{1};
     entries_.resize(std::max(frame.first_entry, outermost));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which name means what, at one point of a module: nested scopes, parametrised register names (`%r<100>`), and labels that are
-// used before they stand. Keys are views into the PTX text.
+// Which name means what, at one point of a module: nested scopes, parametrised register names (`%r<100>`),
+// and labels that are used before they stand. Keys are views into the PTX text.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ struct RegisterRange {
   std::uint32_t sequence = 0;  ///< which declaration of the function this is
 };
 
-/// Where a symbol used before its declaration stands: operand `slot` of instruction `index`, or entry `slot` of branch table
-/// `index`.
+/// Where a symbol used before its declaration stands: operand `slot` of instruction `index`, or entry `slot`
+/// of branch table `index`.
 struct ForwardUse {
   std::string_view name;
   TextPosition position;
@@ -43,7 +43,8 @@ class Scopes {
 
   std::size_t depth() const noexcept { return frames_.size() - 1; }
   void enter();
-  /// Leaves the innermost scope; `resolve(use, symbol)` is called for each forward use inside it that its labels satisfy.
+  /// Leaves the innermost scope; `resolve(use, symbol)` is called for each forward use inside it that its
+  /// labels satisfy.
   template <class Resolve>
   void leave(Resolve resolve);
 
@@ -83,12 +84,12 @@ class Scopes {
     std::uint64_t order = 0;
   };
   struct Frame {
-    std::vector<std::uint32_t> entries;           ///< declared here, indices into entries_
-    std::vector<std::string_view> ranges;         ///< prefixes declared here
+    std::vector<std::uint32_t> entries;    ///< declared here, indices into entries_
+    std::vector<std::string_view> ranges;  ///< prefixes declared here
     std::unordered_map<std::string_view, std::uint32_t> lowest_suffix;  ///< "%r" -> 5 for %r5 and %r7
-    std::uint64_t first_use = 0;                  ///< forward uses inside have this order or more
-    std::size_t first_entry = 0;                  ///< size of entries_ at the start
-    std::size_t deepest_range = 0;                ///< depth of the deepest scope up to here that declares a range
+    std::uint64_t first_use = 0;    ///< forward uses inside have this order or more
+    std::size_t first_entry = 0;    ///< size of entries_ at the start
+    std::size_t deepest_range = 0;  ///< depth of the deepest scope up to here that declares a range
   };
   struct RangeHit {
     const RangeEntry* entry = nullptr;
@@ -108,7 +109,8 @@ class Scopes {
   std::uint64_t next_use_ = 0;
 };
 
-/// "%r12" -> {"%r", 12}; nothing if there is no trailing number of canonical form (no leading zero, at most nine digits).
+/// "%r12" -> {"%r", 12}; nothing if there is no trailing number of canonical form (no leading zero, at most
+/// nine digits).
 struct NumberedName {
   std::string_view prefix;
   std::uint32_t number = 0;
@@ -124,7 +126,8 @@ void Scopes::leave(Resolve resolve) {
     const auto found = pending_.find(entry.name);
     if (found == pending_.end() || entry.entity.is_register) continue;
     std::vector<PendingUse>& uses = found->second;
-    for (; !uses.empty() && uses.back().order >= frame.first_use; uses.pop_back()) resolve(uses.back().use, entry.entity.symbol);
+    for (; !uses.empty() && uses.back().order >= frame.first_use; uses.pop_back())
+      resolve(uses.back().use, entry.entity.symbol);
     if (uses.empty()) pending_.erase(found);
   }
   forget(frame);

@@ -15,14 +15,17 @@ struct TargetRow {
   std::uint32_t version;  ///< the first .version that knows it
 };
 // "Release Notes": supported targets.
-constexpr TargetRow kTargets[] = {{10, 10},  {11, 10},  {12, 12},  {13, 12},  {20, 20},  {21, 20},  {30, 31},  {32, 40},
-                                  {35, 31},  {37, 41},  {50, 40},  {52, 41},  {53, 42},  {60, 50},  {61, 50},  {62, 50},
-                                  {70, 60},  {72, 61},  {75, 63},  {80, 70},  {86, 71},  {87, 74},  {88, 90},  {89, 78},
-                                  {90, 78},  {100, 86}, {101, 86}, {103, 88}, {110, 90}, {120, 87}, {121, 88}};
+constexpr TargetRow kTargets[] = {{10, 10},  {11, 10},  {12, 12}, {13, 12}, {20, 20},  {21, 20},  {30, 31},
+                                  {32, 40},  {35, 31},  {37, 41}, {50, 40}, {52, 41},  {53, 42},  {60, 50},
+                                  {61, 50},  {62, 50},  {70, 60}, {72, 61}, {75, 63},  {80, 70},  {86, 71},
+                                  {87, 74},  {88, 90},  {89, 78}, {90, 78}, {100, 86}, {101, 86}, {103, 88},
+                                  {110, 90}, {120, 87}, {121, 88}};
 
 std::string version_text(std::uint32_t version) { return fmt::format("{}.{}", version / 10, version % 10); }
 
-std::string target_text(std::uint32_t sm) { return sm >= kOnly ? fmt::format("sm_{}a", sm - kOnly) : fmt::format("sm_{}", sm); }
+std::string target_text(std::uint32_t sm) {
+  return sm >= kOnly ? fmt::format("sm_{}a", sm - kOnly) : fmt::format("sm_{}", sm);
+}
 
 class Verifier {
  public:
@@ -40,7 +43,8 @@ class Verifier {
   void report_words(const Instruction& instruction, const WordList& words);
   std::string set_text(std::uint16_t set) const;
   std::string word_text(std::size_t word) const;
-  void error(std::string_view code, const Instruction& instruction, std::string message, std::string hint = {}) {
+  void error(std::string_view code, const Instruction& instruction, std::string message,
+             std::string hint = {}) {
     report_.error(code, instruction.position, std::move(message), std::move(hint));
   }
 
@@ -64,10 +68,16 @@ void Verifier::check_target() {
   for (const TargetRow& candidate : kTargets) {
     if (candidate.sm == module_.sm) row = &candidate;
   }
-  if (row == nullptr) return report_.error(kVersion, start, fmt::format("'.target sm_{}' is no architecture that is known here", module_.sm));
-  const std::uint32_t needed = module_.sm_suffix == 'f' ? std::max(row->version, 88u) : module_.sm == 90 && module_.sm_suffix == 'a' ? 80 : row->version;
+  if (row == nullptr)
+    return report_.error(kVersion, start,
+                         fmt::format("'.target sm_{}' is no architecture that is known here", module_.sm));
+  const std::uint32_t needed = module_.sm_suffix == 'f'                       ? std::max(row->version, 88u)
+                               : module_.sm == 90 && module_.sm_suffix == 'a' ? 80
+                                                                              : row->version;
   if (version_ < needed) {
-    report_.error(kVersion, start, fmt::format("'.target sm_{}' needs '.version {}' or later; the module says {}", module_.sm, version_text(needed), version_text(version_)));
+    report_.error(kVersion, start,
+                  fmt::format("'.target sm_{}' needs '.version {}' or later; the module says {}", module_.sm,
+                              version_text(needed), version_text(version_)));
   }
 }
 
@@ -80,7 +90,9 @@ void Verifier::check_function(Function& function) {
 
 void Verifier::check_instruction(const Function& function, Instruction& instruction) {
   if (instruction.guard && function.registers[instruction.guard->register_index].type != Type::pred) {
-    return error(kForm, instruction, fmt::format("the guard '{}' is no predicate", function.registers[instruction.guard->register_index].name));
+    return error(kForm, instruction,
+                 fmt::format("the guard '{}' is no predicate",
+                             function.registers[instruction.guard->register_index].name));
   }
   const std::span<const Form> forms = table_.forms_of(instruction.opcode);
   const WordList words = words_of(instruction);
@@ -105,7 +117,8 @@ void Verifier::check_instruction(const Function& function, Instruction& instruct
     if (!check_needs(instruction, forms[i], words) || !check_vector(instruction)) return;
     instruction.form = static_cast<std::uint16_t>(table_.first_form(instruction.opcode) + i);
     if (instruction.opcode != Opcode::call) return;
-    if (const std::optional<std::string> problem = check_call(module_, function, instruction)) error(kForm, instruction, *problem);
+    if (const std::optional<std::string> problem = check_call(module_, function, instruction))
+      error(kForm, instruction, *problem);
     return;
   }
   if (unmet != nullptr) {
@@ -125,14 +138,19 @@ bool Verifier::check_needs(const Instruction& instruction, const Form& form, con
     version = std::max<std::uint32_t>(version, needs.version);
     sm = std::max<std::uint32_t>(sm, needs.sm);
   }
-  const bool has_target = sm >= kOnly ? module_.sm >= sm - kOnly && module_.sm_suffix != '\0' : module_.sm >= sm;
+  const bool has_target =
+      sm >= kOnly ? module_.sm >= sm - kOnly && module_.sm_suffix != '\0' : module_.sm >= sm;
   if (!has_target) {
     const std::string_view more = sm >= kOnly ? "" : " or higher";
-    error(kVersion, instruction, fmt::format("'{}' needs '.target {}'{}; the module says sm_{}", instruction_name(instruction), target_text(sm), more, module_.sm));
+    error(kVersion, instruction,
+          fmt::format("'{}' needs '.target {}'{}; the module says sm_{}", instruction_name(instruction),
+                      target_text(sm), more, module_.sm));
     return false;
   }
   if (version > version_) {
-    error(kVersion, instruction, fmt::format("'{}' needs '.version {}' or later; the module says {}", instruction_name(instruction), version_text(version), version_text(version_)));
+    error(kVersion, instruction,
+          fmt::format("'{}' needs '.version {}' or later; the module says {}", instruction_name(instruction),
+                      version_text(version), version_text(version_)));
     return false;
   }
   return true;
@@ -142,18 +160,24 @@ bool Verifier::check_needs(const Instruction& instruction, const Form& form, con
 bool Verifier::check_vector(const Instruction& instruction) {
   const unsigned count = instruction.vector_count();
   const Opcode opcode = instruction.opcode;
-  const bool moves = opcode == Opcode::ld || opcode == Opcode::st || opcode == Opcode::ldu || opcode == Opcode::mov;
+  const bool moves =
+      opcode == Opcode::ld || opcode == Opcode::st || opcode == Opcode::ldu || opcode == Opcode::mov;
   const std::uint32_t bits = count * bit_size(instruction.type());
   if (count == 1 || !moves || bits <= 128) return true;
   const Space space = instruction.space();
-  const bool in_global = (opcode == Opcode::ld || opcode == Opcode::st) && (space == Space::none || space == Space::global);
-  const bool wide = bits == 256 && bit_size(instruction.type()) <= 64 && module_.sm >= 100 && version_ >= 88 && in_global;
-  if (!wide) error(kForm, instruction, fmt::format("'{}' moves {} bits; the limit is 128", instruction_name(instruction), bits));
+  const bool in_global =
+      (opcode == Opcode::ld || opcode == Opcode::st) && (space == Space::none || space == Space::global);
+  const bool wide =
+      bits == 256 && bit_size(instruction.type()) <= 64 && module_.sm >= 100 && version_ >= 88 && in_global;
+  if (!wide)
+    error(kForm, instruction,
+          fmt::format("'{}' moves {} bits; the limit is 128", instruction_name(instruction), bits));
   return wide;
 }
 
 std::string Verifier::word_text(std::size_t word) const {
-  const std::string_view text = word < kTypeCount ? name(static_cast<Type>(word)) : name(static_cast<Modifier>(word - kTypeCount));
+  const std::string_view text =
+      word < kTypeCount ? name(static_cast<Type>(word)) : name(static_cast<Modifier>(word - kTypeCount));
   return fmt::format("'.{}'", text);
 }
 
@@ -177,15 +201,19 @@ void Verifier::report_words(const Instruction& instruction, const WordList& word
     if (!nearest || cost(fit) < cost(*nearest)) nearest = fit;
   }
   const std::string text = instruction_name(instruction);
-  if (!nearest) return error(kForm, instruction, fmt::format("'{}' is not among the instruction forms known here", text));
+  if (!nearest)
+    return error(kForm, instruction, fmt::format("'{}' is not among the instruction forms known here", text));
   if (nearest->misfits > 0) {
-    return error(kForm, instruction, fmt::format("{} does not go with '{}'", word_text(nearest->first_misfit), text));
+    return error(kForm, instruction,
+                 fmt::format("{} does not go with '{}'", word_text(nearest->first_misfit), text));
   }
   error(kForm, instruction, fmt::format("'{}' needs one of {}", text, set_text(*nearest->missing)));
 }
 
 }  // namespace
 
-Expected<void> verify(Module& module, std::string_view file_name, const Limits& limits) { return Verifier(module, file_name, limits).run(); }
+Expected<void> verify(Module& module, std::string_view file_name, const Limits& limits) {
+  return Verifier(module, file_name, limits).run();
+}
 
 }  // namespace quern::ptx

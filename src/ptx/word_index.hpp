@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table from words to their numbers, built by the compiler: open addressing over twice as many slots as words.
+// A table from words to their numbers, built by the compiler: open addressing over twice as many slots as
+// words.
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pairs "native/<kernel>" and "quern/<kernel>" for Google Benchmark; tools/bench runs them interleaved and prints the ratios.
+// Pairs "native/<kernel>" and "quern/<kernel>" for Google Benchmark; tools/bench runs them interleaved and
+// prints the ratios.
 #include <benchmark/benchmark.h>
 #include <quern/quern.hpp>
 
@@ -46,7 +47,8 @@ void native_saxpy(benchmark::State& state) {
 
 void quern_saxpy(benchmark::State& state) {
   const auto k = kernel("basics/saxpy.cu");
-  auto x = session().to_device(std::vector<float>(kVector, 1.0f)), y = session().to_device(std::vector<float>(kVector, 2.0f));
+  auto x = session().to_device(std::vector<float>(kVector, 1.0f)),
+       y = session().to_device(std::vector<float>(kVector, 2.0f));
   const auto run = [&] {
     k({.grid = kVector / 256, .block = 256})(static_cast<int>(kVector), 0.5f, x, y);
     session().synchronize();
@@ -103,7 +105,8 @@ void native_matmul(benchmark::State& state) {
 void quern_matmul(benchmark::State& state) {
   const auto k = kernel("linear_algebra/matmul.cu");
   const std::size_t size = static_cast<std::size_t>(kMatrix) * kMatrix;
-  auto a = session().to_device(std::vector<float>(size, 1.0f)), b = session().to_device(std::vector<float>(size, 2.0f));
+  auto a = session().to_device(std::vector<float>(size, 1.0f)),
+       b = session().to_device(std::vector<float>(size, 2.0f));
   auto c = session().device_array<float>(size);
   const auto run = [&] {
     k({.grid = {kMatrix / 16, kMatrix / 16}, .block = {16, 16}})(a, b, c, kMatrix);
@@ -124,7 +127,8 @@ void native_sum(benchmark::State& state) {
 
 void quern_sum(benchmark::State& state) {
   const auto k = kernel("reductions/sum.cu");
-  auto x = session().to_device(std::vector<float>(kVector, 1.0f)), total = session().to_device(std::vector<float>(1, 0.0f));
+  auto x = session().to_device(std::vector<float>(kVector, 1.0f)),
+       total = session().to_device(std::vector<float>(1, 0.0f));
   const auto run = [&] {
     k({.grid = 512, .block = 256})(x, static_cast<int>(kVector), total);
     session().synchronize();
@@ -158,10 +162,12 @@ void empty_launch_back_to_back(benchmark::State& state) {
 // Source to the end of the first launch, less NVRTC's own time; every source is new.
 void saxpy_ready(benchmark::State& state) {
   static int serial = 0;
-  auto x = session().to_device(std::vector<float>(64, 1.0f)), y = session().to_device(std::vector<float>(64, 2.0f));
+  auto x = session().to_device(std::vector<float>(64, 1.0f)),
+       y = session().to_device(std::vector<float>(64, 2.0f));
   double nvrtc_ms = 0;
   for (auto _ : state) {
-    auto module = session().load_file(std::string(QUERN_KERNELS) + "/basics/saxpy.cu", {.defines = {"SERIAL=" + std::to_string(++serial)}});
+    auto module = session().load_file(std::string(QUERN_KERNELS) + "/basics/saxpy.cu",
+                                      {.defines = {"SERIAL=" + std::to_string(++serial)}});
     nvrtc_ms += module.compile_ms();
     module.kernel()({.grid = 1, .block = 64})(64, 0.5f, x, y);
     session().synchronize();
@@ -169,9 +175,15 @@ void saxpy_ready(benchmark::State& state) {
   state.counters["nvrtc_ms"] = benchmark::Counter(nvrtc_ms, benchmark::Counter::kAvgIterations);
 }
 
-#define QUERN_PAIR(name)                                                                                                              \
-  BENCHMARK(native_##name<quern::bench::strict::name>)->Name("native/" #name "/strict")->Unit(benchmark::kMillisecond)->UseRealTime(); \
-  BENCHMARK(native_##name<quern::bench::fast::name>)->Name("native/" #name "/fast")->Unit(benchmark::kMillisecond)->UseRealTime();     \
+#define QUERN_PAIR(name)                               \
+  BENCHMARK(native_##name<quern::bench::strict::name>) \
+      ->Name("native/" #name "/strict")                \
+      ->Unit(benchmark::kMillisecond)                  \
+      ->UseRealTime();                                 \
+  BENCHMARK(native_##name<quern::bench::fast::name>)   \
+      ->Name("native/" #name "/fast")                  \
+      ->Unit(benchmark::kMillisecond)                  \
+      ->UseRealTime();                                 \
   BENCHMARK(quern_##name)->Name("quern/" #name)->Unit(benchmark::kMillisecond)->UseRealTime()
 
 QUERN_PAIR(saxpy);
@@ -179,8 +191,15 @@ QUERN_PAIR(mandelbrot);
 QUERN_PAIR(matmul);
 QUERN_PAIR(sum);
 BENCHMARK(empty_launch)->Name("latency/empty_launch_and_wait")->Unit(benchmark::kMicrosecond)->UseRealTime();
-BENCHMARK(empty_launch_back_to_back)->Name("latency/empty_launches_back_to_back_x1000")->Unit(benchmark::kMicrosecond)->UseRealTime();
-BENCHMARK(saxpy_ready)->Name("latency/saxpy_source_to_result")->Unit(benchmark::kMillisecond)->UseRealTime()->Iterations(5);
+BENCHMARK(empty_launch_back_to_back)
+    ->Name("latency/empty_launches_back_to_back_x1000")
+    ->Unit(benchmark::kMicrosecond)
+    ->UseRealTime();
+BENCHMARK(saxpy_ready)
+    ->Name("latency/saxpy_source_to_result")
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime()
+    ->Iterations(5);
 
 }  // namespace
 

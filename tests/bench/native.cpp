@@ -45,7 +45,8 @@ void mandelbrot(std::int32_t* image, int width, int height, int limit) {
       Floats cx[2], x[2]{}, y[2]{};
       Ints steps[2]{};
       for (int k = 0; k < 2; ++k)
-        cx[k] = -2.0f + 3.0f * __builtin_convertvector(ramp + (column + k * QUERN_LANES), Floats) / static_cast<float>(width);
+        cx[k] = -2.0f + 3.0f * __builtin_convertvector(ramp + (column + k * QUERN_LANES), Floats) /
+                            static_cast<float>(width);
       for (int i = 0; i < limit; ++i) {
         Ints any = 0;
         for (int k = 0; k < 2; ++k) {
@@ -61,7 +62,8 @@ void mandelbrot(std::int32_t* image, int width, int height, int limit) {
       for (int k = 0; k < 2; ++k) {
         const int at = column + k * QUERN_LANES;
         std::int32_t* to = image + static_cast<std::ptrdiff_t>(row) * width + at;
-        if (at + QUERN_LANES <= width) store(to, steps[k]);
+        if (at + QUERN_LANES <= width)
+          store(to, steps[k]);
         else
           for (int i = 0; at + i < width; ++i) to[i] = steps[k][i];
       }
@@ -74,7 +76,9 @@ void matmul(const float* a, const float* b, float* c, int n) {
   constexpr int kRows = 6, kColumns = 2 * QUERN_LANES;
   std::vector<float> panel(static_cast<std::size_t>(n) * kColumns);
   for (int j = 0; j < n; j += kColumns) {
-    for (int k = 0; k < n; ++k) std::memcpy(&panel[static_cast<std::size_t>(k) * kColumns], b + static_cast<std::ptrdiff_t>(k) * n + j, kColumns * sizeof(float));
+    for (int k = 0; k < n; ++k)
+      std::memcpy(&panel[static_cast<std::size_t>(k) * kColumns], b + static_cast<std::ptrdiff_t>(k) * n + j,
+                  kColumns * sizeof(float));
     for (int i = 0; i < n; i += kRows) {
       const int rows = n - i < kRows ? n - i : kRows;
       Floats sum[kRows][2]{};

@@ -20,7 +20,8 @@ void branch_indexed(Thread& t, const Instruction& i) {
   if (table == f.labels.end()) throw Unsupported("oracle: no branch table");
   const std::uint64_t index = t.get(i.operands[0], {'u', 32});
   const Instruction& targets = f.body[table->second];
-  if (index >= targets.operands.size()) throw Unsupported("oracle: brx.idx beyond its table has no defined meaning");
+  if (index >= targets.operands.size())
+    throw Unsupported("oracle: brx.idx beyond its table has no defined meaning");
   jump(t, targets.operands[static_cast<std::size_t>(index)].name);
 }
 
@@ -42,8 +43,10 @@ void call(Thread& t, const Instruction& i) {
   std::uint32_t next_register = 0;
   for (std::size_t k = 0; k < callee->params.size(); ++k) {
     const Variable& param = callee->params[k];
-    if (param.space == Space::generic) frame.registers[next_register++] = t.get(arguments.at(k), param.type);
-    else frame.params[param.name] = t.frame().params[arguments.at(k).name];
+    if (param.space == Space::generic)
+      frame.registers[next_register++] = t.get(arguments.at(k), param.type);
+    else
+      frame.params[param.name] = t.frame().params[arguments.at(k).name];
   }
   for (const Variable& result : callee->returns)
     if (result.space != Space::generic) frame.params[result.name].resize(result.size());
@@ -63,11 +66,14 @@ void leave(Thread& t, const Instruction&) {
   t.local.resize(done.local_base);
   const std::vector<Variable>& returns = done.function->returns;
   std::uint32_t result_register = 0;
-  for (const Variable& param : done.function->params) result_register += param.space == Space::generic ? 1 : 0;
+  for (const Variable& param : done.function->params)
+    result_register += param.space == Space::generic ? 1 : 0;
   for (std::size_t k = 0; k < returns.size(); ++k) {
     const Operand& target = done.call->operands[0].parts.at(k);
-    if (returns[k].space == Space::generic) t.set(target, done.registers[result_register++]);
-    else t.frame().params[target.name] = done.params[returns[k].name];
+    if (returns[k].space == Space::generic)
+      t.set(target, done.registers[result_register++]);
+    else
+      t.frame().params[target.name] = done.params[returns[k].name];
   }
 }
 
@@ -104,13 +110,20 @@ std::uint64_t special(Thread& t, const std::string& name) {
 std::uint64_t Thread::get(const Operand& operand, Type type) {
   std::uint64_t bits = operand.bits;
   switch (operand.kind) {
-    case Operand::Kind::reg: bits = frame().registers[operand.reg]; break;
-    case Operand::Kind::special: bits = special(*this, operand.name); break;
-    case Operand::Kind::symbol: bits = block->symbol_address(*this, operand.name, false) + operand.bits; break;
+    case Operand::Kind::reg:
+      bits = frame().registers[operand.reg];
+      break;
+    case Operand::Kind::special:
+      bits = special(*this, operand.name);
+      break;
+    case Operand::Kind::symbol:
+      bits = block->symbol_address(*this, operand.name, false) + operand.bits;
+      break;
     case Operand::Kind::f64:
       if (type.bits == 32) bits = bits_as<std::uint32_t>(static_cast<float>(bits_as<double>(bits)));
       break;
-    default: break;
+    default:
+      break;
   }
   if (operand.negated) bits ^= 1;
   return bits & mask_of(type.bits);
@@ -122,21 +135,27 @@ void Thread::set(const Operand& operand, std::uint64_t bits) {
   frame().registers[operand.reg] = bits & mask_of(frame().function->registers[operand.reg].bits);
 }
 
-float Thread::get_f32(const Operand& operand) { return bits_as<float>(static_cast<std::uint32_t>(get(operand, {'f', 32}))); }
+float Thread::get_f32(const Operand& operand) {
+  return bits_as<float>(static_cast<std::uint32_t>(get(operand, {'f', 32})));
+}
 double Thread::get_f64(const Operand& operand) {
-  if (operand.kind == Operand::Kind::f32) return static_cast<double>(bits_as<float>(static_cast<std::uint32_t>(operand.bits)));
+  if (operand.kind == Operand::Kind::f32)
+    return static_cast<double>(bits_as<float>(static_cast<std::uint32_t>(operand.bits)));
   return bits_as<double>(get(operand, {'f', 64}));
 }
 
 Handler find_control_handler(const Instruction& i) {
-  static const std::map<std::string, Handler> kRows{{"bra", branch}, {"brx", branch_indexed}, {"branchtargets", nothing}, {"call", call},
-      {"ret", leave}, {"exit", exit_thread}, {"trap", trap}, {"nanosleep", nothing}};
+  static const std::map<std::string, Handler> kRows{
+      {"bra", branch}, {"brx", branch_indexed}, {"branchtargets", nothing},
+      {"call", call},  {"ret", leave},          {"exit", exit_thread},
+      {"trap", trap},  {"nanosleep", nothing}};
   const auto found = kRows.find(i.opcode);
   return found == kRows.end() ? nullptr : found->second;
 }
 
 Handler find_handler(const Instruction& i) {
-  for (const auto find : {find_control_handler, find_memory_handler, find_float_handler, find_integer_handler})
+  for (const auto find :
+       {find_control_handler, find_memory_handler, find_float_handler, find_integer_handler})
     if (const Handler handler = find(i); handler != nullptr) return handler;
   return nullptr;
 }
@@ -144,9 +163,12 @@ Handler find_handler(const Instruction& i) {
 void prepare(Program& program) {
   for (Function& function : program.functions)
     for (Instruction& i : function.body) {
-      if (is_warp_operation(i)) i.kind = Instruction::Kind::warp_operation;
-      else if (i.opcode == "bar" || i.opcode == "barrier") i.kind = Instruction::Kind::barrier;
-      else i.handler = find_handler(i);
+      if (is_warp_operation(i))
+        i.kind = Instruction::Kind::warp_operation;
+      else if (i.opcode == "bar" || i.opcode == "barrier")
+        i.kind = Instruction::Kind::barrier;
+      else
+        i.handler = find_handler(i);
     }
 }
 

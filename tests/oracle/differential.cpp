@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generated kernels on the oracle and on the CPU device: every bit must agree (NaNs as NaNs).
 //   differential [--first SEED] [--count N] [--show SEED]
-// Exit status 1 where a kernel differs; the seed, the place and both values are printed. A seed alone reproduces a kernel.
+// Exit status 1 where a kernel differs; the seed, the place and both values are printed. A seed alone
+// reproduces a kernel.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -33,8 +34,10 @@ std::vector<std::byte> input_of(std::uint64_t seed, std::size_t size) {
   for (std::size_t at = 0; at + 4 <= size; at += 4) {
     state ^= state << 13, state ^= state >> 7, state ^= state << 17;  // xorshift64 (G. Marsaglia, 2003)
     std::uint32_t word = static_cast<std::uint32_t>(state >> 16);
-    if ((state & 3) == 0) word %= 100;
-    else if ((state & 3) == 1) word = 0x3f000000u | (word & 0x80ffffffu);
+    if ((state & 3) == 0)
+      word %= 100;
+    else if ((state & 3) == 1)
+      word = 0x3f000000u | (word & 0x80ffffffu);
     std::memcpy(bytes.data() + at, &word, 4);
   }
   return bytes;
@@ -53,12 +56,14 @@ std::vector<std::byte> run_oracle(const Generated& kernel, const std::vector<std
   return {bytes.begin(), bytes.end()};
 }
 
-std::vector<std::byte> run_device(const driver::DriverTable& table, const Generated& kernel, const std::vector<std::byte>& input) {
+std::vector<std::byte> run_device(const driver::DriverTable& table, const Generated& kernel,
+                                  const std::vector<std::byte>& input) {
   char log[4096] = "";
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
   CUmodule module = nullptr;
-  if (table.cuModuleLoadDataEx(&module, kernel.ptx.c_str(), 2, options, values) != CUDA_SUCCESS) throw Failure{fmt::format("does not load: {}", log)};
+  if (table.cuModuleLoadDataEx(&module, kernel.ptx.c_str(), 2, options, values) != CUDA_SUCCESS)
+    throw Failure{fmt::format("does not load: {}", log)};
   CUfunction function = nullptr;
   must(table.cuModuleGetFunction(&function, module, "k"), "cuModuleGetFunction");
   CUdeviceptr in = 0, out = 0;
@@ -68,8 +73,9 @@ std::vector<std::byte> run_device(const driver::DriverTable& table, const Genera
   must(table.cuMemsetD8_v2(out, 0, kernel.out_bytes), "cuMemsetD8");
   unsigned threads = 0;
   void* params[] = {&in, &out, &threads};
-  must(table.cuLaunchKernel(function, kernel.grid[0], kernel.grid[1], kernel.grid[2], kernel.block[0], kernel.block[1], kernel.block[2], 0, nullptr,
-                            params, nullptr), "cuLaunchKernel");
+  must(table.cuLaunchKernel(function, kernel.grid[0], kernel.grid[1], kernel.grid[2], kernel.block[0],
+                            kernel.block[1], kernel.block[2], 0, nullptr, params, nullptr),
+       "cuLaunchKernel");
   std::vector<std::byte> output(kernel.out_bytes);
   must(table.cuMemcpyDtoH_v2(output.data(), out, output.size()), "cuMemcpyDtoH");
   must(table.cuMemFree_v2(in), "cuMemFree");
@@ -100,7 +106,8 @@ void compare(const std::vector<std::byte>& expected, const std::vector<std::byte
     std::memcpy(&b, got.data() + at, 8);
     const auto word = static_cast<unsigned>(at / 8 % oracle::kOutWords);
     if (!equal_words(a, b, word))
-      throw Failure{fmt::format("thread {}, word {}: the oracle has {:#018x}, the device {:#018x}", at / 8 / oracle::kOutWords, word, a, b)};
+      throw Failure{fmt::format("thread {}, word {}: the oracle has {:#018x}, the device {:#018x}",
+                                at / 8 / oracle::kOutWords, word, a, b)};
   }
 }
 
@@ -115,7 +122,8 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (!show_option->empty()) {
     const Generated kernel = oracle::generate(show);
-    fmt::print("// grid {}x{}x{}, block {}x{}x{}\n{}", kernel.grid[0], kernel.grid[1], kernel.grid[2], kernel.block[0], kernel.block[1], kernel.block[2], kernel.ptx);
+    fmt::print("// grid {}x{}x{}, block {}x{}x{}\n{}", kernel.grid[0], kernel.grid[1], kernel.grid[2],
+               kernel.block[0], kernel.block[1], kernel.block[2], kernel.ptx);
     return 0;
   }
   auto device = driver::load_cpu_plugin();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// "Floating Point Instructions" and "Data Movement and Conversion Instructions: cvt". Built with -frounding-math: the host's
-// rounding mode is the instruction's while it runs.
+// "Floating Point Instructions" and "Data Movement and Conversion Instructions: cvt". Built with
+// -frounding-math: the host's rounding mode is the instruction's while it runs.
 #include <algorithm>
 
 #include "handlers.hpp"
@@ -19,7 +19,8 @@ T load(Thread& t, const Instruction& i, const Operand& operand) {
   }
 }
 
-// Results that are NaN are stored in one canonical form; comparisons with another implementation treat all NaNs as equal.
+// Results that are NaN are stored in one canonical form; comparisons with another implementation treat all
+// NaNs as equal.
 template <class T>
 void finish(Thread& t, const Instruction& i, T value) {
   if (i.has("sat")) value = std::isnan(value) ? T(0) : std::min(std::max(value, T(0)), T(1)) + T(0);
@@ -49,14 +50,22 @@ void arithmetic(Thread& t, const Instruction& i) {
   const volatile T c = i.operands.size() > 3 ? load<T>(t, i, i.operands[3]) : T(0);
   volatile T result = 0;
   const std::string& op = i.opcode;
-  if (op == "add") result = a + b;
-  else if (op == "sub") result = a - b;
-  else if (op == "mul") result = a * b;
-  else if (op == "fma" || op == "mad") result = std::fma(T(a), T(b), T(c));
-  else if (op == "div") result = a / b;
-  else if (op == "rcp") result = T(1) / a;
-  else if (op == "sqrt") result = std::sqrt(T(a));
-  else if (op == "min" || op == "max") result = minimum<T>(a, b, op == "min", i.has("NaN"));
+  if (op == "add")
+    result = a + b;
+  else if (op == "sub")
+    result = a - b;
+  else if (op == "mul")
+    result = a * b;
+  else if (op == "fma" || op == "mad")
+    result = std::fma(T(a), T(b), T(c));
+  else if (op == "div")
+    result = a / b;
+  else if (op == "rcp")
+    result = T(1) / a;
+  else if (op == "sqrt")
+    result = std::sqrt(T(a));
+  else if (op == "min" || op == "max")
+    result = minimum<T>(a, b, op == "min", i.has("NaN"));
   finish<T>(t, i, result);
 }
 
@@ -66,7 +75,8 @@ void sign_operation(Thread& t, const Instruction& i) {
   const T a = load<T>(t, i, i.operands[1]);
   T result = std::fabs(a);
   if (i.opcode == "neg") result = -a;
-  if (i.opcode == "copysign") result = std::copysign(t.get(i.operands[2], i.types[0]) == 0 ? T(0) : load<T>(t, i, i.operands[2]), a);
+  if (i.opcode == "copysign")
+    result = std::copysign(t.get(i.operands[2], i.types[0]) == 0 ? T(0) : load<T>(t, i, i.operands[2]), a);
   finish<T>(t, i, result);
 }
 
@@ -74,12 +84,18 @@ template <class T>
 void test_property(Thread& t, const Instruction& i) {
   const int kind = std::fpclassify(load<T>(t, i, i.operands[1]));
   bool result = false;
-  if (i.has("finite")) result = kind != FP_NAN && kind != FP_INFINITE;
-  else if (i.has("infinite")) result = kind == FP_INFINITE;
-  else if (i.has("number")) result = kind != FP_NAN;
-  else if (i.has("notanumber")) result = kind == FP_NAN;
-  else if (i.has("normal")) result = kind == FP_NORMAL;
-  else result = kind == FP_SUBNORMAL;
+  if (i.has("finite"))
+    result = kind != FP_NAN && kind != FP_INFINITE;
+  else if (i.has("infinite"))
+    result = kind == FP_INFINITE;
+  else if (i.has("number"))
+    result = kind != FP_NAN;
+  else if (i.has("notanumber"))
+    result = kind == FP_NAN;
+  else if (i.has("normal"))
+    result = kind == FP_NORMAL;
+  else
+    result = kind == FP_SUBNORMAL;
   t.set(i.operands[0], result ? 1 : 0);
 }
 
@@ -95,7 +111,8 @@ std::uint64_t to_integer(double value, Type to, const Instruction& i) {
   const double low = to.is_signed() ? -high : 0;
   if (whole >= high) return to.is_signed() ? mask_of(to.bits - 1) : mask_of(to.bits);
   if (whole < low) return static_cast<std::uint64_t>(to.is_signed() ? static_cast<std::int64_t>(low) : 0);
-  return to.is_signed() ? static_cast<std::uint64_t>(static_cast<std::int64_t>(whole)) : static_cast<std::uint64_t>(whole);
+  return to.is_signed() ? static_cast<std::uint64_t>(static_cast<std::int64_t>(whole))
+                        : static_cast<std::uint64_t>(whole);
 }
 
 template <class T>
@@ -147,15 +164,17 @@ void convert(Thread& t, const Instruction& i) {
   if (to.is_float() && from.is_float()) return float_to_float(t, i, to, from);
   if (to.is_float()) return integer_to_float(t, i, to, from);
   if (!from.is_float()) return integer_to_integer(t, i, to, from);
-  const double value = from.bits == 64 ? t.get_f64(i.operands[1]) : static_cast<double>(load<float>(t, i, i.operands[1]));
+  const double value =
+      from.bits == 64 ? t.get_f64(i.operands[1]) : static_cast<double>(load<float>(t, i, i.operands[1]));
   std::uint64_t result = to_integer(value, to, i) & mask_of(to.bits);
   if (to.is_signed()) result = static_cast<std::uint64_t>(sign_extend(result, to.bits));
   t.set(i.operands[0], result);
 }
 
 bool sixteen_bits(const Instruction& i) {
-  return std::any_of(i.types.begin(), i.types.end(), [](Type type) { return type.is('f', 16); }) || i.has("bf16") || i.has("f16x2") ||
-         i.has("bf16x2") || i.has("e4m3x2") || i.has("e5m2x2") || i.has("tf32");
+  return std::any_of(i.types.begin(), i.types.end(), [](Type type) { return type.is('f', 16); }) ||
+         i.has("bf16") || i.has("f16x2") || i.has("bf16x2") || i.has("e4m3x2") || i.has("e5m2x2") ||
+         i.has("tf32");
 }
 
 }  // namespace
@@ -164,10 +183,15 @@ Handler find_float_handler(const Instruction& i) {
   if (i.types.empty() || sixteen_bits(i)) return nullptr;
   if (i.opcode == "cvt") return i.types.size() == 2 && !i.has("rna") && !i.has("relu") ? convert : nullptr;
   const Type type = i.types[0];
-  if (!type.is_float() || i.has("approx") || i.has("full") || i.has("relu") || i.has("xorsign") || i.has("abs")) return nullptr;
+  if (!type.is_float() || i.has("approx") || i.has("full") || i.has("relu") || i.has("xorsign") ||
+      i.has("abs"))
+    return nullptr;
   const bool wide = type.bits == 64;
   for (const char* op : {"add", "sub", "mul", "fma", "mad", "div", "rcp", "sqrt", "min", "max"})
-    if (i.opcode == op) return i.operands.size() > 3 && (i.opcode == "min" || i.opcode == "max") ? nullptr : wide ? arithmetic<double> : arithmetic<float>;
+    if (i.opcode == op)
+      return i.operands.size() > 3 && (i.opcode == "min" || i.opcode == "max") ? nullptr
+             : wide                                                            ? arithmetic<double>
+                                                                               : arithmetic<float>;
   for (const char* op : {"neg", "abs", "copysign"})
     if (i.opcode == op) return wide ? sign_operation<double> : sign_operation<float>;
   if (i.opcode == "testp") return wide ? test_property<double> : test_property<float>;

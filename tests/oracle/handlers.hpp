@@ -14,7 +14,9 @@ Handler find_memory_handler(const Instruction& instruction);
 Handler find_control_handler(const Instruction& instruction);
 
 /// .ftz: a subnormal becomes a zero of its sign.
-inline float flush(float value) { return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0f, value) : value; }
+inline float flush(float value) {
+  return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0f, value) : value;
+}
 
 /// The rounding mode among the words: rn, rz, rm, rp and their integer forms.
 class RoundingScope {

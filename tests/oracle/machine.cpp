@@ -12,7 +12,9 @@ void store(std::span<std::byte> bytes, std::size_t offset, std::uint64_t value, 
   std::memcpy(bytes.data() + offset, &value, size);
 }
 
-std::uint64_t align_up(std::uint64_t value, std::uint64_t align) { return (value + align - 1) / align * align; }
+std::uint64_t align_up(std::uint64_t value, std::uint64_t align) {
+  return (value + align - 1) / align * align;
+}
 
 }  // namespace
 
@@ -57,8 +59,8 @@ Result Machine::launch(const std::string& kernel, const Launch& launch, std::spa
   return {};
 }
 
-Block::Block(Machine& machine, const Function& kernel, const Launch& launch_, std::array<std::uint32_t, 3> index_,
-             std::span<const std::byte> params, std::uint64_t& steps)
+Block::Block(Machine& machine, const Function& kernel, const Launch& launch_,
+             std::array<std::uint32_t, 3> index_, std::span<const std::byte> params, std::uint64_t& steps)
     : launch(launch_), index(index_), machine_(machine), steps_(steps) {
   layout_shared(kernel);
   const unsigned count = launch.block[0] * launch.block[1] * launch.block[2];
@@ -67,17 +69,20 @@ Block::Block(Machine& machine, const Function& kernel, const Launch& launch_, st
     Thread& thread = threads_[i];
     thread.block = this;
     thread.linear = i;
-    thread.index = {i % launch.block[0], i / launch.block[0] % launch.block[1], i / launch.block[0] / launch.block[1]};
+    thread.index = {i % launch.block[0], i / launch.block[0] % launch.block[1],
+                    i / launch.block[0] / launch.block[1]};
     Frame frame;
     frame.function = &kernel;
     frame.registers.resize(kernel.registers.size());
     for (const Variable& param : kernel.params) {
-      if (param.offset + param.size() > params.size()) throw Unsupported("oracle: the parameter buffer is too short");
+      if (param.offset + param.size() > params.size())
+        throw Unsupported("oracle: the parameter buffer is too short");
       const auto* begin = params.data() + param.offset;
       frame.params[param.name].assign(begin, begin + param.size());
     }
     for (const Variable& local : kernel.locals)
-      if (local.space == Space::param) frame.params[local.name].resize(std::max<std::size_t>(frame.params[local.name].size(), local.size()));
+      if (local.space == Space::param)
+        frame.params[local.name].resize(std::max<std::size_t>(frame.params[local.name].size(), local.size()));
     thread.local.resize(kernel.local_bytes);
     thread.frames.push_back(std::move(frame));
   }
@@ -151,7 +156,9 @@ Result Block::run() {
       for (Thread& thread : threads_) {
         who = &thread;
         while (thread.state == Thread::State::running) {
-          current = thread.frame().pc < thread.frame().function->body.size() ? &thread.frame().function->body[thread.frame().pc] : nullptr;
+          current = thread.frame().pc < thread.frame().function->body.size()
+                        ? &thread.frame().function->body[thread.frame().pc]
+                        : nullptr;
           step(thread);
           progress = true;
           if (++steps_ > launch.max_steps) return {Outcome::too_long, "the step limit is reached"};
@@ -164,7 +171,8 @@ Result Block::run() {
       if (!progress) return {Outcome::deadlock, "threads wait for each other"};
     }
   } catch (const Fault& fault) {
-    return {fault.outcome, (current != nullptr ? current->text : std::string("end")) + ", thread " + std::to_string(who->linear)};
+    return {fault.outcome, (current != nullptr ? current->text : std::string("end")) + ", thread " +
+                               std::to_string(who->linear)};
   }
 }
 
@@ -183,7 +191,8 @@ void Block::step(Thread& thread) {
     }
   }
   if (instruction.kind != Instruction::Kind::ordinary) {
-    thread.state = instruction.kind == Instruction::Kind::barrier ? Thread::State::at_barrier : Thread::State::at_warp_operation;
+    thread.state = instruction.kind == Instruction::Kind::barrier ? Thread::State::at_barrier
+                                                                  : Thread::State::at_warp_operation;
     return;
   }
   if (instruction.handler == nullptr) throw Unsupported("oracle: " + instruction.text);
@@ -191,7 +200,8 @@ void Block::step(Thread& thread) {
   instruction.handler(thread, instruction);
 }
 
-// All threads that have not exited wait at a barrier: they pass it together. (Named barriers with counts are not known here.)
+// All threads that have not exited wait at a barrier: they pass it together. (Named barriers with counts are
+// not known here.)
 bool Block::release_barrier() {
   std::vector<Thread*> waiting;
   for (Thread& thread : threads_) {
@@ -201,15 +211,22 @@ bool Block::release_barrier() {
   }
   if (waiting.empty()) return false;
   std::uint64_t count = 0;
-  const auto instruction_of = [](Thread& thread) -> const Instruction& { return thread.frame().function->body[thread.frame().pc]; };
+  const auto instruction_of = [](Thread& thread) -> const Instruction& {
+    return thread.frame().function->body[thread.frame().pc];
+  };
   for (Thread* thread : waiting)
-    if (instruction_of(*thread).has("red")) count += thread->get_pred(instruction_of(*thread).operands.back()) ? 1 : 0;
+    if (instruction_of(*thread).has("red"))
+      count += thread->get_pred(instruction_of(*thread).operands.back()) ? 1 : 0;
   for (Thread* thread : waiting) {
     const Instruction& instruction = instruction_of(*thread);
-    if (instruction.operands.size() > 1 && !instruction.has("red")) throw Unsupported("oracle: " + instruction.text);
-    if (instruction.has("popc")) thread->set(instruction.operands[0], count);
-    else if (instruction.has("and")) thread->set(instruction.operands[0], count == waiting.size() ? 1 : 0);
-    else if (instruction.has("or")) thread->set(instruction.operands[0], count > 0 ? 1 : 0);
+    if (instruction.operands.size() > 1 && !instruction.has("red"))
+      throw Unsupported("oracle: " + instruction.text);
+    if (instruction.has("popc"))
+      thread->set(instruction.operands[0], count);
+    else if (instruction.has("and"))
+      thread->set(instruction.operands[0], count == waiting.size() ? 1 : 0);
+    else if (instruction.has("or"))
+      thread->set(instruction.operands[0], count > 0 ? 1 : 0);
     ++thread->frame().pc;
     thread->state = Thread::State::running;
   }
@@ -232,10 +249,12 @@ bool Block::run_warp_operations() {
     bool complete = true;
     for (unsigned lane = 0; lane < 32; ++lane) {
       const std::size_t at = thread.warp() * 32u + lane;
-      if ((mask >> lane & 1) == 0 || at >= threads_.size() || threads_[at].state == Thread::State::exited) continue;
+      if ((mask >> lane & 1) == 0 || at >= threads_.size() || threads_[at].state == Thread::State::exited)
+        continue;
       Thread& other = threads_[at];
       const bool here = other.state == Thread::State::at_warp_operation &&
-                        &other.frame().function->body[other.frame().pc] == &instruction && member_mask(other, instruction) == mask;
+                        &other.frame().function->body[other.frame().pc] == &instruction &&
+                        member_mask(other, instruction) == mask;
       complete &= here;
       members.push_back(&other);
     }

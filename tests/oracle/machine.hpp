@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a program, every thread by itself, one instruction at a time. Threads meet only at barriers and at warp operations.
+// Runs a program, every thread by itself, one instruction at a time. Threads meet only at barriers and at
+// warp operations.
 #pragma once
 
 #include <array>
@@ -43,8 +44,8 @@ class Machine {
   /// The bytes of the buffer or variable that begins at `address`.
   std::span<std::byte> memory(std::uint64_t address);
 
-  /// `params`: the parameter buffer as the kernel's declaration lays it out. Throws Unsupported for an instruction that the
-  /// oracle does not know.
+  /// `params`: the parameter buffer as the kernel's declaration lays it out. Throws Unsupported for an
+  /// instruction that the oracle does not know.
   Result launch(const std::string& kernel, const Launch& launch, std::span<const std::byte> params);
 
   const Program& program() const { return program_; }

@@ -22,10 +22,17 @@ unsigned vector_of(const Instruction& i) { return i.has("v2") ? 2 : i.has("v4") 
 
 std::byte* locate(Thread& t, const Instruction& i, const Operand& address, std::size_t size) {
   const Space space = space_of(i);
-  if (address.has_base) return t.block->memory(t, space, t.get({.kind = Operand::Kind::reg, .reg = address.reg, .bits = 0, .name = {}, .parts = {}}, {'u', 64}) + address.bits, size);
+  if (address.has_base)
+    return t.block->memory(
+        t, space,
+        t.get({.kind = Operand::Kind::reg, .reg = address.reg, .bits = 0, .name = {}, .parts = {}},
+              {'u', 64}) +
+            address.bits,
+        size);
   if (space == Space::param) {
     const auto found = t.frame().params.find(address.name);
-    if (found == t.frame().params.end() || address.bits + size > found->second.size()) throw Unsupported("oracle: parameter " + address.name);
+    if (found == t.frame().params.end() || address.bits + size > found->second.size())
+      throw Unsupported("oracle: parameter " + address.name);
     return found->second.data() + address.bits;
   }
   if (address.name.empty()) return t.block->memory(t, space, address.bits, size);
@@ -79,7 +86,9 @@ std::uint64_t combine(const Instruction& i, Type type, std::uint64_t old, std::u
   if (i.has("min")) return less(b, old) ? b : old;
   if (i.has("max")) return less(old, b) ? b : old;
   if (!i.has("add")) throw Unsupported("oracle: " + i.text);
-  if (type.is('f', 32)) return bits_as<std::uint32_t>(bits_as<float>(static_cast<std::uint32_t>(old)) + bits_as<float>(static_cast<std::uint32_t>(b)));
+  if (type.is('f', 32))
+    return bits_as<std::uint32_t>(bits_as<float>(static_cast<std::uint32_t>(old)) +
+                                  bits_as<float>(static_cast<std::uint32_t>(b)));
   if (type.is('f', 64)) return bits_as<std::uint64_t>(bits_as<double>(old) + bits_as<double>(b));
   if (type.is_float()) throw Unsupported("oracle: " + i.text);
   return old + b;
@@ -103,32 +112,40 @@ void move(Thread& t, const Instruction& i) {
   const Type type = i.types.at(0);
   if (target.kind == Operand::Kind::vector) {  // unpack
     const unsigned bits = type.bits / static_cast<unsigned>(target.parts.size());
-    for (std::size_t k = 0; k < target.parts.size(); ++k) t.set(target.parts[k], t.get(source, type) >> (bits * k) & mask_of(bits));
+    for (std::size_t k = 0; k < target.parts.size(); ++k)
+      t.set(target.parts[k], t.get(source, type) >> (bits * k) & mask_of(bits));
     return;
   }
   if (source.kind == Operand::Kind::vector) {  // pack
     const unsigned bits = type.bits / static_cast<unsigned>(source.parts.size());
     std::uint64_t value = 0;
-    for (std::size_t k = 0; k < source.parts.size(); ++k) value |= t.get(source.parts[k], {'b', bits}) << (bits * k);
+    for (std::size_t k = 0; k < source.parts.size(); ++k)
+      value |= t.get(source.parts[k], {'b', bits}) << (bits * k);
     return t.set(target, value);
   }
-  if (source.kind == Operand::Kind::symbol) return t.set(target, t.block->symbol_address(t, source.name, false) + source.bits);
+  if (source.kind == Operand::Kind::symbol)
+    return t.set(target, t.block->symbol_address(t, source.name, false) + source.bits);
   t.set(target, t.get(source, type));
 }
 
 // Global addresses are generic addresses; shared and local ones move into their windows.
 void convert_address(Thread& t, const Instruction& i) {
   const Space space = space_of(i);
-  const std::uint64_t window = space == Space::shared ? kSharedWindow : space == Space::local ? kLocalWindow : 0;
+  const std::uint64_t window = space == Space::shared  ? kSharedWindow
+                               : space == Space::local ? kLocalWindow
+                                                       : 0;
   const Operand& source = i.operands[1];
-  const std::uint64_t address =
-      source.kind == Operand::Kind::symbol ? t.block->symbol_address(t, source.name, false) + source.bits : t.get(source, {'u', 64});
+  const std::uint64_t address = source.kind == Operand::Kind::symbol
+                                    ? t.block->symbol_address(t, source.name, false) + source.bits
+                                    : t.get(source, {'u', 64});
   t.set(i.operands[0], i.has("to") ? address - window : address + window);
 }
 
 void is_space(Thread& t, const Instruction& i) {
   const std::uint64_t address = t.get(i.operands[1], {'u', 64});
-  const Space actual = address >= kSharedWindow ? Space::shared : address >= kLocalWindow ? Space::local : Space::global;
+  const Space actual = address >= kSharedWindow  ? Space::shared
+                       : address >= kLocalWindow ? Space::local
+                                                 : Space::global;
   t.set(i.operands[0], actual == space_of(i) ? 1 : 0);
 }
 
@@ -137,12 +154,22 @@ void nothing(Thread&, const Instruction&) {}
 }  // namespace
 
 Handler find_memory_handler(const Instruction& i) {
-  static const std::map<std::string, Handler> kRows{{"ld", load}, {"ldu", load}, {"st", store}, {"atom", atomic}, {"red", atomic}, {"mov", move},
-      {"cvta", convert_address}, {"isspacep", is_space}, {"membar", nothing}, {"fence", nothing}, {"prefetch", nothing}};
+  static const std::map<std::string, Handler> kRows{{"ld", load},
+                                                    {"ldu", load},
+                                                    {"st", store},
+                                                    {"atom", atomic},
+                                                    {"red", atomic},
+                                                    {"mov", move},
+                                                    {"cvta", convert_address},
+                                                    {"isspacep", is_space},
+                                                    {"membar", nothing},
+                                                    {"fence", nothing},
+                                                    {"prefetch", nothing}};
   const auto found = kRows.find(i.opcode);
   if (found == kRows.end()) return nullptr;
   for (const std::string& word : i.words)
-    if (word == "f16x2" || word == "bf16" || word == "bf16x2" || word == "noftz" || word == "b128") return nullptr;
+    if (word == "f16x2" || word == "bf16" || word == "bf16x2" || word == "noftz" || word == "b128")
+      return nullptr;
   return found->second;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracle against plain host loops, on PTX that NVRTC's compiler made of the samples (data/, `nvcc -ptx -arch=compute_89`), and
-// on single instructions whose results the ISA manual gives.
+// The oracle against plain host loops, on PTX that NVRTC's compiler made of the samples (data/, `nvcc -ptx
+// -arch=compute_89`), and on single instructions whose results the ISA manual gives.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -50,10 +50,13 @@ std::vector<T> download(Machine& machine, std::uint64_t address) {
 
 // One instruction with up to four 32-bit inputs; the result in %r0.
 std::uint32_t run_one(const std::string& instruction, std::array<std::uint32_t, 4> inputs) {
-  Machine machine(read(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u32 a, .param .u32 b, .param .u32 c, "
-                       ".param .u32 d)\n{ .reg .b32 %r<5>; .reg .b64 %rd<2>; .reg .pred %p<2>;\n ld.param.u64 %rd0, [out]; ld.param.u32 %r1, [a]; "
-                       "ld.param.u32 %r2, [b]; ld.param.u32 %r3, [c]; ld.param.u32 %r4, [d];\n" +
-                       instruction + "\n st.global.u32 [%rd0], %r0; ret; }"));
+  Machine machine(
+      read(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out, .param .u32 a, "
+           ".param .u32 b, .param .u32 c, "
+           ".param .u32 d)\n{ .reg .b32 %r<5>; .reg .b64 %rd<2>; .reg .pred %p<2>;\n ld.param.u64 %rd0, "
+           "[out]; ld.param.u32 %r1, [a]; "
+           "ld.param.u32 %r2, [b]; ld.param.u32 %r3, [c]; ld.param.u32 %r4, [d];\n" +
+           instruction + "\n st.global.u32 [%rd0], %r0; ret; }"));
   const std::uint64_t out = machine.allocate(4);
   Parameters parameters;
   parameters.add(out).add(inputs[0]).add(inputs[1]).add(inputs[2]).add(inputs[3]);
@@ -76,7 +79,8 @@ TEST_CASE("saxpy: the partial last block leaves the rest alone") {
   const auto dx = upload(machine, x), dy = upload(machine, y);
   Parameters parameters;
   parameters.add(std::int32_t{100}).add(0.5f).add(dx).add(dy);
-  REQUIRE(machine.launch("saxpy", {.grid = {4, 1, 1}, .block = {32, 1, 1}}, parameters.bytes).outcome == Outcome::ok);
+  REQUIRE(machine.launch("saxpy", {.grid = {4, 1, 1}, .block = {32, 1, 1}}, parameters.bytes).outcome ==
+          Outcome::ok);
   const auto result = download<float>(machine, dy);
   for (std::size_t i = 0; i < 128; ++i) CHECK(result[i] == (i < 100 ? 2.5f * static_cast<float>(i) : 0.0f));
 }
@@ -87,7 +91,8 @@ TEST_CASE("mandelbrot: the steps of a host loop with the same fused products") {
   const auto image = machine.allocate(width * height * 4);
   Parameters parameters;
   parameters.add(image).add(width).add(height).add(limit);
-  REQUIRE(machine.launch("mandelbrot", {.grid = {2, 2, 1}, .block = {16, 16, 1}}, parameters.bytes).outcome == Outcome::ok);
+  REQUIRE(machine.launch("mandelbrot", {.grid = {2, 2, 1}, .block = {16, 16, 1}}, parameters.bytes).outcome ==
+          Outcome::ok);
   const auto result = download<std::int32_t>(machine, image);
   int inside = 0;
   for (int row = 0; row < height; ++row)
@@ -113,16 +118,20 @@ TEST_CASE("matmul: shared tiles and barriers") {
   Machine machine(read(data("matmul.ptx")));
   const int n = 32;
   std::vector<float> a(n * n), b(n * n);
-  for (int i = 0; i < n * n; ++i) a[static_cast<std::size_t>(i)] = static_cast<float>(i % 7 - 3), b[static_cast<std::size_t>(i)] = static_cast<float>(i % 5 - 2);
+  for (int i = 0; i < n * n; ++i)
+    a[static_cast<std::size_t>(i)] = static_cast<float>(i % 7 - 3),
+    b[static_cast<std::size_t>(i)] = static_cast<float>(i % 5 - 2);
   const auto da = upload(machine, a), db = upload(machine, b), dc = machine.allocate(n * n * 4);
   Parameters parameters;
   parameters.add(da).add(db).add(dc).add(n);
-  REQUIRE(machine.launch("matmul", {.grid = {2, 2, 1}, .block = {16, 16, 1}}, parameters.bytes).outcome == Outcome::ok);
+  REQUIRE(machine.launch("matmul", {.grid = {2, 2, 1}, .block = {16, 16, 1}}, parameters.bytes).outcome ==
+          Outcome::ok);
   const auto c = download<float>(machine, dc);
   for (int row = 0; row < n; ++row)
     for (int column = 0; column < n; ++column) {
       float sum = 0;  // small whole numbers: exact in any order
-      for (int k = 0; k < n; ++k) sum += a[static_cast<std::size_t>(row * n + k)] * b[static_cast<std::size_t>(k * n + column)];
+      for (int k = 0; k < n; ++k)
+        sum += a[static_cast<std::size_t>(row * n + k)] * b[static_cast<std::size_t>(k * n + column)];
       CHECK(c[static_cast<std::size_t>(row * n + column)] == sum);
     }
 }
@@ -134,27 +143,37 @@ TEST_CASE("sum: shuffles and an atomic addition") {
   const auto dx = upload(machine, x), total = machine.allocate(4);
   Parameters parameters;
   parameters.add(dx).add(std::int32_t{1000}).add(total);
-  REQUIRE(machine.launch("sum", {.grid = {2, 1, 1}, .block = {64, 1, 1}}, parameters.bytes).outcome == Outcome::ok);
+  REQUIRE(machine.launch("sum", {.grid = {2, 1, 1}, .block = {64, 1, 1}}, parameters.bytes).outcome ==
+          Outcome::ok);
   CHECK(download<float>(machine, total)[0] == 499500.0f);
 }
 
 TEST_CASE("an access outside every buffer, an unaligned one and a trap are faults") {
-  const std::string head = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { .reg .b64 %rd<2>; .reg .b32 %r<2>;\n";
-  CHECK(Machine(read(head + "mov.u64 %rd0, 64; st.global.u32 [%rd0], 1; ret; }")).launch("k", {}, {}).outcome == Outcome::illegal_address);
-  CHECK(Machine(read(head + "mov.u64 %rd0, 66; st.global.u32 [%rd0], 1; ret; }")).launch("k", {}, {}).outcome == Outcome::misaligned);
+  const std::string head =
+      ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { .reg .b64 %rd<2>; .reg .b32 "
+      "%r<2>;\n";
+  CHECK(
+      Machine(read(head + "mov.u64 %rd0, 64; st.global.u32 [%rd0], 1; ret; }")).launch("k", {}, {}).outcome ==
+      Outcome::illegal_address);
+  CHECK(
+      Machine(read(head + "mov.u64 %rd0, 66; st.global.u32 [%rd0], 1; ret; }")).launch("k", {}, {}).outcome ==
+      Outcome::misaligned);
   CHECK(Machine(read(head + "trap; }")).launch("k", {}, {}).outcome == Outcome::trap);
-  CHECK(Machine(read(head + "$L: bra $L; }")).launch("k", {.max_steps = 1000}, {}).outcome == Outcome::too_long);
+  CHECK(Machine(read(head + "$L: bra $L; }")).launch("k", {.max_steps = 1000}, {}).outcome ==
+        Outcome::too_long);
 }
 
 TEST_CASE("single instructions give what the manual says") {
-  CHECK(run_one("sub.cc.u32 %r0, %r1, %r2; addc.u32 %r0, 0, 0;", {5, 3, 0, 0}) == 1);  // carry set: nothing borrowed
+  CHECK(run_one("sub.cc.u32 %r0, %r1, %r2; addc.u32 %r0, 0, 0;", {5, 3, 0, 0}) ==
+        1);  // carry set: nothing borrowed
   CHECK(run_one("sub.cc.u32 %r0, %r1, %r2; addc.u32 %r0, 0, 0;", {3, 5, 0, 0}) == 0);
   CHECK(run_one("shl.b32 %r0, %r1, %r2;", {1, 32, 0, 0}) == 0);
   CHECK(run_one("shr.s32 %r0, %r1, %r2;", {0x80000000u, 99, 0, 0}) == 0xffffffffu);
   CHECK(run_one("bfe.s32 %r0, %r1, 4, 4;", {0x000000f0u, 0, 0, 0}) == 0xffffffffu);
   CHECK(run_one("bfi.b32 %r0, %r1, %r2, 8, 4;", {0xf, 0xffff0000u, 0, 0}) == 0xffff0f00u);
   CHECK(run_one("prmt.b32 %r0, %r1, %r2, 0x5140;", {0x44332211u, 0x88776655u, 0, 0}) == 0x66225511u);
-  CHECK(run_one("lop3.b32 %r0, %r1, %r2, %r3, 0x96;", {0xff00ff00u, 0xf0f0f0f0u, 0xccccccccu, 0}) == (0xff00ff00u ^ 0xf0f0f0f0u ^ 0xccccccccu));
+  CHECK(run_one("lop3.b32 %r0, %r1, %r2, %r3, 0x96;", {0xff00ff00u, 0xf0f0f0f0u, 0xccccccccu, 0}) ==
+        (0xff00ff00u ^ 0xf0f0f0f0u ^ 0xccccccccu));
   CHECK(run_one("shf.l.wrap.b32 %r0, %r1, %r2, 8;", {0xaabbccddu, 0x11223344u, 0, 0}) == 0x223344aau);
   CHECK(run_one("bfind.s32 %r0, %r1;", {0xfffffffeu, 0, 0, 0}) == 0);
   CHECK(run_one("cvt.rzi.s32.f32 %r0, %r1;", {bits(3e9f), 0, 0, 0}) == 0x7fffffffu);
@@ -162,7 +181,8 @@ TEST_CASE("single instructions give what the manual says") {
   CHECK(run_one("cvt.rzi.s32.f32 %r0, %r1;", {bits(NAN), 0, 0, 0}) == 0);
   CHECK(run_one("cvt.rp.f32.s32 %r0, %r1;", {16777217, 0, 0, 0}) == bits(16777218.0f));
   CHECK(run_one("add.rm.f32 %r0, %r1, %r2;", {bits(1.0f), bits(0x1p-30f), 0, 0}) == bits(1.0f));
-  CHECK(run_one("add.rp.f32 %r0, %r1, %r2;", {bits(1.0f), bits(0x1p-30f), 0, 0}) == bits(std::nextafter(1.0f, 2.0f)));
+  CHECK(run_one("add.rp.f32 %r0, %r1, %r2;", {bits(1.0f), bits(0x1p-30f), 0, 0}) ==
+        bits(std::nextafter(1.0f, 2.0f)));
   CHECK(run_one("mul.ftz.f32 %r0, %r1, %r2;", {1, bits(1.0f), 0, 0}) == 0);
   CHECK(run_one("min.f32 %r0, %r1, %r2;", {bits(NAN), bits(2.0f), 0, 0}) == bits(2.0f));
   CHECK(run_one("max.f32 %r0, %r1, %r2;", {bits(-0.0f), bits(0.0f), 0, 0}) == bits(0.0f));

@@ -14,7 +14,9 @@ struct Token {
   bool string = false;
 };
 
-bool word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || c == '%'; }
+bool word_char(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || c == '%';
+}
 
 // Words keep their dots and '::' ("ld.shared::cta.f32", ".reg"); everything else is one character a token.
 std::vector<Token> tokenise(std::string_view text) {
@@ -36,7 +38,9 @@ std::vector<Token> tokenise(std::string_view text) {
       i = end + 1;
     } else if (word_char(c) || c == '.') {
       std::size_t end = i + 1;
-      while (end < text.size() && (word_char(text[end]) || text[end] == '.' || text.substr(end, 2) == "::" || (text[end] == ':' && text[end - 1] == ':'))) ++end;
+      while (end < text.size() && (word_char(text[end]) || text[end] == '.' || text.substr(end, 2) == "::" ||
+                                   (text[end] == ':' && text[end - 1] == ':')))
+        ++end;
       tokens.push_back({std::string(text.substr(i, end - i)), line, false});
       i = end;
     } else {
@@ -71,8 +75,11 @@ std::vector<std::string> split(const std::string& word) {
   return parts;
 }
 
-const std::map<std::string, Space> kSpaces{{".global", Space::global}, {".shared", Space::shared}, {".local", Space::local},
-                                           {".const", Space::constant}, {".param", Space::param}};
+const std::map<std::string, Space> kSpaces{{".global", Space::global},
+                                           {".shared", Space::shared},
+                                           {".local", Space::local},
+                                           {".const", Space::constant},
+                                           {".param", Space::param}};
 const std::set<std::string> kSkippedLines{".version", ".target", ".address_size", ".file", ".loc"};
 
 class Reader {
@@ -86,7 +93,9 @@ class Reader {
 
  private:
   bool at_end() const { return at_ + 1 >= tokens_.size(); }
-  const std::string& peek(std::size_t ahead = 0) const { return tokens_[std::min(at_ + ahead, tokens_.size() - 1)].text; }
+  const std::string& peek(std::size_t ahead = 0) const {
+    return tokens_[std::min(at_ + ahead, tokens_.size() - 1)].text;
+  }
   std::string take() {
     if (at_end()) fail("the text ends too early");
     return tokens_[at_++].text;
@@ -100,7 +109,8 @@ class Reader {
     if (!accept(text)) fail("expected '" + std::string(text) + "' before '" + peek() + "'");
   }
   [[noreturn]] void fail(const std::string& why) const {
-    throw Unsupported("oracle, line " + std::to_string(tokens_[std::min(at_, tokens_.size() - 1)].line) + ": " + why);
+    throw Unsupported("oracle, line " + std::to_string(tokens_[std::min(at_, tokens_.size() - 1)].line) +
+                      ": " + why);
   }
   void skip_line() {
     const unsigned line = tokens_[at_].line;
@@ -197,7 +207,8 @@ class Reader {
       result.kind = Operand::Kind::integer;
       std::string digits = text;
       if (digits.back() == 'U') digits.pop_back();
-      result.bits = digits.starts_with("0b") ? std::stoull(digits.substr(2), nullptr, 2) : std::stoull(digits, nullptr, 0);
+      result.bits = digits.starts_with("0b") ? std::stoull(digits.substr(2), nullptr, 2)
+                                             : std::stoull(digits, nullptr, 0);
     }
     return result;
   }
@@ -293,7 +304,8 @@ class Reader {
       if (accept("<")) {
         const unsigned long count = std::stoul(take());
         if (count > 1u << 20) fail("too many registers");
-        for (unsigned long i = 0; i < count; ++i) scopes_.back()[name + std::to_string(i)] = new_register(type);
+        for (unsigned long i = 0; i < count; ++i)
+          scopes_.back()[name + std::to_string(i)] = new_register(type);
         expect(">");
       } else {
         scopes_.back()[name] = new_register(type);
@@ -358,9 +370,12 @@ class Reader {
     }
     if (accept("-")) {
       Operand result = number(take());
-      if (result.kind == Operand::Kind::integer) result.bits = 0 - result.bits;
-      else if (result.kind == Operand::Kind::f64) result.bits ^= std::uint64_t{1} << 63;
-      else fail("a minus before something that is no number");
+      if (result.kind == Operand::Kind::integer)
+        result.bits = 0 - result.bits;
+      else if (result.kind == Operand::Kind::f64)
+        result.bits ^= std::uint64_t{1} << 63;
+      else
+        fail("a minus before something that is no number");
       return result;
     }
     const std::string text = take();

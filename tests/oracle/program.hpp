@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracle: an independent, scalar reading of PTX, one thread at a time, written from the ISA manual for nothing but to be
-// right. It shares no code with src/ptx and src/cpu. This header: PTX text as a program.
+// The oracle: an independent, scalar reading of PTX, one thread at a time, written from the ISA manual for
+// nothing but to be right. It shares no code with src/ptx and src/cpu. This header: PTX text as a program.
 #pragma once
 
 #include <array>
@@ -31,13 +31,24 @@ struct Type {
 enum class Space : std::uint8_t { generic, global, shared, local, constant, param };
 
 struct Operand {
-  enum class Kind : std::uint8_t { none, reg, integer, f32, f64, symbol, address, special, vector, sink } kind = Kind::none;
-  std::uint32_t reg = 0;        ///< register index; address: base register
+  enum class Kind : std::uint8_t {
+    none,
+    reg,
+    integer,
+    f32,
+    f64,
+    symbol,
+    address,
+    special,
+    vector,
+    sink
+  } kind = Kind::none;
+  std::uint32_t reg = 0;  ///< register index; address: base register
   bool negated = false;
-  bool has_base = false;        ///< address with a register base
-  std::uint64_t bits = 0;       ///< constant; address and symbol: offset
-  std::string name;             ///< symbol, special register, label, function
-  std::vector<Operand> parts;   ///< vector, pair, list
+  bool has_base = false;       ///< address with a register base
+  std::uint64_t bits = 0;      ///< constant; address and symbol: offset
+  std::string name;            ///< symbol, special register, label, function
+  std::vector<Operand> parts;  ///< vector, pair, list
 };
 
 struct Thread;
@@ -46,11 +57,11 @@ struct Instruction;
 using Handler = void (*)(Thread&, const Instruction&);
 
 struct Instruction {
-  std::string opcode;               ///< "add"
-  std::vector<std::string> words;   ///< all dotted words after the opcode
-  std::vector<Type> types;          ///< those of the words that are types, in order
+  std::string opcode;              ///< "add"
+  std::vector<std::string> words;  ///< all dotted words after the opcode
+  std::vector<Type> types;         ///< those of the words that are types, in order
   std::vector<Operand> operands;
-  std::int64_t guard = -1;          ///< register index
+  std::int64_t guard = -1;  ///< register index
   bool guard_negated = false;
   unsigned line = 0;
   std::string text;
@@ -64,10 +75,10 @@ struct Variable {
   std::string name;
   Space space = Space::global;
   Type type;
-  std::uint64_t count = 1;   ///< elements; 0: unsized
+  std::uint64_t count = 1;  ///< elements; 0: unsized
   unsigned align = 1;
   std::vector<std::uint64_t> values;  ///< initialiser
-  std::uint64_t offset = 0;  ///< laid out: in the parameter list, shared block or local frame
+  std::uint64_t offset = 0;           ///< laid out: in the parameter list, shared block or local frame
   std::uint64_t size() const { return count * type.bytes(); }
 };
 
@@ -75,9 +86,9 @@ struct Function {
   std::string name;
   bool entry = false;
   bool defined = false;
-  std::vector<Variable> params;   ///< inputs
+  std::vector<Variable> params;  ///< inputs
   std::vector<Variable> returns;
-  std::vector<Variable> locals;   ///< .local, .shared and .param variables declared inside
+  std::vector<Variable> locals;  ///< .local, .shared and .param variables declared inside
   std::vector<Type> registers;
   std::map<std::string, std::uint32_t> labels;
   std::vector<Instruction> body;

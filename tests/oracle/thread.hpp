@@ -71,7 +71,8 @@ class Block {
   void step(Thread& thread);
   bool release_barrier();
   bool run_warp_operations();
-  void warp_operation(const std::vector<Thread*>& members, const Instruction& instruction, std::uint32_t mask);
+  void warp_operation(const std::vector<Thread*>& members, const Instruction& instruction,
+                      std::uint32_t mask);
   static std::uint32_t member_mask(Thread& thread, const Instruction& instruction);
   void layout_shared(const Function& kernel);
 
@@ -82,7 +83,9 @@ class Block {
   std::uint64_t& steps_;
 };
 
-inline std::uint64_t mask_of(unsigned bits) { return bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1; }
+inline std::uint64_t mask_of(unsigned bits) {
+  return bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
+}
 inline std::int64_t sign_extend(std::uint64_t value, unsigned bits) {
   return static_cast<std::int64_t>(value << (64 - bits)) >> (64 - bits);
 }

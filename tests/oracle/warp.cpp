@@ -37,11 +37,12 @@ Shuffle shuffle_source(const Instruction& instruction, unsigned lane, unsigned b
 
 bool is_warp_operation(const Instruction& instruction) {
   if (instruction.opcode == "bar" && instruction.has("warp")) return true;
-  return instruction.opcode == "shfl" || instruction.opcode == "vote" || instruction.opcode == "match" || instruction.opcode == "redux" ||
-         instruction.opcode == "activemask";
+  return instruction.opcode == "shfl" || instruction.opcode == "vote" || instruction.opcode == "match" ||
+         instruction.opcode == "redux" || instruction.opcode == "activemask";
 }
 
-void Block::warp_operation(const std::vector<Thread*>& members, const Instruction& instruction, std::uint32_t mask) {
+void Block::warp_operation(const std::vector<Thread*>& members, const Instruction& instruction,
+                           std::uint32_t mask) {
   const auto& operands = instruction.operands;
   const Type b32{'b', 32};
   if (instruction.opcode == "bar") return;
@@ -54,11 +55,13 @@ void Block::warp_operation(const std::vector<Thread*>& members, const Instructio
       present |= 1u << member->lane();
     }
     for (Thread* member : members) {
-      const auto b = static_cast<unsigned>(member->get(operands[2], b32)), c = static_cast<unsigned>(member->get(operands[3], b32));
+      const auto b = static_cast<unsigned>(member->get(operands[2], b32)),
+                 c = static_cast<unsigned>(member->get(operands[3], b32));
       const Shuffle source = shuffle_source(instruction, member->lane(), b, c);
       const Operand& target = operands[0];
       const bool pair = target.kind == Operand::Kind::vector;
-      if ((present >> source.lane & 1) == 0) throw Unsupported("oracle: shuffle from a lane that does not take part");
+      if ((present >> source.lane & 1) == 0)
+        throw Unsupported("oracle: shuffle from a lane that does not take part");
       member->set(pair ? target.parts[0] : target, values[source.lane]);
       if (pair) member->set(target.parts[1], source.valid ? 1 : 0);
     }
@@ -71,9 +74,12 @@ void Block::warp_operation(const std::vector<Thread*>& members, const Instructio
       if (member->get_pred(operands[1])) votes |= 1u << member->lane();
     }
     std::uint32_t answer = votes;
-    if (instruction.has("all")) answer = votes == present ? 1 : 0;
-    else if (instruction.has("any")) answer = votes != 0 ? 1 : 0;
-    else if (instruction.has("uni")) answer = votes == 0 || votes == present ? 1 : 0;
+    if (instruction.has("all"))
+      answer = votes == present ? 1 : 0;
+    else if (instruction.has("any"))
+      answer = votes != 0 ? 1 : 0;
+    else if (instruction.has("uni"))
+      answer = votes == 0 || votes == present ? 1 : 0;
     for (Thread* member : members) member->set(operands[0], answer);
     return;
   }

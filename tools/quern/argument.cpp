@@ -46,9 +46,12 @@ class Parser {
 
  private:
   [[noreturn]] void fail(const std::string& why) const {
-    throw Error(ErrorCode::usage, fmt::format("argument '{}': {}\n    {}\n    {}^\nhint: arguments are numbers, x.npy, zeros((4,4), float32), "
-                                              "arange(0, 10), random((8,), float32, seed=1), #0, ...",
-                                              text_, why, text_, std::string(at_, ' ')));
+    throw Error(
+        ErrorCode::usage,
+        fmt::format(
+            "argument '{}': {}\n    {}\n    {}^\nhint: arguments are numbers, x.npy, zeros((4,4), float32), "
+            "arange(0, 10), random((8,), float32, seed=1), #0, ...",
+            text_, why, text_, std::string(at_, ' ')));
   }
   char peek() {
     while (at_ < text_.size() && text_[at_] == ' ') ++at_;
@@ -83,7 +86,9 @@ class Parser {
 
   std::variant<Scalar, LengthOf, ByValue, Array> value(bool& unwritten) {
     if (peek() == '#') return length_of();
-    if (const auto end = text_.find(".npy", at_); end != std::string_view::npos && text_.substr(at_, 6) != "value(") return file();
+    if (const auto end = text_.find(".npy", at_);
+        end != std::string_view::npos && text_.substr(at_, 6) != "value(")
+      return file();
     const char c = peek();
     if (c == '\0') fail("it is empty");
     if (c == '-' || c == '+' || c == '.' || (c >= '0' && c <= '9')) return bare_number();
@@ -123,8 +128,10 @@ class Parser {
     peek();
     const std::size_t begin = at_;
     bool negative = false;
-    if (accept('-')) negative = true;
-    else accept('+');
+    if (accept('-'))
+      negative = true;
+    else
+      accept('+');
     if (const std::string_view rest = text_.substr(at_); rest.starts_with("inf") || rest.starts_with("nan")) {
       at_ += 3;
       const double special = rest.front() == 'i' ? INFINITY : NAN;
@@ -175,7 +182,8 @@ class Parser {
     text_.remove_suffix(1);
     Array array = file();
     text_ = whole;
-    if (array.count() != 1) fail(fmt::format("value() takes an array of one element, this one has {}", array.count()));
+    if (array.count() != 1)
+      fail(fmt::format("value() takes an array of one element, this one has {}", array.count()));
     return {contiguous(array)};
   }
 
@@ -224,7 +232,8 @@ class Parser {
         const std::size_t after = remaining_indices();
         while (axis + after < array.shape.size()) keep(array, axis++, result);
       } else {
-        if (axis >= array.shape.size()) fail(fmt::format("too many indices for an array of {} dimensions", array.shape.size()));
+        if (axis >= array.shape.size())
+          fail(fmt::format("too many indices for an array of {} dimensions", array.shape.size()));
         index_axis(array, axis++, result);
       }
       if (!accept(',') && peek() != ']') fail("expected ',' or ']'");
@@ -240,7 +249,8 @@ class Parser {
     std::size_t count = 0;
     bool any = false;
     for (std::size_t i = at_; i < text_.size() && text_[i] != ']'; ++i) {
-      if (text_[i] == ',') any = false;
+      if (text_[i] == ',')
+        any = false;
       else if (text_[i] != ' ' && !any) {
         any = true;
         ++count;
@@ -255,7 +265,8 @@ class Parser {
     if (!accept(':')) {
       if (!start) fail("expected an index or a slice");
       const std::int64_t i = *start < 0 ? *start + extent : *start;
-      if (i < 0 || i >= extent) fail(fmt::format("index {} is outside axis {} of {} elements", *start, axis, extent));
+      if (i < 0 || i >= extent)
+        fail(fmt::format("index {} is outside axis {} of {} elements", *start, axis, extent));
       result.offset += i * stride;
       return;
     }
@@ -290,14 +301,18 @@ class Parser {
       return {extents};
     }
     const char c = peek();
-    if (std::isalpha(static_cast<unsigned char>(c)) != 0 && !text_.substr(at_).starts_with("inf") && !text_.substr(at_).starts_with("nan")) {
+    if (std::isalpha(static_cast<unsigned char>(c)) != 0 && !text_.substr(at_).starts_with("inf") &&
+        !text_.substr(at_).starts_with("nan")) {
       const std::size_t begin = at_;
       const std::string text = word();
       if (text == "true" || text == "false") return {Scalar{text == "true", {}}};
       if (const auto dtype = dtype_named(text)) return {*dtype};
       at_ = begin;
-      fail(fmt::format("unknown element type '{}'; there are bool, int8 to int64, uint8 to uint64, float16, bfloat16, float32, float64, "
-                       "complex64, complex128", text));
+      fail(
+          fmt::format("unknown element type '{}'; there are bool, int8 to int64, uint8 to uint64, float16, "
+                      "bfloat16, float32, float64, "
+                      "complex64, complex128",
+                      text));
     }
     return {number()};
   }
@@ -333,7 +348,8 @@ class Parser {
     }
     expect_end();
     for (std::size_t i = 0; i < row->required; ++i)
-      if (!operands.contains(row->parameters[i])) fail(fmt::format("{} needs '{}'", row->name, row->parameters[i]));
+      if (!operands.contains(row->parameters[i]))
+        fail(fmt::format("{} needs '{}'", row->name, row->parameters[i]));
     try {
       return row->make(operands);
     } catch (const Error& error) {
@@ -387,21 +403,28 @@ Array make_arange(const Operands& operands) {
   std::optional<Scalar> stop = scalar_of(operands, "stop");
   if (!stop) std::swap(start, stop);
   if (!stop) throw Error(ErrorCode::usage, "arange needs 'stop'");
-  const auto dtype = operands.contains("dtype") ? std::optional(dtype_of(operands, Dtype::int64)) : std::nullopt;
-  return arange(start.value_or(Scalar{std::int64_t{0}, {}}), *stop, scalar_of(operands, "step").value_or(Scalar{std::int64_t{1}, {}}), dtype);
+  const auto dtype =
+      operands.contains("dtype") ? std::optional(dtype_of(operands, Dtype::int64)) : std::nullopt;
+  return arange(start.value_or(Scalar{std::int64_t{0}, {}}), *stop,
+                scalar_of(operands, "step").value_or(Scalar{std::int64_t{1}, {}}), dtype);
 }
 Array make_linspace(const Operands& operands) {
   return linspace(*scalar_of(operands, "start"), *scalar_of(operands, "stop"),
-                  scalar_of(operands, "num").value_or(Scalar{std::int64_t{50}, {}}), dtype_of(operands, Dtype::float64));
+                  scalar_of(operands, "num").value_or(Scalar{std::int64_t{50}, {}}),
+                  dtype_of(operands, Dtype::float64));
 }
 Array make_random(const Operands& operands) {
-  return random(shape_of(operands), dtype_of(operands, Dtype::float64), scalar_of(operands, "seed").value_or(Scalar{std::int64_t{0}, {}}));
+  return random(shape_of(operands), dtype_of(operands, Dtype::float64),
+                scalar_of(operands, "seed").value_or(Scalar{std::int64_t{0}, {}}));
 }
 
 constexpr CallRow kCalls[] = {
     {"zeros", {"shape", "dtype"}, 1, make_zeros},
     {"ones", {"shape", "dtype"}, 1, make_ones},
-    {"empty", {"shape", "dtype"}, 1, make_zeros},  // zeroed, so that a run is repeatable; `check` treats it as unwritten
+    {"empty",
+     {"shape", "dtype"},
+     1,
+     make_zeros},  // zeroed, so that a run is repeatable; `check` treats it as unwritten
     {"full", {"shape", "fill_value", "dtype"}, 2, make_full},
     {"arange", {"start", "stop", "step", "dtype"}, 0, make_arange},
     {"linspace", {"start", "stop", "num", "dtype"}, 2, make_linspace},
@@ -416,7 +439,9 @@ const CallRow* Parser::find_call(std::string_view name) {
 
 }  // namespace
 
-Argument parse_argument(std::string_view text, const std::string& directory) { return Parser(text, directory).argument(); }
+Argument parse_argument(std::string_view text, const std::string& directory) {
+  return Parser(text, directory).argument();
+}
 
 std::array<std::uint32_t, 3> parse_dimensions(std::string_view text, std::string_view option) {
   std::array<std::uint32_t, 3> result{1, 1, 1};

@@ -24,8 +24,10 @@ std::string format_float(T value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   std::string text = fmt::format("{}", value);
-  if (text.find_first_of(".e") == std::string::npos) text += '.';
-  else if (text.ends_with(".0")) text.pop_back();
+  if (text.find_first_of(".e") == std::string::npos)
+    text += '.';
+  else if (text.ends_with(".0"))
+    text.pop_back();
   return text;
 }
 
@@ -40,9 +42,12 @@ float half_to_float(std::uint16_t half) {
   const int exponent = (half >> 10) & 31;
   const int mantissa = half & 1023;
   float value = 0;
-  if (exponent == 31) value = mantissa != 0 ? NAN : INFINITY;
-  else if (exponent == 0) value = std::ldexp(static_cast<float>(mantissa), -24);
-  else value = std::ldexp(static_cast<float>(mantissa | 1024), exponent - 25);
+  if (exponent == 31)
+    value = mantissa != 0 ? NAN : INFINITY;
+  else if (exponent == 0)
+    value = std::ldexp(static_cast<float>(mantissa), -24);
+  else
+    value = std::ldexp(static_cast<float>(mantissa | 1024), exponent - 25);
   return (half & 0x8000) != 0 ? -value : value;
 }
 
@@ -97,9 +102,12 @@ Array make_array(const Element& element, std::vector<std::int64_t> shape) {
   bool empty = false;
   for (const std::int64_t extent : shape) {
     if (extent < 0) throw Error(ErrorCode::usage, fmt::format("negative extent {} in a shape", extent));
-    if (extent == 0) empty = true;
-    else if (total > kLimit / extent) too_large = true;
-    else total *= extent;
+    if (extent == 0)
+      empty = true;
+    else if (total > kLimit / extent)
+      too_large = true;
+    else
+      total *= extent;
   }
   if (too_large && !empty) throw Error(ErrorCode::usage, "an array of this shape would exceed 128 TiB");
   Array array;
@@ -125,38 +133,54 @@ const std::byte* element_at(const Array& array, std::int64_t index) {
 
 Array contiguous(const Array& array) {
   const std::size_t needed = static_cast<std::size_t>(array.count()) * array.element.size_bytes;
-  if (array.offset == 0 && needed == array.bytes->size() && (array.c_contiguous() || array.f_contiguous())) return array;
+  if (array.offset == 0 && needed == array.bytes->size() && (array.c_contiguous() || array.f_contiguous()))
+    return array;
   Array copy = make_array(array.element, array.shape);
   const std::int64_t count = array.count();
   for (std::int64_t i = 0; i < count; ++i)
-    std::memcpy(copy.bytes->data() + static_cast<std::size_t>(i) * array.element.size_bytes, element_at(array, i),
-                array.element.size_bytes);
+    std::memcpy(copy.bytes->data() + static_cast<std::size_t>(i) * array.element.size_bytes,
+                element_at(array, i), array.element.size_bytes);
   return copy;
 }
 
 std::string format_element(const Element& element, const std::byte* bytes) {
   if (!element.dtype) {
     std::string text = "0x";
-    for (std::size_t i = 0; i < element.size_bytes; ++i) text += fmt::format("{:02x}", std::to_integer<unsigned>(bytes[i]));
+    for (std::size_t i = 0; i < element.size_bytes; ++i)
+      text += fmt::format("{:02x}", std::to_integer<unsigned>(bytes[i]));
     return text;
   }
   switch (*element.dtype) {
-    case Dtype::bool_: return std::to_integer<int>(*bytes) != 0 ? "True" : "False";
-    case Dtype::int8: return fmt::format("{}", static_cast<int>(read<std::int8_t>(bytes)));
-    case Dtype::int16: return fmt::format("{}", read<std::int16_t>(bytes));
-    case Dtype::int32: return fmt::format("{}", read<std::int32_t>(bytes));
-    case Dtype::int64: return fmt::format("{}", read<std::int64_t>(bytes));
-    case Dtype::uint8: return fmt::format("{}", static_cast<unsigned>(read<std::uint8_t>(bytes)));
-    case Dtype::uint16: return fmt::format("{}", read<std::uint16_t>(bytes));
-    case Dtype::uint32: return fmt::format("{}", read<std::uint32_t>(bytes));
-    case Dtype::uint64: return fmt::format("{}", read<std::uint64_t>(bytes));
-    case Dtype::float16: return format_float(half_to_float(read<std::uint16_t>(bytes)));
+    case Dtype::bool_:
+      return std::to_integer<int>(*bytes) != 0 ? "True" : "False";
+    case Dtype::int8:
+      return fmt::format("{}", static_cast<int>(read<std::int8_t>(bytes)));
+    case Dtype::int16:
+      return fmt::format("{}", read<std::int16_t>(bytes));
+    case Dtype::int32:
+      return fmt::format("{}", read<std::int32_t>(bytes));
+    case Dtype::int64:
+      return fmt::format("{}", read<std::int64_t>(bytes));
+    case Dtype::uint8:
+      return fmt::format("{}", static_cast<unsigned>(read<std::uint8_t>(bytes)));
+    case Dtype::uint16:
+      return fmt::format("{}", read<std::uint16_t>(bytes));
+    case Dtype::uint32:
+      return fmt::format("{}", read<std::uint32_t>(bytes));
+    case Dtype::uint64:
+      return fmt::format("{}", read<std::uint64_t>(bytes));
+    case Dtype::float16:
+      return format_float(half_to_float(read<std::uint16_t>(bytes)));
     case Dtype::bfloat16:
       return format_float(std::bit_cast<float>(static_cast<std::uint32_t>(read<std::uint16_t>(bytes)) << 16));
-    case Dtype::float32: return format_float(read<float>(bytes));
-    case Dtype::float64: return format_float(read<double>(bytes));
-    case Dtype::complex64: return format_complex<float>(bytes);
-    case Dtype::complex128: return format_complex<double>(bytes);
+    case Dtype::float32:
+      return format_float(read<float>(bytes));
+    case Dtype::float64:
+      return format_float(read<double>(bytes));
+    case Dtype::complex64:
+      return format_complex<float>(bytes);
+    case Dtype::complex128:
+      return format_complex<double>(bytes);
   }
   return "?";
 }

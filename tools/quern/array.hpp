@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host arrays as the command line handles them: bytes, an element type that may be a record, a shape and strides.
+// Host arrays as the command line handles them: bytes, an element type that may be a record, a shape and
+// strides.
 #pragma once
 
 #include <quern/dtype.hpp>
@@ -13,8 +14,8 @@
 
 namespace quern::cli {
 
-/// What one element is. `descr` is NumPy's own word for it ("<f4", or the list of a record) and is kept so that a saved file
-/// has the type of the file that was read.
+/// What one element is. `descr` is NumPy's own word for it ("<f4", or the list of a record) and is kept so
+/// that a saved file has the type of the file that was read.
 struct Element {
   std::optional<Dtype> dtype;  ///< nothing: a record or another type that kernels take as bytes
   std::string descr;
@@ -41,10 +42,12 @@ struct Array {
   std::byte* data() const noexcept { return bytes->data() + offset; }
 };
 
-/// A zero-filled array in C order. Throws quern::Error (usage) for negative extents and sizes beyond 2^47 bytes.
+/// A zero-filled array in C order. Throws quern::Error (usage) for negative extents and sizes beyond 2^47
+/// bytes.
 Array make_array(const Element& element, std::vector<std::int64_t> shape);
 
-/// `array` itself where it is contiguous in C or Fortran order and starts at offset 0 of its own bytes; else a copy in C order.
+/// `array` itself where it is contiguous in C or Fortran order and starts at offset 0 of its own bytes; else
+/// a copy in C order.
 Array contiguous(const Array& array);
 
 /// The address of element `index` in C order (the order in which NumPy prints), whatever the strides.

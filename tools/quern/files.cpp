@@ -2,8 +2,8 @@
 #include "files.hpp"
 
 #include <fmt/format.h>
-#include <quern/error.hpp>
 #include <unistd.h>
+#include <quern/error.hpp>
 
 #include <cerrno>
 #include <cstring>
@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 
 std::string read_whole_file(const std::string& path) {
   std::error_code ignored;
-  if (fs::is_directory(path, ignored)) throw Error(ErrorCode::io, fmt::format("cannot read {}: it is a directory", path));
+  if (fs::is_directory(path, ignored))
+    throw Error(ErrorCode::io, fmt::format("cannot read {}: it is a directory", path));
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   if (!in) throw Error(ErrorCode::io, fmt::format("cannot read {}: {}", path, std::strerror(errno)));

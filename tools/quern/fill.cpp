@@ -29,13 +29,15 @@ std::byte* at(const Array& array, std::int64_t index) {
   return array.bytes->data() + index * static_cast<std::int64_t>(array.element.size_bytes);
 }
 
-// NumPy computes the first two elements in the element type and goes on by their difference (fill functions of its dtypes).
+// NumPy computes the first two elements in the element type and goes on by their difference (fill functions
+// of its dtypes).
 template <class T>
 void fill_steps(const Array& array, Dtype dtype, double start, double step) {
   const T first = static_cast<T>(start);
   const T delta = static_cast<T>(static_cast<T>(start + step) - first);
   for (std::int64_t i = 0; i < array.count(); ++i)
-    store_double(static_cast<double>(static_cast<T>(first + static_cast<T>(static_cast<T>(i) * delta))), dtype, at(array, i));
+    store_double(static_cast<double>(static_cast<T>(first + static_cast<T>(static_cast<T>(i) * delta))),
+                 dtype, at(array, i));
 }
 
 }  // namespace
@@ -43,7 +45,8 @@ void fill_steps(const Array& array, Dtype dtype, double start, double step) {
 Array full(std::vector<std::int64_t> shape, const Scalar& value, Dtype dtype) {
   const std::vector<std::byte> bytes = to_bytes(value, dtype);
   Array array = make_array(element_of(dtype), std::move(shape));
-  for (std::size_t i = 0; i < array.bytes->size(); i += bytes.size()) std::memcpy(array.bytes->data() + i, bytes.data(), bytes.size());
+  for (std::size_t i = 0; i < array.bytes->size(); i += bytes.size())
+    std::memcpy(array.bytes->data() + i, bytes.data(), bytes.size());
   return array;
 }
 
@@ -55,7 +58,8 @@ Array arange(const Scalar& start, const Scalar& stop, const Scalar& step, std::o
   if (!(length < 0x1p47)) throw Error(ErrorCode::usage, "arange would have too many elements");
   Array array = make_array(element_of(element), {length > 0 ? static_cast<std::int64_t>(length) : 0});
   if (integral) {
-    for (std::int64_t i = 0; i < array.count(); ++i) store_integer(whole(start, "start") + i * whole(step, "step"), element, at(array, i));
+    for (std::int64_t i = 0; i < array.count(); ++i)
+      store_integer(whole(start, "start") + i * whole(step, "step"), element, at(array, i));
   } else if (element == Dtype::float32 || element == Dtype::float16 || element == Dtype::bfloat16) {
     fill_steps<float>(array, element, real(start), real(step));
   } else {
@@ -86,7 +90,9 @@ Array random(std::vector<std::int64_t> shape, Dtype dtype, const Scalar& seed) {
   Array array = make_array(element_of(dtype), std::move(shape));
   Pcg64 generator(static_cast<std::uint64_t>(number));
   for (std::int64_t i = 0; i < array.count(); ++i)
-    store_double(dtype == Dtype::float32 ? static_cast<double>(generator.next_float()) : generator.next_double(), dtype, at(array, i));
+    store_double(
+        dtype == Dtype::float32 ? static_cast<double>(generator.next_float()) : generator.next_double(),
+        dtype, at(array, i));
   return array;
 }
 

@@ -17,7 +17,8 @@ constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::size_t kMaxRank = 64;  // NumPy's own limit
 
 [[noreturn]] void fail(const std::string& file, const std::string& why) {
-  throw Error(ErrorCode::io, fmt::format("{} is not a readable .npy file: {}\nhint: write it with numpy.save", file, why));
+  throw Error(ErrorCode::io,
+              fmt::format("{} is not a readable .npy file: {}\nhint: write it with numpy.save", file, why));
 }
 
 // What a descr says: bytes of one element, the Dtype if it is a plain one, and whether bytes must be swapped.
@@ -36,10 +37,14 @@ class HeaderReader {
     while (peek() != '}') {
       const std::string key = string();
       expect(':');
-      if (key == "descr") descr_ = descr();
-      else if (key == "fortran_order") fortran_ = boolean();
-      else if (key == "shape") shape_ = shape();
-      else fail(file_, "unknown header key '" + key + "'");
+      if (key == "descr")
+        descr_ = descr();
+      else if (key == "fortran_order")
+        fortran_ = boolean();
+      else if (key == "shape")
+        shape_ = shape();
+      else
+        fail(file_, "unknown header key '" + key + "'");
       seen_ += 1;
       if (peek() == ',') ++at_;
     }
@@ -93,8 +98,10 @@ class HeaderReader {
     while (peek() != ')') {
       extents.push_back(integer());
       if (extents.size() > kMaxRank) fail(file_, "it has more than 64 dimensions");
-      if (peek() == ',') ++at_;
-      else if (peek() != ')') fail(file_, "its shape is malformed");
+      if (peek() == ',')
+        ++at_;
+      else if (peek() != ')')
+        fail(file_, "its shape is malformed");
     }
     ++at_;
     return extents;
@@ -103,7 +110,8 @@ class HeaderReader {
     peek();
     const std::size_t begin = at_;
     Described result = text_[at_] == '[' ? record(0) : plain(string());
-    result.element.descr = text_[begin] == '[' ? std::string(text_.substr(begin, at_ - begin)) : result.element.descr;
+    result.element.descr =
+        text_[begin] == '[' ? std::string(text_.substr(begin, at_ - begin)) : result.element.descr;
     return result;
   }
   // [('name', descr), ('name', descr, (2, 3)), (('title', 'name'), ...), ...]
@@ -124,16 +132,19 @@ class HeaderReader {
       }
       expect(',');
       const Described field = peek() == '[' ? record(depth + 1) : plain(string());
-      if (field.swap_bytes > 1) fail(file_, "records with big-endian fields are not supported; convert with .newbyteorder('<')");
+      if (field.swap_bytes > 1)
+        fail(file_, "records with big-endian fields are not supported; convert with .newbyteorder('<')");
       std::int64_t count = 1;
       if (peek() == ',') {
         ++at_;
         if (peek() == '(')
           for (const std::int64_t extent : shape()) count = checked(count, extent);
-        else if (peek() != ')') count = integer();
+        else if (peek() != ')')
+          count = integer();
       }
       expect(')');
-      result.element.size_bytes += static_cast<std::size_t>(checked(count, static_cast<std::int64_t>(field.element.size_bytes)));
+      result.element.size_bytes +=
+          static_cast<std::size_t>(checked(count, static_cast<std::int64_t>(field.element.size_bytes)));
       if (result.element.size_bytes > (std::size_t{1} << 31)) fail(file_, "one record is larger than 2 GiB");
       if (peek() == ',') ++at_;
     }
@@ -142,7 +153,8 @@ class HeaderReader {
   }
   std::int64_t checked(std::int64_t a, std::int64_t b) {
     std::int64_t product = 0;
-    if (__builtin_mul_overflow(a, b, &product) || product > (std::int64_t{1} << 47)) fail(file_, "its size overflows");
+    if (__builtin_mul_overflow(a, b, &product) || product > (std::int64_t{1} << 47))
+      fail(file_, "its size overflows");
     return product;
   }
   Described plain(const std::string& text) {
@@ -155,7 +167,8 @@ class HeaderReader {
     }
     const char kind = rest.empty() ? '\0' : rest.front();
     std::size_t size = 0;
-    const auto [end, error] = std::from_chars(rest.data() + (rest.empty() ? 0 : 1), rest.data() + rest.size(), size);
+    const auto [end, error] =
+        std::from_chars(rest.data() + (rest.empty() ? 0 : 1), rest.data() + rest.size(), size);
     const bool date = kind == 'M' || kind == 'm';
     if (error != std::errc() || (!date && end != rest.data() + rest.size()) || size > (std::size_t{1} << 31))
       fail(file_, "unknown element type '" + text + "'");
@@ -189,7 +202,8 @@ class HeaderReader {
 
 void swap_units(std::vector<std::byte>& bytes, std::size_t unit) {
   for (std::size_t i = 0; i + unit <= bytes.size(); i += unit)
-    std::reverse(bytes.begin() + static_cast<std::ptrdiff_t>(i), bytes.begin() + static_cast<std::ptrdiff_t>(i + unit));
+    std::reverse(bytes.begin() + static_cast<std::ptrdiff_t>(i),
+                 bytes.begin() + static_cast<std::ptrdiff_t>(i + unit));
 }
 
 void make_fortran(Array& array) {
@@ -209,10 +223,12 @@ std::uint32_t little_endian(std::string_view bytes) {
 }  // namespace
 
 Array parse_npy(std::string_view bytes, const std::string& file) {
-  if (!bytes.starts_with(kMagic)) fail(file, bytes.empty() ? "it is empty" : "it does not begin with the .npy magic bytes");
+  if (!bytes.starts_with(kMagic))
+    fail(file, bytes.empty() ? "it is empty" : "it does not begin with the .npy magic bytes");
   if (bytes.size() < 10) fail(file, "it ends within its header");
   const int version = bytes[6];
-  if (version < 1 || version > 3) fail(file, fmt::format("format version {} is unknown (1 to 3 are)", version));
+  if (version < 1 || version > 3)
+    fail(file, fmt::format("format version {} is unknown (1 to 3 are)", version));
   const std::size_t length_bytes = version == 1 ? 2 : 4;
   if (bytes.size() < 8 + length_bytes) fail(file, "it ends within its header");
   const std::size_t header_bytes = little_endian(bytes.substr(8, length_bytes));
@@ -229,7 +245,8 @@ Array parse_npy(std::string_view bytes, const std::string& file) {
   if (present < static_cast<std::size_t>(needed))
     fail(file, fmt::format("its header promises {} bytes of data, but only {} are there", needed, present));
   Array array = make_array(described.element, header.extents());
-  if (needed > 0) std::memcpy(array.bytes->data(), bytes.data() + data_begin, static_cast<std::size_t>(needed));
+  if (needed > 0)
+    std::memcpy(array.bytes->data(), bytes.data() + data_begin, static_cast<std::size_t>(needed));
   if (described.swap_bytes > 1) swap_units(*array.bytes, described.swap_bytes);
   if (header.fortran()) make_fortran(array);
   return array;
@@ -241,12 +258,13 @@ std::string format_npy(const Array& given) {
   const Array array = contiguous(given);
   const bool fortran = !array.c_contiguous();
   std::string shape;
-  for (const std::int64_t extent : array.shape) shape += fmt::format("{}{}", shape.empty() ? "" : ", ", extent);
+  for (const std::int64_t extent : array.shape)
+    shape += fmt::format("{}{}", shape.empty() ? "" : ", ", extent);
   if (array.shape.size() == 1) shape += ',';
   const bool record = array.element.descr.front() == '[';
   const char* quote = record ? "" : "'";
-  std::string header = fmt::format("{{'descr': {0}{1}{0}, 'fortran_order': {2}, 'shape': ({3}), }}", quote, array.element.descr,
-                                   fortran ? "True" : "False", shape);
+  std::string header = fmt::format("{{'descr': {0}{1}{0}, 'fortran_order': {2}, 'shape': ({3}), }}", quote,
+                                   array.element.descr, fortran ? "True" : "False", shape);
   const std::size_t length_bytes = header.size() + 64 > 65535 ? 4 : 2;
   const std::size_t before = 8 + length_bytes;
   header.append((64 - (before + header.size() + 1) % 64) % 64, ' ');  // data begin at a multiple of 64

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// .npy files. Format: NumPy Enhancement Proposal 1, "A Simple File Format for NumPy Arrays", versions 1.0 to 3.0.
+// .npy files. Format: NumPy Enhancement Proposal 1, "A Simple File Format for NumPy Arrays", versions 1.0
+// to 3.0.
 #pragma once
 
 #include <string>
@@ -9,8 +10,9 @@
 
 namespace quern::cli {
 
-/// The array in `bytes`, a whole .npy file. Fortran order stays Fortran order (strides say so); big-endian elements are
-/// swapped. Throws quern::Error (io) naming `file` for everything that is not a whole, valid file.
+/// The array in `bytes`, a whole .npy file. Fortran order stays Fortran order (strides say so); big-endian
+/// elements are swapped. Throws quern::Error (io) naming `file` for everything that is not a whole, valid
+/// file.
 Array parse_npy(std::string_view bytes, const std::string& file);
 Array read_npy(const std::string& path);
 

@@ -11,9 +11,11 @@ namespace {
 class SeedSequence {
  public:
   explicit SeedSequence(std::uint64_t seed) {
-    const std::array<std::uint32_t, 2> entropy{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)};
+    const std::array<std::uint32_t, 2> entropy{static_cast<std::uint32_t>(seed),
+                                               static_cast<std::uint32_t>(seed >> 32)};
     std::uint32_t constant = 0x43b0d7e5u;
-    for (std::size_t i = 0; i < pool_.size(); ++i) pool_[i] = hash(i < entropy.size() ? entropy[i] : 0, constant);
+    for (std::size_t i = 0; i < pool_.size(); ++i)
+      pool_[i] = hash(i < entropy.size() ? entropy[i] : 0, constant);
     for (std::size_t from = 0; from < pool_.size(); ++from)
       for (std::size_t to = 0; to < pool_.size(); ++to)
         if (from != to) pool_[to] = mix(pool_[to], hash(pool_[from], constant));

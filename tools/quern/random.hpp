@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // numpy.random.default_rng(seed).random(), bit for bit: SeedSequence and PCG64 (XSL-RR).
-// Sources: M. O'Neill, "PCG: A Family of Simple Fast Space-Efficient Statistically Good Algorithms for Random Number
-// Generation" (HMC-CS-2014-0905); NumPy manual, "SeedSequence" and "PCG64".
+// Sources: M. O'Neill, "PCG: A Family of Simple Fast Space-Efficient Statistically Good Algorithms for Random
+// Number Generation" (HMC-CS-2014-0905); NumPy manual, "SeedSequence" and "PCG64".
 #pragma once
 
 #include <cstdint>

@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "base/thread_value.hpp"
 #include "base/env.hpp"
+#include "base/thread_value.hpp"
 #include "cpu/engine/machine.hpp"
 
 namespace quern::cpu::device {

@@ -25,9 +25,11 @@ constexpr OpRow kOps[] = {
 };
 
 constexpr std::string_view kSpecials[] = {
-    "tid.x", "tid.y", "tid.z", "ntid.x", "ntid.y", "ntid.z", "ctaid.x", "ctaid.y", "ctaid.z", "nctaid.x", "nctaid.y", "nctaid.z",
-    "laneid", "warpid", "nwarpid", "smid", "nsmid", "gridid", "lanemask_eq", "lanemask_le", "lanemask_lt", "lanemask_ge",
-    "lanemask_gt", "clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi", "dynamic_smem_size",
+    "tid.x",          "tid.y",       "tid.z",       "ntid.x",         "ntid.y",         "ntid.z",
+    "ctaid.x",        "ctaid.y",     "ctaid.z",     "nctaid.x",       "nctaid.y",       "nctaid.z",
+    "laneid",         "warpid",      "nwarpid",     "smid",           "nsmid",          "gridid",
+    "lanemask_eq",    "lanemask_le", "lanemask_lt", "lanemask_ge",    "lanemask_gt",    "clock",
+    "clock_hi",       "clock64",     "globaltimer", "globaltimer_lo", "globaltimer_hi", "dynamic_smem_size",
     "total_smem_size"};
 
 }  // namespace
@@ -41,7 +43,9 @@ std::string_view name(Op op) noexcept {
   const std::string_view text = kOps[static_cast<std::size_t>(op)].name;
   return text.ends_with('_') ? text.substr(0, text.size() - 1) : text;
 }
-bool has_trait(Op op, char trait) noexcept { return kOps[static_cast<std::size_t>(op)].traits.find(trait) != std::string_view::npos; }
+bool has_trait(Op op, char trait) noexcept {
+  return kOps[static_cast<std::size_t>(op)].traits.find(trait) != std::string_view::npos;
+}
 int arity(Op op) noexcept { return kOps[static_cast<std::size_t>(op)].arity; }
 std::string_view name(Special which) noexcept { return kSpecials[static_cast<std::size_t>(which)]; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The SIMT IR: what one lane does, in SSA form. `lower` makes it from PTX, `analysis` says how values differ between the
-// lanes of a warp, `emit` turns it into vectors.
+// The SIMT IR: what one lane does, in SSA form. `lower` makes it from PTX, `analysis` says how values differ
+// between the lanes of a warp, `emit` turns it into vectors.
 #pragma once
 
 #include <array>
@@ -41,7 +41,23 @@ enum class Icmp : std::uint8_t { eq, ne, slt, sle, sgt, sge, ult, ule, ugt, uge 
 enum class Fcmp : std::uint8_t { oeq, one, olt, ole, ogt, oge, ueq, une, ult, ule, ugt, uge, ord, uno };
 enum class Approx : std::uint8_t { div, div_full, sqrt, rsqrt, rcp, ex2, lg2, sin, cos, tanh };
 enum class TestProperty : std::uint8_t { finite, infinite, number, notanumber, normal, subnormal };
-enum class AtomicOp : std::uint8_t { add, fadd, and_, or_, xor_, exch, cas, smin, smax, umin, umax, inc, dec, fmin, fmax };
+enum class AtomicOp : std::uint8_t {
+  add,
+  fadd,
+  and_,
+  or_,
+  xor_,
+  exch,
+  cas,
+  smin,
+  smax,
+  umin,
+  umax,
+  inc,
+  dec,
+  fmin,
+  fmax
+};
 enum class Semantics : std::uint8_t { weak, relaxed, acquire, release, acq_rel, sc };
 enum class Scope : std::uint8_t { none, cta, cluster, gpu, sys };
 enum class ShuffleMode : std::uint8_t { up, down, bfly, idx };
@@ -49,12 +65,41 @@ enum class VoteMode : std::uint8_t { all, any, uni, ballot };
 enum class BarrierReduce : std::uint8_t { popc, and_, or_ };
 enum class PrmtMode : std::uint8_t { index, f4e, b4e, rc8, ecl, ecr, rc16 };
 enum class HostCall : std::uint8_t { vprintf, assertfail, malloc, free };
-/// The faults a kernel can raise by itself; emitted code hands the number to the scheduler, which makes the CUresult.
+/// The faults a kernel can raise by itself; emitted code hands the number to the scheduler, which makes the
+/// CUresult.
 enum class Trap : std::uint8_t { trap, assert, stack_overflow, divergent_barrier, unreachable };
 enum class Special : std::uint8_t {
-  tid_x, tid_y, tid_z, ntid_x, ntid_y, ntid_z, ctaid_x, ctaid_y, ctaid_z, nctaid_x, nctaid_y, nctaid_z,
-  laneid, warpid, nwarpid, smid, nsmid, gridid, lanemask_eq, lanemask_le, lanemask_lt, lanemask_ge, lanemask_gt,
-  clock, clock_hi, clock64, globaltimer, globaltimer_lo, globaltimer_hi, dynamic_smem_size, total_smem_size,
+  tid_x,
+  tid_y,
+  tid_z,
+  ntid_x,
+  ntid_y,
+  ntid_z,
+  ctaid_x,
+  ctaid_y,
+  ctaid_z,
+  nctaid_x,
+  nctaid_y,
+  nctaid_z,
+  laneid,
+  warpid,
+  nwarpid,
+  smid,
+  nsmid,
+  gridid,
+  lanemask_eq,
+  lanemask_le,
+  lanemask_lt,
+  lanemask_ge,
+  lanemask_gt,
+  clock,
+  clock_hi,
+  clock64,
+  globaltimer,
+  globaltimer_lo,
+  globaltimer_hi,
+  dynamic_smem_size,
+  total_smem_size,
 };
 std::string_view name(Special which) noexcept;
 
@@ -77,7 +122,7 @@ struct Attributes {
   bool is_signed = false;
   bool shiftamt = false;
   bool is_volatile = false;
-  bool invariant = false;      ///< the memory read does not change during the launch
+  bool invariant = false;  ///< the memory read does not change during the launch
   bool unused_result = false;
 };
 
@@ -91,8 +136,9 @@ struct Inst {
   std::uint32_t location = kNone;  ///< index into Function::locations
 };
 
-/// A straight run of instructions: phis first, one terminator last. `preds` and `succs` are in a fixed order (phi operands
-/// follow preds; a cond_br's succs are {taken, not taken}); a block may be the same predecessor twice.
+/// A straight run of instructions: phis first, one terminator last. `preds` and `succs` are in a fixed order
+/// (phi operands follow preds; a cond_br's succs are {taken, not taken}); a block may be the same predecessor
+/// twice.
 struct Block {
   std::vector<Value> insts;
   std::vector<BlockId> preds;
@@ -118,10 +164,10 @@ struct Parameter {
 struct Function {
   std::string name;
   bool kernel = false;
-  std::vector<Parameter> params;      ///< a kernel's, at their offsets in the parameter buffer
-  std::vector<Type> argument_types;   ///< a device function's flattened arguments (op arg)
+  std::vector<Parameter> params;     ///< a kernel's, at their offsets in the parameter buffer
+  std::vector<Type> argument_types;  ///< a device function's flattened arguments (op arg)
   std::vector<Type> result_types;
-  std::uint32_t local_bytes = 0;      ///< .local memory a lane needs
+  std::uint32_t local_bytes = 0;  ///< .local memory a lane needs
   std::vector<Inst> insts;
   std::vector<Block> blocks;
   std::vector<Location> locations;
@@ -134,7 +180,7 @@ struct Function {
 struct Symbol {
   std::string name;
   Space space = Space::global;
-  std::uint64_t size = 0;           ///< 0: dynamic shared memory
+  std::uint64_t size = 0;  ///< 0: dynamic shared memory
   std::uint32_t align = 1;
   std::uint64_t shared_offset = 0;  ///< in the block's static shared memory (space == shared)
 };
@@ -142,7 +188,7 @@ struct Symbol {
 /// One kernel with what it calls and uses.
 struct Module {
   std::vector<Symbol> symbols;
-  std::vector<Function> functions;  ///< functions[0] is the kernel; the others are called, not inlined
+  std::vector<Function> functions;        ///< functions[0] is the kernel; the others are called, not inlined
   std::uint64_t static_shared_bytes = 0;  ///< dynamic shared memory starts here, aligned to 16
 };
 

@@ -10,12 +10,15 @@
 
 namespace quern::cpu::lower {
 
-/// The kernel `name` and what it calls, in SSA form: critical edges split, single return block, reducible loops in simplified
-/// (one preheader, one latch) and LCSSA form. Unsupported instructions are errors with code "ptx-unsupported": the
-/// instruction, the author's line where known, the PTX line, and the reason; all of them, not only the first.
-Expected<ir::Module> lower(const ptx::Module& module, std::string_view kernel, std::string_view file_name = "<ptx>");
+/// The kernel `name` and what it calls, in SSA form: critical edges split, single return block, reducible
+/// loops in simplified (one preheader, one latch) and LCSSA form. Unsupported instructions are errors with
+/// code "ptx-unsupported": the instruction, the author's line where known, the PTX line, and the reason; all
+/// of them, not only the first.
+Expected<ir::Module> lower(const ptx::Module& module, std::string_view kernel,
+                           std::string_view file_name = "<ptx>");
 
-/// True if IR is well formed (types, dominance, phis, terminators); else what is wrong. For tests and debug builds.
+/// True if IR is well formed (types, dominance, phis, terminators); else what is wrong. For tests and debug
+/// builds.
 Expected<void> verify(const ir::Module& module);
 
 }  // namespace quern::cpu::lower

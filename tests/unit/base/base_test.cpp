@@ -47,7 +47,8 @@ TEST_CASE("a diagnostic shows place, message, source line with a caret, notes an
   d.notes.push_back({{"a.cu", 1, 0, 0}, "declared here"});
   d.hint = "did you mean 'for'?";
   CHECK(to_string(d) ==
-        "a.cu:3:5: error: unknown name 'foo'\n    \tx = foo;\n    \t   ^~~\na.cu:1: note: declared here\nhint: did you mean 'for'?\n");
+        "a.cu:3:5: error: unknown name 'foo'\n    \tx = foo;\n    \t   ^~~\na.cu:1: note: declared "
+        "here\nhint: did you mean 'for'?\n");
 }
 
 TEST_CASE("a caret beyond the line or of unknown column is left out") {
@@ -79,7 +80,8 @@ TEST_CASE("Expected holds a value or errors") {
 
 TEST_CASE("SHA-256 gives the digests of FIPS 180-4's examples") {
   const std::string abc = "abc";
-  CHECK(sha256(std::as_bytes(std::span(abc))).hex() == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  CHECK(sha256(std::as_bytes(std::span(abc))).hex() ==
+        "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   CHECK(sha256({}).hex() == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
 
@@ -134,7 +136,7 @@ TEST_CASE("a file is written whole or not at all, with ordinary permissions") {
   REQUIRE(write_file_atomically(file, std::string_view("one")));
   REQUIRE(write_file_atomically(file, std::string_view("two")));
   CHECK(*read_file(file) == "two");
-  struct stat info {};
+  struct stat info{};
   REQUIRE(::stat(file.c_str(), &info) == 0);
   CHECK((info.st_mode & 0400) != 0);
   CHECK((info.st_mode & 0111) == 0);
@@ -152,8 +154,8 @@ TEST_CASE("reading what is no file says so") {
 }
 
 TEST_CASE("environment numbers are numbers in full or nothing") {
-  const Variable n("QUERN_TEST_NUMBER", "12"), bad("QUERN_TEST_BAD", "12x"), empty("QUERN_TEST_EMPTY", ""), size("QUERN_TEST_SIZE", "3M"),
-      huge("QUERN_TEST_HUGE", "99999999999999G");
+  const Variable n("QUERN_TEST_NUMBER", "12"), bad("QUERN_TEST_BAD", "12x"), empty("QUERN_TEST_EMPTY", ""),
+      size("QUERN_TEST_SIZE", "3M"), huge("QUERN_TEST_HUGE", "99999999999999G");
   CHECK(env_number("QUERN_TEST_NUMBER") == 12);
   CHECK_FALSE(env_number("QUERN_TEST_BAD"));
   CHECK_FALSE(env("QUERN_TEST_EMPTY"));

@@ -11,7 +11,8 @@
 namespace {
 
 int report(const quern::Diagnostics& errors) {
-  for (const quern::Diagnostic& error : errors) std::printf("%u %s %s\n", error.span.line, error.code.c_str(), error.message.c_str());
+  for (const quern::Diagnostic& error : errors)
+    std::printf("%u %s %s\n", error.span.line, error.code.c_str(), error.message.c_str());
   return 1;
 }
 

@@ -61,23 +61,27 @@ TEST_CASE("an initialiser may be the address of a symbol, generic, with an adden
 }
 
 TEST_CASE("an extern declaration and the definition are one variable") {
-  const Module module = parsed(module_text(".extern .global .b32 a; .visible .global .b32 a = 3; .extern .global .b32 a;"));
+  const Module module =
+      parsed(module_text(".extern .global .b32 a; .visible .global .b32 a = 3; .extern .global .b32 a;"));
   REQUIRE(module.variables.size() == 1);
   CHECK(module.variables[0].linkage == Linkage::visible);
   CHECK(module.variables[0].initializer[0].bits == 3);
 }
 
 TEST_CASE("a declaration and the body are one function, which can be called before its body") {
-  const Module module = parsed(module_text(".func g(); .func f() { call g; ret; } .func g() { call f; ret; }"));
+  const Module module =
+      parsed(module_text(".func g(); .func f() { call g; ret; } .func g() { call f; ret; }"));
   REQUIRE(module.functions.size() == 2);
   CHECK(module.functions[0].name == "g");
   CHECK(module.functions[0].defined);
-  CHECK(module.functions[1].body[0].operands[1].as<SymbolOperand>()->symbol == SymbolRef{SymbolKind::function, 0});
+  CHECK(module.functions[1].body[0].operands[1].as<SymbolOperand>()->symbol ==
+        SymbolRef{SymbolKind::function, 0});
 }
 
 TEST_CASE("a kernel has its parameters and performance directives") {
-  const Module module = parsed(module_text(
-      ".visible .entry k(.param .u64 .ptr .global .align 16 a, .param .align 8 .b8 b[24]) .maxntid 16,8 .minnctapersm 2 .maxnreg 40 { ret; }"));
+  const Module module =
+      parsed(module_text(".visible .entry k(.param .u64 .ptr .global .align 16 a, .param .align 8 .b8 b[24]) "
+                         ".maxntid 16,8 .minnctapersm 2 .maxnreg 40 { ret; }"));
   const Function& k = module.functions[0];
   CHECK(k.entry);
   CHECK(k.linkage == Linkage::visible);
@@ -91,7 +95,8 @@ TEST_CASE("a kernel has its parameters and performance directives") {
 }
 
 TEST_CASE("parameters in registers are registers of the function") {
-  const Module module = parsed(module_text(".func (.reg .f32 r) f(.reg .f32 a, .param .b32 b) { mov.f32 r, a; ret; }"));
+  const Module module =
+      parsed(module_text(".func (.reg .f32 r) f(.reg .f32 a, .param .b32 b) { mov.f32 r, a; ret; }"));
   const Function& f = module.functions[0];
   CHECK(f.registers[0].name == "r");
   CHECK(f.registers[1].name == "a");
@@ -100,8 +105,10 @@ TEST_CASE("parameters in registers are registers of the function") {
 }
 
 TEST_CASE("line information, files and sections are kept") {
-  const Module module = parsed(module_text(".file 1 \"a.cu\", 12, 34\n.func f() { .loc 1 7 3\n trap; .loc 1 2 1, function_name $s0+4, inlined_at 1 7 3\n ret; }\n"
-                                           ".section .debug_str { $s0: .b8 65, 0 }"));
+  const Module module =
+      parsed(module_text(".file 1 \"a.cu\", 12, 34\n.func f() { .loc 1 7 3\n trap; .loc 1 2 1, function_name "
+                         "$s0+4, inlined_at 1 7 3\n ret; }\n"
+                         ".section .debug_str { $s0: .b8 65, 0 }"));
   CHECK(module.files[0].path == "a.cu");
   CHECK(module.files[0].rest == "12, 34");
   const Function& f = module.functions[0];

@@ -36,7 +36,9 @@ TEST_CASE("a misspelt instruction is answered with the nearest one") {
 }
 
 TEST_CASE("several errors are reported in one run") {
-  const Diagnostics errors = errors_of(kernel_text("mvo.u32 %r1, 0;\nadd.s32 %r1, %q2, 1;\nmov.u32 %r1, {5;\nbra nowhere;\nadd.s32 %r1, %r2 %r3;\nmov.u32 %r2, 1;"));
+  const Diagnostics errors =
+      errors_of(kernel_text("mvo.u32 %r1, 0;\nadd.s32 %r1, %q2, 1;\nmov.u32 %r1, {5;\nbra nowhere;\nadd.s32 "
+                            "%r1, %r2 %r3;\nmov.u32 %r2, 1;"));
   REQUIRE(errors.size() == 5);
   CHECK(errors[0].span.line == 5);
   CHECK(errors[1].span.line == 6);
@@ -55,7 +57,8 @@ TEST_CASE("a forgotten semicolon is one error, and the next line is read") {
 }
 
 TEST_CASE("errors in one function do not hide those of the next") {
-  const Diagnostics errors = errors_of(module_text(".func f() {\n foo; }\n.func g(.param .b33 a) { ret; }\n.func h() {\n bar.nonsense; }"));
+  const Diagnostics errors = errors_of(
+      module_text(".func f() {\n foo; }\n.func g(.param .b33 a) { ret; }\n.func h() {\n bar.nonsense; }"));
   REQUIRE(errors.size() == 3);
   CHECK(errors[0].span.line == 5);
   CHECK(errors[1].span.line == 6);

@@ -10,7 +10,9 @@ std::uint64_t value_of(const std::string& expression) {
   return module.variables[0].initializer[0].bits;
 }
 
-bool fails(const std::string& expression) { return !parse(module_text(".global .u64 a[1] = {" + expression + "};"), "test.ptx").has_value(); }
+bool fails(const std::string& expression) {
+  return !parse(module_text(".global .u64 a[1] = {" + expression + "};"), "test.ptx").has_value();
+}
 
 }  // namespace
 
@@ -53,8 +55,9 @@ TEST_CASE("nonsense in an expression is an error") {
   CHECK(fails("(1"));
   CHECK(fails("1 ? 2"));
   CHECK(fails("1.0 ? 2 : 3"));
-  CHECK(fails(""
-              "+"));
+  CHECK(
+      fails(""
+            "+"));
 }
 
 }  // namespace quern::ptx::test

@@ -9,17 +9,21 @@
 
 namespace quern::ptx {
 
-TEST_CASE("isa.def names only words, sets and operands that exist") { CHECK(FormTable::instance().defects() == ""); }
+TEST_CASE("isa.def names only words, sets and operands that exist") {
+  CHECK(FormTable::instance().defects() == "");
+}
 
 TEST_CASE("every opcode has a form") {
-#define QUERN_PTX_OPCODE(name, text) CHECK_MESSAGE(!FormTable::instance().forms_of(Opcode::name).empty(), text);
+#define QUERN_PTX_OPCODE(name, text) \
+  CHECK_MESSAGE(!FormTable::instance().forms_of(Opcode::name).empty(), text);
 #include "ptx/isa.def"
 }
 
 TEST_CASE("no form stands twice") {
   std::set<std::string> seen;
   for (const Form& form : FormTable::instance().all()) {
-    const std::string key = std::string(name(form.opcode)) + " " + std::string(form.words) + " " + std::string(form.operands) + " " + std::to_string(form.sm);
+    const std::string key = std::string(name(form.opcode)) + " " + std::string(form.words) + " " +
+                            std::string(form.operands) + " " + std::to_string(form.sm);
     CHECK_MESSAGE(seen.insert(key).second, key);
   }
 }

@@ -42,7 +42,9 @@ TEST_CASE("addresses have a register, a symbol or a number, and an offset") {
 }
 
 TEST_CASE("the address of an array's element counts in elements") {
-  const Module module = parsed(module_text(".global .v2 .b32 t[4]; .func f() { .reg .b64 a; .reg .b32 b; mov.u64 a, t[3]; ld.global.u32 b, t[2]; ret; }"));
+  const Module module =
+      parsed(module_text(".global .v2 .b32 t[4]; .func f() { .reg .b64 a; .reg .b32 b; mov.u64 a, t[3]; "
+                         "ld.global.u32 b, t[2]; ret; }"));
   CHECK(module.functions[0].body[0].operands[1].as<SymbolOperand>()->offset == 24);
   CHECK(module.functions[0].body[1].operands[1].as<AddressOperand>()->offset == 16);
 }
@@ -59,7 +61,9 @@ TEST_CASE("constants keep how they are written") {
 }
 
 TEST_CASE("special registers are read with their component") {
-  const auto special = [](const char* text) { return instruction(text).operands[1].as<SpecialOperand>()->which; };
+  const auto special = [](const char* text) {
+    return instruction(text).operands[1].as<SpecialOperand>()->which;
+  };
   CHECK(special("mov.u32 %r1, %tid.x;") == SpecialRegister::tid_x);
   CHECK(special("mov.u32 %r1, %nctaid.z;") == SpecialRegister::nctaid_z);
   CHECK(special("mov.u32 %r1, %laneid;") == SpecialRegister::laneid);
@@ -68,7 +72,9 @@ TEST_CASE("special registers are read with their component") {
 }
 
 TEST_CASE("vectors, pairs, sinks and negated predicates are operands") {
-  CHECK(instruction("mov.b64 {%r1, _}, %rd1;").operands[0].as<VectorOperand>()->elements[1].as<SinkOperand>() != nullptr);
+  CHECK(
+      instruction("mov.b64 {%r1, _}, %rd1;").operands[0].as<VectorOperand>()->elements[1].as<SinkOperand>() !=
+      nullptr);
   const Instruction pair = instruction("setp.lt.and.s32 %p1|%p2, %r1, %r2, !%p3;");
   CHECK(pair.operands[0].as<PairOperand>()->elements.size() == 2);
   CHECK(pair.operands[3].as<RegisterOperand>()->negated);
@@ -76,7 +82,9 @@ TEST_CASE("vectors, pairs, sinks and negated predicates are operands") {
 }
 
 TEST_CASE("a register declared as a vector is used by component or whole") {
-  const Module module = parsed(module_text(".func f() { .reg .v4 .f32 v; .reg .f32 a; .reg .b64 p; ld.global.v4.f32 v, [p]; mov.f32 a, v.z; mov.f32 a, v.g; ret; }"));
+  const Module module =
+      parsed(module_text(".func f() { .reg .v4 .f32 v; .reg .f32 a; .reg .b64 p; ld.global.v4.f32 v, [p]; "
+                         "mov.f32 a, v.z; mov.f32 a, v.g; ret; }"));
   const Function& f = module.functions[0];
   CHECK(f.registers[f.body[0].operands[0].as<RegisterOperand>()->index].vector == 4);
   CHECK(f.body[1].operands[1].as<RegisterOperand>()->component == 2);
@@ -91,12 +99,16 @@ TEST_CASE("video instructions select bytes and halves and negate") {
 }
 
 TEST_CASE("every form of call has returns, callee, arguments and the prototype where there is one") {
-  const Module module = parsed(module_text(
-      ".func none() { ret; } .func (.param .b32 r) one(.param .b32 a) { ret; } .func f() { .reg .b64 p; .param .b32 x; .param .b32 y;\n"
-      "call none; call.uni none, (); call (x), one, (y);\n"
-      "pr: .callprototype (.param .b32 _) _ (.param .b32 _) ;\n call (x), p, (y), pr;\n tb: .calltargets none; call p, (), tb; ret; }"));
+  const Module module =
+      parsed(module_text(".func none() { ret; } .func (.param .b32 r) one(.param .b32 a) { ret; } .func f() "
+                         "{ .reg .b64 p; .param .b32 x; .param .b32 y;\n"
+                         "call none; call.uni none, (); call (x), one, (y);\n"
+                         "pr: .callprototype (.param .b32 _) _ (.param .b32 _) ;\n call (x), p, (y), pr;\n "
+                         "tb: .calltargets none; call p, (), tb; ret; }"));
   const std::vector<Instruction>& body = module.functions[2].body;
-  const auto count = [&](std::size_t i, std::size_t operand) { return body[i].operands[operand].as<VectorOperand>()->elements.size(); };
+  const auto count = [&](std::size_t i, std::size_t operand) {
+    return body[i].operands[operand].as<VectorOperand>()->elements.size();
+  };
   CHECK(body[0].operands.size() == 3);
   CHECK(count(0, 0) == 0);
   CHECK(count(0, 2) == 0);
@@ -116,7 +128,9 @@ TEST_CASE("a table of labels may stand before its labels") {
 }
 
 TEST_CASE("texture operands have several parts in the brackets") {
-  const Module module = parsed(module_text(".global .texref tex; .func f() { .reg .f32 a, b, c, d, x, y; tex.2d.v4.f32.f32 {a, b, c, d}, [tex, {x, y}]; ret; }"));
+  const Module module =
+      parsed(module_text(".global .texref tex; .func f() { .reg .f32 a, b, c, d, x, y; tex.2d.v4.f32.f32 {a, "
+                         "b, c, d}, [tex, {x, y}]; ret; }"));
   const auto* bracket = module.functions[0].body[0].operands[1].as<BracketOperand>();
   REQUIRE(bracket != nullptr);
   CHECK(bracket->elements[0].as<AddressOperand>()->symbol == SymbolRef{SymbolKind::module_variable, 0});

@@ -11,7 +11,8 @@ namespace {
 std::vector<Token> tokens_of(std::string_view text) {
   Lexer lexer(text);
   std::vector<Token> tokens;
-  for (Token token = lexer.next(); token.kind != TokenKind::end; token = lexer.next()) tokens.push_back(token);
+  for (Token token = lexer.next(); token.kind != TokenKind::end; token = lexer.next())
+    tokens.push_back(token);
   return tokens;
 }
 
@@ -59,7 +60,8 @@ TEST_CASE("floating constants keep the bits that are written") {
 }
 
 TEST_CASE("identifiers may begin with a percent sign, a dollar or an underscore") {
-  for (const std::string_view name : {"%r1", "$L__BB0_2", "_Z3fooi", "_", "%tid", "a$b"}) CHECK(kind_of(name) == TokenKind::identifier);
+  for (const std::string_view name : {"%r1", "$L__BB0_2", "_Z3fooi", "_", "%tid", "a$b"})
+    CHECK(kind_of(name) == TokenKind::identifier);
   CHECK(tokens_of("8 % 3")[1].is('%'));
 }
 

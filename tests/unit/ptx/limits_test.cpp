@@ -14,7 +14,9 @@ std::string repeated(std::string_view part, std::size_t count) {
   return text;
 }
 
-bool fails(const std::string& text, const Limits& limits = {}) { return !parse(text, "test.ptx", limits).has_value(); }
+bool fails(const std::string& text, const Limits& limits = {}) {
+  return !parse(text, "test.ptx", limits).has_value();
+}
 
 }  // namespace
 
@@ -27,8 +29,10 @@ TEST_CASE("a count of registers beyond the limit is refused, not allocated") {
 }
 
 TEST_CASE("deep nesting is refused with an error") {
-  for (const char* open : {"{", "mov.u32 %r1, (", "mov.u32 %r1, -", "mov.u32 %r1, {", "mov.u32 %r1, 1?", "mov.u32 %r1, (.s64)", "tex.1d {%r1}, [p, {"}) {
-    CHECK(fails(kernel_text(open + repeated(std::string(open).substr(std::string(open).find_last_of(' ') + 1), 200000))));
+  for (const char* open : {"{", "mov.u32 %r1, (", "mov.u32 %r1, -", "mov.u32 %r1, {", "mov.u32 %r1, 1?",
+                           "mov.u32 %r1, (.s64)", "tex.1d {%r1}, [p, {"}) {
+    CHECK(fails(kernel_text(
+        open + repeated(std::string(open).substr(std::string(open).find_last_of(' ') + 1), 200000))));
   }
   CHECK(fails(module_text(".global .b32 a[1] = " + repeated("{", 200000))));
   CHECK(fails(module_text(".section .x " + repeated("{", 200000))));
@@ -55,7 +59,10 @@ TEST_CASE("many words, operands and scopes are no trouble") {
 }
 
 TEST_CASE("five thousand instructions are read in milliseconds") {
-  const std::string text = kernel_text(repeated("{ .reg .pred p; setp.ge.s32 p, %r1, %r2; @p bra L; ld.global.f32 %f1, [%rd1+4]; fma.rn.f32 %f2, %f1, %f3, %f4; L: }\n", 1250));
+  const std::string text =
+      kernel_text(repeated("{ .reg .pred p; setp.ge.s32 p, %r1, %r2; @p bra L; ld.global.f32 %f1, [%rd1+4]; "
+                           "fma.rn.f32 %f2, %f1, %f3, %f4; L: }\n",
+                           1250));
   const auto start = std::chrono::steady_clock::now();
   Expected<Module> module = parse(text);
   REQUIRE(module);
@@ -66,7 +73,8 @@ TEST_CASE("five thousand instructions are read in milliseconds") {
 }
 
 TEST_CASE("labels that nothing finds are all looked for once") {
-  const std::string text = kernel_text(repeated("{", 900) + repeated("bra nowhere; ", 20000) + repeated("L: }", 900));
+  const std::string text =
+      kernel_text(repeated("{", 900) + repeated("bra nowhere; ", 20000) + repeated("L: }", 900));
   const auto start = std::chrono::steady_clock::now();
   CHECK(fails(text));
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PTX as NVRTC writes it (data/*.cu, compiled by make_ptx.py), and one instruction of each form that real programs use.
+// PTX as NVRTC writes it (data/*.cu, compiled by make_ptx.py), and one instruction of each form that real
+// programs use.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -32,7 +33,8 @@ Module verified(const std::filesystem::path& path) {
 Module data(const char* name) { return verified(kData / "data" / (std::string(name) + ".ptx")); }
 
 std::size_t count(const Function& function, Opcode opcode) {
-  return static_cast<std::size_t>(std::count_if(function.body.begin(), function.body.end(), [&](const Instruction& i) { return i.opcode == opcode; }));
+  return static_cast<std::size_t>(std::count_if(function.body.begin(), function.body.end(),
+                                                [&](const Instruction& i) { return i.opcode == opcode; }));
 }
 
 }  // namespace
@@ -73,7 +75,9 @@ TEST_CASE("a tiled matmul has its shared tiles, barriers and sixteen multiplicat
   CHECK(count(*f, Opcode::bar) == 2);
   CHECK(count(*f, Opcode::fma) == 16);
   const auto shared = [](const Variable& v) { return v.space == Space::shared && v.size_bytes() == 1024; };
-  CHECK(std::count_if(f->variables.begin(), f->variables.end(), shared) + std::count_if(module.variables.begin(), module.variables.end(), shared) == 2);
+  CHECK(std::count_if(f->variables.begin(), f->variables.end(), shared) +
+            std::count_if(module.variables.begin(), module.variables.end(), shared) ==
+        2);
 }
 
 TEST_CASE("launch bounds of the source are directives of the kernel") {
@@ -108,7 +112,8 @@ TEST_CASE("line information leads from an inlined instruction to its caller") {
   const Module module = data("lines");
   const Function& f = module.functions[0];
   REQUIRE(module.files.size() >= 1);
-  const auto inlined = std::find_if(f.locations.begin(), f.locations.end(), [](const SourceLocation& l) { return l.inlined_at != kNoIndex; });
+  const auto inlined = std::find_if(f.locations.begin(), f.locations.end(),
+                                    [](const SourceLocation& l) { return l.inlined_at != kNoIndex; });
   REQUIRE(inlined != f.locations.end());
   CHECK(inlined->line == 2);
   CHECK(f.locations[inlined->inlined_at].line >= 6);
@@ -121,7 +126,9 @@ TEST_CASE("inline assembly that declares the same names twice is read") {
 
 TEST_CASE("dynamic shared memory is an array without a size") {
   const Module module = data("reduction");
-  const auto dynamic = std::find_if(module.variables.begin(), module.variables.end(), [](const Variable& v) { return v.linkage == Linkage::extern_ && v.space == Space::shared; });
+  const auto dynamic = std::find_if(module.variables.begin(), module.variables.end(), [](const Variable& v) {
+    return v.linkage == Linkage::extern_ && v.space == Space::shared;
+  });
   REQUIRE(dynamic != module.variables.end());
   CHECK(dynamic->element_count() == 0);
 }

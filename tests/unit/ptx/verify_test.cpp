@@ -104,10 +104,13 @@ TEST_CASE("a second predicate goes where the instruction has one") {
 }
 
 TEST_CASE("what needs a newer target or version says which") {
-  CHECK(first_error("fma.rn.bf16 %rs1, %rs2, %rs3, %rs4;", "sm_75") == "'fma.rn.bf16' needs '.target sm_80' or higher; the module says sm_75");
+  CHECK(first_error("fma.rn.bf16 %rs1, %rs2, %rs3, %rs4;", "sm_75") ==
+        "'fma.rn.bf16' needs '.target sm_80' or higher; the module says sm_75");
   CHECK(contains(first_error("fma.rn.bf16 %rs1, %rs2, %rs3, %rs4;", "sm_75", "6.5"), "sm_80"));
-  CHECK(first_error("redux.sync.add.s32 %r1, %r2, -1;", "sm_75", "9.0") == "'redux.sync.add.s32' needs '.target sm_80' or higher; the module says sm_75");
-  CHECK(contains(first_error("ld.global.L1::no_allocate.u32 %r1, [%rd1];", "sm_80", "7.0"), "needs '.version 7.4' or later"));
+  CHECK(first_error("redux.sync.add.s32 %r1, %r2, -1;", "sm_75", "9.0") ==
+        "'redux.sync.add.s32' needs '.target sm_80' or higher; the module says sm_75");
+  CHECK(contains(first_error("ld.global.L1::no_allocate.u32 %r1, [%rd1];", "sm_80", "7.0"),
+                 "needs '.version 7.4' or later"));
   CHECK(contains(first_error("setmaxnreg.inc.sync.aligned.u32 40;", "sm_90"), "'.target sm_90a'"));
   CHECK(accepted("setmaxnreg.inc.sync.aligned.u32 40;", "sm_90a"));
   CHECK(contains(first_error("ret;", "sm_89", "7.0"), "'.target sm_89' needs '.version 7.8'"));
@@ -116,9 +119,12 @@ TEST_CASE("what needs a newer target or version says which") {
 
 TEST_CASE("a call must fit what the callee declares") {
   const auto error = [](std::string_view call) {
-    const Diagnostics errors = errors_of(module_text(".func (.param .b32 r) f(.param .b64 a) { ret; } .func g(.reg .b32 a) { ret; } .func h() { .reg .b32 x; .reg .b64 y; .reg .f32 z;\n"
-                                                     ".param .b32 p4; .param .b64 p8; .param .b8 b8[8]; pr: .callprototype (.param .b32 _) _ (.param .b64 _);\n" +
-                                                     std::string(call) + " ret; }"));
+    const Diagnostics errors =
+        errors_of(module_text(".func (.param .b32 r) f(.param .b64 a) { ret; } .func g(.reg .b32 a) { ret; } "
+                              ".func h() { .reg .b32 x; .reg .b64 y; .reg .f32 z;\n"
+                              ".param .b32 p4; .param .b64 p8; .param .b8 b8[8]; pr: .callprototype (.param "
+                              ".b32 _) _ (.param .b64 _);\n" +
+                              std::string(call) + " ret; }"));
     return errors.empty() ? std::string() : errors[0].message;
   };
   CHECK(error("call (p4), f, (p8);").empty());

@@ -42,7 +42,9 @@ std::string message_of(const char* text) {
 }
 
 struct TemporaryFile {
-  std::string path = (std::filesystem::temp_directory_path() / ("quern_argument_test_" + std::to_string(::getpid()) + ".npy")).string();
+  std::string path = (std::filesystem::temp_directory_path() /
+                      ("quern_argument_test_" + std::to_string(::getpid()) + ".npy"))
+                         .string();
   explicit TemporaryFile(std::string_view bytes) { std::ofstream(path, std::ios::binary) << bytes; }
   ~TemporaryFile() { std::filesystem::remove(path); }
 };
@@ -70,7 +72,8 @@ TEST_CASE("files that NumPy wrote are read with their values, in Fortran order, 
 }
 
 TEST_CASE("a written file reads back to the same array") {
-  for (const char* text : {"arange(0, 24, 1, float32)", "zeros((0, 3), int8)", "full((2, 3, 4), 7, bfloat16)", "full((), 2.5, float64)"}) {
+  for (const char* text : {"arange(0, 24, 1, float32)", "zeros((0, 3), int8)", "full((2, 3, 4), 7, bfloat16)",
+                           "full((), 2.5, float64)"}) {
     const Array array = array_of(text);
     const Array again = parse_npy(format_npy(array), "memory");
     CHECK(again.shape == array.shape);
@@ -90,7 +93,8 @@ TEST_CASE("a Fortran-ordered array stays in Fortran order when written") {
 
 TEST_CASE("every truncation and every corruption of a header's byte is an error or an array, never a crash") {
   const std::string good = format_npy(array_of("arange(0, 8, 1, int32)"));
-  for (std::size_t size = 0; size < good.size(); ++size) CHECK_THROWS_AS(parse_npy(good.substr(0, size), "cut.npy"), Error);
+  for (std::size_t size = 0; size < good.size(); ++size)
+    CHECK_THROWS_AS(parse_npy(good.substr(0, size), "cut.npy"), Error);
   for (std::size_t i = 0; i < 80; ++i)
     for (int value = 0; value < 256; value += 7) {
       std::string bad = good;
@@ -117,9 +121,17 @@ TEST_CASE("scalars are typed by their text and refuse what does not fit") {
 }
 
 TEST_CASE("what is no argument is refused with the place and a hint") {
-  for (const char* text : {"", "zeros", "zeros(", "zeros(3", "zeros(-1)", "zeros(3, floaty)", "zeros(3) x", "#", "#x", "1.2.3", "1e999", "nofile.npy[",
-                           "arange()", "arange(0, 1, 0)", "full(3)", "random(3, int32)", "value(3)", "zeros((4,4), shape=3)", "foo(3)",
-                           "zeros((1000000000,1000000000,1000000000))", "hello"}) {
+  for (const char* text : {"",           "zeros",
+                           "zeros(",     "zeros(3",
+                           "zeros(-1)",  "zeros(3, floaty)",
+                           "zeros(3) x", "#",
+                           "#x",         "1.2.3",
+                           "1e999",      "nofile.npy[",
+                           "arange()",   "arange(0, 1, 0)",
+                           "full(3)",    "random(3, int32)",
+                           "value(3)",   "zeros((4,4), shape=3)",
+                           "foo(3)",     "zeros((1000000000,1000000000,1000000000))",
+                           "hello"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(parse_argument(text), Error);
   }
@@ -142,5 +154,6 @@ TEST_CASE("half precision conversions round once, to nearest even") {
 TEST_CASE("dimensions are one to three whole numbers") {
   CHECK(parse_dimensions("8x4x2", "--block") == std::array<std::uint32_t, 3>{8, 4, 2});
   CHECK(parse_dimensions("64", "--block") == std::array<std::uint32_t, 3>{64, 1, 1});
-  for (const char* text : {"", "x", "8x", "8x4x2x1", "-1", "8 x 4", "99999999999"}) CHECK_THROWS_AS(parse_dimensions(text, "--block"), Error);
+  for (const char* text : {"", "x", "8x", "8x4x2x1", "-1", "8 x 4", "99999999999"})
+    CHECK_THROWS_AS(parse_dimensions(text, "--block"), Error);
 }

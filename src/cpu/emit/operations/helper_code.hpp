@@ -10,7 +10,8 @@
 /// Not instrumented: the addresses are the kernel's, and a sanitizer's own functions would lie outside of the
 /// section.
 #ifdef __clang__
-#define QUERN_UNINSTRUMENTED __attribute__((disable_sanitizer_instrumentation, no_sanitize("address", "thread", "undefined")))
+#define QUERN_UNINSTRUMENTED \
+  __attribute__((disable_sanitizer_instrumentation, no_sanitize("address", "thread", "undefined")))
 #else
 #define QUERN_UNINSTRUMENTED __attribute__((no_sanitize("address", "thread", "undefined")))
 #endif
