@@ -83,5 +83,45 @@ TEST_CASE("a recursive function runs each lane to its own depth") {
   }
 }
 
+/// store_down(address, n): stores n, n - 1, ... 0 at address + 4 * n and so on. Nothing comes back.
+ir::Function store_down(std::uint32_t own_index) {
+  IrBuilder b("store_down");
+  const auto more = b.block();
+  const auto end = b.block();
+  const Value address = b.op(ir::Op::arg, Type::i64, {}, 0);
+  const Value n = b.op(ir::Op::arg, Type::i32, {}, 1);
+  b.store(b.add(address, b.shl(b.zext(Type::i64, n), 2)), n);
+  b.cond_br(b.icmp(Icmp::ne, n, b.i32(0)), more, end);
+  b.at(more);
+  b.op(ir::Op::call, Type::none, {address, b.sub(n, b.i32(1))}, own_index);
+  b.br(end);
+  b.at(end);
+  b.ret();
+  ir::Function function = b.finish();
+  function.kernel = false;
+  function.argument_types = {Type::i64, Type::i32};
+  return function;
+}
+
+TEST_CASE("a recursive function may have effects and no results") {
+  TestDevice device;
+  IrBuilder b;
+  const Value out = b.param(Type::i64);
+  const Value own = b.add(out, b.shl(b.zext(Type::i64, b.tid()), 7));
+  b.op(ir::Op::call, Type::none, {own, b.and_(b.tid(), b.i32(31))}, 1);
+  b.ret();
+  ir::Module module = b.module();
+  module.functions.push_back(store_down(1));
+  for (const Specialisation& variant : variants({40, 1, 1})) {
+    CAPTURE(name(variant));
+    device.clear();
+    auto memory = device.allocate<std::uint32_t>(40 * 32);
+    const auto code = compile_ir(module, variant);
+    REQUIRE(!device.launch(*code, variant, {1, 1, 1}, Params().add(memory.data())));
+    for (std::uint32_t t = 0; t < 40; ++t)
+      for (std::uint32_t i = 0; i < 32; ++i) REQUIRE(memory[t * 32 + i] == (i <= t % 32 ? i : 0));
+  }
+}
+
 }  // namespace
 }  // namespace quern::cpu::test

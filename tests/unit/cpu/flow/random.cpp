@@ -71,7 +71,7 @@ void check_programs(bool shares) {
   Runner runner;
   const Extents blocks[] = {{32, 1, 1}, {64, 1, 1}, {7, 3, 2}, {16, 16, 1}, {1, 1, 1}, {70, 1, 1}};
   const std::uint32_t first = from_environment("QUERN_TEST_SEED", 1);
-  const std::uint32_t count = from_environment("QUERN_TEST_COUNT", 40);
+  const std::uint32_t count = from_environment("QUERN_TEST_COUNT", 16);
   std::uint32_t refused_count = 0;
   for (std::uint32_t seed = first; seed < first + count; ++seed) {
     std::mt19937 random(seed);

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <functional>
+
+#include "cpu/emit/emit.hpp"
+#include "ir_builder.hpp"
+
+namespace quern::cpu::test {
+namespace {
+
+using ir::Type;
+using ir::Value;
+
+/// The one refusal of a module; fails the test where it is not exactly one.
+Diagnostic refusal(const ir::Module& module) {
+  const auto checked = emit::check_emittable(module);
+  REQUIRE(!checked.has_value());
+  REQUIRE(checked.errors().size() == 1);
+  CHECK(checked.errors()[0].code == "ptx-unsupported");
+  return checked.errors()[0];
+}
+
+ir::Module with_barrier(const std::function<std::vector<Value>(IrBuilder&)>& operands) {
+  IrBuilder b;
+  b.line(12);
+  b.op(ir::Op::barrier, Type::none, operands(b));
+  b.ret();
+  return b.module();
+}
+
+TEST_CASE("a barrier for part of the block is refused at its line") {
+  const Diagnostic error =
+      refusal(with_barrier([](IrBuilder& b) { return std::vector<Value>{b.i32(1), b.i32(64)}; }));
+  CHECK(error.span.file == "kernel.cu");
+  CHECK(error.span.line == 12);
+  CHECK(error.message.find("thread count") != std::string::npos);
+  CHECK(error.message.find("PTX line 1012") != std::string::npos);
+  CHECK(error.hint.find("__syncthreads") != std::string::npos);
+}
+
+TEST_CASE("a barrier whose number is computed is refused") {
+  const Diagnostic error =
+      refusal(with_barrier([](IrBuilder& b) { return std::vector<Value>{b.param(Type::i32)}; }));
+  CHECK(error.message.find("number is computed") != std::string::npos);
+}
+
+TEST_CASE("a recursive function may have neither barriers nor local memory nor end the thread") {
+  const auto module_with = [](const std::function<void(IrBuilder&, ir::Function&)>& change) {
+    IrBuilder kernel;
+    kernel.op(ir::Op::call, Type::none, {}, 1);
+    kernel.ret();
+    ir::Module module = kernel.module();
+    IrBuilder b("helper");
+    ir::Function extra;
+    change(b, extra);
+    ir::Function function = b.finish();
+    function.kernel = false;
+    function.local_bytes = extra.local_bytes;
+    module.functions.push_back(function);
+    return module;
+  };
+  CHECK(refusal(module_with([](IrBuilder& b, ir::Function&) {
+          b.barrier();
+          b.ret();
+        })).message.find("barrier in the recursive function helper") != std::string::npos);
+  CHECK(refusal(module_with([](IrBuilder& b, ir::Function&) { b.exit(); })).message.find("'exit'") !=
+        std::string::npos);
+  CHECK(refusal(module_with([](IrBuilder& b, ir::Function& f) {
+          f.local_bytes = 16;
+          b.ret();
+        })).message.find("local memory") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace quern::cpu::test
