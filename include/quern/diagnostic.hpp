@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "quern/export.hpp"
+
 namespace quern {
 
 enum class Severity : std::uint8_t { note, warning, error };
@@ -44,12 +46,12 @@ struct Diagnostic {
 using Diagnostics = std::vector<Diagnostic>;
 
 /// True if any of `diagnostics` is an error.
-bool has_error(const Diagnostics& diagnostics) noexcept;
+QUERN_API bool has_error(const Diagnostics& diagnostics) noexcept;
 
 /// `file:line:column: error: message`, the source line with a caret under it, notes and hint; ends with a newline.
-std::string to_string(const Diagnostic& diagnostic);
-std::string to_string(const Diagnostics& diagnostics);
+QUERN_API std::string to_string(const Diagnostic& diagnostic);
+QUERN_API std::string to_string(const Diagnostics& diagnostics);
 
-std::string_view to_string(Severity severity) noexcept;
+QUERN_API std::string_view to_string(Severity severity) noexcept;
 
 }  // namespace quern

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string_view>
 
+#include "quern/export.hpp"
+
 namespace quern {
 
 /// Element types that host and kernel share. Records come beside these, not into them.
@@ -15,10 +17,10 @@ enum class Dtype : std::uint8_t {
 };
 
 /// Bytes of one element.
-std::size_t size_bytes(Dtype dtype) noexcept;
+QUERN_API std::size_t size_bytes(Dtype dtype) noexcept;
 /// "float32", "bool", ...
-std::string_view name(Dtype dtype) noexcept;
-std::optional<Dtype> dtype_named(std::string_view name) noexcept;
+QUERN_API std::string_view name(Dtype dtype) noexcept;
+QUERN_API std::optional<Dtype> dtype_named(std::string_view name) noexcept;
 
 /// The Dtype of a C++ type: Dtype_of<float>. Only for types that have one.
 template <class T>

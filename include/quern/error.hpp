@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "quern/diagnostic.hpp"
+#include "quern/export.hpp"
 
 namespace quern {
 
@@ -24,11 +25,11 @@ enum class ErrorCode : std::uint8_t {
   internal,       ///< a defect of quern's own
 };
 
-std::string_view to_string(ErrorCode code) noexcept;
+QUERN_API std::string_view to_string(ErrorCode code) noexcept;
 
 /// Base of everything quern throws. `what()` is the whole message: what was attempted, on what, what the limit was, and
 /// what to do. `diagnostics()` holds the parts for compile errors (else empty).
-class Error : public std::runtime_error {
+class QUERN_API Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message);
   Error(ErrorCode code, const std::string& message, Diagnostics diagnostics);
@@ -42,7 +43,7 @@ class Error : public std::runtime_error {
 };
 
 /// A source, name expression or PTX that was refused; `what()` is `to_string(diagnostics)`.
-class CompileError : public Error {
+class QUERN_API CompileError : public Error {
  public:
   explicit CompileError(Diagnostics diagnostics);
 };

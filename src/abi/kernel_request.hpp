@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is to be compiled, and what compiling gives: plain data between the front end, the compiler and the launcher.
+// What is to be compiled, and what compiling gives: plain data between the front end, the compiler and the
+// launcher.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -23,9 +25,10 @@ struct KernelSource {
 
 /// The architecture that NVRTC compiles for: compute_89 PTX, and for a GPU also its own machine code (sm_90).
 struct Target {
-  std::uint32_t compute = 89;           ///< virtual architecture of the PTX
-  std::optional<std::uint32_t> sm;      ///< real architecture; nothing: PTX only
-  std::uint32_t driver_version = 0;     ///< cuDriverGetVersion; the PTX's .version must not be newer than it takes. 0: any
+  std::uint32_t compute = 89;       ///< virtual architecture of the PTX
+  std::optional<std::uint32_t> sm;  ///< real architecture; nothing: PTX only
+  std::uint32_t driver_version =
+      0;  ///< cuDriverGetVersion; the PTX's .version must not be newer than it takes. 0: any
   friend bool operator==(const Target&, const Target&) = default;
 };
 
@@ -33,23 +36,25 @@ struct KernelRequest {
   KernelSource source;
   std::vector<std::string> name_expressions;  ///< "scale<float>", "ns::kernel": what must be instantiated
   Target target;
-  std::vector<std::string> options;           ///< NVRTC's, after ours: "--fmad=false", "-DN=4", "-Iinclude"
+  std::vector<std::string> options;  ///< NVRTC's, after ours: "--fmad=false", "-DN=4", "-Iinclude"
 };
 
 /// A kernel parameter in the parameter buffer; bytes.
 struct ParameterInfo {
-  std::string name;            ///< the author's, where a reading of the source gives it; else empty
-  std::string type;            ///< "const float*", "int"; else empty
+  std::string name;  ///< the author's, where a reading of the source gives it; else empty
+  std::string type;  ///< "const float*", "int"; else the PTX's ".f32", or empty
   std::uint32_t offset = 0;
   std::uint32_t size = 0;
   std::uint32_t align = 1;
-  bool pointer = false;        ///< as far as known
+  bool pointer = false;    ///< as far as known: an address (T*, T[], T&)
+  bool read_only = false;  ///< a pointer to const, as far as known
+  std::string pointee;     ///< "float" of "const float*", where the type is known to be a pointer; else empty
 };
 
 /// One kernel of a compiled module.
 struct EntryInfo {
-  std::string name;            ///< the author's: "saxpy", "scale<float>"
-  std::string lowered_name;    ///< in the PTX
+  std::string name;          ///< the author's: "saxpy", "scale<float>"
+  std::string lowered_name;  ///< in the PTX
   std::vector<ParameterInfo> parameters;
   std::uint64_t static_shared_bytes = 0;
   std::uint32_t max_threads = 0;  ///< from .maxntid/.reqntid; 0: not limited by the kernel
@@ -60,8 +65,8 @@ struct PtxImage {
   std::string ptx;
   std::vector<std::byte> machine_code;  ///< cubin for Target::sm; empty where none was asked for
   std::vector<EntryInfo> entries;
-  Diagnostics log;                      ///< warnings that came with it
-  double compile_ms = 0;                ///< NVRTC's time; 0 where the image came from a cache
+  Diagnostics log;        ///< warnings that came with it
+  double compile_ms = 0;  ///< NVRTC's time; 0 where the image came from a cache
 };
 
 }  // namespace quern::abi

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -70,13 +71,12 @@ Expected<void> write_file_atomically(const std::filesystem::path& path, std::str
     if (fd.value < 0 || !write_all(fd.value, text.data(), text.size())) return failure("write", path, errno);
     return {};
   }
-  std::string temporary = path.string() + ".XXXXXX";
-  Fd fd{::mkostemp(temporary.data(), O_CLOEXEC)};
+  // Created by open(), not mkstemp(), so that the file gets the permissions the process's umask grants.
+  static std::atomic<unsigned> serial{0};
+  const std::string temporary = fmt::format("{}.{}.{}.tmp", path.string(), ::getpid(), serial++);
+  const Fd fd{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
   if (fd.value < 0) return failure("write", path, errno);
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  const bool good = write_all(fd.value, text.data(), text.size()) && ::fchmod(fd.value, 0666 & ~mask) == 0 &&
-                    ::rename(temporary.c_str(), path.c_str()) == 0;
+  const bool good = write_all(fd.value, text.data(), text.size()) && ::rename(temporary.c_str(), path.c_str()) == 0;
   if (good) return {};
   const int error = errno;
   ::unlink(temporary.c_str());

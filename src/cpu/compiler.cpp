@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes, in order: lower -> analyse -> check -> emit. (Analysis happens once more inside emit, on the blocks as it cuts
-// them; here it is asked for its refusals.)
+// The passes, in order: lower -> analyse -> check -> emit. (Analysis happens once more inside emit, on the
+// blocks as it cuts them; here it is asked for its refusals.)
 #include "cpu/compiler.hpp"
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 namespace quern::cpu {
 namespace {
 
-/// The block shape that load-time checks use where the kernel does not demand one. What is refused depends on the shape in
-/// nothing but which branches are known to be uniform, for which this is the common case.
+/// The block shape that load-time checks use where the kernel does not demand one. What is refused depends on
+/// the shape in nothing but which branches are known to be uniform, for which this is the common case.
 constexpr std::array<std::uint32_t, 3> kUsualBlock{256, 1, 1};
 
 std::uint64_t product(const std::array<std::uint32_t, 3>& extents) {
@@ -53,8 +53,8 @@ Expected<void> check(const ir::Module& module, const Specialisation& specialisat
   return {};
 }
 
-/// 32-bit registers that the values alive at one time would take on a GPU, roughly: most values die in their block, so the
-/// fullest block's count of values that later ones of it or other blocks read is a fair bound.
+/// 32-bit registers that the values alive at one time would take on a GPU, roughly: most values die in their
+/// block, so the fullest block's count of values that later ones of it or other blocks read is a fair bound.
 std::uint32_t estimate_registers(const ir::Function& function) {
   std::vector<std::uint32_t> last_use(function.insts.size(), 0);
   std::uint32_t most = 0;
@@ -92,7 +92,8 @@ KernelInfo describe(const ptx::Module& module, const ptx::Function& entry, const
   info.name = entry.name;
   info.params = kernel.params;
   for (const ir::Parameter& parameter : kernel.params)
-    info.param_bytes = std::max<std::uint64_t>(info.param_bytes, std::uint64_t{parameter.offset} + parameter.size);
+    info.param_bytes =
+        std::max<std::uint64_t>(info.param_bytes, std::uint64_t{parameter.offset} + parameter.size);
   info.static_shared_bytes = lowered.static_shared_bytes;
   info.local_bytes = kernel.local_bytes;
   info.const_bytes = const_bytes(module);
@@ -129,8 +130,8 @@ Expected<std::shared_ptr<const KernelCode>> compile(const ptx::Module& module, s
   return emit::emit_code(std::move(*lowered), specialisation);
 }
 
-Expected<std::string> stage_text(const ptx::Module& module, std::string_view kernel, const Specialisation& specialisation,
-                                 Stage stage) {
+Expected<std::string> stage_text(const ptx::Module& module, std::string_view kernel,
+                                 const Specialisation& specialisation, Stage stage) {
   auto lowered = lower::lower(module, kernel);
   if (!lowered) return lowered.errors();
   if (stage == Stage::simt) return ir::print(*lowered);

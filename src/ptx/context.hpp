@@ -24,11 +24,10 @@ class TokenStream {
     return *ahead_;
   }
   Token take() noexcept {
-    previous_line_ = current_.position.line;
-    const Token taken = current_;
+    previous_ = current_;
     current_ = ahead_ ? *ahead_ : lexer_.next();
     ahead_.reset();
-    return taken;
+    return previous_;
   }
   bool accept(char symbol) noexcept {
     if (!current_.is(symbol)) return false;
@@ -42,13 +41,19 @@ class TokenStream {
   }
   bool at_end() const noexcept { return current_.kind == TokenKind::end; }
   /// Whether the current token is the first of its line.
-  bool on_new_line() const noexcept { return current_.position.line != previous_line_; }
+  bool on_new_line() const noexcept { return current_.position.line != previous_.position.line; }
+  /// The place just behind the token taken last.
+  Token behind_previous() const noexcept {
+    Token place{TokenKind::symbol, previous_.text.substr(previous_.text.size()), previous_.position};
+    place.position.column += static_cast<std::uint32_t>(previous_.text.size());
+    return place;
+  }
 
  private:
   Lexer lexer_;
   Token current_;
   std::optional<Token> ahead_;
-  std::uint32_t previous_line_ = 0;
+  Token previous_;
 };
 
 struct ParseContext {

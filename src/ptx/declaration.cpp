@@ -135,6 +135,10 @@ std::optional<DeclarationHead> parse_declaration_head(ParseContext& context, Spa
     context.fail_expected("a type such as '.b32'");
     return std::nullopt;
   }
+  if (space != Space::reg && head.common.type == Type::pred) {
+    context.fail(context.tokens.current(), "a predicate can only be a register");
+    return std::nullopt;
+  }
   if (!head.aligned) head.common.align = std::max(byte_size(head.common.type) * head.common.vector, 1u);
   return head;
 }

@@ -2,6 +2,7 @@
 #include "ptx/forms.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <optional>
 
@@ -76,8 +77,9 @@ class FormTableBuilder {
   std::uint16_t set_of(const FormRow& row, std::string_view alternatives);
   Form form(const FormRow& row);
   OperandSpec spec(const FormRow& row, std::string_view text);
-  bool role(std::string_view& text, OperandSpec& into);
-  bool type(std::string_view& text, OperandSpec& into);
+  static bool role(std::string_view& text, OperandSpec& into);
+  static bool values(std::string_view& text, OperandSpec& into);
+  static bool type(std::string_view& text, OperandSpec& into);
   static void flags(std::string_view& text, OperandSpec& into);
 
   FormTable table_;
@@ -113,11 +115,12 @@ std::uint16_t FormTableBuilder::set_of(const FormRow& row, std::string_view alte
 bool FormTableBuilder::role(std::string_view& text, OperandSpec& into) {
   static constexpr std::pair<char, Role> kRoles[] = {
       {'d', Role::destination}, {'s', Role::source}, {'i', Role::immediate}, {'a', Role::address}, {'l', Role::label},
-      {'t', Role::table},       {'u', Role::unpack}, {'k', Role::pack},      {'h', Role::policy},  {'x', Role::anything}};
+      {'t', Role::table},       {'u', Role::unpack}, {'k', Role::pack},      {'h', Role::policy},  {'z', Role::sink},        {'x', Role::anything}};
   for (const auto& [letter, role] : kRoles) {
     if (text.empty() || text[0] != letter) continue;
     into.role = role;
     text.remove_prefix(1);
+    if (role == Role::immediate) return values(text, into);
     if (accept(text, "v")) into.count = OperandSpec::kAsModifier;
     if (accept(text, "n")) into.count = OperandSpec::kAnyVector;
     if (!text.empty() && text[0] >= '1' && text[0] <= '8') {
@@ -127,6 +130,17 @@ bool FormTableBuilder::role(std::string_view& text, OperandSpec& into) {
     return true;
   }
   return false;
+}
+
+// "i", "i16" or "i4/8/16"
+bool FormTableBuilder::values(std::string_view& text, OperandSpec& into) {
+  for (std::uint8_t& value : into.values) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc()) break;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    accept(text, "/");
+  }
+  return true;
 }
 
 bool FormTableBuilder::type(std::string_view& text, OperandSpec& into) {

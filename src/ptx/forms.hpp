@@ -2,6 +2,7 @@
 // isa.def as a table that can be searched: slots of words, operand specifications, what each needs.
 #pragma once
 
+#include <array>
 #include <bitset>
 #include <cstdint>
 #include <span>
@@ -30,7 +31,7 @@ struct WordSlot {
   bool optional = false;
 };
 
-enum class Role : std::uint8_t { destination, source, immediate, address, label, table, unpack, pack, policy, anything };
+enum class Role : std::uint8_t { destination, source, immediate, address, label, table, unpack, pack, policy, sink, anything };
 
 /// How an operand's type follows from the instruction.
 struct TypeRule {
@@ -47,6 +48,7 @@ struct OperandSpec {
   Role role = Role::anything;
   std::uint8_t count = kOne;  ///< or the length of a vector
   TypeRule type;
+  std::array<std::uint8_t, 3> values{};  ///< an immediate must be one of these; 0: none
   bool optional = false;
   bool relaxed = false;     ///< ~
   bool negatable = false;   ///< !

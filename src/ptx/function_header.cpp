@@ -71,6 +71,8 @@ bool FunctionParser::parse_header() {
     std::optional<std::vector<Variable>> parameters = parse_parameters(context_);
     if (!parameters) return false;
     function_.parameters = std::move(*parameters);
+    const bool in_registers = std::any_of(function_.parameters.begin(), function_.parameters.end(), [](const Variable& p) { return p.space == Space::reg; });
+    if (function_.entry && in_registers) return context_.fail(name_, "a kernel's parameters must be in the .param space");
   }
   while (tokens_.current().kind == TokenKind::word) {
     if (!parse_performance()) return false;

@@ -154,7 +154,7 @@ bool InitializerParser::number(const Token& at, const Constant& value) {
     const FloatOperand& number = std::get<FloatOperand>(value);
     if (variable_.type == Type::f64 || (variable_.type == Type::b64 && !number.single)) {
       made.bits = std::bit_cast<std::uint64_t>(as_double(number));
-    } else if (variable_.type == Type::f32 || (variable_.type == Type::b32 && number.single)) {
+    } else if (variable_.type == Type::f32 || variable_.type == Type::b32) {
       const auto single = static_cast<float>(as_double(number));
       made.bits = number.single ? number.bits : std::bit_cast<std::uint32_t>(single);
     } else {

@@ -34,9 +34,10 @@ bool FunctionParser::parse_instruction() {
                     (instruction.opcode == Opcode::call ? parse_call(instruction) : parse_operands(instruction));
   if (!good) return false;
   if (tokens_.accept(';')) return true;
-  context_.fail_expected("',' or ';'");
+  if (!tokens_.on_new_line()) return context_.fail_expected("',' or ';'");
   // A forgotten ';' at a line's end: the next line stands for itself.
-  return tokens_.on_new_line();
+  context_.fail(tokens_.behind_previous(), "expected ';' at the end of this line");
+  return true;
 }
 
 bool FunctionParser::parse_guard(Instruction& into) {

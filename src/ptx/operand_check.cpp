@@ -75,12 +75,14 @@ WordList words_of(const Instruction& instruction) noexcept {
 WordFit fit_words(const FormTable& table, const Form& form, const WordList& words) noexcept {
   WordFit fit;
   std::uint32_t filled = 0;
+  std::size_t next_type_slot = 0;  // modifiers may change places, types may not
   for (std::size_t i = 0; i < words.count; ++i) {
     const std::uint16_t word = words.words[i];
-    std::size_t slot = 0;
+    std::size_t slot = word < kTypeCount ? next_type_slot : 0;
     while (slot < form.slots.size() && (((filled >> slot) & 1u) != 0 || !table.set(form.slots[slot].set).test(word))) ++slot;
     if (slot < form.slots.size()) {
       filled |= 1u << slot;
+      if (word < kTypeCount) next_type_slot = slot + 1;
     } else if (!form.any_words && fit.misfits++ == 0) {
       fit.first_misfit = word;
     }
@@ -145,14 +147,12 @@ bool OperandCheck::operand(const OperandSpec& spec, const Operand& operand) {
 bool OperandCheck::whole(const OperandSpec& spec, const Operand& operand) {
   switch (spec.role) {
     case Role::anything: return true;
+    case Role::sink: return operand.as<SinkOperand>() != nullptr || fault(FaultKind::wrong_kind);
     case Role::unpack:
     case Role::pack: return packed(spec, operand);
     case Role::address: return address(operand);
     case Role::policy: return operand.as<RegisterOperand>() != nullptr ? single(spec, operand, Type::b64) : fault(FaultKind::wrong_kind);
-    case Role::immediate:
-      if (operand.as<IntegerOperand>() != nullptr) return true;
-      if (const auto* special = operand.as<SpecialOperand>()) return special->which == SpecialRegister::WARP_SZ || fault(FaultKind::wrong_kind);
-      return fault(FaultKind::wrong_kind);
+    case Role::immediate: return immediate(spec, operand);
     case Role::label:
     case Role::table: {
       const auto* symbol = operand.as<SymbolOperand>();
@@ -168,6 +168,15 @@ bool OperandCheck::whole(const OperandSpec& spec, const Operand& operand) {
   const std::size_t length = as_modifier ? instruction_.vector_count() : spec.count;
   if (as_modifier && length == 1) return single(spec, operand, type);
   return vector(spec, operand, spec.count == OperandSpec::kAnyVector ? 0 : length, type);
+}
+
+bool OperandCheck::immediate(const OperandSpec& spec, const Operand& operand) {
+  if (const auto* special = operand.as<SpecialOperand>()) return special->which == SpecialRegister::WARP_SZ || fault(FaultKind::wrong_kind);
+  const auto* integer = operand.as<IntegerOperand>();
+  if (integer == nullptr) return fault(FaultKind::wrong_kind);
+  if (spec.values[0] == 0) return true;
+  const bool known = std::find(spec.values.begin(), spec.values.end(), integer->bits) != spec.values.end();
+  return (known && integer->bits != 0) || fault(FaultKind::wrong_value);
 }
 
 // `{a, b}` of `length` elements (0: any number), or a register declared with that many.
@@ -311,6 +320,7 @@ std::string OperandCheck::describe(const Fault& fault) const {
       case Role::unpack:
       case Role::pack: return "a vector of registers";
       case Role::policy: return "a cache policy in a 64-bit register";
+      case Role::sink: return "'_'";
       case Role::anything: break;
     }
     return "something else";
@@ -321,6 +331,7 @@ std::string OperandCheck::describe(const Fault& fault) const {
     case FaultKind::wrong_kind: return fmt::format("{} must be {}", place, role());
     case FaultKind::wrong_type: return fmt::format("{} must go with .{}, but {}", place, name(fault.wanted), register_type(operand));
     case FaultKind::wrong_constant: return fmt::format("{} is no constant of type .{}", place, name(fault.wanted));
+    case FaultKind::wrong_value: return fmt::format("{} must be {}", place, fmt::join(fault.spec->values.begin(), std::find(fault.spec->values.begin(), fault.spec->values.end(), 0), " or "));
     case FaultKind::wrong_special: return fmt::format("{} cannot be a special register; mov it to a register first", place);
     case FaultKind::sink: return fmt::format("{} cannot be '_'", place);
     case FaultKind::negation: return fmt::format("{} cannot be negated", place);

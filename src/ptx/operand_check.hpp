@@ -32,6 +32,7 @@ enum class FaultKind : std::uint8_t {
   wrong_kind,     ///< an address for a register, a number for a label, ...
   wrong_type,     ///< a register whose type does not go with the instruction's
   wrong_constant, ///< a number that the type does not take
+  wrong_value,    ///< a number that is not among those the form takes
   wrong_special,
   sink,
   negation,
@@ -66,6 +67,7 @@ class OperandCheck {
   bool operand(const OperandSpec& spec, const Operand& operand);
   bool whole(const OperandSpec& spec, const Operand& operand);
   bool vector(const OperandSpec& spec, const Operand& operand, std::size_t length, Type type);
+  bool immediate(const OperandSpec& spec, const Operand& operand);
   bool packed(const OperandSpec& spec, const Operand& operand);
   bool single(const OperandSpec& spec, const Operand& operand, Type type);
   bool reg(const OperandSpec& spec, const RegisterOperand& reg, Type type);

@@ -90,7 +90,7 @@ bool ModuleParser::parse_item() {
     if (start.is_word(word)) return (this->*item)();
   }
   Linkage linkage = Linkage::none;
-  while (const std::optional<Linkage> word = linkage_named_by(tokens_.current())) {
+  if (const std::optional<Linkage> word = linkage_named_by(tokens_.current())) {
     linkage = *word;
     tokens_.take();
   }
@@ -224,7 +224,7 @@ bool ModuleParser::parse_alias() {
 
 bool ModuleParser::parse_variables(Space space, Linkage linkage) {
   const Token at = tokens_.current();
-  if (space == Space::reg || space == Space::sreg || space == Space::param) {
+  if (space == Space::reg || space == Space::sreg || space == Space::param || space == Space::local) {
     return context_.fail(at, fmt::format("a module has no variables in the .{} space", name(space)));
   }
   std::optional<DeclarationHead> head = parse_declaration_head(context_, space);
@@ -242,6 +242,9 @@ bool ModuleParser::parse_variables(Space space, Linkage linkage) {
 bool ModuleParser::enter_variable(const Token& name, Variable variable) {
   std::vector<Variable>& variables = context_.module.variables;
   const std::optional<Entity> known = context_.scopes.find(name.text);
+  if (variable.linkage != Linkage::extern_ && variable.element_count() == 0) {
+    return context_.fail(name, fmt::format("the array '{}' has no size", name.text), "give its extent, or declare it '.extern'");
+  }
   if (!known) {
     context_.scopes.declare(name.text, {false, {SymbolKind::module_variable, static_cast<std::uint32_t>(variables.size())}});
     variables.push_back(std::move(variable));

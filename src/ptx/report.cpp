@@ -11,17 +11,21 @@ namespace {
 constexpr std::size_t kLongestLine = 300;
 constexpr std::size_t kLongestWord = 40;
 
-// Levenshtein distance of two short words.
+// Edits that make one short word the other: a letter more, less or changed, or two neighbours swapped.
 std::size_t distance(std::string_view a, std::string_view b) {
-  std::array<std::size_t, kLongestWord + 1> row{};
+  using Row = std::array<std::size_t, kLongestWord + 1>;
+  Row before{};
+  Row above{};
+  Row row{};
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
+    before = above;
+    above = row;
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+      row[j] = std::min({row[j - 1] + 1, above[j] + 1, above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[j] = std::min(row[j], before[j - 2] + 1);
     }
   }
   return row[b.size()];

@@ -141,10 +141,13 @@ bool Verifier::check_needs(const Instruction& instruction, const Form& form, con
 // "Vectors": at most 128 bits, 256 in global memory from sm_100 on.
 bool Verifier::check_vector(const Instruction& instruction) {
   const unsigned count = instruction.vector_count();
-  if (count == 1 || (instruction.opcode != Opcode::ld && instruction.opcode != Opcode::st)) return true;
+  const Opcode opcode = instruction.opcode;
+  const bool moves = opcode == Opcode::ld || opcode == Opcode::st || opcode == Opcode::ldu || opcode == Opcode::mov;
   const std::uint32_t bits = count * bit_size(instruction.type());
-  const bool wide = bits == 256 && module_.sm >= 100 && version_ >= 88;
-  if (bits <= 128 && count < 8) return true;
+  if (count == 1 || !moves || bits <= 128) return true;
+  const Space space = instruction.space();
+  const bool in_global = (opcode == Opcode::ld || opcode == Opcode::st) && (space == Space::none || space == Space::global);
+  const bool wide = bits == 256 && bit_size(instruction.type()) <= 64 && module_.sm >= 100 && version_ >= 88 && in_global;
   if (!wide) error(kForm, instruction, fmt::format("'{}' moves {} bits; the limit is 128", instruction_name(instruction), bits));
   return wide;
 }

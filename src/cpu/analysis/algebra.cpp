@@ -18,20 +18,6 @@ std::int64_t wrapping_sum(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
 }
 
-bool constant_pattern(const Shape& shape) {
-  return shape.kind == ShapeKind::affine && shape.terms.size() == 1 &&
-         shape.terms[0].coefficient == ir::kNone;
-}
-
-/// Every lane is base | pattern: the pattern lies below what divides the base.
-bool pattern_below_alignment(const Shape& shape) {
-  if (!constant_pattern(shape)) return false;
-  const auto below = [&](std::int64_t entry) {
-    return entry >= 0 && static_cast<std::uint64_t>(entry) < shape.base_align;
-  };
-  return std::all_of(shape.terms[0].pattern.begin(), shape.terms[0].pattern.end(), below);
-}
-
 void merge_terms(std::vector<Term>& terms) {
   for (std::size_t i = 0; i < terms.size(); ++i)
     for (std::size_t j = terms.size() - 1; j > i; --j) {
@@ -56,8 +42,8 @@ bool wrap_patterns(std::vector<Term>& terms, std::uint32_t bits) {
 }
 
 bool is_exact(const Shape& shape, std::uint32_t bits) {
-  if (shape.exact || !constant_pattern(shape)) return shape.exact;
-  if (pattern_below_alignment(shape)) return true;  // 2^(bits-1) is a multiple of the alignment too
+  if (shape.exact || !has_constant_pattern(shape)) return shape.exact;
+  if (is_pattern_below_alignment(shape)) return true;  // 2^(bits-1) is a multiple of the alignment too
   const auto [least, most] =
       std::minmax_element(shape.terms[0].pattern.begin(), shape.terms[0].pattern.end());
   const Range full = full_range(bits);
@@ -80,7 +66,7 @@ bool same_index(const Shape& a, const Shape& b) {
 /// What divides the value in every lane.
 std::uint64_t lane_alignment(const Shape& shape) {
   if (shape.kind == ShapeKind::uniform) return shape.base_align;
-  if (!constant_pattern(shape)) return 1;
+  if (!has_constant_pattern(shape)) return 1;
   std::uint64_t result = shape.base_align;
   for (const std::int64_t entry : shape.terms[0].pattern)
     result = std::min(result, alignment_of(static_cast<std::uint64_t>(entry)));
@@ -123,9 +109,22 @@ bool is_linear(const Shape& shape) {
   return shape.kind == ShapeKind::uniform || shape.kind == ShapeKind::affine;
 }
 
+bool has_constant_pattern(const Shape& shape) {
+  return shape.kind == ShapeKind::affine && shape.terms.size() == 1 &&
+         shape.terms[0].coefficient == ir::kNone;
+}
+
+bool is_pattern_below_alignment(const Shape& shape) {
+  if (!has_constant_pattern(shape)) return false;
+  const auto below = [&](std::int64_t entry) {
+    return entry >= 0 && static_cast<std::uint64_t>(entry) < shape.base_align;
+  };
+  return std::all_of(shape.terms[0].pattern.begin(), shape.terms[0].pattern.end(), below);
+}
+
 std::optional<std::array<std::uint64_t, 32>> known_lanes(const Shape& shape, std::uint32_t bits) {
   if (!is_linear(shape) || !shape.constant) return std::nullopt;
-  if (shape.kind == ShapeKind::affine && !constant_pattern(shape)) return std::nullopt;
+  if (shape.kind == ShapeKind::affine && !has_constant_pattern(shape)) return std::nullopt;
   std::array<std::uint64_t, 32> lanes;
   lanes.fill(*shape.constant);
   if (shape.kind == ShapeKind::affine)
@@ -217,7 +216,7 @@ Shape product(std::uint32_t bits, const Operand& a, const Operand& b, bool wraps
     return product(bits, b, a, wraps);
   }
   if (b.shape.constant) return scaled(bits, a.shape, sign_extend(*b.shape.constant, bits), wraps);
-  if (!constant_pattern(a.shape)) return varying_shape(bits);
+  if (!has_constant_pattern(a.shape)) return varying_shape(bits);
   Shape result = uniform_shape(bits);
   result.kind = ShapeKind::affine;
   result.exact = a.shape.exact && !wraps;
@@ -227,7 +226,7 @@ Shape product(std::uint32_t bits, const Operand& a, const Operand& b, bool wraps
 }
 
 Shape masked(ir::Op op, std::uint32_t bits, const Shape& a, std::uint64_t mask) {
-  if (!pattern_below_alignment(a)) return varying_shape(bits);
+  if (!is_pattern_below_alignment(a)) return varying_shape(bits);
   const auto apply = [&](std::uint64_t entry) {
     return op == ir::Op::and_ ? entry & mask : op == ir::Op::or_ ? entry | mask : entry ^ mask;
   };
@@ -243,7 +242,7 @@ Shape masked(ir::Op op, std::uint32_t bits, const Shape& a, std::uint64_t mask) 
 }
 
 Shape shifted_right(std::uint32_t bits, const Shape& a, std::uint32_t by) {
-  if (!pattern_below_alignment(a) || by >= bits) return varying_shape(bits);
+  if (!is_pattern_below_alignment(a) || by >= bits) return varying_shape(bits);
   Shape result = a;
   result.constant.reset();
   result.base_align = 1;

@@ -26,6 +26,10 @@ void set_range(Shape& shape, const Range& range);
 
 /// Uniform or affine: base + terms says everything.
 bool is_linear(const Shape& shape);
+/// Affine with one term, without a coefficient.
+bool has_constant_pattern(const Shape& shape);
+/// Every lane is base | pattern: a constant pattern lies below what divides the base.
+bool is_pattern_below_alignment(const Shape& shape);
 /// The value in each lane, where it is known at compile time.
 std::optional<std::array<std::uint64_t, 32>> known_lanes(const Shape& shape, std::uint32_t bits);
 /// The shape of these values; varying where they differ and the type is no integer wider than a bit (`affine`

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cpu/analysis/algebra.hpp"
+#include "cpu/analysis/control.hpp"
 #include "cpu/analysis/counters.hpp"
 #include "cpu/analysis/divergence.hpp"
 #include "cpu/analysis/place.hpp"
@@ -39,7 +40,7 @@ class Solver {
         structure_(structure),
         analysis_(analysis),
         rules_(module, function, specialisation, assumption, analysis.shapes),
-        divergence_(function, structure, analysis),
+        divergence_(structure, analysis),
         number_(function.insts.size(), ir::kNone),
         users_(function.insts.size()),
         counters_(function.insts.size()),

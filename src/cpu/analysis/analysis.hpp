@@ -88,8 +88,11 @@ struct Analysis {
   std::vector<Loop> loops;              ///< outer before inner
   std::vector<std::uint32_t> loop_of;   ///< by BlockId: innermost loop or ir::kNone
   std::vector<bool> assumed;  ///< by ir::Value: a widening whose shape rests on Assumption::optimistic
-  std::vector<bool> divergent_branch;   ///< by BlockId: lanes may leave it towards different successors
-  std::vector<bool> divergent_control;  ///< by BlockId: may run with fewer than all live lanes of the warp
+  std::vector<bool> divergent_branch;  ///< by BlockId: lanes may leave it towards different successors
+  /// By BlockId: may run with fewer than all live lanes of the warp. Lanes on their way to the end that do
+  /// nothing that others could see count as ended: they must not be waited for, and of the blocks on that way
+  /// this is always true. Other sides of branches that only end are ordered before the code that goes on.
+  std::vector<bool> divergent_control;
 };
 
 /// Analyses one function. Errors (code "ptx-unsupported", with the author's and the PTX's line): irreducible

@@ -7,10 +7,8 @@
 
 namespace quern::cpu::analysis {
 
-DivergencePropagation::DivergencePropagation(const ir::Function& function, const Structure& structure,
-                                             Analysis& analysis)
-    : function_(function),
-      structure_(structure),
+DivergencePropagation::DivergencePropagation(const Structure& structure, Analysis& analysis)
+    : structure_(structure),
       analysis_(analysis),
       join_(structure.graph.size()),
       label_(structure.graph.size(), ir::kNone) {}
@@ -19,28 +17,21 @@ void DivergencePropagation::split(ir::BlockId block, std::vector<ir::BlockId>& c
   changed_ = &changed;
   std::vector<Arrival> arrivals;
   for (const ir::BlockId to : structure_.graph.succs[block]) arrivals.push_back({to, to});
-  propagate(std::move(arrivals), analysis_.loop_of[block]);
+  propagate(arrivals, analysis_.loop_of[block]);
 }
 
-/// `loop`: the innermost that all of the lanes are in.
-void DivergencePropagation::propagate(std::vector<Arrival> arrivals, std::uint32_t loop) {
-  for (;; loop = analysis_.loops[loop].parent) {
-    loop_ = loop;
-    header_label_ = ir::kNone;
-    exits_.clear();
-    pending_.clear();
-    for (const ir::BlockId block : labelled_) label_[block] = ir::kNone;
-    labelled_.clear();
-    for (const Arrival& arrival : arrivals) arrive(arrival);
-    flow_inside();
-    if (exits_.empty()) return;
-    const auto together = [&](const Arrival& exit) { return exit.label == header_label_; };
-    if (header_label_ != ir::kNone) {
-      if (!std::all_of(exits_.begin(), exits_.end(), together)) mark_divergent(loop);
-      return;
-    }
-    arrivals = exits_;  // all lanes leave in this iteration
-  }
+/// `loop`: the innermost that all of the lanes are in. Some way always leads back to its header.
+void DivergencePropagation::propagate(const std::vector<Arrival>& arrivals, std::uint32_t loop) {
+  loop_ = loop;
+  header_label_ = ir::kNone;
+  exits_.clear();
+  pending_.clear();
+  for (const ir::BlockId block : labelled_) label_[block] = ir::kNone;
+  labelled_.clear();
+  for (const Arrival& arrival : arrivals) arrive(arrival);
+  flow_inside();
+  const auto together = [&](const Arrival& exit) { return exit.label == header_label_; };
+  if (!std::all_of(exits_.begin(), exits_.end(), together)) mark_divergent(loop);
 }
 
 void DivergencePropagation::flow_inside() {
@@ -70,12 +61,11 @@ void DivergencePropagation::arrive(const Arrival& arrival) {
     }
   } else if (!loop_contains(analysis_, loop_, to)) {
     exits_.push_back(arrival);
+  } else if (structure_.ends_at_once[to]) {
+    mark_ends(to);
   } else if (label_[to] == ir::kNone) {
     label_[to] = arrival.label;
     labelled_.push_back(to);
-    const bool end =
-        structure_.graph.succs[to].empty() && function_[function_.blocks[to].insts.front()].op != ir::Op::phi;
-    if (end) return;
     pending_.push_back(analysis_.position[to]);
     std::push_heap(pending_.begin(), pending_.end(), std::greater<>());
   } else if (label_[to] != arrival.label) {
@@ -90,6 +80,15 @@ void DivergencePropagation::mark_join(ir::BlockId block) {
   changed_->push_back(block);
 }
 
+/// Lanes end here: the others need not wait for them to be together again.
+void DivergencePropagation::mark_ends(ir::BlockId block) {
+  while (structure_.graph.preds[block].size() == 1 && !structure_.graph.succs[block].empty())
+    block = structure_.graph.succs[block][0];
+  if (structure_.graph.preds[block].size() == 1 || join_[block]) return;
+  mark_join(block);
+  if (!structure_.graph.succs[block].empty()) mark_ends(structure_.graph.succs[block][0]);
+}
+
 void DivergencePropagation::mark_divergent(std::uint32_t loop) {
   if (analysis_.loops[loop].divergent) return;
   analysis_.loops[loop].divergent = true;
@@ -101,60 +100,7 @@ void DivergencePropagation::mark_divergent(std::uint32_t loop) {
       arrivals.push_back({to, edge});
       changed_->push_back(to);
     }
-  if (arrivals.size() > 1) propagate(std::move(arrivals), analysis_.loops[loop].parent);
-}
-
-void find_divergent_control(const ir::Function& function, const Structure& structure, Analysis& analysis) {
-  const std::size_t count = structure.graph.size();
-  analysis.divergent_control.assign(count, !function.kernel);
-  if (!function.kernel) return;  // called by some lanes only, for all we know
-  // Without the sides that only end, what comes after an early exit does not depend on it: those lanes are
-  // not live.
-  Graph pruned(count);
-  std::vector<std::vector<ir::BlockId>> ending_sides(count);
-  for (const ir::BlockId from : structure.rpo) {
-    const std::vector<ir::BlockId>& succs = structure.graph.succs[from];
-    const auto ends = [&](ir::BlockId to) { return edge_ends(analysis, structure, from, to); };
-    const bool all_end = std::all_of(succs.begin(), succs.end(), ends);
-    for (const ir::BlockId to : succs) {
-      if (all_end || !ends(to))
-        pruned.edge(from, to);
-      else
-        ending_sides[from].push_back(to);
-    }
-  }
-  // Sides that were cut off start on their own.
-  const std::vector<Node> ipostdom = immediate_post_dominators(pruned, structure.rpo);
-  const std::vector<std::vector<Node>> children = dominator_children(analysis.idom, structure.rpo);
-  std::vector<ir::BlockId> work;
-  const auto mark = [&](ir::BlockId block) {
-    if (analysis.divergent_control[block]) return;
-    analysis.divergent_control[block] = true;
-    work.push_back(block);
-  };
-  const auto mark_dependents = [&](ir::BlockId branch) {
-    for (const ir::BlockId to : pruned.succs[branch])
-      for (Node block = to; block != ipostdom[branch] && block != kNoNode; block = ipostdom[block])
-        mark(block);
-    for (const ir::BlockId side : ending_sides[branch]) {
-      if (structure.ends_at_once[side]) continue;
-      std::vector<Node> inside{side};
-      while (!inside.empty()) {
-        const Node block = inside.back();
-        inside.pop_back();
-        if (structure.graph.preds[block].size() > 1 && structure.ends_at_once[block]) continue;
-        mark(block);
-        inside.insert(inside.end(), children[block].begin(), children[block].end());
-      }
-    }
-  };
-  for (const ir::BlockId block : structure.rpo)
-    if (analysis.divergent_branch[block]) mark_dependents(block);
-  while (!work.empty()) {
-    const ir::BlockId block = work.back();
-    work.pop_back();
-    mark_dependents(block);
-  }
+  if (arrivals.size() > 1) propagate(arrivals, analysis_.loops[loop].parent);
 }
 
 }  // namespace quern::cpu::analysis

@@ -14,7 +14,7 @@ namespace quern::cpu::analysis {
 /// are then like the sides of a branch, taken when all lanes have left the loop.
 class DivergencePropagation {
  public:
-  DivergencePropagation(const ir::Function& function, const Structure& structure, Analysis& analysis);
+  DivergencePropagation(const Structure& structure, Analysis& analysis);
 
   /// Lanes leave `block` towards different successors. Sets Loop::divergent, and appends the blocks whose
   /// phis may have changed to `changed`.
@@ -28,13 +28,13 @@ class DivergencePropagation {
     ir::BlockId to;
     std::uint32_t label;
   };
-  void propagate(std::vector<Arrival> arrivals, std::uint32_t loop);
+  void propagate(const std::vector<Arrival>& arrivals, std::uint32_t loop);
   void flow_inside();
   void arrive(const Arrival& arrival);
   void mark_join(ir::BlockId block);
+  void mark_ends(ir::BlockId block);
   void mark_divergent(std::uint32_t loop);
 
-  const ir::Function& function_;
   const Structure& structure_;
   Analysis& analysis_;
   std::vector<bool> join_;
@@ -47,8 +47,5 @@ class DivergencePropagation {
   std::vector<Arrival> exits_;
   std::uint32_t header_label_ = ir::kNone;
 };
-
-/// Fills Analysis::divergent_control from divergent_branch.
-void find_divergent_control(const ir::Function& function, const Structure& structure, Analysis& analysis);
 
 }  // namespace quern::cpu::analysis

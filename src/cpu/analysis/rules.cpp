@@ -26,6 +26,15 @@ bool is_ordinary(const ir::Attributes& attributes) {
   return !attributes.is_volatile && attributes.semantics == ir::Semantics::weak;
 }
 
+/// Products of coefficients of 32 bits and patterns like these, and their sum, fit 64 bits.
+bool is_testable(const Shape& shape) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 28;
+  return std::all_of(shape.terms.begin(), shape.terms.end(), [](const Term& term) {
+    const auto fits = [](std::int64_t entry) { return entry >= -kMost && entry <= kMost; };
+    return term.coefficient == ir::kNone || std::all_of(term.pattern.begin(), term.pattern.end(), fits);
+  });
+}
+
 bool is_signed(ir::Icmp how) { return how >= ir::Icmp::slt && how <= ir::Icmp::sge; }
 bool is_equality(ir::Icmp how) { return how == ir::Icmp::eq || how == ir::Icmp::ne; }
 
@@ -344,41 +353,39 @@ bool Rules::extend_terms(Shape& shape, std::uint32_t from, std::uint32_t to, boo
 Rules::Result Rules::widen(const ir::Inst& inst) const {
   const Operand from = operand(inst.args[0]);
   const std::uint32_t bits = ir::bit_size(inst.type);
-  const bool is_sext = inst.op == ir::Op::sext;
   if (from.shape.kind == ShapeKind::uniform) return {uniform_shape(bits)};
-  const bool addressable = from.bits == 32 && bits == 64;
-  if (from.shape.kind == ShapeKind::affine) {
-    if (std::optional<std::array<std::uint64_t, 32>> lanes = known_lanes(from.shape, from.bits)) {
-      for (std::uint64_t& lane : *lanes)
-        if (is_sext) lane = truncate(static_cast<std::uint64_t>(sign_extend(lane, from.bits)), bits);
-      return {shape_of_lanes(*lanes, bits, true)};
-    }
-    Shape result = from.shape;
-    result.constant.reset();
-    const bool as_signed = from.shape.exact && (is_sext || from.shape.min >= 0);
-    if (as_signed && extend_terms(result, from.bits, bits, true)) return {result};
-    // Without runtime coefficients a pattern below the alignment of the base cannot carry out of the narrow
-    // width.
-    const auto below = [&](std::int64_t entry) {
-      return entry >= 0 && static_cast<std::uint64_t>(entry) < from.shape.base_align;
-    };
-    const Term& first = from.shape.terms[0];
-    const bool no_carry = from.shape.terms.size() == 1 && first.coefficient == ir::kNone &&
-                          std::all_of(first.pattern.begin(), first.pattern.end(), below);
-    result = from.shape;
-    result.constant.reset();
-    result.exact = true;
-    if (no_carry) return {result};
-    if (addressable && assumption_ == Assumption::optimistic && extend_terms(result, 32, 64, is_sext))
-      return {result, true};
-  }
-  if (!addressable) return {varying_shape(bits)};
+  if (std::optional<Result> affine = widen_affine(inst, from)) return *std::move(affine);
+  if (from.bits != 32 || bits != 64) return {varying_shape(bits)};
   Shape offset = varying_shape(64);
   offset.kind = ShapeKind::offset32;
   offset.constant = 0;
   offset.index = from.value;
-  offset.index_signed = is_sext;
+  offset.index_signed = inst.op == ir::Op::sext;
   return {offset};
+}
+
+/// What is affine stays affine where it does not wrap between the lanes: known, proven, or assumed.
+std::optional<Rules::Result> Rules::widen_affine(const ir::Inst& inst, const Operand& from) const {
+  const std::uint32_t bits = ir::bit_size(inst.type);
+  const bool sign = inst.op == ir::Op::sext;
+  if (from.shape.kind != ShapeKind::affine) return std::nullopt;
+  if (std::optional<std::array<std::uint64_t, 32>> lanes = known_lanes(from.shape, from.bits)) {
+    for (std::uint64_t& lane : *lanes)
+      if (sign) lane = truncate(static_cast<std::uint64_t>(sign_extend(lane, from.bits)), bits);
+    return Result{shape_of_lanes(*lanes, bits, true)};
+  }
+  Shape result = from.shape;
+  result.constant.reset();
+  const bool as_signed = from.shape.exact && (sign || from.shape.min >= 0);
+  if (as_signed && extend_terms(result, from.bits, bits, true)) return Result{result};
+  result = from.shape;
+  result.constant.reset();
+  result.exact = true;
+  // The pattern cannot carry out of the narrow width: that is a multiple of the alignment.
+  if (is_pattern_below_alignment(from.shape)) return Result{result};
+  const bool may_assume = assumption_ == Assumption::optimistic && from.bits == 32 && bits == 64;
+  if (!may_assume || !is_testable(from.shape) || !extend_terms(result, 32, 64, sign)) return std::nullopt;
+  return Result{result, true};
 }
 
 /// Where every operand is known in every lane.

@@ -41,6 +41,7 @@ class Rules {
   Shape power_of_two(const ir::Inst& inst) const;
   Shape narrow(const ir::Inst& inst, bool wraps) const;
   Result widen(const ir::Inst& inst) const;
+  std::optional<Result> widen_affine(const ir::Inst& inst, const Operand& from) const;
   bool extend_terms(Shape& shape, std::uint32_t from, std::uint32_t to, bool sign) const;
   std::optional<Shape> folded_lanes(const ir::Inst& inst) const;
   void set_base_facts(const ir::Inst& inst, Shape& shape) const;

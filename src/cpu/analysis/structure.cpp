@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cpu/analysis/place.hpp"
+#include "cpu/analysis/regions.hpp"
 
 namespace quern::cpu::analysis {
 namespace {
@@ -98,15 +99,14 @@ class LoopFinder {
 
 bool is_barrier(ir::Op op) { return op == ir::Op::barrier || op == ir::Op::barrier_reduce; }
 
-bool ends_at_once(const ir::Function& function, const ir::Block& block) {
-  if (block.insts.empty()) return false;
+/// `known`: of the successors.
+bool ends_at_once(const ir::Function& function, const ir::Block& block, const std::vector<bool>& known) {
   const ir::Op last = function[block.insts.back()].op;
-  const auto allowed = [&](ir::Value value) {
-    const ir::Op op = function[value].op;
-    return last == ir::Op::trap ? !is_barrier(op) : ir::has_trait(op, 'p') || op == last;
-  };
-  return (last == ir::Op::ret || last == ir::Op::exit || last == ir::Op::trap) &&
-         std::all_of(block.insts.begin(), block.insts.end(), allowed);
+  const bool ends =
+      last == ir::Op::ret || last == ir::Op::exit || (last == ir::Op::br && known[block.succs[0]]);
+  return ends && std::all_of(block.insts.begin(), block.insts.end(), [&](ir::Value value) {
+           return value == block.insts.back() || ir::has_trait(function[value].op, 'p');
+         });
 }
 
 /// For each block the least depth, in the dominator tree, of a block whose subtree an edge out of its own
@@ -118,12 +118,12 @@ void find_ends(const ir::Function& function, Structure& structure, const Analysi
   structure.ends_alone.assign(count, false);
   std::vector<std::uint32_t> depth(count, 0);
   for (const ir::BlockId block : structure.rpo) {
-    structure.ends_at_once[block] = ends_at_once(function, function.blocks[block]);
     if (analysis.idom[block] != ir::kNone) depth[block] = depth[analysis.idom[block]] + 1;
   }
   std::vector<std::uint32_t> reach(count, ir::kNone);
   for (auto at = structure.rpo.rbegin(); at != structure.rpo.rend(); ++at) {
     const ir::BlockId block = *at;
+    structure.ends_at_once[block] = ends_at_once(function, function.blocks[block], structure.ends_at_once);
     std::uint32_t& low = reach[block];
     for (const ir::BlockId to : structure.graph.succs[block]) {
       if (structure.ends_at_once[to]) continue;
@@ -139,62 +139,48 @@ void find_ends(const ir::Function& function, Structure& structure, const Analysi
   }
 }
 
-/// Orders the blocks region by region: a region (the function, or a loop) is a graph without cycles of its
-/// own blocks and its inner loops, each one node. Walking the dominator tree of that graph, children in
-/// topological order, keeps what a block dominates together.
+/// Orders the blocks region by region: walking the dominator tree of a region, children in topological order,
+/// keeps what a block dominates together.
 class BlockOrder {
  public:
   BlockOrder(const Structure& structure, const Analysis& analysis)
-      : structure_(structure), analysis_(analysis), regions_(structure.graph.size() + analysis.loops.size()) {
-    for (const ir::BlockId from : structure_.rpo) add_edges(from);
-  }
+      : analysis_(analysis), regions_(find_regions(analysis, targets(structure, analysis))) {}
+
   std::vector<ir::BlockId> run() {
     emit_region(0);
     return std::move(order_);
   }
 
  private:
-  Node node_of_loop(std::uint32_t loop) const { return static_cast<Node>(structure_.graph.size() + loop); }
-
-  /// The node that stands for `block` in `region` (a loop or kNone).
-  Node node_in(std::uint32_t region, ir::BlockId block) const {
-    std::uint32_t loop = analysis_.loop_of[block];
-    if (loop == region) return block;
-    while (analysis_.loops[loop].parent != region) loop = analysis_.loops[loop].parent;
-    return node_of_loop(loop);
-  }
   /// Sides that end come first, so that their lanes are gone when the others go on.
-  void add_edges(ir::BlockId from) {
-    std::vector<ir::BlockId> targets = structure_.graph.succs[from];
-    std::stable_partition(targets.begin(), targets.end(),
-                          [&](ir::BlockId to) { return edge_ends(analysis_, structure_, from, to); });
-    for (const ir::BlockId to : targets) {
-      std::uint32_t region = analysis_.loop_of[from];
-      while (!loop_contains(analysis_, region, to)) region = analysis_.loops[region].parent;
-      const bool back = region != ir::kNone && analysis_.loops[region].header == to;
-      if (!back) regions_.edge(node_in(region, from), node_in(region, to));
+  static std::vector<std::vector<ir::BlockId>> targets(const Structure& structure, const Analysis& analysis) {
+    std::vector<std::vector<ir::BlockId>> result(structure.graph.size());
+    for (const ir::BlockId from : structure.rpo) {
+      Sides sides = sides_of(analysis, structure, from);
+      result[from] = std::move(sides.ending);
+      result[from].insert(result[from].end(), sides.going_on.begin(), sides.going_on.end());
     }
+    return result;
   }
   void emit_region(ir::BlockId entry) {
-    const std::vector<Node> rpo = reverse_postorder(regions_, entry);
-    const std::vector<Node> idom = immediate_dominators(regions_, rpo);
+    const std::vector<Node> rpo = reverse_postorder(regions_.graph, entry);
+    const std::vector<Node> idom = immediate_dominators(regions_.graph, rpo);
     const std::vector<std::vector<Node>> children = dominator_children(idom, rpo);
     std::vector<Node> stack{entry};
     while (!stack.empty()) {
       const Node node = stack.back();
       stack.pop_back();
-      if (node < structure_.graph.size()) {
+      if (regions_.is_loop(node)) {
+        emit_region(analysis_.loops[node - regions_.first_loop].header);
+      } else if (node != regions_.end) {
         order_.push_back(node);
-      } else {
-        emit_region(analysis_.loops[node - structure_.graph.size()].header);
       }
       stack.insert(stack.end(), children[node].rbegin(), children[node].rend());
     }
   }
 
-  const Structure& structure_;
   const Analysis& analysis_;
-  Graph regions_;
+  Regions regions_;
   std::vector<ir::BlockId> order_;
 };
 
@@ -241,6 +227,13 @@ bool edge_ends(const Analysis& analysis, const Structure& structure, ir::BlockId
   if (structure.ends_at_once[to]) return true;
   // Lanes that leave a loop run on only after the loop: with side effects they would come too late.
   return structure.ends_alone[to] && loop_contains(analysis, analysis.loop_of[from], to);
+}
+
+Sides sides_of(const Analysis& analysis, const Structure& structure, ir::BlockId block) {
+  Sides sides;
+  for (const ir::BlockId to : structure.graph.succs[block])
+    (edge_ends(analysis, structure, block, to) ? sides.ending : sides.going_on).push_back(to);
+  return sides;
 }
 
 }  // namespace quern::cpu::analysis

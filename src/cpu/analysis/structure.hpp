@@ -15,7 +15,7 @@ namespace quern::cpu::analysis {
 struct Structure {
   Graph graph{0};  ///< the reachable blocks; an edge for each successor
   std::vector<ir::BlockId> rpo;
-  /// By block: nothing that others could see happens here, then the lane ends (or the launch, by a trap).
+  /// By block: nothing that others could see happens from here on, and the lane ends.
   std::vector<bool> ends_at_once;
   /// By block: entered by one edge, and what it dominates only ends, without a barrier.
   std::vector<bool> ends_alone;
@@ -31,5 +31,12 @@ bool loop_contains(const Analysis& analysis, std::uint32_t loop, ir::BlockId blo
 /// Lanes that go from `from` to `to` end without meeting the lanes that went elsewhere, before those go on.
 /// True also of both sides of a branch that is the last thing a function does.
 bool edge_ends(const Analysis& analysis, const Structure& structure, ir::BlockId from, ir::BlockId to);
+
+/// The successors of a block, each list in their order.
+struct Sides {
+  std::vector<ir::BlockId> ending;
+  std::vector<ir::BlockId> going_on;
+};
+Sides sides_of(const Analysis& analysis, const Structure& structure, ir::BlockId block);
 
 }  // namespace quern::cpu::analysis

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// WarpBody: barriers. Where a block has several warps, the body is a state machine: at a barrier it returns the state to go on
-// from, and is called again with it when all warps of the block have come. What lives across a barrier is stored to the
-// warp's frame where it is defined, so that a barrier itself costs only the reloads. With a single warp nothing waits.
+// WarpBody: barriers. Where a block has several warps, the body is a state machine: at a barrier it returns
+// the state to go on from, and is called again with it when all warps of the block have come. What lives
+// across a barrier is stored to the warp's frame where it is defined, so that a barrier itself costs only the
+// reloads. With a single warp nothing waits.
 #include <algorithm>
 
 #include <llvm/IR/Module.h>
@@ -16,7 +17,8 @@ llvm::Align frame_align(llvm::Type* type) { return llvm::Align(type->isVectorTy(
 
 }  // namespace
 
-/// Gives every slot that is read after some barrier its place in the frame: vectors first, each on its own cache lines.
+/// Gives every slot that is read after some barrier its place in the frame: vectors first, each on its own
+/// cache lines.
 void WarpBody::find_frame() {
   if (place_.frame == nullptr) return;
   const llvm::DataLayout& layout = place_.function->getParent()->getDataLayout();
@@ -35,8 +37,8 @@ void WarpBody::find_frame() {
       if (plan_.masked_needed[next]) add(Version::masked, value);
     }
   }
-  const auto is_vector = [](const Slot* each) { return each->memory->getAllocatedType()->isVectorTy(); };
-  std::ranges::stable_partition(live, is_vector);
+  const auto is_scalar = [](const Slot* each) { return !each->memory->getAllocatedType()->isVectorTy(); };
+  std::ranges::stable_sort(live, {}, is_scalar);
   for (Slot* each : live) {
     llvm::Type* type = each->memory->getAllocatedType();
     each->frame = static_cast<std::uint32_t>(llvm::alignTo(frame_end_, frame_align(type)));
@@ -61,10 +63,11 @@ void WarpBody::masked_barrier(ir::BlockId block) {
   for (const ir::BlockId other : plan_.masked.order) {  // those that are about to trap say why
     if (terminator(other).op != ir::Op::trap || !plan_.masked_needed[other]) continue;
     llvm::BasicBlock* next = make_block("missing");
-    code_.CreateCondBr(masks_.any(code_.CreateLoad(masks_.type(), masked_[other].waiting)), masked_[other].run, next);
+    code_.CreateCondBr(masks_.any(code_.CreateLoad(masks_.type(), masked_[other].waiting)),
+                       masked_[other].run, next);
     code_.SetInsertPoint(next);
   }
-  emit_trap(static_cast<std::uint32_t>(ir::Trap::divergent_barrier));
+  emit_trap(static_cast<std::uint64_t>(ir::Trap::divergent_barrier), inst(plan_.barrier[block]).location);
   code_.SetInsertPoint(arrived);
   barrier(block);
 }
@@ -94,7 +97,8 @@ void WarpBody::barrier(ir::BlockId block) {
   code_.CreateBr(full() ? full_[next] : masked_[next].run);
 }
 
-/// Returns from the step; the builder is left where the next step goes on, with what lives there in its slots.
+/// Returns from the step; the builder is left where the next step goes on, with what lives there in its
+/// slots.
 void WarpBody::suspend(ir::BlockId block) {
   states_.push_back(plan_.barrier[block]);
   if (!full()) code_.CreateStore(live_bits(), frame_address(live_frame_));
@@ -117,9 +121,14 @@ void WarpBody::suspend(ir::BlockId block) {
 llvm::Value* WarpBody::reduction(ir::Value which, llvm::Value* true_lanes, llvm::Value* arrived_lanes) {
   llvm::Value* result = true_lanes;
   switch (static_cast<ir::BarrierReduce>(inst(which).imm)) {
-    case ir::BarrierReduce::popc: break;
-    case ir::BarrierReduce::and_: result = code_.CreateICmpEQ(true_lanes, arrived_lanes); break;
-    case ir::BarrierReduce::or_: result = code_.CreateICmpNE(true_lanes, code_.getInt32(0)); break;
+    case ir::BarrierReduce::popc:
+      break;
+    case ir::BarrierReduce::and_:
+      result = code_.CreateICmpEQ(true_lanes, arrived_lanes);
+      break;
+    case ir::BarrierReduce::or_:
+      result = code_.CreateICmpNE(true_lanes, code_.getInt32(0));
+      break;
   }
   return kept_scalar(version_, which) ? result : code_.CreateVectorSplat(kLanes, result);
 }

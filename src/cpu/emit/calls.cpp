@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device functions that are called rather than inlined (recursion): an LLVM function each, for the lanes of a mask, with
-// vectors as arguments and results, on the worker's own stack.
+// Device functions that are called rather than inlined (recursion): an LLVM function each, for the lanes of a
+// mask, with vectors as arguments and results, on the worker's own stack.
 #include "cpu/emit/calls.hpp"
 
 #include "cpu/emit/llvm_target.hpp"
@@ -15,11 +15,21 @@ constexpr unsigned kFixedArguments = 7;
 llvm::Type* lanes_of(llvm::LLVMContext& context, ir::Type type) {
   llvm::Type* element = nullptr;
   switch (type) {
-    case ir::Type::f16: element = llvm::Type::getHalfTy(context); break;
-    case ir::Type::bf16: element = llvm::Type::getBFloatTy(context); break;
-    case ir::Type::f32: element = llvm::Type::getFloatTy(context); break;
-    case ir::Type::f64: element = llvm::Type::getDoubleTy(context); break;
-    default: element = llvm::IntegerType::get(context, ir::bit_size(type)); break;
+    case ir::Type::f16:
+      element = llvm::Type::getHalfTy(context);
+      break;
+    case ir::Type::bf16:
+      element = llvm::Type::getBFloatTy(context);
+      break;
+    case ir::Type::f32:
+      element = llvm::Type::getFloatTy(context);
+      break;
+    case ir::Type::f64:
+      element = llvm::Type::getDoubleTy(context);
+      break;
+    default:
+      element = llvm::IntegerType::get(context, ir::bit_size(type));
+      break;
   }
   return llvm::FixedVectorType::get(element, kLanes);
 }
@@ -36,9 +46,11 @@ llvm::FunctionType* type_of_callee(llvm::LLVMContext& context, const ir::Functio
 
 }  // namespace
 
-llvm::Function* declare_device_function(llvm::Module& module, const ir::Function& function, std::uint32_t index, Isa isa) {
-  llvm::Function* made = llvm::Function::Create(type_of_callee(module.getContext(), function), llvm::Function::InternalLinkage,
-                                                "device_" + std::to_string(index) + "_" + function.name, module);
+llvm::Function* declare_device_function(llvm::Module& module, const ir::Function& function,
+                                        std::uint32_t index, Isa isa) {
+  llvm::Function* made =
+      llvm::Function::Create(type_of_callee(module.getContext(), function), llvm::Function::InternalLinkage,
+                             "device_" + std::to_string(index) + "_" + function.name, module);
   set_function_attributes(*made, isa);
   return made;
 }
@@ -66,14 +78,16 @@ void emit_device_function(llvm::Function& function, const Plan& plan, const Spec
 
   llvm::IRBuilder<> at(place.done);
   llvm::Value* results = llvm::PoisonValue::get(function.getReturnType());
-  for (unsigned i = 0; i < plan.function->result_types.size(); ++i) results = at.CreateInsertValue(results, body.result(i, at), i);
+  for (unsigned i = 0; i < plan.function->result_types.size(); ++i)
+    results = at.CreateInsertValue(results, body.result(i, at), i);
   at.CreateRet(results);
 }
 
 void WarpBody::emit_call(ir::Value value) {
   const ir::Inst& call = inst(value);
   llvm::Function* callee = callees_.at(static_cast<std::uint32_t>(call.imm));
-  std::vector<llvm::Value*> arguments{launch(), worker(), ctaid(0), ctaid(1), ctaid(2), warp_index(), mask_bits()};
+  std::vector<llvm::Value*> arguments{launch(), worker(),     ctaid(0),   ctaid(1),
+                                      ctaid(2), warp_index(), mask_bits()};
   for (const ir::Value argument : call.args) arguments.push_back(vector(argument));
   llvm::Value* results = code_.CreateCall(callee, arguments);
   const auto count = llvm::cast<llvm::StructType>(results->getType())->getNumElements();

@@ -7,8 +7,10 @@
 
 namespace quern::cpu::emit {
 
-/// An LLVM function for device function `index` of the module, without a body yet: functions may call each other.
-llvm::Function* declare_device_function(llvm::Module& module, const ir::Function& function, std::uint32_t index, Isa isa);
+/// An LLVM function for device function `index` of the module, without a body yet: functions may call each
+/// other.
+llvm::Function* declare_device_function(llvm::Module& module, const ir::Function& function,
+                                        std::uint32_t index, Isa isa);
 
 /// Its body: masked code, which runs the lanes that called it.
 void emit_device_function(llvm::Function& function, const Plan& plan, const Specialisation& specialisation,

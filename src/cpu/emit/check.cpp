@@ -23,8 +23,10 @@ bool is_flow(ir::Op op) {
     case ir::Op::trap:
     case ir::Op::call:
     case ir::Op::arg:
-    case ir::Op::set_result: return true;
-    default: return false;
+    case ir::Op::set_result:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -42,7 +44,8 @@ class Checker {
   void check(const ir::Function& function) {
     if (!function.kernel && function.local_bytes != 0)
       refuse(function, ir::kNone, "local memory in the recursive function " + function.name,
-             "each activation would need its own; arrays are kept in local memory when they are indexed or their address is taken",
+             "each activation would need its own; arrays are kept in local memory when they are indexed or "
+             "their address is taken",
              "Keep such arrays in the kernel and pass their address, or turn the recursion into a loop.");
     for (const ir::Block& block : function.blocks)
       for (const ir::Value value : block.insts) check(function, value);
@@ -53,30 +56,32 @@ class Checker {
     const bool is_barrier = inst.op == ir::Op::barrier || inst.op == ir::Op::barrier_reduce;
     if (!is_flow(inst.op) && !can_emit(inst))
       refuse(function, value,
-             "the operation '" + std::string(ir::name(inst.op)) + "'" + (can_emit(inst.op) ? " in this form" : ""),
+             "the operation '" + std::string(ir::name(inst.op)) + "'" +
+                 (can_emit(inst.op) ? " in this form" : ""),
              "the CPU device has no code for it yet", "");
     else if (is_barrier && !function.kernel)
-      refuse(function, value, "a barrier in the recursive function " + function.name, "barriers are supported in kernels and inlined functions",
-             "Turn the recursion into a loop.");
+      refuse(function, value, "a barrier in the recursive function " + function.name,
+             "barriers are supported in kernels and inlined functions", "Turn the recursion into a loop.");
     else if (is_barrier)
       check_barrier(function, value);
     else if (inst.op == ir::Op::exit && !function.kernel)
-      refuse(function, value, "'exit' in the recursive function " + function.name, "a thread can end only in its kernel",
-             "Return to the kernel and end the thread there.");
+      refuse(function, value, "'exit' in the recursive function " + function.name,
+             "a thread can end only in its kernel", "Return to the kernel and end the thread there.");
   }
 
   void check_barrier(const ir::Function& function, ir::Value value) {
     const ir::Inst& inst = function[value];
     const std::size_t id = inst.op == ir::Op::barrier_reduce ? 1 : 0;
     if (inst.args.size() <= id || function[inst.args[id]].op != ir::Op::constant)
-      refuse(function, value, "a barrier whose number is computed", "which barrier it is must be known at load", "Use a constant number.");
+      refuse(function, value, "a barrier whose number is computed",
+             "which barrier it is must be known at load", "Use a constant number.");
     else if (inst.args.size() > id + 1)
-      refuse(function, value, "a barrier for part of the block (with a thread count)", "the CPU device has barriers of the whole block only",
-             "Use __syncthreads().");
+      refuse(function, value, "a barrier for part of the block (with a thread count)",
+             "the CPU device has barriers of the whole block only", "Use __syncthreads().");
   }
 
-  void refuse(const ir::Function& function, ir::Value value, const std::string& what, const std::string& reason,
-              const std::string& hint) {
+  void refuse(const ir::Function& function, ir::Value value, const std::string& what,
+              const std::string& reason, const std::string& hint) {
     Diagnostic error;
     error.code = "ptx-unsupported";
     error.message = what + " in kernel " + module_.functions[0].name + ": " + reason;

@@ -16,8 +16,9 @@ namespace quern::cpu::emit {
 
 inline constexpr unsigned kLanes = 32;
 
-/// Something that cannot be if the passes before kept their promises. Thrown inside this room only; emit_code and emit_text
-/// make a diagnostic (code "internal") of it, so that a defect here never ends the host's process.
+/// Something that cannot be if the passes before kept their promises. Thrown inside this room only; emit_code
+/// and emit_text make a diagnostic (code "internal") of it, so that a defect here never ends the host's
+/// process.
 class Defect : public std::logic_error {
  public:
   explicit Defect(const std::string& message) : std::logic_error(message) {}
@@ -47,8 +48,8 @@ class Context {
 
   /// True where all 32 lanes run (the full version of a block): no masking is needed.
   virtual bool full() const = 0;
-  /// The running lanes, <32 x i1>; all ones where full(). Never empty while an operation with an effect or a memory access is
-  /// emitted; a short run of pure operations may be executed with no lane at all.
+  /// The running lanes, <32 x i1>; all ones where full(). Never empty while an operation with an effect or a
+  /// memory access is emitted; a short run of pure operations may be executed with no lane at all.
   virtual llvm::Value* mask() = 0;
   /// The running lanes as an i32, bit l = lane l.
   virtual llvm::Value* mask_bits() = 0;

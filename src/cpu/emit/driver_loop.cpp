@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The function that the scheduler calls: blocks, warps inside, and for kernels with barriers the rounds of steps.
+// The function that the scheduler calls: blocks, warps inside, and for kernels with barriers the rounds of
+// steps.
 #include "cpu/emit/driver_loop.hpp"
 
 #include <algorithm>
@@ -22,7 +23,8 @@ struct WarpKind {
 
 class RunEmitter {
  public:
-  RunEmitter(llvm::Module& module, const Plan& plan, const Specialisation& specialisation, const DeviceFunctions& callees)
+  RunEmitter(llvm::Module& module, const Plan& plan, const Specialisation& specialisation,
+             const DeviceFunctions& callees)
       : module_(module),
         context_(module.getContext()),
         plan_(plan),
@@ -33,7 +35,8 @@ class RunEmitter {
     const std::uint32_t full_warps = specialisation.threads() / kLanes;
     const std::uint32_t rest = specialisation.threads() % kLanes;
     if (full_warps != 0) kinds_.push_back({&plan_, 0, full_warps, 0xffffffffu, nullptr, {}});
-    if (rest != 0) kinds_.push_back({&partial_plan_, full_warps, 1, (std::uint32_t{1} << rest) - 1, nullptr, {}});
+    if (rest != 0)
+      kinds_.push_back({&partial_plan_, full_warps, 1, (std::uint32_t{1} << rest) - 1, nullptr, {}});
   }
 
   std::uint32_t run() {
@@ -50,12 +53,16 @@ class RunEmitter {
   llvm::Type* word() { return at_.getInt32Ty(); }
   llvm::Type* pointer() { return at_.getPtrTy(); }
   llvm::BasicBlock* block(const char* name) { return llvm::BasicBlock::Create(context_, name, function_); }
-  llvm::Value* field(llvm::Value* base, std::uint64_t offset) { return at_.CreateConstInBoundsGEP1_64(at_.getInt8Ty(), base, offset); }
+  llvm::Value* field(llvm::Value* base, std::uint64_t offset) {
+    return at_.CreateConstInBoundsGEP1_64(at_.getInt8Ty(), base, offset);
+  }
 
   void set_state_attributes(llvm::Function& function) {
     for (unsigned i = 0; i < 2; ++i) {
       llvm::AttrBuilder attributes(context_);
-      attributes.addAttribute(llvm::Attribute::NonNull).addAttribute(llvm::Attribute::NoAlias).addAttribute(llvm::Attribute::NoUndef);
+      attributes.addAttribute(llvm::Attribute::NonNull)
+          .addAttribute(llvm::Attribute::NoAlias)
+          .addAttribute(llvm::Attribute::NoUndef);
       attributes.addDereferenceableAttr(i == 0 ? sizeof(engine::LaunchState) : sizeof(engine::WorkerState));
       attributes.addAlignmentAttr(llvm::Align(8));
       function.addParamAttrs(i, attributes);
@@ -64,12 +71,16 @@ class RunEmitter {
     set_function_attributes(function, specialisation_.isa);
   }
 
-  // --- a warp with barriers: step(launch, worker, frame, ctaid.x, .y, .z, warp, state, true lanes, arrived lanes) -> next state
+  // --- a warp with barriers: step(launch, worker, frame, ctaid.x, .y, .z, warp, state, true lanes, arrived
+  // lanes) -> next state
   void emit_step(WarpKind& kind) {
     llvm::FunctionType* type = llvm::FunctionType::get(
-        word(), {pointer(), pointer(), pointer(), word(), word(), word(), word(), word(), word(), word()}, false);
-    kind.step = llvm::Function::Create(type, llvm::Function::InternalLinkage, kind.lanes == 0xffffffffu ? "step" : "step_partial", module_);
+        word(), {pointer(), pointer(), pointer(), word(), word(), word(), word(), word(), word(), word()},
+        false);
+    kind.step = llvm::Function::Create(type, llvm::Function::InternalLinkage,
+                                       kind.lanes == 0xffffffffu ? "step" : "step_partial", module_);
     set_state_attributes(*kind.step);
+    kind.step->addParamAttr(2, llvm::Attribute::NoAlias);  // nobody else knows where the frames are
     function_ = kind.step;
     WarpPlace place = make_place();
     llvm::IRBuilder<>(place.entry).CreateBr(place.begin);
@@ -100,8 +111,8 @@ class RunEmitter {
 
   // --- the function itself
   void begin_function() {
-    llvm::FunctionType* type =
-        llvm::FunctionType::get(at_.getVoidTy(), {pointer(), pointer(), at_.getInt64Ty(), at_.getInt64Ty()}, false);
+    llvm::FunctionType* type = llvm::FunctionType::get(
+        at_.getVoidTy(), {pointer(), pointer(), at_.getInt64Ty(), at_.getInt64Ty()}, false);
     function_ = llvm::Function::Create(type, llvm::Function::ExternalLinkage, kRunName, module_);
     set_state_attributes(*function_);
     launch_ = function_->getArg(0);
@@ -124,7 +135,8 @@ class RunEmitter {
     at_.SetInsertPoint(setup);
     std::array<llvm::Value*, 2> grid{};
     for (unsigned d = 0; d < 2; ++d)
-      grid[d] = at_.CreateAlignedLoad(word(), field(launch_, offsetof(engine::LaunchState, grid) + 4 * d), llvm::Align(4));
+      grid[d] = at_.CreateAlignedLoad(word(), field(launch_, offsetof(engine::LaunchState, grid) + 4 * d),
+                                      llvm::Align(4));
     llvm::Value* wide_x = at_.CreateZExt(grid[0], at_.getInt64Ty());
     llvm::Value* wide_y = at_.CreateZExt(grid[1], at_.getInt64Ty());
     llvm::Value* row = at_.CreateUDiv(first, wide_x);
@@ -196,9 +208,11 @@ class RunEmitter {
     return place;
   }
 
-  // --- with barriers: every warp makes a step, until none is left; a round ends at a barrier that all of them have reached
+  // --- with barriers: every warp makes a step, until none is left; a round ends at a barrier that all of
+  // them have reached
   void emit_rounds() {
-    llvm::Value* frames = at_.CreateAlignedLoad(pointer(), field(worker_, offsetof(engine::WorkerState, frames)), llvm::Align(8));
+    llvm::Value* frames = at_.CreateAlignedLoad(
+        pointer(), field(worker_, offsetof(engine::WorkerState, frames)), llvm::Align(8));
     for (std::uint32_t warp = 0; warp < specialisation_.warps(); ++warp)
       at_.CreateStore(at_.getInt32(0), field(frames, std::uint64_t{warp} * frame_bytes_ + frame::kState));
     llvm::BasicBlock* before = at_.GetInsertBlock();
@@ -243,16 +257,17 @@ class RunEmitter {
       phi->addIncoming(from, before);
       return phi;
     };
-    const std::array<llvm::PHINode*, 4> sums{carried(so_far.waiting), carried(so_far.true_lanes), carried(so_far.arrived_lanes),
-                                             carried(so_far.ids)};
-    llvm::Value* frame = at_.CreateGEP(at_.getInt8Ty(), frames,
-                                       at_.CreateMul(at_.CreateZExt(warp, at_.getInt64Ty()), at_.getInt64(frame_bytes_)));
+    const std::array<llvm::PHINode*, 4> sums{carried(so_far.waiting), carried(so_far.true_lanes),
+                                             carried(so_far.arrived_lanes), carried(so_far.ids)};
+    llvm::Value* frame =
+        at_.CreateGEP(at_.getInt8Ty(), frames,
+                      at_.CreateMul(at_.CreateZExt(warp, at_.getInt64Ty()), at_.getInt64(frame_bytes_)));
     llvm::Value* state = at_.CreateLoad(word(), field(frame, frame::kState));
     at_.CreateCondBr(at_.CreateICmpEQ(state, at_.getInt32(frame::kDone)), next, step);
 
     at_.SetInsertPoint(step);
-    llvm::Value* to = at_.CreateCall(kind.step, {launch_, worker_, frame, ctaid_[0], ctaid_[1], ctaid_[2], warp, state, true_lanes_,
-                                                 arrived_lanes_});
+    llvm::Value* to = at_.CreateCall(kind.step, {launch_, worker_, frame, ctaid_[0], ctaid_[1], ctaid_[2],
+                                                 warp, state, true_lanes_, arrived_lanes_});
     at_.CreateStore(to, field(frame, frame::kState));
     at_.CreateCondBr(at_.CreateICmpEQ(to, at_.getInt32(frame::kDone)), next, arrived);
 
@@ -267,7 +282,8 @@ class RunEmitter {
 
     at_.SetInsertPoint(next);
     Round result{};
-    const std::array<llvm::Value**, 4> results{&result.waiting, &result.true_lanes, &result.arrived_lanes, &result.ids};
+    const std::array<llvm::Value**, 4> results{&result.waiting, &result.true_lanes, &result.arrived_lanes,
+                                               &result.ids};
     for (std::size_t i = 0; i < sums.size(); ++i) {
       llvm::PHINode* merged = at_.CreatePHI(word(), 3);
       merged->addIncoming(sums[i], head);
@@ -304,7 +320,8 @@ class RunEmitter {
     std::vector<std::uint32_t> bits{0};
     for (const ir::Value barrier : kind.states) bits.push_back(std::uint32_t{1} << id_of(barrier));
     llvm::Constant* table = llvm::ConstantDataArray::get(context_, bits);
-    auto* global = new llvm::GlobalVariable(module_, table->getType(), true, llvm::GlobalValue::PrivateLinkage, table, "barrier_ids");
+    auto* global = new llvm::GlobalVariable(module_, table->getType(), true,
+                                            llvm::GlobalValue::PrivateLinkage, table, "barrier_ids");
     return at_.CreateLoad(word(), at_.CreateInBoundsGEP(table->getType(), global, {at_.getInt32(0), state}));
   }
   /// Warps that wait at different barriers would wait forever.

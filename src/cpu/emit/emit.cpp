@@ -22,21 +22,40 @@ struct Emitted {
   std::unique_ptr<llvm::LLVMContext> context = std::make_unique<llvm::LLVMContext>();
   std::unique_ptr<llvm::Module> module;
   std::unique_ptr<llvm::TargetMachine> machine;
+  std::vector<ir::Location> locations;
   std::uint32_t frame_bytes = 0;
 };
 
 Diagnostic defect(const ir::Module& module, const std::string& what) {
-  return Diagnostic{.code = "internal",
-                    .message = "compiling kernel " + module.functions[0].name + " for the CPU device: " + what,
-                    .hint = "This is a defect of the CPU device; please report it with the kernel's PTX."};
+  return Diagnostic{
+      .code = "internal",
+      .message = "compiling kernel " + module.functions[0].name + " for the CPU device: " + what,
+      .hint = "This is a defect of the CPU device; please report it with the kernel's PTX."};
 }
 
-void emit_functions(ir::Module& module, const std::vector<Plan>& plans, const Specialisation& specialisation, Emitted& out) {
+void emit_functions(ir::Module& module, const std::vector<Plan>& plans, const Specialisation& specialisation,
+                    Emitted& out) {
   DeviceFunctions callees;
   for (std::uint32_t i = 1; i < plans.size(); ++i)
     callees[i] = declare_device_function(*out.module, module.functions[i], i, specialisation.isa);
-  for (std::uint32_t i = 1; i < plans.size(); ++i) emit_device_function(*callees[i], plans[i], specialisation, callees);
+  for (std::uint32_t i = 1; i < plans.size(); ++i)
+    emit_device_function(*callees[i], plans[i], specialisation, callees);
   out.frame_bytes = emit_run(*out.module, plans[0], specialisation, callees);
+}
+
+/// One table of locations for all functions: instructions refer to it from here on.
+std::vector<ir::Location> gather_locations(ir::Module& module) {
+  std::vector<ir::Location> all;
+  for (ir::Function& function : module.functions) {
+    const auto first = static_cast<std::uint32_t>(all.size());
+    for (ir::Inst& inst : function.insts)
+      if (inst.location != ir::kNone) inst.location += first;
+    for (ir::Location at : function.locations) {
+      if (at.inlined_at != ir::kNone) at.inlined_at += first;
+      all.push_back(std::move(at));
+    }
+  }
+  return all;
 }
 
 Expected<Emitted> emit_llvm(ir::Module& module, const Specialisation& specialisation) {
@@ -45,10 +64,12 @@ Expected<Emitted> emit_llvm(ir::Module& module, const Specialisation& specialisa
   for (ir::Function& function : module.functions) {
     auto plan = make_plan(module, function, specialisation);
     if (!plan) return plan.errors();
-    if (auto supported = analysis::check_supported(module, function, plan->masked); !supported) return supported.errors();
+    if (auto supported = analysis::check_supported(module, function, plan->masked); !supported)
+      return supported.errors();
     plans.push_back(std::move(*plan));
   }
   Emitted out;
+  out.locations = gather_locations(module);
   out.machine = make_target_machine(specialisation.isa, specialisation.opt_level);
   out.module = std::make_unique<llvm::Module>(module.functions[0].name, *out.context);
   out.module->setTargetTriple(out.machine->getTargetTriple().str());
@@ -67,13 +88,15 @@ Expected<Emitted> emit_llvm(ir::Module& module, const Specialisation& specialisa
 
 std::vector<SymbolUse> symbols_of(const ir::Module& module) {
   std::vector<SymbolUse> uses;
-  for (const ir::Symbol& symbol : module.symbols) uses.push_back({symbol.name, symbol.space, symbol.shared_offset});
+  for (const ir::Symbol& symbol : module.symbols)
+    uses.push_back({symbol.name, symbol.space, symbol.shared_offset});
   return uses;
 }
 
 }  // namespace
 
-Expected<std::shared_ptr<const KernelCode>> emit_code(ir::Module module, const Specialisation& specialisation) {
+Expected<std::shared_ptr<const KernelCode>> emit_code(ir::Module module,
+                                                      const Specialisation& specialisation) {
   auto emitted = emit_llvm(module, specialisation);
   if (!emitted) return emitted.errors();
   auto object = make_object(*emitted->module, *emitted->machine);
@@ -86,7 +109,7 @@ Expected<std::shared_ptr<const KernelCode>> emit_code(ir::Module module, const S
   code->text_end = loaded->text_end;
   code->frame_bytes = emitted->frame_bytes;
   code->symbols = symbols_of(module);
-  code->locations = module.functions[0].locations;
+  code->locations = std::move(emitted->locations);
   code->memory = std::move(loaded->memory);
   return std::shared_ptr<const KernelCode>(std::move(code));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// WarpBody: slots and values, and the frame around the two versions.
+// WarpBody: the frame around the two versions of the blocks, launch constants, the instructions of a block.
 #include <algorithm>
 
 #include <llvm/IR/Module.h>
@@ -10,15 +10,15 @@
 namespace quern::cpu::emit {
 namespace {
 
-using analysis::ShapeKind;
-
-enum CacheIndex : unsigned { kParams, kWindowBase, kWindowBytes, kSharedBase, kLocalRoot, kLocalStride, kLocalBase };
-
-llvm::Constant* constant_of(llvm::Type* type, std::uint64_t bits) {
-  if (type->isIntegerTy()) return llvm::ConstantInt::get(type, bits);
-  const llvm::APInt word(static_cast<unsigned>(type->getPrimitiveSizeInBits()), bits);
-  return llvm::ConstantFP::get(type->getContext(), llvm::APFloat(type->getFltSemantics(), word));
-}
+enum CacheIndex : unsigned {
+  kParams,
+  kWindowBase,
+  kWindowBytes,
+  kSharedBase,
+  kLocalRoot,
+  kLocalStride,
+  kLocalBase
+};
 
 }  // namespace
 
@@ -41,146 +41,10 @@ void WarpBody::emit() {
   emit_states();
 }
 
-// --- slots
-
-llvm::Type* WarpBody::kept_type(Version version, ir::Value value) {
-  const ir::Type type = inst(value).type;
-  return kept_scalar(version, value) ? type_of(type) : vector_type_of(type);
-}
-
-bool WarpBody::has_slot(Version version, ir::Value value) const {
-  return slots_[static_cast<std::size_t>(version)][value].memory != nullptr;
-}
-
-WarpBody::Slot& WarpBody::slot(Version version, ir::Value value) {
-  Slot& found = slots_[static_cast<std::size_t>(version)][value];
-  if (found.memory == nullptr)
-    throw Defect("value %" + std::to_string(value) + " (" + std::string(ir::name(inst(value).op)) + ") is read before it is defined");
-  return found;
-}
-
-// A vector of i1 crosses blocks in the form that masks have.
-llvm::Value* WarpBody::pack_bits(llvm::Value* what) {
-  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(what->getType());
-  return vector != nullptr && vector->getElementType()->isIntegerTy(1) ? masks_.lanes_of(what) : what;
-}
-
-llvm::Value* WarpBody::unpack_bits(llvm::Value* what, ir::Type type) {
-  return type == ir::Type::i1 && what->getType()->isVectorTy() ? masks_.bits_of(what) : what;
-}
-
-void WarpBody::write_slot(Version version, ir::Value value, llvm::Value* what) {
-  if (!has_slot(version, value)) return;
-  const Slot& to = slot(version, value);
-  llvm::Value* packed = pack_bits(what);
-  code_.CreateStore(packed, to.memory);
-  store_to_frame(to, packed);
-}
-
-void WarpBody::store_to_frame(const Slot& slot, llvm::Value* what) {
-  if (slot.frame == 0) return;
-  const llvm::Align align(what->getType()->isVectorTy() ? 64 : 8);
-  code_.CreateAlignedStore(what, code_.CreateConstInBoundsGEP1_32(code_.getInt8Ty(), place_.frame, slot.frame), align);
-}
-
-// --- values
-
-llvm::Constant* WarpBody::known_constant(Version version, ir::Value value) {
-  const analysis::Shape& shape = shape_in(version, value);
-  const bool has_base = shape.kind == ShapeKind::uniform || shape.kind == ShapeKind::affine;
-  if (!has_base || !shape.constant) return nullptr;
-  return constant_of(type_of(inst(value).type), *shape.constant);
-}
-
-/// What is kept of `value` in the version being emitted: its scalar or its vector.
-llvm::Value* WarpBody::kept(ir::Value value) {
-  if (llvm::Constant* constant = known_constant(version_, value)) return constant;
-  if (const auto found = values_.find(value); found != values_.end()) return found->second;
-  const Slot& from = slot(version_, value);
-  // At the start of the block, where it serves all of it: slots of other values do not change within a block.
-  const llvm::IRBuilder<>::InsertPointGuard guard(code_);
-  code_.SetInsertPoint(first_, first_->getFirstInsertionPt());
-  llvm::Value* loaded = code_.CreateLoad(from.memory->getAllocatedType(), from.memory);
-  return values_[value] = unpack_bits(loaded, inst(value).type);
-}
-
-llvm::Value* WarpBody::scalar(ir::Value value) {
-  if (!kept_scalar(version_, value)) throw Defect("a scalar is asked of %" + std::to_string(value) + ", which is kept as a vector");
-  return kept(value);
-}
-
-llvm::Value* WarpBody::vector(ir::Value value) {
-  if (!kept_scalar(version_, value)) return kept(value);
-  llvm::BasicBlock* here = code_.GetInsertBlock();
-  if (const auto found = expansions_.find(value); found != expansions_.end())
-    if (found->second.block == here || found->second.block == first_) return found->second.vector;
-  llvm::Value* base = kept(value);
-  llvm::Value* made = expand(shape(value), inst(value).type, base, [this](ir::Value coefficient) { return scalar(coefficient); });
-  expansions_[value] = {made, here};
-  return made;
-}
-
-llvm::Constant* WarpBody::pattern(const analysis::LanePattern& lanes, llvm::Type* element) {
-  std::vector<llvm::Constant*> constants;
-  for (const std::int64_t lane : lanes)
-    constants.push_back(llvm::ConstantInt::get(element, static_cast<std::uint64_t>(lane), /*IsSigned=*/true));
-  return llvm::ConstantVector::get(constants);
-}
-
-llvm::Value* WarpBody::expand(const analysis::Shape& shape, ir::Type type, llvm::Value* base, const Coefficient& coefficient) {
-  llvm::Type* element = type_of(type);
-  llvm::Value* result = code_.CreateVectorSplat(kLanes, base);
-  if (shape.kind == ShapeKind::affine)
-    for (const analysis::Term& term : shape.terms) {
-      llvm::Value* part = pattern(term.pattern, element);
-      if (term.coefficient != ir::kNone) {
-        llvm::Value* factor = coefficient(term.coefficient);
-        factor = term.sign_extend ? code_.CreateSExtOrTrunc(factor, element) : code_.CreateZExtOrTrunc(factor, element);
-        part = code_.CreateMul(code_.CreateVectorSplat(kLanes, factor), part);
-      }
-      result = code_.CreateAdd(result, part);
-    }
-  if (shape.kind == ShapeKind::offset32) {
-    llvm::Value* index = vector(shape.index);
-    llvm::Type* wide = vector_type_of(type);
-    index = shape.index_signed ? code_.CreateSExt(index, wide) : code_.CreateZExt(index, wide);
-    llvm::Constant* scale = llvm::ConstantInt::get(wide, static_cast<std::uint64_t>(shape.scale), /*IsSigned=*/true);
-    result = code_.CreateAdd(result, code_.CreateMul(index, scale));
-  }
-  return result;
-}
-
-void WarpBody::define(ir::Value value, llvm::Value* what) {
-  if (what->getType() != kept_type(version_, value))
-    throw Defect("%" + std::to_string(value) + " (" + std::string(ir::name(inst(value).op)) + ") is defined in another form than its shape's");
-  values_[value] = what;
-  write_slot(version_, value, what);
-}
-
-void WarpBody::define_element(ir::Value value, unsigned index, llvm::Value* what) { elements_[{value, index}] = what; }
-
-/// Extracts stand right behind what they read from (place_extracts in plan.cpp).
-void WarpBody::emit_extract(ir::Value value) {
-  const ir::Inst& extract = inst(value);
-  const auto found = elements_.find({extract.args[0], static_cast<unsigned>(extract.imm)});
-  if (found == elements_.end()) throw Defect("an extract reads an element that its operation does not make");
-  llvm::Value* what = found->second;
-  if (!kept_scalar(version_, value) && !what->getType()->isVectorTy()) what = code_.CreateVectorSplat(kLanes, what);
-  if (known_constant(version_, value) == nullptr) define(value, what);
-}
-
-/// The operand of a phi in the form that the phi is kept in.
-llvm::Value* WarpBody::as_kept(ir::Value value, bool want_scalar) {
-  if (shape(value).kind == ShapeKind::undefined) {
-    const ir::Type type = inst(value).type;
-    return llvm::Constant::getNullValue(want_scalar ? type_of(type) : vector_type_of(type));
-  }
-  return want_scalar ? scalar(value) : vector(value);
-}
-
 // --- launch constants
 
-llvm::Value* WarpBody::launch_constant(llvm::Value* base, std::uint64_t offset, llvm::Type* type, std::uint64_t pointee_bytes) {
+llvm::Value* WarpBody::launch_constant(llvm::Value* base, std::uint64_t offset, llvm::Type* type,
+                                       std::uint64_t pointee_bytes) {
   llvm::IRBuilder<> at(place_.entry->getTerminator());
   llvm::Value* address = at.CreateConstInBoundsGEP1_64(at.getInt8Ty(), base, offset);
   llvm::LoadInst* load = at.CreateAlignedLoad(type, address, llvm::Align(type->isIntegerTy(32) ? 4 : 8));
@@ -198,7 +62,8 @@ llvm::Value* WarpBody::launch_constant(llvm::Value* base, std::uint64_t offset, 
   return load;
 }
 
-llvm::Value* WarpBody::cached(unsigned which, llvm::Value* base, std::uint64_t offset, llvm::Type* type, std::uint64_t bytes) {
+llvm::Value* WarpBody::cached(unsigned which, llvm::Value* base, std::uint64_t offset, llvm::Type* type,
+                              std::uint64_t bytes) {
   if (cache_[which] == nullptr) cache_[which] = launch_constant(base, offset, type, bytes);
   return cache_[which];
 }
@@ -223,7 +88,8 @@ llvm::Value* WarpBody::local_stride() {
 }
 llvm::Value* WarpBody::local_base() {
   if (cache_[kLocalBase] == nullptr) {
-    llvm::Value* root = cached(kLocalRoot, worker(), offsetof(engine::WorkerState, local_base), code_.getPtrTy());
+    llvm::Value* root =
+        cached(kLocalRoot, worker(), offsetof(engine::WorkerState, local_base), code_.getPtrTy());
     llvm::Value* stride = local_stride();
     llvm::IRBuilder<> at(place_.begin, place_.begin->getFirstInsertionPt());
     llvm::Value* first = at.CreateMul(at.CreateZExt(place_.warp, at.getInt64Ty()), at.getInt64(kLanes));
@@ -254,7 +120,9 @@ llvm::BasicBlock* WarpBody::make_block(const char* name) {
 
 llvm::Value* WarpBody::mask() { return full() ? masks_.bits_of(masks_.all()) : mask_; }
 llvm::Value* WarpBody::mask_bits() { return full() ? code_.getInt32(0xffffffffu) : mask_word_; }
-llvm::Value* WarpBody::live_bits() { return full() ? mask_bits() : code_.CreateLoad(code_.getInt32Ty(), live_); }
+llvm::Value* WarpBody::live_bits() {
+  return full() ? mask_bits() : code_.CreateLoad(code_.getInt32Ty(), live_);
+}
 
 // --- the frame around the versions
 
@@ -282,10 +150,12 @@ void WarpBody::create_blocks() {
     if (plan_.has_full) full_[id] = make("full");
     if (plan_.masked_needed[id]) masked_[id] = {make("test"), make("masked"), at.CreateAlloca(masks_.type())};
   }
-  for (const ir::Type type : function_->result_types) results_.push_back(at.CreateAlloca(vector_type_of(type)));
+  for (const ir::Type type : function_->result_types)
+    results_.push_back(at.CreateAlloca(vector_type_of(type)));
 }
 
-/// What every warp begins with: nobody waits, masked slots hold zeros; then to the first block (or where the state says).
+/// What every warp begins with: nobody waits, masked slots hold zeros; then to the first block (or where the
+/// state says).
 void WarpBody::begin_warp() {
   code_.SetInsertPoint(place_.begin);
   clear_masked();
@@ -333,19 +203,47 @@ void WarpBody::emit_insts(ir::BlockId block) {
 void WarpBody::emit_inst(ir::Value value) {
   const ir::Inst& what = inst(value);
   switch (what.op) {
-    case ir::Op::extract: return emit_extract(value);
-    case ir::Op::call: return emit_call(value);
-    case ir::Op::set_result: return emit_set_result(value);
-    case ir::Op::arg: return define(value, arguments_.at(static_cast<std::size_t>(what.imm)));
-    default: break;
+    case ir::Op::extract:
+      return emit_extract(value);
+    case ir::Op::call:
+      return emit_call(value);
+    case ir::Op::set_result:
+      return emit_set_result(value);
+    case ir::Op::arg:
+      return define(value, arguments_.at(static_cast<std::size_t>(what.imm)));
+    default:
+      break;
   }
   // A value known at compile time has no code: whoever reads it gets the constant.
-  if (ir::has_trait(what.op, 'p') && what.type != ir::Type::none && known_constant(version_, value) != nullptr) return;
+  if (ir::has_trait(what.op, 'p') && what.type != ir::Type::none &&
+      known_constant(version_, value) != nullptr)
+    return;
+  if (what.op == ir::Op::host_call) note_place();
   emit_operation(*this, value);
 }
 
+void WarpBody::note_for_report(std::uint64_t offset, llvm::Value* what) {
+  code_.CreateStore(what, code_.CreateConstInBoundsGEP1_64(code_.getInt8Ty(), worker(), offset));
+}
+
+/// A host call may report (a failed assertion does): it wants to know the block and the warp.
+void WarpBody::note_place() {
+  llvm::Value* index = code_.getInt64(0);
+  for (unsigned d = 3; d-- > 0;) {
+    llvm::Value* extent = code_.getInt64(1);
+    if (d < 2)
+      extent = code_.CreateZExt(
+          launch_constant(launch(), offsetof(engine::LaunchState, grid) + 4 * d, code_.getInt32Ty()),
+          code_.getInt64Ty());
+    index = code_.CreateAdd(code_.CreateMul(index, extent), code_.CreateZExt(ctaid(d), code_.getInt64Ty()));
+  }
+  note_for_report(offsetof(engine::WorkerState, block_index), index);
+  note_for_report(offsetof(engine::WorkerState, warp_index), warp_index());
+}
+
 /// The phis of successor `successor_index` of `block`, each with its operand on that edge.
-std::vector<std::pair<ir::Value, ir::Value>> WarpBody::phi_operands(ir::BlockId block, unsigned successor_index) const {
+std::vector<std::pair<ir::Value, ir::Value>> WarpBody::phi_operands(ir::BlockId block,
+                                                                    unsigned successor_index) const {
   const std::vector<ir::BlockId>& succs = function_->blocks[block].succs;
   const ir::BlockId to = succs[successor_index];
   // Edges between the same two blocks are in the same order in succs and in preds.
@@ -361,13 +259,16 @@ std::vector<std::pair<ir::Value, ir::Value>> WarpBody::phi_operands(ir::BlockId 
   return result;
 }
 
-void WarpBody::emit_trap(std::uint32_t which) {
-  llvm::FunctionType* type = llvm::FunctionType::get(code_.getVoidTy(), {code_.getPtrTy(), code_.getInt32Ty()}, false);
-  if (!full()) {
-    llvm::Value* lane = code_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, mask_word_, code_.getFalse());
-    code_.CreateStore(lane, code_.CreateConstInBoundsGEP1_64(code_.getInt8Ty(), worker(), offsetof(engine::WorkerState, fault_lane)));
-  }
-  llvm::CallInst* call = code_.CreateCall(helper("quern_cpu_trap", type), {worker(), code_.getInt32(which)});
+/// Ends the launch; says of it where (an index into KernelCode::locations or kNone) and the first lane it
+/// happens to.
+void WarpBody::emit_trap(std::uint64_t which, std::uint32_t location) {
+  note_for_report(offsetof(engine::WorkerState, fault_location), code_.getInt32(location));
+  note_for_report(offsetof(engine::WorkerState, fault_lane),
+                  code_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, mask_bits(), code_.getFalse()));
+  llvm::FunctionType* type =
+      llvm::FunctionType::get(code_.getVoidTy(), {code_.getPtrTy(), code_.getInt32Ty()}, false);
+  llvm::CallInst* call = code_.CreateCall(helper("quern_cpu_trap", type),
+                                          {worker(), code_.getInt32(static_cast<std::uint32_t>(which))});
   call->setDoesNotReturn();
   code_.CreateUnreachable();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// WarpBody: the full version of the blocks. All 32 lanes run; branches are branches as long as the lanes agree.
+// WarpBody: the full version of the blocks. All 32 lanes run; branches are branches as long as the lanes
+// agree.
 #include <algorithm>
 
 #include "cpu/emit/warp_body.hpp"
@@ -23,20 +24,28 @@ void WarpBody::full_terminator(ir::BlockId block) {
     case ir::Op::br:
       if (!plan_.tested[block].empty()) full_tests(block);
       return full_edge(block, 0);
-    case ir::Op::cond_br: return full_cond_branch(block);
-    case ir::Op::switch_br: return full_switch(block);
-    case ir::Op::trap: return emit_trap(static_cast<std::uint32_t>(last.imm));
+    case ir::Op::cond_br:
+      return full_cond_branch(block);
+    case ir::Op::switch_br:
+      return full_switch(block);
+    case ir::Op::trap:
+      return emit_trap(last.imm, last.location);
     case ir::Op::ret:
-    case ir::Op::exit: code_.CreateBr(place_.done); return;
-    default: throw Defect("a block ends with " + std::string(ir::name(last.op)));
+    case ir::Op::exit:
+      code_.CreateBr(place_.done);
+      return;
+    default:
+      throw Defect("a block ends with " + std::string(ir::name(last.op)));
   }
 }
 
 /// To successor `successor_index` with all lanes: its phis take their operands.
 void WarpBody::full_edge(ir::BlockId block, unsigned successor_index) {
-  std::vector<std::pair<ir::Value, llvm::Value*>> stores;  // all reads before the first write: a phi may read another
+  std::vector<std::pair<ir::Value, llvm::Value*>>
+      stores;  // all reads before the first write: a phi may read another
   for (const auto& [phi, operand] : phi_operands(block, successor_index))
-    if (has_slot(Version::full, phi)) stores.emplace_back(phi, as_kept(operand, kept_scalar(Version::full, phi)));
+    if (has_slot(Version::full, phi))
+      stores.emplace_back(phi, as_kept(operand, kept_scalar(Version::full, phi)));
   // Not to the frame: the phi's block does that once, whichever edge it was entered by.
   for (const auto& [phi, what] : stores) code_.CreateStore(pack_bits(what), slot(Version::full, phi).memory);
   code_.CreateBr(full_[function_->blocks[block].succs[successor_index]]);
@@ -109,8 +118,8 @@ void WarpBody::full_tests(ir::BlockId block) {
   code_.SetInsertPoint(narrow);
 }
 
-/// i1: base + terms, computed in 64 bits, lies within the narrow type in every lane. The extremes of the terms are added up
-/// one by one, which may refuse a sum that would just hold; never the other way round.
+/// i1: base + terms, computed in 64 bits, lies within the narrow type in every lane. The extremes of the
+/// terms are added up one by one, which may refuse a sum that would just hold; never the other way round.
 llvm::Value* WarpBody::widening_holds(ir::Value widening) {
   const ir::Inst& what = inst(widening);
   const ir::Value operand = what.args[0];
@@ -130,8 +139,9 @@ llvm::Value* WarpBody::widening_holds(ir::Value widening) {
     if (term.coefficient != ir::kNone) {
       llvm::Value* factor = scalar(term.coefficient);
       if (factor->getType()->getIntegerBitWidth() > 32)  // the products below must fit 64 bits
-        holds = code_.CreateAnd(holds, code_.CreateICmpULT(code_.CreateAdd(factor, number(std::int64_t{1} << 40)),
-                                                           number(std::int64_t{1} << 41)));
+        holds =
+            code_.CreateAnd(holds, code_.CreateICmpULT(code_.CreateAdd(factor, number(std::int64_t{1} << 40)),
+                                                       number(std::int64_t{1} << 41)));
       factor = term.sign_extend ? code_.CreateSExt(factor, wide) : code_.CreateZExt(factor, wide);
       llvm::Value* a = code_.CreateMul(factor, at_least);
       llvm::Value* b = code_.CreateMul(factor, at_most);
@@ -157,11 +167,13 @@ void WarpBody::go_masked_at_branch(ir::BlockId block) {
     if (has_slot(Version::masked, value)) stores.emplace_back(value, masked_from_full(value));
   };
   for (const ir::BlockId successor : succs) std::ranges::for_each(plan_.live_in[successor], carry);
-  // A block with several successors is the only predecessor of each (critical edges are split): no phi needs a blend.
+  // A block with several successors is the only predecessor of each (critical edges are split): no phi needs
+  // a blend.
   for (unsigned i = 0; i < succs.size(); ++i)
     for (const auto& [phi, operand] : phi_operands(block, i))
       if (has_slot(Version::masked, phi))
-        stores.emplace_back(phi, kept_scalar(Version::masked, phi) ? masked_from_full(operand) : as_kept(operand, false));
+        stores.emplace_back(
+            phi, kept_scalar(Version::masked, phi) ? masked_from_full(operand) : as_kept(operand, false));
 
   std::vector<llvm::Value*> lanes = switch_masks(block, masks_.all());
   for (const auto& [value, what] : stores) write_slot(Version::masked, value, what);

@@ -48,7 +48,10 @@ class Mapping {
   std::uint8_t* take_data(std::size_t bytes, std::size_t align) { return take(data_, bytes, align); }
 
   /// False with errno set where the system refuses.
-  bool seal() { return protect(code_, PROT_READ | PROT_EXEC) && protect(constants_, PROT_READ) && protect(data_, PROT_READ); }
+  bool seal() {
+    return protect(code_, PROT_READ | PROT_EXEC) && protect(constants_, PROT_READ) &&
+           protect(data_, PROT_READ);
+  }
   const std::byte* text_begin() const { return base_ + code_.begin; }
   const std::byte* text_end() const { return base_ + code_.next; }
 
@@ -84,7 +87,8 @@ class MappingManager final : public llvm::RuntimeDyld::MemoryManager {
   bool needsToReserveAllocationSpace() override { return true; }
   void reserveAllocationSpace(uintptr_t code, llvm::Align, uintptr_t constants, llvm::Align, uintptr_t data,
                               llvm::Align) override {
-    // Room for the alignment of each section within its part, and for the table of addresses that the linker adds.
+    // Room for the alignment of each section within its part, and for the table of addresses that the linker
+    // adds.
     constexpr std::size_t kSlack = 4096;
     reserved_ = mapping_.reserve(code + kSlack, constants + kSlack, data + kSlack);
   }

@@ -7,7 +7,8 @@
 namespace quern::cpu::emit {
 namespace {
 
-/// A block of at most this many operations is run whether or not a lane waits at it: a mispredicted skip costs more.
+/// A block of at most this many operations is run whether or not a lane waits at it: a mispredicted skip
+/// costs more.
 constexpr std::size_t kMaxUnskippedInsts = 6;
 
 }  // namespace
@@ -49,7 +50,8 @@ void WarpBody::emit_masked_block(ir::BlockId id) {
 bool WarpBody::may_run_empty(ir::BlockId block) const {
   const analysis::Analysis& facts = plan_.masked;
   const std::uint32_t loop = facts.loop_of[block];
-  if (loop != ir::kNone && (facts.loops[loop].header == block || facts.loops[loop].blocks.back() == block)) return false;
+  if (loop != ir::kNone && (facts.loops[loop].header == block || facts.loops[loop].blocks.back() == block))
+    return false;
   if (block == 0 || plan_.reenter[block] || plan_.barrier[block] != ir::kNone) return false;
   std::size_t count = 0;
   for (const ir::Value value : function_->blocks[block].insts) {
@@ -73,10 +75,14 @@ void WarpBody::masked_terminator(ir::BlockId block) {
     case ir::Op::switch_br:
       if (shape(last.args[0]).kind == analysis::ShapeKind::uniform) return masked_uniform_branch(block);
       return masked_divergent_branch(block);
-    case ir::Op::trap: return emit_trap(static_cast<std::uint32_t>(last.imm));
+    case ir::Op::trap:
+      return emit_trap(last.imm, last.location);
     case ir::Op::ret:
-    case ir::Op::exit: retire(lanes_); return leave(block, ir::kNone, false);
-    default: throw Defect("a block ends with " + std::string(ir::name(last.op)));
+    case ir::Op::exit:
+      retire(lanes_);
+      return leave(block, ir::kNone, false);
+    default:
+      throw Defect("a block ends with " + std::string(ir::name(last.op)));
   }
 }
 
@@ -106,7 +112,8 @@ void WarpBody::masked_divergent_branch(ir::BlockId block) {
   code_.CreateBr(next_test(plan_.masked.position[block] + 1));
 }
 
-/// By successor of a cond_br or switch_br: which of the lanes `among` take that edge. Those that no case names take the last.
+/// By successor of a cond_br or switch_br: which of the lanes `among` take that edge. Those that no case
+/// names take the last.
 std::vector<llvm::Value*> WarpBody::switch_masks(ir::BlockId block, llvm::Value* among) {
   const ir::Inst& last = terminator(block);
   llvm::Value* operand = vector(last.args[0]);
@@ -115,7 +122,8 @@ std::vector<llvm::Value*> WarpBody::switch_masks(ir::BlockId block, llvm::Value*
   llvm::Value* rest = among;
   for (unsigned i = 0; i + 1 < count; ++i) {
     llvm::Value* takes = operand;
-    if (last.op == ir::Op::switch_br) takes = code_.CreateICmpEQ(operand, llvm::ConstantInt::get(operand->getType(), i));
+    if (last.op == ir::Op::switch_br)
+      takes = code_.CreateICmpEQ(operand, llvm::ConstantInt::get(operand->getType(), i));
     llvm::Value* lanes = masks_.lanes_of(takes);
     result.push_back(masks_.both(among, lanes));
     rest = masks_.without(rest, lanes);
@@ -124,7 +132,8 @@ std::vector<llvm::Value*> WarpBody::switch_masks(ir::BlockId block, llvm::Value*
   return result;
 }
 
-/// `lanes` go from `block` to its successor `successor_index`: they wait there, and its phis hold their operands in those lanes.
+/// `lanes` go from `block` to its successor `successor_index`: they wait there, and its phis hold their
+/// operands in those lanes.
 void WarpBody::masked_edge(ir::BlockId block, unsigned successor_index, llvm::Value* lanes) {
   const ir::BlockId successor = function_->blocks[block].succs[successor_index];
   if (plan_.ends[successor]) return retire(lanes);
@@ -154,9 +163,9 @@ void WarpBody::retire(llvm::Value* lanes) {
   code_.CreateStore(code_.CreateAnd(live, code_.CreateNot(masks_.word_of(masks_.bits_of(lanes)))), live_);
 }
 
-/// Whether other lanes may already wait at `successor` when `block` sends its own. Not those of a loop's header (everyone in a
-/// loop is at the same iteration), nor where `block` comes first of all predecessors; but always where a loop lets its
-/// lanes go at different iterations.
+/// Whether other lanes may already wait at `successor` when `block` sends its own. Not those of a loop's
+/// header (everyone in a loop is at the same iteration), nor where `block` comes first of all predecessors;
+/// but always where a loop lets its lanes go at different iterations.
 bool WarpBody::must_blend(ir::BlockId block, ir::BlockId successor) const {
   const analysis::Analysis& facts = plan_.masked;
   const std::vector<ir::BlockId>& preds = function_->blocks[successor].preds;
@@ -168,7 +177,8 @@ bool WarpBody::must_blend(ir::BlockId block, ir::BlockId successor) const {
   const std::uint32_t own = facts.loop_of[successor];
   if (own != ir::kNone && facts.loops[own].header == successor && preds.size() == 2) return false;
   const auto before = [&](ir::BlockId a, ir::BlockId b) { return facts.position[a] < facts.position[b]; };
-  return std::count(preds.begin(), preds.end(), block) > 1 || *std::min_element(preds.begin(), preds.end(), before) != block;
+  return std::count(preds.begin(), preds.end(), block) > 1 ||
+         *std::min_element(preds.begin(), preds.end(), before) != block;
 }
 
 /// Whether lanes come to `other` only through `block`.
@@ -177,18 +187,23 @@ bool WarpBody::only_from(ir::BlockId block, ir::BlockId other) const {
   return other == block;
 }
 
-/// Ends the code of `block` after all its lanes went to `target` (kNone: none of them waits anywhere behind it): to the next
-/// block at which lanes may wait. `certain`: at least one lane went.
+/// Ends the code of `block` after all its lanes went to `target` (kNone: none of them waits anywhere behind
+/// it): to the next block at which lanes may wait. `certain`: at least one lane went.
 void WarpBody::leave(ir::BlockId block, ir::BlockId target, bool certain) {
   if (target != ir::kNone && plan_.ends[target]) target = ir::kNone;
   const analysis::Analysis& facts = plan_.masked;
-  const auto go = [&](ir::BlockId to) { code_.CreateBr(to == target && certain ? masked_[to].run : masked_[to].test); };
-  if (target != ir::kNone && certain && !facts.divergent_control[block]) return go(target);  // nobody waits elsewhere
+  const auto go = [&](ir::BlockId to) {
+    code_.CreateBr(to == target && certain ? masked_[to].run : masked_[to].test);
+  };
+  if (target != ir::kNone && certain && !facts.divergent_control[block])
+    return go(target);  // nobody waits elsewhere
   for (std::uint32_t at = facts.position[block];; ++at) {
-    for (std::uint32_t loop = facts.loop_of[facts.order[at]]; loop != ir::kNone; loop = facts.loops[loop].parent) {
+    for (std::uint32_t loop = facts.loop_of[facts.order[at]]; loop != ir::kNone;
+         loop = facts.loops[loop].parent) {
       const std::vector<ir::BlockId>& inside = facts.loops[loop].blocks;
       if (inside.back() != facts.order[at]) break;
-      if (inside.front() == target || !only_from(block, inside.back())) return go(inside.front());
+      const bool may_wait = plan_.masked_needed[inside.front()] && !only_from(block, inside.back());
+      if (inside.front() == target || may_wait) return go(inside.front());
     }
     if (at + 1 == facts.order.size()) break;
     const ir::BlockId next = facts.order[at + 1];
@@ -204,14 +219,15 @@ llvm::BasicBlock* WarpBody::next_test(std::uint32_t position) {
   return place_.done;
 }
 
-/// At a loop's header: nothing is left of the iteration before but the header's phis. Said in the code, so that LLVM does not
-/// carry stale values around the loop.
+/// At a loop's header: nothing is left of the iteration before but the header's phis. Said in the code, so
+/// that LLVM does not carry stale values around the loop.
 void WarpBody::clear_loop(ir::BlockId header) {
   const analysis::Analysis& facts = plan_.masked;
   const std::uint32_t loop = facts.loop_of[header];
   if (loop == ir::kNone || facts.loops[loop].header != header) return;
   for (const ir::BlockId block : facts.loops[loop].blocks) {
-    if (block != header && masked_[block].waiting != nullptr) code_.CreateStore(masks_.none(), masked_[block].waiting);
+    if (block != header && masked_[block].waiting != nullptr)
+      code_.CreateStore(masks_.none(), masked_[block].waiting);
     for (const ir::Value value : function_->blocks[block].insts)
       if (has_slot(Version::masked, value) && !(block == header && is_phi(value))) {
         llvm::AllocaInst* memory = slot(Version::masked, value).memory;

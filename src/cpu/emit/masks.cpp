@@ -14,7 +14,9 @@ Masks::Masks(llvm::IRBuilder<>& builder, Isa isa)
 llvm::Constant* Masks::none() const { return llvm::Constant::getNullValue(type_); }
 llvm::Constant* Masks::all() const { return llvm::Constant::getAllOnesValue(type_); }
 
-llvm::Value* Masks::lanes_of(llvm::Value* bits) { return registers_ ? bits : builder_.CreateSExt(bits, type_); }
+llvm::Value* Masks::lanes_of(llvm::Value* bits) {
+  return registers_ ? bits : builder_.CreateSExt(bits, type_);
+}
 
 // The sign bit: what blends and masked moves look at.
 llvm::Value* Masks::bits_of(llvm::Value* lanes) {
@@ -33,7 +35,9 @@ llvm::Value* Masks::every(llvm::Value* lanes) {
 
 llvm::Value* Masks::either(llvm::Value* a, llvm::Value* b) { return builder_.CreateOr(a, b); }
 llvm::Value* Masks::both(llvm::Value* a, llvm::Value* b) { return builder_.CreateAnd(a, b); }
-llvm::Value* Masks::without(llvm::Value* a, llvm::Value* b) { return builder_.CreateAnd(a, builder_.CreateNot(b)); }
+llvm::Value* Masks::without(llvm::Value* a, llvm::Value* b) {
+  return builder_.CreateAnd(a, builder_.CreateNot(b));
+}
 
 llvm::Value* Masks::word_of(llvm::Value* bits) { return builder_.CreateBitCast(bits, builder_.getInt32Ty()); }
 llvm::Value* Masks::bits_of_word(llvm::Value* word) { return builder_.CreateBitCast(word, bits_type_); }

@@ -15,7 +15,8 @@ using analysis::ShapeKind;
 
 bool is_barrier(ir::Op op) { return op == ir::Op::barrier || op == ir::Op::barrier_reduce; }
 
-/// An extract reads what its producer just made: putting it there means that the elements need no storage of their own.
+/// An extract reads what its producer just made: putting it there means that the elements need no storage of
+/// their own.
 void place_extracts(ir::Function& function) {
   std::vector<std::vector<ir::Value>> of(function.insts.size());
   for (ir::Block& block : function.blocks)
@@ -77,10 +78,13 @@ std::vector<ir::Value> cut_after_barriers(ir::Function& function) {
   return barrier;
 }
 
-/// Cuts `id` before its first assumed widening; returns those whose operands are known there, which are tested together.
-std::vector<ir::Value> cut_before_assumed(ir::Function& function, ir::BlockId id, std::vector<bool>& assumed) {
+/// Cuts `id` before its first assumed widening; returns those whose operands are known there, which are
+/// tested together.
+std::vector<ir::Value> cut_before_assumed(ir::Function& function, ir::BlockId id,
+                                          std::vector<bool>& assumed) {
   const std::vector<ir::Value>& insts = function.blocks[id].insts;
-  const auto first = std::find_if(insts.begin(), insts.end(), [&](ir::Value value) { return assumed[value]; });
+  const auto first =
+      std::find_if(insts.begin(), insts.end(), [&](ir::Value value) { return assumed[value]; });
   if (first == insts.end()) return {};
   std::vector<ir::Value> together;
   for (auto it = first; it != insts.end(); ++it) {
@@ -113,10 +117,10 @@ bool all_tested(const Plan& plan) {
   return true;
 }
 
-/// Both analyses of the function as it is now cut. Falls back to the safe one for both versions where the cuts changed what the
-/// optimistic one assumes.
-Expected<void> analyse_both(const ir::Module& module, const ir::Function& function, const Specialisation& specialisation,
-                            Plan& plan) {
+/// Both analyses of the function as it is now cut. Falls back to the safe one for both versions where the
+/// cuts changed what the optimistic one assumes.
+Expected<void> analyse_both(const ir::Module& module, const ir::Function& function,
+                            const Specialisation& specialisation, Plan& plan) {
   auto safe = analysis::analyse(module, function, specialisation, Assumption::safe);
   if (!safe) return safe.errors();
   plan.masked = std::move(*safe);
@@ -133,17 +137,22 @@ Expected<void> analyse_both(const ir::Module& module, const ir::Function& functi
 
 bool divergent(const Plan& plan, ir::BlockId id) {
   const ir::Inst& last = (*plan.function)[plan.function->blocks[id].insts.back()];
-  return !last.args.empty() && last.op != ir::Op::set_result && plan.full.shapes[last.args[0]].kind != ShapeKind::uniform;
+  return !last.args.empty() && last.op != ir::Op::set_result &&
+         plan.full.shapes[last.args[0]].kind != ShapeKind::uniform;
 }
 
-/// Lanes must not wait at such a block for their turn: a barrier that stands before it in the order would miss them.
+/// Lanes must not wait at such a block for their turn: a barrier that stands before it in the order would
+/// miss them.
 std::vector<bool> find_ends(const ir::Function& function, const std::vector<ir::BlockId>& order) {
   std::vector<bool> ends(function.blocks.size(), false);
   for (auto id = order.rbegin(); id != order.rend(); ++id) {
     const ir::Block& block = function.blocks[*id];
     const ir::Op last = function[block.insts.back()].op;
-    const auto is_silent = [&](ir::Value value) { return ir::has_trait(function[value].op, 'p') || value == block.insts.back(); };
-    const bool at_once = last == ir::Op::ret || last == ir::Op::exit || (last == ir::Op::br && ends[block.succs[0]]);
+    const auto is_silent = [&](ir::Value value) {
+      return ir::has_trait(function[value].op, 'p') || value == block.insts.back();
+    };
+    const bool at_once =
+        last == ir::Op::ret || last == ir::Op::exit || (last == ir::Op::br && ends[block.succs[0]]);
     ends[*id] = at_once && std::ranges::all_of(block.insts, is_silent);
   }
   return ends;
@@ -155,7 +164,8 @@ std::vector<bool> find_masked_needed(const Plan& plan) {
   std::vector<bool> needed(blocks.size(), false);
   std::vector<ir::BlockId> open;
   for (const ir::BlockId id : plan.full.order)
-    if (divergent(plan, id) || !plan.tested[id].empty()) open.insert(open.end(), blocks[id].succs.begin(), blocks[id].succs.end());
+    if (divergent(plan, id) || !plan.tested[id].empty())
+      open.insert(open.end(), blocks[id].succs.begin(), blocks[id].succs.end());
   while (!open.empty()) {
     const ir::BlockId id = open.back();
     open.pop_back();
@@ -166,8 +176,9 @@ std::vector<bool> find_masked_needed(const Plan& plan) {
   return needed;
 }
 
-/// Where masked code looks whether all lanes are together again. In a loop only at its header: entering the full version of a loop
-/// in its middle would keep LLVM from seeing it as a loop. After a barrier it is none for LLVM anyway.
+/// Where masked code looks whether all lanes are together again. In a loop only at its header: entering the
+/// full version of a loop in its middle would keep LLVM from seeing it as a loop. After a barrier it is none
+/// for LLVM anyway.
 bool worth_reentering(const Plan& plan, ir::BlockId id, const Specialisation& specialisation) {
   const Analysis& facts = plan.masked;
   const ir::Block& block = plan.function->blocks[id];
@@ -188,19 +199,23 @@ void find_versions(Plan& plan, const Specialisation& specialisation) {
     return;
   }
   plan.masked_needed = find_masked_needed(plan);
-  for (const ir::BlockId id : plan.masked.order) plan.reenter[id] = worth_reentering(plan, id, specialisation);
+  for (const ir::BlockId id : plan.masked.order)
+    plan.reenter[id] = worth_reentering(plan, id, specialisation);
 }
 
 }  // namespace
 
-Expected<Plan> make_plan(const ir::Module& module, ir::Function& function, const Specialisation& specialisation) {
+Expected<Plan> make_plan(const ir::Module& module, ir::Function& function,
+                         const Specialisation& specialisation) {
   Plan plan;
   plan.module = &module;
   plan.function = &function;
-  plan.has_full = function.kernel && function.insts.size() <= kMaxTwoVersionInsts && specialisation.threads() >= kWarpLanes;
+  plan.has_full = function.kernel && function.insts.size() <= kMaxTwoVersionInsts &&
+                  specialisation.threads() >= kWarpLanes;
   place_extracts(function);
   plan.barrier = cut_after_barriers(function);
-  plan.has_barriers = std::any_of(plan.barrier.begin(), plan.barrier.end(), [](ir::Value value) { return value != ir::kNone; });
+  plan.has_barriers = std::any_of(plan.barrier.begin(), plan.barrier.end(),
+                                  [](ir::Value value) { return value != ir::kNone; });
   plan.tested.resize(function.blocks.size());
   if (plan.has_full) {
     auto first = analysis::analyse(module, function, specialisation, Assumption::optimistic);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is decided about a function before any LLVM IR is made: where it is cut, which versions its blocks get, which values
-// leave their blocks. Pure; no LLVM.
+// What is decided about a function before any LLVM IR is made: where it is cut, which versions its blocks
+// get, which values leave their blocks. Pure; no LLVM.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 
 namespace quern::cpu::emit {
 
-/// Every block is emitted in up to two versions. Full: all 32 lanes of the warp run; no masks; branches are branches; shapes of the
-/// optimistic analysis. Masked: some lanes run; blocks follow each other in Analysis::order, each skipped where no lane
-/// waits at it; shapes of the safe analysis.
+/// Every block is emitted in up to two versions. Full: all 32 lanes of the warp run; no masks; branches are
+/// branches; shapes of the optimistic analysis. Masked: some lanes run; blocks follow each other in
+/// Analysis::order, each skipped where no lane waits at it; shapes of the safe analysis.
 enum class Version : std::uint8_t { full, masked };
 
 struct Plan {
@@ -25,25 +25,30 @@ struct Plan {
   analysis::Analysis masked;  ///< safe
   bool has_full = false;
   bool has_barriers = false;
-  std::vector<std::vector<ir::Value>> tested;   ///< by BlockId: widenings to test at its end (full version); it ends in br
-  std::vector<ir::Value> barrier;               ///< by BlockId: the barrier before its br, or ir::kNone
-  std::vector<bool> ends;                       ///< by BlockId: lanes that come here have ended: nothing to see, then ret or exit
-  std::vector<bool> masked_needed;              ///< by BlockId: has a masked version
-  std::vector<bool> reenter;                    ///< by BlockId: masked version goes on in the full one where all lanes came
-  std::vector<bool> crosses;                    ///< by Value: kept in a slot, because it is a phi or read outside its block
-  std::vector<std::vector<ir::Value>> live_in;  ///< by BlockId: values defined before it and read in or after it
+  std::vector<std::vector<ir::Value>>
+      tested;                      ///< by BlockId: widenings to test at its end (full version); it ends in br
+  std::vector<ir::Value> barrier;  ///< by BlockId: the barrier before its br, or ir::kNone
+  std::vector<bool> ends;  ///< by BlockId: lanes that come here have ended: nothing to see, then ret or exit
+  std::vector<bool> masked_needed;  ///< by BlockId: has a masked version
+  std::vector<bool> reenter;  ///< by BlockId: masked version goes on in the full one where all lanes came
+  std::vector<bool> crosses;  ///< by Value: kept in a slot, because it is a phi or read outside its block
+  std::vector<std::vector<ir::Value>>
+      live_in;  ///< by BlockId: values defined before it and read in or after it
 
   const analysis::Analysis& facts(Version version) const { return version == Version::full ? full : masked; }
 };
 
 inline constexpr std::uint32_t kWarpLanes = 32;
 
-/// Functions beyond this many instructions get only masked code: two versions of them would take too long to compile.
+/// Functions beyond this many instructions get only masked code: two versions of them would take too long to
+/// compile.
 inline constexpr std::size_t kMaxTwoVersionInsts = 3000;
 
-/// Cuts the blocks of `function` after barriers and before assumed widenings, puts every extract right behind what it reads from.
-/// `function` must be in `module`. Kernels get both versions, device functions the masked one.
-Expected<Plan> make_plan(const ir::Module& module, ir::Function& function, const Specialisation& specialisation);
+/// Cuts the blocks of `function` after barriers and before assumed widenings, puts every extract right behind
+/// what it reads from. `function` must be in `module`. Kernels get both versions, device functions the masked
+/// one.
+Expected<Plan> make_plan(const ir::Module& module, ir::Function& function,
+                         const Specialisation& specialisation);
 
 /// The same with masked code only: for the last, partial warp of a block.
 Plan masked_only(const Plan& plan);

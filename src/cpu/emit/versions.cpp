@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// WarpBody: from the full version to the masked one and back. Their shapes may differ (the safe analysis knows less), and so
-// may what is kept of a value.
+// WarpBody: from the full version to the masked one and back. Their shapes may differ (the safe analysis
+// knows less), and so may what is kept of a value.
 #include <algorithm>
 
 #include "cpu/emit/warp_body.hpp"
@@ -25,8 +25,10 @@ bool same_base(const Shape& a, const Shape& b) {
 llvm::Value* WarpBody::base_of(const Shape& shape, llvm::Value* lane0) {
   if (shape.kind != ShapeKind::offset32) return lane0;
   llvm::Value* index = lane0_of(shape.index);
-  index = shape.index_signed ? code_.CreateSExt(index, lane0->getType()) : code_.CreateZExt(index, lane0->getType());
-  llvm::Constant* scale = llvm::ConstantInt::get(lane0->getType(), static_cast<std::uint64_t>(shape.scale), /*IsSigned=*/true);
+  index = shape.index_signed ? code_.CreateSExt(index, lane0->getType())
+                             : code_.CreateZExt(index, lane0->getType());
+  llvm::Constant* scale =
+      llvm::ConstantInt::get(lane0->getType(), static_cast<std::uint64_t>(shape.scale), /*IsSigned=*/true);
   return code_.CreateSub(lane0, code_.CreateMul(index, scale));
 }
 
@@ -47,16 +49,18 @@ llvm::Value* WarpBody::masked_from_full(ir::Value value) {
   return base_of(wanted, lane0_of(value));
 }
 
-/// In masked code with all lanes running: `value` as full code keeps it. Where full code assumes more of the value than is
-/// known here, `holds` becomes the test of it.
-llvm::Value* WarpBody::full_from_masked(ir::Value value, std::map<ir::Value, llvm::Value*>& done, llvm::Value*& holds) {
+/// In masked code with all lanes running: `value` as full code keeps it. Where full code assumes more of the
+/// value than is known here, `holds` becomes the test of it.
+llvm::Value* WarpBody::full_from_masked(ir::Value value, std::map<ir::Value, llvm::Value*>& done,
+                                        llvm::Value*& holds) {
   if (const auto found = done.find(value); found != done.end()) return found->second;
   const Shape& wanted = shape_in(Version::full, value);
   const Shape& have = shape(value);
   llvm::Value*& result = done[value];
   if (!wanted.scalar()) return result = as_kept(value, false);
   if (have.kind == ShapeKind::undefined) return result = as_kept(value, true);
-  if (have.scalar() && have.kind == wanted.kind && have.terms == wanted.terms && same_base(have, wanted)) return result = scalar(value);
+  if (have.scalar() && have.kind == wanted.kind && have.terms == wanted.terms && same_base(have, wanted))
+    return result = scalar(value);
 
   llvm::Value* base = known_constant(Version::full, value);
   if (base == nullptr) base = base_of(wanted, lane0_of(value));
@@ -66,13 +70,15 @@ llvm::Value* WarpBody::full_from_masked(ir::Value value, std::map<ir::Value, llv
   });
   llvm::Value* actual = vector(value);
   llvm::Type* words = llvm::VectorType::getInteger(llvm::cast<llvm::VectorType>(actual->getType()));
-  llvm::Value* equal = code_.CreateICmpEQ(code_.CreateBitCast(actual, words), code_.CreateBitCast(expected, words));
+  llvm::Value* equal =
+      code_.CreateICmpEQ(code_.CreateBitCast(actual, words), code_.CreateBitCast(expected, words));
   llvm::Value* all = code_.CreateICmpEQ(masks_.word_of(equal), code_.getInt32(0xffffffffu));
   holds = holds == nullptr ? all : code_.CreateAnd(holds, all);
   return base;
 }
 
-/// Goes on in the full version of `block` if all lanes run and its values have the form it needs; else falls through.
+/// Goes on in the full version of `block` if all lanes run and its values have the form it needs; else falls
+/// through.
 void WarpBody::reenter_full(ir::BlockId block) {
   llvm::BasicBlock* convert = make_block("convert");
   llvm::BasicBlock* stay = make_block("stay");
@@ -96,13 +102,14 @@ void WarpBody::reenter_full(ir::BlockId block) {
   code_.SetInsertPoint(stay);
 }
 
-/// Nobody waits anywhere, and masked slots hold nothing that anyone will read: said in the code, so that LLVM does not carry
-/// their last contents through the full version.
+/// Nobody waits anywhere, and masked slots hold nothing that anyone will read: said in the code, so that LLVM
+/// does not carry their last contents through the full version.
 void WarpBody::clear_masked() {
   for (const MaskedBlocks& blocks : masked_)
     if (blocks.waiting != nullptr) code_.CreateStore(masks_.none(), blocks.waiting);
   for (const Slot& each : slots_[static_cast<std::size_t>(Version::masked)])
-    if (each.memory != nullptr) code_.CreateStore(llvm::Constant::getNullValue(each.memory->getAllocatedType()), each.memory);
+    if (each.memory != nullptr)
+      code_.CreateStore(llvm::Constant::getNullValue(each.memory->getAllocatedType()), each.memory);
 }
 
 }  // namespace quern::cpu::emit

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The code that one warp runs: the class behind Context. Its parts are in flow.cpp (values), full.cpp and masked.cpp (the two
-// versions of the blocks), versions.cpp (going from one to the other), barriers.cpp and calls.cpp.
+// The code that one warp runs: the class behind Context. Its parts are in flow.cpp, values.cpp, full.cpp and
+// masked.cpp (the two versions of the blocks), versions.cpp (going from one to the other), barriers.cpp and
+// calls.cpp.
 //
-// Memory form: every phi and every value read outside its block has a slot (an alloca), one for each version; definitions store,
-// reads load, and LLVM's SROA makes SSA of it. So going from one version to the other, or on after a barrier, is a matter of
-// filling slots.
+// Memory form: every phi and every value read outside its block has a slot (an alloca), one for each version;
+// definitions store, reads load, and LLVM's SROA makes SSA of it. So going from one version to the other, or
+// on after a barrier, is a matter of filling slots.
 //
-// Masked code: each block has a variable `waiting`: the lanes that are to run it. A block whose variable is empty is skipped;
-// else it empties the variable, runs, and adds its lanes to the variables of its successors. Invariants:
-//  - a value's masked slot is right in the lanes that ran its definition; in the others it holds any defined value (never undef);
+// Masked code: each block has a variable `waiting`: the lanes that are to run it. A block whose variable is
+// empty is skipped; else it empties the variable, runs, and adds its lanes to the variables of its
+// successors. Invariants:
+//  - a value's masked slot is right in the lanes that ran its definition; in the others it holds any defined
+//  value (never undef);
 //  - in full code every waiting variable is empty.
 #pragma once
 
@@ -26,9 +29,10 @@ namespace quern::cpu::emit {
 
 /// A warp's frame across barriers: a header that the block driver reads, then the live values.
 namespace frame {
-inline constexpr std::uint32_t kState = 0;           ///< i32: where to go on; kDone: the warp has ended
-inline constexpr std::uint32_t kTrueLanes = 4;       ///< i32: barrier_reduce: lanes of this warp whose predicate held
-inline constexpr std::uint32_t kArrivedLanes = 8;    ///< i32: barrier_reduce: lanes that arrived
+inline constexpr std::uint32_t kState = 0;  ///< i32: where to go on; kDone: the warp has ended
+inline constexpr std::uint32_t kTrueLanes =
+    4;  ///< i32: barrier_reduce: lanes of this warp whose predicate held
+inline constexpr std::uint32_t kArrivedLanes = 8;  ///< i32: barrier_reduce: lanes that arrived
 inline constexpr std::uint32_t kHeaderBytes = 64;
 inline constexpr std::uint32_t kDone = 0xffffffffu;
 }  // namespace frame
@@ -36,7 +40,8 @@ inline constexpr std::uint32_t kDone = 0xffffffffu;
 /// Where and for what the body of a warp is emitted.
 struct WarpPlace {
   llvm::Function* function = nullptr;
-  llvm::BasicBlock* entry = nullptr;  ///< dominates everything; has its terminator: allocas and launch constants go here
+  llvm::BasicBlock* entry =
+      nullptr;  ///< dominates everything; has its terminator: allocas and launch constants go here
   llvm::BasicBlock* begin = nullptr;  ///< empty: the body starts here
   llvm::BasicBlock* done = nullptr;   ///< the body branches here when the warp has ended
   llvm::Value* launch = nullptr;
@@ -47,7 +52,7 @@ struct WarpPlace {
   // Kernels whose blocks have several warps and barriers; else null.
   llvm::Value* frame = nullptr;
   llvm::Value* state = nullptr;
-  llvm::Value* true_lanes = nullptr;     ///< barrier_reduce: over the whole block
+  llvm::Value* true_lanes = nullptr;  ///< barrier_reduce: over the whole block
   llvm::Value* arrived_lanes = nullptr;
 };
 
@@ -56,7 +61,8 @@ using DeviceFunctions = std::map<std::uint32_t, llvm::Function*>;
 
 class WarpBody final : public Context {
  public:
-  WarpBody(const Plan& plan, const Specialisation& specialisation, const WarpPlace& place, const DeviceFunctions& callees);
+  WarpBody(const Plan& plan, const Specialisation& specialisation, const WarpPlace& place,
+           const DeviceFunctions& callees);
 
   /// Emits everything between place.begin and place.done.
   void emit();
@@ -110,8 +116,10 @@ class WarpBody final : public Context {
   /// Gives the scalar of a term's coefficient.
   using Coefficient = std::function<llvm::Value*(ir::Value)>;
 
-  // --- flow.cpp: slots and values
-  const analysis::Shape& shape_in(Version version, ir::Value value) const { return plan_.facts(version).shapes[value]; }
+  // --- values.cpp
+  const analysis::Shape& shape_in(Version version, ir::Value value) const {
+    return plan_.facts(version).shapes[value];
+  }
   bool kept_scalar(Version version, ir::Value value) const { return shape_in(version, value).scalar(); }
   llvm::Type* kept_type(Version version, ir::Value value);
   bool has_slot(Version version, ir::Value value) const;
@@ -119,14 +127,20 @@ class WarpBody final : public Context {
   void write_slot(Version version, ir::Value value, llvm::Value* what);
   void store_to_frame(const Slot& slot, llvm::Value* what);
   llvm::Value* kept(ir::Value value);
+  void emit_extract(ir::Value value);
   llvm::Constant* known_constant(Version version, ir::Value value);
   llvm::Value* as_kept(ir::Value value, bool want_scalar);
-  llvm::Value* expand(const analysis::Shape& shape, ir::Type type, llvm::Value* base, const Coefficient& coefficient);
+  llvm::Value* expand(const analysis::Shape& shape, ir::Type type, llvm::Value* base,
+                      const Coefficient& coefficient);
   static llvm::Constant* pattern(const analysis::LanePattern& lanes, llvm::Type* element);
   llvm::Value* pack_bits(llvm::Value* what);
   llvm::Value* unpack_bits(llvm::Value* what, ir::Type type);
-  llvm::Value* launch_constant(llvm::Value* base, std::uint64_t offset, llvm::Type* type, std::uint64_t pointee_bytes = 0);
-  llvm::Value* cached(unsigned which, llvm::Value* base, std::uint64_t offset, llvm::Type* type, std::uint64_t bytes = 0);
+
+  // --- flow.cpp
+  llvm::Value* launch_constant(llvm::Value* base, std::uint64_t offset, llvm::Type* type,
+                               std::uint64_t pointee_bytes = 0);
+  llvm::Value* cached(unsigned which, llvm::Value* base, std::uint64_t offset, llvm::Type* type,
+                      std::uint64_t bytes = 0);
   const ir::Inst& inst(ir::Value value) const { return (*function_)[value]; }
   const ir::Inst& terminator(ir::BlockId block) const { return inst(function_->blocks[block].insts.back()); }
   bool is_phi(ir::Value value) const { return inst(value).op == ir::Op::phi; }
@@ -136,9 +150,11 @@ class WarpBody final : public Context {
   void begin_block(Version version, ir::BlockId block, llvm::BasicBlock* at);
   void emit_insts(ir::BlockId block);
   void emit_inst(ir::Value value);
-  void emit_extract(ir::Value value);
-  std::vector<std::pair<ir::Value, ir::Value>> phi_operands(ir::BlockId block, unsigned successor_index) const;
-  void emit_trap(std::uint32_t which);
+  std::vector<std::pair<ir::Value, ir::Value>> phi_operands(ir::BlockId block,
+                                                            unsigned successor_index) const;
+  void note_for_report(std::uint64_t offset, llvm::Value* what);
+  void note_place();
+  void emit_trap(std::uint64_t which, std::uint32_t location);
 
   // --- full.cpp
   void emit_full();
@@ -170,7 +186,8 @@ class WarpBody final : public Context {
   // --- versions.cpp
   llvm::Value* masked_from_full(ir::Value value);
   void reenter_full(ir::BlockId block);
-  llvm::Value* full_from_masked(ir::Value value, std::map<ir::Value, llvm::Value*>& done, llvm::Value*& holds);
+  llvm::Value* full_from_masked(ir::Value value, std::map<ir::Value, llvm::Value*>& done,
+                                llvm::Value*& holds);
   llvm::Value* base_of(const analysis::Shape& shape, llvm::Value* lane0);
   llvm::Value* lane0_of(ir::Value value);
   void clear_masked();
@@ -200,11 +217,11 @@ class WarpBody final : public Context {
   std::array<std::vector<Slot>, 2> slots_;
   std::vector<llvm::BasicBlock*> full_;
   std::vector<MaskedBlocks> masked_;
-  llvm::AllocaInst* live_ = nullptr;         ///< lanes that have not exited, in masked code
+  llvm::AllocaInst* live_ = nullptr;  ///< lanes that have not exited, in masked code
   std::uint32_t live_frame_ = 0;
   std::uint32_t frame_end_ = frame::kHeaderBytes;
   std::vector<ir::Value> states_;
-  std::vector<llvm::BasicBlock*> resumes_;     ///< by state - 1
+  std::vector<llvm::BasicBlock*> resumes_;  ///< by state - 1
   llvm::SwitchInst* resume_ = nullptr;
   std::vector<llvm::Value*> arguments_;
   std::vector<llvm::AllocaInst*> results_;
@@ -217,7 +234,7 @@ class WarpBody final : public Context {
   llvm::Value* lanes_ = nullptr;  ///< running lanes, in kept form; null in full code
   llvm::Value* mask_ = nullptr;
   llvm::Value* mask_word_ = nullptr;
-  bool certain_ = false;          ///< at least one lane runs
+  bool certain_ = false;  ///< at least one lane runs
 
   std::array<llvm::Value*, 8> cache_{};
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What emitted code and the scheduler agree on. Emitted code reads these structs by offsetof; nothing else is shared.
+// What emitted code and the scheduler agree on. Emitted code reads these structs by offsetof; nothing else is
+// shared.
 #pragma once
 
 #include <atomic>
@@ -8,19 +9,23 @@
 
 namespace quern::cpu::engine {
 
-/// The device window: one reserved range of virtual addresses that holds everything a kernel can name: the arena of device
-/// memory, the shared and the local memory of each worker, with inaccessible gaps between. A generic or global address p is
-/// valid only if p - window_base < window_bytes (unsigned); emitted code replaces any other by window_base + window_bytes,
-/// which is inaccessible, so that it faults. kGapBytes of inaccessible space before, after and between the parts take
-/// every access at a checked base plus a constant or a scaled 32-bit offset.
+/// The device window: one reserved range of virtual addresses that holds everything a kernel can name: the
+/// arena of device memory, the shared and the local memory of each worker, with inaccessible gaps between. A
+/// generic or global address p is valid only if p - window_base < window_bytes (unsigned); emitted code
+/// replaces any other by window_base + window_bytes, which is inaccessible, so that it faults. kGapBytes of
+/// inaccessible space before, after and between the parts take every access at a checked base plus a constant
+/// or a scaled 32-bit offset.
 inline constexpr std::uint64_t kGapBytes = std::uint64_t{40} << 30;
-/// A worker's shared memory is the start of a 4 GiB + kSharedTailBytes reservation: a 32-bit shared offset needs no check.
+/// A worker's shared memory is the start of a 4 GiB + kSharedTailBytes reservation: a 32-bit shared offset
+/// needs no check.
 inline constexpr std::uint64_t kSharedReservationBytes = (std::uint64_t{4} << 30) + (std::uint64_t{2} << 30);
 
 /// One launch; read-only for emitted code, the same for all workers.
 struct LaunchState {
-  const std::byte* params = nullptr;         ///< kernel parameters at their PTX offsets, 16-byte aligned, padded by 64 bytes
-  const std::uint64_t* symbols = nullptr;    ///< by ir::Module::symbols index: window address; for shared: offset in shared memory
+  const std::byte* params =
+      nullptr;  ///< kernel parameters at their PTX offsets, 16-byte aligned, padded by 64 bytes
+  const std::uint64_t* symbols =
+      nullptr;  ///< by ir::Module::symbols index: window address; for shared: offset in shared memory
   std::byte* window_base = nullptr;
   std::uint64_t window_bytes = 0;
   std::uint32_t grid[3]{1, 1, 1};
@@ -35,25 +40,36 @@ struct LaunchState {
 /// One worker; emitted code runs a block wholly on one worker.
 struct WorkerState {
   std::byte* shared_base = nullptr;  ///< inside the window
-  std::byte* local_base = nullptr;   ///< inside the window; lane l of warp w has local_stride bytes at (w * 32 + l) * local_stride
-  std::uint64_t local_stride = 0;    ///< the kernel's local bytes, rounded up to 16
-  std::byte* frames = nullptr;       ///< warp frames of a kernel with barriers: warp w at w * frame_bytes; 64-byte aligned
+  std::byte* local_base =
+      nullptr;  ///< inside the window; lane l of warp w has local_stride bytes at (w * 32 + l) * local_stride
+  std::uint64_t local_stride = 0;  ///< the kernel's local bytes, rounded up to 16
+  std::byte* frames =
+      nullptr;  ///< warp frames of a kernel with barriers: warp w at w * frame_bytes; 64-byte aligned
   std::uint32_t worker_index = 0;
   std::uint32_t reserved = 0;
   // Written by emitted code just before it calls the trap helper, for the report.
   std::uint32_t fault_location = 0;
   std::uint32_t fault_lane = 0;
-  void* scheduler = nullptr;         ///< the scheduler's own; helpers hand it back
+  void* scheduler = nullptr;  ///< the scheduler's own; helpers hand it back
+  // For reports (assert): the running block (linear, x fastest) and the warp in it. Emitted code may write
+  // them; the scheduler sets them to "unknown" before each chunk.
+  std::uint64_t block_index = ~std::uint64_t{0};
+  std::uint32_t warp_index = ~std::uint32_t{0};
+  std::uint32_t reserved2 = 0;
 };
+inline constexpr std::uint64_t kUnknownIndex = ~std::uint64_t{0};
+inline constexpr std::uint32_t kUnknownWarp = ~std::uint32_t{0};
 
 /// Runs blocks first_block .. first_block + count - 1 of the grid (x fastest).
 using RunBlocks = void (*)(const LaunchState*, WorkerState*, std::uint64_t first_block, std::uint64_t count);
 
-/// Raises ir::Trap `trap` from emitted code: never returns (the scheduler unwinds the worker). Defined by the scheduler.
+/// Raises ir::Trap `trap` from emitted code: never returns (the scheduler unwinds the worker). Defined by the
+/// scheduler.
 extern "C" [[noreturn]] void quern_cpu_trap(WorkerState* worker, std::uint32_t trap);
 
-/// Device functions that the host carries out for one lane: ir::HostCall. `args` are the lane's arguments, 8 bytes each;
-/// returns the 8-byte result. May not return (assertfail). Defined by the scheduler.
-extern "C" std::uint64_t quern_cpu_host_call(WorkerState* worker, const LaunchState* launch, std::uint32_t call, const std::uint64_t* args);
+/// Device functions that the host carries out for one lane: ir::HostCall. `args` are the lane's arguments, 8
+/// bytes each; returns the 8-byte result. May not return (assertfail). Defined by the scheduler.
+extern "C" std::uint64_t quern_cpu_host_call(WorkerState* worker, const LaunchState* launch,
+                                             std::uint32_t call, const std::uint64_t* args);
 
 }  // namespace quern::cpu::engine

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// IR as text. One line an instruction: `%12: i32 = iadd %3, 4   ; saxpy.cu:7`. Constants stand where they are used.
+// IR as text. One line an instruction: `%12: i32 = iadd %3, 4   ; saxpy.cu:7`. Constants stand where they are
+// used.
 #include <fmt/format.h>
 
 #include <bit>
@@ -28,7 +29,8 @@ constexpr std::string_view kVotes[] = {"all", "any", "uni", "ballot"};
 constexpr std::string_view kReductions[] = {"popc", "and", "or"};
 constexpr std::string_view kPermutes[] = {"index", "f4e", "b4e", "rc8", "ecl", "ecr", "rc16"};
 constexpr std::string_view kHostCalls[] = {"vprintf", "assertfail", "malloc", "free"};
-constexpr std::string_view kTraps[] = {"trap", "assert", "stack_overflow", "divergent_barrier", "unreachable"};
+constexpr std::string_view kTraps[] = {"trap", "assert", "stack_overflow", "divergent_barrier",
+                                       "unreachable"};
 
 template <std::size_t Count>
 std::string_view word(const std::string_view (&names)[Count], std::uint64_t index) {
@@ -39,25 +41,37 @@ std::string_view word(const std::string_view (&names)[Count], std::uint64_t inde
 std::string_view variant(const Inst& inst) {
   const Attributes& a = inst.attr;
   switch (inst.op) {
-    case Op::icmp: return word(kIcmps, static_cast<std::uint64_t>(a.icmp));
-    case Op::fcmp: return word(kFcmps, static_cast<std::uint64_t>(a.fcmp));
-    case Op::atomic: return word(kAtomics, static_cast<std::uint64_t>(a.atomic));
-    case Op::approx: return word(kApproximations, inst.imm);
-    case Op::testp: return word(kTestProperties, inst.imm);
-    case Op::prmt: return word(kPermutes, inst.imm);
+    case Op::icmp:
+      return word(kIcmps, static_cast<std::uint64_t>(a.icmp));
+    case Op::fcmp:
+      return word(kFcmps, static_cast<std::uint64_t>(a.fcmp));
+    case Op::atomic:
+      return word(kAtomics, static_cast<std::uint64_t>(a.atomic));
+    case Op::approx:
+      return word(kApproximations, inst.imm);
+    case Op::testp:
+      return word(kTestProperties, inst.imm);
+    case Op::prmt:
+      return word(kPermutes, inst.imm);
     case Op::shuffle:
-    case Op::shuffle_valid: return word(kShuffles, inst.imm);
-    case Op::vote: return word(kVotes, inst.imm);
-    case Op::barrier_reduce: return word(kReductions, inst.imm);
-    case Op::host_call: return word(kHostCalls, inst.imm);
-    case Op::trap: return word(kTraps, inst.imm);
-    default: return {};
+    case Op::shuffle_valid:
+      return word(kShuffles, inst.imm);
+    case Op::vote:
+      return word(kVotes, inst.imm);
+    case Op::barrier_reduce:
+      return word(kReductions, inst.imm);
+    case Op::host_call:
+      return word(kHostCalls, inst.imm);
+    case Op::trap:
+      return word(kTraps, inst.imm);
+    default:
+      return {};
   }
 }
 
 bool has_space(Op op) {
-  return op == Op::load || op == Op::store || op == Op::atomic || op == Op::to_generic || op == Op::from_generic ||
-         op == Op::is_space;
+  return op == Op::load || op == Op::store || op == Op::atomic || op == Op::to_generic ||
+         op == Op::from_generic || op == Op::is_space;
 }
 
 std::string head(const Inst& inst) {
@@ -87,8 +101,10 @@ std::string head(const Inst& inst) {
 /// What a nullary operation or an operation with a plain number reads beside its operands, or empty.
 std::string number(const Module* module, const Inst& inst) {
   switch (inst.op) {
-    case Op::param: return fmt::format("@{}", inst.imm);
-    case Op::special: return std::string(name(static_cast<Special>(inst.imm)));
+    case Op::param:
+      return fmt::format("@{}", inst.imm);
+    case Op::special:
+      return std::string(name(static_cast<Special>(inst.imm)));
     case Op::symbol:
       if (module != nullptr && inst.imm < module->symbols.size()) return module->symbols[inst.imm].name;
       return fmt::format("#{}", inst.imm);
@@ -98,15 +114,19 @@ std::string number(const Module* module, const Inst& inst) {
     case Op::local_address:
     case Op::extract:
     case Op::arg:
-    case Op::set_result: return fmt::format("{}", inst.imm);
-    case Op::lop3: return fmt::format("{:#04x}", inst.imm);
-    default: return {};
+    case Op::set_result:
+      return fmt::format("{}", inst.imm);
+    case Op::lop3:
+      return fmt::format("{:#04x}", inst.imm);
+    default:
+      return {};
   }
 }
 
 std::string constant(const Inst& inst) {
   if (inst.type == Type::i1) return inst.imm != 0 ? "true" : "false";
-  if (inst.type == Type::f32) return fmt::format("{:#}f", std::bit_cast<float>(static_cast<std::uint32_t>(inst.imm)));
+  if (inst.type == Type::f32)
+    return fmt::format("{:#}f", std::bit_cast<float>(static_cast<std::uint32_t>(inst.imm)));
   if (inst.type == Type::f64) return fmt::format("{:#}", std::bit_cast<double>(inst.imm));
   if (is_float(inst.type)) return fmt::format("{}:{:#06x}", name(inst.type), inst.imm);
   const std::uint32_t unused = 64 - bit_size(inst.type);
@@ -150,7 +170,8 @@ class Printer {
   void print_block(BlockId block) {
     const Block& b = function_.blocks[block];
     fmt::format_to(out(), "block{}:", block);
-    for (std::size_t i = 0; i < b.preds.size(); ++i) fmt::format_to(out(), "{}block{}", i == 0 ? "  ; from " : ", ", b.preds[i]);
+    for (std::size_t i = 0; i < b.preds.size(); ++i)
+      fmt::format_to(out(), "{}block{}", i == 0 ? "  ; from " : ", ", b.preds[i]);
     text_ += "\n";
     for (const Value value : b.insts) {
       if (function_[value].op != Op::constant) print_inst(value, b);
@@ -176,7 +197,8 @@ class Printer {
       separator = ", ";
     };
     const bool addressed = inst.op == Op::load || inst.op == Op::store || inst.op == Op::atomic;
-    if (const std::string plain = number(module_, inst); !plain.empty() && inst.op != Op::extract) item(plain);
+    if (const std::string plain = number(module_, inst); !plain.empty() && inst.op != Op::extract)
+      item(plain);
     for (std::size_t i = 0; i < inst.args.size(); ++i) {
       if (inst.op == Op::phi && i < block.preds.size()) {
         item(fmt::format("[{}, block{}]", operand(inst.args[i]), block.preds[i]));
@@ -208,7 +230,8 @@ class Printer {
     text_.append(width < 50 ? 50 - width : 3, ' ');
     if (where.line != 0) {
       const std::size_t slash = where.file.find_last_of("/\\");
-      fmt::format_to(out(), "; {}:{}", slash == std::string::npos ? where.file : where.file.substr(slash + 1), where.line);
+      fmt::format_to(out(), "; {}:{}", slash == std::string::npos ? where.file : where.file.substr(slash + 1),
+                     where.line);
     } else {
       fmt::format_to(out(), "; ptx:{}", where.ptx_line);
     }

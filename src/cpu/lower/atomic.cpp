@@ -36,18 +36,21 @@ constexpr AtomicRow kAtomics[] = {
 bool fits(const AtomicRow& row, ptx::Type type) {
   if (ptx::kind(type) == ptx::TypeKind::floating) return row.floating && ir::is_float(ir_type(type));
   const Type integer = ir_type(type);
-  return row.integer && (integer == Type::i16 || integer == Type::i32 || integer == Type::i64) && half_of(type) == ptx::Type::none;
+  return row.integer && (integer == Type::i16 || integer == Type::i32 || integer == Type::i64) &&
+         half_of(type) == ptx::Type::none;
 }
 
 void atomic(Translator& t, In in, bool returns) {
-  const auto row = std::find_if(std::begin(kAtomics), std::end(kAtomics), [&](const AtomicRow& r) { return in.has(r.modifier); });
+  const auto row = std::find_if(std::begin(kAtomics), std::end(kAtomics),
+                                [&](const AtomicRow& r) { return in.has(r.modifier); });
   if (row == std::end(kAtomics) || !fits(*row, in.type()) || in.vector_count() > 1) {
     return t.refuse(fmt::format("this atomic operation on .{} is not implemented", ptx::name(in.type())));
   }
   const std::size_t first = returns ? 1 : 0;
   const auto address = address_of(t, in, t.operand(in, first));
   if (!address) return;
-  ir::Attributes attr{.space = address->space, .alignment = ptx::byte_size(in.type()), .unused_result = !returns};
+  ir::Attributes attr{
+      .space = address->space, .alignment = ptx::byte_size(in.type()), .unused_result = !returns};
   // Without a scope an atomic operation is one of the GPU's.
   attr.scope = ir::Scope::gpu;
   set_order(attr, in, ir::Semantics::relaxed);
@@ -63,9 +66,10 @@ void atomic(Translator& t, In in, bool returns) {
 void atom(Translator& t, In in) { atomic(t, in, true); }
 void red(Translator& t, In in) { atomic(t, in, false); }
 
-constexpr M kModifiers[] = {M::global, M::shared, M::shared_cta, M::relaxed, M::acquire, M::release, M::acq_rel, M::cta, M::cluster,
-                            M::gpu, M::sys, M::add, M::min, M::max, M::and_, M::or_, M::xor_, M::exch, M::cas, M::inc, M::dec,
-                            M::noftz, M::L2_cache_hint};
+constexpr M kModifiers[] = {M::global,  M::shared, M::shared_cta, M::relaxed, M::acquire,      M::release,
+                            M::acq_rel, M::cta,    M::cluster,    M::gpu,     M::sys,          M::add,
+                            M::min,     M::max,    M::and_,       M::or_,     M::xor_,         M::exch,
+                            M::cas,     M::inc,    M::dec,        M::noftz,   M::L2_cache_hint};
 
 constexpr Row kRows[] = {
     {ptx::Opcode::atom, Kind::effect, 1, atom, kModifiers},

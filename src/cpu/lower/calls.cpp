@@ -16,7 +16,7 @@ using ir::Value;
 namespace {
 
 // What inlining may grow to: far above real kernels, far below what would exhaust memory or the stack.
-constexpr std::size_t kMaxInstructions = 2'000'000;
+constexpr std::size_t kMaxInstructions = 500'000;
 constexpr std::uint32_t kMaxDepth = 200;
 
 struct HostFunction {
@@ -37,6 +37,11 @@ std::vector<ptx::Operand> list(const ptx::Operand& operand) {
   return vector == nullptr ? std::vector<ptx::Operand>{} : vector->elements;
 }
 
+bool has_vector_register(const std::vector<ptx::Variable>& variables) {
+  return std::any_of(variables.begin(), variables.end(),
+                     [](const ptx::Variable& v) { return v.space == ptx::Space::reg && v.vector > 1; });
+}
+
 bool same_length(const std::vector<ptx::Operand>& actual, const std::vector<ptx::Variable>& formal) {
   return actual.size() == formal.size();
 }
@@ -49,17 +54,22 @@ void Translator::call(const ptx::Instruction& instruction) {
     return refuse("calls through a register (function pointers, virtual functions) are not implemented");
   }
   const ptx::Function& declared = program_.ptx().functions.at(callee->symbol.index);
-  const auto arguments = instruction.operands.size() > 2 ? list(instruction.operands[2]) : std::vector<ptx::Operand>{};
+  const auto arguments =
+      instruction.operands.size() > 2 ? list(instruction.operands[2]) : std::vector<ptx::Operand>{};
   const auto results = list(operand(instruction, 0));
   if (!same_length(arguments, declared.parameters) || !same_length(results, declared.returns)) {
     return refuse(fmt::format("the call does not fit the parameters of '{}'", declared.name));
   }
+  if (has_vector_register(declared.parameters) || has_vector_register(declared.returns)) {
+    return refuse("vector registers as parameters are not implemented");
+  }
   const std::uint32_t definition = program_.definition(callee->symbol.index);
   if (definition == ptx::kNoIndex) {
     if (!call_host(declared, arguments, results)) {
-      refuse(fmt::format("the module has no body for function '{}', and it is none of those that the device provides "
-                         "(vprintf, __assertfail, malloc, free)",
-                         declared.name));
+      refuse(fmt::format(
+          "the module has no body for function '{}', and it is none of those that the device provides "
+          "(vprintf, __assertfail, malloc, free)",
+          declared.name));
     }
   } else if (program_.facts(definition).recursive) {
     call_function(definition, arguments, results);
@@ -73,24 +83,29 @@ void Translator::store_argument(ParamArray& to, const ptx::Variable& formal, con
   const ParamArray* from = symbol == nullptr ? nullptr : param_array(symbol->symbol);
   if (from == nullptr) return write_param(to, 0, read(actual, formal.type));
   for (const ParamArray::Slot& slot : to.slots) {
-    write_param(to, slot.piece.offset, read_param(*from, slot.piece.offset, draft_.variable_types[slot.variable]));
+    write_param(to, slot.piece.offset,
+                read_param(*from, slot.piece.offset, draft_.variable_types[slot.variable]));
   }
 }
 
-void Translator::fetch_result(const ParamArray& from, const ptx::Variable& formal, const ptx::Operand& destination) {
+void Translator::fetch_result(const ParamArray& from, const ptx::Variable& formal,
+                              const ptx::Operand& destination) {
   const auto* symbol = destination.as<ptx::SymbolOperand>();
   ParamArray* to = symbol == nullptr ? nullptr : param_array(symbol->symbol);
-  if (to == nullptr) return write(destination, read_param(from, 0, ir_type(formal.type)), is_signed(formal.type));
+  if (to == nullptr)
+    return write(destination, read_param(from, 0, ir_type(formal.type)), is_signed(formal.type));
   for (const ParamArray::Slot& slot : to->slots) {
-    write_param(*to, slot.piece.offset, read_param(from, slot.piece.offset, draft_.variable_types[slot.variable]));
+    write_param(*to, slot.piece.offset,
+                read_param(from, slot.piece.offset, draft_.variable_types[slot.variable]));
   }
 }
 
-void Translator::inline_call(const ptx::Instruction& instruction, std::uint32_t callee, const Operands& arguments,
-                             const Operands& results) {
+void Translator::inline_call(const ptx::Instruction& instruction, std::uint32_t callee,
+                             const Operands& arguments, const Operands& results) {
   if (depth_ >= kMaxDepth) return refuse(fmt::format("calls are nested more than {} deep", kMaxDepth));
   if (draft_.function.insts.size() > kMaxInstructions) {
-    return refuse(fmt::format("the kernel has more than {} instructions with its callees inlined", kMaxInstructions));
+    return refuse(
+        fmt::format("the kernel has more than {} instructions with its callees inlined", kMaxInstructions));
   }
   Frame frame{.function = &program_.ptx().functions.at(callee),
               .facts = &program_.facts(callee),
@@ -110,13 +125,15 @@ void Translator::inline_call(const ptx::Instruction& instruction, std::uint32_t 
   block_ = frame.return_block;
   instruction_ = &instruction;
   location_ = frame.call_location;
-  for (std::size_t i = 0; i < results.size(); ++i) fetch_result(frame.returns[i], frame.function->returns[i], results[i]);
+  for (std::size_t i = 0; i < results.size(); ++i)
+    fetch_result(frame.returns[i], frame.function->returns[i], results[i]);
 }
 
 /// A .param array of the caller's that holds what `use` says is exchanged.
 ParamArray Translator::exchange_array(const ParamUse& use) {
   ParamArray array;
-  for (const Piece& piece : use.pieces) array.slots.push_back({piece, draft_.new_variable(integer_type(piece.size * 8))});
+  for (const Piece& piece : use.pieces)
+    array.slots.push_back({piece, draft_.new_variable(integer_type(piece.size * 8))});
   return array;
 }
 
@@ -137,23 +154,27 @@ void Translator::call_function(std::uint32_t callee, const Operands& arguments, 
   std::size_t count = 0;
   for (std::size_t i = 0; i < results.size(); ++i) {
     ParamUse use = facts.returns[i];
-    if (function.returns[i].space == ptx::Space::reg) use.pieces = {{0, ptx::byte_size(function.returns[i].type)}};
+    if (function.returns[i].space == ptx::Space::reg)
+      use.pieces = {{0, ptx::byte_size(function.returns[i].type)}};
     returned.push_back(exchange_array(use));
     count += returned.back().slots.size();
   }
-  if (count > 255) return refuse("a result of more than 255 parts is not implemented for recursive functions");
-  const Value call = emit(Op::call, ir::Type::none, std::move(values), {.count = static_cast<std::uint8_t>(count)},
-                          program_.function_index(callee));
+  if (count > 255)
+    return refuse("a result of more than 255 parts is not implemented for recursive functions");
+  const Value call = emit(Op::call, ir::Type::none, std::move(values),
+                          {.count = static_cast<std::uint8_t>(count)}, program_.function_index(callee));
   std::uint64_t index = 0;
   for (ParamArray& array : returned) {
     for (const ParamArray::Slot& slot : array.slots) {
-      write_variable(slot.variable, emit(Op::extract, draft_.variable_types[slot.variable], {call}, {}, index++));
+      write_variable(slot.variable,
+                     emit(Op::extract, draft_.variable_types[slot.variable], {call}, {}, index++));
     }
   }
   for (std::size_t i = 0; i < results.size(); ++i) fetch_result(returned[i], function.returns[i], results[i]);
 }
 
-bool Translator::call_host(const ptx::Function& declared, const Operands& arguments, const Operands& results) {
+bool Translator::call_host(const ptx::Function& declared, const Operands& arguments,
+                           const Operands& results) {
   const auto row = std::find_if(std::begin(kHostFunctions), std::end(kHostFunctions),
                                 [&](const HostFunction& f) { return f.name == declared.name; });
   if (row == std::end(kHostFunctions) || arguments.size() != row->arguments) return false;
@@ -165,10 +186,12 @@ bool Translator::call_host(const ptx::Function& declared, const Operands& argume
     values.push_back(resize(read_variable(array.slots[0].variable), ir::Type::i64, false));
   }
   const ir::Type type = row->returns ? ir::Type::i64 : ir::Type::none;
-  const Value result = emit(Op::host_call, type, std::move(values), {}, static_cast<std::uint64_t>(row->call));
+  const Value result =
+      emit(Op::host_call, type, std::move(values), {}, static_cast<std::uint64_t>(row->call));
   if (!row->returns || results.empty()) return true;
   ParamArray array = exchange_array({.pieces = {{0, ptx::byte_size(declared.returns[0].type)}}});
-  write_variable(array.slots[0].variable, resize(result, draft_.variable_types[array.slots[0].variable], false));
+  write_variable(array.slots[0].variable,
+                 resize(result, draft_.variable_types[array.slots[0].variable], false));
   fetch_result(array, declared.returns[0], results[0]);
   return true;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loop-closed SSA. Each value that escapes its loop is treated as a variable again: its definition is its block, every exit
-// block of every loop around the definition holds a phi of it, and uses outside read whatever reaches them.
+// Loop-closed SSA. Each value that escapes its loop is treated as a variable again: its definition is its
+// block, every exit block of every loop around the definition holds a phi of it, and uses outside read
+// whatever reaches them.
 #include <utility>
 
 #include "cpu/lower/passes.hpp"
@@ -66,7 +67,8 @@ class LoopCloser {
   bool leaves_loop(BlockId block, Value value) const {
     const auto& preds = draft_.function.blocks[block].preds;
     if (preds.size() != 1) return false;
-    for (std::uint32_t loop = nest_.innermost[draft_.function[value].block]; loop != ir::kNone; loop = nest_.loops[loop].parent) {
+    for (std::uint32_t loop = nest_.innermost[draft_.function[value].block]; loop != ir::kNone;
+         loop = nest_.loops[loop].parent) {
       if (nest_.contains(loop, preds[0]) && !nest_.contains(loop, block)) return true;
     }
     return false;
@@ -88,7 +90,8 @@ class LoopCloser {
 
   Value new_phi(BlockId block, Value value) {
     const ir::Inst& original = draft_.function[value];
-    const Value phi = draft_.append(ir::kNone, {.op = ir::Op::phi, .type = original.type, .block = block, .location = original.location});
+    const Value phi = draft_.append(
+        ir::kNone, {.op = ir::Op::phi, .type = original.type, .block = block, .location = original.location});
     at_start_.set(block, value, phi);
     merges_.push_back({phi, value});
     return phi;

@@ -19,9 +19,10 @@ struct FloatComparison {
   ir::Fcmp how;
 };
 constexpr FloatComparison kFloatComparisons[] = {
-    {M::eq, ir::Fcmp::oeq},  {M::ne, ir::Fcmp::one},  {M::lt, ir::Fcmp::olt},  {M::le, ir::Fcmp::ole},  {M::gt, ir::Fcmp::ogt},
-    {M::ge, ir::Fcmp::oge},  {M::equ, ir::Fcmp::ueq}, {M::neu, ir::Fcmp::une}, {M::ltu, ir::Fcmp::ult}, {M::leu, ir::Fcmp::ule},
-    {M::gtu, ir::Fcmp::ugt}, {M::geu, ir::Fcmp::uge}, {M::num, ir::Fcmp::ord}, {M::nan, ir::Fcmp::uno},
+    {M::eq, ir::Fcmp::oeq},  {M::ne, ir::Fcmp::one},  {M::lt, ir::Fcmp::olt},  {M::le, ir::Fcmp::ole},
+    {M::gt, ir::Fcmp::ogt},  {M::ge, ir::Fcmp::oge},  {M::equ, ir::Fcmp::ueq}, {M::neu, ir::Fcmp::une},
+    {M::ltu, ir::Fcmp::ult}, {M::leu, ir::Fcmp::ule}, {M::gtu, ir::Fcmp::ugt}, {M::geu, ir::Fcmp::uge},
+    {M::num, ir::Fcmp::ord}, {M::nan, ir::Fcmp::uno},
 };
 
 struct IntegerComparison {
@@ -31,17 +32,20 @@ struct IntegerComparison {
 };
 // lo, ls, hi, hs are the unsigned orders whatever the type.
 constexpr IntegerComparison kIntegerComparisons[] = {
-    {M::eq, ir::Icmp::eq, ir::Icmp::eq},   {M::ne, ir::Icmp::ne, ir::Icmp::ne},   {M::lt, ir::Icmp::slt, ir::Icmp::ult},
-    {M::le, ir::Icmp::sle, ir::Icmp::ule}, {M::gt, ir::Icmp::sgt, ir::Icmp::ugt}, {M::ge, ir::Icmp::sge, ir::Icmp::uge},
-    {M::lo, ir::Icmp::ult, ir::Icmp::ult}, {M::ls, ir::Icmp::ule, ir::Icmp::ule}, {M::hi, ir::Icmp::ugt, ir::Icmp::ugt},
-    {M::hs, ir::Icmp::uge, ir::Icmp::uge},
+    {M::eq, ir::Icmp::eq, ir::Icmp::eq},   {M::ne, ir::Icmp::ne, ir::Icmp::ne},
+    {M::lt, ir::Icmp::slt, ir::Icmp::ult}, {M::le, ir::Icmp::sle, ir::Icmp::ule},
+    {M::gt, ir::Icmp::sgt, ir::Icmp::ugt}, {M::ge, ir::Icmp::sge, ir::Icmp::uge},
+    {M::lo, ir::Icmp::ult, ir::Icmp::ult}, {M::ls, ir::Icmp::ule, ir::Icmp::ule},
+    {M::hi, ir::Icmp::ugt, ir::Icmp::ugt}, {M::hs, ir::Icmp::uge, ir::Icmp::uge},
 };
 
-/// The comparison stands first, before the Boolean operation (setp.lt.and): the first modifier that is one counts.
+/// The comparison stands first, before the Boolean operation (setp.lt.and): the first modifier that is one
+/// counts.
 template <class Row, std::size_t Count>
 const Row* comparison(In in, const Row (&rows)[Count]) {
   for (const M modifier : in.modifier_order) {
-    const auto found = std::find_if(std::begin(rows), std::end(rows), [modifier](const Row& row) { return row.modifier == modifier; });
+    const auto found = std::find_if(std::begin(rows), std::end(rows),
+                                    [modifier](const Row& row) { return row.modifier == modifier; });
     if (found != std::end(rows)) return found;
   }
   return nullptr;
@@ -103,10 +107,14 @@ void setp(Translator& t, In in) {
 /// What `set` writes for true: all ones for integers, 1.0 for floating-point numbers.
 std::uint64_t true_bits(ptx::Type type) {
   switch (type) {
-    case ptx::Type::f16: return 0x3c00;
-    case ptx::Type::bf16: return 0x3f80;
-    case ptx::Type::f32: return 0x3f800000;
-    default: return ~std::uint64_t{0};
+    case ptx::Type::f16:
+      return 0x3c00;
+    case ptx::Type::bf16:
+      return 0x3f80;
+    case ptx::Type::f32:
+      return 0x3f800000;
+    default:
+      return ~std::uint64_t{0};
   }
 }
 
@@ -121,7 +129,8 @@ void set_packed(Translator& t, In in, ptx::Type half) {
     const Value x = half_of_word(t, a, ir_type(half), high);
     const Value y = half_of_word(t, b, ir_type(half), high);
     const Value truth = combine(t, in, compare_values(t, in, half, x, y), predicate);
-    halves[high ? 1 : 0] = t.select(truth, t.constant(ir_type(result), true_bits(result)), t.constant(ir_type(result), 0));
+    halves[high ? 1 : 0] =
+        t.select(truth, t.constant(ir_type(result), true_bits(result)), t.constant(ir_type(result), 0));
   }
   t.write(in, word_of_halves(t, halves[0], halves[1]));
 }
@@ -147,14 +156,15 @@ void slct(Translator& t, In in) {
   const Value b = t.read(in, 2, in.type());
   const Value c = t.read(in, 3, in.type(1));
   const Value zero = t.constant(t.type_of(c), 0);
-  const Value chosen = ir::is_float(t.type_of(c))
-                           ? t.emit(Op::fcmp, Type::i1, {c, zero}, {.fcmp = ir::Fcmp::oge, .ftz = in.has(M::ftz)})
-                           : t.compare(ir::Icmp::sge, c, zero);
+  const Value chosen = ir::is_float(t.type_of(c)) ? t.emit(Op::fcmp, Type::i1, {c, zero},
+                                                           {.fcmp = ir::Fcmp::oge, .ftz = in.has(M::ftz)})
+                                                  : t.compare(ir::Icmp::sge, c, zero);
   t.write(in, t.select(chosen, a, b), is_signed(in.type()));
 }
 
-constexpr M kComparisons[] = {M::eq,  M::ne,  M::lt,  M::le,  M::gt,  M::ge,  M::lo,   M::ls,  M::hi,  M::hs,  M::equ,
-                              M::neu, M::ltu, M::leu, M::gtu, M::geu, M::num, M::nan, M::and_, M::or_, M::xor_, M::ftz};
+constexpr M kComparisons[] = {M::eq,  M::ne,  M::lt,   M::le,  M::gt,   M::ge,  M::lo,  M::ls,
+                              M::hi,  M::hs,  M::equ,  M::neu, M::ltu,  M::leu, M::gtu, M::geu,
+                              M::num, M::nan, M::and_, M::or_, M::xor_, M::ftz};
 constexpr M kFlush[] = {M::ftz};
 
 using Opcode = ptx::Opcode;

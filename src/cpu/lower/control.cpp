@@ -24,10 +24,13 @@ void bra(Translator& t, In in) {
   if (target == nullptr) return;
   const BlockId taken = t.label_block(target->symbol);
   if (!in.guard) return t.branch(taken);
-  const Value condition = t.read({ptx::RegisterOperand{in.guard->register_index, false, -1}}, ptx::Type::pred);
+  const Value condition =
+      t.read({ptx::RegisterOperand{in.guard->register_index, false, -1}}, ptx::Type::pred);
   const BlockId next = t.new_block();
-  if (in.guard->negated) t.branch_if(condition, next, taken);
-  else t.branch_if(condition, taken, next);
+  if (in.guard->negated)
+    t.branch_if(condition, next, taken);
+  else
+    t.branch_if(condition, taken, next);
   t.set_block(next);
 }
 

@@ -7,7 +7,9 @@
 namespace quern::cpu::lower {
 namespace {
 
-std::uint64_t key_of(std::uint32_t block, std::uint32_t variable) { return (std::uint64_t{block} << 32) | variable; }
+std::uint64_t key_of(std::uint32_t block, std::uint32_t variable) {
+  return (std::uint64_t{block} << 32) | variable;
+}
 
 }  // namespace
 
@@ -86,10 +88,13 @@ ir::Value Draft::nullary(ir::Op op, ir::Type type, std::uint64_t imm) {
   const std::uint32_t kind = (static_cast<std::uint32_t>(op) << 8) | static_cast<std::uint32_t>(type);
   const bool narrow = imm <= 0xffffffffu;
   if (narrow) {
-    if (const ir::Value known = nullary_by_type_.find(kind, static_cast<std::uint32_t>(imm)); known != ir::kNone) return known;
+    if (const ir::Value known = nullary_by_type_.find(kind, static_cast<std::uint32_t>(imm));
+        known != ir::kNone)
+      return known;
   } else {
     for (const ir::Value known : wide_nullaries_) {
-      if (function[known].op == op && function[known].type == type && function[known].imm == imm) return known;
+      if (function[known].op == op && function[known].type == type && function[known].imm == imm)
+        return known;
     }
   }
   const ir::Value value = append(ir::kNone, {.op = op, .type = type, .imm = imm, .block = 0});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One function on its way into SSA form: the IR so far, and for each block which value each PTX variable holds at its end.
+// One function on its way into SSA form: the IR so far, and for each block which value each PTX variable
+// holds at its end.
 #pragma once
 
 #include <cstdint>
@@ -45,18 +46,22 @@ class Draft {
   std::vector<ir::Type> variable_types;
   std::vector<std::vector<LiveIn>> live_ins;  ///< by block
   ValueMap definitions;                       ///< what a variable holds at the end of a block
-  std::vector<ir::Value> prologue;            ///< operands-free values, shared by the function; they go before the entry's first
+  std::vector<ir::Value>
+      prologue;  ///< operands-free values, shared by the function; they go before the entry's first
 
   ir::BlockId new_block();
   void connect(ir::BlockId from, ir::BlockId to);
   /// Makes the edge from.succs[successor] lead to `to`.
   void redirect(ir::BlockId from, std::size_t successor, ir::BlockId to);
-  /// Adds an instruction at the end of a block; for kNone it is only made, and Inst::block is as given. No folding.
+  /// Adds an instruction at the end of a block; for kNone it is only made, and Inst::block is as given. No
+  /// folding.
   ir::Value append(ir::BlockId block, ir::Inst inst);
 
   Variable new_variable(ir::Type type);
   ir::Value read(Variable variable, ir::BlockId block);
-  void write(Variable variable, ir::BlockId block, ir::Value value) { definitions.set(block, variable, value); }
+  void write(Variable variable, ir::BlockId block, ir::Value value) {
+    definitions.set(block, variable, value);
+  }
 
   /// The one value of a pure operation without operands.
   ir::Value nullary(ir::Op op, ir::Type type, std::uint64_t imm);
@@ -70,9 +75,12 @@ class Draft {
 };
 
 /// The bits of `type` set in a 64-bit word.
-constexpr std::uint64_t low_mask(std::uint32_t bits) { return bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1; }
+constexpr std::uint64_t low_mask(std::uint32_t bits) {
+  return bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
+}
 
-/// What `inst` comes to without being executed: one of its operands or a constant; kNone if it must be executed.
+/// What `inst` comes to without being executed: one of its operands or a constant; kNone if it must be
+/// executed.
 ir::Value fold(Draft& draft, const ir::Inst& inst);
 
 }  // namespace quern::cpu::lower

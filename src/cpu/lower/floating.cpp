@@ -13,7 +13,8 @@ using In = const ptx::Instruction&;
 using M = ptx::Modifier;
 
 ir::Attributes float_attributes(In in) {
-  ir::Attributes attr{.ftz = in.has(M::ftz), .sat = in.has(M::sat), .nan = in.has(M::NaN), .relu = in.has(M::relu)};
+  ir::Attributes attr{
+      .ftz = in.has(M::ftz), .sat = in.has(M::sat), .nan = in.has(M::NaN), .relu = in.has(M::relu)};
   if (in.has(M::rz) || in.has(M::rzi)) attr.rounding = ir::Rounding::rz;
   if (in.has(M::rm) || in.has(M::rmi)) attr.rounding = ir::Rounding::rm;
   if (in.has(M::rp) || in.has(M::rpi)) attr.rounding = ir::Rounding::rp;
@@ -39,7 +40,8 @@ void write_each(Translator& t, In in, std::size_t count, Operation operation) {
   const ptx::Type half = half_of(in.type());
   const bool packed = half != ptx::Type::none;
   std::vector<Value> operands;
-  for (std::size_t i = 1; i <= count; ++i) operands.push_back(t.read(in, i, packed ? ptx::Type::b32 : in.type()));
+  for (std::size_t i = 1; i <= count; ++i)
+    operands.push_back(t.read(in, i, packed ? ptx::Type::b32 : in.type()));
   if (!packed) return t.write(in, operation(ir_type(in.type()), operands));
   Value halves[2];
   for (const bool high : {false, true}) {
@@ -52,7 +54,8 @@ void write_each(Translator& t, In in, std::size_t count, Operation operation) {
 
 template <Op op, std::size_t count>
 void plain(Translator& t, In in) {
-  if (in.operands.size() > count + 1) return t.refuse(fmt::format("the form with {} operands is not implemented", in.operands.size()));
+  if (in.operands.size() > count + 1)
+    return t.refuse(fmt::format("the form with {} operands is not implemented", in.operands.size()));
   write_each(t, in, count, [&](Type type, const std::vector<Value>& operands) {
     return t.emit(op, type, operands, float_attributes(in), 0);
   });
@@ -110,15 +113,16 @@ struct Property {
   ir::TestProperty property;
 };
 constexpr Property kProperties[] = {
-    {M::finite, ir::TestProperty::finite},         {M::infinite, ir::TestProperty::infinite},
-    {M::number, ir::TestProperty::number},         {M::notanumber, ir::TestProperty::notanumber},
-    {M::normal, ir::TestProperty::normal},         {M::subnormal, ir::TestProperty::subnormal},
+    {M::finite, ir::TestProperty::finite}, {M::infinite, ir::TestProperty::infinite},
+    {M::number, ir::TestProperty::number}, {M::notanumber, ir::TestProperty::notanumber},
+    {M::normal, ir::TestProperty::normal}, {M::subnormal, ir::TestProperty::subnormal},
 };
 
 void testp(Translator& t, In in) {
   for (const Property& row : kProperties) {
     if (!in.has(row.modifier)) continue;
-    return t.write(in, t.emit(Op::testp, Type::i1, {t.read(in, 1, in.type())}, {}, static_cast<std::uint64_t>(row.property)));
+    return t.write(in, t.emit(Op::testp, Type::i1, {t.read(in, 1, in.type())}, {},
+                              static_cast<std::uint64_t>(row.property)));
   }
   t.refuse("the property to test is missing");
 }

@@ -21,7 +21,8 @@ bool same_guard(const ptx::Guard& a, const std::optional<ptx::Guard>& b) {
 bool names_register(const ptx::Operand& operand, std::uint32_t index) {
   if (const auto* reg = operand.as<ptx::RegisterOperand>()) return reg->index == index;
   const auto any = [index](const std::vector<ptx::Operand>& elements) {
-    return std::any_of(elements.begin(), elements.end(), [index](const ptx::Operand& o) { return names_register(o, index); });
+    return std::any_of(elements.begin(), elements.end(),
+                       [index](const ptx::Operand& o) { return names_register(o, index); });
   };
   if (const auto* list = operand.as<ptx::VectorOperand>()) return any(list->elements);
   if (const auto* pair = operand.as<ptx::PairOperand>()) return any(pair->elements);
@@ -36,7 +37,8 @@ bool may_write(const ptx::Instruction& instruction, std::uint32_t index) {
 /// The first modifier that the row does not know, or null.
 const ptx::Modifier* unknown_modifier(const Row& row, const ptx::Instruction& instruction) {
   for (const ptx::Modifier& modifier : instruction.modifier_order) {
-    if (std::find(row.modifiers.begin(), row.modifiers.end(), modifier) == row.modifiers.end()) return &modifier;
+    if (std::find(row.modifiers.begin(), row.modifiers.end(), modifier) == row.modifiers.end())
+      return &modifier;
   }
   return nullptr;
 }
@@ -71,8 +73,10 @@ void Translator::end(Op op, std::uint64_t imm) {
 void Translator::end_function() { branch(frame_->return_block); }
 
 void Translator::end_thread() {
-  if (exit_block_ == ir::kNone) end(Op::exit);
-  else branch(exit_block_);
+  if (exit_block_ == ir::kNone)
+    end(Op::exit);
+  else
+    branch(exit_block_);
 }
 
 BlockId Translator::label_block(const ptx::SymbolRef& label) {
@@ -145,8 +149,10 @@ void Translator::translate_guarded(std::size_t begin, std::size_t end) {
   const BlockId inside = new_block();
   const BlockId after = new_block();
   const Value condition = guard_value({guard.register_index, false});
-  if (guard.negated) branch_if(condition, after, inside);
-  else branch_if(condition, inside, after);
+  if (guard.negated)
+    branch_if(condition, after, inside);
+  else
+    branch_if(condition, inside, after);
   block_ = inside;
   for (std::size_t position = begin; position < end && block_ != ir::kNone; ++position) {
     instruction_ = &frame_->function->body[position];
@@ -161,10 +167,12 @@ void Translator::lower(const ptx::Instruction& instruction) {
   const Row* row = row_of(instruction);
   if (row == nullptr) return refuse(fmt::format("'{}' is not implemented", ptx::name(instruction.opcode)));
   if (const ptx::Modifier* modifier = unknown_modifier(*row, instruction)) {
-    return refuse(fmt::format("'{}' with .{} is not implemented", ptx::name(instruction.opcode), ptx::name(*modifier)));
+    return refuse(
+        fmt::format("'{}' with .{} is not implemented", ptx::name(instruction.opcode), ptx::name(*modifier)));
   }
   if (instruction.types.size() > row->types) {
-    return refuse(fmt::format("'{}' with operands of different types is not implemented", ptx::name(instruction.opcode)));
+    return refuse(fmt::format("'{}' with operands of different types is not implemented",
+                              ptx::name(instruction.opcode)));
   }
   row->lower(*this, instruction);
 }

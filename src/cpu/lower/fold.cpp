@@ -20,34 +20,56 @@ bool compare(ir::Icmp how, std::uint64_t a, std::uint64_t b, std::uint32_t width
   const std::int64_t sa = sign_extend(a, width);
   const std::int64_t sb = sign_extend(b, width);
   switch (how) {
-    case ir::Icmp::eq: return a == b;
-    case ir::Icmp::ne: return a != b;
-    case ir::Icmp::slt: return sa < sb;
-    case ir::Icmp::sle: return sa <= sb;
-    case ir::Icmp::sgt: return sa > sb;
-    case ir::Icmp::sge: return sa >= sb;
-    case ir::Icmp::ult: return a < b;
-    case ir::Icmp::ule: return a <= b;
-    case ir::Icmp::ugt: return a > b;
-    case ir::Icmp::uge: return a >= b;
+    case ir::Icmp::eq:
+      return a == b;
+    case ir::Icmp::ne:
+      return a != b;
+    case ir::Icmp::slt:
+      return sa < sb;
+    case ir::Icmp::sle:
+      return sa <= sb;
+    case ir::Icmp::sgt:
+      return sa > sb;
+    case ir::Icmp::sge:
+      return sa >= sb;
+    case ir::Icmp::ult:
+      return a < b;
+    case ir::Icmp::ule:
+      return a <= b;
+    case ir::Icmp::ugt:
+      return a > b;
+    case ir::Icmp::uge:
+      return a >= b;
   }
   return false;
 }
 
 /// Value of an operation on constants, where it is one of the simple ones. `a` and `b` are zero-extended.
-std::optional<std::uint64_t> evaluate(const ir::Inst& inst, std::uint64_t a, std::uint64_t b, std::uint32_t width) {
+std::optional<std::uint64_t> evaluate(const ir::Inst& inst, std::uint64_t a, std::uint64_t b,
+                                      std::uint32_t width) {
   switch (inst.op) {
-    case Op::iadd: return a + b;
-    case Op::isub: return a - b;
-    case Op::imul: return a * b;
-    case Op::and_: return a & b;
-    case Op::or_: return a | b;
-    case Op::xor_: return a ^ b;
-    case Op::shl: return b >= width ? 0 : a << b;
-    case Op::lshr: return b >= width ? 0 : a >> b;
-    case Op::ashr: return static_cast<std::uint64_t>(sign_extend(a, width) >> (b >= width ? width - 1 : b));
-    case Op::icmp: return compare(inst.attr.icmp, a, b, width) ? 1 : 0;
-    default: return std::nullopt;
+    case Op::iadd:
+      return a + b;
+    case Op::isub:
+      return a - b;
+    case Op::imul:
+      return a * b;
+    case Op::and_:
+      return a & b;
+    case Op::or_:
+      return a | b;
+    case Op::xor_:
+      return a ^ b;
+    case Op::shl:
+      return b >= width ? 0 : a << b;
+    case Op::lshr:
+      return b >= width ? 0 : a >> b;
+    case Op::ashr:
+      return static_cast<std::uint64_t>(sign_extend(a, width) >> (b >= width ? width - 1 : b));
+    case Op::icmp:
+      return compare(inst.attr.icmp, a, b, width) ? 1 : 0;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -68,7 +90,8 @@ struct Folder {
     if (from.type == inst.type) return inst.args[0];
     if (from.op == Op::undef) return draft.nullary(Op::undef, inst.type, 0);
     if (const auto bits = number(0)) {
-      return constant(inst.op == Op::sext ? static_cast<std::uint64_t>(sign_extend(*bits, from_bits)) : *bits);
+      return constant(inst.op == Op::sext ? static_cast<std::uint64_t>(sign_extend(*bits, from_bits))
+                                          : *bits);
     }
     const bool undone = (inst.op == Op::bitcast && from.op == Op::bitcast) ||
                         (inst.op == Op::trunc && (from.op == Op::zext || from.op == Op::sext));
@@ -85,16 +108,20 @@ struct Folder {
       case Op::or_:
       case Op::shl:
       case Op::lshr:
-      case Op::ashr: return b == 0 ? inst.args[0] : ir::kNone;
-      case Op::imul: return b == 1 ? inst.args[0] : b == 0 ? constant(0) : ir::kNone;
-      case Op::and_: return b == ones ? inst.args[0] : b == 0 ? constant(0) : ir::kNone;
+      case Op::ashr:
+        return b == 0 ? inst.args[0] : ir::kNone;
+      case Op::imul:
+        return b == 1 ? inst.args[0] : b == 0 ? constant(0) : ir::kNone;
+      case Op::and_:
+        return b == ones ? inst.args[0] : b == 0 ? constant(0) : ir::kNone;
       case Op::xor_: {
         if (b == 0) return inst.args[0];
         const ir::Inst& inner = operand(0);
         if (inner.op != Op::xor_ || !draft.is_constant(inner.args[1])) return ir::kNone;
         return draft.function[inner.args[1]].imm == b ? inner.args[0] : ir::kNone;
       }
-      default: return ir::kNone;
+      default:
+        return ir::kNone;
     }
   }
 
@@ -109,7 +136,8 @@ struct Folder {
       if (const auto result = evaluate(inst, *a, *b, width)) return constant(*result);
     }
     if (b) return identity(*b);
-    const bool commutes = inst.op == Op::iadd || inst.op == Op::imul || inst.op == Op::and_ || inst.op == Op::or_ || inst.op == Op::xor_;
+    const bool commutes = inst.op == Op::iadd || inst.op == Op::imul || inst.op == Op::and_ ||
+                          inst.op == Op::or_ || inst.op == Op::xor_;
     if (!a || !commutes) return ir::kNone;
     ir::Inst swapped = inst;
     std::swap(swapped.args[0], swapped.args[1]);
@@ -137,7 +165,8 @@ ir::Value fold(Draft& draft, const ir::Inst& inst) {
     case Op::trunc:
     case Op::zext:
     case Op::sext:
-    case Op::bitcast: return folder.conversion();
+    case Op::bitcast:
+      return folder.conversion();
     case Op::iadd:
     case Op::isub:
     case Op::imul:
@@ -147,11 +176,16 @@ ir::Value fold(Draft& draft, const ir::Inst& inst) {
     case Op::shl:
     case Op::lshr:
     case Op::ashr:
-    case Op::icmp: return folder.binary();
-    case Op::select: return folder.select();
-    case Op::to_generic: return folder.round_trip(Op::from_generic);
-    case Op::from_generic: return folder.round_trip(Op::to_generic);
-    default: return ir::kNone;
+    case Op::icmp:
+      return folder.binary();
+    case Op::select:
+      return folder.select();
+    case Op::to_generic:
+      return folder.round_trip(Op::from_generic);
+    case Op::from_generic:
+      return folder.round_trip(Op::to_generic);
+    default:
+      return ir::kNone;
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One instance of a PTX function inside the IR function under translation: the kernel itself, or a callee at one call.
+// One instance of a PTX function inside the IR function under translation: the kernel itself, or a callee at
+// one call.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,9 @@ struct ParamArray {
     Piece piece;
     Variable variable = 0;
   };
-  std::vector<Slot> slots;      ///< disjoint, ascending
-  bool in_local = false;        ///< its address is taken: it lies in local memory at `local_offset`
+  std::vector<Slot> slots;  ///< disjoint, ascending
+  std::uint64_t size = 0;
+  bool in_local = false;  ///< its address is taken: it lies in local memory at `local_offset`
   std::uint32_t local_offset = 0;
 };
 
@@ -26,13 +28,13 @@ struct Frame {
   const ptx::Function* function = nullptr;
   const FunctionFacts* facts = nullptr;
   Frame* caller = nullptr;
-  std::uint32_t call_location = ir::kNone;     ///< where it was inlined: index into ir::Function::locations
+  std::uint32_t call_location = ir::kNone;  ///< where it was inlined: index into ir::Function::locations
   ir::BlockId return_block = ir::kNone;
-  std::vector<ir::BlockId> blocks;             ///< by body position; kNone where no block begins
-  std::vector<Variable> registers;             ///< by register index: its first component's variable
+  std::vector<ir::BlockId> blocks;  ///< by body position; kNone where no block begins
+  std::vector<Variable> registers;  ///< by register index: its first component's variable
   Variable carry = 0;
   std::vector<ParamArray> parameters, returns, variables;
-  std::vector<std::uint32_t> local_offsets;    ///< by index into Function::variables; of those in .local
+  std::vector<std::uint32_t> local_offsets;  ///< by index into Function::variables; of those in .local
   std::uint32_t local_end = 0;
   std::vector<std::uint32_t> scope_locations;  ///< by index into ptx locations: as an inlined_at target
 };

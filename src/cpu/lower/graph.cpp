@@ -81,8 +81,9 @@ bool LoopNest::contains(std::uint32_t loop, ir::BlockId block) const {
   return false;
 }
 
-// Headers are taken innermost first (latest in reverse postorder first), so a block's first loop is its innermost, and a loop
-// met on the way back from a latch becomes a child: each block is walked once per nesting level.
+// Headers are taken innermost first (latest in reverse postorder first), so a block's first loop is its
+// innermost, and a loop met on the way back from a latch becomes a child: each block is walked once per
+// nesting level.
 LoopNest find_loops(const ir::Function& function, const Order& order) {
   LoopNest nest;
   nest.innermost.assign(function.blocks.size(), ir::kNone);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pure values that do not change in a loop move in front of it. LLVM would do that for speed; here it is for the analysis: the
-// widening of a shared-memory index is then looked at (and, if need be, tested) once and not in every round.
+// Pure values that do not change in a loop move in front of it. LLVM would do that for speed; here it is for
+// the analysis: the widening of a shared-memory index is then looked at (and, if need be, tested) once and
+// not in every round.
 #include <algorithm>
 
 #include "cpu/lower/passes.hpp"
@@ -13,7 +14,8 @@ using ir::Value;
 
 class Hoister {
  public:
-  explicit Hoister(Draft& draft) : draft_(draft), order_(order_blocks(draft.function)), nest_(find_loops(draft.function, order_)) {}
+  explicit Hoister(Draft& draft)
+      : draft_(draft), order_(order_blocks(draft.function)), nest_(find_loops(draft.function, order_)) {}
 
   void run() {
     for (const BlockId block : order_.blocks) {
@@ -31,7 +33,8 @@ class Hoister {
     for (std::uint32_t loop = nest_.innermost[block]; loop != ir::kNone; loop = nest_.loops[loop].parent) {
       const Ends ends = ends_of(loop);
       // Only what every round computes: a value under a condition may not be wanted at all.
-      if (ends.preheader == ir::kNone || !order_.dominates(place, ends.latch) || !invariant(inst, loop)) break;
+      if (ends.preheader == ir::kNone || !order_.dominates(place, ends.latch) || !invariant(inst, loop))
+        break;
       place = ends.preheader;
     }
     if (place == block) return false;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// "Integer Arithmetic Instructions", "Extended-Precision Integer Arithmetic Instructions", "Logic and Shift Instructions".
+// "Integer Arithmetic Instructions", "Extended-Precision Integer Arithmetic Instructions", "Logic and Shift
+// Instructions".
 #include "cpu/lower/translator.hpp"
 
 namespace quern::cpu::lower {
@@ -122,9 +123,11 @@ Value product24(Translator& t, In in) {
   const auto narrow = [&](Value value) {
     const Value eight = t.constant(Type::i32, 8);
     const Value top = t.emit(Op::shl, Type::i32, {value, eight});
-    return t.resize(t.emit(is_signed_type ? Op::ashr : Op::lshr, Type::i32, {top, eight}), Type::i64, is_signed_type);
+    return t.resize(t.emit(is_signed_type ? Op::ashr : Op::lshr, Type::i32, {top, eight}), Type::i64,
+                    is_signed_type);
   };
-  const Value wide = t.emit(Op::imul, Type::i64, {narrow(t.read(in, 1, in.type())), narrow(t.read(in, 2, in.type()))});
+  const Value wide =
+      t.emit(Op::imul, Type::i64, {narrow(t.read(in, 1, in.type())), narrow(t.read(in, 2, in.type()))});
   const Value shifted = in.has(M::hi) ? t.emit(Op::lshr, Type::i64, {wide, t.constant(Type::i32, 16)}) : wide;
   return t.resize(shifted, Type::i32, false);
 }
@@ -145,17 +148,21 @@ void min_or_max(Translator& t, In in, Op signed_op, Op unsigned_op) {
   const ptx::Type half = half_of(in.type());
   const Op op = is_signed(half == ptx::Type::none ? in.type() : half) ? signed_op : unsigned_op;
   const auto relu = [&](Value value) {
-    return in.has(M::relu) ? t.emit(Op::smax, t.type_of(value), {value, t.constant(t.type_of(value), 0)}) : value;
+    return in.has(M::relu) ? t.emit(Op::smax, t.type_of(value), {value, t.constant(t.type_of(value), 0)})
+                           : value;
   };
   if (half != ptx::Type::none) {
-    return t.write(in, on_halves(t, in, [&](Value a, Value b) { return relu(t.emit(op, Type::i16, {a, b})); }));
+    return t.write(in,
+                   on_halves(t, in, [&](Value a, Value b) { return relu(t.emit(op, Type::i16, {a, b})); }));
   }
   t.write(in, relu(binary(t, in, op)), is_signed(in.type()));
 }
 void min(Translator& t, In in) { min_or_max(t, in, Op::smin, Op::umin); }
 void max(Translator& t, In in) { min_or_max(t, in, Op::smax, Op::umax); }
 
-void abs(Translator& t, In in) { t.write(in, t.emit(Op::iabs, result_type(in), {t.read(in, 1, in.type())}), true); }
+void abs(Translator& t, In in) {
+  t.write(in, t.emit(Op::iabs, result_type(in), {t.read(in, 1, in.type())}), true);
+}
 
 void neg(Translator& t, In in) {
   const Type type = result_type(in);
@@ -169,7 +176,8 @@ void sad(Translator& t, In in) {
   const Value b = t.read(in, 2, in.type());
   const Value high = t.emit(is_signed_type ? Op::smax : Op::umax, type, {a, b});
   const Value low = t.emit(is_signed_type ? Op::smin : Op::umin, type, {a, b});
-  t.write(in, t.emit(Op::iadd, type, {t.read(in, 3, in.type()), t.emit(Op::isub, type, {high, low})}), is_signed_type);
+  t.write(in, t.emit(Op::iadd, type, {t.read(in, 3, in.type()), t.emit(Op::isub, type, {high, low})}),
+          is_signed_type);
 }
 
 template <Op op>
@@ -179,10 +187,13 @@ void count_bits(Translator& t, In in) {
 
 void bfind(Translator& t, In in) {
   const Value a = t.read(in, 1, in.type());
-  t.write(in, t.emit(Op::bfind, Type::i32, {a}, {.is_signed = is_signed(in.type()), .shiftamt = in.has(M::shiftamt)}));
+  t.write(in, t.emit(Op::bfind, Type::i32, {a},
+                     {.is_signed = is_signed(in.type()), .shiftamt = in.has(M::shiftamt)}));
 }
 
-void brev(Translator& t, In in) { t.write(in, t.emit(Op::brev, result_type(in), {t.read(in, 1, in.type())})); }
+void brev(Translator& t, In in) {
+  t.write(in, t.emit(Op::brev, result_type(in), {t.read(in, 1, in.type())}));
+}
 
 void bfe(Translator& t, In in) {
   const Value a = t.read(in, 1, in.type());
@@ -213,7 +224,8 @@ void dot(Translator& t, In in, unsigned terms) {
   const unsigned a_bits = 32 / terms;
   const unsigned b_first = in.has(M::hi) ? 16 : 0;
   for (unsigned i = 0; i < terms; ++i) {
-    const Value p = t.emit(Op::imul, Type::i32, {field(a, i * a_bits, a_bits, a_signed), field(b, b_first + i * 8, 8, b_signed)});
+    const Value p = t.emit(Op::imul, Type::i32,
+                           {field(a, i * a_bits, a_bits, a_signed), field(b, b_first + i * 8, 8, b_signed)});
     sum = t.emit(Op::iadd, Type::i32, {sum, p});
   }
   t.write(in, sum);
@@ -248,7 +260,8 @@ void shf(Translator& t, In in) {
   const Value a = t.read(in, 1, in.type());
   const Value b = t.read(in, 2, in.type());
   const Value c = t.read(in, 3, ptx::Type::u32);
-  t.write(in, t.emit(in.has(M::l) ? Op::funnel_l : Op::funnel_r, Type::i32, {a, b, c}, {.clamp = in.has(M::clamp)}));
+  t.write(in, t.emit(in.has(M::l) ? Op::funnel_l : Op::funnel_r, Type::i32, {a, b, c},
+                     {.clamp = in.has(M::clamp)}));
 }
 
 void lop3(Translator& t, In in) {

@@ -40,10 +40,12 @@ Diagnostic no_such_kernel(const ptx::Module& module, std::string_view kernel, st
 
 Expected<ir::Module> lower(const ptx::Module& module, std::string_view kernel, std::string_view file_name) {
   if (module.address_size != 64) {
-    return Diagnostic{.code = "ptx-unsupported",
-                      .span = {.file = std::string(file_name)},
-                      .message = fmt::format("kernel '{}' cannot run on the CPU device: its module has 32-bit addresses", kernel),
-                      .hint = "compile it with '.address_size 64'"};
+    return Diagnostic{
+        .code = "ptx-unsupported",
+        .span = {.file = std::string(file_name)},
+        .message =
+            fmt::format("kernel '{}' cannot run on the CPU device: its module has 32-bit addresses", kernel),
+        .hint = "compile it with '.address_size 64'"};
   }
   const ptx::Function* entry = module.find_function(kernel);
   if (entry == nullptr || !entry->entry || !entry->defined) return no_such_kernel(module, kernel, file_name);

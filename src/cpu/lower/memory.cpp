@@ -14,12 +14,18 @@ using M = ptx::Modifier;
 
 ir::Space ir_space(ptx::Space space) noexcept {
   switch (space) {
-    case ptx::Space::global: return ir::Space::global;
-    case ptx::Space::shared: return ir::Space::shared;
-    case ptx::Space::local: return ir::Space::local;
-    case ptx::Space::const_: return ir::Space::constant;
-    case ptx::Space::param: return ir::Space::param;
-    default: return ir::Space::generic;
+    case ptx::Space::global:
+      return ir::Space::global;
+    case ptx::Space::shared:
+      return ir::Space::shared;
+    case ptx::Space::local:
+      return ir::Space::local;
+    case ptx::Space::const_:
+      return ir::Space::constant;
+    case ptx::Space::param:
+      return ir::Space::param;
+    default:
+      return ir::Space::generic;
   }
 }
 
@@ -51,15 +57,18 @@ void set_order(ir::Attributes& attributes, In in, ir::Semantics otherwise) {
     ir::Semantics order;
   };
   static constexpr OrderRow kOrders[] = {
-      {M::weak, ir::Semantics::weak},       {M::relaxed, ir::Semantics::relaxed}, {M::acquire, ir::Semantics::acquire},
-      {M::release, ir::Semantics::release}, {M::acq_rel, ir::Semantics::acq_rel}, {M::sc, ir::Semantics::sc},
+      {M::weak, ir::Semantics::weak},       {M::relaxed, ir::Semantics::relaxed},
+      {M::acquire, ir::Semantics::acquire}, {M::release, ir::Semantics::release},
+      {M::acq_rel, ir::Semantics::acq_rel}, {M::sc, ir::Semantics::sc},
   };
   struct ScopeRow {
     M modifier;
     ir::Scope scope;
   };
-  static constexpr ScopeRow kScopes[] = {{M::cta, ir::Scope::cta}, {M::cluster, ir::Scope::cluster},
-                                         {M::gpu, ir::Scope::gpu}, {M::gl, ir::Scope::gpu},
+  static constexpr ScopeRow kScopes[] = {{M::cta, ir::Scope::cta},
+                                         {M::cluster, ir::Scope::cluster},
+                                         {M::gpu, ir::Scope::gpu},
+                                         {M::gl, ir::Scope::gpu},
                                          {M::sys, ir::Scope::sys}};
   attributes.semantics = otherwise;
   for (const OrderRow& row : kOrders) {
@@ -85,14 +94,22 @@ ir::Attributes access_attributes(In in, const Address& address, std::size_t coun
 ParamArray* accessed_param(Translator& t, In in, const ptx::Operand& operand, std::uint32_t& offset) {
   const auto* address = operand.as<ptx::AddressOperand>();
   if (in.space() != ptx::Space::param || address == nullptr || !address->symbol) return nullptr;
+  ParamArray* array = t.param_array(*address->symbol);
+  if (array == nullptr) return nullptr;
+  const std::uint64_t size = std::uint64_t{ptx::byte_size(in.type())} * in.vector_count();
+  if (static_cast<std::uint64_t>(address->offset) > array->size ||
+      size > array->size - static_cast<std::uint64_t>(address->offset)) {
+    t.refuse("the access reaches beyond its parameter");
+  }
   offset = static_cast<std::uint32_t>(address->offset);
-  return t.param_array(*address->symbol);
+  return array;
 }
 
 /// Offset in the parameter buffer of an access to a kernel parameter by its name; empty for other memory.
 std::optional<std::uint64_t> kernel_param_offset(Translator& t, In in, const ptx::Operand& operand) {
   const auto* address = operand.as<ptx::AddressOperand>();
-  if (in.space() != ptx::Space::param || !t.in_kernel() || address == nullptr || !address->symbol) return std::nullopt;
+  if (in.space() != ptx::Space::param || !t.in_kernel() || address == nullptr || !address->symbol)
+    return std::nullopt;
   if (address->symbol->kind != ptx::SymbolKind::parameter) return std::nullopt;
   const ir::Parameter& parameter = t.draft().function.params.at(address->symbol->index);
   const auto offset = static_cast<std::uint64_t>(address->offset);
@@ -111,7 +128,8 @@ std::vector<Value> load_elements(Translator& t, In in, std::size_t count) {
   const std::uint32_t size = ir::byte_size(type);
   std::vector<Value> values;
   if (const auto offset = kernel_param_offset(t, in, operand)) {
-    for (std::size_t i = 0; i < count; ++i) values.push_back(t.draft().nullary(Op::param, type, *offset + i * size));
+    for (std::size_t i = 0; i < count; ++i)
+      values.push_back(t.draft().nullary(Op::param, type, *offset + i * size));
     return values;
   }
   std::uint32_t offset = 0;
@@ -122,7 +140,8 @@ std::vector<Value> load_elements(Translator& t, In in, std::size_t count) {
   const auto address = address_of(t, in, operand);
   if (!address) return values;
   ir::Attributes attr = access_attributes(in, *address, count);
-  attr.invariant = in.has(M::nc) || in.opcode == ptx::Opcode::ldu || address->space == ir::Space::constant || address->space == ir::Space::param;
+  attr.invariant = in.has(M::nc) || in.opcode == ptx::Opcode::ldu || address->space == ir::Space::constant ||
+                   address->space == ir::Space::param;
   const Value load = t.emit(Op::load, type, {address->base}, attr, address->offset);
   if (count == 1) return {load};
   for (std::size_t i = 0; i < count; ++i) values.push_back(t.emit(Op::extract, type, {load}, {}, i));
@@ -138,7 +157,8 @@ bool check_type(Translator& t, In in) {
 void ld(Translator& t, In in) {
   if (!check_type(t, in)) return;
   const auto destinations = t.elements(t.operand(in, 0));
-  if (destinations.size() != in.vector_count()) return t.refuse("the number of destinations does not fit the vector");
+  if (destinations.size() != in.vector_count())
+    return t.refuse("the number of destinations does not fit the vector");
   const auto values = load_elements(t, in, destinations.size());
   for (std::size_t i = 0; i < values.size(); ++i) t.write(destinations[i], values[i], is_signed(in.type()));
 }
@@ -152,14 +172,17 @@ void st(Translator& t, In in) {
   for (const ptx::Operand& source : sources) values.push_back(t.read(source, in.type()));
   std::uint32_t offset = 0;
   if (ParamArray* array = accessed_param(t, in, operand, offset)) {
-    for (std::uint32_t i = 0; i < values.size(); ++i) t.write_param(*array, offset + i * ptx::byte_size(in.type()), values[i]);
+    for (std::uint32_t i = 0; i < values.size(); ++i)
+      t.write_param(*array, offset + i * ptx::byte_size(in.type()), values[i]);
     return;
   }
   const auto address = address_of(t, in, operand);
   if (!address) return;
-  if (address->space == ir::Space::constant || address->space == ir::Space::param) return t.refuse("this memory cannot be written");
+  if (address->space == ir::Space::constant || address->space == ir::Space::param)
+    return t.refuse("this memory cannot be written");
   values.insert(values.begin(), address->base);
-  t.emit(Op::store, Type::none, std::move(values), access_attributes(in, *address, sources.size()), address->offset);
+  t.emit(Op::store, Type::none, std::move(values), access_attributes(in, *address, sources.size()),
+         address->offset);
 }
 
 void fence(Translator& t, In in) {
@@ -170,15 +193,52 @@ void fence(Translator& t, In in) {
 
 void nothing(Translator&, In) {}
 
-constexpr M kAccess[] = {
-    M::global, M::shared, M::shared_cta, M::local, M::const_, M::param, M::param_entry, M::param_func, M::weak, M::relaxed,
-    M::acquire, M::release, M::volatile_, M::mmio, M::cta, M::gpu, M::sys, M::cluster, M::ca, M::cg, M::cs, M::lu, M::cv, M::wb,
-    M::wt, M::nc, M::v2, M::v4, M::v8, M::L1_evict_normal, M::L1_evict_unchanged, M::L1_evict_first, M::L1_evict_last,
-    M::L1_no_allocate, M::L2_cache_hint, M::L2_64B, M::L2_128B, M::L2_256B, M::L2_evict_first, M::L2_evict_last,
-    M::L2_evict_normal, M::unified};
-constexpr M kPrefetch[] = {M::global, M::local, M::const_, M::param, M::generic, M::L1, M::L2, M::L2_evict_last, M::L2_evict_normal,
-                           M::L2_128B, M::tensormap};
-constexpr M kFences[] = {M::sc, M::acq_rel, M::acquire, M::release, M::cta, M::cluster, M::gpu, M::gl, M::sys};
+constexpr M kAccess[] = {M::global,
+                         M::shared,
+                         M::shared_cta,
+                         M::local,
+                         M::const_,
+                         M::param,
+                         M::param_entry,
+                         M::param_func,
+                         M::weak,
+                         M::relaxed,
+                         M::acquire,
+                         M::release,
+                         M::volatile_,
+                         M::mmio,
+                         M::cta,
+                         M::gpu,
+                         M::sys,
+                         M::cluster,
+                         M::ca,
+                         M::cg,
+                         M::cs,
+                         M::lu,
+                         M::cv,
+                         M::wb,
+                         M::wt,
+                         M::nc,
+                         M::v2,
+                         M::v4,
+                         M::v8,
+                         M::L1_evict_normal,
+                         M::L1_evict_unchanged,
+                         M::L1_evict_first,
+                         M::L1_evict_last,
+                         M::L1_no_allocate,
+                         M::L2_cache_hint,
+                         M::L2_64B,
+                         M::L2_128B,
+                         M::L2_256B,
+                         M::L2_evict_first,
+                         M::L2_evict_last,
+                         M::L2_evict_normal,
+                         M::unified};
+constexpr M kPrefetch[] = {M::global, M::local,         M::const_,          M::param,   M::generic,  M::L1,
+                           M::L2,     M::L2_evict_last, M::L2_evict_normal, M::L2_128B, M::tensormap};
+constexpr M kFences[] = {M::sc,      M::acq_rel, M::acquire, M::release, M::cta,
+                         M::cluster, M::gpu,     M::gl,      M::sys};
 
 using Opcode = ptx::Opcode;
 constexpr Row kRows[] = {

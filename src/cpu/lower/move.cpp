@@ -23,7 +23,8 @@ Value pack(Translator& t, const std::vector<ptx::Operand>& elements, ptx::Type t
   Value result = t.constant(whole, 0);
   for (std::uint32_t i = 0; i < elements.size(); ++i) {
     const Value part = t.resize(t.read(elements[i], element_type), whole, false);
-    result = t.emit(Op::or_, whole, {result, t.emit(Op::shl, whole, {part, t.constant(Type::i32, i * bits)})});
+    result =
+        t.emit(Op::or_, whole, {result, t.emit(Op::shl, whole, {part, t.constant(Type::i32, i * bits)})});
   }
   return result;
 }
@@ -52,7 +53,8 @@ void mov(Translator& t, In in) {
   const auto from = t.elements(t.operand(in, 1));
   if (to.size() > 1 && from.size() > 1) return move_vector(t, in);
   if (ptx::bit_size(in.type()) > 64) return t.refuse("128-bit values are not implemented");
-  if (to.size() > 1) return unpack(t, to, t.as(t.read(in, 1, in.type()), integer_type(ptx::bit_size(in.type()))));
+  if (to.size() > 1)
+    return unpack(t, to, t.as(t.read(in, 1, in.type()), integer_type(ptx::bit_size(in.type()))));
   t.write(in, from.size() > 1 ? pack(t, from, in.type()) : t.read(from[0], in.type()), is_signed(in.type()));
 }
 
@@ -60,11 +62,13 @@ struct PermuteRow {
   M modifier;
   ir::PrmtMode mode;
 };
-constexpr PermuteRow kPermutes[] = {{M::f4e, ir::PrmtMode::f4e}, {M::b4e, ir::PrmtMode::b4e}, {M::rc8, ir::PrmtMode::rc8},
-                                    {M::ecl, ir::PrmtMode::ecl}, {M::ecr, ir::PrmtMode::ecr}, {M::rc16, ir::PrmtMode::rc16}};
+constexpr PermuteRow kPermutes[] = {{M::f4e, ir::PrmtMode::f4e}, {M::b4e, ir::PrmtMode::b4e},
+                                    {M::rc8, ir::PrmtMode::rc8}, {M::ecl, ir::PrmtMode::ecl},
+                                    {M::ecr, ir::PrmtMode::ecr}, {M::rc16, ir::PrmtMode::rc16}};
 
 void prmt(Translator& t, In in) {
-  const auto row = std::find_if(std::begin(kPermutes), std::end(kPermutes), [&](const PermuteRow& r) { return in.has(r.modifier); });
+  const auto row = std::find_if(std::begin(kPermutes), std::end(kPermutes),
+                                [&](const PermuteRow& r) { return in.has(r.modifier); });
   const ir::PrmtMode mode = row == std::end(kPermutes) ? ir::PrmtMode::index : row->mode;
   const Value a = t.read(in, 1, in.type());
   const Value b = t.read(in, 2, in.type());
@@ -76,7 +80,8 @@ void prmt(Translator& t, In in) {
 Value param_to_generic(Translator& t, Value address) {
   if (!t.in_kernel()) return t.emit(Op::to_generic, Type::i64, {address}, {.space = ir::Space::local});
   const Value base = t.draft().nullary(Op::local_address, Type::i64, t.parameter_copy());
-  return t.emit(Op::to_generic, Type::i64, {t.emit(Op::iadd, Type::i64, {base, address})}, {.space = ir::Space::local});
+  return t.emit(Op::to_generic, Type::i64, {t.emit(Op::iadd, Type::i64, {base, address})},
+                {.space = ir::Space::local});
 }
 
 void cvta(Translator& t, In in) {
@@ -99,9 +104,10 @@ void isspacep(Translator& t, In in) {
   t.write(in, t.emit(Op::is_space, Type::i1, {address}, {.space = space}));
 }
 
-constexpr M kVector[] = {M::v2, M::v4};
+constexpr M kVector[] = {M::v2, M::v4, M::v8};
 constexpr M kPermuteModes[] = {M::f4e, M::b4e, M::rc8, M::ecl, M::ecr, M::rc16};
-constexpr M kAddressSpaces[] = {M::to, M::global, M::shared, M::shared_cta, M::local, M::const_, M::param, M::param_entry};
+constexpr M kAddressSpaces[] = {M::to,    M::global, M::shared, M::shared_cta,
+                                M::local, M::const_, M::param,  M::param_entry};
 constexpr M kSpaces[] = {M::global, M::shared, M::shared_cta, M::local, M::const_};
 
 using Opcode = ptx::Opcode;

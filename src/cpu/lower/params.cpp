@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parameters: a kernel's in its parameter buffer, a function's .param arrays as variables, and the frame of an instance.
+// Parameters: a kernel's in its parameter buffer, a function's .param arrays as variables, and the frame of
+// an instance.
 #include <algorithm>
 
 #include "cpu/lower/translator.hpp"
@@ -31,8 +32,10 @@ void Translator::translate(std::uint32_t function) {
     lay_out_kernel_parameters(*frame.function);
   }
   set_up(frame);
-  if (frame.function->entry) copy_parameter_buffer(frame);
-  else declare_arguments(frame);
+  if (frame.function->entry)
+    copy_parameter_buffer(frame);
+  else
+    declare_arguments(frame);
   translate_body();
   block_ = frame.return_block;
   emit_results(frame);
@@ -61,7 +64,8 @@ void Translator::set_up(Frame& frame) {
   frame.carry = draft_.new_variable(ir::Type::i1);
   for (const ptx::Variable& variable : function.variables) {
     std::uint32_t offset = 0;
-    if (variable.space == ptx::Space::local) offset = reserve_local(frame, variable.size_bytes(), variable.align);
+    if (variable.space == ptx::Space::local)
+      offset = reserve_local(frame, variable.size_bytes(), variable.align);
     frame.local_offsets.push_back(offset);
   }
   if (!function.entry) set_up_params(frame, frame.parameters, function.parameters, frame.facts->parameters);
@@ -76,11 +80,13 @@ std::uint32_t Translator::reserve_local(Frame& frame, std::uint64_t size, std::u
   return static_cast<std::uint32_t>(offset);
 }
 
-void Translator::set_up_params(Frame& frame, std::vector<ParamArray>& arrays, const std::vector<ptx::Variable>& variables,
+void Translator::set_up_params(Frame& frame, std::vector<ParamArray>& arrays,
+                               const std::vector<ptx::Variable>& variables,
                                const std::vector<ParamUse>& uses) {
   for (std::size_t i = 0; i < variables.size(); ++i) {
     ParamArray& array = arrays.emplace_back();
     const ptx::Variable& variable = variables[i];
+    array.size = variable.size_bytes();
     if (variable.space == ptx::Space::reg) {
       const auto& registers = frame.function->registers;
       const auto same = [&](const ptx::Register& reg) { return reg.name == variable.name; };
@@ -95,25 +101,31 @@ void Translator::set_up_params(Frame& frame, std::vector<ParamArray>& arrays, co
       array.slots.push_back({piece, draft_.new_variable(type_of_piece(piece))});
     }
     array.in_local = uses[i].address_taken && &arrays == &frame.parameters;
-    if (array.in_local) array.local_offset = reserve_local(frame, variable.size_bytes(), std::max(8u, variable.align));
+    if (array.in_local)
+      array.local_offset = reserve_local(frame, variable.size_bytes(), std::max(8u, variable.align));
   }
 }
 
 ParamArray* Translator::param_array(const ptx::SymbolRef& symbol) {
   switch (symbol.kind) {
-    case ptx::SymbolKind::parameter: return in_kernel() ? nullptr : &frame_->parameters.at(symbol.index);
-    case ptx::SymbolKind::return_parameter: return &frame_->returns.at(symbol.index);
+    case ptx::SymbolKind::parameter:
+      return in_kernel() ? nullptr : &frame_->parameters.at(symbol.index);
+    case ptx::SymbolKind::return_parameter:
+      return &frame_->returns.at(symbol.index);
     case ptx::SymbolKind::function_variable:
       if (frame_->function->variables.at(symbol.index).space != ptx::Space::param) return nullptr;
       return &frame_->variables.at(symbol.index);
-    default: return nullptr;
+    default:
+      return nullptr;
   }
 }
 
-/// The bytes [offset, offset + size of type), put together from the pieces that hold them; bytes nobody writes read as 0.
+/// The bytes [offset, offset + size of type), put together from the pieces that hold them; bytes nobody
+/// writes read as 0.
 Value Translator::read_param(const ParamArray& array, std::uint32_t offset, ir::Type type) {
   if (array.in_local) {
-    const Value address = draft_.nullary(Op::local_address, ir::Type::i64, array.local_offset + std::uint64_t{offset});
+    const Value address =
+        draft_.nullary(Op::local_address, ir::Type::i64, array.local_offset + std::uint64_t{offset});
     return emit(Op::load, type, {address}, {.space = ir::Space::local, .alignment = 1});
   }
   const std::uint32_t end = offset + ir::byte_size(type);
@@ -137,7 +149,8 @@ Value Translator::read_param(const ParamArray& array, std::uint32_t offset, ir::
 
 void Translator::write_param(ParamArray& array, std::uint32_t offset, Value value) {
   if (array.in_local) {
-    const Value address = draft_.nullary(Op::local_address, ir::Type::i64, array.local_offset + std::uint64_t{offset});
+    const Value address =
+        draft_.nullary(Op::local_address, ir::Type::i64, array.local_offset + std::uint64_t{offset});
     emit(Op::store, ir::Type::none, {address, value}, {.space = ir::Space::local, .alignment = 1});
     return;
   }
@@ -146,7 +159,8 @@ void Translator::write_param(ParamArray& array, std::uint32_t offset, Value valu
   const Value bits = ir::is_float(type) ? as(value, integer_type(ir::bit_size(type))) : value;
   for (const ParamArray::Slot& slot : array.slots) {
     if (slot.piece.offset < offset || end_of(slot.piece) > end) continue;
-    const Value part = emit(Op::lshr, type_of(bits), {bits, constant(ir::Type::i32, (slot.piece.offset - offset) * 8)});
+    const Value part =
+        emit(Op::lshr, type_of(bits), {bits, constant(ir::Type::i32, (slot.piece.offset - offset) * 8)});
     write_variable(slot.variable, resize(part, draft_.variable_types[slot.variable], false));
   }
 }
@@ -159,12 +173,15 @@ void Translator::declare_arguments(Frame& frame) {
       const ir::Type type = draft_.variable_types[slot.variable];
       const Value value = draft_.nullary(Op::arg, type, types.size());
       types.push_back(type);
-      if (array.in_local) write_param(array, slot.piece.offset, value);
-      else write_variable(slot.variable, value);
+      if (array.in_local)
+        write_param(array, slot.piece.offset, value);
+      else
+        write_variable(slot.variable, value);
     }
   }
   for (const ParamArray& array : frame.returns) {
-    for (const ParamArray::Slot& slot : array.slots) draft_.function.result_types.push_back(draft_.variable_types[slot.variable]);
+    for (const ParamArray::Slot& slot : array.slots)
+      draft_.function.result_types.push_back(draft_.variable_types[slot.variable]);
   }
 }
 
@@ -178,7 +195,8 @@ void Translator::emit_results(Frame& frame) {
   }
 }
 
-/// The parameter buffer has no generic address here. A kernel that asks for one works on a copy in local memory.
+/// The parameter buffer has no generic address here. A kernel that asks for one works on a copy in local
+/// memory.
 void Translator::copy_parameter_buffer(Frame& frame) {
   const auto& body = frame.function->body;
   const auto wants = [](const ptx::Instruction& i) {

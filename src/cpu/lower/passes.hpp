@@ -8,7 +8,8 @@
 
 namespace quern::cpu::lower {
 
-/// Cuts blocks that the entry does not reach out of the graph (they stay as empty blocks until number_blocks).
+/// Cuts blocks that the entry does not reach out of the graph (they stay as empty blocks until
+/// number_blocks).
 void drop_unreachable(Draft& draft);
 
 /// Gives every natural loop one preheader and one latch.
@@ -18,7 +19,8 @@ void simplify_loops(Draft& draft);
 void split_critical_edges(Draft& draft);
 
 /// Turns variables into values: fills in and adds phis, as few as the graph needs.
-/// Method: Braun et al., "Simple and Efficient Construction of Static Single Assignment Form", 2013, with all blocks sealed.
+/// Method: Braun et al., "Simple and Efficient Construction of Static Single Assignment Form", 2013, with all
+/// blocks sealed.
 void build_ssa(Draft& draft);
 
 /// Folds again now that operands are known, and replaces copies.
@@ -39,7 +41,8 @@ void merge_chains(Draft& draft);
 /// Loop-closed form: a value used outside the loop it is made in goes through a phi in the loop's exit block.
 void close_loops(Draft& draft);
 
-/// Puts the shared constants first in the entry, numbers blocks in reverse postorder and values in the order of the text.
+/// Puts the shared constants first in the entry, numbers blocks in reverse postorder and values in the order
+/// of the text.
 void number_all(Draft& draft);
 
 /// Reachable blocks in reverse postorder, and each one's immediate dominator (the entry's: itself).

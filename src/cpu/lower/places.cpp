@@ -9,12 +9,14 @@
 
 namespace quern::cpu::lower {
 
-std::uint32_t Translator::add_location(const Frame& frame, std::uint32_t index, std::uint32_t ptx_line, std::uint32_t inlined_at) {
+std::uint32_t Translator::add_location(const Frame& frame, std::uint32_t index, std::uint32_t ptx_line,
+                                       std::uint32_t inlined_at) {
   ir::Location location{.ptx_line = ptx_line, .inlined_at = inlined_at};
   if (index < frame.function->locations.size()) {
     const ptx::SourceLocation& source = frame.function->locations[index];
     const auto& files = program_.ptx().files;
-    const auto file = std::find_if(files.begin(), files.end(), [&](const ptx::SourceFile& f) { return f.number == source.file; });
+    const auto file = std::find_if(files.begin(), files.end(),
+                                   [&](const ptx::SourceFile& f) { return f.number == source.file; });
     if (file != files.end()) location.file = file->path;
     location.line = source.line;
     location.column = source.column;
@@ -24,14 +26,15 @@ std::uint32_t Translator::add_location(const Frame& frame, std::uint32_t index, 
   return static_cast<std::uint32_t>(locations.size() - 1);
 }
 
-/// The location at `index` as the place into which something was inlined. The parser makes an inlined_at point backwards, so the
-/// chain ends.
+/// The location at `index` as the place into which something was inlined. The parser makes an inlined_at
+/// point backwards, so the chain ends.
 std::uint32_t Translator::scope_location(Frame& frame, std::uint32_t index, std::uint32_t ptx_line) {
   if (index >= frame.function->locations.size()) return frame.call_location;
   frame.scope_locations.resize(frame.function->locations.size(), ir::kNone);
   if (frame.scope_locations[index] == ir::kNone) {
     const std::uint32_t outer = frame.function->locations[index].inlined_at;
-    const std::uint32_t inlined_at = outer < index ? scope_location(frame, outer, ptx_line) : frame.call_location;
+    const std::uint32_t inlined_at =
+        outer < index ? scope_location(frame, outer, ptx_line) : frame.call_location;
     frame.scope_locations[index] = add_location(frame, index, ptx_line, inlined_at);
   }
   return frame.scope_locations[index];
@@ -49,16 +52,20 @@ std::uint32_t Translator::locate(const ptx::Instruction& instruction) {
 void Translator::refuse(std::string_view reason) {
   // Once for each instruction, however often its function is inlined.
   if (!program_.refused.insert(instruction_).second) return;
-  const Span ptx_place{.file = std::string(file_name_), .line = instruction_->position.line, .column = instruction_->position.column};
+  const Span ptx_place{.file = std::string(file_name_),
+                       .line = instruction_->position.line,
+                       .column = instruction_->position.column};
   Diagnostic diagnostic{.code = "ptx-unsupported"};
-  diagnostic.message = fmt::format("'{}' in {} '{}' cannot run on the CPU device: {}",
-                                   ptx::print(program_.ptx(), *frame_->function, *instruction_),
-                                   frame_->function->entry ? "kernel" : "function", frame_->function->name, reason);
+  diagnostic.message =
+      fmt::format("'{}' in {} '{}' cannot run on the CPU device: {}",
+                  ptx::print(program_.ptx(), *frame_->function, *instruction_),
+                  frame_->function->entry ? "kernel" : "function", frame_->function->name, reason);
   const auto& locations = draft_.function.locations;
-  if (location_ < locations.size() && locations[location_].line != 0) {
+  if (location_ < locations.size() && locations[location_].line != 0 && !locations[location_].file.empty()) {
     const ir::Location& where = locations[location_];
     diagnostic.span = {.file = where.file, .line = where.line, .column = where.column};
-    diagnostic.notes.push_back({ptx_place, fmt::format("the instruction is at line {} of the PTX", ptx_place.line)});
+    diagnostic.notes.push_back(
+        {ptx_place, fmt::format("the instruction is at line {} of the PTX", ptx_place.line)});
   } else {
     diagnostic.span = ptx_place;
   }

@@ -35,7 +35,8 @@ class Examiner {
     if (const auto* symbol = operand.as<ptx::SymbolOperand>()) {
       name(symbol->symbol);
       if (ParamUse* use = use_of(symbol->symbol)) use->address_taken = true;
-    } else if (const auto* address = operand.as<ptx::AddressOperand>(); address != nullptr && address->symbol) {
+    } else if (const auto* address = operand.as<ptx::AddressOperand>();
+               address != nullptr && address->symbol) {
       name(*address->symbol);
       access(instruction, *address);
     } else if (const auto* list = operand.as<ptx::VectorOperand>()) {
@@ -49,10 +50,14 @@ class Examiner {
 
   ParamUse* use_of(const ptx::SymbolRef& symbol) {
     switch (symbol.kind) {
-      case ptx::SymbolKind::parameter: return &facts_.parameters.at(symbol.index);
-      case ptx::SymbolKind::return_parameter: return &facts_.returns.at(symbol.index);
-      case ptx::SymbolKind::function_variable: return &facts_.variables.at(symbol.index);
-      default: return nullptr;
+      case ptx::SymbolKind::parameter:
+        return &facts_.parameters.at(symbol.index);
+      case ptx::SymbolKind::return_parameter:
+        return &facts_.returns.at(symbol.index);
+      case ptx::SymbolKind::function_variable:
+        return &facts_.variables.at(symbol.index);
+      default:
+        return nullptr;
     }
   }
 
@@ -71,7 +76,9 @@ class Examiner {
       ParamUse& use = uses[i];
       const std::uint64_t bytes = variables[i].size_bytes();
       if (use.address_taken) use.pieces.push_back({0, static_cast<std::uint32_t>(bytes)});
-      std::erase_if(use.pieces, [bytes](const Piece& p) { return p.size == 0 || std::uint64_t{p.offset} + p.size > bytes; });
+      std::erase_if(use.pieces, [bytes](const Piece& p) {
+        return p.size == 0 || std::uint64_t{p.offset} + p.size > bytes;
+      });
       use.pieces = disjoint(use.pieces, use.address_taken);
     }
   }
@@ -117,7 +124,8 @@ std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {
 }
 
 bool is_dynamic_shared(const ptx::Variable& variable) {
-  return variable.space == ptx::Space::shared && (variable.linkage == ptx::Linkage::extern_ || variable.element_count() == 0);
+  return variable.space == ptx::Space::shared &&
+         (variable.linkage == ptx::Linkage::extern_ || variable.element_count() == 0);
 }
 
 Program::Program(const ptx::Module& module, std::uint32_t kernel) : module_(module), functions_{kernel} {
@@ -137,12 +145,15 @@ Program::Program(const ptx::Module& module, std::uint32_t kernel) : module_(modu
 std::uint32_t Program::definition(std::uint32_t function) const {
   if (function >= module_.functions.size()) return ptx::kNoIndex;
   if (module_.functions[function].defined) return function;
-  const auto alias = std::find_if(module_.aliases.begin(), module_.aliases.end(),
-                                  [&](const ptx::Alias& a) { return a.name == module_.functions[function].name; });
+  const auto alias = std::find_if(module_.aliases.begin(), module_.aliases.end(), [&](const ptx::Alias& a) {
+    return a.name == module_.functions[function].name;
+  });
   if (alias == module_.aliases.end()) return ptx::kNoIndex;
-  const auto target = std::find_if(module_.functions.begin(), module_.functions.end(),
-                                   [&](const ptx::Function& f) { return f.defined && f.name == alias->target; });
-  return target == module_.functions.end() ? ptx::kNoIndex : static_cast<std::uint32_t>(target - module_.functions.begin());
+  const auto target =
+      std::find_if(module_.functions.begin(), module_.functions.end(),
+                   [&](const ptx::Function& f) { return f.defined && f.name == alias->target; });
+  return target == module_.functions.end() ? ptx::kNoIndex
+                                           : static_cast<std::uint32_t>(target - module_.functions.begin());
 }
 
 void Program::examine(std::uint32_t function) {
@@ -154,13 +165,15 @@ void Program::examine(std::uint32_t function) {
     if (instruction.opcode != ptx::Opcode::call || instruction.operands.size() < 2) continue;
     const auto* callee = instruction.operands[1].as<ptx::SymbolOperand>();
     if (callee == nullptr || callee->symbol.kind != ptx::SymbolKind::function) continue;
-    if (const std::uint32_t index = definition(callee->symbol.index); index != ptx::kNoIndex) facts.callees.push_back(index);
+    if (const std::uint32_t index = definition(callee->symbol.index); index != ptx::kNoIndex)
+      facts.callees.push_back(index);
   }
   std::sort(facts.callees.begin(), facts.callees.end());
   facts.callees.erase(std::unique(facts.callees.begin(), facts.callees.end()), facts.callees.end());
 }
 
-// Tarjan's strongly connected components, with an explicit stack: the call graph's depth is the input's choice.
+// Tarjan's strongly connected components, with an explicit stack: the call graph's depth is the input's
+// choice.
 void Program::find_recursion(std::uint32_t kernel) {
   struct Node {
     std::uint32_t index = 0;
@@ -214,7 +227,8 @@ void Program::find_recursion(std::uint32_t kernel) {
 
 void Program::lay_out_shared() {
   std::set<std::uint32_t> used;
-  for (const auto& [function, facts] : facts_) used.insert(facts.module_variables.begin(), facts.module_variables.end());
+  for (const auto& [function, facts] : facts_)
+    used.insert(facts.module_variables.begin(), facts.module_variables.end());
   for (const std::uint32_t index : used) place_shared(module_.variables[index]);
   for (const std::uint32_t function : order_) {
     for (const ptx::Variable& variable : module_.functions[function].variables) place_shared(variable);
@@ -241,7 +255,9 @@ void Program::place_shared(const ptx::Variable& variable) {
   static_shared_bytes = offset + variable.size_bytes();
 }
 
-std::uint64_t Program::shared_offset(const ptx::Variable& variable) const { return shared_offsets_.at(&variable); }
+std::uint64_t Program::shared_offset(const ptx::Variable& variable) const {
+  return shared_offsets_.at(&variable);
+}
 
 std::uint32_t Program::symbol(std::uint32_t module_variable) {
   if (const auto known = symbol_of_.find(module_variable); known != symbol_of_.end()) return known->second;

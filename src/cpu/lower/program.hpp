@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be said about the kernel and the functions it calls before any instruction is translated: who calls whom, how
-// .param arrays are accessed, where shared variables lie.
+// What can be said about the kernel and the functions it calls before any instruction is translated: who
+// calls whom, how .param arrays are accessed, where shared variables lie.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,8 @@ struct Piece {
 
 /// How one function uses one of its .param variables.
 struct ParamUse {
-  std::vector<Piece> pieces;   ///< first the accesses as they stand, then the disjoint pieces they split into; ascending
+  std::vector<Piece>
+      pieces;  ///< first the accesses as they stand, then the disjoint pieces they split into; ascending
   bool address_taken = false;
 };
 
@@ -30,10 +31,10 @@ struct FunctionFacts {
   std::vector<ParamUse> parameters;  ///< by index, as the PTX function's
   std::vector<ParamUse> returns;
   std::vector<ParamUse> variables;
-  std::vector<std::uint32_t> callees;            ///< functions with a body, called directly
-  std::vector<std::uint32_t> module_variables;   ///< referenced by instructions
-  std::vector<bool> is_target;                   ///< by body position: a label stands here (one more than the body is long)
-  bool recursive = false;                        ///< on a cycle of the call graph
+  std::vector<std::uint32_t> callees;           ///< functions with a body, called directly
+  std::vector<std::uint32_t> module_variables;  ///< referenced by instructions
+  std::vector<bool> is_target;  ///< by body position: a label stands here (one more than the body is long)
+  bool recursive = false;       ///< on a cycle of the call graph
 };
 
 class Program {
@@ -49,9 +50,11 @@ class Program {
   std::uint64_t shared_offset(const ptx::Variable& variable) const;
   /// Index into ir::Module::symbols of a module variable, which is added if it is not there yet.
   std::uint32_t symbol(std::uint32_t module_variable);
-  /// Index into ir::Module::functions of a recursive function, which is put on the list of functions to translate.
+  /// Index into ir::Module::functions of a recursive function, which is put on the list of functions to
+  /// translate.
   std::uint32_t function_index(std::uint32_t function);
-  /// PTX functions to translate, by index into ir::Module::functions: the kernel, then recursive ones as calls are met.
+  /// PTX functions to translate, by index into ir::Module::functions: the kernel, then recursive ones as
+  /// calls are met.
   const std::vector<std::uint32_t>& functions() const { return functions_; }
 
   std::vector<ir::Symbol> symbols;
@@ -68,7 +71,7 @@ class Program {
   std::map<std::uint32_t, FunctionFacts> facts_;  ///< of the kernel and all it calls
   std::vector<std::uint32_t> order_;              ///< those functions in the order in which they were met
   std::map<const ptx::Variable*, std::uint64_t> shared_offsets_;
-  std::uint64_t dynamic_align_ = 0;               ///< 0: the kernel names no dynamic shared memory
+  std::uint64_t dynamic_align_ = 0;  ///< 0: the kernel names no dynamic shared memory
   std::map<std::uint32_t, std::uint32_t> symbol_of_;
   std::vector<std::uint32_t> functions_;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One computation for equal values: an instruction that repeats a pure one which dominates it is replaced by it. PTX computes
-// addresses anew for each access; what stays equal for the analysis also needs only one proof that it does not wrap.
+// One computation for equal values: an instruction that repeats a pure one which dominates it is replaced by
+// it. PTX computes addresses anew for each access; what stays equal for the analysis also needs only one
+// proof that it does not wrap.
 #include <bit>
 #include <tuple>
 #include <unordered_map>
@@ -19,15 +20,18 @@ bool sharable(const ir::Inst& inst) {
 }
 
 auto attributes_key(const ir::Attributes& a) {
-  return std::tie(a.space, a.count, a.rounding, a.icmp, a.fcmp, a.ftz, a.sat, a.nan, a.relu, a.clamp, a.is_signed, a.shiftamt);
+  return std::tie(a.space, a.count, a.rounding, a.icmp, a.fcmp, a.ftz, a.sat, a.nan, a.relu, a.clamp,
+                  a.is_signed, a.shiftamt);
 }
 
 bool equal(const ir::Inst& a, const ir::Inst& b) {
-  return a.op == b.op && a.type == b.type && a.imm == b.imm && a.args == b.args && attributes_key(a.attr) == attributes_key(b.attr);
+  return a.op == b.op && a.type == b.type && a.imm == b.imm && a.args == b.args &&
+         attributes_key(a.attr) == attributes_key(b.attr);
 }
 
 std::uint64_t hash(const ir::Inst& inst) {
-  std::uint64_t result = (static_cast<std::uint64_t>(inst.op) << 8) ^ static_cast<std::uint64_t>(inst.type) ^ (inst.imm << 16);
+  std::uint64_t result =
+      (static_cast<std::uint64_t>(inst.op) << 8) ^ static_cast<std::uint64_t>(inst.type) ^ (inst.imm << 16);
   for (const Value arg : inst.args) result = (std::rotl(result, 29) ^ arg) * 0x9e3779b97f4a7c15u;
   return result;
 }
@@ -35,7 +39,8 @@ std::uint64_t hash(const ir::Inst& inst) {
 /// Entry and exit times of the dominator tree: `a` dominates `b` where b's span lies in a's.
 class DominatorSpans {
  public:
-  DominatorSpans(const ir::Function& function, const Order& order) : begin_(function.blocks.size()), end_(function.blocks.size()) {
+  DominatorSpans(const ir::Function& function, const Order& order)
+      : begin_(function.blocks.size()), end_(function.blocks.size()) {
     // Sizes of subtrees from the bottom up, then places from the top down.
     std::vector<std::uint32_t> size(function.blocks.size(), 1);
     for (auto block = order.blocks.rbegin(); block != order.blocks.rend(); ++block) {
@@ -74,8 +79,10 @@ void share_values(Draft& draft) {
       const auto [found, fresh] = known.try_emplace(hash(inst), value);
       if (fresh) continue;
       const ir::Inst& earlier = function[found->second];
-      if (equal(earlier, inst) && spans.dominates(earlier.block, block)) replaced.set(value, found->second);
-      else found->second = value;
+      if (equal(earlier, inst) && spans.dominates(earlier.block, block))
+        replaced.set(value, found->second);
+      else
+        found->second = value;
     }
   }
   Replacements::apply(replaced, function);

@@ -48,8 +48,10 @@ class SsaBuilder {
       if (preds.size() != 1) break;
       block = preds[0];
     }
-    if (draft_.function.blocks[block].preds.empty()) return draft_.nullary(ir::Op::undef, draft_.variable_types[variable], 0);
-    const Value phi = draft_.append(ir::kNone, {.op = ir::Op::phi, .type = draft_.variable_types[variable], .block = block});
+    if (draft_.function.blocks[block].preds.empty())
+      return draft_.nullary(ir::Op::undef, draft_.variable_types[variable], 0);
+    const Value phi = draft_.append(
+        ir::kNone, {.op = ir::Op::phi, .type = draft_.variable_types[variable], .block = block});
     draft_.definitions.set(block, variable, phi);
     pending_.push_back({block, {variable, phi}});
     return phi;
@@ -64,7 +66,8 @@ class SsaBuilder {
     }
     for (BlockId block = 0; block < phis.size(); ++block) {
       auto& insts = function.blocks[block].insts;
-      for (const Value phi : phis[block]) function[phi].location = insts.empty() ? ir::kNone : function[insts[0]].location;
+      for (const Value phi : phis[block])
+        function[phi].location = insts.empty() ? ir::kNone : function[insts[0]].location;
       insts.insert(insts.begin(), phis[block].begin(), phis[block].end());
     }
   }

@@ -19,12 +19,15 @@ struct SpecialRow {
 
 constexpr SpecialRow kSpecials[] = {
 #define QUERN_SAME(name) {ptx::SpecialRegister::name, ir::Special::name},
-    QUERN_SAME(tid_x) QUERN_SAME(tid_y) QUERN_SAME(tid_z) QUERN_SAME(ntid_x) QUERN_SAME(ntid_y) QUERN_SAME(ntid_z)
-    QUERN_SAME(ctaid_x) QUERN_SAME(ctaid_y) QUERN_SAME(ctaid_z) QUERN_SAME(nctaid_x) QUERN_SAME(nctaid_y)
-    QUERN_SAME(nctaid_z) QUERN_SAME(laneid) QUERN_SAME(warpid) QUERN_SAME(nwarpid) QUERN_SAME(smid) QUERN_SAME(nsmid)
-    QUERN_SAME(gridid) QUERN_SAME(lanemask_eq) QUERN_SAME(lanemask_le) QUERN_SAME(lanemask_lt) QUERN_SAME(lanemask_ge)
-    QUERN_SAME(lanemask_gt) QUERN_SAME(clock) QUERN_SAME(clock_hi) QUERN_SAME(clock64) QUERN_SAME(globaltimer)
-    QUERN_SAME(globaltimer_lo) QUERN_SAME(globaltimer_hi) QUERN_SAME(dynamic_smem_size) QUERN_SAME(total_smem_size)
+    QUERN_SAME(tid_x) QUERN_SAME(tid_y) QUERN_SAME(tid_z) QUERN_SAME(ntid_x) QUERN_SAME(ntid_y)
+        QUERN_SAME(ntid_z) QUERN_SAME(ctaid_x) QUERN_SAME(ctaid_y) QUERN_SAME(ctaid_z) QUERN_SAME(nctaid_x)
+            QUERN_SAME(nctaid_y) QUERN_SAME(nctaid_z) QUERN_SAME(laneid) QUERN_SAME(warpid)
+                QUERN_SAME(nwarpid) QUERN_SAME(smid) QUERN_SAME(nsmid) QUERN_SAME(gridid)
+                    QUERN_SAME(lanemask_eq) QUERN_SAME(lanemask_le) QUERN_SAME(lanemask_lt)
+                        QUERN_SAME(lanemask_ge) QUERN_SAME(lanemask_gt) QUERN_SAME(clock) QUERN_SAME(clock_hi)
+                            QUERN_SAME(clock64) QUERN_SAME(globaltimer) QUERN_SAME(globaltimer_lo)
+                                QUERN_SAME(globaltimer_hi) QUERN_SAME(dynamic_smem_size)
+                                    QUERN_SAME(total_smem_size)
 #undef QUERN_SAME
 };
 
@@ -33,8 +36,8 @@ struct FixedRow {
   std::uint64_t value;
 };
 
-// "Special Registers": the fourth component of %tid and %ctaid is 0, that of %ntid and %nctaid is not used (1, as a dimension).
-// Without clusters every block is a cluster of its own.
+// "Special Registers": the fourth component of %tid and %ctaid is 0, that of %ntid and %nctaid is not used
+// (1, as a dimension). Without clusters every block is a cluster of its own.
 constexpr FixedRow kFixed[] = {
     {ptx::SpecialRegister::tid_w, 0},
     {ptx::SpecialRegister::ntid_w, 1},
@@ -46,8 +49,9 @@ constexpr FixedRow kFixed[] = {
 };
 
 bool reads_a_clock(ir::Special which) {
-  constexpr ir::Special kClocks[] = {ir::Special::clock,       ir::Special::clock_hi,       ir::Special::clock64,
-                                     ir::Special::globaltimer, ir::Special::globaltimer_lo, ir::Special::globaltimer_hi};
+  constexpr ir::Special kClocks[] = {ir::Special::clock,          ir::Special::clock_hi,
+                                     ir::Special::clock64,        ir::Special::globaltimer,
+                                     ir::Special::globaltimer_lo, ir::Special::globaltimer_hi};
   return std::find(std::begin(kClocks), std::end(kClocks), which) != std::end(kClocks);
 }
 
@@ -62,7 +66,8 @@ Value Translator::read_special(ptx::SpecialRegister which) {
     if (row.ptx != which) continue;
     const auto imm = static_cast<std::uint64_t>(row.ir);
     // A clock is read where it stands; the others are the same everywhere in a thread.
-    if (reads_a_clock(row.ir)) return draft_.append(block_, {.op = Op::special, .type = type, .imm = imm, .location = location_});
+    if (reads_a_clock(row.ir))
+      return draft_.append(block_, {.op = Op::special, .type = type, .imm = imm, .location = location_});
     return draft_.nullary(Op::special, type, imm);
   }
   refuse(fmt::format("special register {} is not implemented", ptx::name(which)));
@@ -74,10 +79,15 @@ Value Translator::symbol_address(const ptx::SymbolRef& symbol, std::int64_t offs
   const ptx::Function& function = *frame_->function;
   const ptx::Variable* variable = nullptr;
   switch (symbol.kind) {
-    case ptx::SymbolKind::module_variable: variable = &program_.ptx().variables.at(symbol.index); break;
-    case ptx::SymbolKind::function_variable: variable = &function.variables.at(symbol.index); break;
+    case ptx::SymbolKind::module_variable:
+      variable = &program_.ptx().variables.at(symbol.index);
+      break;
+    case ptx::SymbolKind::function_variable:
+      variable = &function.variables.at(symbol.index);
+      break;
     case ptx::SymbolKind::parameter:
-      if (function.entry) return constant(ir::Type::i64, draft_.function.params.at(symbol.index).offset + bits);
+      if (function.entry)
+        return constant(ir::Type::i64, draft_.function.params.at(symbol.index).offset + bits);
       if (const ParamArray& array = frame_->parameters.at(symbol.index); array.in_local) {
         return draft_.nullary(Op::local_address, ir::Type::i64, array.local_offset + bits);
       }
@@ -85,24 +95,33 @@ Value Translator::symbol_address(const ptx::SymbolRef& symbol, std::int64_t offs
     case ptx::SymbolKind::function:
       refuse("addresses of functions are not implemented: calls through them are not, either");
       return constant(ir::Type::i64, 0);
-    default: break;
+    default:
+      break;
   }
   switch (variable == nullptr ? ptx::Space::none : variable->space) {
-    // Where a shared variable lies is settled here; as constants its addresses are known to every later stage.
-    case ptx::Space::shared: return constant(ir::Type::i64, program_.shared_offset(*variable) + bits);
+    // Where a shared variable lies is settled here; as constants its addresses are known to every later
+    // stage.
+    case ptx::Space::shared:
+      return constant(ir::Type::i64, program_.shared_offset(*variable) + bits);
     case ptx::Space::local:
       if (symbol.kind == ptx::SymbolKind::function_variable) {
-        return draft_.nullary(Op::local_address, ir::Type::i64, frame_->local_offsets.at(symbol.index) + bits);
+        return draft_.nullary(Op::local_address, ir::Type::i64,
+                              frame_->local_offsets.at(symbol.index) + bits);
       }
       break;
     case ptx::Space::global:
     case ptx::Space::const_: {
+      if (symbol.kind != ptx::SymbolKind::module_variable) break;
       const Value base = draft_.nullary(Op::symbol, ir::Type::i64, program_.symbol(symbol.index));
       return emit(Op::iadd, ir::Type::i64, {base, constant(ir::Type::i64, bits)});
     }
-    default: break;
+    default:
+      break;
   }
-  refuse("the address of this symbol is not implemented");
+  refuse(variable == nullptr ? "the address of this symbol is not implemented"
+         : variable->space == ptx::Space::local
+             ? ".local variables outside of functions are not implemented"
+             : ".global and .const variables inside a function are not implemented");
   return constant(ir::Type::i64, 0);
 }
 

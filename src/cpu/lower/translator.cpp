@@ -13,35 +13,60 @@ using ir::Value;
 
 ir::Type integer_type(std::uint32_t bits) noexcept {
   switch (bits) {
-    case 1: return ir::Type::i1;
-    case 8: return ir::Type::i8;
-    case 16: return ir::Type::i16;
-    case 32: return ir::Type::i32;
-    case 64: return ir::Type::i64;
-    default: return ir::Type::none;
+    case 1:
+      return ir::Type::i1;
+    case 8:
+      return ir::Type::i8;
+    case 16:
+      return ir::Type::i16;
+    case 32:
+      return ir::Type::i32;
+    case 64:
+      return ir::Type::i64;
+    default:
+      return ir::Type::none;
   }
 }
 
 ir::Type ir_type(ptx::Type type) noexcept {
   switch (type) {
-    case ptx::Type::f16: return ir::Type::f16;
-    case ptx::Type::bf16: return ir::Type::bf16;
-    case ptx::Type::f32: return ir::Type::f32;
-    case ptx::Type::f64: return ir::Type::f64;
-    default: break;
+    case ptx::Type::f16:
+      return ir::Type::f16;
+    case ptx::Type::bf16:
+      return ir::Type::bf16;
+    case ptx::Type::f32:
+      return ir::Type::f32;
+    case ptx::Type::f64:
+      return ir::Type::f64;
+    default:
+      break;
   }
-  return ptx::kind(type) == ptx::TypeKind::opaque ? ir::Type::none : integer_type(ptx::bit_size(type));
+  switch (ptx::kind(type)) {
+    // Formats for matrices and conversions only: nothing computes with them.
+    case ptx::TypeKind::floating:
+    case ptx::TypeKind::opaque:
+      return ir::Type::none;
+    case ptx::TypeKind::packed:
+      return half_of(type) == ptx::Type::none ? ir::Type::none : ir::Type::i32;
+    default:
+      return integer_type(ptx::bit_size(type));
+  }
 }
 
 bool is_signed(ptx::Type type) noexcept { return ptx::kind(type) == ptx::TypeKind::signed_; }
 
 ptx::Type half_of(ptx::Type type) noexcept {
   switch (type) {
-    case ptx::Type::f16x2: return ptx::Type::f16;
-    case ptx::Type::bf16x2: return ptx::Type::bf16;
-    case ptx::Type::u16x2: return ptx::Type::u16;
-    case ptx::Type::s16x2: return ptx::Type::s16;
-    default: return ptx::Type::none;
+    case ptx::Type::f16x2:
+      return ptx::Type::f16;
+    case ptx::Type::bf16x2:
+      return ptx::Type::bf16;
+    case ptx::Type::u16x2:
+      return ptx::Type::u16;
+    case ptx::Type::s16x2:
+      return ptx::Type::s16;
+    default:
+      return ptx::Type::none;
   }
 }
 
@@ -70,7 +95,8 @@ Value Translator::read(const ptx::Operand& operand, ptx::Type type) {
     return constant(wanted, number->bits);
   }
   if (const auto* number = operand.as<ptx::FloatOperand>()) return read_float(*number, type);
-  if (const auto* special = operand.as<ptx::SpecialOperand>()) return resize(read_special(special->which), wanted, false);
+  if (const auto* special = operand.as<ptx::SpecialOperand>())
+    return resize(read_special(special->which), wanted, false);
   if (const auto* symbol = operand.as<ptx::SymbolOperand>()) {
     return resize(symbol_address(symbol->symbol, symbol->offset), wanted, false);
   }
@@ -81,7 +107,8 @@ Value Translator::read(const ptx::Operand& operand, ptx::Type type) {
 Value Translator::read_register(const ptx::RegisterOperand& reg) {
   const ptx::Register& declared = frame_->function->registers.at(reg.index);
   if (ir_type(declared.type) == ir::Type::none) {
-    refuse(fmt::format("register {} is of type .{}, which is not implemented", declared.name, ptx::name(declared.type)));
+    refuse(fmt::format("register {} is of type .{}, which is not implemented", declared.name,
+                       ptx::name(declared.type)));
     return draft_.nullary(Op::undef, ir::Type::i32, 0);
   }
   if (reg.component >= declared.vector) {
@@ -97,7 +124,8 @@ Value Translator::read_float(const ptx::FloatOperand& number, ptx::Type type) {
   if (ptx::bit_size(type) == 32) {
     const auto single = static_cast<std::uint32_t>(number.bits);
     if (number.single) return constant(ir_type(type), single);
-    return constant(ir_type(type), std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(number.bits))));
+    return constant(ir_type(type),
+                    std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(number.bits))));
   }
   if (ptx::bit_size(type) == 64) {
     if (!number.single) return constant(ir_type(type), number.bits);
@@ -115,7 +143,8 @@ void Translator::write(const ptx::Operand& operand, Value value, bool sign_exten
   const ptx::Register& declared = frame_->function->registers.at(reg->index);
   const ir::Type type = ir_type(declared.type);
   if (type == ir::Type::none) {
-    return refuse(fmt::format("register {} is of type .{}, which is not implemented", declared.name, ptx::name(declared.type)));
+    return refuse(fmt::format("register {} is of type .{}, which is not implemented", declared.name,
+                              ptx::name(declared.type)));
   }
   if (reg->component >= declared.vector) return refuse("parts of registers are not implemented");
   if (ir::bit_size(type) < ir::bit_size(type_of(value))) {
@@ -142,12 +171,15 @@ ptx::Type Translator::register_type(const ptx::Operand& operand) const {
   return reg == nullptr ? ptx::Type::none : frame_->function->registers.at(reg->index).type;
 }
 
-Value Translator::emit(Op op, ir::Type type, std::initializer_list<Value> args, ir::Attributes attr, std::uint64_t imm) {
+Value Translator::emit(Op op, ir::Type type, std::initializer_list<Value> args, ir::Attributes attr,
+                       std::uint64_t imm) {
   return emit(op, type, std::vector<Value>(args), attr, imm);
 }
 
-Value Translator::emit(Op op, ir::Type type, std::vector<Value> args, ir::Attributes attr, std::uint64_t imm) {
-  ir::Inst inst{.op = op, .type = type, .attr = attr, .imm = imm, .args = std::move(args), .location = location_};
+Value Translator::emit(Op op, ir::Type type, std::vector<Value> args, ir::Attributes attr,
+                       std::uint64_t imm) {
+  ir::Inst inst{
+      .op = op, .type = type, .attr = attr, .imm = imm, .args = std::move(args), .location = location_};
   if (const Value known = fold(draft_, inst); known != ir::kNone) return known;
   return draft_.append(block_, std::move(inst));
 }
@@ -170,9 +202,13 @@ Value Translator::logical_not(Value value) {
   return emit(Op::xor_, type, {value, constant(type, ~std::uint64_t{0})});
 }
 
-Value Translator::compare(ir::Icmp how, Value a, Value b) { return emit(Op::icmp, ir::Type::i1, {a, b}, {.icmp = how}); }
+Value Translator::compare(ir::Icmp how, Value a, Value b) {
+  return emit(Op::icmp, ir::Type::i1, {a, b}, {.icmp = how});
+}
 
-Value Translator::select(Value condition, Value yes, Value no) { return emit(Op::select, type_of(yes), {condition, yes, no}); }
+Value Translator::select(Value condition, Value yes, Value no) {
+  return emit(Op::select, type_of(yes), {condition, yes, no});
+}
 
 void Translator::write_variable(Variable variable, Value value) {
   if (guard_ != ir::kNone) value = select(guard_, value, read_variable(variable));

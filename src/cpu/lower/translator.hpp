@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instructions -> IR, one at a time. The families of instructions (integer.cpp, memory.cpp, ...) are functions over this class.
+// Instructions -> IR, one at a time. The families of instructions (integer.cpp, memory.cpp, ...) are
+// functions over this class.
 #pragma once
 
 #include <initializer_list>
@@ -29,7 +30,8 @@ class Translator {
 
   // --- operands
   const ptx::Operand& operand(const ptx::Instruction& instruction, std::size_t index);
-  /// The operand as a value of `type`: a wider register gives its low bits, another type of the same width its bits.
+  /// The operand as a value of `type`: a wider register gives its low bits, another type of the same width
+  /// its bits.
   ir::Value read(const ptx::Operand& operand, ptx::Type type);
   ir::Value read(const ptx::Instruction& instruction, std::size_t index, ptx::Type type) {
     return read(operand(instruction, index), type);
@@ -47,8 +49,10 @@ class Translator {
   ir::Value symbol_address(const ptx::SymbolRef& symbol, std::int64_t offset);
 
   // --- building
-  ir::Value emit(ir::Op op, ir::Type type, std::initializer_list<ir::Value> args, ir::Attributes attr = {}, std::uint64_t imm = 0);
-  ir::Value emit(ir::Op op, ir::Type type, std::vector<ir::Value> args, ir::Attributes attr, std::uint64_t imm);
+  ir::Value emit(ir::Op op, ir::Type type, std::initializer_list<ir::Value> args, ir::Attributes attr = {},
+                 std::uint64_t imm = 0);
+  ir::Value emit(ir::Op op, ir::Type type, std::vector<ir::Value> args, ir::Attributes attr,
+                 std::uint64_t imm);
   ir::Value constant(ir::Type type, std::uint64_t bits) { return draft_.constant(type, bits); }
   ir::Type type_of(ir::Value value) const { return draft_.function[value].type; }
   /// The same bits as another type of the same width.
@@ -89,7 +93,8 @@ class Translator {
   Draft& draft() { return draft_; }
   Program& program() { return program_; }
   bool in_kernel() const { return frame_->function->entry; }
-  /// Where the copy of the parameter buffer lies in local memory, for generic addresses of a kernel's parameters.
+  /// Where the copy of the parameter buffer lies in local memory, for generic addresses of a kernel's
+  /// parameters.
   std::uint32_t parameter_copy() const { return parameter_copy_; }
   /// Says that the current instruction is not supported, and why.
   void refuse(std::string_view reason);
@@ -104,14 +109,15 @@ class Translator {
 
   using Operands = std::vector<ptx::Operand>;
   void set_up(Frame& frame);
-  void set_up_params(Frame& frame, std::vector<ParamArray>& arrays, const std::vector<ptx::Variable>& variables,
-                     const std::vector<ParamUse>& uses);
+  void set_up_params(Frame& frame, std::vector<ParamArray>& arrays,
+                     const std::vector<ptx::Variable>& variables, const std::vector<ParamUse>& uses);
   std::uint32_t reserve_local(Frame& frame, std::uint64_t size, std::uint32_t align);
   void copy_parameter_buffer(Frame& frame);
   void lay_out_kernel_parameters(const ptx::Function& function);
   void declare_arguments(Frame& frame);
   void emit_results(Frame& frame);
-  void inline_call(const ptx::Instruction& instruction, std::uint32_t callee, const Operands& arguments, const Operands& results);
+  void inline_call(const ptx::Instruction& instruction, std::uint32_t callee, const Operands& arguments,
+                   const Operands& results);
   void call_function(std::uint32_t callee, const Operands& arguments, const Operands& results);
   bool call_host(const ptx::Function& declared, const Operands& arguments, const Operands& results);
   ParamArray exchange_array(const ParamUse& use);
@@ -124,7 +130,8 @@ class Translator {
 
   std::uint32_t locate(const ptx::Instruction& instruction);
   std::uint32_t scope_location(Frame& frame, std::uint32_t index, std::uint32_t ptx_line);
-  std::uint32_t add_location(const Frame& frame, std::uint32_t index, std::uint32_t ptx_line, std::uint32_t inlined_at);
+  std::uint32_t add_location(const Frame& frame, std::uint32_t index, std::uint32_t ptx_line,
+                             std::uint32_t inlined_at);
 
   Program& program_;
   Draft& draft_;
@@ -147,7 +154,8 @@ enum class Kind : std::uint8_t {
   control,  ///< does it itself
 };
 
-/// One opcode: what it may carry (any other modifier or further type is refused), and the function that lowers it.
+/// One opcode: what it may carry (any other modifier or further type is refused), and the function that
+/// lowers it.
 struct Row {
   ptx::Opcode opcode;
   Kind kind;
@@ -155,7 +163,8 @@ struct Row {
   void (*lower)(Translator&, const ptx::Instruction&);
   std::span<const ptx::Modifier> modifiers;
 };
-/// Rows of instructions on integers, on floating-point numbers, and those for which the type makes no difference.
+/// Rows of instructions on integers, on floating-point numbers, and those for which the type makes no
+/// difference.
 std::span<const Row> integer_rows();
 std::span<const Row> floating_rows();
 std::span<const Row> compare_rows();
@@ -168,7 +177,8 @@ std::span<const Row> control_rows();
 /// The row of an instruction by its opcode and first type, or null.
 const Row* row_of(const ptx::Instruction& instruction);
 
-/// One operand or result type for both halves of a packed type: f16 for f16x2; Type::none if it is not packed in two.
+/// One operand or result type for both halves of a packed type: f16 for f16x2; Type::none if it is not packed
+/// in two.
 ptx::Type half_of(ptx::Type type) noexcept;
 
 }  // namespace quern::cpu::lower

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes over values: folding with what SSA made known, removal of what nothing needs, and the final numbering.
+// Passes over values: folding with what SSA made known, removal of what nothing needs, and the final
+// numbering.
 #include <utility>
 
 #include "cpu/lower/passes.hpp"
@@ -11,7 +12,8 @@ namespace {
 using ir::Op;
 using ir::Value;
 
-/// May go if nothing reads it. A shuffle has no effect but its result; lanes that would meet in it still do in the others.
+/// May go if nothing reads it. A shuffle has no effect but its result; lanes that would meet in it still do
+/// in the others.
 bool removable(const ir::Inst& inst) {
   if (inst.op == Op::load) return inst.attr.invariant && !inst.attr.is_volatile;
   if (inst.op == Op::shuffle || inst.op == Op::shuffle_valid) return true;

@@ -25,33 +25,40 @@ struct ModeRow {
 
 template <class Mode, std::size_t Count>
 std::uint64_t mode_of(In in, const ModeRow<Mode> (&rows)[Count]) {
-  const auto row = std::find_if(std::begin(rows), std::end(rows), [&](const ModeRow<Mode>& r) { return in.has(r.modifier); });
+  const auto row = std::find_if(std::begin(rows), std::end(rows),
+                                [&](const ModeRow<Mode>& r) { return in.has(r.modifier); });
   return static_cast<std::uint64_t>(row == std::end(rows) ? rows[0].mode : row->mode);
 }
 
-constexpr ModeRow<ir::ShuffleMode> kShuffles[] = {
-    {M::up, ir::ShuffleMode::up}, {M::down, ir::ShuffleMode::down}, {M::bfly, ir::ShuffleMode::bfly}, {M::idx, ir::ShuffleMode::idx}};
+constexpr ModeRow<ir::ShuffleMode> kShuffles[] = {{M::up, ir::ShuffleMode::up},
+                                                  {M::down, ir::ShuffleMode::down},
+                                                  {M::bfly, ir::ShuffleMode::bfly},
+                                                  {M::idx, ir::ShuffleMode::idx}};
 
 void shfl(Translator& t, In in) {
   if (!in.has(M::sync)) return t.refuse(kNoMask);
   const std::uint64_t mode = mode_of(in, kShuffles);
-  const std::vector<Value> operands{t.read(in, 1, ptx::Type::b32), t.read(in, 2, ptx::Type::b32), t.read(in, 3, ptx::Type::b32),
-                                    t.read(in, 4, ptx::Type::b32)};
+  const std::vector<Value> operands{t.read(in, 1, ptx::Type::b32), t.read(in, 2, ptx::Type::b32),
+                                    t.read(in, 3, ptx::Type::b32), t.read(in, 4, ptx::Type::b32)};
   const auto destinations = t.elements(t.operand(in, 0));
   const Value result = t.emit(Op::shuffle, Type::i32, operands, {}, mode);
-  const Value valid = destinations.size() > 1 ? t.emit(Op::shuffle_valid, Type::i1, operands, {}, mode) : ir::kNone;
+  const Value valid =
+      destinations.size() > 1 ? t.emit(Op::shuffle_valid, Type::i1, operands, {}, mode) : ir::kNone;
   t.write(destinations[0], result);
   if (valid != ir::kNone) t.write(destinations[1], valid);
 }
 
-constexpr ModeRow<ir::VoteMode> kVotes[] = {
-    {M::all, ir::VoteMode::all}, {M::any, ir::VoteMode::any}, {M::uni, ir::VoteMode::uni}, {M::ballot, ir::VoteMode::ballot}};
+constexpr ModeRow<ir::VoteMode> kVotes[] = {{M::all, ir::VoteMode::all},
+                                            {M::any, ir::VoteMode::any},
+                                            {M::uni, ir::VoteMode::uni},
+                                            {M::ballot, ir::VoteMode::ballot}};
 
 void vote(Translator& t, In in) {
   if (!in.has(M::sync)) return t.refuse(kNoMask);
   const Value predicate = t.read(in, 1, ptx::Type::pred);
   const Value mask = t.read(in, 2, ptx::Type::b32);
-  t.write(in, t.emit(Op::vote, in.has(M::ballot) ? Type::i32 : Type::i1, {predicate, mask}, {}, mode_of(in, kVotes)));
+  t.write(in, t.emit(Op::vote, in.has(M::ballot) ? Type::i32 : Type::i1, {predicate, mask}, {},
+                     mode_of(in, kVotes)));
 }
 
 void match(Translator& t, In in) {
@@ -61,7 +68,8 @@ void match(Translator& t, In in) {
   const Value result = t.emit(in.has(M::all) ? Op::match_all : Op::match_any, Type::i32, {value, mask});
   t.write(destinations[0], result);
   // match.all's predicate: all agree. Its mask is 0 where they do not.
-  if (destinations.size() > 1) t.write(destinations[1], t.compare(ir::Icmp::ne, result, t.constant(Type::i32, 0)));
+  if (destinations.size() > 1)
+    t.write(destinations[1], t.compare(ir::Icmp::ne, result, t.constant(Type::i32, 0)));
 }
 
 void activemask(Translator& t, In in) { t.write(in, t.emit(Op::activemask, Type::i32, {})); }
@@ -72,7 +80,8 @@ constexpr ModeRow<ir::BarrierReduce> kReductions[] = {
 // bar.red d, a{, b}, c: c is last, so that the number of operands says whether there is a thread count b.
 void barrier_reduce(Translator& t, In in) {
   if (in.operands.size() < 3) return t.refuse("operands are missing");
-  std::vector<Value> operands{t.read(in, in.operands.size() - 1, ptx::Type::pred), t.read(in, 1, ptx::Type::u32)};
+  std::vector<Value> operands{t.read(in, in.operands.size() - 1, ptx::Type::pred),
+                              t.read(in, 1, ptx::Type::u32)};
   if (in.operands.size() > 3) operands.push_back(t.read(in, 2, ptx::Type::u32));
   const Type type = in.has(M::popc) ? Type::i32 : Type::i1;
   t.write(in, t.emit(Op::barrier_reduce, type, std::move(operands), {}, mode_of(in, kReductions)));
@@ -84,7 +93,8 @@ void barrier(Translator& t, In in) {
     return;
   }
   if (in.has(M::red)) return barrier_reduce(t, in);
-  if (in.has(M::arrive)) return t.refuse("barriers at which some warps arrive without waiting are not implemented");
+  if (in.has(M::arrive))
+    return t.refuse("barriers at which some warps arrive without waiting are not implemented");
   if (in.has(M::cluster)) return t.refuse("thread block clusters are not implemented");
   if (!in.has(M::sync)) return t.refuse("this barrier operation is not implemented");
   std::vector<Value> operands;
@@ -95,7 +105,8 @@ void barrier(Translator& t, In in) {
 constexpr M kShuffleModifiers[] = {M::sync, M::up, M::down, M::bfly, M::idx};
 constexpr M kVoteModifiers[] = {M::sync, M::all, M::any, M::uni, M::ballot};
 constexpr M kMatchModifiers[] = {M::sync, M::all, M::any};
-constexpr M kBarrierModifiers[] = {M::sync, M::red, M::arrive, M::warp, M::cta, M::cluster, M::aligned, M::popc, M::and_, M::or_};
+constexpr M kBarrierModifiers[] = {M::sync,    M::red,     M::arrive, M::warp, M::cta,
+                                   M::cluster, M::aligned, M::popc,   M::and_, M::or_};
 
 using Opcode = ptx::Opcode;
 constexpr Row kRows[] = {

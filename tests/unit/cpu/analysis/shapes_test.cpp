@@ -1,43 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shapes of the address computations that kernels are made of.
-#include <doctest/doctest.h>
+#include <bit>
 
-#include "cpu/analysis/analysis.hpp"
-#include "ir_builder.hpp"
+#include "testing.hpp"
 
 using namespace quern::cpu;
 using analysis::Assumption;
-using analysis::Shape;
 using analysis::ShapeKind;
+using test::analysed;
+using test::block_of;
 using test::IrBuilder;
-
-namespace {
-
-Specialisation block_of(std::uint32_t x, std::uint32_t y = 1, std::uint32_t z = 1) {
-  Specialisation specialisation;
-  specialisation.block = {x, y, z};
-  return specialisation;
-}
-
-analysis::Analysis analysed(const IrBuilder& b, const Specialisation& specialisation,
-                            Assumption assumption = Assumption::safe) {
-  const ir::Module module = b.module();
-  quern::Expected<analysis::Analysis> result =
-      analysis::analyse(module, module.functions[0], specialisation, assumption);
-  REQUIRE(result.has_value());
-  return *std::move(result);
-}
-
-/// Affine with the only term step * lane.
-bool is_strided(const Shape& shape, std::int64_t step) {
-  if (shape.kind != ShapeKind::affine || shape.terms.size() != 1 || shape.terms[0].coefficient != ir::kNone)
-    return false;
-  for (std::int64_t lane = 0; lane < 32; ++lane)
-    if (shape.terms[0].pattern[static_cast<std::size_t>(lane)] != step * lane) return false;
-  return true;
-}
-
-}  // namespace
+using test::is_strided;
 
 TEST_CASE("the address of x[i] in saxpy is a base plus four bytes a lane, without assumptions") {
   for (const std::uint32_t threads : {256u, 96u, 100u, 1000u, 33u}) {
@@ -63,7 +36,6 @@ TEST_CASE("the address of x[i] in saxpy is a base plus four bytes a lane, withou
     CHECK(a.shapes[value].kind == ShapeKind::varying);
     CHECK(a.divergent_branch[0]);
     CHECK(a.divergent_control[body]);
-    CHECK(!a.divergent_control[end]);
     CHECK(a.shapes[n].kind == ShapeKind::uniform);
   }
 }
@@ -168,4 +140,227 @@ TEST_CASE("a shuffle reduction: lane and warp of a thread are known patterns") {
   CHECK(a.shapes[warp].max == 7);
   CHECK(a.shapes[first].kind == ShapeKind::varying);
   CHECK(is_strided(a.shapes[low], 4));
+}
+
+TEST_CASE("tid is affine exactly where every warp of the block has the same pattern") {
+  for (const std::array<std::uint32_t, 3> block : {std::array<std::uint32_t, 3>{16, 16, 1},
+                                                   {8, 8, 4},
+                                                   {4, 2, 64},
+                                                   {64, 4, 1},
+                                                   {100, 2, 1},
+                                                   {7, 5, 3},
+                                                   {1, 33, 1},
+                                                   {2, 3, 5},
+                                                   {12, 12, 1},
+                                                   {24, 4, 1},
+                                                   {1, 1, 64}}) {
+    CAPTURE(block);
+    IrBuilder b;
+    const std::array<ir::Value, 3> tid = {b.tid(0), b.tid(1), b.tid(2)};
+    b.ret();
+    const analysis::Analysis a = analysed(b, block_of(block[0], block[1], block[2]));
+    const std::uint32_t threads = block[0] * block[1] * block[2];
+    for (std::size_t d = 0; d < 3; ++d) {
+      CAPTURE(d);
+      const auto index = [&](std::uint32_t thread) -> std::int64_t {
+        if (d == 0) return thread % block[0];
+        return d == 1 ? thread / block[0] % block[1] : thread / block[0] / block[1];
+      };
+      bool same = true;
+      bool flat = true;
+      for (std::uint32_t thread = 0; thread < threads; ++thread) {
+        const std::int64_t difference = index(thread) - index(thread / 32 * 32);
+        same &= difference == index(thread % 32) - index(0);
+        flat &= difference == 0;
+      }
+      const ShapeKind expected = flat ? ShapeKind::uniform : same ? ShapeKind::affine : ShapeKind::varying;
+      CHECK(a.shapes[tid[d]].kind == expected);
+      CHECK(a.shapes[tid[d]].max == block[d] - 1);
+    }
+  }
+}
+
+TEST_CASE(
+    "a grid-stride loop keeps its index affine, and its widening needs no assumption where blocks are whole "
+    "warps") {
+  IrBuilder b;
+  const auto n = b.param(ir::Type::i32);
+  const auto data = b.param(ir::Type::i64);
+  const auto start = b.global_index();
+  const auto stride = b.mul(b.ntid(), b.nctaid());
+  const auto head = b.block(), body = b.block(), after = b.block();
+  b.br(head);
+  b.at(head);
+  const auto i = b.phi(ir::Type::i32);
+  b.cond_br(b.icmp(ir::Icmp::slt, i, n), body, after);
+  b.at(body);
+  const auto wide = b.sext(ir::Type::i64, i);
+  const auto address = b.add(data, b.mul(wide, b.i64(8)));
+  b.store(address, b.load(ir::Type::f64, address));
+  const auto next = b.add(i, stride);
+  b.br(head);
+  b.at(after).ret();
+  b.incoming(i, 0, start);
+  b.incoming(i, body, next);
+  SUBCASE("256 threads: the base is a multiple of 32") {
+    const analysis::Analysis a = analysed(b, block_of(256));
+    CHECK(is_strided(a.shapes[i], 1));
+    CHECK(a.shapes[i].base_align == 32);
+    CHECK(is_strided(a.shapes[address], 8));
+    CHECK(a.loops[0].divergent);
+  }
+  SUBCASE("100 threads: i may wrap between the lanes of a warp") {
+    const analysis::Analysis a = analysed(b, block_of(100));
+    CHECK(is_strided(a.shapes[i], 1));
+    CHECK(a.shapes[wide].kind == ShapeKind::offset32);
+    const analysis::Analysis optimistic = analysed(b, block_of(100), Assumption::optimistic);
+    CHECK(is_strided(optimistic.shapes[address], 8));
+    CHECK(optimistic.assumed[wide]);
+  }
+}
+
+TEST_CASE("a loop over a row keeps a pointer that advances affine, and its end test uniform") {
+  IrBuilder b;  // for (p = row; p != end; p += 4 * 32), strength-reduced
+  const auto base = b.param(ir::Type::i64);
+  const auto bytes = b.param(ir::Type::i64);
+  const auto first = b.add(base, b.shl(b.zext(ir::Type::i64, b.tid()), 2));
+  const auto last = b.add(first, bytes);
+  const auto step = b.i64(128);
+  const auto head = b.block(), after = b.block();
+  b.br(head);
+  b.at(head);
+  const auto p = b.phi(ir::Type::i64);
+  b.load(ir::Type::f32, p);
+  const auto next = b.add(p, step);
+  const auto more = b.icmp(ir::Icmp::ne, next, last);
+  b.cond_br(more, head, after);
+  b.at(after).ret();
+  b.incoming(p, 0, first);
+  b.incoming(p, head, next);
+  const analysis::Analysis a = analysed(b, block_of(128));
+  CHECK(is_strided(a.shapes[p], 4));
+  CHECK(a.shapes[more].kind == ShapeKind::uniform);
+  CHECK(!a.loops[0].divergent);
+}
+
+TEST_CASE("a gather with 32-bit indices is an offset from a uniform base, also in a loop over columns") {
+  IrBuilder b;
+  const auto data = b.param(ir::Type::i64);
+  const auto indices = b.param(ir::Type::i64);
+  const auto where = b.add(indices, b.shl(b.sext(ir::Type::i64, b.global_index()), 2));
+  const auto index = b.load(ir::Type::i32, where);
+  const auto address = b.add(data, b.mul(b.sext(ir::Type::i64, index), b.i64(4)));
+  const auto step = b.i64(64);
+  const auto zero = b.i32(0);
+  const auto limit = b.i32(10);
+  const auto head = b.block(), after = b.block();
+  b.br(head);
+  b.at(head);
+  const auto p = b.phi(ir::Type::i64);
+  const auto k = b.phi(ir::Type::i32);
+  b.load(ir::Type::f32, p);
+  const auto next = b.add(p, step);
+  const auto k_next = b.add(k, b.i32(1));
+  b.cond_br(b.icmp(ir::Icmp::ult, k_next, limit), head, after);
+  b.at(after).ret();
+  b.incoming(p, 0, address);
+  b.incoming(p, head, next);
+  b.incoming(k, 0, zero);
+  b.incoming(k, head, k_next);
+  const analysis::Analysis a = analysed(b, block_of(64));
+  REQUIRE(a.shapes[p].kind == ShapeKind::offset32);
+  CHECK(a.shapes[p].index == index);
+  CHECK(a.shapes[p].scale == 4);
+  CHECK(a.shapes[p].index_signed);
+  CHECK(a.shapes[k].min == 0);
+  CHECK(a.shapes[k].max == 9);
+  CHECK(a.shapes[k_next].max == 10);
+}
+
+TEST_CASE(
+    "a triangular loop, as long as the lane says, leaves its counter uniform and what it counts to varying") {
+  IrBuilder b;
+  const auto tid = b.tid();
+  const auto zero = b.i32(0);
+  const auto head = b.block(), body = b.block(), after = b.block();
+  b.br(head);
+  b.at(head);
+  const auto i = b.phi(ir::Type::i32);
+  b.cond_br(b.icmp(ir::Icmp::slt, i, tid), body, after);
+  b.at(body);
+  const auto next = b.add(i, b.i32(1));
+  b.br(head);
+  b.at(after);
+  const auto count = b.phi(ir::Type::i32, {{head, i}});
+  b.ret();
+  b.incoming(i, 0, zero);
+  b.incoming(i, body, next);
+  const analysis::Analysis a = analysed(b, block_of(64));
+  CHECK(a.shapes[i].kind == ShapeKind::uniform);
+  CHECK(a.shapes[i].max == 63);
+  CHECK(a.shapes[count].kind == ShapeKind::varying);
+  CHECK(a.loops[0].divergent);
+}
+
+TEST_CASE("shared memory addressed with 32 bits widens without an assumption") {
+  IrBuilder b;
+  const auto tile = b.symbol(b.declare({"tile", ir::Space::shared, 1024, 16, 0}));
+  const auto offset = b.add(b.shl(b.tid(1), 6), b.shl(b.tid(0), 2));
+  const auto address = b.zext(ir::Type::i64, b.add(b.trunc(ir::Type::i32, tile), offset));
+  b.ret();
+  const analysis::Analysis a = analysed(b, block_of(16, 16));
+  REQUIRE(a.shapes[address].kind == ShapeKind::affine);
+  CHECK(a.shapes[address].terms[0].pattern[15] == 60);
+  CHECK(a.shapes[address].terms[0].pattern[16] == 64);
+  CHECK(!a.assumed[address]);
+}
+
+TEST_CASE("without the promise of a small grid a 32-bit index of uneven blocks may wrap") {
+  IrBuilder b;
+  const auto wide = b.sext(ir::Type::i64, b.global_index());
+  b.ret();
+  Specialisation large = block_of(100);
+  large.small_grid = false;
+  CHECK(analysed(b, large).shapes[wide].kind == ShapeKind::offset32);
+  CHECK(is_strided(analysed(b, block_of(100)).shapes[wide], 1));
+}
+
+TEST_CASE("a coefficient that was cut cannot be widened again") {
+  IrBuilder b;
+  const auto factor = b.param(ir::Type::i64);
+  const auto product = b.mul(b.zext(ir::Type::i64, b.tid()), factor);
+  const auto cut = b.trunc(ir::Type::i32, product);
+  const auto again = b.sext(ir::Type::i64, cut);
+  b.ret();
+  const analysis::Analysis a = analysed(b, block_of(64), Assumption::optimistic);
+  CHECK(a.shapes[cut].kind == ShapeKind::affine);
+  CHECK(!a.shapes[cut].exact);
+  CHECK(a.shapes[again].kind == ShapeKind::offset32);
+}
+
+TEST_CASE(
+    "memory: one address gives one value, but not in local memory or where another thread may be waited "
+    "for") {
+  IrBuilder b;
+  const auto pointer = b.param(ir::Type::i64);
+  const auto plain = b.load(ir::Type::f32, pointer);
+  const auto polled = b.load(ir::Type::i32, pointer);
+  b.inst(polled).attr.is_volatile = true;
+  const auto own = b.op(ir::Op::local_address, ir::Type::i64, {}, 16);
+  const auto spilled = b.load(ir::Type::i32, own, ir::Space::local);
+  ir::Attributes local;
+  local.space = ir::Space::local;
+  const auto escaped = b.op(ir::Op::to_generic, ir::Type::i64, {own}, 0, local);
+  const auto through = b.load(ir::Type::i32, escaped, ir::Space::generic);
+  const auto old = b.atomic(ir::AtomicOp::add, pointer, b.i32(1));
+  ir::Attributes four;
+  four.count = 4;
+  const auto vector = b.op(ir::Op::load, ir::Type::f32, {pointer}, 0, four);
+  const auto element = b.op(ir::Op::extract, ir::Type::f32, {vector}, 2);
+  b.ret();
+  const analysis::Analysis a = analysed(b, block_of(64));
+  CHECK(a.shapes[plain].kind == ShapeKind::uniform);
+  CHECK(a.shapes[element].kind == ShapeKind::uniform);
+  for (const ir::Value value : {polled, spilled, escaped, through, old})
+    CHECK(a.shapes[value].kind == ShapeKind::varying);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <thread>
+
 #include "harness.hpp"
 #include "ir_builder.hpp"
 
@@ -19,11 +21,13 @@ void store_at(IrBuilder& b, Value out, Value index, Value what) {
 
 TEST_CASE("every thread of every block runs once") {
   TestDevice device;
-  for (const Extents block : {Extents{1, 1, 1}, Extents{32, 1, 1}, Extents{33, 1, 1}, Extents{256, 1, 1}, Extents{7, 3, 2}, Extents{1024, 1, 1}}) {
+  for (const Extents block : {Extents{1, 1, 1}, Extents{32, 1, 1}, Extents{33, 1, 1}, Extents{256, 1, 1},
+                              Extents{7, 3, 2}, Extents{1024, 1, 1}}) {
     IrBuilder b;
     const Value out = b.param(Type::i64);
     const Value size = b.mul(b.mul(b.ntid(0), b.ntid(1)), b.ntid(2));
-    const Value block_index = b.add(b.ctaid(0), b.mul(b.nctaid(0), b.add(b.ctaid(1), b.mul(b.nctaid(1), b.ctaid(2)))));
+    const Value block_index =
+        b.add(b.ctaid(0), b.mul(b.nctaid(0), b.add(b.ctaid(1), b.mul(b.nctaid(1), b.ctaid(2)))));
     const Value thread = b.add(b.tid(0), b.mul(b.ntid(0), b.add(b.tid(1), b.mul(b.ntid(1), b.tid(2)))));
     const Value index = b.add(b.mul(block_index, size), thread);
     store_at(b, out, index, b.add(b.mul(index, b.i32(3)), b.i32(1)));
@@ -39,6 +43,140 @@ TEST_CASE("every thread of every block runs once") {
       for (std::size_t i = 0; i < total; ++i) REQUIRE(memory[i] == 3 * i + 1);
       for (std::size_t i = total; i < total + 64; ++i) REQUIRE(memory[i] == 0);
     }
+  }
+}
+
+/// What `thread` threads of one block store, each at its own index of a zeroed array; the kernel's parameters
+/// are out and number.
+std::vector<std::uint32_t> run_block(TestDevice& device, const ir::Module& module,
+                                     const Specialisation& variant, std::uint32_t number) {
+  device.clear();
+  auto out = device.allocate<std::uint32_t>(variant.threads());
+  const auto code = compile_ir(module, variant);
+  REQUIRE(!device.launch(*code, variant, {1, 1, 1}, Params().add(out.data()).add(number)));
+  return {out.begin(), out.end()};
+}
+
+TEST_CASE("an index that wraps between the lanes of a warp is widened lane by lane") {
+  TestDevice device;
+  for (const bool is_signed : {true, false}) {
+    IrBuilder b;
+    const Value out = b.param(Type::i64);
+    const Value start = b.param(Type::i32);
+    const Value index = b.add(start, b.mul(b.tid(), b.i32(3)));
+    const Value wide = is_signed ? b.sext(Type::i64, index) : b.zext(Type::i64, index);
+    store_at(b, out, b.tid(), b.trunc(Type::i32, b.lshr(wide, 24)));
+    b.ret();
+    for (const Specialisation& variant : variants({96, 1, 1}))
+      for (const std::uint32_t number : {0u, 0x7fffffc0u, 0x80000000u, 0xffffff00u, 0xfffffff0u}) {
+        CAPTURE(name(variant));
+        CAPTURE(number);
+        const auto result = run_block(device, b.module(), variant, number);
+        for (std::uint32_t t = 0; t < 96; ++t) {
+          const std::uint32_t narrow = number + 3 * t;
+          const std::uint64_t expected =
+              is_signed ? static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(narrow)})
+                        : narrow;
+          REQUIRE(result[t] == static_cast<std::uint32_t>(expected >> 24));
+        }
+      }
+  }
+}
+
+TEST_CASE("a runtime stride that makes an index wrap is noticed too") {
+  TestDevice device;
+  IrBuilder b;
+  const Value out = b.param(Type::i64);
+  const Value stride = b.param(Type::i32);
+  const Value wide = b.sext(Type::i64, b.add(b.mul(b.tid(), stride), b.i32(5)));
+  store_at(b, out, b.tid(), b.trunc(Type::i32, b.lshr(wide, 20)));
+  b.ret();
+  for (const Specialisation& variant : variants({64, 1, 1}))
+    for (const std::uint32_t number :
+         {1u, 0xffffffffu, 0x02000000u, 0x04000000u, 0x7fffffffu, 0x80000000u, 0xfc000000u}) {
+      CAPTURE(name(variant));
+      CAPTURE(number);
+      const auto result = run_block(device, b.module(), variant, number);
+      for (std::uint32_t t = 0; t < 64; ++t) {
+        const auto narrow = static_cast<std::int32_t>(t * number + 5);
+        REQUIRE(result[t] ==
+                static_cast<std::uint32_t>(static_cast<std::uint64_t>(std::int64_t{narrow}) >> 20));
+      }
+    }
+}
+
+TEST_CASE("a thread that traps ends the launch with its trap") {
+  TestDevice device;
+  IrBuilder b;
+  const auto fatal = b.block();
+  const auto fine = b.block();
+  const Value out = b.param(Type::i64);
+  const Value which = b.param(Type::i32);
+  b.cond_br(b.icmp(Icmp::eq, b.tid(), which), fatal, fine);
+  b.at(fatal).trap(ir::Trap::assert);
+  b.at(fine);
+  store_at(b, out, b.tid(), b.i32(1));
+  b.ret();
+  for (const Specialisation& variant : variants({48, 1, 1})) {
+    CAPTURE(name(variant));
+    device.clear();
+    auto memory = device.allocate<std::uint32_t>(48);
+    const auto code = compile_ir(b.module(), variant);
+    CHECK(device.launch(*code, variant, {1, 1, 1}, Params().add(memory.data()).add(std::uint32_t{41})) ==
+          ir::Trap::assert);
+    CHECK(device.launch(*code, variant, {1, 1, 1}, Params().add(memory.data()).add(std::uint32_t{7})) ==
+          ir::Trap::assert);
+    CHECK(!device.launch(*code, variant, {1, 1, 1}, Params().add(memory.data()).add(std::uint32_t{48})));
+    for (const std::uint32_t word : memory) CHECK(word == 1);
+  }
+}
+
+TEST_CASE("a kernel too long for two versions runs its masked one") {
+  TestDevice device;
+  IrBuilder b;
+  const auto odd = b.block();
+  const auto even = b.block();
+  const auto join = b.block();
+  const Value out = b.param(Type::i64);
+  Value x = b.tid();
+  b.cond_br(b.icmp(Icmp::eq, b.and_(x, b.i32(1)), b.i32(1)), odd, even);
+  b.at(odd);
+  Value y = x;
+  for (unsigned i = 0; i < 1200; ++i) y = b.add(b.xor_(y, b.i32(i)), x);
+  b.br(join);
+  b.at(even);
+  b.br(join);
+  b.at(join);
+  x = b.phi(Type::i32, {{odd, y}, {even, x}});
+  store_at(b, out, b.tid(), x);
+  b.ret();
+  for (const Specialisation& variant : variants({64, 1, 1})) {
+    CAPTURE(name(variant));
+    const auto result = run_block(device, b.module(), variant, 0);
+    for (std::uint32_t t = 0; t < 64; ++t) {
+      std::uint32_t expected = t;
+      for (std::uint32_t i = 0; i < 1200 && t % 2 == 1; ++i) expected = (expected ^ i) + t;
+      REQUIRE(result[t] == expected);
+    }
+  }
+}
+
+TEST_CASE("kernels are compiled by several threads at a time") {
+  IrBuilder b;
+  const Value out = b.param(Type::i64);
+  store_at(b, out, b.tid(), b.mul(b.tid(), b.tid()));
+  b.ret();
+  const std::vector<Specialisation> all = variants({64, 1, 1});
+  std::vector<std::shared_ptr<const KernelCode>> code(all.size());
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    threads.emplace_back([&, i] { code[i] = compile_ir(b.module(), all[i]); });
+  for (std::thread& thread : threads) thread.join();
+  TestDevice device;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    auto memory = device.allocate<std::uint32_t>(64);
+    CHECK(!device.launch(*code[i], all[i], {1, 1, 1}, Params().add(memory.data())));
+    for (std::uint32_t t = 0; t < 64; ++t) REQUIRE(memory[t] == t * t);
   }
 }
 

@@ -16,8 +16,13 @@ thread_local std::jmp_buf* landing = nullptr;
 }
 
 // What the scheduler defines in the device: here a trap goes back to TestDevice::launch.
-extern "C" void quern_cpu_trap(WorkerState*, std::uint32_t trap) { std::longjmp(*landing, static_cast<int>(trap) + 1); }
-extern "C" std::uint64_t quern_cpu_host_call(WorkerState*, const LaunchState*, std::uint32_t, const std::uint64_t*) { return 0; }
+extern "C" void quern_cpu_trap(WorkerState*, std::uint32_t trap) {
+  std::longjmp(*landing, static_cast<int>(trap) + 1);
+}
+extern "C" std::uint64_t quern_cpu_host_call(WorkerState*, const LaunchState*, std::uint32_t,
+                                             const std::uint64_t*) {
+  return 0;
+}
 }  // namespace quern::cpu::engine
 
 namespace quern::cpu::test {
@@ -25,10 +30,12 @@ namespace {
 constexpr std::size_t kArenaBytes = std::size_t{256} << 20;
 constexpr std::size_t kLocalBytes = std::size_t{64} << 20;
 constexpr std::size_t kSharedBytes = std::size_t{1} << 20;
-constexpr std::size_t kReservedBytes = 2 * engine::kGapBytes + kArenaBytes + engine::kSharedReservationBytes + kLocalBytes;
+constexpr std::size_t kReservedBytes =
+    2 * engine::kGapBytes + kArenaBytes + engine::kSharedReservationBytes + kLocalBytes;
 
 /// In a function of its own, so that no local variable of the caller lives across the longjmp.
-int run_guarded(const KernelCode& code, const engine::LaunchState& launch, engine::WorkerState& worker, std::uint64_t first, std::uint64_t count) {
+int run_guarded(const KernelCode& code, const engine::LaunchState& launch, engine::WorkerState& worker,
+                std::uint64_t first, std::uint64_t count) {
   std::jmp_buf buffer;
   engine::landing = &buffer;
   const int trap = setjmp(buffer);
@@ -60,8 +67,8 @@ std::byte* TestDevice::take(std::size_t bytes) {
   return at;
 }
 
-std::optional<ir::Trap> TestDevice::launch(const KernelCode& code, const Specialisation& specialisation, const Extents& grid,
-                                           const Params& params) {
+std::optional<ir::Trap> TestDevice::launch(const KernelCode& code, const Specialisation& specialisation,
+                                           const Extents& grid, const Params& params) {
   alignas(16) std::array<std::byte, 4096> buffer{};
   std::ranges::copy(params.bytes(), buffer.begin());
   engine::LaunchState launch;
@@ -91,7 +98,8 @@ std::optional<ir::Trap> TestDevice::launch(const KernelCode& code, const Special
 
 std::shared_ptr<const KernelCode> compile_ir(const ir::Module& module, const Specialisation& specialisation) {
   if (std::getenv("FLOW_DUMP") != nullptr) {
-    auto text = emit::emit_text(module, specialisation, std::getenv("FLOW_DUMP")[0] == 'a' ? Stage::assembly : Stage::llvm);
+    auto text = emit::emit_text(module, specialisation,
+                                std::getenv("FLOW_DUMP")[0] == 'a' ? Stage::assembly : Stage::llvm);
     if (text) std::fputs(text->c_str(), stderr);
   }
   auto code = emit::emit_code(module, specialisation);
@@ -116,8 +124,9 @@ std::vector<Specialisation> variants(const Extents& block) {
 std::string name(const Specialisation& specialisation) {
   constexpr const char* kIsaNames[] = {"baseline", "avx2", "avx512"};
   const auto& block = specialisation.block;
-  return std::string(kIsaNames[static_cast<std::size_t>(specialisation.isa)]) + " level " + std::to_string(specialisation.opt_level) +
-         " block " + std::to_string(block[0]) + "x" + std::to_string(block[1]) + "x" + std::to_string(block[2]);
+  return std::string(kIsaNames[static_cast<std::size_t>(specialisation.isa)]) + " level " +
+         std::to_string(specialisation.opt_level) + " block " + std::to_string(block[0]) + "x" +
+         std::to_string(block[1]) + "x" + std::to_string(block[2]);
 }
 
 }  // namespace quern::cpu::test

@@ -53,7 +53,8 @@ class TestDevice {
   void clear() { used_ = 0; }
 
   /// Runs every block of the grid; the trap that ended it, if one did.
-  std::optional<ir::Trap> launch(const KernelCode& code, const Specialisation& specialisation, const Extents& grid, const Params& params);
+  std::optional<ir::Trap> launch(const KernelCode& code, const Specialisation& specialisation,
+                                 const Extents& grid, const Params& params);
 
   /// The same, in calls of `chunk` blocks.
   std::uint64_t chunk = ~std::uint64_t{0};

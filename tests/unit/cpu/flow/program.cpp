@@ -20,25 +20,34 @@ class Generator {
 
   Expression leaf() {
     Expression e;
-    constexpr EKind kLeaves[] = {EKind::constant, EKind::variable, EKind::variable, EKind::variable,
-                                 EKind::tid, EKind::linear_tid, EKind::ctaid, EKind::parameter};
+    constexpr EKind kLeaves[] = {EKind::constant, EKind::variable,   EKind::variable, EKind::variable,
+                                 EKind::tid,      EKind::linear_tid, EKind::ctaid,    EKind::parameter};
     e.kind = kLeaves[pick(8)];
-    e.number = e.kind == EKind::constant ? pick(40) : e.kind == EKind::variable ? pick(kVariables) : pick(2);
+    constexpr std::uint32_t kEdges[] = {0x7ffffff0, 0x80000000, 0xffffffe9,
+                                        0xffffffff};  // where an index wraps
+    e.number = e.kind == EKind::constant   ? (pick(8) == 0 ? kEdges[pick(4)] : pick(40))
+               : e.kind == EKind::variable ? pick(kVariables)
+                                           : pick(2);
     return e;
   }
   Expression expression(unsigned depth) {
     if (depth == 0 || pick(4) == 0) return leaf();
     Expression e;
-    constexpr EKind kKinds[] = {EKind::add, EKind::add, EKind::sub, EKind::mul, EKind::and_, EKind::xor_, EKind::shift, EKind::choose,
-                                EKind::element, EKind::block_element};
-    e.kind = kKinds[pick(10)];
+    constexpr EKind kKinds[] = {EKind::add,           EKind::add,          EKind::sub,
+                                EKind::mul,           EKind::and_,         EKind::xor_,
+                                EKind::shift,         EKind::choose,       EKind::element,
+                                EKind::block_element, EKind::widen_signed, EKind::widen_unsigned};
+    e.kind = kKinds[pick(12)];
     e.number = pick(kFlags);
-    const unsigned count = e.kind == EKind::choose ? 2 : e.kind == EKind::element || e.kind == EKind::block_element || e.kind == EKind::shift ? 1 : 2;
+    const bool unary = e.kind == EKind::element || e.kind == EKind::block_element || e.kind == EKind::shift ||
+                       e.kind == EKind::widen_signed || e.kind == EKind::widen_unsigned;
+    const unsigned count = unary ? 1 : 2;
     for (unsigned i = 0; i < count; ++i) e.operands.push_back(expression(depth - 1));
     return e;
   }
 
-  std::vector<Statement> statements(unsigned depth, unsigned loops, bool together, bool leavable, std::uint32_t count) {
+  std::vector<Statement> statements(unsigned depth, unsigned loops, bool together, bool leavable,
+                                    std::uint32_t count) {
     std::vector<Statement> list;
     for (std::uint32_t i = 0; i < count; ++i) list.push_back(statement(depth, loops, together, leavable));
     return list;
@@ -63,7 +72,7 @@ class Generator {
       s.kind = roll % 4 == 0 ? SKind::compare : SKind::assign;
       if (s.kind == SKind::compare) s.number = pick(kFlags);
     } else if (roll < 14) {
-      s.kind = SKind::branch;
+      s.kind = roll == 13 ? SKind::pick : SKind::branch;
       s.body = statements(depth + 1, loops, false, leavable, 1 + pick(3));
       s.otherwise = statements(depth + 1, loops, false, leavable, pick(3));
     } else if (roll < 17 && loops < 2) {
@@ -96,7 +105,8 @@ struct Thread {
 
 class Evaluator {
  public:
-  Evaluator(const Shape3& shape, const std::vector<std::uint32_t>& table, std::uint32_t number, std::uint32_t block)
+  Evaluator(const Shape3& shape, const std::vector<std::uint32_t>& table, std::uint32_t number,
+            std::uint32_t block)
       : shape_(shape), table_(table), parameter_(number), block_(block) {
     const Extents& size = shape.block;
     for (std::uint32_t z = 0; z < size[2]; ++z)
@@ -127,22 +137,43 @@ class Evaluator {
   std::uint32_t value(const Expression& e, const Thread& t) const {
     const auto at = [&](std::size_t i) { return value(e.operands[i], t); };
     switch (e.kind) {
-      case EKind::constant: return e.number;
-      case EKind::variable: return t.variables[e.number];
-      case EKind::flag: return t.flags[e.number] ? 1 : 0;
-      case EKind::tid: return t.tid[e.number];
-      case EKind::linear_tid: return t.linear;
-      case EKind::ctaid: return e.number == 0 ? block_ % shape_.grid[0] : block_ / shape_.grid[0] % shape_.grid[1];
-      case EKind::parameter: return parameter_;
-      case EKind::add: return at(0) + at(1);
-      case EKind::sub: return at(0) - at(1);
-      case EKind::mul: return at(0) * at(1);
-      case EKind::and_: return at(0) & at(1);
-      case EKind::xor_: return at(0) ^ at(1);
-      case EKind::shift: return at(0) << 2;
-      case EKind::choose: return t.flags[e.number] ? at(0) : at(1);
-      case EKind::element: return table_[at(0) & 1023];
-      case EKind::block_element: return table_[t.linear + (at(0) & 255)];
+      case EKind::constant:
+        return e.number;
+      case EKind::variable:
+        return t.variables[e.number];
+      case EKind::flag:
+        return t.flags[e.number] ? 1 : 0;
+      case EKind::tid:
+        return t.tid[e.number];
+      case EKind::linear_tid:
+        return t.linear;
+      case EKind::ctaid:
+        return e.number == 0 ? block_ % shape_.grid[0] : block_ / shape_.grid[0] % shape_.grid[1];
+      case EKind::parameter:
+        return parameter_;
+      case EKind::add:
+        return at(0) + at(1);
+      case EKind::sub:
+        return at(0) - at(1);
+      case EKind::mul:
+        return at(0) * at(1);
+      case EKind::and_:
+        return at(0) & at(1);
+      case EKind::xor_:
+        return at(0) ^ at(1);
+      case EKind::shift:
+        return at(0) << 2;
+      case EKind::choose:
+        return t.flags[e.number] ? at(0) : at(1);
+      case EKind::element:
+        return table_[at(0) & 1023];
+      case EKind::widen_signed:
+        return static_cast<std::uint32_t>(
+            static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(at(0))} * 5) >> 3);
+      case EKind::widen_unsigned:
+        return static_cast<std::uint32_t>((std::uint64_t{at(0)} * 5) >> 3);
+      case EKind::block_element:
+        return table_[t.linear + (at(0) & 255)];
     }
     return 0;
   }
@@ -158,9 +189,18 @@ class Evaluator {
   }
   Next run(const Statement& s, Thread& t) const {
     switch (s.kind) {
-      case SKind::assign: t.variables[s.number] = value(s.expression, t); break;
-      case SKind::compare: t.flags[s.number] = holds(s, t); break;
-      case SKind::branch: return holds(s, t) ? run(s.body, t) : run(s.otherwise, t);
+      case SKind::assign:
+        t.variables[s.number] = value(s.expression, t);
+        break;
+      case SKind::compare:
+        t.flags[s.number] = holds(s, t);
+        break;
+      case SKind::branch:
+        return holds(s, t) ? run(s.body, t) : run(s.otherwise, t);
+      case SKind::pick: {
+        const std::uint32_t which = value(s.expression, t) % 3;
+        return which == 0 ? run(s.body, t) : which == 1 ? run(s.otherwise, t) : Next::on;
+      }
       case SKind::loop: {
         const std::uint32_t limit = value(s.expression, t) % 8;
         t.variables[s.number] = 0;
@@ -170,9 +210,13 @@ class Evaluator {
         }
         break;
       }
-      case SKind::leave: return holds(s, t) ? Next::leave : Next::on;
-      case SKind::finish: t.ended = holds(s, t); break;
-      default: break;
+      case SKind::leave:
+        return holds(s, t) ? Next::leave : Next::on;
+      case SKind::finish:
+        t.ended = holds(s, t);
+        break;
+      default:
+        break;
     }
     return Next::on;
   }
@@ -209,14 +253,17 @@ class Evaluator {
 namespace {
 
 std::string text(const Expression& e) {
-  constexpr const char* kNames[] = {"", "v", "f", "tid.", "thread", "ctaid.", "parameter", "add", "sub", "mul", "and", "xor", "shl2", "choose f", "table", "block_table"};
+  constexpr const char* kNames[] = {"",          "v",        "f",     "tid.",        "thread",  "ctaid.",
+                                    "parameter", "add",      "sub",   "mul",         "and",     "xor",
+                                    "shl2",      "choose f", "table", "block_table", "widen_s", "widen_u"};
   std::string result = kNames[static_cast<std::size_t>(e.kind)];
   if (e.operands.empty() || e.kind == EKind::choose) {
     if (e.kind != EKind::linear_tid && e.kind != EKind::parameter) result += std::to_string(e.number);
     if (e.operands.empty()) return result;
   }
   result += "(";
-  for (const Expression& operand : e.operands) result += text(operand) + (&operand == &e.operands.back() ? ")" : ", ");
+  for (const Expression& operand : e.operands)
+    result += text(operand) + (&operand == &e.operands.back() ? ")" : ", ");
   return result;
 }
 
@@ -227,15 +274,36 @@ void add_text(std::string& out, const std::vector<Statement>& list, const std::s
     const std::string v = "v" + std::to_string(s.number);
     out += indent;
     switch (s.kind) {
-      case SKind::assign: out += v + " = " + left; break;
-      case SKind::compare: out += "f" + std::to_string(s.number) + " = " + both; break;
-      case SKind::branch: out += "if " + both; break;
-      case SKind::loop: out += "for " + v + " below " + left + " % 8"; break;
-      case SKind::leave: out += "break if " + both; break;
-      case SKind::finish: out += "return if " + both; break;
-      case SKind::exchange: out += v + " = exchange " + left + " by " + std::to_string(s.other.number); break;
-      case SKind::count: out += v + " = count " + both; break;
-      case SKind::uniform_loop: out += "together for " + v + " below " + left; break;
+      case SKind::assign:
+        out += v + " = " + left;
+        break;
+      case SKind::compare:
+        out += "f" + std::to_string(s.number) + " = " + both;
+        break;
+      case SKind::branch:
+        out += "if " + both;
+        break;
+      case SKind::loop:
+        out += "for " + v + " below " + left + " % 8";
+        break;
+      case SKind::pick:
+        out += "pick " + left + " % 3";
+        break;
+      case SKind::leave:
+        out += "break if " + both;
+        break;
+      case SKind::finish:
+        out += "return if " + both;
+        break;
+      case SKind::exchange:
+        out += v + " = exchange " + left + " by " + std::to_string(s.other.number);
+        break;
+      case SKind::count:
+        out += v + " = count " + both;
+        break;
+      case SKind::uniform_loop:
+        out += "together for " + v + " below " + left;
+        break;
     }
     out += "\n";
     add_text(out, s.body, indent + "  ");
@@ -254,10 +322,12 @@ std::string to_text(const Program& program) {
   return out;
 }
 
-Program random_program(std::mt19937& random, bool shares) { return {Generator(random, shares).top(), shares}; }
+Program random_program(std::mt19937& random, bool shares) {
+  return {Generator(random, shares).top(), shares};
+}
 
-std::vector<std::uint32_t> evaluate(const Program& program, const Shape3& shape, const std::vector<std::uint32_t>& table,
-                                    std::uint32_t number) {
+std::vector<std::uint32_t> evaluate(const Program& program, const Shape3& shape,
+                                    const std::vector<std::uint32_t>& table, std::uint32_t number) {
   std::vector<std::uint32_t> out;
   for (std::uint32_t block = 0; block < shape.grid[0] * shape.grid[1]; ++block) {
     Evaluator evaluator(shape, table, number, block);

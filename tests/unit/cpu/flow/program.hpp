@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random structured programs, each in two forms: SIMT IR, and a plain evaluation thread by thread on the host. The two share
-// nothing but the syntax tree.
+// Random structured programs, each in two forms: SIMT IR, and a plain evaluation thread by thread on the
+// host. The two share nothing but the syntax tree.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,26 @@
 namespace quern::cpu::test {
 
 struct Expression {
-  enum class Kind { constant, variable, flag, tid, linear_tid, ctaid, parameter, add, sub, mul, and_, xor_, shift, choose, element, block_element };
+  enum class Kind {
+    constant,
+    variable,
+    flag,
+    tid,
+    linear_tid,
+    ctaid,
+    parameter,
+    add,
+    sub,
+    mul,
+    and_,
+    xor_,
+    shift,
+    choose,
+    element,
+    block_element,
+    widen_signed,
+    widen_unsigned
+  };
   Kind kind = Kind::constant;
   std::uint32_t number = 0;  ///< the constant; index of the variable, flag or dimension
   std::vector<Expression> operands;
@@ -26,9 +45,11 @@ struct Statement {
     compare,   ///< flags[number] = expression < other (unsigned)
     branch,    ///< if (expression < other) body else otherwise
     loop,      ///< variables[number] counts from 0; while (count < expression % 7): body
+    pick,      ///< expression % 3: 0 body, 1 otherwise, 2 nothing
     leave,     ///< in a loop: if (expression < other) break
     finish,    ///< if (expression < other) return
-    exchange,  ///< all threads: shared[thread] = expression; barrier; variables[number] = shared[(thread + other) % threads]; barrier
+    exchange,  ///< all threads: shared[thread] = expression; barrier; variables[number] = shared[(thread +
+               ///< other) % threads]; barrier
     count,     ///< all threads: variables[number] = lanes of the block (not returned) with expression < other
     uniform_loop,  ///< all threads: as loop, but the limit is a constant
   };
@@ -63,7 +84,7 @@ std::string to_text(const Program& program);
 ir::Module to_ir(const Program& program, const Extents& block);
 
 /// What every thread stores, by block * threads + thread; 0 where it stores nothing.
-std::vector<std::uint32_t> evaluate(const Program& program, const Shape3& shape, const std::vector<std::uint32_t>& table,
-                                    std::uint32_t number);
+std::vector<std::uint32_t> evaluate(const Program& program, const Shape3& shape,
+                                    const std::vector<std::uint32_t>& table, std::uint32_t number);
 
 }  // namespace quern::cpu::test

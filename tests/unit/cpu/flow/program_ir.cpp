@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The SIMT IR of a random program, in the form that lower promises: critical edges split, one return block, simplified loops,
-// every value that leaves a loop passing through a phi.
+// The SIMT IR of a random program, in the form that lower promises: critical edges split, one return block,
+// simplified loops, every value that leaves a loop passing through a phi.
 #include "ir_builder.hpp"
 #include "program.hpp"
 
@@ -28,12 +28,13 @@ struct Edge {
 
 class Translator {
  public:
-  Translator(const Program& program, const Extents& block) : block_(block) {
+  Translator(const Program& program, const Extents& block) {
     out_ = b_.param(Type::i64);
     table_ = b_.param(Type::i64);
     parameter_ = b_.param(Type::i32);
     threads_ = block[0] * block[1] * block[2];
-    linear_ = b_.add(b_.tid(0), b_.mul(b_.i32(block[0]), b_.add(b_.tid(1), b_.mul(b_.i32(block[1]), b_.tid(2)))));
+    linear_ =
+        b_.add(b_.tid(0), b_.mul(b_.i32(block[0]), b_.add(b_.tid(1), b_.mul(b_.i32(block[1]), b_.tid(2)))));
     for (std::uint32_t i = 0; i < kStateSize; ++i) now_.values.push_back(b_.constant(type_at(i), 0));
     if (program.shares) {
       ir::Symbol symbol;
@@ -62,26 +63,61 @@ class Translator {
   Value value(const Expression& e) {
     const auto at = [&](std::size_t i) { return value(e.operands[i]); };
     switch (e.kind) {
-      case EKind::constant: return b_.i32(e.number);
-      case EKind::variable: return now_.values[e.number];
-      case EKind::flag: return now_.values[kVariables + e.number];
-      case EKind::tid: return b_.tid(e.number);
-      case EKind::linear_tid: return linear_;
-      case EKind::ctaid: return b_.ctaid(e.number);
-      case EKind::parameter: return parameter_;
-      case EKind::add: { const Value a = at(0); return b_.add(a, at(1)); }
-      case EKind::sub: { const Value a = at(0); return b_.sub(a, at(1)); }
-      case EKind::mul: { const Value a = at(0); return b_.mul(a, at(1)); }
-      case EKind::and_: { const Value a = at(0); return b_.and_(a, at(1)); }
-      case EKind::xor_: { const Value a = at(0); return b_.xor_(a, at(1)); }
-      case EKind::shift: return b_.shl(at(0), 2);
-      case EKind::choose: { const Value a = at(0); return b_.select(now_.values[kVariables + e.number], a, at(1)); }
-      case EKind::element: return element(b_.and_(at(0), b_.i32(1023)));
-      case EKind::block_element: return element(b_.add(linear_, b_.and_(at(0), b_.i32(255))));
+      case EKind::constant:
+        return b_.i32(e.number);
+      case EKind::variable:
+        return now_.values[e.number];
+      case EKind::flag:
+        return now_.values[kVariables + e.number];
+      case EKind::tid:
+        return b_.tid(e.number);
+      case EKind::linear_tid:
+        return linear_;
+      case EKind::ctaid:
+        return b_.ctaid(e.number);
+      case EKind::parameter:
+        return parameter_;
+      case EKind::add: {
+        const Value a = at(0);
+        return b_.add(a, at(1));
+      }
+      case EKind::sub: {
+        const Value a = at(0);
+        return b_.sub(a, at(1));
+      }
+      case EKind::mul: {
+        const Value a = at(0);
+        return b_.mul(a, at(1));
+      }
+      case EKind::and_: {
+        const Value a = at(0);
+        return b_.and_(a, at(1));
+      }
+      case EKind::xor_: {
+        const Value a = at(0);
+        return b_.xor_(a, at(1));
+      }
+      case EKind::shift:
+        return b_.shl(at(0), 2);
+      case EKind::choose: {
+        const Value a = at(0);
+        return b_.select(now_.values[kVariables + e.number], a, at(1));
+      }
+      case EKind::widen_signed:
+        return widened(b_.sext(Type::i64, at(0)));
+      case EKind::widen_unsigned:
+        return widened(b_.zext(Type::i64, at(0)));
+      case EKind::element:
+        return element(b_.and_(at(0), b_.i32(1023)));
+      case EKind::block_element:
+        return element(b_.add(linear_, b_.and_(at(0), b_.i32(255))));
     }
     return ir::kNone;
   }
-  Value element(Value index) { return b_.load(Type::i32, b_.add(table_, b_.shl(b_.sext(Type::i64, index), 2))); }
+  Value element(Value index) {
+    return b_.load(Type::i32, b_.add(table_, b_.shl(b_.sext(Type::i64, index), 2)));
+  }
+  Value widened(Value wide) { return b_.trunc(Type::i32, b_.lshr(b_.mul(wide, b_.i64(5)), 3)); }
   Value holds(const Statement& s) {
     const Value a = value(s.expression);
     return b_.icmp(ir::Icmp::ult, a, value(s.other));
@@ -93,7 +129,8 @@ class Translator {
     b_.at(at);
     State state = now_;
     if (close)
-      for (std::uint32_t i = 0; i < kStateSize; ++i) state.values[i] = b_.phi(type_at(i), {{from, state.values[i]}});
+      for (std::uint32_t i = 0; i < kStateSize; ++i)
+        state.values[i] = b_.phi(type_at(i), {{from, state.values[i]}});
     return {at, state};
   }
   void join(BlockId to, const std::vector<Edge>& edges) {
@@ -114,15 +151,36 @@ class Translator {
   }
   void run(const Statement& s) {
     switch (s.kind) {
-      case SKind::assign: now_.values[s.number] = value(s.expression); break;
-      case SKind::compare: now_.values[kVariables + s.number] = holds(s); break;
-      case SKind::branch: branch(s); break;
-      case SKind::loop: loop(s, value(s.expression), true); break;
-      case SKind::uniform_loop: loop(s, b_.i32(s.expression.number), false); break;
-      case SKind::leave: split_off(s, *leaves_); break;
-      case SKind::finish: finish_some(s); break;
-      case SKind::exchange: exchange(s); break;
-      case SKind::count: count(s); break;
+      case SKind::assign:
+        now_.values[s.number] = value(s.expression);
+        break;
+      case SKind::compare:
+        now_.values[kVariables + s.number] = holds(s);
+        break;
+      case SKind::branch:
+        branch(s);
+        break;
+      case SKind::pick:
+        pick(s);
+        break;
+      case SKind::loop:
+        loop(s, value(s.expression), true);
+        break;
+      case SKind::uniform_loop:
+        loop(s, b_.i32(s.expression.number), false);
+        break;
+      case SKind::leave:
+        split_off(s, *leaves_);
+        break;
+      case SKind::finish:
+        finish_some(s);
+        break;
+      case SKind::exchange:
+        exchange(s);
+        break;
+      case SKind::count:
+        count(s);
+        break;
     }
   }
   void branch(const Statement& s) {
@@ -140,6 +198,20 @@ class Translator {
     const Edge second{b_.here(), now_};
     join(b_.block(), {first, second});
   }
+  void pick(const Statement& s) {
+    const Value which = b_.op(ir::Op::urem, Type::i32, {value(s.expression), b_.i32(3)});
+    const BlockId ways[] = {b_.block(), b_.block(), b_.block()};
+    b_.switch_br(which, {ways[0], ways[1], ways[2]});
+    const State before = now_;
+    std::vector<Edge> edges;
+    for (unsigned i = 0; i < 3; ++i) {
+      b_.at(ways[i]);
+      now_ = before;
+      if (i < 2) run(i == 0 ? s.body : s.otherwise);
+      edges.push_back({b_.here(), now_});
+    }
+    join(b_.block(), edges);
+  }
   void loop(const Statement& s, Value limit, bool masked_limit) {
     if (masked_limit) {
       limit = b_.and_(limit, b_.i32(7));
@@ -153,7 +225,8 @@ class Translator {
     b_.br(header);
     b_.at(header);
     const State entry = now_;
-    for (std::uint32_t i = 0; i < kStateSize; ++i) now_.values[i] = b_.phi(type_at(i), {{before, entry.values[i]}});
+    for (std::uint32_t i = 0; i < kStateSize; ++i)
+      now_.values[i] = b_.phi(type_at(i), {{before, entry.values[i]}});
     const State phis = now_;
     const Value counter = b_.phi(Type::i32);
     b_.incoming(counter, before, start);
@@ -195,13 +268,16 @@ class Translator {
   void exchange(const Statement& s) {
     b_.store(b_.add(shared_, b_.zext(Type::i64, b_.shl(linear_, 2))), value(s.expression), ir::Space::shared);
     b_.barrier();
-    const Value other = b_.op(ir::Op::urem, Type::i32, {b_.add(linear_, b_.i32(s.other.number)), b_.i32(threads_)});
-    now_.values[s.number] = b_.load(Type::i32, b_.add(shared_, b_.zext(Type::i64, b_.shl(other, 2))), ir::Space::shared);
+    const Value other =
+        b_.op(ir::Op::urem, Type::i32, {b_.add(linear_, b_.i32(s.other.number)), b_.i32(threads_)});
+    now_.values[s.number] =
+        b_.load(Type::i32, b_.add(shared_, b_.zext(Type::i64, b_.shl(other, 2))), ir::Space::shared);
     b_.barrier();
   }
   void count(const Statement& s) {
     const Value condition = holds(s);
-    now_.values[s.number] = b_.op(ir::Op::barrier_reduce, Type::i32, {condition, b_.i32(0)}, static_cast<std::uint64_t>(ir::BarrierReduce::popc));
+    now_.values[s.number] = b_.op(ir::Op::barrier_reduce, Type::i32, {condition, b_.i32(0)},
+                                  static_cast<std::uint64_t>(ir::BarrierReduce::popc));
   }
   /// out[block * threads + thread] = hash.
   void finish() {
@@ -218,7 +294,6 @@ class Translator {
   }
 
   IrBuilder b_;
-  Extents block_;
   std::uint32_t threads_ = 0;
   Value out_ = 0, table_ = 0, parameter_ = 0, linear_ = 0, shared_ = 0;
   BlockId end_ = 0;

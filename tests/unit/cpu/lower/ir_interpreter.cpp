@@ -12,7 +12,9 @@ using ir::Op;
 
 namespace {
 
-std::uint64_t mask(std::uint32_t bits) { return bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1; }
+std::uint64_t mask(std::uint32_t bits) {
+  return bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
+}
 
 std::int64_t as_signed(std::uint64_t value, std::uint32_t bits) {
   const std::uint64_t sign = std::uint64_t{1} << (bits - 1);
@@ -22,14 +24,15 @@ std::int64_t as_signed(std::uint64_t value, std::uint32_t bits) {
 bool holds(ir::Icmp how, std::uint64_t a, std::uint64_t b, std::uint32_t bits) {
   const std::int64_t x = as_signed(a, bits);
   const std::int64_t y = as_signed(b, bits);
-  const bool results[] = {a == b, a != b, x < y, x <= y, x > y, x >= y, a < b, a <= b, a > b, a >= b};
+  const bool results[] = {a == b, a != b, x<y, x <= y, x> y, x >= y, a<b, a <= b, a> b, a >= b};
   return results[static_cast<int>(how)];
 }
 
 std::uint64_t high_product(std::uint64_t a, std::uint64_t b, std::uint32_t bits, bool is_signed) {
   const __int128 x = is_signed ? static_cast<__int128>(as_signed(a, bits)) : static_cast<__int128>(a);
   const __int128 y = is_signed ? static_cast<__int128>(as_signed(b, bits)) : static_cast<__int128>(b);
-  return static_cast<std::uint64_t>(static_cast<unsigned __int128>(x) * static_cast<unsigned __int128>(y) >> bits);
+  return static_cast<std::uint64_t>(static_cast<unsigned __int128>(x) * static_cast<unsigned __int128>(y) >>
+                                    bits);
 }
 
 }  // namespace
@@ -56,10 +59,15 @@ std::uint64_t IrInterpreter::double_word(std::size_t index) const {
 
 void IrInterpreter::run() { call(0, {}); }
 
-std::vector<std::uint64_t> IrInterpreter::call(std::uint32_t index, const std::vector<std::uint64_t>& arguments) {
+std::vector<std::uint64_t> IrInterpreter::call(std::uint32_t index,
+                                               const std::vector<std::uint64_t>& arguments) {
   const ir::Function& function = module_.functions.at(index);
   if (++depth_ > 1000) throw std::runtime_error("calls are nested too deep");
-  Activation frame{function, Values(function.insts.size()), arguments, {}, std::vector<std::uint8_t>(function.local_bytes)};
+  Activation frame{function,
+                   Values(function.insts.size()),
+                   arguments,
+                   {},
+                   std::vector<std::uint8_t>(function.local_bytes)};
   frame.results.resize(function.result_types.size());
   ir::BlockId from = ir::kNone;
   ir::BlockId block = 0;
@@ -79,22 +87,36 @@ std::vector<std::uint64_t> IrInterpreter::call(std::uint32_t index, const std::v
     const ir::Inst& last = function[b.insts.back()];
     from = block;
     switch (last.op) {
-      case Op::br: block = b.succs.at(0); break;
-      case Op::cond_br: block = b.succs.at(frame.values[last.args[0]].at(0) != 0 ? 0 : 1); break;
-      case Op::switch_br: block = b.succs.at(frame.values[last.args[0]].at(0)); break;
-      case Op::ret: --depth_; return frame.results;
-      default: throw std::runtime_error("cannot run " + std::string(ir::name(last.op)));
+      case Op::br:
+        block = b.succs.at(0);
+        break;
+      case Op::cond_br:
+        block = b.succs.at(frame.values[last.args[0]].at(0) != 0 ? 0 : 1);
+        break;
+      case Op::switch_br:
+        block = b.succs.at(frame.values[last.args[0]].at(0));
+        break;
+      case Op::ret:
+        --depth_;
+        return frame.results;
+      default:
+        throw std::runtime_error("cannot run " + std::string(ir::name(last.op)));
     }
   }
 }
 
 std::vector<std::uint8_t>& IrInterpreter::memory(Activation& frame, ir::Space space) {
   switch (space) {
-    case ir::Space::global: return global;
-    case ir::Space::shared: return shared;
-    case ir::Space::local: return frame.local;
-    case ir::Space::param: return params;
-    default: throw std::runtime_error("cannot access this space");
+    case ir::Space::global:
+      return global;
+    case ir::Space::shared:
+      return shared;
+    case ir::Space::local:
+      return frame.local;
+    case ir::Space::param:
+      return params;
+    default:
+      throw std::runtime_error("cannot access this space");
   }
 }
 
@@ -106,51 +128,85 @@ void IrInterpreter::execute(Activation& frame, ir::Value value) {
   const auto sarg = [&](std::size_t i) { return as_signed(arg(i), arg_bits(i)); };
   const auto set = [&](std::uint64_t result) { frame.values[value] = {result & mask(bits)}; };
   switch (inst.op) {
-    case Op::constant: return set(inst.imm);
-    case Op::undef: return set(0x5a5a5a5a5a5a5a5a);  // a recognisable value that no test expects
+    case Op::constant:
+      return set(inst.imm);
+    case Op::undef:
+      return set(0x5a5a5a5a5a5a5a5a);  // a recognisable value that no test expects
     case Op::param: {
       std::uint64_t result = 0;
       std::memcpy(&result, params.data() + inst.imm, ir::byte_size(inst.type));
       return set(result);
     }
     case Op::special:
-      if (static_cast<ir::Special>(inst.imm) != ir::Special::tid_x) throw std::runtime_error("only %tid.x is known");
+      if (static_cast<ir::Special>(inst.imm) != ir::Special::tid_x)
+        throw std::runtime_error("only %tid.x is known");
       return set(tid_x);
-    case Op::arg: return set(frame.arguments.at(inst.imm));
-    case Op::set_result: frame.results.at(inst.imm) = arg(0); return;
-    case Op::local_address: return set(inst.imm);
-    case Op::iadd: return set(arg(0) + arg(1));
-    case Op::isub: return set(arg(0) - arg(1));
-    case Op::imul: return set(arg(0) * arg(1));
-    case Op::imulhi_s: return set(high_product(arg(0), arg(1), bits, true));
-    case Op::imulhi_u: return set(high_product(arg(0), arg(1), bits, false));
-    case Op::udiv: return set(arg(0) / arg(1));
-    case Op::urem: return set(arg(0) % arg(1));
-    case Op::sdiv: return set(static_cast<std::uint64_t>(sarg(0) / sarg(1)));
-    case Op::srem: return set(static_cast<std::uint64_t>(sarg(0) % sarg(1)));
-    case Op::smin: return set(sarg(0) < sarg(1) ? arg(0) : arg(1));
-    case Op::smax: return set(sarg(0) > sarg(1) ? arg(0) : arg(1));
-    case Op::umin: return set(arg(0) < arg(1) ? arg(0) : arg(1));
-    case Op::umax: return set(arg(0) > arg(1) ? arg(0) : arg(1));
-    case Op::and_: return set(arg(0) & arg(1));
-    case Op::or_: return set(arg(0) | arg(1));
-    case Op::xor_: return set(arg(0) ^ arg(1));
-    case Op::shl: return set(arg(1) >= bits ? 0 : arg(0) << arg(1));
-    case Op::lshr: return set(arg(1) >= bits ? 0 : arg(0) >> arg(1));
-    case Op::ashr: return set(static_cast<std::uint64_t>(sarg(0) >> (arg(1) >= bits ? bits - 1 : arg(1))));
-    case Op::popc: return set(static_cast<std::uint64_t>(std::popcount(arg(0))));
-    case Op::add_carry: return set(arg(0) + arg(1) + arg(2));
+    case Op::arg:
+      return set(frame.arguments.at(inst.imm));
+    case Op::set_result:
+      frame.results.at(inst.imm) = arg(0);
+      return;
+    case Op::local_address:
+      return set(inst.imm);
+    case Op::iadd:
+      return set(arg(0) + arg(1));
+    case Op::isub:
+      return set(arg(0) - arg(1));
+    case Op::imul:
+      return set(arg(0) * arg(1));
+    case Op::imulhi_s:
+      return set(high_product(arg(0), arg(1), bits, true));
+    case Op::imulhi_u:
+      return set(high_product(arg(0), arg(1), bits, false));
+    case Op::udiv:
+      return set(arg(0) / arg(1));
+    case Op::urem:
+      return set(arg(0) % arg(1));
+    case Op::sdiv:
+      return set(static_cast<std::uint64_t>(sarg(0) / sarg(1)));
+    case Op::srem:
+      return set(static_cast<std::uint64_t>(sarg(0) % sarg(1)));
+    case Op::smin:
+      return set(sarg(0) < sarg(1) ? arg(0) : arg(1));
+    case Op::smax:
+      return set(sarg(0) > sarg(1) ? arg(0) : arg(1));
+    case Op::umin:
+      return set(arg(0) < arg(1) ? arg(0) : arg(1));
+    case Op::umax:
+      return set(arg(0) > arg(1) ? arg(0) : arg(1));
+    case Op::and_:
+      return set(arg(0) & arg(1));
+    case Op::or_:
+      return set(arg(0) | arg(1));
+    case Op::xor_:
+      return set(arg(0) ^ arg(1));
+    case Op::shl:
+      return set(arg(1) >= bits ? 0 : arg(0) << arg(1));
+    case Op::lshr:
+      return set(arg(1) >= bits ? 0 : arg(0) >> arg(1));
+    case Op::ashr:
+      return set(static_cast<std::uint64_t>(sarg(0) >> (arg(1) >= bits ? bits - 1 : arg(1))));
+    case Op::popc:
+      return set(static_cast<std::uint64_t>(std::popcount(arg(0))));
+    case Op::add_carry:
+      return set(arg(0) + arg(1) + arg(2));
     case Op::carry_of_add: {
       const auto sum = static_cast<unsigned __int128>(arg(0)) + arg(1) + arg(2);
       return set(static_cast<std::uint64_t>(sum >> arg_bits(0)));
     }
-    case Op::icmp: return set(holds(inst.attr.icmp, arg(0), arg(1), arg_bits(0)) ? 1 : 0);
-    case Op::select: return set(arg(0) != 0 ? arg(1) : arg(2));
+    case Op::icmp:
+      return set(holds(inst.attr.icmp, arg(0), arg(1), arg_bits(0)) ? 1 : 0);
+    case Op::select:
+      return set(arg(0) != 0 ? arg(1) : arg(2));
     case Op::trunc:
     case Op::zext:
-    case Op::bitcast: return set(arg(0));
-    case Op::sext: return set(static_cast<std::uint64_t>(sarg(0)));
-    case Op::extract: frame.values[value] = {frame.values[inst.args[0]].at(inst.imm) & mask(bits)}; return;
+    case Op::bitcast:
+      return set(arg(0));
+    case Op::sext:
+      return set(static_cast<std::uint64_t>(sarg(0)));
+    case Op::extract:
+      frame.values[value] = {frame.values[inst.args[0]].at(inst.imm) & mask(bits)};
+      return;
     case Op::load: {
       const auto& bytes = memory(frame, inst.attr.space);
       const std::uint32_t size = ir::byte_size(inst.type);
@@ -182,7 +238,8 @@ void IrInterpreter::execute(Activation& frame, ir::Value value) {
       frame.values[value] = call(static_cast<std::uint32_t>(inst.imm), arguments);
       return;
     }
-    default: throw std::runtime_error("cannot run " + std::string(ir::name(inst.op)));
+    default:
+      throw std::runtime_error("cannot run " + std::string(ir::name(inst.op)));
   }
 }
 

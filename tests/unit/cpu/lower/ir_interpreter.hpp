@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs one thread of the SIMT IR, slowly: so that a test can say what a PTX kernel must compute instead of how its IR looks.
-// Integers, control flow, memory and calls; no floating-point arithmetic and no other lanes.
+// Runs one thread of the SIMT IR, slowly: so that a test can say what a PTX kernel must compute instead of
+// how its IR looks. Integers, control flow, memory and calls; no floating-point arithmetic and no other
+// lanes.
 #pragma once
 
 #include <array>

@@ -30,7 +30,7 @@ TEST_CASE("a parameter may be written in other pieces than it is read in") {
       ld.param.b64 %rd2, [b]; }
     st.global.u64 [%rd1], %rd2;
     st.global.u16 [%rd1+8], %rs3;)",
-                                                    R"(
+                                                      R"(
 .func (.param .align 8 .b8 result[8]) f(.param .align 8 .b8 x[16])
 {
   .reg .b32 %r<4>; .reg .b16 %rs<4>;
@@ -59,7 +59,7 @@ TEST_CASE("a function that calls itself becomes a function with flat arguments a
       call (b), fib, (a);
       ld.param.b32 %r2, [b]; }
     st.global.u32 [%rd1], %r2;)",
-                                                    R"(
+                                                      R"(
 .func (.param .b32 result) fib(.param .b32 x)
 {
   .reg .pred %p<2>; .reg .b32 %r<8>;
@@ -88,7 +88,7 @@ TEST_CASE("functions that call each other are recursive, what they call besides 
     mov.u32 %r1, %tid.x;
     { .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call (b), even, (a); ld.param.b32 %r2, [b]; }
     st.global.u32 [%rd1], %r2;)",
-                                                    R"(
+                                                      R"(
 .func (.param .b32 r) odd(.param .b32 x);
 .func (.param .b32 r) less(.param .b32 x)
 {
@@ -144,7 +144,7 @@ TEST_CASE("a parameter whose address is taken lies in local memory") {
       call (b), pick, (a, i);
       ld.param.b32 %r2, [b]; }
     st.global.u32 [%rd1], %r2;)",
-                                                    R"(
+                                                      R"(
 .func (.param .b32 r) pick(.param .align 4 .b8 x[12], .param .b32 i)
 {
   .reg .b32 %r<4>; .reg .b64 %rd<4>;
@@ -188,7 +188,7 @@ TEST_CASE("calls that the host carries out get 64-bit arguments") {
     { .param .b64 a; .param .b64 b; .param .b32 c; st.param.b64 [a], %rd2; st.param.b64 [b], 0;
       call (c), vprintf, (a, b); ld.param.b32 %r1, [c]; }
     st.global.u32 [%rd2], %r1;)",
-                                                    R"(
+                                                      R"(
 .extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);
 .extern .func (.param .b64 r) malloc(.param .b64 a);)"));
   const cpu::ir::Inst& call = test::first(module.functions[0], Op::host_call);

@@ -16,8 +16,8 @@ TEST_CASE("all unsupported instructions are reported, each with its text, its pl
     .loc 1 42 7
     mov.u32 %r1, %envreg3;
     .loc 1 43 9
-    shfl.down.b32 %r2, %r1, 1, 31;
-    st.global.u32 [%rd1], %r2;)",
+    bar.arrive 1, 64;
+    st.global.u32 [%rd1], %r1;)",
                                                               ".file 1 \"author.cu\""));
   REQUIRE(errors.size() == 2);
   CHECK(errors[0].code == "ptx-unsupported");
@@ -28,13 +28,13 @@ TEST_CASE("all unsupported instructions are reported, each with its text, its pl
   REQUIRE(errors[0].notes.size() == 1);
   CHECK(errors[0].notes[0].span.file == "test.ptx");
   CHECK(errors[0].notes[0].span.line == 16);
-  CHECK(contains(errors[1].message, "shfl.down.b32"));
-  CHECK(contains(errors[1].message, ".sync"));
+  CHECK(contains(errors[1].message, "'bar.arrive 1, 64'"));
+  CHECK(contains(errors[1].message, "without waiting"));
   CHECK(errors[1].span.line == 43);
 }
 
 TEST_CASE("without the author's place an error stands at the line of the PTX") {
-  const Diagnostics errors = test::refusals(test::kernel_text("elect.sync %r1|%p1, -1;"));
+  const Diagnostics errors = test::refusals(test::kernel_text("redux.sync.add.s32 %r1, %r2, -1;"));
   REQUIRE(errors.size() == 1);
   CHECK(errors[0].span.file == "test.ptx");
   CHECK(errors[0].span.line == 14);
@@ -42,7 +42,8 @@ TEST_CASE("without the author's place an error stands at the line of the PTX") {
 }
 
 TEST_CASE("a modifier that would change the meaning is never skipped") {
-  const Diagnostics errors = test::refusals(test::kernel_text("cvt.rn.satfinite.f16x2.f32 %r1, %f1, %f2; st.global.u32 [%rd1], %r1;"));
+  const Diagnostics errors = test::refusals(
+      test::kernel_text("cvt.rn.satfinite.f16x2.f32 %r1, %f1, %f2; st.global.u32 [%rd1], %r1;"));
   REQUIRE(errors.size() == 1);
   CHECK(contains(errors[0].message, ".satfinite"));
 }
@@ -74,6 +75,22 @@ TEST_CASE("calls through registers and calls without a body are refused by name"
   CHECK(contains(errors[2].message, "cudaDeviceSynchronize"));
 }
 
+TEST_CASE("variables that this device gives no address are refused where one is wanted") {
+  const Diagnostics errors = test::refusals(test::kernel_text(R"(
+    .global .align 4 .u32 inside;
+    mov.u64 %rd2, inside;)"));
+  REQUIRE(errors.size() == 1);
+  CHECK(contains(errors[0].message, "inside a function"));
+}
+
+TEST_CASE("vector registers as parameters are refused") {
+  const Diagnostics errors =
+      test::refusals(test::kernel_text(".reg .v2 .u32 %v; mov.u32 %v.x, 1; mov.u32 %v.y, 2; call f, (%v);",
+                                       ".func f(.reg .v2 .u32 a) { ret; }"));
+  REQUIRE(errors.size() == 1);
+  CHECK(contains(errors[0].message, "vector registers"));
+}
+
 TEST_CASE("a kernel that is not there is answered with those that are") {
   const Diagnostics errors = test::refusals(test::kernel_text("ret;"), "other");
   REQUIRE(errors.size() == 1);
@@ -82,10 +99,12 @@ TEST_CASE("a kernel that is not there is answered with those that are") {
 }
 
 TEST_CASE("functions that multiply by inlining are stopped") {
-  std::string functions = ".func f0() { .reg .b32 %r<2>; bar.sync 0; bar.sync 0; bar.sync 0; bar.sync 0; ret; }\n";
+  std::string functions =
+      ".func f0() { .reg .b32 %r<2>; bar.sync 0; bar.sync 0; bar.sync 0; bar.sync 0; ret; }\n";
   for (int i = 1; i < 24; ++i) {
     const std::string callee = "f" + std::to_string(i - 1);
-    functions += ".func f" + std::to_string(i) + "() { call " + callee + ", (); call " + callee + ", (); ret; }\n";
+    functions +=
+        ".func f" + std::to_string(i) + "() { call " + callee + ", (); call " + callee + ", (); ret; }\n";
   }
   const Diagnostics errors = test::refusals(test::kernel_text("call f23, ();", functions));
   REQUIRE_FALSE(errors.empty());

@@ -55,7 +55,7 @@ TEST_CASE("exit ends a thread from inside a called function, ret only the functi
       call (b), f, (a);
       ld.param.b32 %r2, [b]; }
     st.global.u32 [%rd1], %r2;)",
-                                                    R"(
+                                                      R"(
 .func (.param .b32 result) f(.param .b32 x)
 {
   .reg .pred %p<4>; .reg .b32 %r<4>;

@@ -115,13 +115,11 @@ TEST_CASE("cvt.sat limits a value that does not get narrower, too") {
     cvt.sat.u32.s32 %r2, %r1;
     cvt.sat.s32.u32 %r3, %r1;
     cvt.sat.u64.s32 %rd2, %r1;
-    cvt.sat.s64.s32 %rd3, %r1;
     st.global.v2.u32 [%rd1], {%r2, %r3};
-    st.global.v2.u64 [%rd1+16], {%rd2, %rd3};)");
+    st.global.u64 [%rd1+16], %rd2;)");
   CHECK(machine.word(0) == 0);
   CHECK(machine.word(1) == 0x7fffffff);
   CHECK(machine.double_word(2) == 0);
-  CHECK(machine.double_word(3) == static_cast<std::uint64_t>(-5));
 }
 
 TEST_CASE("a byte loaded into a wide register is extended by its own type, and a store takes the low bits") {
@@ -179,7 +177,9 @@ TEST_CASE("small operations are made of smaller ones") {
     neg.s32 %r8, %r1;
     not.b32 %r9, %r1;
     slct.u32.s32 %r10, 3, 4, %r2;
-    add.s16x2 %r11, 0x7fff0001, 0x0001ffff;
+    mov.u32 %r20, 0x7fff0001;
+    mov.u32 %r21, 0x0001ffff;
+    add.s16x2 %r11, %r20, %r21;
     shl.b32 %r12, %r1, 40;
     st.global.v4.u32 [%rd1], {%r3, %r4, %r5, %r6};
     st.global.v4.u32 [%rd1+16], {%r7, %r8, %r9, %r10};
@@ -201,7 +201,8 @@ TEST_CASE("mov packs the first element into the low bits and takes words apart t
     mov.b64 %rd2, {0x11111111, 0x22222222};
     mov.b64 {%r1, %r2}, %rd2;
     mov.b64 {_, %r3}, %rd2;
-    mov.b32 {%rs1, %rs2}, 0xaaaabbbb;
+    mov.b32 %r6, 0xaaaabbbb;
+    mov.b32 {%rs1, %rs2}, %r6;
     mov.b32 %r4, {%rs2, %rs1};
     mov.b32 %f1, 0x3f800000;
     mov.b32 %r5, %f1;

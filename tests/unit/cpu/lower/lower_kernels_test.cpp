@@ -50,13 +50,16 @@ TEST_CASE("the tiles of a matrix product lie one behind the other in shared memo
   CHECK(module.static_shared_bytes == 2048);
   CHECK(count(f, Op::barrier) == 2);
   std::size_t shared_loads = 0;
-  for (const cpu::ir::Inst& inst : f.insts) shared_loads += inst.op == Op::load && inst.attr.space == cpu::ir::Space::shared;
+  for (const cpu::ir::Inst& inst : f.insts)
+    shared_loads += inst.op == Op::load && inst.attr.space == cpu::ir::Space::shared;
   CHECK(shared_loads == 32);
   // Widened once for each tile and direction, before the loop.
   CHECK(count(f, Op::zext) == 4);
 }
 
-TEST_CASE("a shuffle reduction knows whom its shuffles were inlined into, and its atomic that nobody wants the old value") {
+TEST_CASE(
+    "a shuffle reduction knows whom its shuffles were inlined into, and its atomic that nobody wants the old "
+    "value") {
   const cpu::ir::Module module = test::lowered(test::data("reduce.ptx"), "reduce");
   const cpu::ir::Function& f = module.functions.at(0);
   CHECK(count(f, Op::shuffle) == 5);

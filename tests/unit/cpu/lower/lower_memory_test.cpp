@@ -73,7 +73,7 @@ TEST_CASE("shared variables of the kernel, of the module and of callees are laid
     call f, ();
     st.global.v2.u32 [%rd1], {%r1, %r2};
     st.global.u64 [%rd1+8], %rd2;)",
-                                                    R"(
+                                                      R"(
 .shared .align 2 .b8 narrow[3];
 .shared .align 16 .b8 wide[16];
 .shared .align 4 .b8 not_used[400];
@@ -94,7 +94,8 @@ TEST_CASE("shared variables of the kernel, of the module and of callees are laid
   CHECK(module.static_shared_bytes == 64);
   CHECK(machine.shared[1] == 1);
   CHECK(machine.shared[40] == 2);
-  const auto dynamic = std::find_if(module.symbols.begin(), module.symbols.end(), [](const auto& s) { return s.name == "dynamic"; });
+  const auto dynamic = std::find_if(module.symbols.begin(), module.symbols.end(),
+                                    [](const auto& s) { return s.name == "dynamic"; });
   REQUIRE(dynamic != module.symbols.end());
   CHECK(dynamic->size == 0);
   CHECK(dynamic->shared_offset == 64);
@@ -150,7 +151,7 @@ TEST_CASE("global and constant memory have their generic addresses, shared and l
     st.global.u64 [%rd6], %rd3;
     isspacep.shared %p1, %rd5;
     @%p1 st.global.u32 [%rd6+8], 1;)",
-                                                    ".const .align 4 .b8 table[8];"));
+                                                      ".const .align 4 .b8 table[8];"));
   const cpu::ir::Function& f = module.functions[0];
   CHECK(test::count(f, Op::to_generic) == 2);
   CHECK(test::count(f, Op::from_generic) == 0);

@@ -49,7 +49,8 @@ Program random_program(std::mt19937& random) {
   for (Block& block : program) {
     for (std::uint32_t steps = below(6); steps > 0; --steps) {
       const int guard = below(3) == 0 ? static_cast<int>(below(2 * kPredicates)) : -1;
-      block.steps.push_back({static_cast<Kind>(below(6)), below(kRegisters), below(kRegisters), below(kRegisters), below(10), guard});
+      block.steps.push_back({static_cast<Kind>(below(6)), below(kRegisters), below(kRegisters),
+                             below(kRegisters), below(10), guard});
     }
     block.predicate = below(kPredicates);
     block.taken = below(blocks);
@@ -62,13 +63,18 @@ std::string text_of(const Step& step) {
   std::string text;
   if (step.guard >= 0) text = fmt::format("@{}%p{} ", step.guard % 2 != 0 ? "!" : "", step.guard / 2);
   switch (step.kind) {
-    case Kind::add: return text + fmt::format("add.u32 %r{}, %r{}, {};\n", step.to, step.a, step.constant);
-    case Kind::multiply: return text + fmt::format("mad.lo.u32 %r{}, %r{}, %r{}, {};\n", step.to, step.a, step.b, step.constant);
-    case Kind::exclusive_or: return text + fmt::format("xor.b32 %r{}, %r{}, %r{};\n", step.to, step.a, step.b);
+    case Kind::add:
+      return text + fmt::format("add.u32 %r{}, %r{}, {};\n", step.to, step.a, step.constant);
+    case Kind::multiply:
+      return text + fmt::format("mad.lo.u32 %r{}, %r{}, %r{}, {};\n", step.to, step.a, step.b, step.constant);
+    case Kind::exclusive_or:
+      return text + fmt::format("xor.b32 %r{}, %r{}, %r{};\n", step.to, step.a, step.b);
     case Kind::compare:
       return text + fmt::format("setp.lt.u32 %p{}, %r{}, %r{};\n", step.to % kPredicates, step.a, step.b);
-    case Kind::store: return text + fmt::format("st.global.u32 [%rd1+{}], %r{};\n", (step.constant + 4) * 4, step.a);
-    case Kind::negate: return text + fmt::format("not.pred %p{}, %p{};\n", step.to % kPredicates, step.a % kPredicates);
+    case Kind::store:
+      return text + fmt::format("st.global.u32 [%rd1+{}], %r{};\n", (step.constant + 4) * 4, step.a);
+    case Kind::negate:
+      return text + fmt::format("not.pred %p{}, %p{};\n", step.to % kPredicates, step.a % kPredicates);
   }
   return text;
 }
@@ -79,25 +85,40 @@ std::string text_of(const Program& program) {
   for (std::uint32_t i = 0; i < kPredicates; ++i) body += fmt::format("setp.ne.u32 %p{}, 0, 0;\n", i);
   for (std::size_t i = 0; i < program.size(); ++i) {
     const Block& block = program[i];
-    body += fmt::format("B{}:\nadd.u32 %r70, %r70, 1;\nsetp.ge.u32 %p9, %r70, {};\n@%p9 bra END;\n", i, kFuel);
+    body +=
+        fmt::format("B{}:\nadd.u32 %r70, %r70, 1;\nsetp.ge.u32 %p9, %r70, {};\n@%p9 bra END;\n", i, kFuel);
     for (const Step& step : block.steps) body += text_of(step);
     body += fmt::format("@%p{} bra B{};\n", block.predicate, block.taken);
-    if (block.otherwise != (i + 1) % program.size() || i + 1 == program.size()) body += fmt::format("bra B{};\n", block.otherwise);
+    if (block.otherwise != (i + 1) % program.size() || i + 1 == program.size())
+      body += fmt::format("bra B{};\n", block.otherwise);
   }
   body += "END:\n";
-  for (std::uint32_t i = 0; i < kRegisters; ++i) body += fmt::format("st.global.u32 [%rd1+{}], %r{};\n", 100 + i * 4, i);
+  for (std::uint32_t i = 0; i < kRegisters; ++i)
+    body += fmt::format("st.global.u32 [%rd1+{}], %r{};\n", 100 + i * 4, i);
   return test::kernel_text(body);
 }
 
 void execute(const Step& step, State& state) {
   if (step.guard >= 0 && state.p[static_cast<std::size_t>(step.guard / 2)] == (step.guard % 2 != 0)) return;
   switch (step.kind) {
-    case Kind::add: state.r[step.to] = state.r[step.a] + step.constant; break;
-    case Kind::multiply: state.r[step.to] = state.r[step.a] * state.r[step.b] + step.constant; break;
-    case Kind::exclusive_or: state.r[step.to] = state.r[step.a] ^ state.r[step.b]; break;
-    case Kind::compare: state.p[step.to % kPredicates] = state.r[step.a] < state.r[step.b]; break;
-    case Kind::store: state.memory[step.constant + 4] = state.r[step.a]; break;
-    case Kind::negate: state.p[step.to % kPredicates] = !state.p[step.a % kPredicates]; break;
+    case Kind::add:
+      state.r[step.to] = state.r[step.a] + step.constant;
+      break;
+    case Kind::multiply:
+      state.r[step.to] = state.r[step.a] * state.r[step.b] + step.constant;
+      break;
+    case Kind::exclusive_or:
+      state.r[step.to] = state.r[step.a] ^ state.r[step.b];
+      break;
+    case Kind::compare:
+      state.p[step.to % kPredicates] = state.r[step.a] < state.r[step.b];
+      break;
+    case Kind::store:
+      state.memory[step.constant + 4] = state.r[step.a];
+      break;
+    case Kind::negate:
+      state.p[step.to % kPredicates] = !state.p[step.a % kPredicates];
+      break;
   }
 }
 

@@ -18,14 +18,17 @@ namespace {
 ptx::Module parsed(const std::string& text) {
   Expected<ptx::Module> module = ptx::parse(text);
   if (!module) throw std::runtime_error("the test's PTX: " + to_string(module.errors()));
+  if (const Expected<void> good = ptx::verify(*module); !good) {
+    throw std::runtime_error("the test's PTX: " + to_string(good.errors()));
+  }
   return std::move(module).value();
 }
 
 }  // namespace
 
 std::string kernel_text(std::string_view body, std::string_view before) {
-  return fmt::format(R"(.version 8.0
-.target sm_80
+  return fmt::format(R"(.version 8.3
+.target sm_90
 .address_size 64
 {}
 .visible .entry k(.param .u64 out)
@@ -64,18 +67,20 @@ std::string data(std::string_view file) {
 }
 
 std::size_t count(const cpu::ir::Function& function, cpu::ir::Op op) {
-  return static_cast<std::size_t>(
-      std::count_if(function.insts.begin(), function.insts.end(), [op](const cpu::ir::Inst& inst) { return inst.op == op; }));
+  return static_cast<std::size_t>(std::count_if(function.insts.begin(), function.insts.end(),
+                                                [op](const cpu::ir::Inst& inst) { return inst.op == op; }));
 }
 
 const cpu::ir::Inst& first(const cpu::ir::Function& function, cpu::ir::Op op) {
-  const auto found =
-      std::find_if(function.insts.begin(), function.insts.end(), [op](const cpu::ir::Inst& inst) { return inst.op == op; });
-  if (found == function.insts.end()) throw std::runtime_error(fmt::format("no {} in\n{}", name(op), print(function)));
+  const auto found = std::find_if(function.insts.begin(), function.insts.end(),
+                                  [op](const cpu::ir::Inst& inst) { return inst.op == op; });
+  if (found == function.insts.end())
+    throw std::runtime_error(fmt::format("no {} in\n{}", name(op), print(function)));
   return *found;
 }
 
-const cpu::ir::Inst& operand(const cpu::ir::Function& function, const cpu::ir::Inst& inst, std::size_t index) {
+const cpu::ir::Inst& operand(const cpu::ir::Function& function, const cpu::ir::Inst& inst,
+                             std::size_t index) {
   return function[inst.args.at(index)];
 }
 

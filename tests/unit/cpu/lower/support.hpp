@@ -10,7 +10,8 @@
 
 namespace quern::test {
 
-/// A module around one kernel `k` with one 64-bit parameter `out`: declarations and functions before it, its registers
+/// A module around one kernel `k` with one 64-bit parameter `out`: declarations and functions before it, its
+/// registers
 /// (%p, %rs, %r, %rd, %f, %fd; %rd1 holds `out`), then `body`.
 std::string kernel_text(std::string_view body, std::string_view before = "");
 

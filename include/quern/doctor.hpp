@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// room: session
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "quern/export.hpp"
+
+namespace quern {
+
+/// One thing quern looked for. `state` missing is something that some uses need; broken is there but not
+/// usable.
+struct Finding {
+  enum class State : std::uint8_t { good, missing, broken, info };
+  State state = State::info;
+  std::string subject;                 ///< "NVRTC"
+  std::string detail;                  ///< what was found, and where
+  std::string hint;                    ///< how to get it, where it is missing or broken
+  std::vector<std::string> looked_at;  ///< every place that was tried, in order
+};
+
+/// An environment variable that quern reads; `value` is empty where it is unset.
+struct EnvironmentVariable {
+  std::string name;
+  std::string value;
+  std::string meaning;
+};
+
+/// What is where on this machine. Never throws for what it finds.
+struct DoctorReport {
+  std::vector<Finding> findings;
+  std::vector<EnvironmentVariable> environment;
+  /// True if kernels can be compiled from source and run on at least one device.
+  bool ready = false;
+};
+
+QUERN_API DoctorReport doctor();
+
+}  // namespace quern

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// room: launch
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "quern/argument.hpp"
+#include "quern/export.hpp"
+#include "quern/launch_config.hpp"
+
+namespace quern {
+
+namespace launch {
+class LoadedKernel;
+}
+
+/// A kernel parameter. `name` and `type` are the author's ("x", "const float*") where the source gives them,
+/// else empty; sizes and offsets in the parameter buffer are bytes.
+struct Parameter {
+  std::string name;
+  std::string type;
+  std::size_t offset = 0;
+  std::size_t size = 0;
+  std::size_t align = 1;
+  bool pointer = false;
+};
+
+/// What is known of a kernel on its device.
+struct KernelInfo {
+  std::string name;          ///< "scale<float>"
+  std::string lowered_name;  ///< in the PTX
+  std::string signature;     ///< "saxpy(int n, float a, const float* x, float* y)"
+  std::vector<Parameter> parameters;
+  std::string ptx;                 ///< of the module it is in
+  std::string cuda_source;         ///< what NVRTC was given; empty for a module of PTX
+  int registers = 0;               ///< a thread
+  std::size_t shared_bytes = 0;    ///< static, a block
+  std::size_t local_bytes = 0;     ///< a thread
+  std::size_t constant_bytes = 0;  ///< of the module
+  std::uint32_t max_threads_per_block = 0;
+  double compile_ms = 0;  ///< NVRTC's time; 0 where the result was cached
+};
+
+class BoundKernel;
+
+/// A kernel ready to launch: a view of its module's code, which it keeps alive. Immutable, copied freely,
+/// thread-safe.
+class QUERN_API Kernel {
+ public:
+  explicit Kernel(std::shared_ptr<const launch::LoadedKernel> state) : state_(std::move(state)) {}
+
+  /// The author's name for it.
+  const std::string& name() const noexcept;
+  /// "saxpy(int n, float a, const float* x, float* y)".
+  const std::string& signature() const noexcept;
+  const std::vector<Parameter>& parameters() const noexcept;
+  KernelInfo info() const;
+
+  /// `kernel({.grid = 4, .block = 256})(arguments...)` queues one launch on the config's stream.
+  BoundKernel operator()(const LaunchConfig& config) const;
+
+  /// The same with arguments whose types are only known at run time. Throws Error(usage) where the arguments
+  /// do not fit the signature, Error(unsupported) where grid, block or shared memory exceed a limit (nothing
+  /// was launched then), DriverError where the launch itself fails.
+  void launch(const LaunchConfig& config, std::span<const Argument> arguments) const;
+
+ private:
+  std::shared_ptr<const launch::LoadedKernel> state_;
+};
+
+/// A kernel with its configuration, waiting for arguments.
+class BoundKernel {
+ public:
+  BoundKernel(Kernel kernel, const LaunchConfig& config) : kernel_(std::move(kernel)), config_(config) {}
+
+  template <class... Args>
+  void operator()(const Args&... arguments) const {
+    if constexpr (sizeof...(Args) == 0) {
+      kernel_.launch(config_, {});
+    } else {
+      const Argument packed[] = {Argument(arguments)...};
+      kernel_.launch(config_, packed);
+    }
+  }
+
+ private:
+  Kernel kernel_;
+  LaunchConfig config_;
+};
+
+inline BoundKernel Kernel::operator()(const LaunchConfig& config) const { return BoundKernel(*this, config); }
+
+}  // namespace quern

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// room: session
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quern/diagnostic.hpp"
+#include "quern/expected.hpp"
+#include "quern/export.hpp"
+#include "quern/kernel.hpp"
+
+namespace quern {
+
+namespace session {
+class ModuleState;
+}
+
+/// How source is compiled. Include directories are searched in order, before the toolkit's own headers, which
+/// are always found; so is <quern/device.cuh>.
+struct LoadOptions {
+  std::vector<std::string> defines;  ///< "N=4" or "DEBUG"
+  std::vector<std::string> include_dirs;
+  std::vector<std::string> options;  ///< NVRTC's own: "--fmad=false", "--maxrregcount=32"
+  std::vector<std::string>
+      name_expressions;   ///< "scale<float>": instantiated at once; kernel() asks for others by itself
+  bool fastmath = false;  ///< --use_fast_math
+  std::string file_name;  ///< what messages call a source that is a string
+};
+
+/// Compiled and loaded source (Session::load_*). Copies share it; kernels keep it alive. Thread-safe.
+class QUERN_API Module {
+ public:
+  explicit Module(std::shared_ptr<session::ModuleState> state) : state_(std::move(state)) {}
+
+  /// The kernel of that name: "saxpy", "ns::saxpy", or a template's instance "scale<float>", which is
+  /// compiled on its first use (as a module of its own: it has its own copy of __device__ variables). Throws
+  /// Error(not_found) with the names there are, CompileError where the instance does not compile.
+  Kernel kernel(std::string_view name) const;
+  Expected<Kernel> try_kernel(std::string_view name) const;
+  /// The module's only kernel. Throws Error(usage) where it has several, or none.
+  Kernel kernel() const;
+
+  /// Names of the kernels that are compiled.
+  std::vector<std::string> kernel_names() const;
+  const std::string& ptx() const noexcept;
+  /// The compiler's warnings.
+  const Diagnostics& log() const noexcept;
+  /// NVRTC's time in milliseconds; 0 where the result was cached.
+  double compile_ms() const noexcept;
+
+ private:
+  std::shared_ptr<session::ModuleState> state_;
+};
+
+}  // namespace quern

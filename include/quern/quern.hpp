@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// room: session
+// All of quern's host API. A first program:
+//
+//   quern::Session session;
+//   auto module = session.load_cuda(R"(extern "C" __global__ void twice(int n, float* x) {
+//     int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= 2; })");
+//   auto x = session.to_device(std::vector<float>(1000, 1.0f));
+//   module.kernel("twice")({.grid = 4, .block = 256})(1000, x);
+//   std::vector<float> result = x.copy_to_host();
+#pragma once
+
+#include "quern/argument.hpp"
+#include "quern/device.hpp"
+#include "quern/device_array.hpp"
+#include "quern/diagnostic.hpp"
+#include "quern/doctor.hpp"
+#include "quern/driver_error.hpp"
+#include "quern/dtype.hpp"
+#include "quern/error.hpp"
+#include "quern/expected.hpp"
+#include "quern/kernel.hpp"
+#include "quern/launch_config.hpp"
+#include "quern/module.hpp"
+#include "quern/session.hpp"
+#include "quern/stage.hpp"
+#include "quern/stream.hpp"

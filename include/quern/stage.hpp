@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// room: session
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "quern/export.hpp"
+#include "quern/launch_config.hpp"
+#include "quern/module.hpp"
+
+namespace quern {
+
+/// What the stages between source and machine make of a kernel: the CUDA C++ that NVRTC is given, its PTX,
+/// and the CPU device's SIMT IR, LLVM IR and assembly.
+enum class Stage : std::uint8_t { cuda, ptx, simt, llvm, assembly };
+
+/// "cuda", "ptx", "simt", "llvm", "asm".
+QUERN_API std::optional<Stage> stage_named(std::string_view name) noexcept;
+QUERN_API std::string_view name(Stage stage) noexcept;
+
+struct StageOptions {
+  LoadOptions load;
+  /// Which kernel; may be empty where the file has one, and for the stages that are the whole file (cuda,
+  /// ptx).
+  std::string kernel;
+  /// The CPU device specialises code on the block's shape.
+  Dim3 block = {256};
+  /// The virtual architecture of the PTX.
+  std::uint32_t compute_capability = 89;
+};
+
+/// The text of a stage of `.cu` or `.ptx` file `path`. No device is needed; simt, llvm and asm need the CPU
+/// device's plug-in. Throws CompileError, Error(io, not_found, usage, unsupported).
+QUERN_API std::string stage_text(const std::filesystem::path& path, Stage stage,
+                                 const StageOptions& options = {});
+
+}  // namespace quern

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// The top layer of the cache: immutable values in memory under a digest, each computed once. A lower layer
+// (disk, a server) goes into `compute`: memory.get_or_compute(key, [&] { return disk.get_or_compute(key,
+// compile); }).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "base/digest.hpp"
+#include "quern/expected.hpp"
+
+namespace quern::cache {
+
+/// What a cache did so far; one consistent reading.
+struct CacheStats {
+  std::uint64_t hits = 0;       ///< answered from memory
+  std::uint64_t waits = 0;      ///< answered by a computation that another thread had begun
+  std::uint64_t misses = 0;     ///< computed here
+  std::uint64_t failures = 0;   ///< computed here, and failed: not kept
+  std::uint64_t evictions = 0;  ///< dropped to stay within the bound
+  std::uint64_t entry_count = 0;
+  std::uint64_t size_bytes = 0;
+};
+
+/// The untyped part of MemoryCache. Thread-safe; holds no lock while it computes.
+class MemoryCacheCore {
+ public:
+  using Value = std::shared_ptr<const void>;
+  struct Computed {
+    Value value;
+    std::size_t size_bytes = 0;
+  };
+  using Compute = std::function<Expected<Computed>()>;
+
+  explicit MemoryCacheCore(std::uint64_t max_bytes);
+  ~MemoryCacheCore();
+  MemoryCacheCore(const MemoryCacheCore&) = delete;
+  MemoryCacheCore& operator=(const MemoryCacheCore&) = delete;
+
+  Value find(const base::Digest& key);
+  Expected<Value> get_or_compute(const base::Digest& key, const Compute& compute);
+  void clear();
+  CacheStats stats() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Immutable values of one type under a digest of everything that determines them. Of N threads that ask for
+/// one key at once, one computes and the others wait for its result. A failure reaches all who waited and is
+/// not kept. The least recently used values go first when the values' sizes exceed `max_bytes`; a value
+/// larger than the bound is returned but not kept. Values live as long as anyone holds them. Thread-safe.
+template <class T>
+class MemoryCache {
+ public:
+  using Value = std::shared_ptr<const T>;
+
+  /// `size_of(value)` gives the bytes that a value counts for.
+  MemoryCache(std::uint64_t max_bytes, std::function<std::size_t(const T&)> size_of)
+      : core_(max_bytes), size_of_(std::move(size_of)) {}
+
+  /// The value, or null; never computes and never waits for a computation.
+  Value find(const base::Digest& key) { return std::static_pointer_cast<const T>(core_.find(key)); }
+
+  /// The value under `key`; `compute()` (an Expected<Value>) is called where there is none. An exception it
+  /// throws reaches everyone who waited. Asking for a key from within its own computation is refused with a
+  /// diagnostic.
+  template <class F>
+  Expected<Value> get_or_compute(const base::Digest& key, F&& compute) {
+    Expected<MemoryCacheCore::Value> found =
+        core_.get_or_compute(key, [&]() -> Expected<MemoryCacheCore::Computed> {
+          Expected<Value> made = compute();
+          if (!made) return std::move(made).errors();
+          const std::size_t size_bytes = size_of_(**made);
+          return MemoryCacheCore::Computed{*std::move(made), size_bytes};
+        });
+    if (!found) return std::move(found).errors();
+    return std::static_pointer_cast<const T>(*std::move(found));
+  }
+
+  void clear() { core_.clear(); }
+  CacheStats stats() const { return core_.stats(); }
+
+ private:
+  MemoryCacheCore core_;
+  std::function<std::size_t(const T&)> size_of_;
+};
+
+}  // namespace quern::cache

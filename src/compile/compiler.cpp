@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/compiler.hpp"
+
+#include <fmt/format.h>
+
+#include <mutex>
+
+#include "compile/cuda_source.hpp"
+#include "compile/ptx_source.hpp"
+#include "compile/toolkit.hpp"
+
+namespace quern::compile {
+namespace {
+
+std::size_t size_of(const abi::PtxImage& image) {
+  std::size_t size = sizeof image + image.ptx.size() + image.machine_code.size();
+  for (const abi::EntryInfo& entry : image.entries) {
+    size += sizeof entry + entry.name.size() + entry.lowered_name.size();
+    size += entry.parameters.size() * sizeof(abi::ParameterInfo);
+  }
+  return size + image.log.size() * sizeof(Diagnostic);
+}
+
+Diagnostic no_python(const abi::KernelSource& source) {
+  Diagnostic diagnostic;
+  diagnostic.code = "unsupported";
+  diagnostic.span.file = source.file_name;
+  diagnostic.message = "cannot compile Kernel Python: it is not available in this version of quern";
+  diagnostic.hint = "write the kernel in CUDA C++ (.cu) or PTX (.ptx)";
+  return diagnostic;
+}
+
+}  // namespace
+
+struct Compiler::State {
+  explicit State(CompilerOptions given) : options(std::move(given)), images(options.cache_bytes, size_of) {}
+
+  const CompilerOptions options;
+  std::once_flag searched;
+  Toolkit found;  // written once, under `searched`
+  cache::MemoryCache<abi::PtxImage> images;
+
+  const Toolkit& toolkit() {
+    std::call_once(searched, [this] { found = find_toolkit(options.around); });
+    return found;
+  }
+
+  Expected<Image> compile_cuda(const abi::KernelRequest& request) {
+    const Expected<CudaPlan> plan = plan_cuda(request, toolkit());
+    if (!plan) return plan.errors();
+    Image fresh;  // of this very call, with its time; the cache keeps one without
+    const auto compute = [&]() -> Expected<Image> {
+      Expected<abi::PtxImage> image = run_cuda(*plan);
+      if (!image) return std::move(image).errors();
+      fresh = std::make_shared<const abi::PtxImage>(*image);
+      image->compile_ms = 0;
+      return std::make_shared<const abi::PtxImage>(*std::move(image));
+    };
+    const std::optional<base::Digest> key = cuda_key(*plan);
+    Expected<Image> image = key ? images.get_or_compute(*key, compute) : compute();
+    if (image && fresh) return fresh;
+    return image;
+  }
+};
+
+Compiler::Compiler(CompilerOptions options) : state_(std::make_unique<State>(std::move(options))) {}
+Compiler::~Compiler() = default;
+
+Expected<Compiler::Image> Compiler::compile(const abi::KernelRequest& request) {
+  switch (request.source.language) {
+    case abi::Language::cuda:
+      return state_->compile_cuda(request);
+    case abi::Language::ptx: {
+      Expected<abi::PtxImage> image = pass_ptx(request);
+      if (!image) return std::move(image).errors();
+      return Image(std::make_shared<const abi::PtxImage>(*std::move(image)));
+    }
+    case abi::Language::python:
+      break;
+  }
+  return no_python(request.source);
+}
+
+ToolkitReport Compiler::toolkit() {
+  const Toolkit& found = state_->toolkit();
+  ToolkitReport report;
+  report.found = found.nvrtc != nullptr;
+  if (found.nvrtc) {
+    report.nvrtc_path = found.nvrtc->path();
+    report.nvrtc_version = fmt::format("{}.{}", found.nvrtc->major(), found.nvrtc->minor());
+    report.architectures = found.nvrtc->architectures();
+  }
+  report.include_directories = found.include_directories;
+  if (found.headers_version != 0)
+    report.headers_version =
+        fmt::format("{}.{}", found.headers_version / 1000, found.headers_version % 1000 / 10);
+  report.nvrtc_candidates = found.nvrtc_candidates;
+  report.header_candidates = found.header_candidates;
+  report.missing = found.missing;
+  return report;
+}
+
+cache::CacheStats Compiler::cache_stats() const { return state_->images.stats(); }
+
+}  // namespace quern::compile

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// A light reading of C++ source: tokens with their lines, nothing expanded. What the scanners for kernels and
+// for includes share.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace quern::compile {
+
+struct CppToken {
+  enum class Kind : std::uint8_t {
+    word,  ///< identifier or keyword
+    number,
+    string,  ///< with quotes and prefix; also raw strings
+    character,
+    directive,    ///< a whole preprocessor line from '#', continuation lines included
+    punctuation,  ///< one character, or "::", "->"
+  };
+  Kind kind = Kind::punctuation;
+  std::string_view text;  ///< a view into the source
+  std::uint32_t line = 1;
+};
+
+/// Comments are passed over; a string or comment that does not end ends with the source. Never fails.
+std::vector<CppToken> cpp_tokens(std::string_view source);
+
+}  // namespace quern::compile

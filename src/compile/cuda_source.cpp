@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/cuda_source.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+
+#include "compile/device_headers.hpp"
+#include "compile/entries.hpp"
+#include "compile/hints.hpp"
+#include "compile/includes.hpp"
+#include "compile/log.hpp"
+#include "compile/ptx_text.hpp"
+#include "compile/ptx_version.hpp"
+
+namespace quern::compile {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Raised whenever the same inputs would give another image: part of every key.
+constexpr std::uint64_t kFormatVersion = 1;
+
+Diagnostic failure(std::string code, std::string message, std::string hint) {
+  Diagnostic diagnostic;
+  diagnostic.code = std::move(code);
+  diagnostic.message = std::move(message);
+  diagnostic.hint = std::move(hint);
+  return diagnostic;
+}
+
+Diagnostic warning(std::string code, std::string message, std::string hint) {
+  Diagnostic diagnostic = failure(std::move(code), std::move(message), std::move(hint));
+  diagnostic.severity = Severity::warning;
+  return diagnostic;
+}
+
+std::string version_of(const Nvrtc& nvrtc) { return fmt::format("{}.{}", nvrtc.major(), nvrtc.minor()); }
+
+bool knows(const Nvrtc& nvrtc, std::uint32_t architecture) {
+  const std::vector<std::uint32_t>& all = nvrtc.architectures();
+  return std::find(all.begin(), all.end(), architecture) != all.end();
+}
+
+Expected<void> check_text(const abi::KernelSource& source) {
+  const std::size_t zero = source.text.find('\0');
+  if (zero == std::string::npos && source.file_name.find('\0') == std::string::npos) return {};
+  Diagnostic diagnostic = failure("source-text", "cannot compile: the source holds a zero byte",
+                                  "check that the file is CUDA C++ text (UTF-8), not a compiled one");
+  diagnostic.span.file = source.file_name.c_str();
+  const auto end = source.text.begin() + static_cast<std::ptrdiff_t>(std::min(zero, source.text.size()));
+  diagnostic.span.line = 1 + static_cast<std::uint32_t>(std::count(source.text.begin(), end, '\n'));
+  return diagnostic;
+}
+
+Expected<void> check_expressions(const std::vector<std::string>& expressions) {
+  for (const std::string& expression : expressions)
+    if (expression.find_first_not_of(" \t") == std::string::npos ||
+        expression.find_first_of(std::string_view("\0\n", 2)) != std::string::npos)
+      return failure("unknown-kernel",
+                     "cannot instantiate a kernel: its name expression is empty or holds a line break",
+                     "write it as in C++: scale<float>, or ns::kernel");
+  return {};
+}
+
+Expected<void> check_architecture(const Nvrtc& nvrtc, std::uint32_t compute) {
+  if (knows(nvrtc, compute)) return {};
+  return failure("target-unsupported",
+                 fmt::format("cannot compile for compute_{}: NVRTC {} ({}) compiles for {}", compute,
+                             version_of(nvrtc), nvrtc.path(), fmt::join(nvrtc.architectures(), ", ")),
+                 "ask for one of these, or install an NVRTC that knows it and name it with QUERN_NVRTC");
+}
+
+// Machine code is an addition: where it cannot be had, PTX does, and the log says so.
+void choose_machine(CudaPlan& plan) {
+  const std::optional<std::uint32_t> sm = plan.request->target.sm;
+  if (!sm) return;
+  if (!knows(*plan.toolkit->nvrtc, *sm)) {
+    plan.log.push_back(warning(
+        "machine-code",
+        fmt::format("no machine code for sm_{}: NVRTC {} does not know it; the driver compiles the PTX", *sm,
+                    version_of(*plan.toolkit->nvrtc)),
+        "install a newer NVRTC for faster module loads"));
+  } else if (plan.options.relocatable) {
+    plan.log.push_back(warning("machine-code",
+                               "no machine code: relocatable device code would need a link step; the driver "
+                               "compiles the PTX",
+                               "leave -rdc out"));
+  } else {
+    plan.machine = sm;
+  }
+}
+
+std::vector<HeaderText> memory_headers() {
+  std::vector<HeaderText> headers;
+  for (const base::EmbeddedText& header : device_headers())
+    headers.push_back({std::string(header.name), std::string(header.text)});
+  return headers;
+}
+
+NvrtcOutput run_once(const CudaPlan& plan, const std::string& architecture) {
+  const abi::KernelRequest& request = *plan.request;
+  NvrtcInput input;
+  input.source = request.source.text;
+  input.file_name = request.source.file_name.empty() ? "<string>" : request.source.file_name;
+  input.headers = memory_headers();
+  input.options =
+      nvrtc_options(architecture, request.options, plan.options, plan.toolkit->include_directories);
+  input.name_expressions = request.name_expressions;
+  return plan.toolkit->nvrtc->compile(input);
+}
+
+Diagnostics diagnostics_of(const CudaPlan& plan, const NvrtcOutput& output,
+                           const std::vector<KernelDeclaration>& kernels) {
+  const abi::KernelSource& source = plan.request->source;
+  Diagnostics diagnostics = parse_log(output.log, source.file_name);
+  add_hints(diagnostics,
+            {!plan.toolkit->include_directories.empty(), kernels, plan.request->name_expressions});
+  if (!output.success && !has_error(diagnostics))
+    diagnostics.push_back(
+        failure("nvrtc-failed",
+                fmt::format("cannot compile {}: NVRTC {} answers {}", source.file_name,
+                            version_of(*plan.toolkit->nvrtc), output.status),
+                "this is NVRTC's own failure; try other options, or another NVRTC with QUERN_NVRTC"));
+  return diagnostics;
+}
+
+// NVRTC writes file names into `.file` as absolute paths, also of headers that are no files. The names that
+// messages should say are the author's own and, for quern's headers, those they are included by.
+void restore_file_names(std::string& ptx, const std::string& file_name) {
+  std::error_code error;
+  const std::string prefix = "\"" + fs::current_path(error).string() + "/";
+  const std::string_view marker = "\n\t.file\t";
+  for (std::size_t at = ptx.find(marker); at != std::string::npos; at = ptx.find(marker, at + 1)) {
+    const std::size_t quote = ptx.find('"', at), end = ptx.find('"', quote + 1);
+    if (end == std::string::npos || ptx.compare(quote, prefix.size(), prefix) != 0) continue;
+    const std::string_view name =
+        std::string_view(ptx).substr(quote + prefix.size(), end - quote - prefix.size());
+    const std::span<const base::EmbeddedText> ours = device_headers();
+    const bool known = name == file_name ||
+                       std::any_of(ours.begin(), ours.end(),
+                                   [&](const base::EmbeddedText& header) { return header.name == name; });
+    if (known) ptx.erase(quote + 1, prefix.size() - 1);
+  }
+}
+
+Expected<abi::PtxImage> assemble(const CudaPlan& plan, NvrtcOutput output, Diagnostics log,
+                                 const std::vector<KernelDeclaration>& kernels) {
+  abi::PtxImage image;
+  image.ptx = std::move(output.ptx);
+  image.machine_code = std::move(output.machine_code);
+  image.log = plan.log;
+  image.log.insert(image.log.end(), std::make_move_iterator(log.begin()), std::make_move_iterator(log.end()));
+  restore_file_names(image.ptx, plan.request->source.file_name);
+  if (Expected<void> fits = fit_to_driver(image.ptx, plan.request->target.driver_version); !fits) {
+    if (image.machine_code.empty()) return std::move(fits).errors();
+    for (Diagnostic& diagnostic : std::move(fits).errors()) {
+      diagnostic.severity = Severity::warning;
+      image.log.push_back(std::move(diagnostic));
+    }
+  }
+  image.entries = read_entries(image.ptx);
+  std::vector<LoweredName> lowered;
+  for (std::size_t i = 0; i < output.lowered_names.size(); ++i)
+    lowered.emplace_back(plan.request->name_expressions[i], output.lowered_names[i]);
+  name_entries(image.entries, lowered, kernels);
+  return image;
+}
+
+}  // namespace
+
+Expected<CudaPlan> plan_cuda(const abi::KernelRequest& request, const Toolkit& toolkit) {
+  if (!toolkit.nvrtc) return toolkit.missing;
+  CudaPlan plan;
+  plan.request = &request;
+  plan.toolkit = &toolkit;
+  Expected<UserOptions> options = read_options(request.options);
+  if (!options) return std::move(options).errors();
+  plan.options = *std::move(options);
+  for (Expected<void> check : {check_text(request.source), check_expressions(request.name_expressions),
+                               check_architecture(*toolkit.nvrtc, request.target.compute)})
+    if (!check) return std::move(check).errors();
+  choose_machine(plan);
+  return plan;
+}
+
+std::optional<base::Digest> cuda_key(const CudaPlan& plan) {
+  if (!plan.options.cacheable) return std::nullopt;
+  const abi::KernelRequest& request = *plan.request;
+  const Toolkit& toolkit = *plan.toolkit;
+  const IncludeScan includes = scan_includes(
+      request.source.text, request.source.file_name,
+      {plan.options.include_directories, plan.options.pre_includes, toolkit.include_directories});
+  if (!includes.complete) return std::nullopt;
+  base::DigestBuilder key;
+  key.add("quern cuda").add(kFormatVersion).add(request.source.text).add(request.source.file_name);
+  key.add(request.options.size());
+  for (const std::string& option : request.options) key.add(option);
+  key.add(request.name_expressions.size());
+  for (const std::string& expression : request.name_expressions) key.add(expression);
+  key.add(request.target.compute).add(request.target.sm.value_or(0)).add(request.target.driver_version);
+  std::error_code ignored;
+  key.add(toolkit.nvrtc->path())
+      .add(version_of(*toolkit.nvrtc))
+      .add(fs::file_size(toolkit.nvrtc->path(), ignored));
+  key.add(toolkit.headers_digest.hex()).add(includes.digest.hex());
+  for (const base::EmbeddedText& header : device_headers()) key.add(header.name).add(header.text);
+  // Relative names are completed with it, in debug information for example.
+  key.add(fs::current_path(ignored).string());
+  return key.finish();
+}
+
+Expected<abi::PtxImage> run_cuda(const CudaPlan& plan) {
+  const auto begin = std::chrono::steady_clock::now();
+  const std::uint32_t compute = plan.request->target.compute;
+  const bool one_run = plan.machine == compute;
+  const std::vector<KernelDeclaration> kernels = read_kernels(plan.request->source.text);
+  NvrtcOutput output = run_once(plan, fmt::format("{}_{}", one_run ? "sm" : "compute", compute));
+  Diagnostics log = diagnostics_of(plan, output, kernels);
+  if (!output.success) return log;
+  if (plan.machine && !one_run) {
+    NvrtcOutput machine = run_once(plan, fmt::format("sm_{}", *plan.machine));
+    if (!machine.success) return diagnostics_of(plan, machine, kernels);
+    output.machine_code = std::move(machine.machine_code);
+  }
+  Expected<abi::PtxImage> image = assemble(plan, std::move(output), std::move(log), kernels);
+  if (!image) return image;
+  image->compile_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+  return image;
+}
+
+}  // namespace quern::compile

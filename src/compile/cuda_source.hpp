@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// CUDA C++ -> PtxImage: what one request asks of NVRTC, its key, and the run itself.
+#pragma once
+
+#include <optional>
+
+#include "abi/kernel_request.hpp"
+#include "base/digest.hpp"
+#include "compile/options.hpp"
+#include "compile/toolkit.hpp"
+#include "quern/expected.hpp"
+
+namespace quern::compile {
+
+/// A checked request. Refers to its request and toolkit, which must outlive it.
+struct CudaPlan {
+  const abi::KernelRequest* request = nullptr;
+  const Toolkit* toolkit = nullptr;
+  UserOptions options;
+  std::optional<std::uint32_t> machine;  ///< the architecture to make machine code for
+  Diagnostics log;                       ///< what the plan could not do as asked
+};
+
+/// Checks the request: options, architecture, name expressions, text.
+Expected<CudaPlan> plan_cuda(const abi::KernelRequest& request, const Toolkit& toolkit);
+
+/// Digest of everything that decides the image; nothing where that cannot be told.
+std::optional<base::Digest> cuda_key(const CudaPlan& plan);
+
+/// Runs NVRTC: once where PTX and machine code are for the same architecture, else once for each.
+Expected<abi::PtxImage> run_cuda(const CudaPlan& plan);
+
+}  // namespace quern::compile

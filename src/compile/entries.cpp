@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/entries.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "compile/names.hpp"
+#include "compile/type_text.hpp"
+
+namespace quern::compile {
+namespace {
+
+using std::string_view;
+
+// "&ns::scale<float>" -> "ns::scale<float>"
+string_view plain_expression(string_view expression) {
+  while (!expression.empty() && (expression.front() == ' ' || expression.front() == '&'))
+    expression.remove_prefix(1);
+  while (!expression.empty() && expression.back() == ' ') expression.remove_suffix(1);
+  return expression;
+}
+
+// "ns::scale<float>" -> "ns::scale"; also of an overload's "f(int)".
+string_view without_arguments(string_view name) { return name.substr(0, name.find_first_of("<(")); }
+
+// "(anonymous namespace)::f" is `f` to its author.
+std::string without_anonymous(std::string name) {
+  constexpr string_view kAnonymous = "(anonymous namespace)::";
+  for (std::size_t at = name.find(kAnonymous); at != std::string::npos; at = name.find(kAnonymous))
+    name.erase(at, kAnonymous.size());
+  return name;
+}
+
+bool same_kernel(const KernelDeclaration& declaration, string_view name) {
+  return declaration.qualified_name() == name || declaration.name == name;
+}
+
+bool same_types(const KernelDeclaration& declaration, const std::vector<std::string>& types) {
+  return std::equal(
+      declaration.parameters.begin(), declaration.parameters.end(), types.begin(), types.end(),
+      [](const ParameterDeclaration& parameter, const std::string& type) { return parameter.type == type; });
+}
+
+bool named(const KernelDeclaration& declaration) {
+  return std::any_of(declaration.parameters.begin(), declaration.parameters.end(),
+                     [](const ParameterDeclaration& parameter) { return !parameter.name.empty(); });
+}
+
+// The declaration that speaks for an entry. Of several (overloads, forward declarations, untaken #if
+// branches) the one whose types agree, else one they all agree with; null where they contradict each other.
+const KernelDeclaration* find_declaration(const std::vector<KernelDeclaration>& declarations,
+                                          const abi::EntryInfo& entry, const DemangledName& demangled) {
+  const std::string full = without_anonymous(demangled.name);
+  const string_view name = without_arguments(full);
+  std::vector<const KernelDeclaration*> candidates;
+  for (const KernelDeclaration& declaration : declarations)
+    if (same_kernel(declaration, name) && declaration.parameters.size() == entry.parameters.size())
+      candidates.push_back(&declaration);
+  std::vector<const KernelDeclaration*> exact;
+  std::copy_if(candidates.begin(), candidates.end(), std::back_inserter(exact),
+               [&](const KernelDeclaration* candidate) {
+                 return candidate->qualified_name() == name &&
+                        (!demangled.mangled || same_types(*candidate, demangled.parameter_types));
+               });
+  if (!exact.empty()) candidates = std::move(exact);
+  const KernelDeclaration* chosen = nullptr;
+  for (const KernelDeclaration* candidate : candidates) {
+    if (!named(*candidate)) continue;
+    if (chosen == nullptr) chosen = candidate;
+    for (std::size_t i = 0; i < candidate->parameters.size(); ++i)
+      if (candidate->parameters[i].name != chosen->parameters[i].name) return nullptr;
+  }
+  if (chosen == nullptr && candidates.size() == 1) chosen = candidates.front();
+  return chosen;
+}
+
+void describe(abi::ParameterInfo& parameter, const std::string& type) {
+  PointerType pointer = pointer_type(type);
+  parameter.type = type;
+  parameter.pointer = parameter.pointer || pointer.pointer;
+  parameter.read_only = pointer.read_only;
+  parameter.pointee = std::move(pointer.pointee);
+}
+
+void describe(abi::EntryInfo& entry, const DemangledName& demangled, const KernelDeclaration* declaration) {
+  for (std::size_t i = 0; i < entry.parameters.size(); ++i) {
+    abi::ParameterInfo& parameter = entry.parameters[i];
+    if (demangled.parameter_types.size() == entry.parameters.size()) {
+      describe(parameter, demangled.parameter_types[i]);
+    } else if (declaration != nullptr) {
+      describe(parameter, declaration->parameters[i].type);
+      parameter.pointer = parameter.pointer || declaration->parameters[i].pointer;
+    }
+    if (declaration != nullptr) parameter.name = declaration->parameters[i].name;
+  }
+}
+
+std::string with_parameters(const std::string& name, const DemangledName& demangled) {
+  std::string text = name + "(";
+  for (const std::string& type : demangled.parameter_types) text += (text.ends_with('(') ? "" : ", ") + type;
+  return text + ")";
+}
+
+}  // namespace
+
+void name_entries(std::vector<abi::EntryInfo>& entries, const std::vector<LoweredName>& expressions,
+                  const std::vector<KernelDeclaration>& declarations) {
+  std::vector<DemangledName> demangled;
+  for (abi::EntryInfo& entry : entries) {
+    demangled.push_back(demangle(entry.lowered_name));
+    entry.name = without_anonymous(demangled.back().name);
+    describe(entry, demangled.back(), find_declaration(declarations, entry, demangled.back()));
+  }
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const std::string name = entries[i].name;
+    const auto same = [&](const abi::EntryInfo& other) { return other.name == name; };
+    if (std::count_if(entries.begin(), entries.end(), same) < 2) continue;
+    for (std::size_t k = 0; k < entries.size(); ++k)
+      if (entries[k].name == name && demangled[k].mangled)
+        entries[k].name = with_parameters(name, demangled[k]);
+  }
+  for (abi::EntryInfo& entry : entries)
+    for (const auto& [expression, lowered] : expressions)
+      if (lowered == entry.lowered_name) entry.name = plain_expression(expression);
+}
+
+}  // namespace quern::compile

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The entries of a PTX text under their author's names.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "abi/kernel_request.hpp"
+#include "compile/source_reader.hpp"
+
+namespace quern::compile {
+
+/// A name expression as the author wrote it, and the name NVRTC gave what it instantiates.
+using LoweredName = std::pair<std::string, std::string>;
+
+/// Gives each entry its author's name (the name expression, else the demangled name; overloads keep their
+/// parameter list) and its parameters their names and types: types from the mangled name where there is one,
+/// else from the declaration; names from the declaration with the same name and as many parameters. What
+/// cannot be told stays empty.
+void name_entries(std::vector<abi::EntryInfo>& entries, const std::vector<LoweredName>& expressions,
+                  const std::vector<KernelDeclaration>& declarations);
+
+}  // namespace quern::compile

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What to do about the mistakes that kernels' authors make most.
+#pragma once
+
+#include "compile/source_reader.hpp"
+#include "quern/diagnostic.hpp"
+
+namespace quern::compile {
+
+struct HintContext {
+  bool toolkit_headers = true;             ///< the toolkit's headers were found
+  std::vector<KernelDeclaration> kernels;  ///< of the source
+  std::vector<std::string> expressions;    ///< the request's, as the author wrote them
+};
+
+/// Fills `hint` where a likely fix is known, and turns NVRTC's messages about name expressions, which speak
+/// of a file nobody wrote, into one "unknown-kernel" error each, with the kernels that there are.
+void add_hints(Diagnostics& diagnostics, const HintContext& context);
+
+}  // namespace quern::compile

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a source includes, for the cache's key. NVRTC does not say which files it read; a scan of #include
+// lines finds every file that it could have read. Conditions are not evaluated, and every directory that has
+// a file of the name counts, so what is found covers whatever NVRTC chooses.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/digest.hpp"
+
+namespace quern::compile {
+
+struct IncludeSearch {
+  std::vector<std::string> user_directories;  ///< -I
+  std::vector<std::string> pre_includes;
+  std::vector<std::string> toolkit_directories;  ///< known as a whole: files there are not read
+};
+
+struct IncludeScan {
+  bool complete = true;  ///< false: the source includes something that only a preprocessor can name
+  base::Digest
+      digest;  ///< of the names, places and contents of everything included, and of what was not found
+};
+
+IncludeScan scan_includes(std::string_view source, const std::string& file_name, const IncludeSearch& search);
+
+}  // namespace quern::compile

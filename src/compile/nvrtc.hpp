@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// NVRTC, opened at run time. Nothing outside this room sees nvrtc.h.
+#pragma once
+
+#include <nvrtc.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/dynamic_library.hpp"
+#include "quern/expected.hpp"
+
+namespace quern::compile {
+
+/// The functions of nvrtc_functions.def. None is null in an open Nvrtc.
+struct NvrtcTable {
+#define QUERN_NVRTC_FUNCTION(name) decltype(&::name) name = nullptr;
+#include "compile/nvrtc_functions.def"
+};
+
+/// A text that a source can include by `name` without it being a file.
+struct HeaderText {
+  std::string name;
+  std::string text;
+};
+
+/// One run of NVRTC, as it sees it.
+struct NvrtcInput {
+  std::string source;
+  std::string file_name;
+  std::vector<HeaderText> headers;
+  std::vector<std::string> options;
+  std::vector<std::string> name_expressions;
+};
+struct NvrtcOutput {
+  bool success = false;
+  std::string status;                      ///< NVRTC's word for the result
+  std::string log;                         ///< errors and warnings, as text
+  std::string ptx;                         ///< empty where NVRTC made none
+  std::vector<std::byte> machine_code;     ///< for a real architecture
+  std::vector<std::string> lowered_names;  ///< one for each name expression
+};
+
+/// An open NVRTC. Immutable; compile() may run on many threads at once (NVRTC is thread-safe across
+/// programs).
+class Nvrtc {
+ public:
+  /// Opens `path` (a bare name asks the loader) and checks that every function is there.
+  static Expected<std::shared_ptr<const Nvrtc>> open(const std::string& path);
+
+  int major() const noexcept { return major_; }
+  int minor() const noexcept { return minor_; }
+  const std::string& path() const noexcept { return library_.path(); }
+  /// Architectures that it compiles for, ascending: 75, 80, ...
+  const std::vector<std::uint32_t>& architectures() const noexcept { return architectures_; }
+
+  NvrtcOutput compile(const NvrtcInput& input) const;
+
+ private:
+  explicit Nvrtc(base::DynamicLibrary library) : library_(std::move(library)) {}
+  base::DynamicLibrary library_;
+  std::optional<base::DynamicLibrary> builtins_;
+  NvrtcTable table_;
+  int major_ = 0;
+  int minor_ = 0;
+  std::vector<std::uint32_t> architectures_;
+};
+
+}  // namespace quern::compile

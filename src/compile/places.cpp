@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/places.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <glob.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "base/env.hpp"
+#include "base/file.hpp"
+
+namespace quern::compile {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kLibraryDirectories[] = {"lib64", "lib", "targets/x86_64-linux/lib"};
+constexpr const char* kLibraryNames[] = {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"};
+constexpr const char* kIncludeDirectories[] = {"include", "targets/x86_64-linux/include"};
+// Where pip installs to: below each prefix, relative; and what the wheels put there (CUDA 13's, then CUDA
+// 12's layout).
+constexpr const char* kSitePatterns[] = {"lib/python3*/site-packages", "lib/python3*/dist-packages"};
+constexpr const char* kWheelDirectories[] = {"nvidia/cu13", "nvidia/cuda_nvrtc", "nvidia/cuda_runtime"};
+
+struct PythonPrefix {
+  const char* variable;  // its value begins the pattern; null: no variable
+  const char* rest;
+};
+constexpr PythonPrefix kPythonPrefixes[] = {
+    {"VIRTUAL_ENV", ""},           {"CONDA_PREFIX", ""},    {"HOME", "/.local"},
+    {"PYENV_ROOT", "/versions/*"}, {nullptr, "/usr/local"}, {nullptr, "/usr"},
+};
+
+bool exists(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+std::string real_path(const std::string& path) {
+  std::error_code error;
+  const fs::path real = fs::weakly_canonical(path, error);
+  return error ? path : real.string();
+}
+
+std::vector<std::string> matches(const std::string& pattern) {
+  glob_t result{};
+  std::vector<std::string> paths;
+  if (::glob(pattern.c_str(), 0, nullptr, &result) == 0)
+    paths.assign(result.gl_pathv, result.gl_pathv + result.gl_pathc);
+  ::globfree(&result);
+  return paths;
+}
+
+std::vector<std::string> system_toolkits() {
+  std::vector<std::string> roots = matches("/usr/local/cuda");
+  std::vector<std::string> versioned = matches("/usr/local/cuda-*");
+  // Newest first: "cuda-12.9" sorts before "cuda-13.0" as text; "cuda-9" is too old to matter.
+  std::reverse(versioned.begin(), versioned.end());
+  roots.insert(roots.end(), versioned.begin(), versioned.end());
+  return roots;
+}
+
+std::vector<std::string> wheel_roots() {
+  std::vector<std::string> roots;
+  for (const PythonPrefix& prefix : kPythonPrefixes) {
+    std::string start;
+    if (prefix.variable != nullptr) {
+      const std::optional<std::string> value = base::env(prefix.variable);
+      if (!value) continue;
+      start = *value;
+    }
+    for (const char* site : kSitePatterns)
+      for (const char* wheel : kWheelDirectories)
+        for (std::string& root : matches(fmt::format("{}{}/{}/{}", start, prefix.rest, site, wheel)))
+          if (std::find(roots.begin(), roots.end(), root) == roots.end()) roots.push_back(std::move(root));
+  }
+  return roots;
+}
+
+// The directory `quern/cuda` beside the library that holds this very function: where an installation keeps
+// what tools/setup fetched.
+std::optional<std::string> beside_this_library() {
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<const void*>(&beside_this_library), &info) == 0 || info.dli_fname == nullptr)
+    return std::nullopt;
+  return (fs::path(real_path(info.dli_fname)).parent_path() / "quern" / "cuda").string();
+}
+
+void add_variable(std::vector<Place>& rows, const char* name, const std::optional<std::string>& value,
+                  bool hidden) {
+  if (!value)
+    rows.push_back({name, Place::Kind::none, "", "not set"});
+  else if (hidden)
+    rows.push_back({name, Place::Kind::none, *value, "hidden by QUERN_HIDE_TOOLKIT"});
+  else
+    rows.push_back({name, Place::Kind::root, *value, ""});
+}
+
+void add_all(std::vector<Place>& rows, const char* origin, Place::Kind kind,
+             const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) rows.push_back({origin, kind, path, ""});
+}
+
+}  // namespace
+
+Surroundings surroundings() {
+  Surroundings around;
+  around.nvrtc_file = base::env("QUERN_NVRTC");
+  around.cuda_home = base::env("CUDA_HOME");
+  around.cuda_path = base::env("CUDA_PATH");
+  const std::optional<std::string> hide = base::env("QUERN_HIDE_TOOLKIT");
+  around.hide_toolkit = hide && *hide != "0";
+  around.system_roots = system_toolkits();
+  around.loader_names.assign(std::begin(kLibraryNames), std::end(kLibraryNames));
+  if (std::optional<std::string> installed = beside_this_library())
+    around.fetched_roots.push_back(*std::move(installed));
+#ifdef QUERN_FETCHED_CUDA
+  around.fetched_roots.insert(around.fetched_roots.begin(), QUERN_FETCHED_CUDA);
+#endif
+  around.python_roots = wheel_roots();
+  return around;
+}
+
+std::vector<Place> places(const Surroundings& around) {
+  std::vector<Place> rows;
+  if (around.nvrtc_file)
+    rows.push_back({"QUERN_NVRTC", Place::Kind::library, *around.nvrtc_file, ""});
+  else
+    rows.push_back({"QUERN_NVRTC", Place::Kind::none, "", "not set"});
+  add_variable(rows, "CUDA_HOME", around.cuda_home, around.hide_toolkit);
+  add_variable(rows, "CUDA_PATH", around.cuda_path, around.hide_toolkit);
+  if (around.hide_toolkit)
+    for (const std::string& root : around.system_roots)
+      rows.push_back({"system toolkit", Place::Kind::none, root, "hidden by QUERN_HIDE_TOOLKIT"});
+  else if (around.system_roots.empty())
+    rows.push_back({"system toolkit", Place::Kind::none, "/usr/local/cuda*", "no such directory"});
+  else
+    add_all(rows, "system toolkit", Place::Kind::root, around.system_roots);
+  add_all(rows, "loader path", Place::Kind::loader, around.loader_names);
+  add_all(rows, "fetched by tools/setup", Place::Kind::root, around.fetched_roots);
+  if (around.python_roots.empty())
+    rows.push_back({"Python wheel", Place::Kind::none, "nvidia/cu13", "not in any site-packages directory"});
+  else
+    add_all(rows, "Python wheel", Place::Kind::root, around.python_roots);
+  return rows;
+}
+
+std::optional<std::string> library_under(const std::string& root) {
+  for (const char* directory : kLibraryDirectories)
+    for (const char* name : kLibraryNames) {
+      std::string file = fmt::format("{}/{}/{}", root, directory, name);
+      if (exists(file)) return file;
+    }
+  return std::nullopt;
+}
+
+std::vector<std::string> include_directories_under(const std::string& root) {
+  for (const char* directory : kIncludeDirectories) {
+    const std::string include = root + "/" + directory;
+    if (!exists(include + "/cuda_fp16.h")) continue;
+    std::vector<std::string> found{include};
+    for (const std::string& libraries : {include + "/cccl", root + "/../cuda_cccl/include"})
+      if (exists(libraries + "/cuda/std")) found.push_back(libraries);
+    return found;
+  }
+  return {};
+}
+
+std::uint32_t cuda_version_of(const std::string& include_directory) {
+  const Expected<std::string> text = base::read_file(include_directory + "/cuda.h");
+  if (!text) return 0;
+  constexpr std::string_view kDefine = "#define CUDA_VERSION ";
+  const std::size_t at = text->find(kDefine);
+  if (at == std::string::npos) return 0;
+  std::uint32_t version = 0;
+  std::from_chars(text->data() + at + kDefine.size(), text->data() + text->size(), version);
+  return version;
+}
+
+bool is_hidden(const Surroundings& around, const std::string& file) {
+  if (!around.hide_toolkit) return false;
+  const std::string real = real_path(file);
+  std::vector<std::string> roots = around.system_roots;
+  for (const std::optional<std::string>& root : {around.cuda_home, around.cuda_path})
+    if (root) roots.push_back(*root);
+  return std::any_of(roots.begin(), roots.end(), [&](const std::string& root) {
+    const std::string prefix = real_path(root) + "/";
+    return real.compare(0, prefix.size(), prefix) == 0;
+  });
+}
+
+std::string_view to_string(Candidate::State state) noexcept {
+  switch (state) {
+    case Candidate::State::used:
+      return "used";
+    case Candidate::State::found:
+      return "found";
+    case Candidate::State::not_tried:
+      return "not tried";
+    case Candidate::State::missing:
+      return "missing";
+    case Candidate::State::unusable:
+      return "unusable";
+    case Candidate::State::not_set:
+      return "not set";
+    case Candidate::State::hidden:
+      return "hidden";
+  }
+  return "missing";
+}
+
+}  // namespace quern::compile

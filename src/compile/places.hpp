@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where NVRTC and the toolkit's headers are looked for, as data: one ordered table that finding walks and
+// `quern doctor` prints.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace quern::compile {
+
+/// What the search starts from: the environment and the file system's usual places, read once so that tests
+/// can set them.
+struct Surroundings {
+  std::optional<std::string> nvrtc_file;  ///< QUERN_NVRTC: this library and no other
+  std::optional<std::string> cuda_home;   ///< CUDA_HOME
+  std::optional<std::string> cuda_path;   ///< CUDA_PATH
+  bool hide_toolkit = false;  ///< QUERN_HIDE_TOOLKIT: pass over CUDA_HOME, CUDA_PATH and system_roots
+  std::vector<std::string> system_roots;  ///< /usr/local/cuda and /usr/local/cuda-*, newest first
+  std::vector<std::string> loader_names;  ///< names that the loader's path is asked for
+  std::vector<std::string>
+      fetched_roots;  ///< what tools/setup fetched (build tree), and its like in an installation
+  std::vector<std::string> python_roots;  ///< `nvidia/...` directories of wheels in site-packages directories
+};
+
+/// The process's surroundings as they are now.
+Surroundings surroundings();
+
+/// One candidate of the search, before it is tried.
+struct Place {
+  enum class Kind : std::uint8_t {
+    library,  ///< `path` is the library itself
+    loader,   ///< `path` is a bare name for the loader
+    root,     ///< `path` is a directory with lib and include directories in it
+    none,     ///< nothing to try; `reason` says why
+  };
+  std::string origin;  ///< "CUDA_HOME", "loader path", ...
+  Kind kind = Kind::root;
+  std::string path;
+  std::string reason;
+};
+
+/// Every place, in the order in which they are tried.
+std::vector<Place> places(const Surroundings& around);
+
+/// The first NVRTC library in the usual library directories under `root`; nothing if there is none.
+std::optional<std::string> library_under(const std::string& root);
+
+/// The include directory under `root` that holds the kernel headers (cuda_fp16.h), and beside it the one of
+/// libcu++ and CUB where that is a directory of its own. Empty if there is none.
+std::vector<std::string> include_directories_under(const std::string& root);
+
+/// CUDA_VERSION as cuda.h in `include_directory` defines it (13000); 0 if it cannot be told.
+std::uint32_t cuda_version_of(const std::string& include_directory);
+
+/// True if `file` lies, links followed, in one of the roots that QUERN_HIDE_TOOLKIT hides.
+bool is_hidden(const Surroundings& around, const std::string& file);
+
+/// How a candidate fared: a row of `quern doctor`.
+struct Candidate {
+  enum class State : std::uint8_t { used, found, not_tried, missing, unusable, not_set, hidden };
+  std::string origin;
+  std::string path;
+  State state = State::missing;
+  std::string reason;  ///< why, where the state does not say it all
+};
+std::string_view to_string(Candidate::State state) noexcept;
+
+}  // namespace quern::compile

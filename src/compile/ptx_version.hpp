@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// A driver takes PTX up to the version of its own release. NVRTC always writes its newest one, so that PTX
+// from a newer NVRTC is refused by an older driver even where it uses nothing new. Here the version is
+// lowered where that is safe. Source: NVIDIA, "Parallel Thread Execution ISA", version 9.0, section "Release
+// Notes".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "compile/ptx_text.hpp"
+#include "quern/expected.hpp"
+
+namespace quern::compile {
+
+/// The newest PTX version that a driver takes; `driver_version` as cuDriverGetVersion gives it (12040 for
+/// CUDA 12.4). A driver newer than the table takes the newest version that the table has; one older than
+/// CUDA 11.0 gives 0.0.
+PtxVersion version_of_driver(std::uint32_t driver_version) noexcept;
+
+/// What in a PTX text asks for a version: the newest word it uses.
+struct VersionNeed {
+  PtxVersion version;      ///< of the release that brought the word; 0.0 where every word is in PTX 7.0
+  bool known = true;       ///< false: `word` is in no table, so it may be of any version
+  std::string word;        ///< "griddepcontrol"
+  std::uint32_t line = 0;  ///< of the PTX text
+};
+VersionNeed version_needed(std::string_view ptx);
+
+/// Lowers the number in `.version` where the driver is older than it, if nothing newer is used; else an error
+/// that names the first thing that is. 0: any driver.
+Expected<void> fit_to_driver(std::string& ptx, std::uint32_t driver_version);
+
+}  // namespace quern::compile

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/toolkit.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/file.hpp"
+
+namespace quern::compile {
+namespace {
+
+namespace fs = std::filesystem;
+using State = Candidate::State;
+
+constexpr std::string_view kWhatToDo =
+    "run tools/setup in quern's source, or `pip install nvidia-cuda-nvrtc nvidia-cuda-runtime "
+    "nvidia-cuda-crt "
+    "nvidia-cuda-cccl`, or install a CUDA toolkit (12 or newer) and set CUDA_HOME to it";
+
+// Files whose contents tell one release of the headers from another.
+constexpr const char* kReleaseFiles[] = {"cuda.h",
+                                         "cuda_fp16.h",
+                                         "cuda_fp16.hpp",
+                                         "cooperative_groups.h",
+                                         "cuda/std/__cccl/version.h",
+                                         "cuda/__cccl_config"};
+
+Candidate result(Candidate row, State state, std::string reason) {
+  row.state = state;
+  row.reason = std::move(reason);
+  return row;
+}
+
+Candidate without_trying(const Place& place) {
+  const Candidate row{place.origin, place.path, State::missing, ""};
+  if (place.reason == "not set") return result(row, State::not_set, "");
+  return result(row, place.reason.starts_with("hidden") ? State::hidden : State::missing, place.reason);
+}
+
+// Opens the place's library, if it has one. A library that opens becomes `toolkit.nvrtc`.
+Candidate try_nvrtc(const Surroundings& around, const Place& place, Toolkit& toolkit) {
+  if (place.kind == Place::Kind::none) return without_trying(place);
+  Candidate row{place.origin, place.path, State::missing, ""};
+  if (place.kind == Place::Kind::root) {
+    const std::optional<std::string> file = library_under(place.path);
+    if (!file) return result(row, State::missing, "no libnvrtc.so in its library directories");
+    row.path = *file;
+  }
+  if (toolkit.nvrtc && place.kind == Place::Kind::root)
+    return result(row, State::found, "an earlier one is used");
+  if (toolkit.nvrtc) return result(row, State::not_tried, "an earlier one is used");
+  Expected<std::shared_ptr<const Nvrtc>> opened = Nvrtc::open(row.path);
+  // The loader has no other way to say "there is none".
+  if (!opened)
+    return result(row, place.kind == Place::Kind::loader ? State::missing : State::unusable,
+                  opened.errors().front().message);
+  const bool named = place.kind == Place::Kind::library;  // by QUERN_NVRTC, which has the last word
+  if (!named && is_hidden(around, (*opened)->path()))
+    return result(row, State::hidden, fmt::format("{} is hidden by QUERN_HIDE_TOOLKIT", (*opened)->path()));
+  toolkit.nvrtc = *std::move(opened);
+  row.path = toolkit.nvrtc->path();
+  return result(row, State::used, fmt::format("NVRTC {}.{}", toolkit.nvrtc->major(), toolkit.nvrtc->minor()));
+}
+
+// The directory above the library directory that `library` lies in: where its headers would be.
+std::string root_of(const std::string& library) {
+  std::error_code error;
+  const fs::path real = fs::canonical(library, error);
+  return error ? std::string() : real.parent_path().parent_path().string();
+}
+
+Candidate try_headers(const Place& place, Toolkit& toolkit) {
+  if (place.kind != Place::Kind::root) return without_trying(place);
+  Candidate row{place.origin, place.path, State::missing, ""};
+  const std::vector<std::string> found = include_directories_under(place.path);
+  if (found.empty()) return result(row, State::missing, "no cuda_fp16.h in its include directories");
+  row.path = found.front();
+  if (!toolkit.nvrtc) return result(row, State::found, "there is no NVRTC to use them");
+  if (!toolkit.include_directories.empty()) return result(row, State::found, "earlier ones are used");
+  const std::uint32_t version = cuda_version_of(found.front());
+  const int nvrtc_major = toolkit.nvrtc->major();
+  if (version != 0 && static_cast<int>(version / 1000) != nvrtc_major)
+    return result(row, State::unusable,
+                  fmt::format("headers of CUDA {} do not go with NVRTC {}", version / 1000, nvrtc_major));
+  toolkit.include_directories = found;
+  toolkit.headers_version = version;
+  return result(row, State::used, "");
+}
+
+void find_headers(const std::vector<Place>& rows, Toolkit& toolkit) {
+  if (toolkit.nvrtc)
+    if (const std::string root = root_of(toolkit.nvrtc->path()); !root.empty())
+      toolkit.header_candidates.push_back(
+          try_headers({"beside NVRTC", Place::Kind::root, root, ""}, toolkit));
+  for (const Place& place : rows)
+    if (place.kind == Place::Kind::root || (place.kind == Place::Kind::none && place.origin != "QUERN_NVRTC"))
+      toolkit.header_candidates.push_back(try_headers(place, toolkit));
+  base::DigestBuilder digest;
+  for (const std::string& directory : toolkit.include_directories) {
+    digest.add(directory);
+    for (const char* file : kReleaseFiles)
+      if (const Expected<std::string> text = base::read_file(directory + "/" + file)) digest.add(*text);
+  }
+  toolkit.headers_digest = digest.finish();
+}
+
+Diagnostic missing_nvrtc(const std::vector<Candidate>& candidates) {
+  Diagnostic diagnostic;
+  diagnostic.code = "nvrtc-missing";
+  diagnostic.message = "cannot compile CUDA C++: NVRTC (libnvrtc.so) was not found";
+  for (const Candidate& row : candidates) {
+    const std::string where = row.path.empty() ? row.origin : fmt::format("{} {}", row.origin, row.path);
+    const std::string_view why = row.reason.empty() ? to_string(row.state) : std::string_view(row.reason);
+    diagnostic.notes.push_back({{}, fmt::format("looked at {}: {}", where, why)});
+  }
+  diagnostic.hint = kWhatToDo;
+  return diagnostic;
+}
+
+}  // namespace
+
+Toolkit find_toolkit(const Surroundings& around) {
+  Toolkit toolkit;
+  const std::vector<Place> rows = places(around);
+  for (const Place& place : rows) {
+    const bool passed_over =
+        around.nvrtc_file && place.kind != Place::Kind::library && place.kind != Place::Kind::none;
+    toolkit.nvrtc_candidates.push_back(passed_over ? Candidate{place.origin, place.path, State::not_tried,
+                                                               "QUERN_NVRTC names the one to use"}
+                                                   : try_nvrtc(around, place, toolkit));
+  }
+  find_headers(rows, toolkit);
+  if (!toolkit.nvrtc) toolkit.missing = missing_nvrtc(toolkit.nvrtc_candidates);
+  return toolkit;
+}
+
+}  // namespace quern::compile

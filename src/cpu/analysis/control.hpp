@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks that not all live lanes of a warp may reach together.
+#pragma once
+
+#include "cpu/analysis/structure.hpp"
+
+namespace quern::cpu::analysis {
+
+/// Fills Analysis::divergent_control; divergent_branch and Loop::divergent are known.
+void find_divergent_control(const ir::Function& function, const Structure& structure, Analysis& analysis);
+
+}  // namespace quern::cpu::analysis

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contexts: made, retained, current.
+#include "cpu/device/cuda_api.hpp"
+
+#include "cpu/device/driver.hpp"
+
+using namespace quern::cpu::device;
+
+namespace {
+
+void check_fault(const ContextState& state) {
+  const quern::cpu::engine::FaultKind fault = state.domain->fault();
+  require(fault == quern::cpu::engine::FaultKind::none, result_of(fault));
+}
+
+/// The limit's place in the context; throws for a limit that this device does not have.
+std::atomic<std::uint64_t>& limit_of(ContextState& state, CUlimit limit) {
+  switch (limit) {
+    case CU_LIMIT_STACK_SIZE:
+      return state.stack_bytes;
+    case CU_LIMIT_PRINTF_FIFO_SIZE:
+      return state.printf_fifo_bytes;
+    case CU_LIMIT_MALLOC_HEAP_SIZE:
+      return state.heap_bytes;
+    default:
+      fail(limit < CU_LIMIT_MAX ? CUDA_ERROR_UNSUPPORTED_LIMIT : CUDA_ERROR_INVALID_VALUE);
+  }
+}
+
+}  // namespace
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const std::uint32_t ordinal = driver.device(device);
+    require(context != nullptr);
+    *context = driver.retain_primary(ordinal);
+  });
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    driver.release_primary(driver.device(device));
+  });
+}
+
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    driver.reset_primary(driver.device(device));
+  });
+}
+
+CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const std::uint32_t ordinal = driver.device(device);
+    require(flags != nullptr && active != nullptr);
+    const auto [its_flags, its_activity] = driver.primary_state(ordinal);
+    *flags = its_flags;
+    *active = its_activity ? 1 : 0;
+  });
+}
+
+CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* params, unsigned flags, CUdevice device) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const std::uint32_t ordinal = driver.device(device);
+    require(context != nullptr && (flags & ~static_cast<unsigned>(CU_CTX_FLAGS_MASK)) == 0);
+    // Execution affinity and contexts in graphics are for MPS and for graphics drivers.
+    require(params == nullptr || (params->numExecAffinityParams == 0 && params->cigParams == nullptr),
+            CUDA_ERROR_NOT_SUPPORTED);
+    *context = driver.make_context(ordinal, flags);
+    context_stack().push_back(*context);
+  });
+}
+
+CUresult cuCtxDestroy_v2(CUcontext context) {
+  return entry([&] { Driver::get().destroy_context(context); });
+}
+
+CUresult cuCtxPushCurrent_v2(CUcontext context) {
+  return entry([&] {
+    Driver::get().context_device(context);
+    context_stack().push_back(context);
+  });
+}
+
+CUresult cuCtxPopCurrent_v2(CUcontext* context) {
+  return entry([&] {
+    Driver::get();
+    std::vector<CUcontext>& stack = context_stack();
+    require(!stack.empty(), CUDA_ERROR_INVALID_CONTEXT);
+    if (context != nullptr) *context = stack.back();
+    stack.pop_back();
+  });
+}
+
+CUresult cuCtxSetCurrent(CUcontext context) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    std::vector<CUcontext>& stack = context_stack();
+    if (context != nullptr) driver.context_device(context);
+    if (!stack.empty()) stack.pop_back();
+    if (context != nullptr) stack.push_back(context);
+  });
+}
+
+CUresult cuCtxGetCurrent(CUcontext* context) {
+  return entry([&] {
+    Driver::get();
+    require(context != nullptr);
+    *context = context_stack().empty() ? nullptr : context_stack().back();
+  });
+}
+
+CUresult cuCtxGetDevice(CUdevice* device) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    require(device != nullptr);
+    require(!context_stack().empty(), CUDA_ERROR_INVALID_CONTEXT);
+    *device = static_cast<CUdevice>(driver.context_device(context_stack().back()));
+  });
+}
+
+CUresult cuCtxSynchronize() {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const auto state = driver.current();
+    driver.scheduler().synchronize(*state->domain);
+    check_fault(*state);
+  });
+}
+
+CUresult cuCtxGetLimit(std::size_t* value, CUlimit limit) {
+  return entry([&] {
+    const auto state = Driver::get().current();
+    require(value != nullptr);
+    *value = limit_of(*state, limit).load(std::memory_order_relaxed);
+  });
+}
+
+CUresult cuCtxSetLimit(CUlimit limit, std::size_t value) {
+  return entry([&] {
+    const auto state = Driver::get().current();
+    limit_of(*state, limit).store(value, std::memory_order_relaxed);
+  });
+}
+
+CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  return entry([&] {
+    Driver::get().current();
+    if (least != nullptr)
+      *least = 0;  // priorities are not supported: the range is empty, as the Driver API says it
+    if (greatest != nullptr) *greatest = 0;
+  });
+}

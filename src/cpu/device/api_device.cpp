@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// cuInit, errors and devices.
+#include "cpu/device/cuda_api.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+#include "cpu/device/driver.hpp"
+#include "cpu/device/limits.hpp"
+
+using namespace quern::cpu::device;
+
+namespace {
+
+struct ResultText {
+  CUresult result;
+  const char* name;
+  const char* text;
+};
+constexpr ResultText kResults[] = {
+#define QUERN_CUDA_RESULT(name, text) {name, #name, text},
+#include "cpu/device/results.def"
+};
+
+const ResultText* find_result(CUresult result) noexcept {
+  const auto* found = std::find_if(std::begin(kResults), std::end(kResults),
+                                   [&](const ResultText& row) { return row.result == result; });
+  return found == std::end(kResults) ? nullptr : found;
+}
+
+constexpr std::string_view kDeviceName = "quern CPU device";
+
+int attribute_value(CUdevice_attribute attribute, int ordinal, int workers) {
+  constexpr int clock_rate_khz =
+      1'000'000;  // %clock counts the time stamp counter; what that runs at, nobody says portably
+  const long cache = ::sysconf(_SC_LEVEL2_CACHE_SIZE);
+  const int l2_bytes = cache > 0 ? static_cast<int>(cache) : 0;
+  switch (attribute) {
+#define QUERN_DEVICE_ATTRIBUTE(name, value) \
+  case CU_DEVICE_ATTRIBUTE_##name:          \
+    return static_cast<int>(value);
+#include "cpu/device/attributes.def"
+    default:
+      return 0;
+  }
+}
+
+template <class T>
+CUresult lookup(CUresult error, const char** out, T ResultText::* column) noexcept {
+  if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const ResultText* row = find_result(error);
+  *out = row == nullptr ? nullptr : row->*column;
+  return row == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+}  // namespace
+
+CUresult cuInit(unsigned flags) { return Driver::initialise(flags); }
+
+CUresult cuDriverGetVersion(int* version) {
+  return entry([&] {
+    require(version != nullptr);
+    *version = kDriverVersion;
+  });
+}
+
+CUresult cuGetErrorName(CUresult error, const char** name) { return lookup(error, name, &ResultText::name); }
+CUresult cuGetErrorString(CUresult error, const char** text) {
+  return lookup(error, text, &ResultText::text);
+}
+
+CUresult cuDeviceGetCount(int* count) {
+  return entry([&] {
+    const Driver& driver = Driver::get();
+    require(count != nullptr);
+    *count = static_cast<int>(driver.device_count());
+  });
+}
+
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  return entry([&] {
+    const Driver& driver = Driver::get();
+    require(device != nullptr);
+    *device = static_cast<CUdevice>(driver.device(ordinal));
+  });
+}
+
+CUresult cuDeviceGetName(char* name, int length, CUdevice device) {
+  return entry([&] {
+    Driver::get().device(device);
+    require(name != nullptr && length > 0);
+    const std::size_t count = std::min(kDeviceName.size(), static_cast<std::size_t>(length) - 1);
+    std::memcpy(name, kDeviceName.data(), count);
+    name[count] = '\0';
+  });
+}
+
+CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
+  return entry([&] {
+    const std::uint32_t ordinal = Driver::get().device(device);
+    require(uuid != nullptr);
+    // The same on every machine and in every run: the name, and the ordinal as the last byte.
+    std::memset(uuid->bytes, 0, sizeof uuid->bytes);
+    std::memcpy(uuid->bytes, "quern-cpu-devic", 15);
+    uuid->bytes[15] = static_cast<char>(ordinal);
+  });
+}
+
+CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice device) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const std::uint32_t ordinal = driver.device(device);
+    require(bytes != nullptr);
+    *bytes = driver.memory().total_bytes(ordinal);
+  });
+}
+
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const std::uint32_t ordinal = driver.device(device);
+    require(value != nullptr && attribute > 0 && attribute < CU_DEVICE_ATTRIBUTE_MAX);
+    *value = attribute_value(attribute, static_cast<int>(ordinal),
+                             static_cast<int>(driver.scheduler().worker_count()));
+  });
+}

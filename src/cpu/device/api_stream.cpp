@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams, events and host functions.
+#include "cpu/device/cuda_api.hpp"
+
+#include "cpu/device/driver.hpp"
+
+using namespace quern::cpu::device;
+using namespace quern::cpu;
+
+namespace {
+
+void check_fault(const ContextState& context) {
+  const engine::FaultKind fault = context.domain->fault();
+  require(fault == engine::FaultKind::none, result_of(fault));
+}
+
+std::shared_ptr<engine::EventPoint> point_of(EventObject& event) {
+  const quern::base::LockGuard lock(event.mutex);
+  return event.point;
+}
+
+constexpr unsigned kEventFlags = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+
+}  // namespace
+
+CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const auto context = driver.current();
+    require(stream != nullptr && (flags == CU_STREAM_DEFAULT || flags == CU_STREAM_NON_BLOCKING));
+    auto object = std::make_shared<StreamObject>();
+    object->context = context;
+    object->stream = driver.scheduler().make_stream(*context->domain, flags != CU_STREAM_NON_BLOCKING);
+    *stream = driver.add(std::move(object));
+  });
+}
+
+CUresult cuStreamDestroy_v2(CUstream stream) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const auto object = driver.remove(stream);  // the special handles are no handles here
+    driver.scheduler().retire(*object->stream);
+    check_fault(*object->context);
+  });
+}
+
+CUresult cuStreamSynchronize(CUstream stream) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const auto context = driver.current();
+    driver.scheduler().synchronize(driver.find_stream(stream, context));
+    check_fault(*context);
+  });
+}
+
+CUresult cuStreamQuery(CUstream stream) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const auto context = driver.current();
+    const auto its_stream = driver.find_stream(stream, context);
+    require(driver.scheduler().idle(*its_stream), CUDA_ERROR_NOT_READY);
+    check_fault(*context);
+  });
+}
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const auto context = driver.current();
+    require((flags & ~static_cast<unsigned>(CU_EVENT_WAIT_EXTERNAL)) == 0);
+    const auto its_stream = driver.find_stream(stream, context);
+    const auto point = point_of(*driver.find(event));
+    if (point != nullptr) driver.scheduler().wait_event(its_stream, *point);
+  });
+}
+
+CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* user) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const auto context = driver.current();
+    require(function != nullptr);
+    driver.scheduler().submit(driver.find_stream(stream, context), engine::HostJob{function, user});
+  });
+}
+
+CUresult cuEventCreate(CUevent* event, unsigned flags) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const auto context = driver.current();
+    require(event != nullptr && (flags & ~kEventFlags) == 0);
+    require((flags & CU_EVENT_INTERPROCESS) == 0, CUDA_ERROR_NOT_SUPPORTED);
+    auto object = std::make_shared<EventObject>();
+    object->context = context;
+    object->flags = flags;
+    *event = driver.add(std::move(object));
+  });
+}
+
+CUresult cuEventDestroy_v2(CUevent event) {
+  return entry([&] {
+    const auto object = Driver::get().remove(event);
+    check_fault(*object->context);
+  });
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const auto context = driver.current();
+    const auto object = driver.find(event);
+    require(object->context == context, CUDA_ERROR_INVALID_HANDLE);
+    auto point = driver.scheduler().record(driver.find_stream(stream, context));
+    const quern::base::LockGuard lock(object->mutex);
+    object->point = std::move(point);
+  });
+}
+
+CUresult cuEventQuery(CUevent event) {
+  return entry([&] {
+    const auto object = Driver::get().find(event);
+    const auto point = point_of(*object);
+    require(point == nullptr || point->done(), CUDA_ERROR_NOT_READY);
+    check_fault(*object->context);
+  });
+}
+
+CUresult cuEventSynchronize(CUevent event) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const auto object = driver.find(event);
+    const auto point = point_of(*object);
+    if (point != nullptr) driver.scheduler().synchronize(*point);
+    check_fault(*object->context);
+  });
+}
+
+CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    require(milliseconds != nullptr);
+    const auto first = driver.find(start);
+    const auto last = driver.find(end);
+    require(((first->flags | last->flags) & CU_EVENT_DISABLE_TIMING) == 0, CUDA_ERROR_INVALID_HANDLE);
+    const auto from = point_of(*first);
+    const auto to = point_of(*last);
+    require(from != nullptr && to != nullptr, CUDA_ERROR_INVALID_HANDLE);
+    require(from->done() && to->done(), CUDA_ERROR_NOT_READY);
+    check_fault(*first->context);
+    const std::int64_t ns =
+        to->time_ns.load(std::memory_order_relaxed) - from->time_ns.load(std::memory_order_relaxed);
+    *milliseconds = static_cast<float>(static_cast<double>(ns) * 1e-6);
+  });
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The gate from exceptions to CUresult: nothing throws across C.
+#pragma once
+
+#include <cuda.h>
+
+#include <new>
+#include <type_traits>
+
+namespace quern::cpu::device {
+
+/// What a cu* function answers. Thrown and caught inside this room only.
+struct Failure {
+  CUresult result;
+};
+
+[[noreturn]] inline void fail(CUresult result) { throw Failure{result}; }
+inline void require(bool condition, CUresult otherwise = CUDA_ERROR_INVALID_VALUE) {
+  if (!condition) fail(otherwise);
+}
+
+/// True in a child that was forked after cuInit: threads and locks did not come along.
+bool forked() noexcept;
+
+/// The body of every cu* function that needs an initialised driver.
+template <class Body>
+CUresult entry(Body&& body) noexcept {
+  if (forked()) return CUDA_ERROR_NOT_INITIALIZED;
+  try {
+    if constexpr (std::is_same_v<decltype(body()), CUresult>) {
+      return body();
+    } else {
+      body();
+      return CUDA_SUCCESS;
+    }
+  } catch (const Failure& failure) {
+    return failure.result;
+  } catch (const std::bad_alloc&) {
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  } catch (...) {
+    return CUDA_ERROR_UNKNOWN;
+  }
+}
+
+}  // namespace quern::cpu::device

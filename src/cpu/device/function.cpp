@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cpu/device/failure.hpp"
+#include "cpu/device/limits.hpp"
+#include "cpu/device/objects.hpp"
+#include "cpu/engine/output.hpp"
+
+namespace quern::cpu::device {
+
+FunctionObject::FunctionObject(std::shared_ptr<ModuleObject> module, const KernelInfo& info)
+    : max_dynamic_shared_bytes(static_cast<std::uint32_t>(
+          kStaticSharedBytes - std::min<std::uint64_t>(info.static_shared_bytes, kStaticSharedBytes))),
+      module_(std::move(module)),
+      info_(&info),
+      ptx_(module_->ptx.find_function(info.name)) {
+  require(ptx_ != nullptr, CUDA_ERROR_NOT_FOUND);
+}
+
+FunctionObject::Variant& FunctionObject::variant_for(const Specialisation& specialisation) {
+  const base::LockGuard lock(mutex_);
+  for (const std::unique_ptr<Variant>& variant : variants_)
+    if (variant->specialisation == specialisation) return *variant;
+  variants_.push_back(std::make_unique<Variant>());
+  variants_.back()->specialisation = specialisation;
+  return *variants_.back();
+}
+
+const LoadedCode& FunctionObject::code_for(const Specialisation& specialisation) {
+  Variant& variant = variant_for(specialisation);
+  std::call_once(variant.once, [&] {
+    try {
+      variant.loaded = load(specialisation);
+    } catch (const Failure& failure) {
+      variant.result = failure.result;
+    }
+  });
+  require(variant.result == CUDA_SUCCESS, variant.result);
+  return variant.loaded;
+}
+
+LoadedCode FunctionObject::load(const Specialisation& specialisation) const {
+  Expected<std::shared_ptr<const KernelCode>> code = compile(module_->ptx, info_->name, specialisation);
+  if (!code) {
+    // inspect() accepted the module, so a launch can only say that much; the reason goes where a person finds
+    // it.
+    engine::report(fmt::format("cannot compile kernel {} for a block of {} x {} x {}:\n{}", info_->name,
+                               specialisation.block[0], specialisation.block[1], specialisation.block[2],
+                               to_string(code.errors())));
+    fail(CUDA_ERROR_NOT_SUPPORTED);
+  }
+  LoadedCode loaded{std::move(*code), {}};
+  for (const SymbolUse& use : loaded.code->symbols) {
+    if (use.space == ir::Space::shared) {
+      loaded.symbols.push_back(use.shared_offset);
+      continue;
+    }
+    const auto found = module_->variables.find(use.name);
+    if (found == module_->variables.end()) {
+      engine::report(
+          fmt::format("kernel {} uses '{}', which the module does not define", info_->name, use.name));
+      fail(CUDA_ERROR_NOT_FOUND);
+    }
+    loaded.symbols.push_back(reinterpret_cast<std::uint64_t>(found->second.address));
+  }
+  return loaded;
+}
+
+}  // namespace quern::cpu::device

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "base/slot_table.hpp"
+
+namespace quern::cpu::device {
+
+/// What a handle names; part of the handle, so that a stream is never taken for a module.
+enum class HandleKind : std::uint8_t { context = 1, module, function, stream, event };
+
+/// Objects of one kind under opaque C handles (index, generation and kind; never an address).
+/// Thread-compatible.
+template <class Handle, class Object, HandleKind kKind>
+class HandleTable {
+ public:
+  using Pointer = std::shared_ptr<Object>;
+
+  Handle insert(Pointer object) { return encode(slots_.insert(std::move(object))); }
+  /// Null for a handle that is stale, of another kind, or invented.
+  Pointer find(Handle handle) {
+    const Pointer* found = is_mine(handle) ? slots_.find(decode(handle)) : nullptr;
+    return found == nullptr ? nullptr : *found;
+  }
+  Pointer remove(Handle handle) {
+    if (!is_mine(handle)) return nullptr;
+    std::optional<Pointer> removed = slots_.remove(decode(handle));
+    return removed ? std::move(*removed) : nullptr;
+  }
+  template <class Visit>
+  void for_each(Visit&& visit) {
+    slots_.for_each([&](std::uint64_t slot, Pointer& object) { visit(encode(slot), object); });
+  }
+
+ private:
+  static constexpr unsigned kKindBits = 4;
+  static Handle encode(std::uint64_t slot) noexcept {
+    return reinterpret_cast<Handle>((slot << kKindBits) | static_cast<std::uint64_t>(kKind));
+  }
+  static std::uint64_t decode(Handle handle) noexcept {
+    return reinterpret_cast<std::uint64_t>(handle) >> kKindBits;
+  }
+  static bool is_mine(Handle handle) noexcept {
+    return (reinterpret_cast<std::uint64_t>(handle) & ((1u << kKindBits) - 1)) ==
+           static_cast<std::uint64_t>(kKind);
+  }
+  base::SlotTable<Pointer> slots_;
+};
+
+}  // namespace quern::cpu::device

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/device/jit_options.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "cpu/device/failure.hpp"
+
+namespace quern::cpu::device {
+namespace {
+
+/// cuda.h passes numbers by casting them to void*; only the low 32 bits of most options count.
+std::uint32_t number(void* const& value) noexcept {
+  return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(value));
+}
+
+}  // namespace
+
+JitOptions::JitOptions(unsigned count, CUjit_option* options, void** values) {
+  require(count == 0 || (options != nullptr && values != nullptr));
+  for (unsigned i = 0; i < count; ++i) {
+    // Options that steer code generation for a GPU (optimisation level, cache mode, ...) mean nothing here
+    // and are accepted.
+    switch (options[i]) {
+      case CU_JIT_MAX_REGISTERS:
+        max_registers_ = number(values[i]);
+        break;
+      case CU_JIT_ERROR_LOG_BUFFER:
+        error_log_.buffer = static_cast<char*>(values[i]);
+        break;
+      case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
+        error_log_.size = &values[i];
+        break;
+      case CU_JIT_INFO_LOG_BUFFER:
+        info_log_.buffer = static_cast<char*>(values[i]);
+        break;
+      case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
+        info_log_.size = &values[i];
+        break;
+      case CU_JIT_WALL_TIME:
+        wall_time_ = &values[i];
+        break;
+      default:
+        require(options[i] >= 0 && options[i] < CU_JIT_NUM_OPTIONS);
+        break;
+    }
+  }
+  require(error_log_.buffer == nullptr || error_log_.size != nullptr);
+  require(info_log_.buffer == nullptr || info_log_.size != nullptr);
+}
+
+void JitOptions::write(const Log& log, std::string_view text) {
+  if (log.size == nullptr) return;
+  const std::size_t capacity = log.buffer == nullptr ? 0 : number(*log.size);
+  std::size_t length = 0;
+  if (capacity > 0) {
+    length = std::min(text.size(), capacity - 1);
+    std::memcpy(log.buffer, text.data(), length);
+    log.buffer[length] = '\0';
+  }
+  *log.size = reinterpret_cast<void*>(length);
+}
+
+void JitOptions::write_wall_time_ms(float milliseconds) const {
+  if (wall_time_ == nullptr) return;
+  *wall_time_ = nullptr;
+  std::memcpy(wall_time_, &milliseconds, sizeof milliseconds);
+}
+
+}  // namespace quern::cpu::device

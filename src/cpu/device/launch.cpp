@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/device/launch.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "cpu/device/limits.hpp"
+
+namespace quern::cpu::device {
+namespace {
+
+/// Emitted code may read a whole vector at the last parameter.
+constexpr std::uint64_t kParameterPadding = 64;
+
+std::atomic<std::uint64_t> next_grid_id{1};
+
+void check_shape(const LaunchRequest& request, const FunctionObject& function) {
+  for (int d = 0; d < 3; ++d) {
+    require(request.grid[d] > 0 && request.grid[d] <= kMaxGrid[d]);
+    require(request.block[d] > 0 && request.block[d] <= kMaxBlock[d]);
+  }
+  const std::uint64_t threads = std::uint64_t{request.block[0]} * request.block[1] * request.block[2];
+  require(threads <= kMaxThreadsPerBlock && threads <= function.info().max_threads);
+  // .reqntid: exactly that shape.
+  const std::array<std::uint32_t, 3>& required = function.ptx().performance.reqntid;
+  if (required[0] != 0)
+    for (int d = 0; d < 3; ++d)
+      require(request.block[d] == std::max(required[static_cast<std::size_t>(d)], 1u));
+  require(request.dynamic_shared_bytes <= function.max_dynamic_shared_bytes.load(std::memory_order_relaxed));
+  require(function.info().static_shared_bytes + request.dynamic_shared_bytes <= kOptInSharedBytes);
+}
+
+/// The buffer that `extra` describes. CU_LAUNCH_PARAM_END ends it.
+void copy_packed(void** extra, std::byte* to, std::uint64_t bytes) {
+  const void* buffer = nullptr;
+  const std::size_t* size = nullptr;
+  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+      buffer = extra[1];
+    else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
+      size = static_cast<const std::size_t*>(extra[1]);
+    else
+      fail(CUDA_ERROR_INVALID_VALUE);
+  }
+  if (bytes == 0) return;
+  require(buffer != nullptr && size != nullptr && *size >= bytes);
+  std::memcpy(to, buffer, bytes);
+}
+
+std::unique_ptr<std::byte[]> copy_parameters(const LaunchRequest& request, const KernelInfo& info) {
+  auto buffer = std::make_unique<std::byte[]>(info.param_bytes + kParameterPadding);
+  require(request.parameters == nullptr || request.extra == nullptr || info.params.empty());
+  if (request.extra != nullptr) {
+    copy_packed(request.extra, buffer.get(), info.param_bytes);
+    return buffer;
+  }
+  require(request.parameters != nullptr || info.params.empty());
+  for (std::size_t i = 0; i < info.params.size(); ++i) {
+    require(request.parameters[i] != nullptr);
+    std::memcpy(buffer.get() + info.params[i].offset, request.parameters[i], info.params[i].size);
+  }
+  return buffer;
+}
+
+Specialisation specialisation_of(const LaunchRequest& request) {
+  Specialisation specialisation;
+  static const Isa isa = host_isa();
+  specialisation.isa = isa;
+  for (std::size_t d = 0; d < 3; ++d) {
+    specialisation.block[d] = request.block[d];
+    specialisation.small_grid &= std::uint64_t{request.grid[d]} * request.block[d] < (std::uint64_t{1} << 31);
+  }
+  return specialisation;
+}
+
+void fill_state(engine::LaunchState& state, const LaunchRequest& request, const Driver& driver,
+                const KernelInfo& info) {
+  state.window_base = driver.window().base();
+  state.window_bytes = driver.window().bytes();
+  std::copy_n(request.grid, 3, state.grid);
+  std::copy_n(request.block, 3, state.block);
+  state.dynamic_shared_bytes = request.dynamic_shared_bytes;
+  state.total_shared_bytes =
+      static_cast<std::uint32_t>(info.static_shared_bytes) + request.dynamic_shared_bytes;
+  state.grid_id = next_grid_id.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
+  const std::shared_ptr<ContextState> context = driver.current();
+  const std::shared_ptr<FunctionObject> function = driver.find(handle);
+  require(function->module().context == context, CUDA_ERROR_INVALID_HANDLE);
+  const std::shared_ptr<engine::Stream> stream = driver.find_stream(request.stream, context);
+  check_shape(request, *function);
+  const std::uint64_t blocks = std::uint64_t{request.grid[0]} * request.grid[1] * request.grid[2];
+  require(!request.cooperative || blocks <= driver.scheduler().worker_count(),
+          CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+
+  auto job = std::make_unique<engine::LaunchJob>();
+  const KernelInfo& info = function->info();
+  job->params = copy_parameters(request, info);
+  const Specialisation specialisation = specialisation_of(request);
+  const LoadedCode& loaded = function->code_for(specialisation);
+  job->run = loaded.code->run;
+  job->text_begin = loaded.code->text_begin;
+  job->text_end = loaded.code->text_end;
+  job->locations = &loaded.code->locations;
+  job->needs = {specialisation.warps(), info.local_bytes, loaded.code->frame_bytes};
+  fill_state(job->state, request, driver, info);
+  job->state.params = job->params.get();
+  job->state.symbols = loaded.symbols.data();
+  job->state.sm_count = driver.scheduler().worker_count();
+  job->block_count = blocks;
+  job->cooperative = request.cooperative;
+  job->owner = context->id;
+  job->device = context->device;
+  job->heap_bytes = context->heap_bytes.load(std::memory_order_relaxed);
+  job->keep_alive = function;  // which owns code, symbols and locations
+  driver.scheduler().submit(stream, std::move(job));
+}
+
+}  // namespace quern::cpu::device

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The limits of compute capability 8.9, as the device reports and enforces them. Source: NVIDIA, "CUDA C++
+// Programming Guide", section "Technical Specifications per Compute Capability".
+#pragma once
+
+#include <cstdint>
+
+namespace quern::cpu::device {
+
+inline constexpr int kDriverVersion = 13040;
+inline constexpr std::uint32_t kMaxThreadsPerBlock = 1024;
+inline constexpr std::uint32_t kMaxBlock[3] = {1024, 1024, 64};
+inline constexpr std::uint32_t kMaxGrid[3] = {2147483647, 65535, 65535};
+inline constexpr std::uint32_t kStaticSharedBytes = 48 * 1024;
+inline constexpr std::uint32_t kOptInSharedBytes = 99 * 1024;
+inline constexpr std::uint32_t kSharedPerSmBytes = 100 * 1024;
+inline constexpr std::uint32_t kConstantBytes = 64 * 1024;
+
+}  // namespace quern::cpu::device

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the handles of the driver API stand for. Objects are shared: a handle holds one reference, running
+// work others.
+#pragma once
+
+#include <cuda.h>
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/thread_annotations.hpp"
+#include "cpu/compiler.hpp"
+#include "cpu/engine/memory.hpp"
+#include "cpu/engine/scheduler.hpp"
+#include "ptx/module.hpp"
+
+namespace quern::cpu::device {
+
+/// All that ends when a context is destroyed or a primary context is reset: a new one has a new ContextState.
+/// Thread-safe.
+struct ContextState {
+  std::uint64_t id = 0;  ///< owner of its allocations; never reused
+  std::uint32_t device = 0;
+  std::shared_ptr<engine::Domain> domain;
+  std::atomic<std::uint64_t> stack_bytes{1024};
+  std::atomic<std::uint64_t> printf_fifo_bytes{std::uint64_t{1} << 20};
+  std::atomic<std::uint64_t> heap_bytes{std::uint64_t{8} << 20};
+};
+
+/// Fields are guarded by Driver's mutex.
+struct Context {
+  std::uint32_t device = 0;
+  bool primary = false;
+  unsigned flags = 0;
+  unsigned retained = 0;                ///< primary only
+  std::shared_ptr<ContextState> state;  ///< null: destroyed, or a primary context that nobody retains
+};
+
+struct StreamObject {
+  std::shared_ptr<ContextState> context;
+  std::shared_ptr<engine::Stream> stream;
+};
+
+/// Thread-safe.
+struct EventObject {
+  std::shared_ptr<ContextState> context;
+  unsigned flags = 0;
+  base::Mutex mutex;
+  std::shared_ptr<engine::EventPoint> point QUERN_GUARDED_BY(mutex);  ///< null: never recorded
+};
+
+/// A module-level variable in device memory.
+struct ModuleVariable {
+  std::byte* address = nullptr;
+  std::uint64_t bytes = 0;
+};
+
+/// A loaded module. Immutable but for `functions`.
+struct ModuleObject {
+  std::shared_ptr<ContextState> context;
+  ptx::Module ptx;
+  std::vector<KernelInfo> kernels;
+  std::map<std::string, ModuleVariable, std::less<>> variables;
+  std::shared_ptr<engine::Allocation> memory;  ///< of the variables; null: there are none
+  std::uint32_t max_registers = 0;             ///< CU_JIT_MAX_REGISTERS; 0: not given
+  base::Mutex mutex;
+  std::map<std::string, CUfunction, std::less<>> functions QUERN_GUARDED_BY(mutex);
+};
+
+/// Machine code of a kernel for one block shape, and the addresses of the symbols it names.
+struct LoadedCode {
+  std::shared_ptr<const KernelCode> code;
+  std::vector<std::uint64_t> symbols;
+};
+
+/// A kernel of a module. Thread-safe.
+class FunctionObject {
+ public:
+  FunctionObject(std::shared_ptr<ModuleObject> module, const KernelInfo& info);
+
+  const ModuleObject& module() const noexcept { return *module_; }
+  const KernelInfo& info() const noexcept { return *info_; }
+  const ptx::Function& ptx() const noexcept { return *ptx_; }
+  /// What a launch may ask of dynamic shared memory; cuFuncSetAttribute raises it up to the opt-in limit.
+  std::atomic<std::uint32_t> max_dynamic_shared_bytes;
+
+  /// Code for that block shape, compiled on first use (once, whoever asks). Reports what the compiler says
+  /// and throws Failure where it refuses. The reference lives as long as the function.
+  const LoadedCode& code_for(const Specialisation& specialisation);
+
+ private:
+  struct Variant {
+    Specialisation specialisation;
+    std::once_flag once;
+    LoadedCode loaded;  ///< written once, before `once` is passed
+    CUresult result = CUDA_SUCCESS;
+  };
+  Variant& variant_for(const Specialisation& specialisation) QUERN_EXCLUDES(mutex_);
+  LoadedCode load(const Specialisation& specialisation) const;
+
+  std::shared_ptr<ModuleObject> module_;
+  const KernelInfo* info_;
+  const ptx::Function* ptx_;
+  base::Mutex mutex_;
+  std::vector<std::unique_ptr<Variant>> variants_ QUERN_GUARDED_BY(mutex_);
+};
+
+}  // namespace quern::cpu::device

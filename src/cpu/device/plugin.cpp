@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the CPU device offers beside the Driver API.
+#include "cpu/device/cuda_api.hpp"
+
+#pragma GCC visibility push(default)
+#include "driver/cpu_plugin.h"
+#pragma GCC visibility pop
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "cpu/compiler.hpp"
+#include "cpu/device/driver.hpp"
+#include "cpu/device/limits.hpp"
+#include "cpu/device/read_ptx.hpp"
+#include "driver/driver_table.hpp"
+
+namespace quern::cpu::device {
+namespace {
+
+void hand_over(const Diagnostics& diagnostics, QuernDiagnosticSink sink, void* user) {
+  if (sink == nullptr) return;
+  for (const Diagnostic& each : diagnostics) {
+    std::string message = each.message;
+    for (const Note& note : each.notes) message += "\nnote: " + note.message;
+    sink(user, each.code.c_str(), each.span.file.c_str(), each.span.line, each.span.column, message.c_str(),
+         each.source_line.c_str(), each.hint.c_str());
+  }
+}
+
+int refuse(const std::string& code, const std::string& message, const std::string& hint,
+           QuernDiagnosticSink sink, void* user) {
+  Diagnostic diagnostic;
+  diagnostic.code = code;
+  diagnostic.message = message;
+  diagnostic.hint = hint;
+  hand_over({diagnostic}, sink, user);
+  return 1;
+}
+
+int driver_table(void* table, std::size_t table_bytes) {
+  driver::DriverTable ours;
+  if (table == nullptr || table_bytes != sizeof ours) return 1;
+#define QUERN_DRIVER_FUNCTION(name) ours.name = &::name;
+#include "driver/functions.def"
+  *static_cast<driver::DriverTable*>(table) = ours;
+  return 0;
+}
+
+std::optional<Stage> stage_named(std::string_view name) noexcept {
+  if (name == "simt") return Stage::simt;
+  if (name == "llvm") return Stage::llvm;
+  if (name == "asm") return Stage::assembly;
+  return std::nullopt;
+}
+
+int write_stage(std::string_view ptx, std::string_view kernel, const std::uint32_t block[3], Stage stage,
+                QuernTextSink text, QuernDiagnosticSink diagnostics, void* user) {
+  const std::variant<LoadablePtx, Refusal> read = read_ptx(ptx);
+  if (const auto* refusal = std::get_if<Refusal>(&read)) {
+    hand_over(refusal->diagnostics, diagnostics, user);
+    return 1;
+  }
+  const LoadablePtx& loadable = std::get<LoadablePtx>(read);
+  std::string names;
+  for (const KernelInfo& info : loadable.kernels) names += (names.empty() ? "" : ", ") + info.name;
+  if (std::none_of(loadable.kernels.begin(), loadable.kernels.end(),
+                   [&](const KernelInfo& info) { return info.name == kernel; }))
+    return refuse("kernel-not-found", "the PTX has no kernel '" + std::string(kernel) + "'",
+                  "it has: " + names, diagnostics, user);
+  Specialisation specialisation;
+  specialisation.isa = host_isa();
+  std::copy_n(block, 3, specialisation.block.begin());
+  if (specialisation.threads() == 0 || specialisation.threads() > kMaxThreadsPerBlock)
+    return refuse("block-shape", "a block has 1 to 1024 threads", "give another block shape", diagnostics,
+                  user);
+  const Expected<std::string> result = stage_text(loadable.module, kernel, specialisation, stage);
+  if (!result) {
+    hand_over(result.errors(), diagnostics, user);
+    return 1;
+  }
+  text(user, result->data(), result->size());
+  return 0;
+}
+
+int plugin_stage_text(const char* ptx, std::size_t ptx_bytes, const char* kernel,
+                      const std::uint32_t block[3], const char* stage, QuernTextSink text,
+                      QuernDiagnosticSink diagnostics, void* user) try {
+  const std::optional<Stage> which = stage_named(stage);
+  if (!which)
+    return refuse("no-such-stage", std::string("the CPU device has no stage '") + stage + "'",
+                  "use simt, llvm or asm", diagnostics, user);
+  return write_stage({ptx, ptx_bytes}, kernel, block, *which, text, diagnostics, user);
+} catch (const std::exception& error) {
+  return refuse("internal", error.what(), "", diagnostics, user);
+}
+
+int plugin_check_ptx(const char* ptx, std::size_t ptx_bytes, QuernDiagnosticSink diagnostics,
+                     void* user) try {
+  const std::variant<LoadablePtx, Refusal> read = read_ptx({ptx, ptx_bytes});
+  const auto* refusal = std::get_if<Refusal>(&read);
+  if (refusal == nullptr) return 0;
+  hand_over(refusal->diagnostics, diagnostics, user);
+  return 1;
+} catch (const std::exception& error) {
+  return refuse("internal", error.what(), "", diagnostics, user);
+}
+
+const char* plugin_isa() {
+  switch (host_isa()) {
+    case Isa::baseline:
+      return "baseline";
+    case Isa::avx2:
+      return "avx2";
+    case Isa::avx512:
+      return "avx512";
+  }
+  return "baseline";
+}
+
+void plugin_set_printf_sink(QuernTextSink sink, void* user) { output().set_sink(sink, user); }
+
+constexpr QuernCpuPlugin kPlugin = {
+    QUERN_CPU_PLUGIN_VERSION, sizeof(QuernCpuPlugin),  &driver_table,
+    &plugin_stage_text,       &plugin_check_ptx,       &plugin_isa,
+    &configured_worker_count, &plugin_set_printf_sink,
+};
+
+}  // namespace
+}  // namespace quern::cpu::device
+
+const QuernCpuPlugin* quern_cpu_device(void) { return &quern::cpu::device::kPlugin; }

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/device/read_ptx.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <cstring>
+
+#include "ptx/ptx.hpp"
+
+namespace quern::cpu::device {
+namespace {
+
+constexpr std::uint32_t kMaxSm = 89;
+constexpr std::uint32_t kMaxPtxMajor = 9;
+constexpr std::uint64_t kMaxConstantBytes = 65536;
+constexpr std::string_view kFileName = "<ptx>";
+
+struct Magic {
+  std::uint32_t number;  ///< the first four bytes, little-endian
+  std::string_view what;
+};
+constexpr Magic kMachineCode[] = {
+    {0x464c457fu, "machine code for a GPU (cubin)"},
+    {0xba55ed50u, "a fat binary"},
+    {0x466243b1u, "a fat binary"},
+};
+
+Refusal refuse(CUresult result, std::string code, std::string message, std::string hint) {
+  Diagnostic diagnostic;
+  diagnostic.code = std::move(code);
+  diagnostic.span.file = kFileName;
+  diagnostic.message = std::move(message);
+  diagnostic.hint = std::move(hint);
+  return {result, {std::move(diagnostic)}};
+}
+
+std::optional<Refusal> check_target(const ptx::Module& module) {
+  if (module.version_major > kMaxPtxMajor)
+    return refuse(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "ptx-version",
+                  fmt::format("PTX .version {}.{} is newer than this device reads (up to {}.x)",
+                              module.version_major, module.version_minor, kMaxPtxMajor),
+                  "compile with an older toolkit, or lower .version where nothing newer is used");
+  const std::string target = module.sm_suffix == '\0' ? fmt::format("sm_{}", module.sm)
+                                                      : fmt::format("sm_{}{}", module.sm, module.sm_suffix);
+  if (module.sm > kMaxSm || module.sm_suffix != '\0')
+    return refuse(CUDA_ERROR_NO_BINARY_FOR_GPU, "ptx-target",
+                  fmt::format("the PTX is for {}; the CPU device has compute capability 8.9", target),
+                  "compile for compute_89 or an older architecture without suffix");
+  if (module.address_size != 64)
+    return refuse(CUDA_ERROR_INVALID_PTX, "ptx-unsupported",
+                  fmt::format(".address_size {} is not supported", module.address_size),
+                  "compile for 64-bit addresses");
+  return std::nullopt;
+}
+
+std::optional<Refusal> check_variables(const ptx::Module& module) {
+  std::uint64_t constant_bytes = 0;
+  for (const ptx::Variable& variable : module.variables) {
+    const bool placed = variable.space == ptx::Space::global || variable.space == ptx::Space::const_;
+    if (variable.space == ptx::Space::const_) constant_bytes += variable.size_bytes();
+    if (placed && variable.linkage == ptx::Linkage::extern_)
+      return refuse(CUDA_ERROR_INVALID_PTX, "ptx-unresolved",
+                    fmt::format("'{}' is .extern and nothing defines it", variable.name),
+                    "link the modules into one before loading");
+    if (ptx::kind(variable.type) == ptx::TypeKind::opaque)
+      return refuse(CUDA_ERROR_INVALID_PTX, "ptx-unsupported",
+                    fmt::format("'{}' is a {}: textures and surfaces are not supported", variable.name,
+                                ptx::name(variable.type)),
+                    "read through a pointer instead");
+    for (const ptx::Initializer& initializer : variable.initializer)
+      if (!initializer.symbol.empty() && module.find_function(initializer.symbol) != nullptr)
+        return refuse(
+            CUDA_ERROR_INVALID_PTX, "ptx-unsupported",
+            fmt::format("'{}' holds the address of function '{}': calls through pointers are not supported",
+                        variable.name, initializer.symbol),
+            "call the function by name");
+  }
+  if (constant_bytes > kMaxConstantBytes)
+    return refuse(CUDA_ERROR_INVALID_PTX, "constant-too-large",
+                  fmt::format("the module has {} bytes of constant memory; the limit is {}", constant_bytes,
+                              kMaxConstantBytes),
+                  "move large tables to global memory");
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::variant<std::string_view, Refusal> text_of_image(const void* image) {
+  std::uint32_t start = 0;
+  // Byte by byte: the text may be shorter than four.
+  const auto* bytes = static_cast<const unsigned char*>(image);
+  for (unsigned i = 0; i < 4 && (i == 0 || bytes[i - 1] != 0); ++i)
+    start |= static_cast<std::uint32_t>(bytes[i]) << (8 * i);
+  for (const Magic& magic : kMachineCode)
+    if (magic.number == start)
+      return refuse(CUDA_ERROR_NO_BINARY_FOR_GPU, "image-machine-code",
+                    fmt::format("the image is {}; the CPU device loads PTX text", magic.what),
+                    "load the PTX of the module instead");
+  return std::string_view(static_cast<const char*>(image));
+}
+
+std::variant<LoadablePtx, Refusal> read_ptx(std::string_view text) {
+  Expected<ptx::Module> module = ptx::parse(text, kFileName);
+  if (!module) return Refusal{CUDA_ERROR_INVALID_PTX, std::move(module).errors()};
+  if (std::optional<Refusal> refusal = check_target(*module)) return std::move(*refusal);
+  if (Expected<void> verified = ptx::verify(*module, kFileName); !verified)
+    return Refusal{CUDA_ERROR_INVALID_PTX, std::move(verified).errors()};
+  if (std::optional<Refusal> refusal = check_variables(*module)) return std::move(*refusal);
+  Expected<std::vector<KernelInfo>> kernels = inspect(*module, kFileName);
+  if (!kernels) return Refusal{CUDA_ERROR_INVALID_PTX, std::move(kernels).errors()};
+  return LoadablePtx{std::move(*module), std::move(*kernels)};
+}
+
+}  // namespace quern::cpu::device

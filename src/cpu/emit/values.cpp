@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// WarpBody: what is kept of each value, where, and how its other forms are made.
+#include <llvm/IR/Module.h>
+
+#include "cpu/emit/warp_body.hpp"
+
+namespace quern::cpu::emit {
+namespace {
+
+using analysis::ShapeKind;
+
+llvm::Constant* constant_of(llvm::Type* type, std::uint64_t bits) {
+  if (type->isIntegerTy()) return llvm::ConstantInt::get(type, bits);
+  const llvm::APInt word(static_cast<unsigned>(type->getPrimitiveSizeInBits()), bits);
+  return llvm::ConstantFP::get(type->getContext(), llvm::APFloat(type->getFltSemantics(), word));
+}
+
+}  // namespace
+
+// --- slots
+
+llvm::Type* WarpBody::kept_type(Version version, ir::Value value) {
+  const ir::Type type = inst(value).type;
+  return kept_scalar(version, value) ? type_of(type) : vector_type_of(type);
+}
+
+bool WarpBody::has_slot(Version version, ir::Value value) const {
+  return slots_[static_cast<std::size_t>(version)][value].memory != nullptr;
+}
+
+WarpBody::Slot& WarpBody::slot(Version version, ir::Value value) {
+  Slot& found = slots_[static_cast<std::size_t>(version)][value];
+  if (found.memory == nullptr)
+    throw Defect("value %" + std::to_string(value) + " (" + std::string(ir::name(inst(value).op)) +
+                 ") is read before it is defined");
+  return found;
+}
+
+// A vector of i1 crosses blocks in the form that masks have.
+llvm::Value* WarpBody::pack_bits(llvm::Value* what) {
+  const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(what->getType());
+  return vector != nullptr && vector->getElementType()->isIntegerTy(1) ? masks_.lanes_of(what) : what;
+}
+
+llvm::Value* WarpBody::unpack_bits(llvm::Value* what, ir::Type type) {
+  return type == ir::Type::i1 && what->getType()->isVectorTy() ? masks_.bits_of(what) : what;
+}
+
+void WarpBody::write_slot(Version version, ir::Value value, llvm::Value* what) {
+  if (!has_slot(version, value)) return;
+  const Slot& to = slot(version, value);
+  llvm::Value* packed = pack_bits(what);
+  code_.CreateStore(packed, to.memory);
+  store_to_frame(to, packed);
+}
+
+void WarpBody::store_to_frame(const Slot& slot, llvm::Value* what) {
+  if (slot.frame == 0) return;
+  const llvm::Align align(what->getType()->isVectorTy() ? 64 : 8);
+  code_.CreateAlignedStore(
+      what, code_.CreateConstInBoundsGEP1_32(code_.getInt8Ty(), place_.frame, slot.frame), align);
+}
+
+// --- values
+
+llvm::Constant* WarpBody::known_constant(Version version, ir::Value value) {
+  const analysis::Shape& shape = shape_in(version, value);
+  const bool has_base = shape.kind == ShapeKind::uniform || shape.kind == ShapeKind::affine;
+  if (!has_base || !shape.constant) return nullptr;
+  return constant_of(type_of(inst(value).type), *shape.constant);
+}
+
+/// What is kept of `value` in the version being emitted: its scalar or its vector.
+llvm::Value* WarpBody::kept(ir::Value value) {
+  if (llvm::Constant* constant = known_constant(version_, value)) return constant;
+  if (const auto found = values_.find(value); found != values_.end()) return found->second;
+  const Slot& from = slot(version_, value);
+  // At the start of the block, where it serves all of it: slots of other values do not change within a block.
+  const llvm::IRBuilder<>::InsertPointGuard guard(code_);
+  code_.SetInsertPoint(first_, first_->getFirstInsertionPt());
+  llvm::Value* loaded = code_.CreateLoad(from.memory->getAllocatedType(), from.memory);
+  return values_[value] = unpack_bits(loaded, inst(value).type);
+}
+
+llvm::Value* WarpBody::scalar(ir::Value value) {
+  if (!kept_scalar(version_, value))
+    throw Defect("a scalar is asked of %" + std::to_string(value) + ", which is kept as a vector");
+  return kept(value);
+}
+
+llvm::Value* WarpBody::vector(ir::Value value) {
+  if (!kept_scalar(version_, value)) return kept(value);
+  llvm::BasicBlock* here = code_.GetInsertBlock();
+  if (const auto found = expansions_.find(value); found != expansions_.end())
+    if (found->second.block == here || found->second.block == first_) return found->second.vector;
+  llvm::Value* base = kept(value);
+  llvm::Value* made = expand(shape(value), inst(value).type, base,
+                             [this](ir::Value coefficient) { return scalar(coefficient); });
+  expansions_[value] = {made, here};
+  return made;
+}
+
+llvm::Constant* WarpBody::pattern(const analysis::LanePattern& lanes, llvm::Type* element) {
+  std::vector<llvm::Constant*> constants;
+  for (const std::int64_t lane : lanes)
+    constants.push_back(llvm::ConstantInt::get(element, static_cast<std::uint64_t>(lane), /*IsSigned=*/true));
+  return llvm::ConstantVector::get(constants);
+}
+
+llvm::Value* WarpBody::expand(const analysis::Shape& shape, ir::Type type, llvm::Value* base,
+                              const Coefficient& coefficient) {
+  llvm::Type* element = type_of(type);
+  llvm::Value* result = code_.CreateVectorSplat(kLanes, base);
+  if (shape.kind == ShapeKind::affine)
+    for (const analysis::Term& term : shape.terms) {
+      llvm::Value* part = pattern(term.pattern, element);
+      if (term.coefficient != ir::kNone) {
+        llvm::Value* factor = coefficient(term.coefficient);
+        factor = term.sign_extend ? code_.CreateSExtOrTrunc(factor, element)
+                                  : code_.CreateZExtOrTrunc(factor, element);
+        part = code_.CreateMul(code_.CreateVectorSplat(kLanes, factor), part);
+      }
+      result = code_.CreateAdd(result, part);
+    }
+  if (shape.kind == ShapeKind::offset32) {
+    llvm::Value* index = vector(shape.index);
+    llvm::Type* wide = vector_type_of(type);
+    index = shape.index_signed ? code_.CreateSExt(index, wide) : code_.CreateZExt(index, wide);
+    llvm::Constant* scale =
+        llvm::ConstantInt::get(wide, static_cast<std::uint64_t>(shape.scale), /*IsSigned=*/true);
+    result = code_.CreateAdd(result, code_.CreateMul(index, scale));
+  }
+  return result;
+}
+
+void WarpBody::define(ir::Value value, llvm::Value* what) {
+  if (what->getType() != kept_type(version_, value))
+    throw Defect("%" + std::to_string(value) + " (" + std::string(ir::name(inst(value).op)) +
+                 ") is defined in another form than its shape's");
+  values_[value] = what;
+  write_slot(version_, value, what);
+}
+
+void WarpBody::define_element(ir::Value value, unsigned index, llvm::Value* what) {
+  elements_[{value, index}] = what;
+}
+
+/// Extracts stand right behind what they read from (place_extracts in plan.cpp).
+void WarpBody::emit_extract(ir::Value value) {
+  const ir::Inst& extract = inst(value);
+  const auto found = elements_.find({extract.args[0], static_cast<unsigned>(extract.imm)});
+  if (found == elements_.end()) throw Defect("an extract reads an element that its operation does not make");
+  llvm::Value* what = found->second;
+  if (!kept_scalar(version_, value) && !what->getType()->isVectorTy())
+    what = code_.CreateVectorSplat(kLanes, what);
+  if (known_constant(version_, value) == nullptr) define(value, what);
+}
+
+/// The operand of a phi in the form that the phi is kept in.
+llvm::Value* WarpBody::as_kept(ir::Value value, bool want_scalar) {
+  if (shape(value).kind == ShapeKind::undefined) {
+    const ir::Type type = inst(value).type;
+    return llvm::Constant::getNullValue(want_scalar ? type_of(type) : vector_type_of(type));
+  }
+  return want_scalar ? scalar(value) : vector(value);
+}
+
+}  // namespace quern::cpu::emit

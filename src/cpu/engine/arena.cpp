@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/engine/arena.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+
+namespace quern::cpu::engine {
+namespace {
+
+constexpr std::uint64_t kGuardBytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t kHugePageBytes = std::uint64_t{2} << 20;
+constexpr std::uint64_t kSmallBytes = 16384;
+/// Small allocations with pages of their own. Each takes two of the 65,530 mappings that Linux grants by
+/// default.
+constexpr std::uint32_t kMaxSmallBlocks = 8192;
+constexpr std::uint64_t kSlabBytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t kMinPieceBytes = 256;
+
+}  // namespace
+
+Arena::Arena(Range range, std::uint64_t total_bytes) : range_(range), total_bytes_(total_bytes) {
+  free_addresses_.emplace(0, range.bytes);
+}
+
+std::byte* Arena::allocate(std::uint64_t bytes) {
+  if (bytes > total_bytes_) return nullptr;
+  const base::LockGuard lock(mutex_);
+  const bool small = bytes <= kSmallBytes;
+  if (small && small_block_count_ >= kMaxSmallBlocks) return allocate_piece(bytes);
+  return allocate_block(bytes, small);
+}
+
+std::uint64_t Arena::free_bytes() {
+  const base::LockGuard lock(mutex_);
+  return total_bytes_ - used_bytes_;
+}
+
+std::byte* Arena::allocate_block(std::uint64_t bytes, bool small) {
+  const std::uint64_t committed = round_up(bytes, kPageBytes);
+  if (committed > total_bytes_ - used_bytes_) return nullptr;
+  const std::uint64_t alignment = committed >= kHugePageBytes ? kHugePageBytes : kPageBytes;
+  const std::uint64_t span = committed + kGuardBytes;
+  std::uint64_t offset = 0;
+  if (!take_addresses(span, alignment, offset)) return nullptr;
+  if (!commit(range_.base + offset, committed)) {
+    give_addresses(offset, span);
+    return nullptr;
+  }
+  blocks_.emplace(offset, Block{span, committed, small});
+  used_bytes_ += committed;
+  if (small) ++small_block_count_;
+  return range_.base + offset;
+}
+
+std::byte* Arena::allocate_piece(std::uint64_t bytes) {
+  const std::uint64_t piece_bytes = std::max(std::bit_ceil(bytes), kMinPieceBytes);
+  auto slab = std::find_if(slabs_.begin(), slabs_.end(), [&](const auto& entry) {
+    return entry.second.piece_bytes == piece_bytes && !entry.second.free_pieces.empty();
+  });
+  if (slab == slabs_.end()) {
+    std::byte* base = allocate_block(kSlabBytes, false);
+    if (base == nullptr) return nullptr;
+    slab = slabs_.emplace(static_cast<std::uint64_t>(base - range_.base), Slab{}).first;
+    slab->second.piece_bytes = piece_bytes;
+    for (auto piece = static_cast<std::uint32_t>(kSlabBytes / piece_bytes); piece-- > 0;)
+      slab->second.free_pieces.push_back(piece);
+  }
+  const std::uint32_t piece = slab->second.free_pieces.back();
+  slab->second.free_pieces.pop_back();
+  ++slab->second.used;
+  return range_.base + slab->first + piece * piece_bytes;
+}
+
+void Arena::release(std::byte* base) {
+  const auto offset = static_cast<std::uint64_t>(base - range_.base);
+  const base::LockGuard lock(mutex_);
+  auto slab = slabs_.upper_bound(offset);
+  if (slab != slabs_.begin()) {
+    --slab;
+    if (offset - slab->first < kSlabBytes) {
+      slab->second.free_pieces.push_back(
+          static_cast<std::uint32_t>((offset - slab->first) / slab->second.piece_bytes));
+      if (--slab->second.used != 0) return;
+      release_block(slab->first);
+      slabs_.erase(slab);
+      return;
+    }
+  }
+  release_block(offset);
+}
+
+void Arena::release_block(std::uint64_t offset) {
+  const auto block = blocks_.find(offset);
+  if (block == blocks_.end()) return;
+  decommit(range_.base + offset, block->second.committed);
+  used_bytes_ -= block->second.committed;
+  if (block->second.small) --small_block_count_;
+  give_addresses(offset, block->second.span);
+  blocks_.erase(block);
+}
+
+bool Arena::take_addresses(std::uint64_t span, std::uint64_t alignment, std::uint64_t& offset) {
+  for (auto range = free_addresses_.begin(); range != free_addresses_.end(); ++range) {
+    const auto [start, size] = *range;
+    offset = round_up(start, alignment);
+    if (offset - start > size || size - (offset - start) < span) continue;
+    free_addresses_.erase(range);
+    if (offset != start) free_addresses_.emplace(start, offset - start);
+    const std::uint64_t end = offset + span;
+    if (end != start + size) free_addresses_.emplace(end, start + size - end);
+    return true;
+  }
+  return false;
+}
+
+void Arena::give_addresses(std::uint64_t offset, std::uint64_t span) {
+  auto next = free_addresses_.lower_bound(offset);
+  if (next != free_addresses_.end() && offset + span == next->first) {
+    span += next->second;
+    next = free_addresses_.erase(next);
+  }
+  if (next != free_addresses_.begin()) {
+    const auto previous = std::prev(next);
+    if (previous->first + previous->second == offset) {
+      previous->second += span;
+      return;
+    }
+  }
+  free_addresses_.emplace(offset, span);
+}
+
+}  // namespace quern::cpu::engine

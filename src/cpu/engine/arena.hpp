@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/thread_annotations.hpp"
+#include "cpu/engine/window.hpp"
+
+namespace quern::cpu::engine {
+
+/// Allocates from one part of the window against a declared total. An allocation has pages of its own,
+/// inaccessible guard zones on both sides, and is decommitted when released: a kernel that leaves it faults.
+/// Only where thousands of small allocations live at once do further ones share slabs (the number of mappings
+/// a process may have is limited). Thread-safe.
+class Arena {
+ public:
+  Arena(Range range, std::uint64_t total_bytes);
+
+  /// At least 256-byte aligned; null: beyond the total, or the system refuses the memory. `bytes` > 0.
+  std::byte* allocate(std::uint64_t bytes) QUERN_EXCLUDES(mutex_);
+  /// `base` came from allocate() and was not released since.
+  void release(std::byte* base) QUERN_EXCLUDES(mutex_);
+
+  std::uint64_t total_bytes() const noexcept { return total_bytes_; }
+  std::uint64_t free_bytes() QUERN_EXCLUDES(mutex_);
+
+ private:
+  struct Block {
+    std::uint64_t span = 0;       ///< addresses taken, the guard zone behind included
+    std::uint64_t committed = 0;  ///< bytes that are accessible and count against the total
+    bool small = false;
+  };
+  /// Equal pieces of one block.
+  struct Slab {
+    std::uint64_t piece_bytes = 0;
+    std::vector<std::uint32_t> free_pieces;
+    std::uint32_t used = 0;
+  };
+
+  std::byte* allocate_block(std::uint64_t bytes, bool small) QUERN_REQUIRES(mutex_);
+  void release_block(std::uint64_t offset) QUERN_REQUIRES(mutex_);
+  std::byte* allocate_piece(std::uint64_t bytes) QUERN_REQUIRES(mutex_);
+  bool take_addresses(std::uint64_t span, std::uint64_t alignment, std::uint64_t& offset)
+      QUERN_REQUIRES(mutex_);
+  void give_addresses(std::uint64_t offset, std::uint64_t span) QUERN_REQUIRES(mutex_);
+
+  const Range range_;
+  const std::uint64_t total_bytes_;
+  base::Mutex mutex_;
+  std::uint64_t used_bytes_ QUERN_GUARDED_BY(mutex_) = 0;
+  std::uint32_t small_block_count_ QUERN_GUARDED_BY(mutex_) = 0;
+  std::map<std::uint64_t, std::uint64_t> free_addresses_ QUERN_GUARDED_BY(mutex_);  ///< offset -> span
+  std::map<std::uint64_t, Block> blocks_ QUERN_GUARDED_BY(mutex_);                  ///< by offset
+  std::map<std::uint64_t, Slab> slabs_ QUERN_GUARDED_BY(mutex_);  ///< by the offset of their block
+};
+
+}  // namespace quern::cpu::engine

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/engine/fault.hpp"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <utility>
+
+#include "base/thread_annotations.hpp"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define QUERN_ADDRESS_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define QUERN_ADDRESS_SANITIZER 1
+#endif
+#endif
+#if defined(QUERN_ADDRESS_SANITIZER)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+namespace quern::cpu::engine {
+namespace {
+
+// initial-exec: the handler may run in any thread at any moment, where the first use of another kind of
+// thread-local variable allocates.
+__attribute__((tls_model("initial-exec"))) thread_local KernelRun* current_run = nullptr;
+
+constexpr std::array kSignals{SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+/// Who was there before us, for one signal. A program may install its own handler over ours later; then we
+/// install ours again, and the list grows. Entries are written before `count` says so and never change.
+struct Predecessors {
+  static constexpr std::size_t kMax = 16;
+  std::array<struct sigaction, kMax> actions;
+  std::atomic<std::size_t> count{0};
+};
+std::array<Predecessors, kSignals.size()> predecessors;
+/// How many predecessors are running, and the frame of the handler that called the last: should one pass the
+/// signal on to us, the one before it is meant. A predecessor may also leave by longjmp; a later signal then
+/// arrives at or above that frame.
+__attribute__((tls_model("initial-exec"))) thread_local std::size_t chain_depth = 0;
+__attribute__((tls_model("initial-exec"))) thread_local const void* chain_frame = nullptr;
+
+FaultKind classify(const KernelRun& run, int signal, const siginfo_t& info) noexcept {
+  if (run.stack->overflowed_at(info.si_addr)) return FaultKind::stack_overflow;
+  if (signal == SIGILL) return FaultKind::illegal_instruction;
+  if (signal == SIGFPE) return FaultKind::trap;
+  if (signal == SIGBUS && info.si_code == BUS_ADRALN) return FaultKind::misaligned_address;
+  return FaultKind::illegal_address;
+}
+
+bool is_ours(const KernelRun& run, int signal, const siginfo_t& info, const void* pc) noexcept {
+  if (info.si_code <= 0) return false;  // sent by kill() and the like, not by an instruction
+  const auto text_bytes = static_cast<std::uint64_t>(run.text_end - run.text_begin);
+  if (Range{const_cast<std::byte*>(run.text_begin), text_bytes}.contains(pc)) return true;
+  if (signal != SIGSEGV && signal != SIGBUS) return false;
+  return run.window->reaches(info.si_addr) || run.stack->overflowed_at(info.si_addr);
+}
+
+void chain(int signal, siginfo_t* info, void* context) {
+  std::size_t index = 0;
+  while (kSignals[index] != signal) ++index;
+  if (__builtin_frame_address(0) >= chain_frame) chain_depth = 0;
+  const Predecessors& before = predecessors[index];
+  const std::size_t count = before.count.load(std::memory_order_acquire);
+  const struct sigaction& previous = before.actions[count > chain_depth ? count - 1 - chain_depth : 0];
+  const bool has_function = (previous.sa_flags & SA_SIGINFO) != 0 ||
+                            (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN);
+  if (!has_function) {
+    // The instruction runs again and meets the default action; a signal that was sent is sent again.
+    ::sigaction(signal, &previous, nullptr);
+    if (info->si_code <= 0) ::raise(signal);
+    return;
+  }
+  const void* const outer_frame = std::exchange(chain_frame, __builtin_frame_address(0));
+  ++chain_depth;
+  if ((previous.sa_flags & SA_SIGINFO) != 0)
+    previous.sa_sigaction(signal, info, context);
+  else
+    previous.sa_handler(signal);
+  --chain_depth;
+  chain_frame = outer_frame;
+}
+
+void handle(int signal, siginfo_t* info, void* context) {
+  KernelRun* run = current_run;
+  auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
+  const void* pc = reinterpret_cast<const void*>(registers[REG_RIP]);
+  if (run == nullptr || !is_ours(*run, signal, *info, pc)) return chain(signal, info, context);
+  run->fault.kind = classify(*run, signal, *info);
+  run->fault.address = reinterpret_cast<std::uint64_t>(info->si_addr);
+  // Returning from the handler restores the signal mask and the alternate stack; then the thread leaves the
+  // run.
+  registers[REG_RIP] = reinterpret_cast<greg_t>(&quern_cpu_leave_stack);
+  registers[REG_RDI] = reinterpret_cast<greg_t>(&run->saved);
+}
+
+/// The thread's alternate signal stack, where it has none of its own. Lives as long as the thread.
+class SignalStack {
+ public:
+  SignalStack() {
+    stack_t existing{};
+    if (::sigaltstack(nullptr, &existing) != 0 || (existing.ss_flags & SS_DISABLE) == 0) return;
+    memory_ = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory_ == MAP_FAILED) return;
+    stack_t stack{};
+    stack.ss_sp = memory_;
+    stack.ss_size = kBytes;
+    ::sigaltstack(&stack, nullptr);
+  }
+  ~SignalStack() {
+    if (memory_ == MAP_FAILED) return;
+    stack_t existing{};
+    if (::sigaltstack(nullptr, &existing) != 0 || existing.ss_sp != memory_) return;  // someone else's by now
+    stack_t none{};
+    none.ss_flags = SS_DISABLE;
+    ::sigaltstack(&none, nullptr);
+    ::munmap(memory_, kBytes);
+  }
+  SignalStack(const SignalStack&) = delete;
+  SignalStack& operator=(const SignalStack&) = delete;
+
+ private:
+  static constexpr std::size_t kBytes = 65536;
+  void* memory_ = MAP_FAILED;
+};
+
+#if defined(QUERN_ADDRESS_SANITIZER)
+/// Tells AddressSanitizer of the stack switch; it keeps track of where a thread's stack is.
+class FiberNote {
+ public:
+  explicit FiberNote(const KernelRun& run) {
+    constexpr std::size_t kNearTop = 65536;
+    __sanitizer_start_switch_fiber(&fake_stack_, static_cast<std::byte*>(run.stack->top()) - kNearTop,
+                                   kNearTop);
+    __sanitizer_finish_switch_fiber(nullptr, &bottom_, &size_);
+  }
+  ~FiberNote() {
+    __sanitizer_start_switch_fiber(nullptr, bottom_, size_);
+    __sanitizer_finish_switch_fiber(fake_stack_, nullptr, nullptr);
+  }
+  FiberNote(const FiberNote&) = delete;
+  FiberNote& operator=(const FiberNote&) = delete;
+
+ private:
+  void* fake_stack_ = nullptr;
+  const void* bottom_ = nullptr;
+  std::size_t size_ = 0;
+};
+#else
+struct FiberNote {
+  explicit FiberNote(const KernelRun&) noexcept {}
+};
+#endif
+
+}  // namespace
+
+void install_fault_handlers() {
+  static base::Mutex mutex;
+  const base::LockGuard lock(mutex);
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    struct sigaction current{};
+    ::sigaction(kSignals[i], nullptr, &current);
+    if ((current.sa_flags & SA_SIGINFO) != 0 && current.sa_sigaction == &handle) continue;
+    Predecessors& before = predecessors[i];
+    const std::size_t count = before.count.load(std::memory_order_relaxed);
+    if (count == 0 || before.actions[count - 1].sa_sigaction != current.sa_sigaction) {
+      if (count == Predecessors::kMax) continue;
+      before.actions[count] = current;
+      before.count.store(count + 1, std::memory_order_release);
+    }
+    struct sigaction action{};
+    action.sa_sigaction = &handle;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigemptyset(&action.sa_mask);
+    ::sigaction(kSignals[i], &action, nullptr);
+  }
+}
+
+bool run_guarded(KernelRun& run, void (*function)(void*), void* argument) {
+  static thread_local const SignalStack signal_stack;
+  static_cast<void>(signal_stack);
+  KernelRun* const outer = current_run;  // a host function run by a waiting thread may itself wait
+  current_run = &run;
+  const bool finished = [&] {
+    const FiberNote note(run);
+    return quern_cpu_run_on_stack(&run.saved, run.stack->top(), function, argument);
+  }();
+  current_run = outer;
+  return finished;
+}
+
+void raise_fault(const Fault& fault) {
+  KernelRun* run = current_run;
+  if (run == nullptr) std::abort();  // a device helper was called outside a kernel: a defect of ours
+  run->fault = fault;
+  quern_cpu_leave_stack(&run->saved);
+}
+
+}  // namespace quern::cpu::engine

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can go wrong in a kernel, and how the engine gets out of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cpu/engine/stack_switch.hpp"
+#include "cpu/engine/window.hpp"
+
+namespace quern::cpu::engine {
+
+enum class FaultKind : std::uint8_t {
+  none,
+  illegal_address,
+  misaligned_address,
+  stack_overflow,
+  illegal_instruction,
+  assertion,
+  trap,
+  divergent_barrier,
+  unreachable,
+  out_of_memory,  ///< a worker's local memory or frames could not be had
+};
+
+struct Fault {
+  FaultKind kind = FaultKind::none;
+  std::uint64_t address = 0;  ///< for an address fault, as far as the processor tells
+  std::uint32_t location = 0;
+  std::uint32_t lane = 0;
+};
+
+/// One stay in kernel code on this thread. While it is entered, faults of its code end it instead of the
+/// process.
+struct KernelRun {
+  SavedStack saved;
+  const std::byte* text_begin = nullptr;
+  const std::byte* text_end = nullptr;
+  const Window* window = nullptr;
+  const GuardedStack* stack = nullptr;
+  Fault fault;
+};
+
+/// Installs handlers for SIGSEGV, SIGBUS, SIGFPE and SIGILL, unless they are in place; called again, it puts
+/// them back on top of what the program installed since. They take a fault only on a thread inside
+/// run_guarded(), and only if the program counter lies in the kernel's code, or the address in the window or
+/// the stack's guard zone (a helper that the kernel called); all others go to whoever was there before.
+/// Thread-safe.
+void install_fault_handlers();
+
+/// Runs function(argument) on run.stack. False: a fault ended it, run.fault says which. The thread gets an
+/// alternate signal stack if it has none.
+bool run_guarded(KernelRun& run, void (*function)(void*), void* argument);
+
+/// Ends the current run of this thread with `fault`. Only from inside run_guarded().
+[[noreturn]] void raise_fault(const Fault& fault);
+
+}  // namespace quern::cpu::engine

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// What emitted code calls: traps, and the device functions that the host carries out for a lane. A bad
+// pointer from the kernel ends the launch as if the kernel itself had followed it. raise_fault() runs only
+// where no object with a destructor is alive.
+#include <fmt/format.h>
+
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include "cpu/engine/abi.hpp"
+#include "cpu/engine/fault.hpp"
+#include "cpu/engine/memory.hpp"
+#include "cpu/engine/output.hpp"
+#include "cpu/engine/printf_format.hpp"
+#include "cpu/engine/worker.hpp"
+#include "cpu/ir/ir.hpp"
+
+namespace quern::cpu::engine {
+namespace {
+
+constexpr std::size_t kMaxStringBytes = 65536;
+
+Worker& worker_of(WorkerState* state) { return *static_cast<Worker*>(state->scheduler); }
+
+std::optional<std::string> read_string(const Worker& worker, std::uint64_t address) {
+  std::string text;
+  for (; text.size() < kMaxStringBytes; ++address) {
+    if (!worker.may_access(address, 1)) return std::nullopt;
+    const char letter = *reinterpret_cast<const volatile char*>(address);
+    if (letter == '\0') break;
+    text += letter;
+  }
+  return text;
+}
+
+std::optional<std::uint64_t> read_number(const Worker& worker, std::uint64_t address, std::uint32_t size) {
+  std::uint64_t bits = 0;
+  if (!worker.may_access(address, size)) return std::nullopt;
+  std::memcpy(&bits, reinterpret_cast<const void*>(address), size);
+  return bits;
+}
+
+/// A device function's outcome: its result, or that the kernel gave it a bad address or memory ran out.
+struct Outcome {
+  std::uint64_t result = 0;
+  FaultKind fault = FaultKind::none;
+};
+
+Outcome device_vprintf(Worker& worker, const LaunchState&, const std::uint64_t* args) {
+  if (args[0] == 0) return {static_cast<std::uint64_t>(-1)};
+  const std::optional<std::string> format = read_string(worker, args[0]);
+  if (!format) return {0, FaultKind::illegal_address};
+  const DeviceReader reader{
+      [&worker](std::uint64_t address, std::uint32_t size) { return read_number(worker, address, size); },
+      [&worker](std::uint64_t address) { return read_string(worker, address); },
+  };
+  std::optional<Formatted> formatted = format_printf(*format, args[1], reader);
+  if (!formatted) return {0, FaultKind::illegal_address};
+  worker.printed = true;
+  worker.services().output->write(std::move(formatted->text));
+  return {formatted->argument_count};
+}
+
+std::string coordinates(std::uint64_t index, const std::uint32_t extent[3]) {
+  return fmt::format("[{},{},{}]", index % extent[0], index / extent[0] % extent[1],
+                     index / extent[0] / extent[1]);
+}
+
+/// The block that reports: what the kernel says, else the chunk's where that is one block.
+std::string block_text(const Worker& worker, const WorkerState& state, const LaunchState& launch) {
+  if (state.block_index != kUnknownIndex) return coordinates(state.block_index, launch.grid);
+  if (worker.chunk_count == 1) return coordinates(worker.chunk_first, launch.grid);
+  return "[?,?,?]";
+}
+
+std::string thread_text(const WorkerState& state, const LaunchState& launch) {
+  if (state.warp_index == kUnknownWarp) return "[?,?,?]";
+  return coordinates(std::uint64_t{state.warp_index} * 32 + state.fault_lane, launch.block);
+}
+
+Outcome device_assertfail(Worker& worker, const LaunchState& launch, const std::uint64_t* args) {
+  const std::optional<std::string> message = read_string(worker, args[0]);
+  const std::optional<std::string> file = read_string(worker, args[1]);
+  const std::optional<std::string> function = read_string(worker, args[3]);
+  const std::string line = fmt::format("{}:{}: {}: block: {}, thread: {} Assertion `{}` failed.\n",
+                                       file.value_or("?"), static_cast<std::uint32_t>(args[2]),
+                                       function.value_or("?"), block_text(worker, worker.state(), launch),
+                                       thread_text(worker.state(), launch), message.value_or("?"));
+  std::fwrite(line.data(), 1, line.size(), stderr);
+  return {0, FaultKind::assertion};
+}
+
+Outcome device_malloc(Worker& worker, const LaunchState&, const std::uint64_t* args) {
+  Memory& memory = *worker.services().memory;
+  const std::uint64_t used = memory.heap_used_bytes(worker.owner);
+  if (args[0] == 0 || used >= worker.heap_bytes || args[0] > worker.heap_bytes - used) return {0};
+  const auto allocation = memory.allocate({args[0], AllocationKind::heap, worker.device, worker.owner, 0});
+  return {allocation == nullptr ? 0 : reinterpret_cast<std::uint64_t>(allocation->base)};
+}
+
+Outcome device_free(Worker& worker, const LaunchState&, const std::uint64_t* args) {
+  if (args[0] == 0) return {};
+  const auto allocation =
+      worker.services().memory->remove(reinterpret_cast<const void*>(args[0]), AllocationKind::heap);
+  return {0, allocation == nullptr ? FaultKind::trap : FaultKind::none};
+}
+
+Outcome host_call(WorkerState* state, const LaunchState* launch, std::uint32_t call,
+                  const std::uint64_t* args) {
+  Worker& worker = worker_of(state);
+  switch (static_cast<ir::HostCall>(call)) {
+    case ir::HostCall::vprintf:
+      return device_vprintf(worker, *launch, args);
+    case ir::HostCall::assertfail:
+      return device_assertfail(worker, *launch, args);
+    case ir::HostCall::malloc:
+      return device_malloc(worker, *launch, args);
+    case ir::HostCall::free:
+      return device_free(worker, *launch, args);
+  }
+  return {0, FaultKind::trap};
+}
+
+FaultKind kind_of(std::uint32_t trap) noexcept {
+  switch (static_cast<ir::Trap>(trap)) {
+    case ir::Trap::trap:
+      return FaultKind::trap;
+    case ir::Trap::assert:
+      return FaultKind::assertion;
+    case ir::Trap::stack_overflow:
+      return FaultKind::stack_overflow;
+    case ir::Trap::divergent_barrier:
+      return FaultKind::divergent_barrier;
+    case ir::Trap::unreachable:
+      return FaultKind::unreachable;
+  }
+  return FaultKind::trap;
+}
+
+}  // namespace
+
+void quern_cpu_trap(WorkerState* worker, std::uint32_t trap) {
+  raise_fault({kind_of(trap), 0, worker->fault_location, worker->fault_lane});
+}
+
+std::uint64_t quern_cpu_host_call(WorkerState* worker, const LaunchState* launch, std::uint32_t call,
+                                  const std::uint64_t* args) {
+  const Outcome outcome = host_call(worker, launch, call, args);
+  if (outcome.fault != FaultKind::none)
+    raise_fault({outcome.fault, 0, worker->fault_location, worker->fault_lane});
+  return outcome.result;
+}
+
+}  // namespace quern::cpu::engine

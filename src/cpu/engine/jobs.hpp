@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a stream can be asked to do.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "cpu/engine/abi.hpp"
+#include "cpu/engine/memory.hpp"
+#include "cpu/engine/worker.hpp"
+#include "cpu/ir/ir.hpp"
+
+namespace quern::cpu::engine {
+
+/// A grid to run. The first part is fixed when it is submitted, the second is its progress, shared by the
+/// workers.
+struct LaunchJob {
+  RunBlocks run = nullptr;
+  const std::byte* text_begin = nullptr;
+  const std::byte* text_end = nullptr;
+  WorkerNeeds needs;
+  LaunchState state;
+  std::unique_ptr<std::byte[]> params;  ///< what state.params points to
+  std::uint64_t block_count = 0;
+  bool cooperative = false;  ///< every block runs at the same time as every other
+  std::uint64_t owner = 0;
+  std::uint32_t device = 0;
+  std::uint64_t heap_bytes = 0;
+  const std::vector<ir::Location>* locations = nullptr;  ///< for Fault::location
+  std::shared_ptr<const void> keep_alive;                ///< owns code, symbols and locations
+
+  std::atomic<std::uint64_t> next_block{0};
+  std::atomic<bool> stopped{false};  ///< a worker met a fault
+  bool exhausted() const noexcept {
+    return stopped.load(std::memory_order_relaxed) ||
+           next_block.load(std::memory_order_relaxed) >= block_count;
+  }
+};
+
+/// A copy, or a fill with a 1-, 2- or 4-byte pattern where `source` is null.
+struct TransferJob {
+  std::byte* destination = nullptr;
+  const std::byte* source = nullptr;
+  std::uint64_t bytes = 0;
+  std::uint32_t pattern = 0;
+  std::uint32_t pattern_bytes = 1;
+  std::unique_ptr<std::byte[]> staged;  ///< the source, where the caller's may change
+  std::shared_ptr<const Allocation> keep_destination;
+  std::shared_ptr<const Allocation> keep_source;
+};
+void run(const TransferJob& job) noexcept;
+
+/// A function of the host's, called on a thread of its own.
+struct HostJob {
+  void (*function)(void*) = nullptr;
+  void* user = nullptr;
+};
+
+class Stream;
+
+/// A point in a stream that an event recorded.
+struct EventPoint {
+  std::shared_ptr<Stream> stream;
+  std::uint64_t sequence = 0;
+  std::atomic<std::int64_t> time_ns{0};  ///< monotonic; valid once done
+  bool done() const noexcept;
+};
+
+struct RecordJob {
+  std::shared_ptr<EventPoint> point;
+};
+/// Nothing to do; there for its dependencies.
+struct WaitJob {};
+
+using Job = std::variant<WaitJob, RecordJob, HostJob, TransferJob, std::unique_ptr<LaunchJob>>;
+
+}  // namespace quern::cpu::engine

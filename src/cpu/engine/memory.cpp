@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/engine/memory.hpp"
+
+namespace quern::cpu::engine {
+
+Memory::Memory(const Window& window, std::uint32_t device_count, std::uint64_t total_bytes,
+               std::uint64_t host_bytes) {
+  for (std::uint32_t device = 0; device < device_count; ++device)
+    arenas_.push_back(std::make_unique<Arena>(window.arena(device), total_bytes));
+  arenas_.push_back(std::make_unique<Arena>(window.host(), host_bytes));
+}
+
+std::shared_ptr<Allocation> Memory::allocate(const MemoryRequest& request) {
+  Arena& arena = request.kind == AllocationKind::host ? *arenas_.back() : *arenas_[request.device];
+  std::byte* base = arena.allocate(request.bytes);
+  if (base == nullptr) return nullptr;
+  auto allocation = std::make_shared<Allocation>(arena, base);
+  allocation->bytes = request.bytes;
+  allocation->kind = request.kind;
+  allocation->device = request.device;
+  allocation->owner = request.owner;
+  allocation->flags = request.flags;
+  const base::LockGuard lock(mutex_);
+  allocation->id = next_id_++;
+  allocations_.emplace(base, allocation);
+  if (request.kind == AllocationKind::heap) heap_used_bytes_[request.owner] += request.bytes;
+  return allocation;
+}
+
+std::shared_ptr<Allocation> Memory::find_locked(const void* address) {
+  auto after = allocations_.upper_bound(static_cast<const std::byte*>(address));
+  if (after == allocations_.begin()) return nullptr;
+  const std::shared_ptr<Allocation>& candidate = std::prev(after)->second;
+  return Range{candidate->base, candidate->bytes}.contains(address) ? candidate : nullptr;
+}
+
+std::shared_ptr<Allocation> Memory::find(const void* address) {
+  const base::LockGuard lock(mutex_);
+  return find_locked(address);
+}
+
+std::shared_ptr<Allocation> Memory::find_range(const void* address, std::uint64_t bytes) {
+  std::shared_ptr<Allocation> allocation = find(address);
+  if (allocation == nullptr) return nullptr;
+  const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - allocation->base);
+  return bytes <= allocation->bytes - offset ? allocation : nullptr;
+}
+
+std::shared_ptr<Allocation> Memory::remove(const void* base, AllocationKind kind) {
+  const base::LockGuard lock(mutex_);
+  const auto found = allocations_.find(static_cast<const std::byte*>(base));
+  if (found == allocations_.end() || found->second->kind != kind) return nullptr;
+  std::shared_ptr<Allocation> allocation = std::move(found->second);
+  allocations_.erase(found);
+  if (kind == AllocationKind::heap) heap_used_bytes_[allocation->owner] -= allocation->bytes;
+  return allocation;
+}
+
+std::vector<std::shared_ptr<Allocation>> Memory::remove_all(std::uint64_t owner) {
+  std::vector<std::shared_ptr<Allocation>> removed;
+  const base::LockGuard lock(mutex_);
+  heap_used_bytes_.erase(owner);
+  for (auto entry = allocations_.begin(); entry != allocations_.end();) {
+    if (entry->second->owner == owner) {
+      removed.push_back(std::move(entry->second));
+      entry = allocations_.erase(entry);
+    } else {
+      ++entry;
+    }
+  }
+  return removed;
+}
+
+std::uint64_t Memory::heap_used_bytes(std::uint64_t owner) {
+  const base::LockGuard lock(mutex_);
+  const auto found = heap_used_bytes_.find(owner);
+  return found == heap_used_bytes_.end() ? 0 : found->second;
+}
+
+}  // namespace quern::cpu::engine

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every allocation of the device, and whom it belongs to.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/thread_annotations.hpp"
+#include "cpu/engine/arena.hpp"
+#include "cpu/engine/window.hpp"
+
+namespace quern::cpu::engine {
+
+enum class AllocationKind : std::uint8_t {
+  device,  ///< cuMemAlloc
+  host,    ///< cuMemHostAlloc
+  module,  ///< a module's variables
+  heap,    ///< malloc() in a kernel
+};
+
+/// One allocation. Its memory lives as long as the last shared_ptr: a queued copy keeps what it touches.
+/// Immutable.
+struct Allocation {
+  Allocation(Arena& from, std::byte* start) : base(start), arena(&from) {}
+  ~Allocation() { arena->release(base); }
+  Allocation(const Allocation&) = delete;
+  Allocation& operator=(const Allocation&) = delete;
+
+  std::byte* base;
+  std::uint64_t bytes = 0;
+  AllocationKind kind = AllocationKind::device;
+  std::uint32_t device = 0;
+  std::uint64_t owner = 0;  ///< id of the context
+  std::uint64_t id = 0;     ///< never reused in a process
+  unsigned flags = 0;
+
+ private:
+  Arena* arena;
+};
+
+struct MemoryRequest {
+  std::uint64_t bytes = 0;
+  AllocationKind kind = AllocationKind::device;
+  std::uint32_t device = 0;
+  std::uint64_t owner = 0;
+  unsigned flags = 0;
+};
+
+/// Thread-safe.
+class Memory {
+ public:
+  /// `total_bytes` of memory on each of `device_count` devices, `host_bytes` of pinned memory.
+  Memory(const Window& window, std::uint32_t device_count, std::uint64_t total_bytes,
+         std::uint64_t host_bytes);
+
+  /// Null: out of memory.
+  std::shared_ptr<Allocation> allocate(const MemoryRequest& request) QUERN_EXCLUDES(mutex_);
+  /// The allocation that `address` lies in, or null.
+  std::shared_ptr<Allocation> find(const void* address) QUERN_EXCLUDES(mutex_);
+  /// The allocation that holds all of [address, address + bytes), or null.
+  std::shared_ptr<Allocation> find_range(const void* address, std::uint64_t bytes) QUERN_EXCLUDES(mutex_);
+  /// Takes out the allocation of that kind that starts at `base`; null if there is none. No one finds it any
+  /// more.
+  std::shared_ptr<Allocation> remove(const void* base, AllocationKind kind) QUERN_EXCLUDES(mutex_);
+  /// Takes out all that `owner` has.
+  std::vector<std::shared_ptr<Allocation>> remove_all(std::uint64_t owner) QUERN_EXCLUDES(mutex_);
+  /// Bytes that kernels of `owner` have from malloc().
+  std::uint64_t heap_used_bytes(std::uint64_t owner) QUERN_EXCLUDES(mutex_);
+
+  std::uint64_t total_bytes(std::uint32_t device) const noexcept { return arenas_[device]->total_bytes(); }
+  std::uint64_t free_bytes(std::uint32_t device) { return arenas_[device]->free_bytes(); }
+
+ private:
+  std::shared_ptr<Allocation> find_locked(const void* address) QUERN_REQUIRES(mutex_);
+
+  std::vector<std::unique_ptr<Arena>> arenas_;  ///< by device; the last one is pinned host memory
+  base::Mutex mutex_;
+  std::map<const std::byte*, std::shared_ptr<Allocation>> allocations_ QUERN_GUARDED_BY(mutex_);
+  std::map<std::uint64_t, std::uint64_t> heap_used_bytes_ QUERN_GUARDED_BY(mutex_);  ///< by owner
+  std::uint64_t next_id_ QUERN_GUARDED_BY(mutex_) = 1;
+};
+
+}  // namespace quern::cpu::engine

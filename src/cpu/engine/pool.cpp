@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+// The threads: taking work, doing it, and waiting for more.
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include "cpu/engine/output.hpp"
+#include "cpu/engine/section.hpp"
+
+namespace quern::cpu::engine {
+namespace {
+
+constexpr std::chrono::microseconds kPollInterval{50};
+/// A polling thread parks after that many looks without any new job: 2 ms.
+constexpr int kPollCount = 40;
+
+/// Signals for the process go to the host's threads; those of faulty instructions always go to the thread
+/// itself.
+void block_signals() {
+  sigset_t all;
+  sigfillset(&all);
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigdelset(&all, signal);
+  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
+}
+
+}  // namespace
+
+Scheduler::GroupId Scheduler::group_of(const Command& command) noexcept {
+  if (command.launch() != nullptr) return GroupId::compute;
+  return std::holds_alternative<HostJob>(command.job) ? GroupId::host : GroupId::copy;
+}
+
+bool Scheduler::is_big(const LaunchJob& launch) noexcept {
+  constexpr std::uint64_t kBigLaunchThreads = 4096;
+  return launch.block_count > 1 &&
+         (launch.cooperative || launch.block_count * launch.needs.warps * 32 >= kBigLaunchThreads);
+}
+
+/// Sees to it that a thread of the group will look for work. Urgent: soon.
+void Scheduler::call_for_help(GroupId id, bool urgent) {
+  Group& its_group = group(id);
+  const auto index = static_cast<std::size_t>(id);
+  if (its_group.polling && !urgent) return;
+  if (its_group.parked > 0) {
+    --its_group.parked;
+    ++its_group.notified;
+    ++aftermath_.notify[index];
+  } else if ((urgent || !its_group.polling) && its_group.threads < its_group.max_threads) {
+    ++its_group.threads;
+    ++aftermath_.start[index];
+  }
+}
+
+void Scheduler::carry_out(Aftermath aftermath) {
+  for (std::size_t index = 0; index < kGroupCount; ++index) {
+    // The condition variable needs no lock; the groups are never moved.
+    base::ConditionVariable& wake = [&]() QUERN_NO_THREAD_SAFETY_ANALYSIS -> base::ConditionVariable& {
+      return groups_[index].wake;
+    }();
+    for (; aftermath.notify[index] > 0; --aftermath.notify[index]) wake.notify_one();
+    for (; aftermath.start[index] > 0; --aftermath.start[index]) start_thread(static_cast<GroupId>(index));
+  }
+  if (aftermath.progress) progress_.notify_all();
+}
+
+void Scheduler::start_thread(GroupId id) {
+  try {
+    std::thread([this, id] { thread_main(id); }).detach();
+  } catch (const std::system_error& error) {
+    // The threads there are, and those that wait, do the work.
+    report(std::string("cannot start another thread: ") + error.what());
+    const base::LockGuard lock(mutex_);
+    --group(id).threads;
+  }
+}
+
+bool Scheduler::can_take(const Command& command) const {
+  const LaunchJob* launch = command.launch();
+  if (launch == nullptr) return command.state == Command::State::ready;
+  return command.state != Command::State::queued && !launch->exhausted() && !free_workers_.empty() &&
+         (!launch->cooperative || cooperative_ == nullptr || cooperative_ == &command);
+}
+
+bool Scheduler::has_work(GroupId id) {
+  for (const Command* command : group(id).ready)
+    if (can_take(*command)) return true;
+  return false;
+}
+
+std::optional<Scheduler::Task> Scheduler::try_take(Command& command) {
+  if (!can_take(command)) return std::nullopt;
+  command.state = Command::State::running;
+  const LaunchJob* launch = command.launch();
+  if (launch == nullptr) {
+    std::erase(group(group_of(command)).ready, &command);
+    return Task{&command, nullptr, {}};
+  }
+  if (launch->cooperative) cooperative_ = &command;
+  Worker* worker = free_workers_.back();
+  free_workers_.pop_back();
+  ++command.participants;
+  return Task{&command, worker, {}};
+}
+
+/// For a thread of the group. It calls the next thread itself, if there is work for more: a launch that ends
+/// soon wakes few.
+std::optional<Scheduler::Task> Scheduler::take_from(GroupId id) {
+  for (Command* command : group(id).ready) {
+    const std::optional<Task> task = try_take(*command);
+    if (!task) continue;
+    if (has_work(id)) call_for_help(id, true);
+    return task;
+  }
+  return std::nullopt;
+}
+
+/// What a thread that waits for `stream` may do for it: its head, or the head of the stream that blocks it.
+std::optional<Scheduler::Task> Scheduler::take_for(const Stream& stream) {
+  const Stream* at = &stream;
+  for (int depth = 0; at != nullptr && depth < 64; ++depth) {
+    if (at->queue_.empty()) return std::nullopt;
+    Command& head = *at->queue_.front();
+    if (head.state == Command::State::queued) {
+      at = at->blocked_on_.get();
+      continue;
+    }
+    if (std::holds_alternative<HostJob>(head.job)) return std::nullopt;  // only on the thread for them
+    const std::optional<Task> task = try_take(head);
+    if (task && task->worker != nullptr && is_big(*head.launch())) call_for_help(GroupId::compute, true);
+    return task;
+  }
+  return std::nullopt;
+}
+
+void Scheduler::execute(Task& task) {
+  if (task.worker != nullptr) {
+    task.fault = run_launch(*task.command->launch(), *task.worker, worker_count());
+  } else if (auto* transfer = std::get_if<TransferJob>(&task.command->job)) {
+    run(*transfer);
+    // Before anyone learns that the copy is done: who frees memory next finds it free.
+    transfer->keep_source.reset();
+    transfer->keep_destination.reset();
+  } else if (const auto* host = std::get_if<HostJob>(&task.command->job)) {
+    host->function(host->user);
+  }
+}
+
+void Scheduler::finish(Task& task) {
+  Command& command = *task.command;
+  Stream& stream = *command.stream;
+  if (LaunchJob* launch = command.launch()) {
+    free_workers_.push_back(task.worker);
+    --command.participants;
+    if (task.fault.kind != FaultKind::none) {
+      launch->stopped.store(true, std::memory_order_relaxed);
+      FaultKind none = FaultKind::none;
+      stream.domain_->fault_.compare_exchange_strong(none, task.fault.kind);
+    }
+    if (launch->exhausted()) std::erase(group(GroupId::compute).ready, &command);
+    if (has_work(GroupId::compute)) call_for_help(GroupId::compute, false);  // a worker is free again
+    if (!launch->exhausted() || command.participants > 0) return;
+    if (cooperative_ == &command) {
+      cooperative_ = nullptr;
+      if (has_work(GroupId::compute)) call_for_help(GroupId::compute, true);
+    }
+  }
+  std::vector<std::shared_ptr<Stream>> unblocked;
+  pop_head(stream, unblocked);
+  for (const std::shared_ptr<Stream>& each : unblocked) advance(each);
+  if (!stream.queue_.empty()) advance(stream.shared_from_this());
+}
+
+void Scheduler::thread_main(GroupId id) {
+  block_signals();
+  ::prctl(PR_SET_TIMERSLACK, 1UL);
+  ::prctl(PR_SET_NAME, id == GroupId::compute ? "quern-compute"
+                       : id == GroupId::copy  ? "quern-copy"
+                                              : "quern-host");
+  for (;;) {
+    Task task = wait_for_task(id);
+    execute(task);
+    const Section section(*this);
+    finish(task);
+  }
+}
+
+Scheduler::Task Scheduler::wait_for_task(GroupId id) {
+  Section section(*this);
+  for (;;) {
+    if (std::optional<Task> task = take_from(id)) return *task;
+    if (!group(id).polling && id != GroupId::host)
+      poll(id, section);
+    else
+      park(id, section);
+  }
+}
+
+/// Returns when there may be work, or when there was none for long: then the caller parks.
+void Scheduler::poll(GroupId id, Section& section) {
+  Group& its_group = group(id);
+  its_group.polling = true;
+  std::uint64_t seen = its_group.activity;
+  for (int look = 0; look < kPollCount; ++look) {
+    section.outside([] { std::this_thread::sleep_for(kPollInterval); });
+    if (its_group.activity != seen) look = 0;
+    seen = its_group.activity;
+    if (has_work(id)) break;
+  }
+  its_group.polling = false;
+  if (!has_work(id)) park(id, section);
+}
+
+void Scheduler::park(GroupId id, Section& section) {
+  Group& its_group = group(id);
+  ++its_group.parked;
+  section.wait(its_group.wake, [&]() QUERN_NO_THREAD_SAFETY_ANALYSIS { return its_group.notified > 0; });
+  --its_group.notified;
+}
+
+Fault run_launch(LaunchJob& job, Worker& worker, std::uint32_t worker_count) {
+  worker.owner = job.owner;
+  worker.device = job.device;
+  worker.heap_bytes = job.heap_bytes;
+  if (!worker.prepare(job.needs)) return {FaultKind::out_of_memory, 0, 0, 0};
+  KernelRun kernel_run;
+  kernel_run.text_begin = job.text_begin;
+  kernel_run.text_end = job.text_end;
+  kernel_run.window = worker.services().window;
+  kernel_run.stack = &worker.stack();
+  struct Loop {
+    LaunchJob& job;
+    Worker& worker;
+    std::uint32_t worker_count;
+  } loop{job, worker, worker_count};
+  run_guarded(
+      kernel_run,
+      [](void* argument) {
+        auto& [its_job, its_worker, count] = *static_cast<Loop*>(argument);
+        // Big grids in few, large steps, the last blocks one by one; a fault elsewhere is noticed after at
+        // most 1,024 blocks.
+        constexpr std::uint64_t kMaxChunk = 1024;
+        const std::uint64_t steps = std::uint64_t{16} * count;
+        while (!its_job.exhausted()) {
+          const std::uint64_t left = its_job.block_count - its_job.next_block.load(std::memory_order_relaxed);
+          const std::uint64_t chunk =
+              its_job.cooperative ? 1 : std::clamp<std::uint64_t>(left / steps, 1, kMaxChunk);
+          const std::uint64_t first = its_job.next_block.fetch_add(chunk, std::memory_order_relaxed);
+          if (first >= its_job.block_count) break;
+          its_worker.chunk_first = first;
+          its_worker.chunk_count = std::min(chunk, its_job.block_count - first);
+          its_worker.state().block_index = kUnknownIndex;
+          its_worker.state().warp_index = kUnknownWarp;
+          its_job.run(&its_job.state, &its_worker.state(), first, its_worker.chunk_count);
+        }
+      },
+      &loop);
+  if (worker.printed) worker.services().output->flush();
+  return kernel_run.fault;
+}
+
+}  // namespace quern::cpu::engine

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// The queues: what may start, and what follows when something is done.
+#include "cpu/engine/scheduler.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "cpu/engine/section.hpp"
+
+namespace quern::cpu::engine {
+namespace {
+
+/// How long a waiting caller looks before it sleeps; about what a sleep and a wake-up cost.
+constexpr std::chrono::microseconds kCallerSpin{10};
+
+std::int64_t now_ns() noexcept {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+bool spin_until(const Stream& stream, std::uint64_t sequence) noexcept {
+  const auto end = std::chrono::steady_clock::now() + kCallerSpin;
+  while (stream.completed() < sequence) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    __builtin_ia32_pause();
+  }
+  return true;
+}
+
+}  // namespace
+
+bool EventPoint::done() const noexcept { return stream->completed() >= sequence; }
+
+Scheduler::Scheduler(std::vector<std::unique_ptr<Worker>> workers) : workers_(std::move(workers)) {
+  for (const auto& worker : workers_) free_workers_.push_back(worker.get());
+  std::reverse(free_workers_.begin(), free_workers_.end());  // worker 0 is taken first
+  groups_[static_cast<std::size_t>(GroupId::compute)].max_threads = worker_count();
+}
+
+std::shared_ptr<Domain> Scheduler::make_domain() {
+  auto domain = std::make_shared<Domain>();
+  domain->legacy_ = std::make_shared<Stream>(*domain, false);
+  return domain;
+}
+
+std::shared_ptr<Stream> Scheduler::make_stream(Domain& domain, bool blocking) {
+  auto stream = std::make_shared<Stream>(domain, blocking);
+  const Section section(*this);
+  domain.streams_.push_back(stream);
+  return stream;
+}
+
+void Scheduler::retire(Stream& stream) {
+  const Section section(*this);
+  stream.retired_ = true;
+  if (stream.queue_.empty()) drop_from_domain(stream);
+}
+
+void Scheduler::drop_from_domain(Stream& stream) {
+  std::vector<std::shared_ptr<Stream>>& streams = stream.domain_->streams_;
+  const auto found = std::find(streams.begin(), streams.end(), stream.shared_from_this());
+  if (found == streams.end()) return;
+  aftermath_.dropped.push_back(std::move(*found));  // kept until the mutex is free
+  streams.erase(found);
+}
+
+void Scheduler::submit(const std::shared_ptr<Stream>& stream, Job job) {
+  auto command = std::make_unique<Command>();
+  command->job = std::move(job);
+  const Section section(*this);
+  enqueue(stream, std::move(command));
+}
+
+std::shared_ptr<EventPoint> Scheduler::record(const std::shared_ptr<Stream>& stream) {
+  auto point = std::make_shared<EventPoint>();
+  point->stream = stream;
+  auto command = std::make_unique<Command>();
+  command->job = RecordJob{point};
+  const Section section(*this);
+  point->sequence = stream->issued_ + 1;
+  enqueue(stream, std::move(command));
+  return point;
+}
+
+void Scheduler::wait_event(const std::shared_ptr<Stream>& stream, const EventPoint& point) {
+  if (point.done() || point.stream == stream) return;
+  auto command = std::make_unique<Command>();
+  command->dependencies.push_back({point.stream, point.sequence});
+  const Section section(*this);
+  enqueue(stream, std::move(command));
+}
+
+void Scheduler::enqueue(const std::shared_ptr<Stream>& stream, std::unique_ptr<Command> command) {
+  Domain& domain = *stream->domain_;
+  if (stream == domain.legacy_) {
+    for (const std::shared_ptr<Stream>& other : domain.streams_)
+      if (other->blocking_ && !other->queue_.empty())
+        command->dependencies.push_back({other, other->issued_});
+  } else if (stream->blocking_ && !domain.legacy_->queue_.empty()) {
+    command->dependencies.push_back({domain.legacy_, domain.legacy_->issued_});
+  }
+  command->stream = stream.get();
+  command->sequence = ++stream->issued_;
+  stream->queue_.push_back(std::move(command));
+  if (stream->queue_.size() == 1) advance(stream);
+}
+
+/// Starts what can start at the head of `stream`, and of every stream that this unblocks.
+void Scheduler::advance(const std::shared_ptr<Stream>& stream) {
+  std::vector<std::shared_ptr<Stream>> work{stream};
+  while (!work.empty()) {
+    const std::shared_ptr<Stream> next = std::move(work.back());
+    work.pop_back();
+    while (start_head(next, work)) {
+    }
+  }
+}
+
+/// True if the head was done on the spot and the next one may be looked at.
+bool Scheduler::start_head(const std::shared_ptr<Stream>& stream,
+                           std::vector<std::shared_ptr<Stream>>& unblocked) {
+  if (stream->queue_.empty() || stream->queue_.front()->state != Command::State::queued) return false;
+  Command& head = *stream->queue_.front();
+  stream->blocked_on_ = nullptr;
+  for (const Dependency& dependency : head.dependencies) {
+    if (dependency.stream->completed() >= dependency.sequence) continue;
+    stream->blocked_on_ = dependency.stream;
+    dependency.stream->dependents_.push_back(stream);
+    return false;
+  }
+  const bool dropped = stream->domain_->fault() != FaultKind::none;
+  if (const auto* record_job = std::get_if<RecordJob>(&head.job)) {
+    record_job->point->time_ns.store(now_ns(), std::memory_order_relaxed);
+  } else if (!dropped && !std::holds_alternative<WaitJob>(head.job)) {
+    make_ready(head);
+    return false;
+  }
+  pop_head(*stream, unblocked);
+  return true;
+}
+
+void Scheduler::pop_head(Stream& stream, std::vector<std::shared_ptr<Stream>>& unblocked) {
+  std::unique_ptr<Command> done = std::move(stream.queue_.front());
+  stream.queue_.pop_front();
+  stream.completed_.store(done->sequence, std::memory_order_release);
+  aftermath_.finished.push_back(std::move(done));
+  for (std::shared_ptr<Stream>& dependent : stream.dependents_) unblocked.push_back(std::move(dependent));
+  stream.dependents_.clear();
+  ++progress_count_;
+  aftermath_.progress = waiting_callers_ > 0;
+  if (stream.retired_ && stream.queue_.empty()) drop_from_domain(stream);
+}
+
+void Scheduler::make_ready(Command& command) {
+  command.state = Command::State::ready;
+  const GroupId id = group_of(command);
+  Group& its_group = group(id);
+  its_group.ready.push_back(&command);
+  ++its_group.activity;
+  ++progress_count_;
+  aftermath_.progress = waiting_callers_ > 0;  // a caller that waits for this stream may take it
+  const bool urgent = command.launch() != nullptr ? is_big(*command.launch()) : id == GroupId::host;
+  call_for_help(id, urgent);
+}
+
+bool Scheduler::idle(const Stream& stream) {
+  const Section section(*this);
+  return stream.queue_.empty();
+}
+
+bool Scheduler::runs_at_once(const Stream& stream) {
+  const Section section(*this);
+  const Domain& domain = *stream.domain_;
+  if (!stream.queue_.empty()) return false;
+  if (&stream != domain.legacy_.get()) return !stream.blocking_ || domain.legacy_->queue_.empty();
+  return std::all_of(domain.streams_.begin(), domain.streams_.end(),
+                     [](const auto& other) { return !other->blocking_ || other->queue_.empty(); });
+}
+
+void Scheduler::synchronize(const std::shared_ptr<Stream>& stream) {
+  std::uint64_t last = 0;
+  {
+    const Section section(*this);
+    last = stream->issued_;
+  }
+  wait_until(stream, last);
+}
+
+void Scheduler::synchronize(const Domain& domain) {
+  std::vector<Dependency> last;
+  {
+    const Section section(*this);
+    last.push_back({domain.legacy_, domain.legacy_->issued_});
+    for (const std::shared_ptr<Stream>& stream : domain.streams_) last.push_back({stream, stream->issued_});
+  }
+  for (const Dependency& each : last) wait_until(each.stream, each.sequence);
+}
+
+void Scheduler::synchronize(const EventPoint& point) { wait_until(point.stream, point.sequence); }
+
+void Scheduler::wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t sequence) {
+  if (stream->completed() >= sequence) return;
+  Section section(*this);
+  bool spun = false;
+  while (stream->completed() < sequence) {
+    if (std::optional<Task> task = take_for(*stream)) {
+      section.outside([&] { execute(*task); });
+      finish(*task);
+    } else if (!spun) {
+      spun = true;
+      section.outside([&] { spin_until(*stream, sequence); });
+    } else {
+      const std::uint64_t seen = progress_count_;
+      ++waiting_callers_;
+      section.wait(progress_, [&]() QUERN_NO_THREAD_SAFETY_ANALYSIS { return progress_count_ != seen; });
+      --waiting_callers_;
+    }
+  }
+}
+
+}  // namespace quern::cpu::engine

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams, the threads that serve them, and the threads that wait for them and lend a hand.
+//
+// Three groups of threads, each started when first needed: compute threads run launches, one copies and
+// fills, one runs host functions; so neither a long kernel nor a slow host function holds up a copy on
+// another stream. A thread that waits for a stream runs what that stream has ready itself: a small launch
+// followed by a synchronisation needs no other thread.
+//
+// A submitted job must start without anyone waiting for it, but waking a thread costs more than a small
+// launch. So of the idle threads of a group one *polls* for a while (sleeps briefly and looks) and only the
+// others are *parked*; a small job wakes nobody while one polls.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/thread_annotations.hpp"
+#include "cpu/engine/fault.hpp"
+#include "cpu/engine/jobs.hpp"
+#include "cpu/engine/stream.hpp"
+#include "cpu/engine/worker.hpp"
+
+namespace quern::cpu::engine {
+
+/// Lives until the process ends: its threads are never joined. Thread-safe. Takes no other lock while it
+/// holds its own.
+class Scheduler {
+ public:
+  explicit Scheduler(std::vector<std::unique_ptr<Worker>> workers);
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  std::uint32_t worker_count() const noexcept { return static_cast<std::uint32_t>(workers_.size()); }
+
+  std::shared_ptr<Domain> make_domain();
+  std::shared_ptr<Stream> make_stream(Domain& domain, bool blocking) QUERN_EXCLUDES(mutex_);
+  /// The stream is not used from outside any more; what it has queued still runs.
+  void retire(Stream& stream) QUERN_EXCLUDES(mutex_);
+
+  void submit(const std::shared_ptr<Stream>& stream, Job job) QUERN_EXCLUDES(mutex_);
+  std::shared_ptr<EventPoint> record(const std::shared_ptr<Stream>& stream) QUERN_EXCLUDES(mutex_);
+  /// What is submitted to `stream` from now on runs after `point`.
+  void wait_event(const std::shared_ptr<Stream>& stream, const EventPoint& point) QUERN_EXCLUDES(mutex_);
+
+  /// True if all that was submitted has run.
+  bool idle(const Stream& stream) QUERN_EXCLUDES(mutex_);
+  /// True if a job submitted now would have nothing to wait for.
+  bool runs_at_once(const Stream& stream) QUERN_EXCLUDES(mutex_);
+  /// Returns when all that was submitted before the call has run or was dropped after a fault.
+  void synchronize(const std::shared_ptr<Stream>& stream) QUERN_EXCLUDES(mutex_);
+  void synchronize(const Domain& domain) QUERN_EXCLUDES(mutex_);
+  void synchronize(const EventPoint& point) QUERN_EXCLUDES(mutex_);
+
+ private:
+  enum class GroupId : std::uint8_t { compute, copy, host };
+  static constexpr std::size_t kGroupCount = 3;
+  /// The threads for one kind of work.
+  struct Group {
+    std::vector<Command*> ready;
+    std::uint32_t max_threads = 1;
+    std::uint32_t threads = 0;   ///< started
+    std::uint32_t parked = 0;    ///< waiting in `wake`, less those notified
+    std::uint32_t notified = 0;  ///< that shall leave `wake`
+    bool polling = false;
+    std::uint64_t activity = 0;  ///< counts jobs that became ready
+    base::ConditionVariable wake;
+  };
+  /// A piece of work that a thread has taken.
+  struct Task {
+    Command* command = nullptr;
+    Worker* worker = nullptr;  ///< for a launch
+    Fault fault;
+  };
+  /// What is to be done after the mutex is released.
+  struct Aftermath {
+    std::array<std::uint32_t, kGroupCount> notify{};
+    std::array<std::uint32_t, kGroupCount> start{};
+    bool progress = false;
+    std::vector<std::unique_ptr<Command>> finished;
+    std::vector<std::shared_ptr<Stream>> dropped;
+  };
+  /// Holds the mutex; carries out the aftermath whenever it lets go of it.
+  class QUERN_SCOPED_CAPABILITY Section;
+
+  static GroupId group_of(const Command& command) noexcept;
+  /// A launch for which waking a thread pays at once.
+  static bool is_big(const LaunchJob& launch) noexcept;
+  Group& group(GroupId id) QUERN_REQUIRES(mutex_) { return groups_[static_cast<std::size_t>(id)]; }
+
+  // Queues (scheduler.cpp)
+  void enqueue(const std::shared_ptr<Stream>& stream, std::unique_ptr<Command> command)
+      QUERN_REQUIRES(mutex_);
+  void advance(const std::shared_ptr<Stream>& stream) QUERN_REQUIRES(mutex_);
+  bool start_head(const std::shared_ptr<Stream>& stream, std::vector<std::shared_ptr<Stream>>& unblocked)
+      QUERN_REQUIRES(mutex_);
+  void pop_head(Stream& stream, std::vector<std::shared_ptr<Stream>>& unblocked) QUERN_REQUIRES(mutex_);
+  void drop_from_domain(Stream& stream) QUERN_REQUIRES(mutex_);
+  void make_ready(Command& command) QUERN_REQUIRES(mutex_);
+  void wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t sequence) QUERN_EXCLUDES(mutex_);
+
+  // Taking and doing work (pool.cpp)
+  std::optional<Task> try_take(Command& command) QUERN_REQUIRES(mutex_);
+  std::optional<Task> take_from(GroupId id) QUERN_REQUIRES(mutex_);
+  std::optional<Task> take_for(const Stream& stream) QUERN_REQUIRES(mutex_);
+  void execute(Task& task) QUERN_EXCLUDES(mutex_);
+  void finish(Task& task) QUERN_REQUIRES(mutex_);
+  bool can_take(const Command& command) const QUERN_REQUIRES(mutex_);
+  bool has_work(GroupId id) QUERN_REQUIRES(mutex_);
+  void call_for_help(GroupId id, bool urgent) QUERN_REQUIRES(mutex_);
+  void thread_main(GroupId id);
+  Task wait_for_task(GroupId id);
+  void poll(GroupId id, Section& section) QUERN_REQUIRES(mutex_);
+  void park(GroupId id, Section& section) QUERN_REQUIRES(mutex_);
+  void start_thread(GroupId id) QUERN_EXCLUDES(mutex_);
+  void carry_out(Aftermath aftermath) QUERN_EXCLUDES(mutex_);
+
+  const std::vector<std::unique_ptr<Worker>> workers_;
+  base::Mutex mutex_;
+  std::array<Group, kGroupCount> groups_ QUERN_GUARDED_BY(mutex_);
+  std::vector<Worker*> free_workers_ QUERN_GUARDED_BY(mutex_);
+  const Command* cooperative_ QUERN_GUARDED_BY(mutex_) = nullptr;  ///< the one cooperative launch that runs
+  std::uint64_t progress_count_ QUERN_GUARDED_BY(mutex_) = 0;
+  std::uint32_t waiting_callers_ QUERN_GUARDED_BY(mutex_) = 0;
+  base::ConditionVariable progress_;
+  Aftermath aftermath_ QUERN_GUARDED_BY(mutex_);
+};
+
+/// The launch's next chunks, run on `worker` until none is left or a fault ends it.
+Fault run_launch(LaunchJob& job, Worker& worker, std::uint32_t worker_count);
+
+}  // namespace quern::cpu::engine

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Private to the scheduler's two source files.
+#pragma once
+
+#include <utility>
+
+#include "cpu/engine/scheduler.hpp"
+
+namespace quern::cpu::engine {
+
+class QUERN_SCOPED_CAPABILITY Scheduler::Section {
+ public:
+  explicit Section(Scheduler& scheduler) QUERN_ACQUIRE(scheduler.mutex_) : scheduler_(scheduler) {
+    scheduler.mutex_.lock();
+  }
+  ~Section() QUERN_RELEASE() { unlock_for_good(); }
+  Section(const Section&) = delete;
+  Section& operator=(const Section&) = delete;
+
+  /// Lets go of the mutex while `work` runs.
+  template <class Work>
+  void outside(Work&& work) QUERN_NO_THREAD_SAFETY_ANALYSIS {
+    unlock_for_good();
+    work();
+    scheduler_.mutex_.lock();
+  }
+  /// Waits on `condition`, the aftermath so far carried out first.
+  template <class Predicate>
+  void wait(base::ConditionVariable& condition, Predicate ready) QUERN_NO_THREAD_SAFETY_ANALYSIS {
+    outside([] {});
+    condition.wait(scheduler_.mutex_, ready);
+  }
+
+ private:
+  void unlock_for_good() QUERN_NO_THREAD_SAFETY_ANALYSIS {
+    Aftermath aftermath = std::exchange(scheduler_.aftermath_, {});
+    scheduler_.mutex_.unlock();
+    scheduler_.carry_out(std::move(aftermath));
+  }
+  Scheduler& scheduler_;
+};
+
+}  // namespace quern::cpu::engine

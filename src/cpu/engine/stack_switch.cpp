@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/engine/stack_switch.hpp"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#if !defined(__x86_64__)
+#error "the CPU device runs on x86-64"
+#endif
+
+// System V ABI: rbx, rbp, r12-r15, mxcsr's control bits and the x87 control word belong to the caller.
+asm(R"(
+.text
+.p2align 4
+.hidden quern_cpu_run_on_stack
+.globl quern_cpu_run_on_stack
+.type quern_cpu_run_on_stack, @function
+quern_cpu_run_on_stack:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  subq $8, %rsp
+  stmxcsr (%rsp)
+  fnstcw 4(%rsp)
+  movq %rsp, (%rdi)
+  movq %rdi, %rbx
+  movq %rsi, %rsp
+  movq %rcx, %rdi
+  call *%rdx
+  movq (%rbx), %rsp
+  movl $1, %eax
+1:
+  ldmxcsr (%rsp)
+  fldcw 4(%rsp)
+  addq $8, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+.size quern_cpu_run_on_stack, .-quern_cpu_run_on_stack
+
+.p2align 4
+.hidden quern_cpu_leave_stack
+.globl quern_cpu_leave_stack
+.type quern_cpu_leave_stack, @function
+quern_cpu_leave_stack:
+  cld
+  movq (%rdi), %rsp
+  xorl %eax, %eax
+  jmp 1b
+.size quern_cpu_leave_stack, .-quern_cpu_leave_stack
+)");
+
+namespace quern::cpu::engine {
+
+GuardedStack::GuardedStack(std::byte* base)
+    : memory_(base, [](std::byte* start) { ::munmap(start, kGuardBytes + kStackBytes); }) {}
+
+Expected<GuardedStack> GuardedStack::make() {
+  void* base = ::mmap(nullptr, kGuardBytes + kStackBytes, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED ||
+      ::mprotect(static_cast<std::byte*>(base) + kGuardBytes, kStackBytes, PROT_READ | PROT_WRITE) != 0) {
+    Diagnostic diagnostic;
+    diagnostic.code = "address-space";
+    diagnostic.message = std::string("cannot map a worker's stack: ") + std::strerror(errno);
+    diagnostic.hint = "raise `ulimit -v`, or lower QUERN_CPU_WORKERS";
+    return diagnostic;
+  }
+  return GuardedStack(static_cast<std::byte*>(base));
+}
+
+bool GuardedStack::overflowed_at(const void* address) const noexcept {
+  return reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(memory_.get()) <
+         kGuardBytes;
+}
+
+}  // namespace quern::cpu::engine

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a function on another stack, and leaves it from anywhere below without returning: what a fault in a
+// kernel does. One pair of functions does the work of swapcontext and sigsetjmp without their system calls.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "quern/expected.hpp"
+
+namespace quern::cpu::engine {
+
+/// Where run_on_stack was called: its stack pointer, above the saved registers. Written by the assembly.
+struct SavedStack {
+  void* stack_pointer = nullptr;
+};
+
+/// Calls function(argument) with the stack pointer at `stack_top` (16-byte aligned). False if it was left by
+/// quern_cpu_leave_stack(saved); callee-saved registers and the floating-point control words are then as
+/// before the call. No exception may come out of `function`, and objects alive on its stack when it is left
+/// are not destroyed.
+extern "C" bool quern_cpu_run_on_stack(SavedStack* saved, void* stack_top, void (*function)(void*),
+                                       void* argument);
+extern "C" [[noreturn]] void quern_cpu_leave_stack(SavedStack* saved);
+
+/// A stack with an inaccessible zone below it, wide enough that no frame steps over it. Immutable.
+class GuardedStack {
+ public:
+  static Expected<GuardedStack> make();
+
+  void* top() const noexcept { return memory_.get() + kGuardBytes + kStackBytes; }
+  /// True if `address` lies in the guard zone: the stack overflowed.
+  bool overflowed_at(const void* address) const noexcept;
+
+ private:
+  // A warp's frame of a recursive function holds 32 lanes; 64 MiB take some ten thousand calls. Untouched
+  // pages cost nothing.
+  static constexpr std::size_t kStackBytes = std::size_t{64} << 20;
+  static constexpr std::size_t kGuardBytes = std::size_t{16} << 20;
+  explicit GuardedStack(std::byte* base);
+  std::shared_ptr<std::byte> memory_;
+};
+
+}  // namespace quern::cpu::engine

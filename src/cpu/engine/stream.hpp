@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queues of jobs. All but the atomics is guarded by Scheduler::mutex_, which cannot be named here.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "cpu/engine/fault.hpp"
+#include "cpu/engine/jobs.hpp"
+
+namespace quern::cpu::engine {
+
+class Stream;
+class Domain;
+
+struct Dependency {
+  std::shared_ptr<Stream> stream;
+  std::uint64_t sequence = 0;
+};
+
+/// A job in its stream's queue.
+struct Command {
+  enum class State : std::uint8_t {
+    queued,   ///< behind others, or its dependencies are not met
+    ready,    ///< at the head; any thread may take it
+    running,  ///< taken (a launch: by at least one)
+  };
+  Job job;
+  Stream* stream = nullptr;
+  std::uint64_t sequence = 0;
+  std::vector<Dependency> dependencies;
+  State state = State::queued;
+  std::uint32_t participants = 0;  ///< threads inside a launch
+
+  LaunchJob* launch() const noexcept {
+    const auto* launch_job = std::get_if<std::unique_ptr<LaunchJob>>(&job);
+    return launch_job == nullptr ? nullptr : launch_job->get();
+  }
+};
+
+/// Jobs that run one after another.
+class Stream : public std::enable_shared_from_this<Stream> {
+ public:
+  Stream(Domain& domain, bool blocking) : domain_(&domain), blocking_(blocking) {}
+
+  /// Sequence numbers count from 1.
+  std::uint64_t completed() const noexcept { return completed_.load(std::memory_order_acquire); }
+
+ private:
+  friend class Scheduler;
+  Domain* domain_;       ///< valid while a command is queued or the stream is not retired
+  const bool blocking_;  ///< ordered against the domain's legacy stream
+  bool retired_ = false;
+  std::deque<std::unique_ptr<Command>> queue_;
+  std::uint64_t issued_ = 0;
+  std::atomic<std::uint64_t> completed_{0};
+  std::shared_ptr<Stream> blocked_on_;               ///< what the head waits for
+  std::vector<std::shared_ptr<Stream>> dependents_;  ///< streams whose head waits for this one
+};
+
+/// The streams of one context, ordered by CUDA's rules for the legacy default stream, and the fault that
+/// ended it.
+class Domain {
+ public:
+  const std::shared_ptr<Stream>& legacy_stream() const noexcept { return legacy_; }
+  FaultKind fault() const noexcept { return fault_.load(std::memory_order_acquire); }
+
+ private:
+  friend class Scheduler;
+  std::shared_ptr<Stream> legacy_;
+  std::vector<std::shared_ptr<Stream>> streams_;
+  std::atomic<FaultKind> fault_{FaultKind::none};
+};
+
+}  // namespace quern::cpu::engine

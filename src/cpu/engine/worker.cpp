@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/engine/worker.hpp"
+
+#include "cpu/engine/memory.hpp"
+
+namespace quern::cpu::engine {
+namespace {
+
+constexpr std::uint64_t kFrameAlignment = 64;
+constexpr std::uint64_t kLocalAlignment = 16;
+
+bool inside(const std::byte* base, std::uint64_t size, std::uint64_t address, std::uint64_t bytes) noexcept {
+  const std::uint64_t offset = address - reinterpret_cast<std::uint64_t>(base);
+  return offset < size && bytes <= size - offset;
+}
+
+}  // namespace
+
+Worker::Worker(std::uint32_t index, const Services& services, GuardedStack stack)
+    : services_(services), stack_(std::move(stack)) {
+  state_.shared_base = services.window->shared(index).base;
+  state_.local_base = services.window->local(index).base;
+  state_.worker_index = index;
+  state_.scheduler = this;
+}
+
+Expected<std::unique_ptr<Worker>> Worker::make(std::uint32_t index, const Services& services) {
+  Expected<GuardedStack> stack = GuardedStack::make();
+  if (!stack) return std::move(stack).errors();
+  std::unique_ptr<Worker> worker(new Worker(index, services, std::move(*stack)));
+  if (!commit(worker->state_.shared_base, kSharedBytes)) {
+    Diagnostic diagnostic;
+    diagnostic.code = "out-of-memory";
+    diagnostic.message = "cannot get a worker's shared memory";
+    diagnostic.hint = "lower QUERN_CPU_WORKERS";
+    return diagnostic;
+  }
+  return worker;
+}
+
+bool Worker::prepare(const WorkerNeeds& needs) {
+  state_.local_stride = round_up(needs.local_bytes, kLocalAlignment);
+  const std::uint64_t local = round_up(state_.local_stride * needs.warps * 32, kPageBytes);
+  if (local > kMaxLocalBytes) return false;
+  if (local > local_committed_) {
+    if (!commit(state_.local_base, local)) return false;
+    local_committed_ = local;
+  }
+  const std::uint64_t frames = round_up(needs.frame_bytes * needs.warps, kFrameAlignment);
+  if (frames > frames_bytes_) {
+    frames_.reset(static_cast<std::byte*>(std::aligned_alloc(kFrameAlignment, frames)));
+    frames_bytes_ = frames_ == nullptr ? 0 : frames;
+    state_.frames = frames_.get();
+    if (frames_ == nullptr) return false;
+  }
+  printed = false;
+  return true;
+}
+
+bool Worker::may_access(std::uint64_t address, std::uint64_t bytes) const {
+  return inside(state_.shared_base, kSharedBytes, address, bytes) ||
+         inside(state_.local_base, local_committed_, address, bytes) ||
+         services_.memory->find_range(reinterpret_cast<const void*>(address), bytes) != nullptr;
+}
+
+}  // namespace quern::cpu::engine

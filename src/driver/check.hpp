@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// From CUresult to exceptions, with a message a person can act on.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "driver/driver_table.hpp"
+#include "quern/driver_error.hpp"
+
+namespace quern::driver {
+
+/// "CUDA_ERROR_INVALID_VALUE"; "CUresult 12345" where the driver does not know the number.
+std::string result_name(const DriverTable& table, CUresult result);
+/// The driver's sentence about the result; empty where it has none.
+std::string result_text(const DriverTable& table, CUresult result);
+
+/// The kind of error that a result stands for: out_of_memory, device_fault (what ends a context),
+/// unsupported, driver.
+ErrorCode error_code(CUresult result) noexcept;
+/// What a person can do about it; empty where nothing general can be said.
+std::string_view advice(CUresult result) noexcept;
+
+/// Throws DriverError (OutOfMemory for CUDA_ERROR_OUT_OF_MEMORY). `call` is the function's name in
+/// functions.def, `attempted` completes "cannot ...": "copy 4096 bytes to the device".
+[[noreturn]] void fail(const DriverTable& table, CUresult result, std::string_view call,
+                       std::string_view attempted);
+
+/// fail() unless `result` is CUDA_SUCCESS.
+inline void check(const DriverTable& table, CUresult result, std::string_view call,
+                  std::string_view attempted) {
+  if (result != CUDA_SUCCESS) [[unlikely]]
+    fail(table, result, call, attempted);
+}
+
+/// The same for an allocation: OutOfMemory then carries `requested_bytes` and, as far as the driver tells,
+/// how much is free.
+void check_allocation(const DriverTable& table, CUresult result, std::string_view call,
+                      std::string_view attempted, std::uint64_t requested_bytes);
+
+}  // namespace quern::driver

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/failing_table.hpp"
+
+#include <array>
+#include <cstdlib>
+#include <deque>
+#include <optional>
+
+#include "base/thread_annotations.hpp"
+
+namespace quern::driver {
+namespace {
+
+enum class Slot : std::size_t {
+#define QUERN_DRIVER_FUNCTION(name) name,
+#include "driver/functions.def"
+};
+constexpr std::string_view kNames[] = {
+#define QUERN_DRIVER_FUNCTION(name) #name,
+#include "driver/functions.def"
+};
+constexpr std::size_t kSlotCount = std::size(kNames);
+constexpr std::size_t kAnySlot = kSlotCount;
+constexpr std::size_t kTraceLength = 65536;
+
+std::optional<std::size_t> slot_named(std::string_view name) noexcept {
+  if (name.empty()) return kAnySlot;
+  for (std::size_t i = 0; i < kSlotCount; ++i)
+    if (kNames[i] == name) return i;
+  return std::nullopt;
+}
+
+struct PlannedFailure {
+  std::size_t slot;
+  std::uint64_t calls_left;
+  CUresult result;
+};
+
+/// The state behind the trampolines; a process-wide one, because a C function pointer carries none.
+class Decorator {
+ public:
+  void start(const DriverTable& inner) QUERN_EXCLUDES(mutex_) {
+    const base::LockGuard lock(mutex_);
+    if (inner_) std::abort();  // two decorators at once would count each other's calls
+    inner_ = inner;
+    counts_.fill(0);
+    trace_.clear();
+    failures_.clear();
+  }
+  void stop() QUERN_EXCLUDES(mutex_) {
+    const base::LockGuard lock(mutex_);
+    inner_.reset();
+  }
+
+  /// Counts a call. Gives the inner table, or nothing and the result to answer.
+  std::optional<DriverTable> enter(std::size_t slot, CUresult& answer) QUERN_EXCLUDES(mutex_) {
+    const base::LockGuard lock(mutex_);
+    answer = CUDA_ERROR_DEINITIALIZED;
+    if (!inner_) return std::nullopt;
+    ++counts_[slot];
+    if (trace_.size() == kTraceLength) trace_.pop_front();
+    trace_.push_back(slot);
+    for (auto failure = failures_.begin(); failure != failures_.end(); ++failure) {
+      if ((failure->slot != slot && failure->slot != kAnySlot) || --failure->calls_left != 0) continue;
+      answer = failure->result;
+      failures_.erase(failure);
+      return std::nullopt;
+    }
+    return inner_;
+  }
+
+  void plan(const PlannedFailure& failure) QUERN_EXCLUDES(mutex_) {
+    const base::LockGuard lock(mutex_);
+    failures_.push_back(failure);
+  }
+  void clear() QUERN_EXCLUDES(mutex_) {
+    const base::LockGuard lock(mutex_);
+    failures_.clear();
+  }
+  std::uint64_t count(std::size_t slot) QUERN_EXCLUDES(mutex_) {
+    const base::LockGuard lock(mutex_);
+    if (slot != kAnySlot) return counts_[slot];
+    std::uint64_t total = 0;
+    for (const std::uint64_t count : counts_) total += count;
+    return total;
+  }
+  std::vector<std::string> trace() QUERN_EXCLUDES(mutex_) {
+    const base::LockGuard lock(mutex_);
+    std::vector<std::string> names;
+    for (const std::size_t slot : trace_) names.emplace_back(kNames[slot]);
+    return names;
+  }
+
+ private:
+  base::Mutex mutex_;
+  std::optional<DriverTable> inner_ QUERN_GUARDED_BY(mutex_);
+  std::array<std::uint64_t, kSlotCount> counts_ QUERN_GUARDED_BY(mutex_){};
+  std::deque<std::size_t> trace_ QUERN_GUARDED_BY(mutex_);
+  std::vector<PlannedFailure> failures_ QUERN_GUARDED_BY(mutex_);
+};
+
+Decorator& decorator() {
+  static Decorator instance;
+  return instance;
+}
+
+template <Slot kSlot, class F, F DriverTable::* kMember>
+struct Trampoline;
+template <Slot kSlot, class... Args, CUresult (*DriverTable::*kMember)(Args...)>
+struct Trampoline<kSlot, CUresult (*)(Args...), kMember> {
+  static CUresult call(Args... args) {
+    CUresult answer = CUDA_SUCCESS;
+    const std::optional<DriverTable> inner = decorator().enter(static_cast<std::size_t>(kSlot), answer);
+    return inner ? ((*inner).*kMember)(args...) : answer;
+  }
+};
+
+}  // namespace
+
+FailingTable::FailingTable(const DriverTable& inner) { decorator().start(inner); }
+FailingTable::~FailingTable() { decorator().stop(); }
+
+DriverTable FailingTable::table() const noexcept {
+  DriverTable table;
+#define QUERN_DRIVER_FUNCTION(name) \
+  table.name = &Trampoline<Slot::name, decltype(table.name), &DriverTable::name>::call;
+#include "driver/functions.def"
+  return table;
+}
+
+bool FailingTable::fail_call(std::uint64_t nth, CUresult result, std::string_view function) {
+  const std::optional<std::size_t> slot = slot_named(function);
+  if (!slot || nth == 0) return false;
+  decorator().plan({*slot, nth, result});
+  return true;
+}
+
+void FailingTable::clear_failures() { decorator().clear(); }
+
+std::uint64_t FailingTable::call_count(std::string_view function) const {
+  const std::optional<std::size_t> slot = slot_named(function);
+  return slot ? decorator().count(*slot) : 0;
+}
+
+std::vector<std::string> FailingTable::trace() const { return decorator().trace(); }
+
+}  // namespace quern::driver

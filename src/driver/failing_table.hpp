@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests: a table that counts the calls that go through it and lets chosen ones fail without reaching the
+// driver.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "driver/driver_table.hpp"
+
+namespace quern::driver {
+
+/// Decorates a table while it lives. A driver function has no room for state, so there is one decorator at a
+/// time in a process (a second one is a bug and aborts); calls after its end answer CUDA_ERROR_DEINITIALIZED.
+/// Thread-safe.
+class FailingTable {
+ public:
+  explicit FailingTable(const DriverTable& inner);
+  ~FailingTable();
+  FailingTable(const FailingTable&) = delete;
+  FailingTable& operator=(const FailingTable&) = delete;
+
+  /// Every slot a trampoline that counts, fails if it is told to, and else calls `inner`.
+  DriverTable table() const noexcept;
+
+  /// The `nth` call from now on (1: the next), of `function` (a name of functions.def; empty: of any),
+  /// answers `result` and does not reach the driver. May be called repeatedly to plan several failures.
+  /// False: no such function.
+  bool fail_call(std::uint64_t nth, CUresult result, std::string_view function = {});
+  /// Forgets every planned failure that has not happened yet.
+  void clear_failures();
+
+  /// Calls so far, of one function or of all, the failed ones included.
+  std::uint64_t call_count(std::string_view function = {}) const;
+  /// The names of the calls so far, in order (the latest 65,536).
+  std::vector<std::string> trace() const;
+};
+
+}  // namespace quern::driver

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where driver tables come from: the system's libcuda.so.1, or the CPU device plug-in. Opened, never linked.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/dynamic_library.hpp"
+#include "driver/cpu_plugin.h"
+#include "driver/driver_table.hpp"
+#include "quern/expected.hpp"
+
+namespace quern::driver {
+
+/// A driver library and the table of its functions. The table's pointers live as long as the library stays
+/// open. Move-only.
+struct LoadedDriver {
+  base::DynamicLibrary library;
+  DriverTable table;
+};
+
+/// The system's driver, searched by the loader. Functions that it lacks answer CUDA_ERROR_NOT_SUPPORTED.
+/// Errors: "library-not-loaded", "driver-incomplete" (not a driver), "driver-is-quern" (our own stand-alone
+/// libcuda.so.1, which would be taken for a GPU).
+Expected<LoadedDriver> load_libcuda(const std::string& name = "libcuda.so.1");
+
+/// The embedded CPU device: its struct (owned by the library) and its table.
+struct LoadedPlugin {
+  base::DynamicLibrary library;
+  const QuernCpuPlugin* plugin = nullptr;
+  DriverTable table;
+};
+
+/// Opens the plug-in at `path`, or, without one, where cpu_plugin_candidates() finds it. Errors:
+/// "plugin-not-found" (names every place), "library-not-loaded", "plugin-mismatch" (another version).
+Expected<LoadedPlugin> load_cpu_plugin(const std::filesystem::path& path = {});
+
+/// Where the plug-in is looked for, in this order: the file that QUERN_CPU_PLUGIN names (then nowhere else);
+/// beside the library or program that this code is part of, in its quern/ folder and as installed (bin ->
+/// lib); the build folder above it, for uninstalled use.
+std::vector<std::filesystem::path> cpu_plugin_candidates();
+
+}  // namespace quern::driver

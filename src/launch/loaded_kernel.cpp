@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/loaded_kernel.hpp"
+
+#include <fmt/format.h>
+
+#include "launch/pack.hpp"
+#include "quern/error.hpp"
+#include "runtime/stream.hpp"
+
+namespace quern {
+namespace launch {
+namespace {
+
+constexpr char kAxes[] = "xyz";
+
+std::string extents_text(const Dim3& extents) {
+  return fmt::format("({}, {}, {})", extents.x, extents.y, extents.z);
+}
+
+std::array<std::uint32_t, 3> as_array(const Dim3& extents) { return {extents.x, extents.y, extents.z}; }
+
+[[noreturn]] void refuse(const std::string& message) { throw Error(ErrorCode::unsupported, message); }
+
+std::vector<Parameter> public_parameters(const abi::EntryInfo& entry) {
+  std::vector<Parameter> parameters;
+  for (const abi::ParameterInfo& info : entry.parameters)
+    parameters.push_back({info.name, info.type, info.offset, info.size, info.align, info.pointer});
+  return parameters;
+}
+
+}  // namespace
+
+LoadedKernel::LoadedKernel(std::shared_ptr<runtime::Module> module, Image image, const abi::EntryInfo& entry,
+                           std::shared_ptr<const std::string> cuda_source)
+    : module_(std::move(module)),
+      image_(std::move(image)),
+      entry_(entry),
+      cuda_source_(std::move(cuda_source)),
+      function_(module_->function(entry.lowered_name)),
+      signature_(read_signature(entry)),
+      parameters_(public_parameters(entry)),
+      allowed_shared_bytes_(0) {
+  const std::size_t without_asking = module_->context()->device().shared_bytes_per_block;
+  allowed_shared_bytes_ =
+      without_asking > function_.shared_bytes ? without_asking - function_.shared_bytes : 0;
+  check_parameters();
+}
+
+/// The buffer that the driver reads must be the one that the compiler described.
+void LoadedKernel::check_parameters() const {
+  for (std::size_t i = 0; i < signature_.parameters.size(); ++i) {
+    const std::optional<runtime::ParameterPlace> place = module_->parameter(function_, i);
+    if (!place) return;  // a driver that cannot tell, before CUDA 12.4
+    const ParameterPlan& plan = signature_.parameters[i];
+    if (place->offset == plan.offset && place->size == plan.size) continue;
+    throw Error(ErrorCode::internal,
+                fmt::format("parameter {} of kernel {} is {} bytes at {} in its PTX and {} bytes at {} for "
+                            "the driver; please report "
+                            "this with the kernel's source",
+                            i, entry_.name, plan.size, plan.offset, place->size, place->offset));
+  }
+}
+
+KernelInfo LoadedKernel::info() const {
+  KernelInfo info;
+  info.name = entry_.name;
+  info.lowered_name = entry_.lowered_name;
+  info.signature = signature_.text;
+  info.parameters = parameters_;
+  info.ptx = image_->ptx;
+  if (cuda_source_ != nullptr) info.cuda_source = *cuda_source_;
+  info.registers = function_.registers;
+  info.shared_bytes = function_.shared_bytes;
+  info.local_bytes = function_.local_bytes;
+  info.constant_bytes = function_.constant_bytes;
+  info.max_threads_per_block = function_.max_threads_per_block;
+  info.compile_ms = image_->compile_ms;
+  return info;
+}
+
+void LoadedKernel::check_block(const LaunchConfig& config) const {
+  const runtime::DeviceState& device = module_->context()->device();
+  const std::uint64_t threads = config.block.count();
+  if (threads == 0)
+    refuse(fmt::format(
+        "cannot launch kernel {} with block {}: a block has at least one thread; give extents of 1 or more",
+        entry_.name, extents_text(config.block)));
+  const std::array<std::uint32_t, 3> extents = as_array(config.block);
+  for (std::size_t axis = 0; axis < 3; ++axis)
+    if (extents[axis] > device.max_block[axis])
+      refuse(fmt::format(
+          "cannot launch kernel {} with block {}: {} allows at most {} threads along {}; use a smaller block",
+          entry_.name, extents_text(config.block), device.name, device.max_block[axis], kAxes[axis]));
+  if (threads > device.max_threads_per_block)
+    refuse(fmt::format(
+        "cannot launch kernel {} with block {}: that is {} threads, {} allows at most {} in a block; use a "
+        "smaller "
+        "block and a larger grid",
+        entry_.name, extents_text(config.block), threads, device.name, device.max_threads_per_block));
+  if (threads > function_.max_threads_per_block)
+    refuse(fmt::format(
+        "cannot launch kernel {} with block {}: that is {} threads, this kernel allows at most {} in a block "
+        "(__launch_bounds__, .maxntid, or its {} registers a thread); use a smaller block and a larger grid",
+        entry_.name, extents_text(config.block), threads, function_.max_threads_per_block,
+        function_.registers));
+}
+
+void LoadedKernel::check_grid(const LaunchConfig& config) const {
+  const runtime::DeviceState& device = module_->context()->device();
+  const std::array<std::uint32_t, 3> extents = as_array(config.grid);
+  for (std::size_t axis = 0; axis < 3; ++axis)
+    if (extents[axis] > device.max_grid[axis])
+      refuse(fmt::format(
+          "cannot launch kernel {} with grid {}: {} allows at most {} blocks along {}; use a smaller grid, "
+          "with a "
+          "loop over the rest in the kernel",
+          entry_.name, extents_text(config.grid), device.name, device.max_grid[axis], kAxes[axis]));
+}
+
+void LoadedKernel::check_shared(const LaunchConfig& config) const {
+  const std::size_t most = module_->context()->device().max_shared_bytes_per_block;
+  if (function_.shared_bytes <= most && config.shared_bytes <= most - function_.shared_bytes) return;
+  refuse(fmt::format(
+      "cannot launch kernel {} with {} bytes of dynamic shared memory: with its own {} bytes that is more "
+      "than the {} "
+      "bytes that {} allows a block; use less shared memory",
+      entry_.name, config.shared_bytes, function_.shared_bytes, most, module_->context()->device().name));
+}
+
+/// Beyond the default a kernel must ask for dynamic shared memory; asking once covers every smaller launch.
+void LoadedKernel::allow_shared(std::size_t bytes) const {
+  if (bytes <= allowed_shared_bytes_.load(std::memory_order_acquire)) return;
+  const runtime::Context& context = *module_->context();
+  context.check(
+      context.api().cuFuncSetAttribute(function_.handle, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                       static_cast<int>(bytes)),
+      "cuFuncSetAttribute",
+      fmt::format("allow kernel {} {} bytes of dynamic shared memory", entry_.name, bytes));
+  std::size_t seen = allowed_shared_bytes_.load(std::memory_order_relaxed);
+  while (seen < bytes &&
+         !allowed_shared_bytes_.compare_exchange_weak(seen, bytes, std::memory_order_release)) {
+  }
+}
+
+CUresult LoadedKernel::start(const LaunchConfig& config, CUstream stream, void** parameters) const {
+  const driver::DriverTable& api = module_->context()->api();
+  const auto shared_bytes = static_cast<unsigned>(config.shared_bytes);
+  if (!config.cooperative)
+    return api.cuLaunchKernel(function_.handle, config.grid.x, config.grid.y, config.grid.z, config.block.x,
+                              config.block.y, config.block.z, shared_bytes, stream, parameters, nullptr);
+  CUlaunchAttribute attribute{};
+  attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+  attribute.value.cooperative = 1;
+  CUlaunchConfig launch{};
+  launch.gridDimX = config.grid.x;
+  launch.gridDimY = config.grid.y;
+  launch.gridDimZ = config.grid.z;
+  launch.blockDimX = config.block.x;
+  launch.blockDimY = config.block.y;
+  launch.blockDimZ = config.block.z;
+  launch.sharedMemBytes = shared_bytes;
+  launch.hStream = stream;
+  launch.attrs = &attribute;
+  launch.numAttrs = 1;
+  return api.cuLaunchKernelEx(&launch, function_.handle, parameters, nullptr);
+}
+
+std::size_t LoadedKernel::resident_blocks(const LaunchConfig& config) const {
+  const runtime::Context& context = *module_->context();
+  int per_multiprocessor = 0;
+  if (context.api().cuOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, function_.handle,
+                                                                static_cast<int>(config.block.count()),
+                                                                config.shared_bytes) != CUDA_SUCCESS)
+    return 0;
+  return static_cast<std::size_t>(per_multiprocessor) *
+         static_cast<std::size_t>(context.device().multiprocessor_count);
+}
+
+void LoadedKernel::fail(const LaunchConfig& config, CUresult result) const {
+  std::string attempted = fmt::format("launch kernel {} with grid {} and block {}", entry_.name,
+                                      extents_text(config.grid), extents_text(config.block));
+  if (result == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE)
+    attempted += fmt::format(" cooperatively: at most {} of its blocks fit the device at once",
+                             resident_blocks(config));
+  module_->context()->fail(result, config.cooperative ? "cuLaunchKernelEx" : "cuLaunchKernel", attempted);
+}
+
+void LoadedKernel::launch(const LaunchConfig& config, std::span<const Argument> arguments) const {
+  const runtime::Context& context = *module_->context();
+  const CUstream stream = runtime::stream_handle(config.stream, context);
+  PackedArguments packed(signature_, arguments);
+  check_block(config);
+  check_grid(config);
+  check_shared(config);
+  if (config.cooperative && !context.device().cooperative_launch)
+    refuse(fmt::format("cannot launch kernel {} cooperatively: {} does not offer that; use another device",
+                       entry_.name, context.device().name));
+  if (config.grid.count() == 0) return;  // an empty grid is legal and has nothing to run
+  const runtime::CurrentContext current(context);
+  allow_shared(config.shared_bytes);
+  const CUresult result = start(config, stream, packed.pointers());
+  if (result != CUDA_SUCCESS) [[unlikely]]
+    fail(config, result);
+}
+
+}  // namespace launch
+
+const std::string& Kernel::name() const noexcept { return state_->name(); }
+const std::string& Kernel::signature() const noexcept { return state_->signature().text; }
+const std::vector<Parameter>& Kernel::parameters() const noexcept { return state_->parameters(); }
+KernelInfo Kernel::info() const { return state_->info(); }
+void Kernel::launch(const LaunchConfig& config, std::span<const Argument> arguments) const {
+  state_->launch(config, arguments);
+}
+
+}  // namespace quern

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "abi/kernel_request.hpp"
+#include "launch/signature.hpp"
+#include "quern/kernel.hpp"
+#include "runtime/module.hpp"
+
+namespace quern::launch {
+
+/// One kernel of a loaded module with all a launch needs to know beforehand. Immutable but for the raised
+/// shared-memory limit; thread-safe.
+class LoadedKernel {
+ public:
+  using Image = std::shared_ptr<const abi::PtxImage>;
+
+  /// `entry` is one of `image->entries`. Throws DriverError, and Error(internal) where driver and compiler
+  /// disagree about the parameters.
+  LoadedKernel(std::shared_ptr<runtime::Module> module, Image image, const abi::EntryInfo& entry,
+               std::shared_ptr<const std::string> cuda_source);
+
+  const std::string& name() const noexcept { return entry_.name; }
+  const Signature& signature() const noexcept { return signature_; }
+  const std::vector<Parameter>& parameters() const noexcept { return parameters_; }
+  KernelInfo info() const;
+  void launch(const LaunchConfig& config, std::span<const Argument> arguments) const;
+
+ private:
+  void check_parameters() const;
+  void check_block(const LaunchConfig& config) const;
+  void check_grid(const LaunchConfig& config) const;
+  void check_shared(const LaunchConfig& config) const;
+  void allow_shared(std::size_t bytes) const;
+  CUresult start(const LaunchConfig& config, CUstream stream, void** parameters) const;
+  [[noreturn]] void fail(const LaunchConfig& config, CUresult result) const;
+  std::size_t resident_blocks(const LaunchConfig& config) const;
+
+  const std::shared_ptr<runtime::Module> module_;
+  const Image image_;
+  const abi::EntryInfo& entry_;  // in image_
+  const std::shared_ptr<const std::string> cuda_source_;
+  const runtime::Function function_;
+  const Signature signature_;
+  std::vector<Parameter> parameters_;
+  mutable std::atomic<std::size_t> allowed_shared_bytes_;
+};
+
+}  // namespace quern::launch

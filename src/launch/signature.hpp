@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "abi/kernel_request.hpp"
+#include "quern/dtype.hpp"
+
+namespace quern::launch {
+
+/// What a parameter takes, as far as its type tells.
+enum class Takes : std::uint8_t {
+  pointer,       ///< an address; `dtype` is the pointee's, where known
+  scalar,        ///< one value of `dtype`
+  word,          ///< 8 bytes of PTX that are an address or a whole number
+  device_array,  ///< quern::array<dtype, ndim> by value
+  opaque,        ///< `size` bytes
+};
+
+/// A parameter as the launcher sees it.
+struct ParameterPlan {
+  Takes takes = Takes::opaque;
+  std::optional<Dtype> dtype;
+  bool any_sign = false;   ///< PTX's .u32 holds int and unsigned alike
+  bool any_bytes = false;  ///< a `char*` points to signed and unsigned bytes alike
+  std::size_t ndim = 0;
+  std::size_t offset = 0;
+  std::size_t size = 0;
+  std::string shown;  ///< "const float* x", ".u64", "12 bytes"
+};
+
+/// Reads the type that the source or the PTX gives the parameter.
+ParameterPlan plan_parameter(const abi::ParameterInfo& parameter);
+
+/// All parameters of a kernel, and what its signature reads like.
+struct Signature {
+  std::string kernel;
+  std::vector<ParameterPlan> parameters;
+  std::string text;                  ///< "saxpy(int n, float a, const float* x, float* y)"
+  std::vector<std::size_t> columns;  ///< where each parameter begins in `text`, from 0
+  std::size_t scratch_bytes = 0;     ///< bound of what converted arguments take
+};
+
+Signature read_signature(const abi::EntryInfo& entry);
+
+/// The Dtype of a C++ or PTX scalar type's name without qualifiers: "unsigned int", "std::int64_t", "__half".
+std::optional<Dtype> dtype_of_type(std::string_view type);
+
+}  // namespace quern::launch

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/dealloc_queue.hpp"
+
+#include <cstdlib>
+#include <optional>
+
+#include "base/env.hpp"
+
+namespace quern::runtime {
+namespace {
+
+constexpr double kDefaultRatio = 0.2;
+
+std::optional<double> env_ratio(const char* name) {
+  const std::optional<std::string> text = base::env(name);
+  if (!text) return std::nullopt;
+  char* end = nullptr;
+  const double ratio = std::strtod(text->c_str(), &end);
+  if (end != text->c_str() + text->size() || !(ratio >= 0.0 && ratio <= 1.0)) return std::nullopt;
+  return ratio;
+}
+
+}  // namespace
+
+void DeallocQueue::schedule(const Release& item) noexcept {
+  bool crossed = false;
+  try {
+    crossed = push(item);
+  } catch (...) {  // no memory to remember it: then now
+    release_one(item);
+    return;
+  }
+  if (crossed) flush();
+}
+
+bool DeallocQueue::push(const Release& item) {
+  const base::LockGuard lock(mutex_);
+  pending_.push_back(item);
+  pending_bytes_ += item.size_bytes;
+  return deferred_ == 0 && (pending_.size() > limits_.count || pending_bytes_ > limits_.size_bytes);
+}
+
+bool DeallocQueue::take(Release& item) noexcept {
+  const base::LockGuard lock(mutex_);
+  if (deferred_ > 0 || pending_.empty()) return false;
+  item = pending_.front();
+  pending_.pop_front();
+  pending_bytes_ -= item.size_bytes;
+  return true;
+}
+
+void DeallocQueue::flush() noexcept {
+  for (Release item; take(item);)
+    if (!release_one(item))
+      return;  // a release error can take the driver down with it: the rest waits for a later flush
+}
+
+bool DeallocQueue::release_one(const Release& item) noexcept {
+  try {
+    const std::string failure = release_(item);
+    if (failure.empty()) return true;
+    if (report_) report_(failure);
+  } catch (...) {  // this runs in destructors; what cannot even be reported is dropped
+  }
+  return false;
+}
+
+void DeallocQueue::defer() noexcept {
+  const base::LockGuard lock(mutex_);
+  ++deferred_;
+}
+
+void DeallocQueue::resume() noexcept {
+  bool crossed = false;
+  {
+    const base::LockGuard lock(mutex_);
+    --deferred_;
+    crossed = deferred_ == 0 && (pending_.size() > limits_.count || pending_bytes_ > limits_.size_bytes);
+  }
+  if (crossed) flush();
+}
+
+std::size_t DeallocQueue::pending_count() const noexcept {
+  const base::LockGuard lock(mutex_);
+  return pending_.size();
+}
+
+std::size_t DeallocQueue::pending_bytes() const noexcept {
+  const base::LockGuard lock(mutex_);
+  return pending_bytes_;
+}
+
+DeallocQueue::Limits limits_from_environment(std::size_t device_memory_bytes) {
+  DeallocQueue::Limits limits;
+  for (const char* name : {"NUMBA_CUDA_MAX_PENDING_DEALLOCS_COUNT", "QUERN_MAX_PENDING_DEALLOCS_COUNT"})
+    if (const std::optional<std::uint64_t> count = base::env_number(name)) limits.count = *count;
+  double ratio = kDefaultRatio;
+  for (const char* name : {"NUMBA_CUDA_MAX_PENDING_DEALLOCS_RATIO", "QUERN_MAX_PENDING_DEALLOCS_RATIO"})
+    if (const std::optional<double> value = env_ratio(name)) ratio = *value;
+  limits.size_bytes = static_cast<std::size_t>(static_cast<double>(device_memory_bytes) * ratio);
+  return limits;
+}
+
+}  // namespace quern::runtime

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+
+#include "base/thread_annotations.hpp"
+
+namespace quern::runtime {
+
+enum class ReleaseKind : std::uint8_t { device_memory, host_memory, stream, event, module };
+
+/// Something of the driver's that nobody refers to any more. `handle` is the CUdeviceptr, pointer or CU
+/// handle.
+struct Release {
+  ReleaseKind kind = ReleaseKind::device_memory;
+  std::uint64_t handle = 0;
+  std::size_t size_bytes = 0;
+  friend bool operator==(const Release&, const Release&) = default;
+};
+
+/// What waits to be released in one context (rows F1-F6). Dropping a last reference schedules; crossing a
+/// limit releases everything that waits; while deferred nothing is released, also not at out-of-memory. A
+/// release that fails ends that flush: the item is dropped and reported, the rest stay. Thread-safe; no
+/// release runs under the queue's lock.
+class DeallocQueue {
+ public:
+  struct Limits {
+    std::size_t count = 10;  ///< releases pending beyond this many trigger a flush
+    std::size_t size_bytes = SIZE_MAX;
+  };
+  /// Releases one item; the text says why it failed, empty: it did not.
+  using ReleaseFunction = std::function<std::string(const Release&)>;
+  using Report = std::function<void(const std::string&)>;
+
+  DeallocQueue(Limits limits, ReleaseFunction release, Report report)
+      : limits_(limits), release_(std::move(release)), report_(std::move(report)) {}
+
+  void schedule(const Release& item) noexcept QUERN_EXCLUDES(mutex_);
+  /// Releases what waits, unless deferred.
+  void flush() noexcept QUERN_EXCLUDES(mutex_);
+  /// Nests; resume() of the outermost one flushes if a limit is exceeded by then.
+  void defer() noexcept QUERN_EXCLUDES(mutex_);
+  void resume() noexcept QUERN_EXCLUDES(mutex_);
+  std::size_t pending_count() const noexcept QUERN_EXCLUDES(mutex_);
+  std::size_t pending_bytes() const noexcept QUERN_EXCLUDES(mutex_);
+
+ private:
+  bool push(const Release& item) QUERN_EXCLUDES(mutex_);
+  bool take(Release& item) noexcept QUERN_EXCLUDES(mutex_);
+  bool release_one(const Release& item) noexcept;
+
+  const Limits limits_;
+  const ReleaseFunction release_;
+  const Report report_;
+  mutable base::Mutex mutex_;
+  std::deque<Release> pending_ QUERN_GUARDED_BY(mutex_);
+  std::size_t pending_bytes_ QUERN_GUARDED_BY(mutex_) = 0;
+  unsigned deferred_ QUERN_GUARDED_BY(mutex_) = 0;
+};
+
+/// The limits of the environment: QUERN_MAX_PENDING_DEALLOCS_COUNT and _RATIO (of the device's memory), or
+/// Numba's names for them. A value that is not a number in range is ignored.
+DeallocQueue::Limits limits_from_environment(std::size_t device_memory_bytes);
+
+}  // namespace quern::runtime

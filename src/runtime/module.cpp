@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/module.hpp"
+
+#include <cstring>
+#include <vector>
+
+namespace quern::runtime {
+namespace {
+
+constexpr std::size_t kLogBytes = 16384;
+
+int attribute(const Context& context, CUfunction function, CUfunction_attribute which) {
+  int value = 0;
+  context.check(context.api().cuFuncGetAttribute(&value, which, function), "cuFuncGetAttribute",
+                "read an attribute of a kernel");
+  return value;
+}
+
+}  // namespace
+
+LoadOutcome load_image(const std::shared_ptr<Context>& context, const void* image) {
+  const CurrentContext current(*context);
+  std::vector<char> log(kLogBytes, '\0');
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log.data(), reinterpret_cast<void*>(kLogBytes)};
+  CUmodule handle = nullptr;
+  LoadOutcome outcome;
+  outcome.result = context->api().cuModuleLoadDataEx(&handle, image, 2, options, values);
+  if (outcome.result == CUDA_SUCCESS) outcome.module = std::make_shared<Module>(context, handle);
+  outcome.log.assign(log.data(), strnlen(log.data(), log.size()));
+  return outcome;
+}
+
+Function Module::function(const std::string& lowered_name) const {
+  const CurrentContext current(*context_);
+  Function function;
+  context_->check(context_->api().cuModuleGetFunction(&function.handle, handle_, lowered_name.c_str()),
+                  "cuModuleGetFunction", "find kernel " + lowered_name);
+  const auto read = [&](CUfunction_attribute which) { return attribute(*context_, function.handle, which); };
+  function.registers = read(CU_FUNC_ATTRIBUTE_NUM_REGS);
+  function.shared_bytes = static_cast<std::size_t>(read(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES));
+  function.local_bytes = static_cast<std::size_t>(read(CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES));
+  function.constant_bytes = static_cast<std::size_t>(read(CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES));
+  function.max_threads_per_block = static_cast<std::uint32_t>(read(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK));
+  return function;
+}
+
+std::optional<ParameterPlace> Module::parameter(const Function& function, std::size_t index) const {
+  const CurrentContext current(*context_);
+  ParameterPlace place;
+  if (context_->api().cuFuncGetParamInfo(function.handle, index, &place.offset, &place.size) != CUDA_SUCCESS)
+    return std::nullopt;
+  return place;
+}
+
+}  // namespace quern::runtime

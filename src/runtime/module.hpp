@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "runtime/context.hpp"
+
+namespace quern::runtime {
+
+/// A kernel's place in a module, valid as long as the module.
+struct Function {
+  CUfunction handle = nullptr;
+  int registers = 0;
+  std::size_t shared_bytes = 0;
+  std::size_t local_bytes = 0;
+  std::size_t constant_bytes = 0;
+  std::uint32_t max_threads_per_block = 0;
+};
+
+/// A parameter in the kernel's parameter buffer, bytes.
+struct ParameterPlace {
+  std::size_t offset = 0;
+  std::size_t size = 0;
+};
+
+/// Code loaded into a context; the last reference schedules its unloading. Thread-safe.
+class Module {
+ public:
+  Module(std::shared_ptr<Context> context, CUmodule handle)
+      : context_(std::move(context)), handle_(handle), owner_(owned(context_, ReleaseKind::module, handle)) {}
+
+  const std::shared_ptr<Context>& context() const noexcept { return context_; }
+  /// Throws DriverError, for an unknown name too.
+  Function function(const std::string& lowered_name) const;
+  /// The parameter at `index`; nothing past the last one, or where the driver cannot tell.
+  std::optional<ParameterPlace> parameter(const Function& function, std::size_t index) const;
+
+ private:
+  std::shared_ptr<Context> context_;
+  CUmodule handle_;
+  OwnedHandle owner_;
+};
+
+/// What cuModuleLoadDataEx made of an image: a module, or its result and what it wrote into the error log.
+struct LoadOutcome {
+  std::shared_ptr<Module> module;
+  CUresult result = CUDA_SUCCESS;
+  std::string log;
+};
+
+/// Loads PTX text or machine code. `image` ends with a NUL where it is text.
+LoadOutcome load_image(const std::shared_ptr<Context>& context, const void* image);
+
+}  // namespace quern::runtime

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/stream.hpp"
+
+#include "quern/error.hpp"
+
+namespace quern {
+namespace runtime {
+
+Stream make_stream(std::shared_ptr<Context> context) {
+  const CurrentContext current(*context);
+  CUstream handle = nullptr;
+  // Ordered with the default stream, as Numba's streams are.
+  context->check(context->api().cuStreamCreate(&handle, CU_STREAM_DEFAULT), "cuStreamCreate",
+                 "create a stream");
+  OwnedHandle owner = owned(context, ReleaseKind::stream, handle);
+  return Stream(std::make_shared<StreamState>(StreamState{std::move(context), handle, std::move(owner)}));
+}
+
+Event make_event(std::shared_ptr<Context> context) {
+  const CurrentContext current(*context);
+  CUevent handle = nullptr;
+  context->check(context->api().cuEventCreate(&handle, CU_EVENT_DEFAULT), "cuEventCreate", "create an event");
+  OwnedHandle owner = owned(context, ReleaseKind::event, handle);
+  return Event(std::make_shared<EventState>(EventState{std::move(context), handle, std::move(owner)}));
+}
+
+CUstream stream_handle(StreamView stream, const Context& context) {
+  if (stream.context() != nullptr && stream.context() != &context)
+    throw Error(ErrorCode::usage,
+                "the stream belongs to another session than the work given to it; make it with the same "
+                "session's stream()");
+  return static_cast<CUstream>(stream.handle());
+}
+
+}  // namespace runtime
+
+namespace {
+
+const runtime::Context& context_of(StreamView stream) {
+  if (stream.context() == nullptr)
+    throw Error(
+        ErrorCode::usage,
+        "a default-constructed StreamView belongs to no session; wait on Session::default_stream() instead");
+  return *stream.context();
+}
+
+}  // namespace
+
+void StreamView::synchronize() const {
+  const runtime::Context& context = context_of(*this);
+  const runtime::CurrentContext current(context);
+  context.check(context.api().cuStreamSynchronize(static_cast<CUstream>(handle_)), "cuStreamSynchronize",
+                "finish the work of a stream");
+}
+
+bool StreamView::query() const {
+  const runtime::Context& context = context_of(*this);
+  const runtime::CurrentContext current(context);
+  const CUresult result = context.api().cuStreamQuery(static_cast<CUstream>(handle_));
+  if (result == CUDA_ERROR_NOT_READY) return false;
+  context.check(result, "cuStreamQuery", "ask whether a stream has finished");
+  return true;
+}
+
+StreamView Stream::view() const noexcept { return StreamView(state_->context.get(), state_->handle); }
+
+void Event::record(StreamView stream) const {
+  const runtime::Context& context = *state_->context;
+  const runtime::CurrentContext current(context);
+  context.check(context.api().cuEventRecord(state_->handle, runtime::stream_handle(stream, context)),
+                "cuEventRecord", "record an event");
+}
+
+void Event::wait(StreamView stream) const {
+  const runtime::Context& context = *state_->context;
+  const runtime::CurrentContext current(context);
+  context.check(context.api().cuStreamWaitEvent(runtime::stream_handle(stream, context), state_->handle, 0),
+                "cuStreamWaitEvent", "make a stream wait for an event");
+}
+
+bool Event::query() const {
+  const runtime::Context& context = *state_->context;
+  const runtime::CurrentContext current(context);
+  const CUresult result = context.api().cuEventQuery(state_->handle);
+  if (result == CUDA_ERROR_NOT_READY) return false;
+  context.check(result, "cuEventQuery", "ask whether an event has happened");
+  return true;
+}
+
+void Event::synchronize() const {
+  const runtime::Context& context = *state_->context;
+  const runtime::CurrentContext current(context);
+  context.check(context.api().cuEventSynchronize(state_->handle), "cuEventSynchronize", "wait for an event");
+}
+
+double Event::elapsed_ms_since(const Event& start) const {
+  const runtime::Context& context = *state_->context;
+  const runtime::CurrentContext current(context);
+  float ms = 0;
+  CUresult result = context.api().cuEventElapsedTime_v2(&ms, start.state_->handle, state_->handle);
+  context.check(result, "cuEventElapsedTime_v2", "measure the time between two events");
+  return static_cast<double>(ms);
+}
+
+}  // namespace quern

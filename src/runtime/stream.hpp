@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "quern/stream.hpp"
+#include "runtime/context.hpp"
+
+namespace quern::runtime {
+
+struct StreamState {
+  std::shared_ptr<Context> context;
+  CUstream handle = nullptr;
+  OwnedHandle owner;
+};
+
+struct EventState {
+  std::shared_ptr<Context> context;
+  CUevent handle = nullptr;
+  OwnedHandle owner;
+};
+
+Stream make_stream(std::shared_ptr<Context> context);
+Event make_event(std::shared_ptr<Context> context);
+
+/// The CUstream of `stream` for work in `context`. Throws Error(usage) for a stream of another context.
+CUstream stream_handle(StreamView stream, const Context& context);
+
+}  // namespace quern::runtime

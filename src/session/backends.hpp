@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which devices there are: libcuda's and the CPU device's.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "driver/loader.hpp"
+#include "quern/device.hpp"
+#include "quern/expected.hpp"
+#include "runtime/driver.hpp"
+
+namespace quern::session {
+
+/// What a device's name asks for. No kind: the first CUDA device, else the CPU device.
+struct DeviceChoice {
+  std::optional<DeviceKind> kind;
+  int ordinal = 0;
+  std::string origin;  ///< where the name came from, for messages: "QUERN_DEVICE", "device"
+  std::string text;
+};
+
+/// "auto", "cpu", "cpu:0", "cuda", "cuda:1"; `text` empty: QUERN_DEVICE, else "auto".
+Expected<DeviceChoice> read_device_choice(const std::string& text);
+
+/// The driver with at least one device, initialised. The diagnostics say why there is none.
+Expected<std::shared_ptr<const runtime::Driver>> open_cuda_driver();
+Expected<std::shared_ptr<const runtime::Driver>> open_cpu_driver();
+
+/// The chosen device; the diagnostics say what was tried and what to do.
+Expected<Device> choose_device(const DeviceChoice& choice);
+
+/// The plug-in alone, for what needs no device (stage text, PTX checks). Stays loaded.
+Expected<const QuernCpuPlugin*> open_plugin();
+
+/// What the plug-in says of PTX that it does not take; empty: it takes it.
+Diagnostics check_ptx(const QuernCpuPlugin& plugin, std::string_view ptx, const std::string& file_name);
+
+/// The plug-in's text of a stage ("simt", "llvm", "asm").
+Expected<std::string> plugin_stage(const QuernCpuPlugin& plugin, const std::string& ptx,
+                                   const std::string& kernel, const std::uint32_t (&block)[3],
+                                   const std::string& stage);
+
+}  // namespace quern::session

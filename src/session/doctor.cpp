@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quern/doctor.hpp"
+
+#include <fmt/format.h>
+
+#include "base/env.hpp"
+#include "compile/compiler.hpp"
+#include "session/backends.hpp"
+
+namespace quern {
+namespace session {
+namespace {
+
+struct VariableRow {
+  const char* name;
+  const char* meaning;
+};
+constexpr VariableRow kVariables[] = {
+    {"QUERN_DEVICE", "the device to use: auto, cpu, cuda or cuda:N"},
+    {"QUERN_CPU_PLUGIN", "the CPU device's library (libquern-cpu.so)"},
+    {"QUERN_CPU_WORKERS", "threads of the CPU device; default: the process's CPU affinity"},
+    {"QUERN_CPU_MEMORY", "memory of the CPU device, as in 512M or 4G"},
+    {"QUERN_NVRTC", "the NVRTC library to use, and no other"},
+    {"QUERN_HIDE_TOOLKIT", "1: pass over installed CUDA toolkits"},
+    {"QUERN_MAX_PENDING_DEALLOCS_COUNT",
+     "releases that may wait before all are done; 0: none waits; default 10"},
+    {"QUERN_MAX_PENDING_DEALLOCS_RATIO",
+     "share of the device's memory that may wait to be released; default 0.2"},
+    {"NUMBA_CUDA_MAX_PENDING_DEALLOCS_COUNT", "the same, Numba's name; QUERN_... wins"},
+    {"NUMBA_CUDA_MAX_PENDING_DEALLOCS_RATIO", "the same, Numba's name; QUERN_... wins"},
+    {"CUDA_HOME", "where a CUDA toolkit is"},
+    {"CUDA_PATH", "where a CUDA toolkit is, after CUDA_HOME"},
+    {"CUDA_VISIBLE_DEVICES", "the GPUs that the CUDA driver shows"},
+    {"CUDA_LAUNCH_BLOCKING", "1: each launch waits for its kernel (the CUDA driver's)"},
+    {"CUDA_CACHE_DISABLE", "1: the CUDA driver keeps no machine code of PTX"},
+    {"NO_COLOR", "set: no colour in messages"},
+};
+
+std::string joined(const std::vector<std::string>& parts, const char* separator) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : separator) + part;
+  return text;
+}
+
+std::string candidate_text(const compile::Candidate& candidate) {
+  std::string text = candidate.origin;
+  if (!candidate.path.empty()) text += ": " + candidate.path;
+  text += fmt::format(" ({}{}{})", to_string(candidate.state), candidate.reason.empty() ? "" : ": ",
+                      candidate.reason);
+  return text;
+}
+
+Finding missing(std::string subject, const Diagnostics& errors) {
+  const Diagnostic& error = errors.front();
+  return {Finding::State::missing, std::move(subject), error.message, error.hint, {}};
+}
+
+bool find_cuda(std::vector<Finding>& findings) {
+  const Expected<std::shared_ptr<const runtime::Driver>> driver = open_cuda_driver();
+  if (!driver) {
+    findings.push_back(missing("CUDA driver", driver.errors()));
+    findings.back().state = Finding::State::info;  // quern runs without one
+    return false;
+  }
+  findings.push_back({Finding::State::good,
+                      "CUDA driver",
+                      fmt::format("{}, CUDA {}.{}, {} device(s)", (*driver)->path, (*driver)->version / 1000,
+                                  (*driver)->version % 1000 / 10, runtime::device_count(**driver)),
+                      "",
+                      {}});
+  return true;
+}
+
+bool find_cpu_device(std::vector<Finding>& findings) {
+  const Expected<std::shared_ptr<const runtime::Driver>> driver = open_cpu_driver();
+  if (!driver) {
+    findings.push_back(missing("CPU device", driver.errors()));
+    return false;
+  }
+  const QuernCpuPlugin& plugin = *(*driver)->plugin;
+  findings.push_back(
+      {Finding::State::good,
+       "CPU device",
+       fmt::format("{}, {}, {} worker(s)", (*driver)->path, plugin.isa(), plugin.worker_count()),
+       "",
+       {}});
+  return true;
+}
+
+bool find_compiler(std::vector<Finding>& findings) {
+  compile::Compiler compiler;
+  const compile::ToolkitReport report = compiler.toolkit();
+  Finding nvrtc{Finding::State::good,
+                "NVRTC",
+                fmt::format("{}, version {}", report.nvrtc_path, report.nvrtc_version),
+                "",
+                {}};
+  if (!report.found)
+    nvrtc = {Finding::State::missing, "NVRTC", report.missing.message, report.missing.hint, {}};
+  for (const compile::Candidate& candidate : report.nvrtc_candidates)
+    nvrtc.looked_at.push_back(candidate_text(candidate));
+  findings.push_back(std::move(nvrtc));
+  Finding headers{
+      Finding::State::good,
+      "CUDA headers",
+      fmt::format("{}, version {}", joined(report.include_directories, " and "), report.headers_version),
+      "",
+      {}};
+  if (report.include_directories.empty())
+    headers = {Finding::State::missing,
+               "CUDA headers",
+               "cuda_fp16.h and its like were not found; kernels that include none work",
+               "install a CUDA toolkit, or run tools/setup",
+               {}};
+  for (const compile::Candidate& candidate : report.header_candidates)
+    headers.looked_at.push_back(candidate_text(candidate));
+  findings.push_back(std::move(headers));
+  return report.found;
+}
+
+}  // namespace
+}  // namespace session
+
+DoctorReport doctor() {
+  DoctorReport report;
+  const bool compiler = session::find_compiler(report.findings);
+  const bool cpu = session::find_cpu_device(report.findings);
+  const bool cuda = session::find_cuda(report.findings);
+  report.ready = compiler && (cpu || cuda);
+  for (const session::VariableRow& row : session::kVariables)
+    report.environment.push_back({row.name, base::env(row.name).value_or(""), row.meaning});
+  return report;
+}
+
+}  // namespace quern

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quern/module.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "launch/loaded_kernel.hpp"
+#include "session/backends.hpp"
+#include "session/gate.hpp"
+#include "session/state.hpp"
+
+namespace quern {
+namespace session {
+namespace {
+
+/// What a device answers to code that it does not take, as opposed to something that went wrong.
+bool is_refusal(CUresult result) {
+  switch (result) {
+    case CUDA_ERROR_INVALID_IMAGE:
+    case CUDA_ERROR_NO_BINARY_FOR_GPU:
+    case CUDA_ERROR_INVALID_PTX:
+    case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+    case CUDA_ERROR_INVALID_SOURCE:
+    case CUDA_ERROR_JIT_COMPILER_NOT_FOUND:
+    case CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Diagnostics refusal(const SessionState& session, const abi::PtxImage& image, const std::string& file_name,
+                    const runtime::LoadOutcome& outcome) {
+  const runtime::Driver& driver = session.context()->driver();
+  if (driver.plugin != nullptr)
+    if (Diagnostics found = check_ptx(*driver.plugin, image.ptx, file_name); has_error(found)) {
+      if (found.back().hint.empty())
+        found.back().hint = "correct this line; ptxas is a second judge of what is valid PTX";
+      return found;
+    }
+  Diagnostic diagnostic =
+      make_diagnostic("ptx-refused",
+                      fmt::format("{} refused the PTX of {}: {}", session.device().name(), file_name,
+                                  driver::result_name(driver.api, outcome.result)),
+                      std::string(driver::advice(outcome.result)));
+  if (diagnostic.hint.empty())
+    diagnostic.hint = "check the PTX with ptxas; `quern compile --emit ptx` shows it";
+  if (!outcome.log.empty()) diagnostic.notes.push_back({{}, outcome.log});
+  return {std::move(diagnostic)};
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+bool mentions(const std::string& text, std::string_view word) { return text.find(word) != std::string::npos; }
+
+}  // namespace
+
+const abi::EntryInfo* find_entry(const abi::PtxImage& image, std::string_view name) {
+  for (const abi::EntryInfo& entry : image.entries)
+    if (entry.name == name) return &entry;
+  for (const abi::EntryInfo& entry : image.entries)
+    if (entry.lowered_name == name) return &entry;
+  return nullptr;
+}
+
+std::string kernels_text(const abi::PtxImage& image) {
+  if (image.entries.empty()) return "it has none";
+  std::string text = "it has ";
+  for (const abi::EntryInfo& entry : image.entries)
+    text += (&entry == &image.entries.front() ? "" : ", ") + entry.name;
+  return text;
+}
+
+Expected<std::shared_ptr<runtime::Module>> load_image(const SessionState& session, const abi::PtxImage& image,
+                                                      const std::string& file_name) {
+  runtime::LoadOutcome outcome;
+  outcome.result = CUDA_ERROR_NO_BINARY_FOR_GPU;
+  if (!image.machine_code.empty())
+    outcome = runtime::load_image(session.context(), image.machine_code.data());
+  if (outcome.module == nullptr && is_refusal(outcome.result))
+    outcome = runtime::load_image(session.context(), image.ptx.c_str());
+  if (outcome.module != nullptr) return std::move(outcome.module);
+  if (is_refusal(outcome.result)) return refusal(session, image, file_name, outcome);
+  session.context()->fail(outcome.result, "cuModuleLoadDataEx", "load the code of " + file_name);
+}
+
+Expected<std::shared_ptr<ModuleState>> load_module(const std::shared_ptr<SessionState>& session,
+                                                   abi::KernelRequest request) {
+  Expected<ModuleState::Image> image = session->compiler().compile(request);
+  if (!image) return std::move(image).errors();
+  Expected<std::shared_ptr<runtime::Module>> module = load_image(*session, **image, request.source.file_name);
+  if (!module) return std::move(module).errors();
+  return std::make_shared<ModuleState>(session, std::move(request), *std::move(image), *std::move(module));
+}
+
+ModuleState::ModuleState(std::shared_ptr<SessionState> session, abi::KernelRequest request, Image image,
+                         std::shared_ptr<runtime::Module> module)
+    : session_(std::move(session)),
+      request_(std::move(request)),
+      cuda_source_(request_.source.language == abi::Language::ptx
+                       ? nullptr
+                       : std::make_shared<const std::string>(request_.source.text)),
+      image_(std::move(image)),
+      module_(std::move(module)) {}
+
+Expected<Kernel> ModuleState::kernel(std::string_view name) {
+  name = trimmed(name);
+  {
+    const base::LockGuard lock(mutex_);
+    if (const auto found = kernels_.find(name); found != kernels_.end()) return found->second;
+  }
+  Expected<Kernel> made = make_kernel(std::string(name));
+  if (!made) return made;
+  const base::LockGuard lock(mutex_);
+  return kernels_.emplace(std::string(name), *made)
+      .first->second;  // whoever came first gave the one that all share
+}
+
+Expected<Kernel> ModuleState::make_kernel(const std::string& name) {
+  if (const abi::EntryInfo* entry = find_entry(*image_, name)) return bind(module_, image_, *entry);
+  const bool expression = mentions(name, "<") || mentions(name, "::");
+  if (expression && request_.source.language == abi::Language::cuda) return instantiate(name);
+  return unknown_kernel(name);
+}
+
+Expected<Kernel> ModuleState::instantiate(const std::string& name) {
+  abi::KernelRequest request = request_;
+  request.name_expressions.push_back(name);
+  Expected<Image> image = session_->compiler().compile(request);
+  if (!image) return std::move(image).errors();
+  const abi::EntryInfo* entry = find_entry(**image, name);
+  if (entry == nullptr) return unknown_kernel(name);
+  Expected<std::shared_ptr<runtime::Module>> module =
+      load_image(*session_, **image, request_.source.file_name);
+  if (!module) return std::move(module).errors();
+  return bind(*module, *image, *entry);
+}
+
+Kernel ModuleState::bind(const std::shared_ptr<runtime::Module>& module, const Image& image,
+                         const abi::EntryInfo& entry) const {
+  return Kernel(std::make_shared<const launch::LoadedKernel>(module, image, entry, cuda_source_));
+}
+
+Diagnostic ModuleState::unknown_kernel(const std::string& name) const {
+  std::string hint = kernels_text(*image_);
+  const bool is_template = request_.source.language == abi::Language::cuda &&
+                           mentions(request_.source.text, name) && mentions(request_.source.text, "template");
+  if (is_template)
+    hint += fmt::format("; if {} is a template, ask for an instance of it, such as {}<float>", name, name);
+  else if (image_->entries.empty())
+    hint += "; a kernel is declared extern \"C\" __global__ void name(...)";
+  else
+    hint += "; choose one of these";
+  return make_diagnostic("unknown-kernel",
+                         fmt::format("{} has no kernel '{}'", request_.source.file_name, name), hint);
+}
+
+Expected<Kernel> ModuleState::only_kernel() {
+  if (image_->entries.size() == 1) return kernel(image_->entries.front().name);
+  return make_diagnostic(
+      "kernel-choice",
+      fmt::format("{} has {} kernels where one is meant", request_.source.file_name, image_->entries.size()),
+      kernels_text(*image_) + "; name one, as in FILE::KERNEL or module.kernel(\"NAME\")");
+}
+
+}  // namespace session
+
+Kernel Module::kernel(std::string_view name) const { return session::value_or_throw(state_->kernel(name)); }
+Expected<Kernel> Module::try_kernel(std::string_view name) const { return state_->kernel(name); }
+Kernel Module::kernel() const { return session::value_or_throw(state_->only_kernel()); }
+
+std::vector<std::string> Module::kernel_names() const {
+  std::vector<std::string> names;
+  for (const abi::EntryInfo& entry : state_->image().entries) names.push_back(entry.name);
+  return names;
+}
+
+const std::string& Module::ptx() const noexcept { return state_->image().ptx; }
+const Diagnostics& Module::log() const noexcept { return state_->image().log; }
+double Module::compile_ms() const noexcept { return state_->image().compile_ms; }
+
+}  // namespace quern

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "base/file.hpp"
+#include "session/gate.hpp"
+#include "session/state.hpp"
+
+namespace quern::session {
+
+abi::KernelRequest make_request(abi::KernelSource source, const LoadOptions& options,
+                                const abi::Target& target) {
+  abi::KernelRequest request;
+  request.source = std::move(source);
+  if (!options.file_name.empty()) request.source.file_name = options.file_name;
+  request.name_expressions = options.name_expressions;
+  request.target = target;
+  if (request.source.language == abi::Language::ptx) return request;
+  for (const std::string& define : options.defines) request.options.push_back("-D" + define);
+  for (const std::string& directory : options.include_dirs) request.options.push_back("-I" + directory);
+  if (options.fastmath) request.options.emplace_back("--use_fast_math");
+  request.options.insert(request.options.end(), options.options.begin(), options.options.end());
+  return request;
+}
+
+Expected<abi::KernelSource> read_kernel_file(const std::filesystem::path& path) {
+  const std::string suffix = path.extension().string();
+  abi::KernelSource source;
+  source.file_name = path.string();
+  if (suffix == ".ptx") {
+    source.language = abi::Language::ptx;
+  } else if (suffix == ".py") {
+    return make_diagnostic(
+        "unsupported",
+        fmt::format("cannot load {}: Kernel Python is not available in this version of quern", path.string()),
+        "write the kernel in CUDA C++ (.cu), or give PTX (.ptx)");
+  } else if (suffix != ".cu") {
+    return make_diagnostic("file-kind",
+                           fmt::format("cannot load {}: its suffix tells no kernel language", path.string()),
+                           "kernel files end in .cu (CUDA C++) or .ptx (PTX)");
+  }
+  Expected<std::string> text = base::read_file(path);
+  if (!text) {
+    Diagnostics errors = std::move(text).errors();
+    if (errors.front().hint.empty()) errors.front().hint = "check the file's name and that it can be read";
+    return errors;
+  }
+  source.text = *std::move(text);
+  return source;
+}
+
+}  // namespace quern::session

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "quern/stage.hpp"
+
+#include <fmt/format.h>
+
+#include "session/backends.hpp"
+#include "session/gate.hpp"
+#include "session/state.hpp"
+
+namespace quern {
+namespace session {
+namespace {
+
+struct StageRow {
+  Stage stage;
+  std::string_view name;
+};
+constexpr StageRow kStages[] = {{Stage::cuda, "cuda"},
+                                {Stage::ptx, "ptx"},
+                                {Stage::simt, "simt"},
+                                {Stage::llvm, "llvm"},
+                                {Stage::assembly, "asm"}};
+
+Expected<const abi::EntryInfo*> choose_entry(const abi::PtxImage& image, const std::string& kernel,
+                                             const std::string& file) {
+  if (kernel.empty() && image.entries.size() == 1) return &image.entries.front();
+  if (kernel.empty())
+    return make_diagnostic(
+        "kernel-choice",
+        fmt::format("{} has {} kernels, and this stage shows one", file, image.entries.size()),
+        kernels_text(image) + "; name one, as in FILE::KERNEL");
+  if (const abi::EntryInfo* entry = find_entry(image, kernel)) return entry;
+  return make_diagnostic("unknown-kernel", fmt::format("{} has no kernel '{}'", file, kernel),
+                         kernels_text(image) + "; choose one of these");
+}
+
+Expected<std::string> device_stage(const abi::PtxImage& image, Stage stage, const StageOptions& options,
+                                   const std::string& file) {
+  const Expected<const abi::EntryInfo*> entry = choose_entry(image, options.kernel, file);
+  if (!entry) return entry.errors();
+  const Expected<const QuernCpuPlugin*> plugin = open_plugin();
+  if (!plugin) return plugin.errors();
+  const std::uint32_t block[3] = {options.block.x, options.block.y, options.block.z};
+  return plugin_stage(**plugin, image.ptx, (*entry)->lowered_name, block, std::string(name(stage)));
+}
+
+Expected<std::string> stage_of(const std::filesystem::path& path, Stage stage, const StageOptions& options) {
+  Expected<abi::KernelSource> source = read_kernel_file(path);
+  if (!source) return std::move(source).errors();
+  const abi::Language language = source->language;
+  if (stage == Stage::cuda && language == abi::Language::ptx)
+    return make_diagnostic("stage-missing", fmt::format("{} is PTX: no CUDA C++ precedes it", path.string()),
+                           "the stages of PTX are ptx, simt, llvm and asm");
+  if (stage == Stage::cuda) return std::move(source->text);
+  abi::Target target;
+  target.compute = options.compute_capability;
+  abi::KernelRequest request = make_request(*std::move(source), options.load, target);
+  if (language == abi::Language::cuda && options.kernel.find_first_of("<:") != std::string::npos)
+    request.name_expressions.push_back(options.kernel);
+  compile::Compiler compiler;
+  Expected<compile::Compiler::Image> image = compiler.compile(request);
+  if (!image) return std::move(image).errors();
+  if (stage == Stage::ptx) return (*image)->ptx;
+  return device_stage(**image, stage, options, path.string());
+}
+
+}  // namespace
+}  // namespace session
+
+std::optional<Stage> stage_named(std::string_view text) noexcept {
+  for (const session::StageRow& row : session::kStages)
+    if (row.name == text) return row.stage;
+  return std::nullopt;
+}
+
+std::string_view name(Stage stage) noexcept { return session::kStages[static_cast<std::size_t>(stage)].name; }
+
+std::string stage_text(const std::filesystem::path& path, Stage stage, const StageOptions& options) {
+  return session::value_or_throw(session::stage_of(path, stage, options));
+}
+
+}  // namespace quern

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the public Session and Module hold.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "abi/kernel_request.hpp"
+#include "base/thread_annotations.hpp"
+#include "compile/compiler.hpp"
+#include "quern/module.hpp"
+#include "quern/session.hpp"
+#include "runtime/module.hpp"
+
+namespace quern::session {
+
+/// A device, its context and a compiler for it. Immutable; thread-safe.
+class SessionState {
+ public:
+  SessionState(Device device, std::shared_ptr<compile::Compiler> compiler);
+
+  const Device& device() const noexcept { return device_; }
+  const std::shared_ptr<runtime::Context>& context() const noexcept { return context_; }
+  compile::Compiler& compiler() const noexcept { return *compiler_; }
+  const abi::Target& target() const noexcept { return target_; }
+
+ private:
+  Device device_;
+  std::shared_ptr<runtime::Context> context_;
+  std::shared_ptr<compile::Compiler> compiler_;
+  abi::Target target_;
+};
+
+/// Keeps a context's queue deferred while it lives.
+class DeferState {
+ public:
+  explicit DeferState(std::shared_ptr<runtime::Context> context) : context_(std::move(context)) {
+    context_->queue().defer();
+  }
+  ~DeferState() { context_->queue().resume(); }
+  DeferState(const DeferState&) = delete;
+  DeferState& operator=(const DeferState&) = delete;
+
+ private:
+  std::shared_ptr<runtime::Context> context_;
+};
+
+/// A compiled and loaded source, and its kernels as they are asked for.
+class ModuleState {
+ public:
+  using Image = std::shared_ptr<const abi::PtxImage>;
+
+  ModuleState(std::shared_ptr<SessionState> session, abi::KernelRequest request, Image image,
+              std::shared_ptr<runtime::Module> module);
+
+  Expected<Kernel> kernel(std::string_view name) QUERN_EXCLUDES(mutex_);
+  Expected<Kernel> only_kernel();
+  const abi::PtxImage& image() const noexcept { return *image_; }
+
+ private:
+  Expected<Kernel> make_kernel(const std::string& name);
+  Expected<Kernel> instantiate(const std::string& name);
+  Kernel bind(const std::shared_ptr<runtime::Module>& module, const Image& image,
+              const abi::EntryInfo& entry) const;
+  Diagnostic unknown_kernel(const std::string& name) const;
+
+  const std::shared_ptr<SessionState> session_;
+  const abi::KernelRequest request_;
+  const std::shared_ptr<const std::string> cuda_source_;  // null for PTX
+  const Image image_;
+  const std::shared_ptr<runtime::Module> module_;
+  base::Mutex mutex_;
+  std::map<std::string, Kernel, std::less<>> kernels_ QUERN_GUARDED_BY(mutex_);
+};
+
+/// What NVRTC is to be given for `source` under `options`.
+abi::KernelRequest make_request(abi::KernelSource source, const LoadOptions& options,
+                                const abi::Target& target);
+
+/// The file's text as kernel source, by its suffix. Kernel Python and unknown suffixes are refused.
+Expected<abi::KernelSource> read_kernel_file(const std::filesystem::path& path);
+
+/// Compiles and loads.
+Expected<std::shared_ptr<ModuleState>> load_module(const std::shared_ptr<SessionState>& session,
+                                                   abi::KernelRequest request);
+
+/// The image in the device: machine code first, where there is some, PTX as the fall-back. What the device
+/// refuses comes back as diagnostics; everything else that fails is thrown.
+Expected<std::shared_ptr<runtime::Module>> load_image(const SessionState& session, const abi::PtxImage& image,
+                                                      const std::string& file_name);
+
+/// The entry called `name` by its author or in the PTX, or null.
+const abi::EntryInfo* find_entry(const abi::PtxImage& image, std::string_view name);
+
+/// "it has a, b": the kernels of the image, for messages.
+std::string kernels_text(const abi::PtxImage& image);
+
+}  // namespace quern::session

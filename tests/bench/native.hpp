@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// The same work as the samples, as well as one thread of this processor does it: what quern's CPU device is measured against.
+// native.cpp is compiled by clang twice, with and without -ffast-math; the better of the two counts.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#define QUERN_DECLARE_NATIVE(variant)                                                                        \
+  namespace variant {                                                                                        \
+  void saxpy(std::size_t n, float a, const float* x, float* y);                                              \
+  void mandelbrot(std::int32_t* image, int width, int height, int limit);                                    \
+  void matmul(const float* a, const float* b, float* c, int n); /* n: a multiple of 64 */                    \
+  float sum(const float* x, std::size_t n);                                                                  \
+  }
+
+namespace quern::bench {
+QUERN_DECLARE_NATIVE(strict)
+QUERN_DECLARE_NATIVE(fast)
+}  // namespace quern::bench

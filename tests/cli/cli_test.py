@@ -1,0 +1,312 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The command line as a user meets it: what it prints, writes and says, on the CPU device. Expected values come from NumPy.
+
+usage: cli_test.py QUERN [-v] [TEST...]
+"""
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+
+QUERN = os.path.abspath(sys.argv.pop(1))
+KERNELS = pathlib.Path(__file__).resolve().parents[2] / "kernels"
+SAXPY = str(KERNELS / "basics" / "saxpy.cu")
+
+SOURCE = r"""
+#include <cuda_fp16.h>
+extern "C" __global__ void twice(int n, const float* x, float* y) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = 2 * x[i];
+}
+extern "C" __global__ void shift(double by, double* x) { x[threadIdx.x] += by; }
+struct Particle { float mass; double position[3]; };
+extern "C" __global__ void move(int n, Particle by, Particle* p) {
+  int i = threadIdx.x;
+  if (i < n) for (int k = 0; k < 3; ++k) p[i].position[k] += by.mass * by.position[k];
+}
+extern "C" __global__ void halves(int n, __half* x) { if (threadIdx.x < n) x[threadIdx.x] = x[threadIdx.x] + x[threadIdx.x]; }
+extern "C" __global__ void hello(int n) { if (threadIdx.x == 0) printf("hello from block %d of %d\n", (int)blockIdx.x, n); }
+extern "C" __global__ void store(long long at, int* x) { x[at] = 1; }
+template <class T> __global__ void fill(T value, T* x) { x[blockIdx.x * blockDim.x + threadIdx.x] = value; }
+"""
+# NumPy's aligned dtype of Particle: four bytes of padding after mass.
+PARTICLE = np.dtype({"names": ["mass", "position"], "formats": ["<f4", ("<f8", (3,))], "offsets": [0, 8], "itemsize": 32})
+
+
+class Case(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.path("k.cu").write_text(SOURCE)
+
+    @classmethod
+    def path(cls, name):
+        return pathlib.Path(cls.folder.name) / name
+
+    def quern(self, *words, status=0, env=None, **options):
+        environment = dict(os.environ, QUERN_DEVICE="cpu", **(env or {}))
+        done = subprocess.run([QUERN, *map(str, words)], cwd=self.folder.name, env=environment, text=True, errors="replace",
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120, **options)
+        self.assertEqual(done.returncode, status, f"{words}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def fails(self, *words, status=1, says=(), **options):
+        done = self.quern(*words, status=status, **options)
+        for part in says:
+            self.assertIn(part, done.stderr)
+        return done.stderr
+
+    def document(self, *words, **options):
+        return json.loads(self.quern(*words, "--json", **options).stdout)
+
+
+class Run(Case):
+    def test_arrays_are_saved_as_numpy_would(self):
+        x = np.random.default_rng(1).random((1000,), np.float32)
+        y = np.random.default_rng(2).random((1000,), np.float32)
+        self.quern("run", SAXPY, "#2", "-2.5", "random((1000,), float32, seed=1)", "random((1000,), float32, seed=2)", "--save", "y=y.npy")
+        np.testing.assert_allclose(np.load(self.path("y.npy")), np.float32(-2.5) * x + y, rtol=1e-6, atol=1e-6)
+
+    def test_the_grid_covers_the_first_array(self):
+        document = self.document("run", "k.cu::twice", 1000, "ones(1000, float32)", "zeros(1000, float32)", "--block", 64)
+        self.assertEqual((document["grid"], document["block"]), ([16, 1, 1], [64, 1, 1]))
+        document = self.document("run", "k.cu::fill<int>", 3, "zeros((20, 50), int32)", "--block", "16x16")
+        self.assertEqual(document["grid"], [4, 2, 1])
+
+    def test_slices_transposes_and_fortran_order_arrive_in_c_order(self):
+        x = np.arange(24, dtype=np.float32).reshape(4, 6)
+        np.save(self.path("x.npy"), x)
+        np.save(self.path("f.npy"), np.asfortranarray(x))
+        np.save(self.path("big.npy"), x.astype(">f4"))
+        for text, expected in [("x.npy", x), ("f.npy", x), ("big.npy", x), ("x.npy.T", x.T), ("f.npy.T", x.T), ("x.npy[::2, 1:]", x[::2, 1:]),
+                               ("x.npy[::-1, -1]", x[::-1, -1]), ("x.npy[..., ::2].T", x[..., ::2].T)]:
+            with self.subTest(text):
+                n = expected.size
+                self.quern("run", "k.cu::twice", n, text, f"zeros({expected.shape}, float32)", "--save", "y=y.npy", "--save", "#1=in.npy")
+                np.testing.assert_array_equal(np.load(self.path("y.npy")), 2 * expected)
+                np.testing.assert_array_equal(np.load(self.path("in.npy")), expected)
+
+    def test_names_stand_for_parameters(self):
+        document = self.document("run", SAXPY, "y=full(10, 1, float32)", "n=10", "x=ones(10, float32)", "a=3")
+        self.assertEqual([a["name"] for a in document["arguments"]], ["x", "y"])
+        self.assertEqual(document["arguments"][1]["last"], 4.0)
+
+    def test_records_go_by_value_and_in_arrays(self):
+        p = np.zeros(5, PARTICLE)
+        p["position"] = np.arange(15).reshape(5, 3)
+        by = np.array([(2.0, [1, 2, 3])], PARTICLE)
+        np.save(self.path("p.npy"), p)
+        np.save(self.path("by.npy"), by)
+        self.quern("run", "k.cu::move", 5, "value(by.npy)", "p.npy", "--save", "p=moved.npy")
+        moved = np.load(self.path("moved.npy"))
+        self.assertEqual(moved.dtype.itemsize, 32)
+        np.testing.assert_array_equal(moved["position"], p["position"] + 2.0 * by["position"])
+
+    def test_half_precision_and_templates(self):
+        x = np.arange(8, dtype=np.float16)
+        np.save(self.path("h.npy"), x)
+        self.quern("run", "k.cu::halves", 8, "h.npy", "--save", "x=h2.npy")
+        np.testing.assert_array_equal(np.load(self.path("h2.npy")), 2 * x)
+        self.quern("run", "k.cu::fill<unsigned char>", 200, "zeros(32, uint8)", "--block", 32, "--save", "x=u.npy")
+        np.testing.assert_array_equal(np.load(self.path("u.npy")), np.full(32, 200, np.uint8))
+
+    def test_the_document_holds_what_it_should(self):
+        document = self.document("run", SAXPY, 4, 2, "ones(4, float32)", "full(4, 2, float32)", "--repeat", 3, "--save", "#3=y.npy")
+        self.assertEqual(document["kernel"], "saxpy")
+        self.assertEqual(document["device"], "cpu")
+        self.assertEqual(document["launches"], 4)
+        y = np.full(4, 10, np.float32)  # 2 + 4 * 2
+        self.assertEqual(document["arguments"][1], {"name": "y", "dtype": "float32", "shape": [4], "first": 10.0, "last": 10.0,
+                                                    "sha256": hashlib.sha256(y.tobytes()).hexdigest()})
+        self.assertEqual(document["outputs"], {"#3": "y.npy"})
+        self.assertEqual(document["diagnostics"], [])
+        self.assertLessEqual(document["kernel_min_ms"], document["kernel_median_ms"])
+        np.testing.assert_array_equal(np.load(self.path("y.npy")), y)
+
+    def test_numbers_that_json_lacks_are_strings(self):
+        document = self.document("run", "k.cu::fill<double>", "inf", "full(2, nan, float64)", "--block", 1, "--grid", 1)
+        self.assertEqual([document["arguments"][0][k] for k in ("first", "last")], ["inf", "nan"])
+
+    def test_device_printf_comes_before_the_results(self):
+        text = self.quern("run", "k.cu::hello", 2, "--grid", 2, "--block", 32).stdout
+        self.assertEqual(sorted(text.splitlines()[:2]), ["hello from block 0 of 2", "hello from block 1 of 2"])
+
+    def test_values_are_printed_as_numpy_prints_them(self):
+        text = self.quern("run", "k.cu::shift", 0.5, "arange(0, 3, 1, float64)", "--block", 3).stdout
+        self.assertIn("x  float64 (3,)  [0.5 1.5 2.5]", text)
+        self.assertEqual(self.quern("run", "k.cu::shift", 0.5, "zeros(3)", "--block", 3, "--quiet").stdout, "")
+
+    def test_nothing_to_do_is_legal(self):
+        self.quern("run", "k.cu::twice", 0, "zeros(0, float32)", "zeros((0, 3), float32)")
+        self.quern("run", "k.cu::twice", 0, "ones(4, float32)", "zeros(4, float32)", "--grid", "0x3")
+
+    def test_ptx_runs_by_position(self):
+        self.quern("compile", SAXPY, "-o", "saxpy.ptx")
+        document = self.document("run", "saxpy.ptx", 10, 2, "ones(10, float32)", "ones(10, float32)")
+        self.assertEqual([a["name"] for a in document["arguments"]], ["#2", "#3"])
+        self.assertEqual(document["arguments"][1]["first"], 3.0)
+
+    def test_options_reach_nvrtc(self):
+        self.path("d.cu").write_text('#include "v.h"\nextern "C" __global__ void d(int* x) { *x = N + V; }\n')
+        self.path("inc").mkdir(exist_ok=True)
+        self.path("inc/v.h").write_text("#define V 2\n")
+        document = self.document("run", "d.cu", "zeros(1, int32)", "--block", 1, "-D", "N=40", "-I", "inc", "--option=--fmad=false", "--fastmath")
+        self.assertEqual(document["arguments"][0]["first"], 42)
+
+    def test_a_picture_is_written(self):
+        self.quern("run", "k.cu::fill<int>", 7, "zeros((8, 16), int32)", "--grid", 1, "--block", 16, "--show", "image", "x=p.png")
+        self.assertEqual(self.path("p.png").read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
+
+    def test_streams_and_cooperative_launches(self):
+        for option in ("--stream", "--cooperative", "--shared=60000"):
+            document = self.document("run", "k.cu::twice", 9, "ones(9, float32)", "zeros(9, float32)", option)
+            self.assertEqual(document["arguments"][1]["last"], 2.0)
+
+
+class Mistakes(Case):
+    """The first mistakes of a new user: each message says what was wrong and ends in what to do."""
+
+    def test_no_nvrtc(self):
+        self.fails("run", SAXPY, 1, 1, "ones(1)", "ones(1)", env={"QUERN_NVRTC": "/nonexistent/libnvrtc.so"}, says=["NVRTC", "hint:"])
+
+    def test_source_error(self):
+        self.path("bad.cu").write_text('extern "C" __global__ void k(int* x) {\n  *x = y;\n}\n')
+        self.fails("run", "bad.cu", "zeros(1, int32)", says=["bad.cu:2", "error:", "y"])
+        done = self.quern("run", "bad.cu", "zeros(1, int32)", "--json", status=1)
+        error = json.loads(done.stdout)["error"]
+        self.assertEqual(error["code"], "compile")
+        self.assertEqual((error["diagnostics"][0]["file"], error["diagnostics"][0]["line"]), ("bad.cu", 2))
+
+    def test_unknown_kernel(self):
+        self.fails("run", "k.cu::twise", says=["k.cu has no kernel 'twise'", "hint: it has twice, shift"])
+
+    def test_no_kernel_named(self):
+        self.fails("run", "k.cu", status=2, says=["k.cu has 6 kernels", "FILE::KERNEL"])
+
+    def test_wrong_dtype(self):
+        text = self.fails("run", SAXPY, 4, 2, "ones(4)", "ones(4, float32)", status=2, says=["argument #2", "float64", "const float* x"])
+        self.assertIn("hint: give an array of float32", text.splitlines()[-1])
+
+    def test_too_few_arguments(self):
+        self.fails("run", SAXPY, 4, status=2, says=["takes 4 arguments, 1 was given", "saxpy(int n, float a, const float* x, float* y)"])
+        self.fails("run", SAXPY, "n=4", "z=3", status=2, says=["no parameter named 'z'", "saxpy(int n"])
+        self.fails("run", SAXPY, 1.5, 2, "ones(4, float32)", "ones(4, float32)", status=2, says=["int n", "hint:"])
+
+    def test_block_too_large(self):
+        self.fails("run", "k.cu::hello", 1, "--block", 4096, says=["at most 1024", "use a smaller block"])
+
+    def test_too_much_shared_memory(self):
+        self.fails("run", "k.cu::hello", 1, "--shared", 10**6, says=["1000000 bytes", "use less shared memory"])
+
+    def test_broken_npy(self):
+        self.path("cut.npy").write_bytes(b"\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1000,), }")
+        self.fails("run", "k.cu::twice", 1, "cut.npy", "ones(1, float32)", says=["cut.npy"])
+        self.path("text.npy").write_text("hello, I am no array")
+        self.fails("run", "k.cu::twice", 1, "text.npy", "ones(1, float32)", says=["text.npy"])
+        self.fails("run", "k.cu::twice", 1, "missing.npy", "ones(1, float32)", says=["missing.npy"])
+
+    def test_broken_ptx(self):
+        self.path("bad.ptx").write_text(".version 8.0\n.target sm_89\n.address_size 64\n.visible .entry k() {\n  frob.u32 %r1;\n}\n")
+        self.fails("run", "bad.ptx", says=["bad.ptx:5", "frob", "hint:"])
+
+    def test_no_such_device(self):
+        self.fails("run", "k.cu::hello", 1, "--device", "cpu:7", says=["cpu:7", "hint:"])
+        self.fails("run", "k.cu::hello", 1, "--device", "gpu", status=2, says=["'gpu' names no device", "auto, cpu, cuda"])
+
+    def test_missing_file_and_python(self):
+        self.fails("run", "nothing.cu", says=["nothing.cu", "hint:"])
+        self.fails("run", "kernel.py::f", says=["Kernel Python is not available", ".cu"])
+
+    def test_a_wild_kernel_is_stopped(self):
+        self.fails("run", "k.cu::store", 1 << 40, "zeros(4, int32)", "--block", 1, says=["kernel store", "CUDA_ERROR_ILLEGAL_ADDRESS", "hint:"])
+
+    def test_what_is_no_argument(self):
+        self.fails("run", "k.cu::hello", "zeroes(3)", status=2, says=["zeroes", "hint:"])
+        self.fails("run", "k.cu::twice", "#7", "ones(1, float32)", "ones(1, float32)", status=2, says=["#7"])
+
+    def test_wrong_usage(self):
+        self.fails(status=2, says=["hint:"])
+        self.fails("rum", status=2, says=["hint:"])
+        self.fails("run", status=2, says=["hint:"])
+        self.fails("run", "k.cu::hello", 1, "--grid", "big", status=2, says=["--grid"])
+        self.fails("run", "k.cu::hello", 1, "--save", "y", status=2, says=["NAME=FILE"])
+        self.fails("run", "k.cu::hello", 1, "--save", "y=y.npy", status=2, says=["'y' is no array argument"])
+        self.fails("run", "k.cu::hello", 1, "--frobnicate", status=2, says=["--frobnicate"])
+        done = self.quern("run", "--json", status=2)
+        self.assertEqual(json.loads(done.stdout)["error"]["code"], "usage")
+
+
+class Others(Case):
+    def test_help(self):
+        self.assertIn("run", self.quern("--help").stdout)
+        for command in ("run", "compile", "test", "devices", "doctor"):
+            self.assertIn("--json", self.quern(command, "--help").stdout)
+        self.assertTrue(self.quern("--version").stdout.startswith("quern 0."))
+
+    def test_every_stage_is_shown(self):
+        self.assertEqual(self.quern("compile", "k.cu", "--emit", "cuda").stdout, SOURCE)
+        self.assertIn(".entry twice", self.quern("compile", "k.cu").stdout)
+        for stage in ("simt", "llvm", "asm"):
+            self.assertIn("twice", self.quern("compile", "k.cu::twice", "--emit", stage, "--block", "64").stdout)
+        self.fails("compile", "k.cu", "--emit", "asm", status=2, says=["name one"])
+        self.fails("compile", "k.cu", "--emit", "sass", status=2, says=["sass"])
+
+    def test_devices(self):
+        document = json.loads(self.quern("devices", "--json").stdout)
+        self.assertIn("cpu", [d["name"] for d in document["devices"]])
+
+    def test_doctor(self):
+        document = json.loads(self.quern("doctor", "--json").stdout)
+        self.assertTrue(document["ready"])
+        names = {row["name"]: row["value"] for row in document["environment"]}
+        self.assertEqual(names["QUERN_DEVICE"], "cpu")
+        done = self.quern("doctor", status=1, env={"QUERN_CPU_PLUGIN": "/nonexistent.so", "CUDA_VISIBLE_DEVICES": ""})
+        self.assertIn("missing", done.stdout)
+
+    def test_cases_run_and_fail_as_they_should(self):
+        self.path("good.case.toml").write_text('''
+kernel = "k.cu::twice"
+[[case]]
+name = "doubled"
+args = ["4", "arange(4, float32)", "zeros(4, float32)"]
+expect = { "y" = { value = [0, 2, 4, 6] }, "#1" = { same_as = "k.cu::twice" } }
+[[case]]
+name = "a fault"
+kernel = "k.cu::store"
+args = ["1099511627776", "zeros(4, int32)"]
+block = "1"
+error = "ILLEGAL_ADDRESS"
+[[case]]
+name = "after it"
+kernel = "k.cu::store"
+args = ["x=zeros(4, int32)", "at=4"]
+block = "0"
+error = "at least one thread"
+''')
+        self.assertIn("3 passed, 0 failed", self.quern("test", "good.case.toml", "-j", 2, "--junit", "j.xml").stdout)
+        self.assertIn('failures="0"', self.path("j.xml").read_text())
+        self.path("wrong.case.toml").write_text('''
+kernel = "k.cu::twice"
+[[case]]
+name = "not doubled"
+args = ["4", "ones(4, float32)", "zeros(4, float32)"]
+expect = { "y" = { value = 3.0 } }
+''')
+        done = self.quern("test", "wrong.case.toml", "--json", status=1)
+        document = json.loads(done.stdout)
+        self.assertEqual(document["failed"], 1)
+        self.assertIn("[0] is 2., expected 3.; 4 of 4 values are wrong", document["cases"][0]["message"])
+        self.fails("test", "good.case.toml", "-k", "nothing like it", status=2, says=["no cases"])
+        self.fails("test", "nowhere", says=["nowhere"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+#include <set>
+#include <string>
+
+#include "suite.hpp"
+
+using namespace quern::conformance;
+
+namespace {
+int attribute(CUdevice_attribute which) {
+  int value = -1;
+  REQUIRE(cu().cuDeviceGetAttribute(&value, which, 0) == CUDA_SUCCESS);
+  return value;
+}
+}  // namespace
+
+TEST_CASE("cuInit takes no flags and may be repeated") {
+  CHECK(cu().cuInit(0) == CUDA_SUCCESS);
+  CHECK(cu().cuInit(1) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("there is a driver version and at least one device with a name") {
+  int version = 0, count = 0;
+  CHECK(cu().cuDriverGetVersion(&version) == CUDA_SUCCESS);
+  CHECK(version >= 11000);
+  CHECK(cu().cuDriverGetVersion(nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cu().cuDeviceGetCount(&count) == CUDA_SUCCESS);
+  CHECK(count >= 1);
+  char name[256] = "";
+  CHECK(cu().cuDeviceGetName(name, sizeof name, 0) == CUDA_SUCCESS);
+  CHECK(std::strlen(name) > 0);
+  char brief[4];
+  CHECK(cu().cuDeviceGetName(brief, sizeof brief, 0) == CUDA_SUCCESS);
+  CHECK(std::memchr(brief, '\0', sizeof brief) != nullptr);
+}
+
+TEST_CASE("a device beyond the last is invalid") {
+  int count = 0, value = 0;
+  REQUIRE(cu().cuDeviceGetCount(&count) == CUDA_SUCCESS);
+  CUdevice device = 0;
+  CHECK(cu().cuDeviceGet(&device, count) == CUDA_ERROR_INVALID_DEVICE);
+  CHECK(cu().cuDeviceGet(&device, -1) == CUDA_ERROR_INVALID_DEVICE);
+  CHECK(cu().cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, count) == CUDA_ERROR_INVALID_DEVICE);
+}
+
+TEST_CASE("attributes are those of a CUDA device") {
+  CHECK(attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE) == 32);
+  CHECK(attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK) == 1024);
+  CHECK(attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) == 2147483647);
+  CHECK(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK) == 48 * 1024);
+  CHECK(attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) >= 1);
+  CHECK(attribute(CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING) == 1);
+  CHECK(attribute(CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY) == 65536);
+  int value = 0;
+  CHECK(cu().cuDeviceGetAttribute(&value, static_cast<CUdevice_attribute>(0), 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cu().cuDeviceGetAttribute(nullptr, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE("every attribute that cuda.h names has an answer on the CPU device") {
+  if (!is_cpu()) return;
+  for (int which = 1; which < CU_DEVICE_ATTRIBUTE_MAX; ++which) {
+    int value = 0;
+    CHECK(cu().cuDeviceGetAttribute(&value, static_cast<CUdevice_attribute>(which), 0) == CUDA_SUCCESS);
+  }
+  CHECK(attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) == 8);
+  CHECK(attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR) == 9);
+  CHECK(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) == 99 * 1024);
+}
+
+TEST_CASE("memory and identity of a device") {
+  std::size_t bytes = 0;
+  CHECK(cu().cuDeviceTotalMem_v2(&bytes, 0) == CUDA_SUCCESS);
+  CHECK(bytes >= std::size_t{16} << 20);
+  CUuuid first{}, again{};
+  CHECK(cu().cuDeviceGetUuid_v2(&first, 0) == CUDA_SUCCESS);
+  CHECK(cu().cuDeviceGetUuid_v2(&again, 0) == CUDA_SUCCESS);
+  CHECK(std::memcmp(first.bytes, again.bytes, sizeof first.bytes) == 0);
+}
+
+TEST_CASE("results have names and sentences") {
+  const char* text = nullptr;
+  CHECK(cu().cuGetErrorName(CUDA_ERROR_ILLEGAL_ADDRESS, &text) == CUDA_SUCCESS);
+  CHECK(std::string(text) == "CUDA_ERROR_ILLEGAL_ADDRESS");
+  CHECK(cu().cuGetErrorString(CUDA_ERROR_OUT_OF_MEMORY, &text) == CUDA_SUCCESS);
+  CHECK(std::string(text) == "out of memory");
+  CHECK(cu().cuGetErrorName(static_cast<CUresult>(998), &text) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(text == nullptr);
+}
+
+TEST_CASE("functions are found by their unversioned names") {
+  void* function = nullptr;
+  CUdriverProcAddressQueryResult status{};
+  CHECK(cu().cuGetProcAddress_v2("cuMemAlloc", &function, 13000, CU_GET_PROC_ADDRESS_DEFAULT, &status) ==
+        CUDA_SUCCESS);
+  CHECK(status == CU_GET_PROC_ADDRESS_SUCCESS);
+  CHECK(function != nullptr);
+  if (is_cpu()) CHECK(function == reinterpret_cast<void*>(cu().cuMemAlloc_v2));
+  CHECK(cu().cuGetProcAddress_v2("cuNoSuchFunction", &function, 13000, CU_GET_PROC_ADDRESS_DEFAULT,
+                                 nullptr) == CUDA_ERROR_NOT_FOUND);
+  CHECK(function == nullptr);
+  if (is_cpu()) {
+    CHECK(cu().cuGetProcAddress_v2("cuCtxCreate", &function, 11000, CU_GET_PROC_ADDRESS_DEFAULT, &status) ==
+          CUDA_ERROR_NOT_FOUND);
+    CHECK(status == CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+    const void* table = nullptr;
+    const CUuuid id{};
+    CHECK(cu().cuGetExportTable(&table, &id) == CUDA_ERROR_NOT_FOUND);
+  }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suite.hpp"
+
+using namespace quern::conformance;
+
+TEST_CASE_FIXTURE(Fixture, "an event that was never recorded is complete") {
+  const CUevent it = event();
+  CHECK(cu().cuEventQuery(it) == CUDA_SUCCESS);
+  CHECK(cu().cuEventSynchronize(it) == CUDA_SUCCESS);
+  CHECK(cu().cuStreamWaitEvent(nullptr, it, 0) == CUDA_SUCCESS);
+}
+
+TEST_CASE_FIXTURE(Fixture, "events measure time on a stream") {
+  const CUevent start = event(), end = event();
+  const CUdeviceptr pointer = allocate(4 << 20);
+  float milliseconds = -1;
+  CHECK(cu().cuEventElapsedTime_v2(&milliseconds, start, end) == CUDA_ERROR_INVALID_HANDLE);
+  REQUIRE(cu().cuEventRecord(start, nullptr) == CUDA_SUCCESS);
+  REQUIRE(launch("fill", 4096, 256, nullptr, pointer, 1u << 20, 1u) == CUDA_SUCCESS);
+  REQUIRE(cu().cuEventRecord(end, nullptr) == CUDA_SUCCESS);
+  REQUIRE(cu().cuEventSynchronize(end) == CUDA_SUCCESS);
+  CHECK(cu().cuEventQuery(end) == CUDA_SUCCESS);
+  CHECK(cu().cuEventElapsedTime_v2(&milliseconds, start, end) == CUDA_SUCCESS);
+  CHECK(milliseconds > 0.0f);
+  CHECK(milliseconds < 60000.0f);
+}
+
+TEST_CASE_FIXTURE(Fixture, "events without timing have no time") {
+  const CUevent start = event(CU_EVENT_DISABLE_TIMING), end = event();
+  REQUIRE(cu().cuEventRecord(start, nullptr) == CUDA_SUCCESS);
+  REQUIRE(cu().cuEventRecord(end, nullptr) == CUDA_SUCCESS);
+  REQUIRE(cu().cuEventSynchronize(end) == CUDA_SUCCESS);
+  float milliseconds = -1;
+  CHECK(cu().cuEventElapsedTime_v2(&milliseconds, start, end) == CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a stream waits for an event of another") {
+  const CUstream first = stream(), second = stream();
+  const CUdeviceptr pointer = allocate(4 << 20), copy = allocate(4 << 20);
+  for (std::uint32_t round = 1; round <= 20; ++round) {
+    const CUevent filled = event(CU_EVENT_DISABLE_TIMING), copied = event(CU_EVENT_DISABLE_TIMING);
+    REQUIRE(launch("fill", 4096, 256, first, pointer, 1u << 20, round) == CUDA_SUCCESS);
+    REQUIRE(cu().cuEventRecord(filled, first) == CUDA_SUCCESS);
+    REQUIRE(cu().cuStreamWaitEvent(second, filled, 0) == CUDA_SUCCESS);
+    REQUIRE(cu().cuMemcpyDtoDAsync_v2(copy, pointer, 4 << 20, second) == CUDA_SUCCESS);
+    REQUIRE(cu().cuEventRecord(copied, second) == CUDA_SUCCESS);
+    REQUIRE(cu().cuStreamWaitEvent(first, copied, 0) == CUDA_SUCCESS);
+    CHECK(cu().cuEventDestroy_v2(filled) == CUDA_SUCCESS);
+    REQUIRE(cu().cuEventSynchronize(copied) == CUDA_SUCCESS);
+    const auto host = download<std::uint32_t>(copy, 1 << 20);
+    CHECK(host.front() == round);
+    CHECK(host.back() == round);
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "bad events and flags are refused") {
+  CUevent it = nullptr;
+  CHECK(cu().cuEventCreate(&it, 0x4000) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cu().cuEventCreate(nullptr, 0) == CUDA_ERROR_INVALID_VALUE);
+  it = event();
+  REQUIRE(cu().cuEventDestroy_v2(it) == CUDA_SUCCESS);
+  if (is_cpu()) CHECK(cu().cuEventRecord(it, nullptr) == CUDA_ERROR_INVALID_HANDLE);
+}

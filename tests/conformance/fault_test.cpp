@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a kernel does wrong ends its context, nothing else.
+#include "suite.hpp"
+
+using namespace quern::conformance;
+
+namespace {
+
+/// The fault is seen at the synchronisation and stays; afterwards a fresh context works.
+template <class... Args>
+void check_fault(CUresult expected, const char* kernel, unsigned grid, unsigned block, Args... args) {
+  {
+    Fixture fixture;
+    const CUfunction empty = fixture.function("empty");
+    REQUIRE(fixture.launch(kernel, grid, block, nullptr, args...) == CUDA_SUCCESS);
+    CHECK(cu().cuCtxSynchronize() == expected);
+    CHECK(cu().cuCtxSynchronize() == expected);
+    CUdeviceptr pointer = 0;
+    CHECK(cu().cuMemAlloc_v2(&pointer, 16) == expected);
+    CHECK(cu().cuLaunchKernel(empty, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, nullptr) == expected);
+  }
+  Fixture fresh;
+  CHECK(fresh.launch("empty", 1, 32, nullptr) == CUDA_SUCCESS);
+  CHECK(cu().cuCtxSynchronize() == CUDA_SUCCESS);
+}
+
+}  // namespace
+
+TEST_CASE("a trap is LAUNCH_FAILED") { check_fault(CUDA_ERROR_LAUNCH_FAILED, "trap_here", 100, 64); }
+
+TEST_CASE("a store to null is an illegal address") {
+  check_fault(CUDA_ERROR_ILLEGAL_ADDRESS, "store_to", 1, 1, CUdeviceptr{0});
+}
+
+TEST_CASE("a store to host memory is an illegal address and leaves it alone") {
+  if (!is_cpu()) return;  // with pageable memory access a GPU may reach it
+  std::uint32_t mine = 99;
+  check_fault(CUDA_ERROR_ILLEGAL_ADDRESS, "store_to", 4, 32, reinterpret_cast<CUdeviceptr>(&mine));
+  CHECK(mine == 99);
+}
+
+TEST_CASE("stores far outside are illegal addresses") {
+  for (const CUdeviceptr address : {CUdeviceptr{0x123456789000}, ~CUdeviceptr{4095}, CUdeviceptr{1} << 47}) {
+    CAPTURE(address);
+    check_fault(CUDA_ERROR_ILLEGAL_ADDRESS, "store_to", 1, 32, address);
+  }
+}
+
+TEST_CASE("freed memory is inaccessible") {
+  if (!is_cpu()) return;  // a GPU keeps pages for reuse
+  CUdeviceptr freed = 0;
+  {
+    Fixture fixture;
+    freed = fixture.allocate(1 << 20);
+    REQUIRE(cu().cuMemFree_v2(freed) == CUDA_SUCCESS);
+  }
+  check_fault(CUDA_ERROR_ILLEGAL_ADDRESS, "store_to", 1, 1, freed);
+}
+
+TEST_CASE("a failed assertion is ASSERT") { check_fault(CUDA_ERROR_ASSERT, "assert_here", 1, 1); }
+
+TEST_CASE("endless recursion overflows the stack") {
+  if (!is_cpu()) return;  // a GPU reports it as an illegal address, a stack error, or a failed launch
+  Fixture fixture;
+  const CUdeviceptr out = fixture.allocate(4);
+  REQUIRE(fixture.launch("recurse", 2, 32, nullptr, out, 0xffffffffu) == CUDA_SUCCESS);
+  CHECK(cu().cuCtxSynchronize() == CUDA_ERROR_HARDWARE_STACK_ERROR);
+}
+
+TEST_CASE("the primary context is whole again after a reset") {
+  CUcontext primary = nullptr;
+  REQUIRE(cu().cuDevicePrimaryCtxRetain(&primary, 0) == CUDA_SUCCESS);
+  REQUIRE(cu().cuCtxPushCurrent_v2(primary) == CUDA_SUCCESS);
+  CHECK(cu().cuDevicePrimaryCtxReset_v2(0) == CUDA_SUCCESS);
+  CUcontext popped = nullptr;
+  CHECK(cu().cuCtxPopCurrent_v2(&popped) == CUDA_SUCCESS);
+  if (is_cpu()) CHECK(cu().cuDevicePrimaryCtxRelease_v2(0) == CUDA_SUCCESS);
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels.hpp"
+
+namespace quern::conformance {
+
+const char* const kEmptyModule = ".version 7.0\n.target sm_70\n.address_size 64\n";
+
+const char* const kSpinModule = R"ptx(
+.version 7.0
+.target sm_70
+.address_size 64
+
+// waits until *flag is not 0
+.visible .entry spin(.param .u64 flag)
+{
+  .reg .b32 %r<2>; .reg .b64 %rd<2>; .reg .pred %p;
+  ld.param.u64 %rd1, [flag];
+again:
+  ld.volatile.u32 %r1, [%rd1];
+  setp.eq.u32 %p, %r1, 0;
+  @%p bra again;
+  ret;
+}
+)ptx";
+
+const char* const kKernels = R"ptx(
+.version 7.0
+.target sm_70
+.address_size 64
+
+.visible .global .align 4 .u32 answer = 42;
+.visible .global .align 8 .u64 answer_address = generic(answer);
+.visible .const .align 4 .f32 table[4] = {0f3F800000, 0f40000000, 0f40400000, 0f40800000};
+.extern .func __assertfail (.param .b64 m, .param .b64 f, .param .b32 l, .param .b64 n, .param .b64 c);
+.global .align 1 .b8 text_message[6] = {97, 32, 61, 61, 32, 0};
+.global .align 1 .b8 text_file[5] = {97, 46, 99, 117, 0};
+.global .align 1 .b8 text_function[2] = {107, 0};
+
+.visible .entry empty() { ret; }
+
+// out[i] = value for i < n
+.visible .entry fill(.param .u64 out, .param .u32 n, .param .u32 value)
+{
+  .reg .b32 %r<8>; .reg .b64 %rd<5>; .reg .pred %p;
+  ld.param.u64 %rd1, [out];
+  ld.param.u32 %r1, [n];
+  ld.param.u32 %r2, [value];
+  mov.u32 %r3, %ctaid.x;
+  mov.u32 %r4, %ntid.x;
+  mov.u32 %r5, %tid.x;
+  mad.lo.s32 %r6, %r3, %r4, %r5;
+  setp.ge.u32 %p, %r6, %r1;
+  @%p bra done;
+  cvta.to.global.u64 %rd2, %rd1;
+  mul.wide.u32 %rd3, %r6, 4;
+  add.s64 %rd4, %rd2, %rd3;
+  st.global.u32 [%rd4], %r2;
+done:
+  ret;
+}
+
+// y[i] = a * x[i] + y[i] for i < n
+.visible .entry saxpy(.param .u32 n, .param .f32 a, .param .u64 x, .param .u64 y)
+{
+  .reg .b32 %r<6>; .reg .b64 %rd<7>; .reg .f32 %f<5>; .reg .pred %p;
+  ld.param.u32 %r1, [n];
+  ld.param.f32 %f1, [a];
+  ld.param.u64 %rd1, [x];
+  ld.param.u64 %rd2, [y];
+  mov.u32 %r2, %ctaid.x;
+  mov.u32 %r3, %ntid.x;
+  mov.u32 %r4, %tid.x;
+  mad.lo.s32 %r5, %r2, %r3, %r4;
+  setp.ge.s32 %p, %r5, %r1;
+  @%p bra done;
+  cvta.to.global.u64 %rd1, %rd1;
+  cvta.to.global.u64 %rd2, %rd2;
+  mul.wide.s32 %rd3, %r5, 4;
+  add.s64 %rd4, %rd1, %rd3;
+  add.s64 %rd5, %rd2, %rd3;
+  ld.global.f32 %f2, [%rd4];
+  ld.global.f32 %f3, [%rd5];
+  fma.rn.f32 %f4, %f1, %f2, %f3;
+  st.global.f32 [%rd5], %f4;
+done:
+  ret;
+}
+
+// out[block * 64 + i] = block * 64 + (63 - i), through shared memory and a barrier; blocks of 64
+.visible .entry reverse(.param .u64 out)
+{
+  .reg .b32 %r<10>; .reg .b64 %rd<5>;
+  .shared .align 4 .b32 tile[64];
+  ld.param.u64 %rd1, [out];
+  mov.u32 %r1, %ctaid.x;
+  mov.u32 %r2, %tid.x;
+  shl.b32 %r3, %r1, 6;
+  add.u32 %r4, %r3, %r2;
+  mov.u32 %r5, tile;
+  shl.b32 %r6, %r2, 2;
+  add.u32 %r6, %r5, %r6;
+  st.shared.u32 [%r6], %r4;
+  bar.sync 0;
+  sub.u32 %r7, 63, %r2;
+  shl.b32 %r7, %r7, 2;
+  add.u32 %r7, %r5, %r7;
+  ld.shared.u32 %r8, [%r7];
+  cvta.to.global.u64 %rd2, %rd1;
+  mul.wide.u32 %rd3, %r4, 4;
+  add.s64 %rd4, %rd2, %rd3;
+  st.global.u32 [%rd4], %r8;
+  ret;
+}
+
+// out[linear thread] = tid.x + 10 tid.y + 100 tid.z + 1000 * linear block; blocks of 2 x 3 x 2, grid 2 x 2 x 2
+.visible .entry shape(.param .u64 out)
+{
+  .reg .b32 %r<20>; .reg .b64 %rd<5>;
+  ld.param.u64 %rd1, [out];
+  mov.u32 %r1, %tid.x;
+  mov.u32 %r2, %tid.y;
+  mov.u32 %r3, %tid.z;
+  mov.u32 %r4, %ctaid.x;
+  mov.u32 %r5, %ctaid.y;
+  mov.u32 %r6, %ctaid.z;
+  mov.u32 %r7, %nctaid.x;
+  mov.u32 %r8, %nctaid.y;
+  mov.u32 %r9, %ntid.x;
+  mov.u32 %r10, %ntid.y;
+  mov.u32 %r11, %ntid.z;
+  mad.lo.u32 %r12, %r6, %r8, %r5;
+  mad.lo.u32 %r12, %r12, %r7, %r4;
+  mad.lo.u32 %r13, %r3, %r10, %r2;
+  mad.lo.u32 %r13, %r13, %r9, %r1;
+  mul.lo.u32 %r14, %r9, %r10;
+  mul.lo.u32 %r14, %r14, %r11;
+  mad.lo.u32 %r15, %r12, %r14, %r13;
+  mul.lo.u32 %r16, %r12, 1000;
+  add.u32 %r16, %r16, %r1;
+  mad.lo.u32 %r16, %r2, 10, %r16;
+  mad.lo.u32 %r16, %r3, 100, %r16;
+  cvta.to.global.u64 %rd2, %rd1;
+  mul.wide.u32 %rd3, %r15, 4;
+  add.s64 %rd4, %rd2, %rd3;
+  st.global.u32 [%rd4], %r16;
+  ret;
+}
+
+// *counter += 1 once a thread
+.visible .entry count(.param .u64 counter)
+{
+  .reg .b32 %r<2>; .reg .b64 %rd<3>;
+  ld.param.u64 %rd1, [counter];
+  cvta.to.global.u64 %rd2, %rd1;
+  atom.global.add.u32 %r1, [%rd2], 1;
+  ret;
+}
+
+// out[i] = table[i] of constant memory, and answer += 1; one block of 4
+.visible .entry read_table(.param .u64 out)
+{
+  .reg .b32 %r<4>; .reg .b64 %rd<7>; .reg .f32 %f<2>; .reg .pred %p;
+  ld.param.u64 %rd1, [out];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd2, %r1, 4;
+  mov.u64 %rd3, table;
+  add.s64 %rd4, %rd3, %rd2;
+  ld.const.f32 %f1, [%rd4];
+  cvta.to.global.u64 %rd5, %rd1;
+  add.s64 %rd6, %rd5, %rd2;
+  st.global.f32 [%rd6], %f1;
+  setp.ne.u32 %p, %r1, 0;
+  @%p bra done;
+  ld.global.u32 %r2, [answer];
+  add.u32 %r2, %r2, 1;
+  st.global.u32 [answer], %r2;
+done:
+  ret;
+}
+
+// parameters of many sizes, packed into out as 64-bit values
+.visible .entry many_parameters(.param .u64 out, .param .u8 a, .param .u16 b, .param .u32 c, .param .f64 d, .param .u8 e)
+{
+  .reg .b16 %h<4>; .reg .b32 %r<2>; .reg .b64 %rd<7>; .reg .f64 %fd<2>;
+  ld.param.u64 %rd1, [out];
+  cvta.to.global.u64 %rd2, %rd1;
+  ld.param.u8 %h1, [a];
+  cvt.u64.u16 %rd3, %h1;
+  st.global.u64 [%rd2], %rd3;
+  ld.param.u16 %h2, [b];
+  cvt.u64.u16 %rd4, %h2;
+  st.global.u64 [%rd2+8], %rd4;
+  ld.param.u32 %r1, [c];
+  cvt.u64.u32 %rd5, %r1;
+  st.global.u64 [%rd2+16], %rd5;
+  ld.param.f64 %fd1, [d];
+  st.global.f64 [%rd2+24], %fd1;
+  ld.param.u8 %h3, [e];
+  cvt.u64.u16 %rd6, %h3;
+  st.global.u64 [%rd2+32], %rd6;
+  ret;
+}
+
+// *address = 1, whatever the address is
+.visible .entry store_to(.param .u64 address)
+{
+  .reg .b64 %rd<2>;
+  ld.param.u64 %rd1, [address];
+  st.u32 [%rd1], 1;
+  ret;
+}
+
+.visible .entry trap_here() { trap; ret; }
+
+.visible .entry assert_here()
+{
+  .reg .b64 %rd<7>;
+  mov.u64 %rd1, text_message;
+  cvta.global.u64 %rd2, %rd1;
+  mov.u64 %rd3, text_file;
+  cvta.global.u64 %rd4, %rd3;
+  mov.u64 %rd5, text_function;
+  cvta.global.u64 %rd6, %rd5;
+  {
+    .param .b64 m; .param .b64 f; .param .b32 l; .param .b64 n; .param .b64 c;
+    st.param.b64 [m], %rd2;
+    st.param.b64 [f], %rd4;
+    st.param.b32 [l], 7;
+    st.param.b64 [n], %rd6;
+    st.param.b64 [c], 1;
+    call.uni __assertfail, (m, f, l, n, c);
+  }
+  ret;
+}
+
+.func (.param .b32 result) deep(.param .b32 n)
+{
+  .reg .b32 %r<4>; .reg .pred %p;
+  ld.param.u32 %r1, [n];
+  setp.eq.u32 %p, %r1, 0;
+  mov.u32 %r3, 0;
+  @%p bra done;
+  add.u32 %r2, %r1, -1;
+  {
+    .param .b32 a; .param .b32 b;
+    st.param.b32 [a], %r2;
+    call.uni (b), deep, (a);
+    ld.param.b32 %r3, [b];
+  }
+  add.u32 %r3, %r3, %r1;
+done:
+  st.param.b32 [result], %r3;
+  ret;
+}
+
+// *out = 0 + 1 + ... + n by recursion
+.visible .entry recurse(.param .u64 out, .param .u32 n)
+{
+  .reg .b32 %r<3>; .reg .b64 %rd<3>;
+  ld.param.u64 %rd1, [out];
+  ld.param.u32 %r1, [n];
+  {
+    .param .b32 a; .param .b32 b;
+    st.param.b32 [a], %r1;
+    call.uni (b), deep, (a);
+    ld.param.b32 %r2, [b];
+  }
+  cvta.to.global.u64 %rd2, %rd1;
+  st.global.u32 [%rd2], %r2;
+  ret;
+}
+
+.visible .entry at_most_64() .maxntid 64, 1, 1 { ret; }
+)ptx";
+
+}  // namespace quern::conformance

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <cstring>
+
+#include "suite.hpp"
+
+using namespace quern::conformance;
+
+TEST_CASE_FIXTURE(Fixture, "saxpy computes what the host computes, for sizes around a warp and a block") {
+  for (const unsigned n : {1u, 31u, 32u, 33u, 255u, 256u, 257u, 10000u}) {
+    CAPTURE(n);
+    std::vector<float> x(n), y(n), expected(n);
+    for (unsigned i = 0; i < n; ++i) {
+      x[i] = static_cast<float>(i) * 0.25f;
+      y[i] = 1.0f / static_cast<float>(i + 1);
+      expected[i] = std::fma(3.5f, x[i], y[i]);
+    }
+    const CUdeviceptr device_x = upload(x), device_y = upload(y);
+    REQUIRE(launch("saxpy", (n + 255) / 256, 256, nullptr, n, 3.5f, device_x, device_y) == CUDA_SUCCESS);
+    CHECK(download<float>(device_y, n) == expected);
+  }
+}
+
+TEST_CASE_FIXTURE(Fixture, "threads of a block share memory and meet at barriers") {
+  const CUdeviceptr out = allocate(100 * 64 * 4);
+  REQUIRE(launch("reverse", 100, 64, nullptr, out) == CUDA_SUCCESS);
+  const auto host = download<std::uint32_t>(out, 6400);
+  std::size_t wrong = 0;
+  for (std::uint32_t i = 0; i < 6400; ++i) wrong += host[i] != i / 64 * 64 + (63 - i % 64);
+  CHECK(wrong == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "grids and blocks have three dimensions") {
+  const CUdeviceptr out = allocate(8 * 12 * 4);
+  CUdeviceptr argument = out;
+  void* parameters[] = {&argument};
+  REQUIRE(cu().cuLaunchKernel(function("shape"), 2, 2, 2, 2, 3, 2, 0, nullptr, parameters, nullptr) ==
+          CUDA_SUCCESS);
+  const auto host = download<std::uint32_t>(out, 96);
+  std::size_t wrong = 0;
+  for (std::uint32_t block = 0; block < 8; ++block)
+    for (std::uint32_t thread = 0; thread < 12; ++thread)
+      wrong +=
+          host[block * 12 + thread] != thread % 2 + 10 * (thread / 2 % 3) + 100 * (thread / 6) + 1000 * block;
+  CHECK(wrong == 0);
+}
+
+TEST_CASE_FIXTURE(Fixture, "every thread of a large grid runs once") {
+  const CUdeviceptr counter = allocate(4);
+  REQUIRE(cu().cuMemsetD8_v2(counter, 0, 4) == CUDA_SUCCESS);
+  REQUIRE(launch("count", 10007, 96, nullptr, counter) == CUDA_SUCCESS);
+  CHECK(download<std::uint32_t>(counter, 1)[0] == 10007u * 96u);
+}
+
+TEST_CASE_FIXTURE(Fixture, "parameters of all sizes arrive, as pointers and packed") {
+  const CUdeviceptr out = allocate(40);
+  const auto expect_values = [&] {
+    const auto host = download<std::uint64_t>(out, 5);
+    double number = 0;
+    std::memcpy(&number, &host[3], 8);
+    CHECK(host[0] == 200);
+    CHECK(host[1] == 60000);
+    CHECK(host[2] == 4000000000u);
+    CHECK(number == 0.125);
+    CHECK(host[4] == 7);
+    REQUIRE(cu().cuMemsetD8_v2(out, 0, 40) == CUDA_SUCCESS);
+  };
+  REQUIRE(launch("many_parameters", 1, 1, nullptr, out, std::uint8_t{200}, std::uint16_t{60000},
+                 std::uint32_t{4000000000u}, 0.125, std::uint8_t{7}) == CUDA_SUCCESS);
+  expect_values();
+  struct {
+    CUdeviceptr out;
+    std::uint8_t a;
+    std::uint16_t b;
+    std::uint32_t c;
+    double d;
+    std::uint8_t e;
+  } packed{out, 200, 60000, 4000000000u, 0.125, 7};
+  std::size_t size = 25;
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                   CU_LAUNCH_PARAM_END};
+  REQUIRE(cu().cuLaunchKernel(function("many_parameters"), 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, extra) ==
+          CUDA_SUCCESS);
+  expect_values();
+}
+
+TEST_CASE_FIXTURE(Fixture, "launches beyond the limits are refused and change nothing") {
+  const CUfunction empty = function("empty");
+  const auto launch_as = [&](unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                             unsigned shared) {
+    return cu().cuLaunchKernel(empty, gx, gy, gz, bx, by, bz, shared, nullptr, nullptr, nullptr);
+  };
+  CHECK(launch_as(1, 1, 1, 1024, 1, 1, 0) == CUDA_SUCCESS);
+  CHECK(launch_as(1, 65535, 1, 1, 1, 1, 0) == CUDA_SUCCESS);
+  for (const CUresult result :
+       {launch_as(0, 1, 1, 1, 1, 1, 0), launch_as(1, 1, 0, 1, 1, 1, 0), launch_as(1, 65536, 1, 1, 1, 1, 0),
+        launch_as(1, 1, 65536, 1, 1, 1, 0), launch_as(1, 1, 1, 0, 1, 1, 0), launch_as(1, 1, 1, 1025, 1, 1, 0),
+        launch_as(1, 1, 1, 1, 1, 65, 0), launch_as(1, 1, 1, 32, 32, 2, 0),
+        launch_as(1, 1, 1, 1, 1, 1, 49153)})
+    CHECK(result == CUDA_ERROR_INVALID_VALUE);
+  CHECK(launch("at_most_64", 1, 64, nullptr) == CUDA_SUCCESS);
+  CHECK(launch("at_most_64", 1, 65, nullptr) != CUDA_SUCCESS);
+  CHECK(cu().cuCtxSynchronize() == CUDA_SUCCESS);
+}
+
+TEST_CASE_FIXTURE(Fixture, "more dynamic shared memory is had by asking first") {
+  int optin = 0;
+  REQUIRE(cu().cuDeviceGetAttribute(&optin, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 0) ==
+          CUDA_SUCCESS);
+  const CUfunction empty = function("empty");
+  const auto with_shared = [&](int bytes) {
+    return cu().cuLaunchKernel(empty, 1, 1, 1, 1, 1, 1, static_cast<unsigned>(bytes), nullptr, nullptr,
+                               nullptr);
+  };
+  CHECK(with_shared(optin) == CUDA_ERROR_INVALID_VALUE);
+  REQUIRE(cu().cuFuncSetAttribute(empty, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, optin) ==
+          CUDA_SUCCESS);
+  CHECK(with_shared(optin) == CUDA_SUCCESS);
+  CHECK(cu().cuFuncSetAttribute(empty, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, optin + 1) ==
+        CUDA_ERROR_INVALID_VALUE);
+  CHECK(cu().cuCtxSynchronize() == CUDA_SUCCESS);
+}
+
+TEST_CASE_FIXTURE(Fixture, "cuLaunchKernelEx launches as cuLaunchKernel does") {
+  const CUdeviceptr counter = allocate(4);
+  REQUIRE(cu().cuMemsetD8_v2(counter, 0, 4) == CUDA_SUCCESS);
+  CUlaunchConfig config{};
+  config.gridDimX = 5;
+  config.gridDimY = config.gridDimZ = 1;
+  config.blockDimX = 40;
+  config.blockDimY = config.blockDimZ = 1;
+  CUdeviceptr argument = counter;
+  void* parameters[] = {&argument};
+  REQUIRE(cu().cuLaunchKernelEx(&config, function("count"), parameters, nullptr) == CUDA_SUCCESS);
+  CHECK(download<std::uint32_t>(counter, 1)[0] == 200);
+  CHECK(cu().cuLaunchKernelEx(nullptr, function("count"), parameters, nullptr) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE_FIXTURE(Fixture, "recursion to a moderate depth works") {
+  const CUdeviceptr out = allocate(4);
+  REQUIRE(cu().cuCtxSetLimit(CU_LIMIT_STACK_SIZE, 16384) == CUDA_SUCCESS);
+  REQUIRE(launch("recurse", 1, 32, nullptr, out, 100u) == CUDA_SUCCESS);
+  CHECK(download<std::uint32_t>(out, 1)[0] == 5050);
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+#include <string>
+
+#include "kernels.hpp"
+#include "suite.hpp"
+
+using namespace quern::conformance;
+
+namespace {
+
+struct LoadResult {
+  CUresult result;
+  std::string log;
+};
+LoadResult load(const void* image) {
+  char log[4096] = "";
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+  CUmodule module = nullptr;
+  const CUresult result = cu().cuModuleLoadDataEx(&module, image, 2, options, values);
+  if (result == CUDA_SUCCESS) cu().cuModuleUnload(module);
+  return {result, log};
+}
+std::string with_body(const std::string& body) {
+  return std::string(kEmptyModule) + ".visible .entry k() {\n" + body + "\nret; }\n";
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "functions and variables are found by name, once and for all") {
+  CUfunction first = nullptr, second = nullptr;
+  CHECK(cu().cuModuleGetFunction(&first, module, "saxpy") == CUDA_SUCCESS);
+  CHECK(cu().cuModuleGetFunction(&second, module, "saxpy") == CUDA_SUCCESS);
+  CHECK(first == second);
+  CHECK(cu().cuModuleGetFunction(&first, module, "nothing") == CUDA_ERROR_NOT_FOUND);
+  CHECK(cu().cuModuleGetFunction(&first, module, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CUdeviceptr answer = 0, pointer = 0;
+  std::size_t bytes = 0;
+  CHECK(cu().cuModuleGetGlobal_v2(&answer, &bytes, module, "answer") == CUDA_SUCCESS);
+  CHECK(bytes == 4);
+  CHECK(download<std::uint32_t>(answer, 1)[0] == 42);
+  CHECK(cu().cuModuleGetGlobal_v2(&pointer, nullptr, module, "answer_address") == CUDA_SUCCESS);
+  CHECK(download<CUdeviceptr>(pointer, 1)[0] == answer);
+  CHECK(cu().cuModuleGetGlobal_v2(&answer, &bytes, module, "nothing") == CUDA_ERROR_NOT_FOUND);
+}
+
+TEST_CASE_FIXTURE(Fixture, "kernels read constants and write variables; every load has its own") {
+  const CUdeviceptr out = allocate(16);
+  REQUIRE(launch("read_table", 1, 4, nullptr, out) == CUDA_SUCCESS);
+  CHECK(download<float>(out, 4) == std::vector<float>{1, 2, 3, 4});
+  CUdeviceptr answer = 0, other_answer = 0;
+  REQUIRE(cu().cuModuleGetGlobal_v2(&answer, nullptr, module, "answer") == CUDA_SUCCESS);
+  CHECK(download<std::uint32_t>(answer, 1)[0] == 43);
+  CUmodule other = nullptr;
+  REQUIRE(cu().cuModuleLoadData(&other, kKernels) == CUDA_SUCCESS);
+  REQUIRE(cu().cuModuleGetGlobal_v2(&other_answer, nullptr, other, "answer") == CUDA_SUCCESS);
+  CHECK(download<std::uint32_t>(other_answer, 1)[0] == 42);
+  CHECK(cu().cuModuleUnload(other) == CUDA_SUCCESS);
+  if (is_cpu()) CHECK(cu().cuModuleUnload(other) == CUDA_ERROR_INVALID_HANDLE);
+}
+
+TEST_CASE_FIXTURE(Fixture, "attributes and parameters of functions") {
+  int value = 0;
+  CHECK(cu().cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function("at_most_64")) ==
+        CUDA_SUCCESS);
+  CHECK(value == 64);
+  CHECK(cu().cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function("reverse")) ==
+        CUDA_SUCCESS);
+  CHECK(value == 256);
+  CHECK(cu().cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_NUM_REGS, function("saxpy")) == CUDA_SUCCESS);
+  CHECK(value > 0);
+  const char* name = nullptr;
+  CHECK(cu().cuFuncGetName(&name, function("saxpy")) == CUDA_SUCCESS);
+  CHECK(std::string(name) == "saxpy");
+  std::size_t offset = 99, size = 99;
+  CHECK(cu().cuFuncGetParamInfo(function("many_parameters"), 4, &offset, &size) == CUDA_SUCCESS);
+  CHECK(offset == 16);
+  CHECK(size == 8);
+  CHECK(cu().cuFuncGetParamInfo(function("many_parameters"), 6, &offset, &size) == CUDA_ERROR_INVALID_VALUE);
+  int blocks = 0;
+  CHECK(cu().cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function("saxpy"), 128, 0) == CUDA_SUCCESS);
+  CHECK(blocks >= 1);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a module without kernels loads") {
+  CHECK(load(kEmptyModule).result == CUDA_SUCCESS);
+}
+
+TEST_CASE_FIXTURE(Fixture, "PTX with an error is refused, and the log says where") {
+  const LoadResult syntax = load(with_body("  this is no instruction;").c_str());
+  CHECK(syntax.result == CUDA_ERROR_INVALID_PTX);
+  CHECK(syntax.log.find("5") != std::string::npos);
+  const LoadResult type = load(with_body("  .reg .f32 %f1;\n  add.s32 %f1, %f1, 1;").c_str());
+  CHECK(type.result == CUDA_ERROR_INVALID_PTX);
+  CHECK(type.log.find("6") != std::string::npos);
+  const LoadResult name = load(with_body("  mov.u32 %r7, 1;").c_str());
+  CHECK(name.result == CUDA_ERROR_INVALID_PTX);
+  CHECK(name.log.find("%r7") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(Fixture, "images for other architectures are refused") {
+  if (!is_cpu()) return;
+  const LoadResult newer = load(".version 8.6\n.target sm_100\n.address_size 64\n");
+  CHECK(newer.result == CUDA_ERROR_NO_BINARY_FOR_GPU);
+  CHECK(newer.log.find("sm_100") != std::string::npos);
+  const LoadResult suffix = load(".version 8.6\n.target sm_90a\n.address_size 64\n");
+  CHECK(suffix.result == CUDA_ERROR_NO_BINARY_FOR_GPU);
+  const char cubin[64] = "\177ELF\2\1\1";
+  const LoadResult machine_code = load(cubin);
+  CHECK(machine_code.result == CUDA_ERROR_NO_BINARY_FOR_GPU);
+  CHECK(machine_code.log.find("machine code") != std::string::npos);
+  CHECK(load(".version 99.0\n.target sm_80\n.address_size 64\n").result ==
+        CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "what the CPU device does not have is refused at load, with the instruction and its line") {
+  if (!is_cpu()) return;
+  const LoadResult texture = load((std::string(kEmptyModule) + ".global .texref picture;\n").c_str());
+  CHECK(texture.result == CUDA_ERROR_INVALID_PTX);
+  CHECK(texture.log.find("picture") != std::string::npos);
+  const LoadResult external = load((std::string(kEmptyModule) + ".extern .global .u32 elsewhere;\n").c_str());
+  CHECK(external.result == CUDA_ERROR_INVALID_PTX);
+  CHECK(external.log.find("elsewhere") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(Fixture, "options of loading: logs need sizes, a log that is too small is cut") {
+  CUmodule unused = nullptr;
+  char log[8] = "";
+  CUjit_option option = CU_JIT_ERROR_LOG_BUFFER;
+  void* value = log;
+  CHECK(cu().cuModuleLoadDataEx(&unused, kEmptyModule, 1, &option, &value) == CUDA_ERROR_INVALID_VALUE);
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+  CHECK(cu().cuModuleLoadDataEx(&unused, with_body("nonsense;").c_str(), 2, options, values) ==
+        CUDA_ERROR_INVALID_PTX);
+  CHECK(std::memchr(log, '\0', sizeof log) != nullptr);
+  CHECK(cu().cuModuleLoadData(&unused, nullptr) == CUDA_ERROR_INVALID_VALUE);
+}

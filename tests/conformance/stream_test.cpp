@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "kernels.hpp"
+#include "suite.hpp"
+
+using namespace quern::conformance;
+
+namespace {
+
+/// A flag that host and device see.
+struct MappedFlag {
+  MappedFlag() {
+    REQUIRE(cu().cuMemHostAlloc(&memory, 64, CU_MEMHOSTALLOC_DEVICEMAP) == CUDA_SUCCESS);
+    set(0);
+    REQUIRE(cu().cuMemHostGetDevicePointer_v2(&device, memory, 0) == CUDA_SUCCESS);
+  }
+  void set(std::uint32_t value) const { static_cast<std::atomic<std::uint32_t>*>(memory)->store(value); }
+  void* memory = nullptr;
+  CUdeviceptr device = 0;
+};
+
+bool becomes_idle(CUstream stream) {
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (std::chrono::steady_clock::now() < limit) {
+    if (cu().cuStreamQuery(stream) == CUDA_SUCCESS) return true;
+    std::this_thread::yield();
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "streams are made, used and destroyed; a destroyed one is invalid") {
+  const CUstream on = stream();
+  CHECK(cu().cuStreamQuery(on) == CUDA_SUCCESS);
+  CHECK(launch("empty", 10, 32, on) == CUDA_SUCCESS);
+  CHECK(cu().cuStreamSynchronize(on) == CUDA_SUCCESS);
+  CHECK(cu().cuStreamDestroy_v2(on) == CUDA_SUCCESS);
+  if (is_cpu()) {
+    CHECK(cu().cuStreamSynchronize(on) == CUDA_ERROR_INVALID_HANDLE);
+    CHECK(cu().cuStreamDestroy_v2(on) == CUDA_ERROR_INVALID_HANDLE);
+    CHECK(launch("empty", 1, 1, on) == CUDA_ERROR_INVALID_HANDLE);
+    CHECK(cu().cuStreamQuery(reinterpret_cast<CUstream>(function("empty"))) == CUDA_ERROR_INVALID_HANDLE);
+  }
+  CUstream none = nullptr;
+  CHECK(cu().cuStreamCreate(&none, 0x100) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a launch starts without a synchronisation") {
+  const CUstream on = stream();
+  REQUIRE(launch("empty", 1, 32, on) == CUDA_SUCCESS);
+  CHECK(becomes_idle(on));
+}
+
+TEST_CASE_FIXTURE(
+    Fixture, "a kernel that waits for the host holds up neither the launch nor copies on another stream") {
+  CUmodule spin_module = nullptr;
+  if (cu().cuModuleLoadData(&spin_module, kSpinModule) != CUDA_SUCCESS) {
+    REQUIRE(is_cpu());
+    MESSAGE("SKIPPED: the device refuses kernels that wait in a loop");
+    return;
+  }
+  CUfunction spin = nullptr;
+  REQUIRE(cu().cuModuleGetFunction(&spin, spin_module, "spin") == CUDA_SUCCESS);
+  MappedFlag flag;
+  const CUstream busy = stream(), other = stream();
+  void* parameters[] = {&flag.device};
+  REQUIRE(cu().cuLaunchKernel(spin, 1, 1, 1, 1, 1, 1, 0, busy, parameters, nullptr) == CUDA_SUCCESS);
+  const CUdeviceptr pointer = allocate(4096);
+  CHECK(cu().cuMemsetD32Async(pointer, 5, 1024, other) == CUDA_SUCCESS);
+  CHECK(cu().cuStreamSynchronize(other) == CUDA_SUCCESS);
+  CHECK(cu().cuStreamQuery(busy) == CUDA_ERROR_NOT_READY);
+  flag.set(1);
+  CHECK(cu().cuStreamSynchronize(busy) == CUDA_SUCCESS);
+  CHECK(download<std::uint32_t>(pointer, 1024).back() == 5);
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "the default stream waits for blocking streams, and they for it; other streams do not") {
+  std::atomic<bool> go{false};
+  const CUstream blocking = stream(CU_STREAM_DEFAULT), free_stream = stream();
+  const CUdeviceptr pointer = allocate(12);
+  REQUIRE(cu().cuMemsetD8_v2(pointer, 0, 12) == CUDA_SUCCESS);
+  REQUIRE(cu().cuCtxSynchronize() == CUDA_SUCCESS);
+  REQUIRE(cu().cuLaunchHostFunc(
+              blocking,
+              [](void* user) {
+                while (!static_cast<std::atomic<bool>*>(user)->load()) std::this_thread::yield();
+              },
+              &go) == CUDA_SUCCESS);
+  REQUIRE(launch("count", 1, 1, nullptr, pointer) == CUDA_SUCCESS);
+  REQUIRE(launch("count", 1, 1, blocking, pointer + 4) == CUDA_SUCCESS);
+  REQUIRE(launch("count", 1, 1, free_stream, pointer + 8) == CUDA_SUCCESS);
+  CHECK(cu().cuStreamSynchronize(free_stream) == CUDA_SUCCESS);
+  CHECK(cu().cuStreamQuery(CU_STREAM_LEGACY) == CUDA_ERROR_NOT_READY);
+  CHECK(cu().cuStreamQuery(blocking) == CUDA_ERROR_NOT_READY);
+  go = true;
+  CHECK(cu().cuCtxSynchronize() == CUDA_SUCCESS);
+  CHECK(download<std::uint32_t>(pointer, 3) == std::vector<std::uint32_t>{1, 1, 1});
+}
+
+TEST_CASE_FIXTURE(Fixture, "host functions run in stream order") {
+  const CUstream on = stream();
+  const CUdeviceptr pointer = allocate(4);
+  struct Seen {
+    std::atomic<int> calls{0};
+    std::atomic<int> wrong{0};
+  } seen;
+  for (int i = 0; i < 10; ++i) {
+    REQUIRE(launch("count", 1, 32, on, pointer) == CUDA_SUCCESS);
+    REQUIRE(cu().cuLaunchHostFunc(
+                on, [](void* user) { static_cast<Seen*>(user)->calls.fetch_add(1); }, &seen) == CUDA_SUCCESS);
+  }
+  CHECK(cu().cuStreamSynchronize(on) == CUDA_SUCCESS);
+  CHECK(seen.calls.load() == 10);
+  CHECK(cu().cuLaunchHostFunc(on, nullptr, nullptr) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE_FIXTURE(Fixture, "the per-thread default stream is a stream of this thread") {
+  const CUdeviceptr pointer = allocate(4);
+  REQUIRE(cu().cuMemsetD8_v2(pointer, 0, 4) == CUDA_SUCCESS);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([&] {
+      cu().cuCtxSetCurrent(context);
+      for (int i = 0; i < 10; ++i)
+        CHECK(launch("count", 1, 32, CU_STREAM_PER_THREAD, pointer) == CUDA_SUCCESS);
+      CHECK(cu().cuStreamSynchronize(CU_STREAM_PER_THREAD) == CUDA_SUCCESS);
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(download<std::uint32_t>(pointer, 1)[0] == 3 * 10 * 32);
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "suite.hpp"
+
+#include <optional>
+
+#include "driver/loader.hpp"
+#include "kernels.hpp"
+
+namespace quern::conformance {
+namespace {
+
+/// Stays open until the process ends.
+struct Loaded {
+  std::optional<driver::LoadedDriver> libcuda;
+  std::optional<driver::LoadedPlugin> plugin;
+  driver::DriverTable table = driver::unsupported_table();
+  bool cpu = false;
+};
+Loaded& loaded() {
+  static auto* const instance = new Loaded;
+  return *instance;
+}
+
+}  // namespace
+
+std::string load_device(std::string_view name) {
+  Loaded& it = loaded();
+  it.cpu = name == "cpu";
+  if (it.cpu) {
+    auto plugin = driver::load_cpu_plugin();
+    if (!plugin) return to_string(plugin.errors());
+    it.plugin = std::move(*plugin);
+    it.table = it.plugin->table;
+  } else {
+    auto libcuda = driver::load_libcuda();
+    if (!libcuda) return to_string(libcuda.errors());
+    it.libcuda = std::move(*libcuda);
+    it.table = it.libcuda->table;
+  }
+  const CUresult result = it.table.cuInit(0);
+  return result == CUDA_SUCCESS ? std::string()
+                                : "cuInit answers " + std::to_string(static_cast<int>(result));
+}
+
+const driver::DriverTable& cu() { return loaded().table; }
+bool is_cpu() { return loaded().cpu; }
+
+Fixture::Fixture() {
+  REQUIRE(cu().cuCtxCreate_v4(&context, nullptr, 0, 0) == CUDA_SUCCESS);
+  char log[4096] = "";
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+  const CUresult result = cu().cuModuleLoadDataEx(&module, kKernels, 2, options, values);
+  REQUIRE_MESSAGE(result == CUDA_SUCCESS, std::string(log));
+}
+
+Fixture::~Fixture() { cu().cuCtxDestroy_v2(context); }
+
+CUfunction Fixture::function(const char* name) const {
+  CUfunction result = nullptr;
+  REQUIRE(cu().cuModuleGetFunction(&result, module, name) == CUDA_SUCCESS);
+  return result;
+}
+
+CUdeviceptr Fixture::allocate(std::size_t bytes) const {
+  CUdeviceptr pointer = 0;
+  REQUIRE(cu().cuMemAlloc_v2(&pointer, bytes) == CUDA_SUCCESS);
+  return pointer;
+}
+
+CUstream Fixture::stream(unsigned flags) const {
+  CUstream result = nullptr;
+  REQUIRE(cu().cuStreamCreate(&result, flags) == CUDA_SUCCESS);
+  return result;
+}
+
+CUevent Fixture::event(unsigned flags) const {
+  CUevent result = nullptr;
+  REQUIRE(cu().cuEventCreate(&result, flags) == CUDA_SUCCESS);
+  return result;
+}
+
+}  // namespace quern::conformance

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generated kernels on the oracle and on the CPU device: every bit must agree (NaNs as NaNs).
+//   differential [--first SEED] [--count N] [--show SEED]
+// Exit status 1 where a kernel differs; the seed, the place and both values are printed. A seed alone reproduces a kernel.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+#include "driver/loader.hpp"
+#include "generate.hpp"
+#include "machine.hpp"
+
+using namespace quern;
+using oracle::Generated;
+
+namespace {
+
+struct Failure {
+  std::string what;
+};
+
+void must(CUresult result, const char* call) {
+  if (result != CUDA_SUCCESS) throw Failure{fmt::format("{} answers {}", call, static_cast<int>(result))};
+}
+
+std::vector<std::byte> input_of(std::uint64_t seed, std::size_t size) {
+  // Mixed magnitudes: small integers, any bits, and floats around 1.
+  std::vector<std::byte> bytes(size);
+  std::uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
+  for (std::size_t at = 0; at + 4 <= size; at += 4) {
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;  // xorshift64 (G. Marsaglia, 2003)
+    std::uint32_t word = static_cast<std::uint32_t>(state >> 16);
+    if ((state & 3) == 0) word %= 100;
+    else if ((state & 3) == 1) word = 0x3f000000u | (word & 0x80ffffffu);
+    std::memcpy(bytes.data() + at, &word, 4);
+  }
+  return bytes;
+}
+
+std::vector<std::byte> run_oracle(const Generated& kernel, const std::vector<std::byte>& input) {
+  oracle::Machine machine(oracle::read(kernel.ptx));
+  const std::uint64_t in = machine.allocate(kernel.in_bytes), out = machine.allocate(kernel.out_bytes);
+  std::memcpy(machine.memory(in).data(), input.data(), input.size());
+  std::vector<std::byte> params(20);
+  std::memcpy(params.data(), &in, 8);
+  std::memcpy(params.data() + 8, &out, 8);
+  const oracle::Result result = machine.launch("k", {.grid = kernel.grid, .block = kernel.block}, params);
+  if (result.outcome != oracle::Outcome::ok) throw Failure{"the oracle stops: " + result.message};
+  const auto bytes = machine.memory(out);
+  return {bytes.begin(), bytes.end()};
+}
+
+std::vector<std::byte> run_device(const driver::DriverTable& table, const Generated& kernel, const std::vector<std::byte>& input) {
+  char log[4096] = "";
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+  CUmodule module = nullptr;
+  if (table.cuModuleLoadDataEx(&module, kernel.ptx.c_str(), 2, options, values) != CUDA_SUCCESS) throw Failure{fmt::format("does not load: {}", log)};
+  CUfunction function = nullptr;
+  must(table.cuModuleGetFunction(&function, module, "k"), "cuModuleGetFunction");
+  CUdeviceptr in = 0, out = 0;
+  must(table.cuMemAlloc_v2(&in, kernel.in_bytes), "cuMemAlloc");
+  must(table.cuMemAlloc_v2(&out, kernel.out_bytes), "cuMemAlloc");
+  must(table.cuMemcpyHtoD_v2(in, input.data(), input.size()), "cuMemcpyHtoD");
+  must(table.cuMemsetD8_v2(out, 0, kernel.out_bytes), "cuMemsetD8");
+  unsigned threads = 0;
+  void* params[] = {&in, &out, &threads};
+  must(table.cuLaunchKernel(function, kernel.grid[0], kernel.grid[1], kernel.grid[2], kernel.block[0], kernel.block[1], kernel.block[2], 0, nullptr,
+                            params, nullptr), "cuLaunchKernel");
+  std::vector<std::byte> output(kernel.out_bytes);
+  must(table.cuMemcpyDtoH_v2(output.data(), out, output.size()), "cuMemcpyDtoH");
+  must(table.cuMemFree_v2(in), "cuMemFree");
+  must(table.cuMemFree_v2(out), "cuMemFree");
+  must(table.cuModuleUnload(module), "cuModuleUnload");
+  return output;
+}
+
+bool equal_words(std::uint64_t a, std::uint64_t b, unsigned word) {
+  if (a == b) return true;
+  if (word < oracle::kIntegerWords) return false;
+  if (word < oracle::kIntegerWords + oracle::kF32Words) {
+    float x, y;
+    std::memcpy(&x, &a, 4);
+    std::memcpy(&y, &b, 4);
+    return std::isnan(x) && std::isnan(y);
+  }
+  double x, y;
+  std::memcpy(&x, &a, 8);
+  std::memcpy(&y, &b, 8);
+  return std::isnan(x) && std::isnan(y);
+}
+
+void compare(const std::vector<std::byte>& expected, const std::vector<std::byte>& got) {
+  for (std::size_t at = 0; at < expected.size(); at += 8) {
+    std::uint64_t a, b;
+    std::memcpy(&a, expected.data() + at, 8);
+    std::memcpy(&b, got.data() + at, 8);
+    const auto word = static_cast<unsigned>(at / 8 % oracle::kOutWords);
+    if (!equal_words(a, b, word))
+      throw Failure{fmt::format("thread {}, word {}: the oracle has {:#018x}, the device {:#018x}", at / 8 / oracle::kOutWords, word, a, b)};
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Generated kernels on the oracle and on the CPU device"};
+  std::uint64_t first = 0, count = 200, show = 0;
+  app.add_option("--first", first, "first seed");
+  app.add_option("--count", count, "number of seeds");
+  const auto* show_option = app.add_option("--show", show, "print the kernel of this seed and stop");
+  CLI11_PARSE(app, argc, argv);
+  if (!show_option->empty()) {
+    const Generated kernel = oracle::generate(show);
+    fmt::print("// grid {}x{}x{}, block {}x{}x{}\n{}", kernel.grid[0], kernel.grid[1], kernel.grid[2], kernel.block[0], kernel.block[1], kernel.block[2], kernel.ptx);
+    return 0;
+  }
+  auto device = driver::load_cpu_plugin();
+  if (!device) {
+    fmt::print(stderr, "{}", to_string(device.errors()));
+    return 1;
+  }
+  const driver::DriverTable& table = device->table;
+  std::uint64_t passed = 0, failed = 0;
+  try {
+    CUcontext context = nullptr;
+    must(table.cuInit(0), "cuInit");
+    must(table.cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");
+    must(table.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+  } catch (const Failure& failure) {
+    fmt::print(stderr, "{}\n", failure.what);
+    return 1;
+  }
+  for (std::uint64_t seed = first; seed < first + count; ++seed) {
+    try {
+      const Generated kernel = oracle::generate(seed);
+      const std::vector<std::byte> input = input_of(seed, kernel.in_bytes);
+      compare(run_oracle(kernel, input), run_device(table, kernel, input));
+      ++passed;
+    } catch (const Failure& failure) {
+      ++failed;
+      fmt::print("seed {}: {}\n", seed, failure.what);
+    }
+  }
+  fmt::print("{} passed, {} failed\n", passed, failed);
+  return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// "Floating Point Instructions" and "Data Movement and Conversion Instructions: cvt". Built with -frounding-math: the host's
+// rounding mode is the instruction's while it runs.
+#include <algorithm>
+
+#include "handlers.hpp"
+
+namespace quern::oracle {
+namespace {
+
+template <class T>
+T load(Thread& t, const Instruction& i, const Operand& operand) {
+  if constexpr (sizeof(T) == 4) {
+    const float value = t.get_f32(operand);
+    return i.has("ftz") ? flush(value) : value;
+  } else {
+    static_cast<void>(i);
+    return t.get_f64(operand);
+  }
+}
+
+// Results that are NaN are stored in one canonical form; comparisons with another implementation treat all NaNs as equal.
+template <class T>
+void finish(Thread& t, const Instruction& i, T value) {
+  if (i.has("sat")) value = std::isnan(value) ? T(0) : std::min(std::max(value, T(0)), T(1)) + T(0);
+  if constexpr (sizeof(T) == 4) {
+    if (i.has("ftz")) value = flush(value);
+    t.set(i.operands[0], std::isnan(value) ? 0x7fffffffu : bits_as<std::uint32_t>(value));
+  } else {
+    t.set(i.operands[0], std::isnan(value) ? 0x7fffffffffffffffu : bits_as<std::uint64_t>(value));
+  }
+}
+
+template <class T>
+T minimum(T a, T b, bool smaller, bool nan) {
+  if (std::isnan(a) || std::isnan(b)) {
+    if (nan || (std::isnan(a) && std::isnan(b))) return std::numeric_limits<T>::quiet_NaN();
+    return std::isnan(a) ? b : a;
+  }
+  if (a == b) return std::signbit(a) == smaller ? a : b;  // -0 is below +0
+  return (a < b) == smaller ? a : b;
+}
+
+template <class T>
+void arithmetic(Thread& t, const Instruction& i) {
+  const RoundingScope rounding(i);
+  const volatile T a = load<T>(t, i, i.operands[1]);
+  const volatile T b = i.operands.size() > 2 ? load<T>(t, i, i.operands[2]) : T(0);
+  const volatile T c = i.operands.size() > 3 ? load<T>(t, i, i.operands[3]) : T(0);
+  volatile T result = 0;
+  const std::string& op = i.opcode;
+  if (op == "add") result = a + b;
+  else if (op == "sub") result = a - b;
+  else if (op == "mul") result = a * b;
+  else if (op == "fma" || op == "mad") result = std::fma(T(a), T(b), T(c));
+  else if (op == "div") result = a / b;
+  else if (op == "rcp") result = T(1) / a;
+  else if (op == "sqrt") result = std::sqrt(T(a));
+  else if (op == "min" || op == "max") result = minimum<T>(a, b, op == "min", i.has("NaN"));
+  finish<T>(t, i, result);
+}
+
+// neg, abs and copysign move bits; .ftz flushes.
+template <class T>
+void sign_operation(Thread& t, const Instruction& i) {
+  const T a = load<T>(t, i, i.operands[1]);
+  T result = std::fabs(a);
+  if (i.opcode == "neg") result = -a;
+  if (i.opcode == "copysign") result = std::copysign(t.get(i.operands[2], i.types[0]) == 0 ? T(0) : load<T>(t, i, i.operands[2]), a);
+  finish<T>(t, i, result);
+}
+
+template <class T>
+void test_property(Thread& t, const Instruction& i) {
+  const int kind = std::fpclassify(load<T>(t, i, i.operands[1]));
+  bool result = false;
+  if (i.has("finite")) result = kind != FP_NAN && kind != FP_INFINITE;
+  else if (i.has("infinite")) result = kind == FP_INFINITE;
+  else if (i.has("number")) result = kind != FP_NAN;
+  else if (i.has("notanumber")) result = kind == FP_NAN;
+  else if (i.has("normal")) result = kind == FP_NORMAL;
+  else result = kind == FP_SUBNORMAL;
+  t.set(i.operands[0], result ? 1 : 0);
+}
+
+// ---- cvt
+
+// To an integer: rounded to integral, NaN gives 0, out of range saturates to the target's range.
+std::uint64_t to_integer(double value, Type to, const Instruction& i) {
+  const RoundingScope rounding(i);
+  if (std::isnan(value)) return 0;
+  const volatile double source = value;
+  const double whole = std::nearbyint(source);
+  const double high = std::ldexp(1.0, static_cast<int>(to.is_signed() ? to.bits - 1 : to.bits));
+  const double low = to.is_signed() ? -high : 0;
+  if (whole >= high) return to.is_signed() ? mask_of(to.bits - 1) : mask_of(to.bits);
+  if (whole < low) return static_cast<std::uint64_t>(to.is_signed() ? static_cast<std::int64_t>(low) : 0);
+  return to.is_signed() ? static_cast<std::uint64_t>(static_cast<std::int64_t>(whole)) : static_cast<std::uint64_t>(whole);
+}
+
+template <class T>
+void store_float(Thread& t, const Instruction& i, T value) {
+  finish<T>(t, i, value);
+}
+
+void integer_to_float(Thread& t, const Instruction& i, Type to, Type from) {
+  const std::uint64_t bits = t.get(i.operands[1], from);
+  const RoundingScope rounding(i);
+  const volatile std::int64_t s = from.is_signed() ? sign_extend(bits, from.bits) : 0;
+  const volatile std::uint64_t u = bits;
+  if (to.bits == 32) {
+    const volatile float value = from.is_signed() ? static_cast<float>(s) : static_cast<float>(u);
+    store_float<float>(t, i, value);
+  } else {
+    const volatile double value = from.is_signed() ? static_cast<double>(s) : static_cast<double>(u);
+    store_float<double>(t, i, value);
+  }
+}
+
+void integer_to_integer(Thread& t, const Instruction& i, Type to, Type from) {
+  const std::uint64_t bits = t.get(i.operands[1], from);
+  __extension__ using Wide = __int128;
+  Wide value = from.is_signed() ? static_cast<Wide>(sign_extend(bits, from.bits)) : static_cast<Wide>(bits);
+  if (i.has("sat")) {
+    const Wide high = (static_cast<Wide>(1) << (to.is_signed() ? to.bits - 1 : to.bits)) - 1;
+    value = std::min(std::max(value, to.is_signed() ? -high - 1 : 0), high);
+  }
+  // The destination register may be wider than the type: the value is extended as its type says.
+  std::uint64_t result = static_cast<std::uint64_t>(value) & mask_of(to.bits);
+  if (to.is_signed()) result = static_cast<std::uint64_t>(sign_extend(result, to.bits));
+  t.set(i.operands[0], result);
+}
+
+void float_to_float(Thread& t, const Instruction& i, Type to, Type from) {
+  double value = from.bits == 64 ? t.get_f64(i.operands[1]) : load<float>(t, i, i.operands[1]);
+  const RoundingScope rounding(i);
+  const volatile double source = value;
+  if (i.has("rni") || i.has("rzi") || i.has("rmi") || i.has("rpi")) value = std::nearbyint(source);
+  if (to.bits == 64) return store_float<double>(t, i, value);
+  const volatile double wide = value;
+  const volatile float narrow = static_cast<float>(wide);
+  store_float<float>(t, i, narrow);
+}
+
+void convert(Thread& t, const Instruction& i) {
+  const Type to = i.types.at(0), from = i.types.at(1);
+  if (to.is_float() && from.is_float()) return float_to_float(t, i, to, from);
+  if (to.is_float()) return integer_to_float(t, i, to, from);
+  if (!from.is_float()) return integer_to_integer(t, i, to, from);
+  const double value = from.bits == 64 ? t.get_f64(i.operands[1]) : static_cast<double>(load<float>(t, i, i.operands[1]));
+  std::uint64_t result = to_integer(value, to, i) & mask_of(to.bits);
+  if (to.is_signed()) result = static_cast<std::uint64_t>(sign_extend(result, to.bits));
+  t.set(i.operands[0], result);
+}
+
+bool sixteen_bits(const Instruction& i) {
+  return std::any_of(i.types.begin(), i.types.end(), [](Type type) { return type.is('f', 16); }) || i.has("bf16") || i.has("f16x2") ||
+         i.has("bf16x2") || i.has("e4m3x2") || i.has("e5m2x2") || i.has("tf32");
+}
+
+}  // namespace
+
+Handler find_float_handler(const Instruction& i) {
+  if (i.types.empty() || sixteen_bits(i)) return nullptr;
+  if (i.opcode == "cvt") return i.types.size() == 2 && !i.has("rna") && !i.has("relu") ? convert : nullptr;
+  const Type type = i.types[0];
+  if (!type.is_float() || i.has("approx") || i.has("full") || i.has("relu") || i.has("xorsign") || i.has("abs")) return nullptr;
+  const bool wide = type.bits == 64;
+  for (const char* op : {"add", "sub", "mul", "fma", "mad", "div", "rcp", "sqrt", "min", "max"})
+    if (i.opcode == op) return i.operands.size() > 3 && (i.opcode == "min" || i.opcode == "max") ? nullptr : wide ? arithmetic<double> : arithmetic<float>;
+  for (const char* op : {"neg", "abs", "copysign"})
+    if (i.opcode == op) return wide ? sign_operation<double> : sign_operation<float>;
+  if (i.opcode == "testp") return wide ? test_property<double> : test_property<float>;
+  return nullptr;
+}
+
+}  // namespace quern::oracle

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a program, every thread by itself, one instruction at a time. Threads meet only at barriers and at warp operations.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "program.hpp"
+
+namespace quern::oracle {
+
+struct Launch {
+  std::array<std::uint32_t, 3> grid{1, 1, 1};
+  std::array<std::uint32_t, 3> block{1, 1, 1};
+  std::uint32_t dynamic_shared_bytes = 0;
+  std::uint64_t max_steps = std::uint64_t{1} << 32;  ///< instructions of all threads together
+};
+
+enum class Outcome : std::uint8_t { ok, illegal_address, misaligned, trap, deadlock, too_long };
+
+struct Result {
+  Outcome outcome = Outcome::ok;
+  std::string message;  ///< which instruction and thread, for a fault
+};
+
+/// Generic addresses of the two windows; everything below is global.
+inline constexpr std::uint64_t kSharedWindow = std::uint64_t{1} << 46;
+inline constexpr std::uint64_t kLocalWindow = std::uint64_t{1} << 45;
+
+class Machine {
+ public:
+  /// Places the module's variables. Throws Unsupported.
+  explicit Machine(Program program);
+
+  /// A zeroed buffer in global memory; its address is 256-byte aligned, with unmapped space around it.
+  std::uint64_t allocate(std::size_t size_bytes);
+  /// The bytes of the buffer or variable that begins at `address`.
+  std::span<std::byte> memory(std::uint64_t address);
+
+  /// `params`: the parameter buffer as the kernel's declaration lays it out. Throws Unsupported for an instruction that the
+  /// oracle does not know.
+  Result launch(const std::string& kernel, const Launch& launch, std::span<const std::byte> params);
+
+  const Program& program() const { return program_; }
+
+ private:
+  friend class Block;
+  std::byte* translate(std::uint64_t address, std::size_t size);
+
+  Program program_;
+  std::map<std::uint64_t, std::vector<std::byte>> buffers_;  ///< by address
+  std::map<std::string, std::uint64_t> symbols_;             ///< global and constant variables
+  std::uint64_t next_address_ = 0x10000;
+};
+
+}  // namespace quern::oracle

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "base/digest.hpp"
+#include "base/dynamic_library.hpp"
+#include "base/env.hpp"
+#include "base/file.hpp"
+#include "base/slot_table.hpp"
+#include "base/unique_handle.hpp"
+#include "quern/error.hpp"
+#include "quern/expected.hpp"
+
+using namespace quern;
+using namespace quern::base;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct TemporaryDirectory {
+  fs::path path;
+  TemporaryDirectory() {
+    std::string name = (fs::temp_directory_path() / "quern_base_test_XXXXXX").string();
+    path = ::mkdtemp(name.data());
+  }
+  ~TemporaryDirectory() { fs::remove_all(path); }
+};
+
+struct Variable {
+  const char* name;
+  Variable(const char* name_, const char* value) : name(name_) { ::setenv(name, value, 1); }
+  ~Variable() { ::unsetenv(name); }
+};
+
+}  // namespace
+
+TEST_CASE("a diagnostic shows place, message, source line with a caret, notes and hint") {
+  Diagnostic d;
+  d.span = {"a.cu", 3, 5, 8};
+  d.message = "unknown name 'foo'";
+  d.source_line = "\tx = foo;";
+  d.notes.push_back({{"a.cu", 1, 0, 0}, "declared here"});
+  d.hint = "did you mean 'for'?";
+  CHECK(to_string(d) ==
+        "a.cu:3:5: error: unknown name 'foo'\n    \tx = foo;\n    \t   ^~~\na.cu:1: note: declared here\nhint: did you mean 'for'?\n");
+}
+
+TEST_CASE("a caret beyond the line or of unknown column is left out") {
+  Diagnostic d;
+  d.span = {"a.cu", 1, 50, 0};
+  d.message = "m";
+  d.source_line = "short";
+  CHECK(to_string(d) == "a.cu:1:50: error: m\n    short\n");
+  d.span.column = 0;
+  CHECK(to_string(d) == "a.cu:1: error: m\n    short\n");
+  d.span = {};
+  d.source_line.clear();
+  d.severity = Severity::warning;
+  CHECK(to_string(d) == "warning: m\n");
+}
+
+TEST_CASE("Expected holds a value or errors") {
+  const Expected<int> good = 3;
+  CHECK(good.has_value());
+  CHECK(*good == 3);
+  Diagnostic d;
+  d.message = "no";
+  const Expected<int> bad = d;
+  CHECK_FALSE(bad);
+  CHECK(has_error(bad.errors()));
+  CHECK(Expected<void>().has_value());
+  CHECK_FALSE(Expected<void>(d).has_value());
+}
+
+TEST_CASE("SHA-256 gives the digests of FIPS 180-4's examples") {
+  const std::string abc = "abc";
+  CHECK(sha256(std::as_bytes(std::span(abc))).hex() == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  CHECK(sha256({}).hex() == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+}
+
+TEST_CASE("a digest tells apart where one field ends and the next begins") {
+  CHECK(DigestBuilder().add("ab").add("c").finish() != DigestBuilder().add("a").add("bc").finish());
+  CHECK(DigestBuilder().add("ab").finish() == DigestBuilder().add("ab").finish());
+}
+
+TEST_CASE("a slot table knows its handles and no others") {
+  SlotTable<std::string> table;
+  const auto a = table.insert("a"), b = table.insert("b");
+  CHECK(*table.find(a) == "a");
+  CHECK(table.remove(a) == "a");
+  CHECK(table.find(a) == nullptr);
+  CHECK_FALSE(table.remove(a).has_value());
+  const auto c = table.insert("c");  // reuses the slot under another generation
+  CHECK(c != a);
+  CHECK(table.find(a) == nullptr);
+  CHECK(*table.find(b) == "b");
+  CHECK(table.find(0) == nullptr);
+  CHECK(table.find(0xdeadbeef12345678u) == nullptr);
+  CHECK(table.size() == 2);
+}
+
+namespace {
+int released = 0;
+struct CountingTraits {
+  using type = int;
+  static type null() noexcept { return 0; }
+  static void release(type) noexcept { ++released; }
+};
+}  // namespace
+
+TEST_CASE("a unique handle releases once, moves and lets go") {
+  released = 0;
+  {
+    UniqueHandle<CountingTraits> a(5);
+    UniqueHandle<CountingTraits> b(std::move(a));
+    CHECK_FALSE(a);
+    CHECK(b.get() == 5);
+    UniqueHandle<CountingTraits> c(7);
+    c = std::move(b);
+    CHECK(released == 1);
+    CHECK(c.release() == 5);
+  }
+  CHECK(released == 1);
+}
+
+TEST_CASE("a file is written whole or not at all, with ordinary permissions") {
+  const TemporaryDirectory directory;
+  const fs::path file = directory.path / "f";
+  REQUIRE(write_file_atomically(file, std::string_view("one")));
+  REQUIRE(write_file_atomically(file, std::string_view("two")));
+  CHECK(*read_file(file) == "two");
+  struct stat info {};
+  REQUIRE(::stat(file.c_str(), &info) == 0);
+  CHECK((info.st_mode & 0400) != 0);
+  CHECK((info.st_mode & 0111) == 0);
+  CHECK(std::distance(fs::directory_iterator(directory.path), {}) == 1);  // no temporary left
+  const auto failed = write_file_atomically(directory.path / "missing" / "f", std::string_view("x"));
+  REQUIRE_FALSE(failed);
+  CHECK(failed.errors().front().message.find("No such file or directory") != std::string::npos);
+}
+
+TEST_CASE("reading what is no file says so") {
+  CHECK_FALSE(read_file("/nonexistent/file"));
+  const auto directory = read_file(fs::temp_directory_path());
+  REQUIRE_FALSE(directory);
+  CHECK(directory.errors().front().message.find("Is a directory") != std::string::npos);
+}
+
+TEST_CASE("environment numbers are numbers in full or nothing") {
+  const Variable n("QUERN_TEST_NUMBER", "12"), bad("QUERN_TEST_BAD", "12x"), empty("QUERN_TEST_EMPTY", ""), size("QUERN_TEST_SIZE", "3M"),
+      huge("QUERN_TEST_HUGE", "99999999999999G");
+  CHECK(env_number("QUERN_TEST_NUMBER") == 12);
+  CHECK_FALSE(env_number("QUERN_TEST_BAD"));
+  CHECK_FALSE(env("QUERN_TEST_EMPTY"));
+  CHECK_FALSE(env("QUERN_TEST_UNSET"));
+  CHECK(env_bytes("QUERN_TEST_SIZE") == 3u << 20);
+  CHECK(env_bytes("QUERN_TEST_NUMBER") == 12);
+  CHECK_FALSE(env_bytes("QUERN_TEST_BAD"));
+  CHECK_FALSE(env_bytes("QUERN_TEST_HUGE"));
+}
+
+TEST_CASE("a library that is not there is a diagnostic with the loader's reason") {
+  const auto library = DynamicLibrary::open("libquern_no_such_library.so.7");
+  REQUIRE_FALSE(library);
+  CHECK(library.errors().front().message.find("libquern_no_such_library.so.7") != std::string::npos);
+  const auto libc = DynamicLibrary::open("libc.so.6");
+  REQUIRE(libc);
+  CHECK(libc->symbol("strlen") != nullptr);
+  CHECK(libc->symbol("no_such_symbol_here") == nullptr);
+}

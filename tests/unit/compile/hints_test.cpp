@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/hints.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace quern;
+using namespace quern::compile;
+
+namespace {
+
+std::string hint(const std::string& message, bool toolkit = true) {
+  Diagnostic diagnostic;
+  diagnostic.message = message;
+  Diagnostics all{diagnostic};
+  add_hints(all, {toolkit, {}, {}});
+  REQUIRE(all.size() == 1);
+  return all[0].hint;
+}
+bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("undefined names lead to their header or to the name that was meant") {
+  CHECK(says(hint("identifier \"__half\" is undefined"), "#include <cuda_fp16.h>"));
+  CHECK(says(hint("identifier \"uint32_t\" is undefined"), "<cuda/std/cstdint>"));
+  CHECK(says(hint("identifier \"quern\" is undefined"), "#include <quern/device.cuh>"));
+  CHECK(hint("identifier \"treadIdx\" is undefined") == "did you mean threadIdx?");
+  CHECK(hint("identifier \"__syncthread\" is undefined") == "did you mean __syncthreads?");
+  CHECK(hint("identifier \"my_own_thing\" is undefined").empty());
+  CHECK(hint("identifier \"x\" is undefined").empty());
+}
+
+TEST_CASE("missing headers are told apart: the host's, the toolkit's, the user's") {
+  CHECK(says(hint("cannot open source file \"vector\""), "header of the host"));
+  CHECK(says(hint("cannot open source file \"cmath\""), "<cuda/std/cmath>"));
+  CHECK(says(hint("could not open source file \"stdint.h\" (no directories in search list)"),
+             "<cuda/std/cstdint>"));
+  CHECK(says(hint("cannot open source file \"cuda_fp16.h\"", false), "tools/setup"));
+  CHECK(says(hint("cannot open source file \"mine/own.h\""), "-I"));
+}
+
+TEST_CASE("the name map's two errors become one about the kernel") {
+  Diagnostic reason, expression, other;
+  reason.span.file = expression.span.file = "__nv_name_map";
+  reason.message = "identifier \"nope\" is undefined";
+  expression.message =
+      "Error in parsing name expression for lowered name lookup. Input name expression was: \" nope < float "
+      "> \"";
+  other.span.file = "k.cu";
+  other.message = "something else";
+  Diagnostics all{other, reason, expression};
+  add_hints(all, {true, read_kernels("__global__ void none(int a);"), {"nope<float>"}});
+  REQUIRE(all.size() == 2);
+  CHECK(all[0].message == "something else");
+  CHECK(all[1].code == "unknown-kernel");
+  CHECK(all[1].message == "cannot instantiate kernel 'nope<float>': identifier \"nope\" is undefined");
+  CHECK(says(all[1].hint, "the source's kernels are: none"));
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs one lane of a function on its own, and writes down what it computed. Shares no code with the analysis;
+// memory and other lanes are hash functions.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "cpu/analysis/analysis.hpp"
+#include "cpu/ir/ir.hpp"
+#include "cpu/specialisation.hpp"
+
+namespace quern::cpu::test {
+
+struct Launch {
+  Specialisation specialisation;
+  std::array<std::uint32_t, 3> grid{1, 1, 1};
+  std::array<std::uint32_t, 3> block_index{0, 0, 0};
+  std::map<std::uint64_t, std::uint64_t> params;  ///< by offset
+  std::uint64_t seed = 0;
+};
+
+/// When a block ran, in the time of the warp: for each loop around it the position of its header and the
+/// iteration, then the block's own position. Lanes that run a block at the same time run it together.
+using Time = std::vector<std::uint32_t>;
+
+struct BlockRun {
+  Time time;
+  ir::BlockId block = 0;
+  ir::BlockId next = ir::kNone;
+  std::vector<std::uint64_t> values;  ///< by place in Block::insts
+};
+
+struct LaneTrace {
+  std::vector<BlockRun> runs;
+  bool ended = false;  ///< within the limit of steps
+};
+
+std::uint64_t mix(std::uint64_t a, std::uint64_t b);
+std::uint64_t masked(std::uint64_t value, std::uint32_t bits);
+std::int64_t as_signed(std::uint64_t value, std::uint32_t bits);
+
+/// What a pure operation makes of its operands; aborts on an operation it does not know.
+std::uint64_t compute(const ir::Function& function, const ir::Inst& inst,
+                      const std::vector<std::uint64_t>& args);
+
+LaneTrace run_lane(const ir::Function& function, const analysis::Analysis& analysis, const Launch& launch,
+                   std::uint32_t thread);
+
+}  // namespace quern::cpu::test

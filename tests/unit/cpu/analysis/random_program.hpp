@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random kernels: address arithmetic and structured control flow with breaks, early exits and several
+// latches, in LCSSA form.
+#pragma once
+
+#include <cstdint>
+#include <random>
+
+#include "cpu/ir/ir.hpp"
+#include "cpu/specialisation.hpp"
+#include "lane_interpreter.hpp"
+
+namespace quern::cpu::test {
+
+struct RandomProgram {
+  ir::Module module;
+  Specialisation specialisation;
+};
+
+/// `control`: how deep statements nest; 0 for straight lines.
+RandomProgram random_program(std::uint64_t seed, unsigned control);
+
+/// A launch of it: grid, block and parameters.
+Launch random_launch(const RandomProgram& program, std::uint64_t seed);
+
+}  // namespace quern::cpu::test

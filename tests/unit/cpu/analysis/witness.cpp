@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "witness.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+namespace quern::cpu::test {
+namespace {
+
+using analysis::Shape;
+using analysis::ShapeKind;
+__extension__ using Wide = __int128;
+
+struct Member {
+  std::uint32_t lane;
+  const BlockRun* run;
+};
+
+class Warp {
+ public:
+  Warp(const ir::Function& function, const analysis::Analysis& analysis, const Launch& launch,
+       std::uint32_t warp, Witnessed& witnessed)
+      : function_(function), analysis_(analysis), witnessed_(witnessed) {
+    const std::uint32_t threads = launch.specialisation.threads();
+    for (std::uint32_t thread = warp * 32; thread < std::min(threads, warp * 32 + 32); ++thread) {
+      traces_.push_back(run_lane(function, analysis, launch, thread));
+      if (!traces_.back().ended) break;
+    }
+    values_.assign(traces_.size(), std::vector<std::uint64_t>(function.insts.size()));
+  }
+
+  std::string check() {
+    for (const LaneTrace& trace : traces_)
+      if (!trace.ended) return ++witnessed_.counts["endless"], "";
+    ++witnessed_.counts["ended"];
+    if (std::string wrong = check_order(); !wrong.empty()) return wrong;
+    std::map<Time, std::vector<Member>> groups;
+    for (std::uint32_t lane = 0; lane < traces_.size(); ++lane)
+      for (const BlockRun& run : traces_[lane].runs) groups[run.time].push_back({lane, &run});
+    for (const auto& [time, group] : groups) {
+      if (std::string wrong = check_group(time, group); !wrong.empty()) return wrong;
+      if (assumption_failed_) return ++witnessed_.counts["wrapped"], "";
+    }
+    return "";
+  }
+
+ private:
+  std::string check_order() const {
+    for (const LaneTrace& trace : traces_)
+      for (std::size_t i = 1; i < trace.runs.size(); ++i)
+        if (!(trace.runs[i - 1].time < trace.runs[i].time))
+          return fmt::format("block {} ran after block {}", trace.runs[i].block, trace.runs[i - 1].block);
+    return "";
+  }
+
+  std::string check_group(const Time& time, const std::vector<Member>& group) {
+    const ir::BlockId block = group[0].run->block;
+    const std::vector<ir::Value>& insts = function_.blocks[block].insts;
+    // All phis read before any is written.
+    for (std::size_t i = 0; i < insts.size(); ++i)
+      if (function_[insts[i]].op == ir::Op::phi) store(insts[i], i, group);
+    for (std::size_t i = 0; i < insts.size(); ++i) {
+      store(insts[i], i, group);
+      if (function_[insts[i]].type == ir::Type::none) continue;
+      if (analysis_.assumed[insts[i]] && !assumption_holds(insts[i], group)) {
+        assumption_failed_ = true;
+        return "";
+      }
+      if (std::string wrong = check_value(insts[i], group); !wrong.empty())
+        return fmt::format("value {} ({}) in block {}: {}", insts[i], ir::name(function_[insts[i]].op), block,
+                           wrong);
+    }
+    return check_control(time, block, group);
+  }
+  void store(ir::Value value, std::size_t place, const std::vector<Member>& group) {
+    for (const Member& member : group) values_[member.lane][value] = member.run->values[place];
+  }
+
+  // --- control
+  std::string check_control(const Time& time, ir::BlockId block, const std::vector<Member>& group) {
+    const bool together = std::all_of(group.begin(), group.end(), [&](const Member& member) {
+      return member.run->next == group[0].run->next;
+    });
+    if (!together && !analysis_.divergent_branch[block])
+      return fmt::format("lanes leave block {} apart", block);
+    ++witnessed_.counts[analysis_.divergent_branch[block] ? "divergent branch" : "uniform branch"];
+    for (std::uint32_t loop = analysis_.loop_of[block]; loop != ir::kNone;
+         loop = analysis_.loops[loop].parent) {
+      const auto leaves = [&](const Member& member) {
+        return member.run->next == ir::kNone || !contains(loop, member.run->next);
+      };
+      const auto count = std::count_if(group.begin(), group.end(), leaves);
+      const bool others = count > 0 && someone_goes_on(time, loop);
+      if (others && !analysis_.loops[loop].divergent)
+        return fmt::format("lanes leave the loop of block {} at different iterations",
+                           analysis_.loops[loop].header);
+    }
+    if (analysis_.divergent_control[block]) return "";
+    std::set<std::uint32_t> here;
+    for (const Member& member : group) here.insert(member.lane);
+    for (std::uint32_t lane = 0; lane < traces_.size(); ++lane)
+      if (!here.contains(lane) && last_time(lane) > time && !function_.blocks[block].succs.empty())
+        return fmt::format("lane {} is alive, but not in block {}", lane, block);
+    ++witnessed_.counts["block with all live lanes"];
+    return "";
+  }
+  bool contains(std::uint32_t loop, ir::BlockId block) const {
+    std::uint32_t inner = analysis_.loop_of[block];
+    while (inner != ir::kNone && inner != loop) inner = analysis_.loops[inner].parent;
+    return inner == loop;
+  }
+  /// A lane has a later iteration of the loop that `time` is in, of the same run of the loop.
+  bool someone_goes_on(const Time& time, std::uint32_t loop) const {
+    std::size_t depth = 0;
+    for (std::uint32_t at = analysis_.loops[loop].parent; at != ir::kNone; at = analysis_.loops[at].parent)
+      depth += 2;
+    const auto later = [&](const BlockRun& run) {
+      return run.time.size() > depth + 2 &&
+             std::equal(time.begin(), time.begin() + static_cast<std::ptrdiff_t>(depth) + 1,
+                        run.time.begin()) &&
+             run.time[depth + 1] > time[depth + 1];
+    };
+    return std::any_of(traces_.begin(), traces_.end(), [&](const LaneTrace& trace) {
+      return std::any_of(trace.runs.begin(), trace.runs.end(), later);
+    });
+  }
+  /// Of the last block before the lane did nothing more but end.
+  Time last_time(std::uint32_t lane) const {
+    const std::vector<BlockRun>& runs = traces_[lane].runs;
+    std::size_t count = runs.size();
+    while (count > 0 && is_silent(runs[count - 1].block)) --count;
+    return count == 0 ? Time{} : runs[count - 1].time;
+  }
+  bool is_silent(ir::BlockId block) const {
+    const std::vector<ir::Value>& insts = function_.blocks[block].insts;
+    return std::all_of(insts.begin(), insts.end(), [&](ir::Value value) {
+      const ir::Op op = function_[value].op;
+      return ir::has_trait(op, 'p') || op == ir::Op::br || op == ir::Op::ret;
+    });
+  }
+
+  // --- values
+  std::uint32_t bits_of(ir::Value value) const { return ir::bit_size(function_[value].type); }
+
+  std::uint64_t extended(ir::Value value, std::uint32_t lane, bool sign) const {
+    const std::uint64_t raw = values_[lane][value];
+    return sign ? static_cast<std::uint64_t>(as_signed(raw, bits_of(value))) : raw;
+  }
+  /// What the terms or the index add to the base in this lane.
+  std::uint64_t difference(const Shape& shape, std::uint32_t lane) const {
+    std::uint64_t result = 0;
+    for (const analysis::Term& term : shape.terms) {
+      const std::uint64_t factor =
+          term.coefficient == ir::kNone ? 1 : extended(term.coefficient, lane, term.sign_extend);
+      result += factor * static_cast<std::uint64_t>(term.pattern[lane]);
+    }
+    if (shape.kind == ShapeKind::offset32)
+      result += extended(shape.index, lane, shape.index_signed) * static_cast<std::uint64_t>(shape.scale);
+    return result;
+  }
+  std::uint64_t base(ir::Value value, std::uint32_t lane) const {
+    return masked(values_[lane][value] - difference(analysis_.shapes[value], lane), bits_of(value));
+  }
+  Wide exact_value(ir::Value value, std::uint32_t lane, bool sign) const {
+    const Shape& shape = analysis_.shapes[value];
+    const auto number = [&](std::uint64_t raw, std::uint32_t bits) {
+      return sign ? Wide{as_signed(raw, bits)} : Wide{raw};
+    };
+    Wide result = number(base(value, lane), bits_of(value));
+    for (const analysis::Term& term : shape.terms) {
+      Wide factor = 1;
+      if (term.coefficient != ir::kNone) {
+        const bool narrow = bits_of(term.coefficient) < bits_of(value);
+        const std::uint64_t raw =
+            masked(extended(term.coefficient, lane, narrow && term.sign_extend), bits_of(value));
+        factor = number(raw, bits_of(value));
+      }
+      result += factor * term.pattern[lane];
+    }
+    return result;
+  }
+  bool assumption_holds(ir::Value widening, const std::vector<Member>& group) const {
+    const bool sign = function_[widening].op == ir::Op::sext;
+    const ir::Value narrow = function_[widening].args[0];
+    return std::all_of(group.begin(), group.end(), [&](const Member& member) {
+      const Wide value = exact_value(narrow, member.lane, sign);
+      return sign ? value >= INT32_MIN && value <= INT32_MAX : value >= 0 && value <= UINT32_MAX;
+    });
+  }
+
+  std::string check_value(ir::Value value, const std::vector<Member>& group) {
+    const Shape& shape = analysis_.shapes[value];
+    static const char* const names[] = {"undefined", "uniform", "affine", "offset32", "varying"};
+    ++witnessed_.counts[names[static_cast<std::size_t>(shape.kind)]];
+    if (shape.kind == ShapeKind::undefined) return "undefined";
+    if (!ir::is_float(function_[value].type))
+      for (const Member& member : group) {
+        const std::int64_t number = as_signed(values_[member.lane][value], bits_of(value));
+        if (number < shape.min || number > shape.max)
+          return fmt::format("{} is not in [{}, {}]", number, shape.min, shape.max);
+      }
+    if (!shape.scalar()) return "";
+    const std::uint64_t scalar = base(value, group[0].lane);
+    for (const Member& member : group)
+      if (base(value, member.lane) != scalar)
+        return fmt::format("{}: lane {} has base {}, lane {} has {}",
+                           names[static_cast<std::size_t>(shape.kind)], group[0].lane, scalar, member.lane,
+                           base(value, member.lane));
+    if (std::string wrong = check_scalar(value, shape, scalar); !wrong.empty()) return wrong;
+    if (shape.kind == ShapeKind::affine && shape.exact)
+      for (const Member& member : group)
+        if (exact_value(value, member.lane, true) != as_signed(values_[member.lane][value], bits_of(value)))
+          return fmt::format("wraps in lane {}", member.lane);
+    return check_emission(value, scalar, group[0].lane);
+  }
+  std::string check_scalar(ir::Value value, const Shape& shape, std::uint64_t scalar) {
+    for (const analysis::Term& term : shape.terms) {
+      if (term.pattern[0] != 0) return "a pattern does not start at 0";
+      if (term.coefficient != ir::kNone && analysis_.shapes[term.coefficient].kind != ShapeKind::uniform)
+        return "a coefficient varies";
+    }
+    if (shape.kind == ShapeKind::affine && (shape.terms.empty() || shape.terms.size() > 2))
+      return "bad count of terms";
+    if (shape.constant) ++witnessed_.counts["constant"];
+    if (shape.constant && *shape.constant != scalar)
+      return fmt::format("base {} is not {}", scalar, *shape.constant);
+    if (scalar % shape.base_align != 0)
+      return fmt::format("base {} is not a multiple of {}", scalar, shape.base_align);
+    const std::int64_t number = as_signed(scalar, bits_of(value));
+    if (shape.kind != ShapeKind::offset32 && !ir::is_float(function_[value].type) &&
+        (number < shape.min || number > shape.max))
+      return fmt::format("base {} is not in [{}, {}]", number, shape.min, shape.max);
+    return "";
+  }
+  /// The scalar must be what the operation makes of the operands' scalars: that is how it is emitted.
+  std::string check_emission(ir::Value value, std::uint64_t scalar, std::uint32_t lane) {
+    const ir::Inst& inst = function_[value];
+    if (!ir::has_trait(inst.op, 'p') || inst.args.empty() || inst.op == ir::Op::phi) return "";
+    if (inst.op == ir::Op::to_generic || inst.op == ir::Op::from_generic) return "";
+    const bool widening = inst.op == ir::Op::sext || inst.op == ir::Op::zext;
+    if (widening && analysis_.shapes[value].kind == ShapeKind::offset32)
+      return analysis_.shapes[value].constant == 0u ? "" : "a new offset must have base 0";
+    std::vector<std::uint64_t> args;
+    for (const ir::Value arg : inst.args) {
+      if (!analysis_.shapes[arg].scalar()) return "a scalar has an operand that is none";
+      args.push_back(base(arg, lane));
+    }
+    const std::uint64_t emitted = compute(function_, inst, args);
+    return emitted == scalar ? "" : fmt::format("base is {}, computed from bases {}", scalar, emitted);
+  }
+
+  const ir::Function& function_;
+  const analysis::Analysis& analysis_;
+  Witnessed& witnessed_;
+  std::vector<LaneTrace> traces_;
+  std::vector<std::vector<std::uint64_t>> values_;  ///< by lane, then value: the latest
+  bool assumption_failed_ = false;
+};
+
+}  // namespace
+
+std::string contradiction(const ir::Function& function, const analysis::Analysis& analysis,
+                          const Launch& launch, std::uint32_t warp, Witnessed& witnessed) {
+  return Warp(function, analysis, launch, warp, witnessed).check();
+}
+
+}  // namespace quern::cpu::test

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fake_compiler.hpp"
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <thread>
+
+#include "cpu/compiler.hpp"
+#include "ptx/ptx.hpp"
+
+// Like emitted code: without a sanitizer's instrumentation, which a fault in the middle of a function would
+// leave in disarray.
+#if defined(__clang__)
+#define QUERN_TEST_PLAIN_CODE __attribute__((disable_sanitizer_instrumentation))
+#else
+#define QUERN_TEST_PLAIN_CODE __attribute__((no_sanitize("address", "thread", "undefined")))
+#endif
+
+namespace quern::test {
+
+const char* const kKernels = R"(
+.version 8.0
+.target sm_89
+.address_size 64
+.global .align 4 .u32 counter = 7;
+.const .align 8 .u64 pointer = counter;
+.visible .entry empty() { ret; }
+.visible .entry fill(.param .u64 out, .param .u32 value) { ret; }
+.visible .entry index(.param .u64 out) { ret; }
+.visible .entry add(.param .u64 target, .param .u64 amount) { ret; }
+.visible .entry spin(.param .u64 flag) { ret; }
+.visible .entry wild(.param .u64 address) { ret; }
+.visible .entry trap() { ret; }
+.visible .entry recurse() { ret; }
+.visible .entry divide() { ret; }
+.visible .entry illegal() { ret; }
+.visible .entry meet(.param .u64 count) { ret; }
+.visible .entry allocate(.param .u64 out, .param .u64 bytes) { ret; }
+.visible .entry small() .maxntid 64, 1, 1 { ret; }
+.visible .entry shared_user() { ret; }
+)";
+
+namespace {
+
+using cpu::engine::LaunchState;
+using cpu::engine::WorkerState;
+
+std::atomic<std::uint64_t> compiled{0};
+
+template <class T>
+T parameter(const LaunchState* launch, std::uint32_t offset) {
+  T value;
+  std::memcpy(&value, launch->params + offset, sizeof value);
+  return value;
+}
+std::uint32_t threads(const LaunchState* launch) {
+  return launch->block[0] * launch->block[1] * launch->block[2];
+}
+
+void empty(const LaunchState*, WorkerState*, std::uint64_t, std::uint64_t) {}
+
+/// out[i] = value for every thread of the grid.
+void fill(const LaunchState* launch, WorkerState*, std::uint64_t first, std::uint64_t count) {
+  auto* out = parameter<std::uint32_t*>(launch, 0);
+  const auto value = parameter<std::uint32_t>(launch, 8);
+  for (std::uint64_t i = first * threads(launch); i < (first + count) * threads(launch); ++i) out[i] = value;
+}
+
+/// out[block] += 1: that every block runs exactly once.
+void index(const LaunchState* launch, WorkerState*, std::uint64_t first, std::uint64_t count) {
+  auto* out = parameter<std::uint32_t*>(launch, 0);
+  for (std::uint64_t block = first; block < first + count; ++block) ++out[block];
+}
+
+void add(const LaunchState* launch, WorkerState*, std::uint64_t, std::uint64_t count) {
+  auto* target = reinterpret_cast<std::atomic<std::uint64_t>*>(parameter<std::uint64_t>(launch, 0));
+  target->fetch_add(parameter<std::uint64_t>(launch, 8) * count);
+}
+
+void spin(const LaunchState* launch, WorkerState*, std::uint64_t, std::uint64_t) {
+  auto* flag = reinterpret_cast<std::atomic<std::uint32_t>*>(parameter<std::uint64_t>(launch, 0));
+  while (flag->load() == 0) std::this_thread::yield();
+}
+
+QUERN_TEST_PLAIN_CODE void wild(const LaunchState* launch, WorkerState*, std::uint64_t, std::uint64_t) {
+  std::uint64_t address = parameter<std::uint64_t>(launch, 0);
+  // As emitted code does: what lies outside the window is replaced by its end.
+  const auto base = reinterpret_cast<std::uint64_t>(launch->window_base);
+  if (address - base >= launch->window_bytes) address = base + launch->window_bytes;
+  *reinterpret_cast<volatile std::uint32_t*>(address) = 1;
+}
+
+QUERN_TEST_PLAIN_CODE void trap(const LaunchState*, WorkerState* worker, std::uint64_t, std::uint64_t) {
+  cpu::engine::quern_cpu_trap(worker, static_cast<std::uint32_t>(cpu::ir::Trap::trap));
+}
+
+QUERN_TEST_PLAIN_CODE __attribute__((noinline)) std::uint64_t deeper(std::uint64_t depth) {
+  volatile std::uint64_t frame[64];
+  frame[depth % 64] = depth;
+  return depth == ~std::uint64_t{0} ? 0 : deeper(depth + 1) + frame[depth % 64];
+}
+QUERN_TEST_PLAIN_CODE void recurse(const LaunchState*, WorkerState*, std::uint64_t, std::uint64_t) {
+  // A launch of this never returns: the result only keeps the calls alive.
+  if (deeper(0) == 1) std::abort();
+}
+
+QUERN_TEST_PLAIN_CODE void divide(const LaunchState*, WorkerState*, std::uint64_t, std::uint64_t) {
+  asm volatile("xorl %%ecx, %%ecx\n\tmovl $1, %%eax\n\tcltd\n\tidivl %%ecx" ::: "eax", "ecx", "edx");
+}
+QUERN_TEST_PLAIN_CODE void illegal(const LaunchState*, WorkerState*, std::uint64_t, std::uint64_t) {
+  asm volatile("ud2");
+}
+
+/// Every block waits until all have arrived.
+void meet(const LaunchState* launch, WorkerState*, std::uint64_t, std::uint64_t count) {
+  auto* arrived = reinterpret_cast<std::atomic<std::uint64_t>*>(parameter<std::uint64_t>(launch, 0));
+  arrived->fetch_add(count);
+  while (arrived->load() < launch->grid[0]) std::this_thread::yield();
+}
+
+void allocate(const LaunchState* launch, WorkerState* worker, std::uint64_t, std::uint64_t) {
+  const std::uint64_t bytes = parameter<std::uint64_t>(launch, 8);
+  *parameter<std::uint64_t*>(launch, 0) = cpu::engine::quern_cpu_host_call(
+      worker, launch, static_cast<std::uint32_t>(cpu::ir::HostCall::malloc), &bytes);
+}
+
+/// Writes all of its shared memory.
+void shared_user(const LaunchState* launch, WorkerState* worker, std::uint64_t, std::uint64_t) {
+  std::memset(worker->shared_base, 1, launch->total_shared_bytes);
+}
+
+const std::map<std::string, cpu::engine::RunBlocks, std::less<>> kFunctions = {
+    {"empty", empty},   {"fill", fill},
+    {"index", index},   {"add", add},
+    {"spin", spin},     {"wild", wild},
+    {"trap", trap},     {"recurse", recurse},
+    {"divide", divide}, {"illegal", illegal},
+    {"meet", meet},     {"allocate", allocate},
+    {"small", empty},   {"shared_user", shared_user},
+};
+
+/// Where the program's own code ends; the fake's "machine code" is all of it.
+extern "C" const char __executable_start;
+extern "C" const char etext;
+
+}  // namespace
+
+std::uint64_t compile_count() { return compiled.load(); }
+
+}  // namespace quern::test
+
+namespace quern::cpu {
+
+Expected<std::vector<KernelInfo>> inspect(const ptx::Module& module, std::string_view) {
+  std::vector<KernelInfo> kernels;
+  for (const ptx::Function& function : module.functions) {
+    KernelInfo info;
+    info.name = function.name;
+    for (const ptx::Variable& parameter : function.parameters) {
+      const auto size = static_cast<std::uint32_t>(parameter.size_bytes());
+      const auto offset = static_cast<std::uint32_t>((info.param_bytes + size - 1) / size * size);
+      info.params.push_back({offset, size, size});
+      info.param_bytes = offset + size;
+    }
+    if (function.performance.maxntid[0] != 0) info.max_threads = function.performance.maxntid[0];
+    if (function.name == "shared_user") info.static_shared_bytes = 1024;
+    info.register_count = 32;
+    kernels.push_back(std::move(info));
+  }
+  return kernels;
+}
+
+Expected<std::shared_ptr<const KernelCode>> compile(const ptx::Module&, std::string_view kernel,
+                                                    const Specialisation&) {
+  test::compiled.fetch_add(1);
+  const auto found = test::kFunctions.find(kernel);
+  if (found == test::kFunctions.end())
+    return Diagnostic{Severity::error, "fake", {}, "no such kernel", {}, "", ""};
+  auto code = std::make_shared<KernelCode>();
+  code->run = found->second;
+  code->text_begin = reinterpret_cast<const std::byte*>(&test::__executable_start);
+  code->text_end = reinterpret_cast<const std::byte*>(&test::etext);
+  return std::shared_ptr<const KernelCode>(code);
+}
+
+Expected<std::string> stage_text(const ptx::Module&, std::string_view kernel, const Specialisation&, Stage) {
+  return "stage of " + std::string(kernel);
+}
+
+Isa host_isa() { return Isa::baseline; }
+
+}  // namespace quern::cpu
+
+namespace quern::ptx {
+__attribute__((weak)) Expected<void> verify(Module&, std::string_view, const Limits&) { return {}; }
+}  // namespace quern::ptx

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// A compiler for tests: it reads nothing but a kernel's name, and its "machine code" is a C++ function.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+namespace quern::test {
+
+/// PTX that declares the fake's kernels. They take what their text says.
+extern const char* const kKernels;
+
+/// How often compile() ran.
+std::uint64_t compile_count();
+
+}  // namespace quern::test

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/engine/scheduler.hpp"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "cpu/engine/output.hpp"
+
+using namespace quern::cpu::engine;
+
+namespace {
+
+/// A scheduler with two workers; never destroyed, like the real one.
+struct Engine {
+  std::unique_ptr<Window> window;
+  std::unique_ptr<Memory> memory;
+  Output output;
+  std::unique_ptr<Scheduler> scheduler;
+  std::shared_ptr<Domain> domain;
+
+  static Engine& get() {
+    static auto* const engine = new Engine;
+    install_fault_handlers();  // doctest puts its own in for every test case
+    return *engine;
+  }
+
+ private:
+  Engine() {
+    WindowLayout layout;
+    layout.arena_bytes = std::uint64_t{1} << 30;
+    layout.host_bytes = std::uint64_t{1} << 30;
+    layout.worker_count = 2;
+    window = std::move(*Window::reserve(layout));
+    memory = std::make_unique<Memory>(*window, 1, std::uint64_t{1} << 28, std::uint64_t{1} << 28);
+    std::vector<std::unique_ptr<Worker>> workers;
+    for (std::uint32_t i = 0; i < 2; ++i)
+      workers.push_back(std::move(*Worker::make(i, {window.get(), memory.get(), &output})));
+    scheduler = std::make_unique<Scheduler>(std::move(workers));
+    domain = scheduler->make_domain();
+  }
+};
+
+/// Records the order in which host functions ran.
+struct Log {
+  std::mutex mutex;
+  std::vector<int> entries;
+  struct Entry {
+    Log* log;
+    int number;
+  };
+  std::vector<std::unique_ptr<Entry>> owned;
+  HostJob job(int number) {
+    owned.push_back(std::make_unique<Entry>(Entry{this, number}));
+    return HostJob{[](void* user) {
+                     auto* entry = static_cast<Entry*>(user);
+                     const std::lock_guard lock(entry->log->mutex);
+                     entry->log->entries.push_back(entry->number);
+                   },
+                   owned.back().get()};
+  }
+};
+
+HostJob blocked_until(std::atomic<bool>& flag) {
+  return {[](void* user) {
+            while (!static_cast<std::atomic<bool>*>(user)->load()) std::this_thread::yield();
+          },
+          &flag};
+}
+
+std::unique_ptr<LaunchJob> launch_of(RunBlocks run, std::uint64_t blocks, const void* parameter) {
+  auto job = std::make_unique<LaunchJob>();
+  job->run = run;
+  job->block_count = blocks;
+  job->state.params = static_cast<const std::byte*>(parameter);
+  job->state.grid[0] = static_cast<std::uint32_t>(blocks);
+  return job;
+}
+
+/// Counts how often each block ran.
+struct Counts {
+  explicit Counts(std::size_t blocks) : runs(blocks) {}
+  std::vector<std::atomic<std::uint32_t>> runs;
+  static void run(const LaunchState* launch, WorkerState*, std::uint64_t first, std::uint64_t count) {
+    auto* counts = const_cast<Counts*>(reinterpret_cast<const Counts*>(launch->params));
+    for (std::uint64_t block = first; block < first + count; ++block) counts->runs[block].fetch_add(1);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("jobs of one stream run in order") {
+  Engine& engine = Engine::get();
+  const auto stream = engine.scheduler->make_stream(*engine.domain, true);
+  Log log;
+  for (int i = 0; i < 100; ++i) engine.scheduler->submit(stream, log.job(i));
+  engine.scheduler->synchronize(stream);
+  REQUIRE(log.entries.size() == 100);
+  for (int i = 0; i < 100; ++i) CHECK(log.entries[static_cast<std::size_t>(i)] == i);
+  CHECK(engine.scheduler->idle(*stream));
+}
+
+TEST_CASE("every block of a grid runs exactly once, whatever its size") {
+  Engine& engine = Engine::get();
+  const auto stream = engine.scheduler->make_stream(*engine.domain, true);
+  for (const std::size_t blocks : {1u, 2u, 3u, 31u, 1000u, 100000u}) {
+    Counts counts(blocks);
+    engine.scheduler->submit(stream, launch_of(&Counts::run, blocks, &counts));
+    engine.scheduler->synchronize(stream);
+    std::size_t wrong = 0;
+    for (const auto& runs : counts.runs) wrong += runs.load() != 1;
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("a launch starts without anyone waiting for it") {
+  Engine& engine = Engine::get();
+  const auto stream = engine.scheduler->make_stream(*engine.domain, true);
+  for (int round = 0; round < 3; ++round) {
+    Counts counts(1);
+    engine.scheduler->submit(stream, launch_of(&Counts::run, 1, &counts));
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (counts.runs[0].load() == 0 && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+    CHECK(counts.runs[0].load() == 1);
+    engine.scheduler->synchronize(stream);
+    if (round == 1) std::this_thread::sleep_for(std::chrono::milliseconds(10));  // until the pool sleeps
+  }
+}
+
+TEST_CASE("an event orders another stream after it") {
+  Engine& engine = Engine::get();
+  const auto first = engine.scheduler->make_stream(*engine.domain, false);
+  const auto second = engine.scheduler->make_stream(*engine.domain, false);
+  std::atomic<bool> flag{false};
+  std::uint32_t value = 0;
+  // The fill on `second` waits for the host function on `first`, though it could run at once.
+  engine.scheduler->submit(first, blocked_until(flag));
+  const auto point = engine.scheduler->record(first);
+  engine.scheduler->wait_event(second, *point);
+  TransferJob fill;
+  fill.destination = reinterpret_cast<std::byte*>(&value);
+  fill.bytes = 4;
+  fill.pattern = 7;
+  fill.pattern_bytes = 4;
+  engine.scheduler->submit(second, std::move(fill));
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  CHECK_FALSE(point->done());
+  CHECK_FALSE(engine.scheduler->idle(*second));
+  flag = true;
+  engine.scheduler->synchronize(second);
+  CHECK(point->done());
+  CHECK(value == 7);
+}
+
+TEST_CASE("a fill on one stream is not held up by a host function or a launch on another") {
+  Engine& engine = Engine::get();
+  const auto slow = engine.scheduler->make_stream(*engine.domain, false);
+  const auto busy = engine.scheduler->make_stream(*engine.domain, false);
+  const auto fast = engine.scheduler->make_stream(*engine.domain, false);
+  std::atomic<bool> flag{false};
+  engine.scheduler->submit(slow, blocked_until(flag));
+  engine.scheduler->submit(busy,
+                           launch_of(
+                               [](const LaunchState* launch, WorkerState*, std::uint64_t, std::uint64_t) {
+                                 const auto* go = reinterpret_cast<const std::atomic<bool>*>(launch->params);
+                                 while (!go->load()) std::this_thread::yield();
+                               },
+                               2, &flag));
+  std::uint32_t value = 0;
+  TransferJob fill;
+  fill.destination = reinterpret_cast<std::byte*>(&value);
+  fill.bytes = 4;
+  fill.pattern = 9;
+  fill.pattern_bytes = 4;
+  engine.scheduler->submit(fast, std::move(fill));
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!engine.scheduler->idle(*fast) && std::chrono::steady_clock::now() < limit)
+    std::this_thread::yield();
+  CHECK(engine.scheduler->idle(*fast));
+  CHECK(value == 9);
+  flag = true;
+  engine.scheduler->synchronize(*engine.domain);
+}
+
+TEST_CASE("the legacy stream waits for blocking streams and they for it, others do not") {
+  Engine& engine = Engine::get();
+  const auto domain = engine.scheduler->make_domain();
+  const auto blocking = engine.scheduler->make_stream(*domain, true);
+  const auto free_stream = engine.scheduler->make_stream(*domain, false);
+  std::atomic<bool> flag{false};
+  Counts legacy_runs(1);
+  Counts blocking_runs(1);
+  Counts free_runs(1);
+  engine.scheduler->submit(blocking, blocked_until(flag));
+  engine.scheduler->submit(domain->legacy_stream(), launch_of(&Counts::run, 1, &legacy_runs));
+  engine.scheduler->submit(blocking, launch_of(&Counts::run, 1, &blocking_runs));
+  engine.scheduler->submit(free_stream, launch_of(&Counts::run, 1, &free_runs));
+  engine.scheduler->synchronize(free_stream);
+  CHECK(free_runs.runs[0].load() == 1);
+  CHECK(legacy_runs.runs[0].load() == 0);
+  CHECK(blocking_runs.runs[0].load() == 0);
+  CHECK_FALSE(engine.scheduler->runs_at_once(*domain->legacy_stream()));
+  flag = true;
+  engine.scheduler->synchronize(*domain);
+  CHECK(legacy_runs.runs[0].load() == 1);
+  CHECK(blocking_runs.runs[0].load() == 1);
+  CHECK(engine.scheduler->runs_at_once(*domain->legacy_stream()));
+}
+
+TEST_CASE("after a fault the rest of the domain is dropped, events still complete, other domains go on") {
+  Engine& engine = Engine::get();
+  const auto domain = engine.scheduler->make_domain();
+  const auto stream = engine.scheduler->make_stream(*domain, true);
+  Counts counts(1);
+  engine.scheduler->submit(stream, launch_of([](const LaunchState*, WorkerState* worker, std::uint64_t,
+                                                std::uint64_t) { quern_cpu_trap(worker, 0); },
+                                             10, nullptr));
+  engine.scheduler->submit(stream, launch_of(&Counts::run, 1, &counts));
+  const auto point = engine.scheduler->record(stream);
+  engine.scheduler->synchronize(*point);
+  CHECK(domain->fault() == FaultKind::trap);
+  CHECK(counts.runs[0].load() == 0);
+  CHECK(engine.domain->fault() == FaultKind::none);
+}
+
+TEST_CASE("a retired stream finishes what it has") {
+  Engine& engine = Engine::get();
+  Counts counts(1000);
+  std::shared_ptr<EventPoint> point;
+  {
+    const auto stream = engine.scheduler->make_stream(*engine.domain, true);
+    engine.scheduler->submit(stream, launch_of(&Counts::run, 1000, &counts));
+    point = engine.scheduler->record(stream);
+    engine.scheduler->retire(*stream);
+  }
+  engine.scheduler->synchronize(*point);
+  CHECK(counts.runs[999].load() == 1);
+}
+
+TEST_CASE("many threads with their own streams launch and wait at once") {
+  Engine& engine = Engine::get();
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 6; ++t)
+    threads.emplace_back([&engine, &wrong, t] {
+      const auto stream = engine.scheduler->make_stream(*engine.domain, t % 2 == 0);
+      for (int i = 0; i < 200; ++i) {
+        Counts counts(static_cast<std::size_t>(1 + i % 50));
+        engine.scheduler->submit(stream, launch_of(&Counts::run, counts.runs.size(), &counts));
+        if (i % 3 == 0) engine.scheduler->synchronize(*engine.scheduler->record(stream));
+        engine.scheduler->synchronize(stream);
+        for (const auto& runs : counts.runs) wrong += runs.load() != 1;
+      }
+      engine.scheduler->retire(*stream);
+    });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong.load() == 0);
+}

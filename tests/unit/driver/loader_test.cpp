@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/loader.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+
+using namespace quern;
+
+namespace {
+std::string in_test_dir(const char* name) { return std::string(QUERN_TEST_DIR) + "/" + name; }
+}  // namespace
+
+TEST_CASE("a table without a driver answers NOT_SUPPORTED in every slot") {
+  const driver::DriverTable table = driver::unsupported_table();
+#define QUERN_DRIVER_FUNCTION(name) CHECK_MESSAGE((table.name != nullptr), #name);
+#include "driver/functions.def"
+  CHECK(table.cuInit(0) == CUDA_ERROR_NOT_SUPPORTED);
+  CHECK(table.cuMemFree_v2(16) == CUDA_ERROR_NOT_SUPPORTED);
+}
+
+TEST_CASE("functions that a driver lacks answer NOT_SUPPORTED and the others are its own") {
+  const auto loaded = driver::load_libcuda(in_test_dir("libfake_old_driver.so"));
+  REQUIRE(loaded);
+  int version = 0;
+  CHECK(loaded->table.cuDriverGetVersion(&version) == CUDA_SUCCESS);
+  CHECK(version == 4020);
+  CUdeviceptr pointer = 0;
+  CHECK(loaded->table.cuMemAlloc_v2(&pointer, 16) == CUDA_ERROR_NOT_SUPPORTED);
+}
+
+TEST_CASE("our own stand-alone libcuda is recognised and refused as a GPU driver") {
+  const auto loaded = driver::load_libcuda(in_test_dir("libfake_own_driver.so"));
+  REQUIRE_FALSE(loaded);
+  CHECK(loaded.errors().front().code == "driver-is-quern");
+  CHECK(loaded.errors().front().message.find("libfake_own_driver.so") != std::string::npos);
+  CHECK_FALSE(loaded.errors().front().hint.empty());
+}
+
+TEST_CASE("a library that is no driver is refused") {
+  const auto loaded = driver::load_libcuda(in_test_dir("libfake_no_driver.so"));
+  REQUIRE_FALSE(loaded);
+  CHECK(loaded.errors().front().code == "driver-incomplete");
+}
+
+TEST_CASE("a missing driver is an error that names the library and says what to do") {
+  const auto loaded = driver::load_libcuda("libquern-does-not-exist.so.1");
+  REQUIRE_FALSE(loaded);
+  CHECK(loaded.errors().front().code == "library-not-loaded");
+  CHECK(loaded.errors().front().message.find("libquern-does-not-exist.so.1") != std::string::npos);
+  CHECK_FALSE(loaded.errors().front().hint.empty());
+}
+
+TEST_CASE("a plug-in of another version is refused") {
+  const auto loaded = driver::load_cpu_plugin(in_test_dir("libfake_own_driver.so"));
+  REQUIRE_FALSE(loaded);
+  CHECK(loaded.errors().front().code == "plugin-mismatch");
+}
+
+TEST_CASE("QUERN_CPU_PLUGIN is the only place looked at where it is set") {
+  ::setenv("QUERN_CPU_PLUGIN", "/nowhere/libquern-cpu.so", 1);
+  const auto candidates = driver::cpu_plugin_candidates();
+  const auto loaded = driver::load_cpu_plugin();
+  ::unsetenv("QUERN_CPU_PLUGIN");
+  REQUIRE(candidates.size() == 1);
+  REQUIRE_FALSE(loaded);
+  CHECK(loaded.errors().front().code == "plugin-not-found");
+  CHECK(loaded.errors().front().message.find("/nowhere/libquern-cpu.so") != std::string::npos);
+}
+
+TEST_CASE("without the variable the plug-in is looked for relative to this program") {
+  const auto candidates = driver::cpu_plugin_candidates();
+  REQUIRE(candidates.size() > 2);
+  for (const auto& candidate : candidates) CHECK(candidate.is_absolute());
+  CHECK(candidates.front() == std::filesystem::path(in_test_dir("quern/libquern-cpu.so")));
+}

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""tools/check_layers finds what it is there to find, in small trees made for it, and this tree keeps the rule."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+PUBLIC = "// SPDX-License-Identifier: Apache-2.0\n// room: base\n"
+
+
+def check(files):
+    """(status, output) of check_layers over a tree of these files: {path: text}."""
+    with tempfile.TemporaryDirectory() as directory:
+        for path, text in files.items():
+            file = pathlib.Path(directory, path)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        done = subprocess.run([sys.executable, str(ROOT / "tools/check_layers"), directory], text=True, capture_output=True)
+        return done.returncode, done.stdout + done.stderr
+
+
+class CheckLayers(unittest.TestCase):
+    def refused(self, files, message):
+        status, output = check(files)
+        self.assertEqual(status, 1, output)
+        self.assertIn(message, output)
+
+    def accepted(self, files):
+        status, output = check(files)
+        self.assertEqual(status, 0, output)
+
+    def test_a_room_may_use_the_rooms_of_its_row(self):
+        self.accepted({"src/base/a.hpp": "", "src/ptx/b.hpp": '#include "base/a.hpp"\n#include <vector>\n', "src/cpu/ir/c.cpp": '#include "ptx/b.hpp"\n'})
+
+    def test_a_room_outside_the_row_is_refused_with_file_and_line(self):
+        self.refused({"src/launch/a.hpp": "", "src/driver/b.cpp": '// text\n#include "launch/a.hpp"\n'}, "src/driver/b.cpp:2: error: room driver may not use room launch")
+
+    def test_session_reaches_the_cpu_device_only_through_the_plug_in(self):
+        self.refused({"src/cpu/compiler.hpp": "", "src/session/b.cpp": '#include "cpu/compiler.hpp"\n'}, "may not use room cpu")
+
+    def test_a_public_header_belongs_to_the_room_it_names(self):
+        files = {"include/quern/error.hpp": PUBLIC, "include/quern/session.hpp": PUBLIC.replace("base", "session") + '#include "quern/error.hpp"\n'}
+        self.accepted({**files, "src/launch/a.cpp": '#include "quern/error.hpp"\n'})
+        self.refused({**files, "src/launch/a.cpp": '#include "quern/session.hpp"\n'}, "may not use room session")
+        self.refused({"include/quern/nameless.hpp": ""}, "must name its room")
+
+    def test_a_public_header_includes_only_public_headers(self):
+        self.refused({"src/base/a.hpp": "", "include/quern/b.hpp": PUBLIC + '#include "base/a.hpp"\n'}, "only public headers")
+
+    def test_the_program_uses_only_the_public_headers(self):
+        self.refused({"src/base/a.hpp": "", "tools/quern/main.cpp": '#include "base/a.hpp"\n'}, "tools/quern may use only include/quern")
+        self.accepted({"include/quern/b.hpp": PUBLIC, "tools/quern/run.hpp": "", "tools/quern/main.cpp": '#include "quern/b.hpp"\n#include "run.hpp"\n'})
+
+    def test_headers_of_others_stand_only_where_they_may(self):
+        self.refused({"src/runtime/a.cpp": "#include <cuda.h>\n"}, "cuda.h may be included only in")
+        self.refused({"src/launch/a.cpp": "#include <nvrtc.h>\n"}, "nvrtc.h may be included only in")
+        self.refused({"src/cpu/device/a.cpp": "#include <llvm/IR/Module.h>\n"}, "llvm/IR/Module.h may be included only in")
+        self.accepted({"src/driver/a.cpp": "#include <cuda.h>\n", "src/compile/a.cpp": "#include <nvrtc.h>\n", "src/cpu/emit/x/a.cpp": "#include <llvm/IR/Module.h>\n"})
+
+    def test_a_quoted_include_must_be_of_this_tree(self):
+        self.refused({"src/base/a.cpp": '#include "nowhere.hpp"\n'}, "is no file of this tree")
+
+    def test_this_tree_keeps_the_rule(self):
+        done = subprocess.run([sys.executable, str(ROOT / "tools/check_layers")], text=True, capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the scripts in tools/ share. Sourced by bash; sets ROOT and changes to it.
+set -euo pipefail
+ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
+STATE="$ROOT/.quern"
+
+say() { printf '%s\n' "$*" >&2; }
+die() {
+  say "${0##*/}: $*"
+  exit 1
+}
+
+# Options that build/ is configured with; tools/run and tools/test share it, so that one does not rebuild the other's work.
+BUILD_OPTIONS=(-Doptimization=2 -Ddebug=false)
+
+# The headers that tools/setup found, as a meson option.
+toolkit_option() { sed -n 's/^headers /-Dtoolkit_include=/p' "$STATE/toolkit-${QUERN_HIDE_TOOLKIT:-0}" 2>/dev/null || true; }
+
+# Clang 19 instead of the default compiler, through ccache where that is installed: meson leaves a named compiler as it is.
+use_clang() {
+  local through=""
+  command -v ccache >/dev/null && through="ccache "
+  export CC="${through}clang-19" CXX="${through}clang++-19"
+}
+
+# configure DIRECTORY OPTION...: sets up or re-configures a build directory if it does not have these options yet. What the
+# toolkit search found is part of them, so that hiding the toolkit takes effect.
+configure() {
+  local directory="$1" wanted toolkit
+  shift
+  toolkit="$(toolkit_option)"
+  set -- "$@" ${toolkit:+"$toolkit"}
+  wanted="$* hide=${QUERN_HIDE_TOOLKIT:-0} cuda=${CUDA_HOME:-}:${CUDA_PATH:-} cxx=${CXX:-}"
+  if [[ -f "$directory/build.ninja" && "$(cat "$directory/.quern-options" 2>/dev/null)" == "$wanted" ]]; then return; fi
+  local how=()
+  [[ -f "$directory/build.ninja" ]] && how=(--reconfigure)
+  say "configuring ${directory#"$ROOT"/}"
+  if ! meson setup "${how[@]}" "$directory" "$ROOT" "$@" >"$STATE/configure.log" 2>&1; then
+    tail -n 30 "$STATE/configure.log" >&2
+    die "meson could not configure $directory; the whole log is .quern/configure.log"
+  fi
+  printf '%s' "$wanted" >"$directory/.quern-options"
+}
+
+# build DIRECTORY [TARGET...]: quiet unless it fails.
+build() {
+  local directory="$1"
+  shift
+  if ninja -C "$directory" -n "$@" 2>/dev/null | grep -q 'no work to do'; then return; fi
+  say "building ${directory#"$ROOT"/}"
+  if ! ninja -C "$directory" "$@" >"$STATE/build.log" 2>&1; then
+    grep -E 'error:|FAILED' "$STATE/build.log" | head -n 40 >&2 || true
+    die "the build failed; the whole log is .quern/build.log"
+  fi
+}
+
+# The path that documentation uses for the program.
+link_program() {
+  local directory="$1"
+  [[ -e "$directory/quern" && ! -L "$directory/quern" ]] && return
+  [[ -x "$directory/tools/quern/quern" ]] && ln -sfn tools/quern/quern "$directory/quern"
+  return 0
+}
+
+mkdir -p "$STATE"
+cd "$ROOT"

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Case files: *.case.toml beside the kernels.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "job.hpp"
+
+namespace quern::cli {
+
+/// Numbers as a case writes them: one for every element, or one for each (nested lists are read in C order).
+struct ExpectedValues {
+  std::vector<Scalar> numbers;
+  bool single = false;
+};
+struct ExpectedFile {
+  std::filesystem::path path;
+};
+struct ExpectedDigest {
+  std::string sha256;
+};
+/// Another kernel gives the same from the same arguments.
+struct ExpectedSame {
+  std::string kernel;
+};
+
+/// What an array must hold: |value - expected| <= atol + rtol * |expected|, and NaN where NaN is expected.
+struct Expectation {
+  std::string name;  ///< of the array argument
+  std::variant<ExpectedValues, ExpectedFile, ExpectedDigest, ExpectedSame> expected;
+  double rtol = 0;
+  double atol = 0;
+};
+
+struct Case {
+  std::filesystem::path file;
+  std::string kernel;  ///< FILE::KERNEL, the file made relative to the case file's folder
+  std::string name;
+  LaunchText launch;
+  LoadOptions load;
+  std::vector<Expectation> expectations;
+  std::optional<std::string>
+      error;  ///< the case must fail with a message that holds this, as text or as a regular expression
+  bool bench = false;
+};
+
+/// Every case of a file. Throws Error(usage, io) naming the file and the line; an unknown key is an error.
+std::vector<Case> read_cases(const std::filesystem::path& file);
+
+/// The case files under `path` in alphabetical order, or `path` itself. Throws Error(io) where it is not
+/// there.
+std::vector<std::filesystem::path> find_case_files(const std::filesystem::path& path);
+
+}  // namespace quern::cli

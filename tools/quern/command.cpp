@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "command.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <cstdio>
+#include <cstdlib>
+
+namespace quern::cli {
+namespace {
+
+constexpr char kMark = '\x1f';  // no argument begins with a control character
+
+bool use_colour() {
+  const char* no_color = std::getenv("NO_COLOR");
+  return isatty(STDERR_FILENO) != 0 && (no_color == nullptr || *no_color == '\0');
+}
+
+void replace_word(std::string& text, const std::string& word, const char* colour) {
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at)) {
+    const std::string painted = std::string(colour) + word + "\x1b[0m";
+    text.replace(at, word.size(), painted);
+    at += painted.size();
+  }
+}
+
+Json error_document(ErrorCode code, const std::string& message, const Diagnostics& diagnostics) {
+  return {
+      {"error", {{"code", to_string(code)}, {"message", message}, {"diagnostics", to_json(diagnostics)}}}};
+}
+
+}  // namespace
+
+std::string coloured(const std::string& message) {
+  if (!use_colour()) return message;
+  std::string text = message;
+  replace_word(text, "error:", "\x1b[1;31m");
+  replace_word(text, "warning:", "\x1b[1;35m");
+  replace_word(text, "hint:", "\x1b[1;36m");
+  replace_word(text, "note:", "\x1b[1m");
+  return text;
+}
+
+int report(const std::exception& problem, bool json) {
+  const auto* error = dynamic_cast<const Error*>(&problem);
+  const ErrorCode code = error != nullptr ? error->code() : ErrorCode::internal;
+  std::string message = problem.what();
+  while (message.ends_with('\n')) message.pop_back();
+  const bool says_error = message.find("error: ") != std::string::npos && code == ErrorCode::compile;
+  std::fprintf(stderr, "%s\n", coloured(says_error ? message : "error: " + message).c_str());
+  if (json)
+    print_json(error_document(code, message, error != nullptr ? error->diagnostics() : Diagnostics{}));
+  return code == ErrorCode::usage ? kWrongUsage : kFailed;
+}
+
+void print_json(const Json& document) {
+  // Texts of the outside world need not be UTF-8.
+  const std::string text = document.dump(2, ' ', false, Json::error_handler_t::replace);
+  std::fprintf(stdout, "%s\n", text.c_str());
+}
+
+Json to_json(const Diagnostics& diagnostics) {
+  Json rows = Json::array();
+  for (const Diagnostic& diagnostic : diagnostics) {
+    Json notes = Json::array();
+    for (const Note& note : diagnostic.notes)
+      notes.push_back({{"file", note.span.file},
+                       {"line", note.span.line},
+                       {"column", note.span.column},
+                       {"message", note.message}});
+    rows.push_back({{"file", diagnostic.span.file},
+                    {"line", diagnostic.span.line},
+                    {"column", diagnostic.span.column},
+                    {"severity", to_string(diagnostic.severity)},
+                    {"code", diagnostic.code},
+                    {"message", diagnostic.message},
+                    {"notes", notes},
+                    {"hint", diagnostic.hint}});
+  }
+  return rows;
+}
+
+std::string mark_negative(const std::string& word) {
+  if (word.size() < 2 || word[0] != '-') return word;
+  const std::string_view rest = std::string_view(word).substr(1);
+  const bool number = std::isdigit(static_cast<unsigned char>(rest[0])) != 0 || rest[0] == '.' ||
+                      rest == "inf" || rest == "nan";
+  return number ? kMark + word : word;
+}
+
+std::string unmark_negative(const std::string& word) {
+  return !word.empty() && word[0] == kMark ? word.substr(1) : word;
+}
+
+std::pair<std::string, std::string> split_kernel(const std::string& text) {
+  // A folder may have "::" in its name; the file's suffix comes before the kernel's name.
+  for (const char* suffix : {".cu::", ".ptx::", ".py::"})
+    if (const std::size_t at = text.find(suffix); at != std::string::npos) {
+      const std::size_t end = at + std::string_view(suffix).size();
+      return {text.substr(0, end - 2), text.substr(end)};
+    }
+  const std::size_t at = text.find("::");
+  if (at == std::string::npos) return {text, ""};
+  return {text.substr(0, at), text.substr(at + 2)};
+}
+
+void add_load_options(CLI::App& app, LoadOptions& options) {
+  app.add_option("-D,--define", options.defines, "Define a macro: NAME or NAME=VALUE")
+      ->allow_extra_args(false)
+      ->type_name("NAME[=VALUE]");
+  app.add_option("-I,--include", options.include_dirs, "Search a directory for included files")
+      ->allow_extra_args(false)
+      ->type_name("DIR");
+  app.add_option("--option", options.options, "Give NVRTC an option: --option=--fmad=false")
+      ->allow_extra_args(false)
+      ->type_name("NVRTC_OPTION");
+  app.add_flag("--fastmath", options.fastmath,
+               "Allow approximate division, square root and functions (NVRTC's --use_fast_math)");
+}
+
+}  // namespace quern::cli

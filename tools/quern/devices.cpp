@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "command.hpp"
+
+namespace quern::cli {
+namespace {
+
+Json to_json(const Device& device) {
+  return {{"name", device.label()},
+          {"kind", device.kind() == DeviceKind::cpu ? "cpu" : "cuda"},
+          {"description", device.name()},
+          {"compute_capability", device.compute_capability()},
+          {"driver_version", device.driver_version()},
+          {"driver", device.driver_path()},
+          {"memory_bytes", device.total_memory_bytes()},
+          {"multiprocessors", device.multiprocessor_count()},
+          {"warp_size", device.warp_size()},
+          {"max_threads_per_block", device.max_threads_per_block()},
+          {"max_block", device.max_block()},
+          {"max_grid", device.max_grid()},
+          {"shared_bytes_per_block", device.shared_bytes_per_block()},
+          {"max_shared_bytes_per_block", device.max_shared_bytes_per_block()},
+          {"cooperative_launch", device.cooperative_launch()}};
+}
+
+std::string to_text(const Device& device) {
+  return fmt::format(
+      "{:8} {}, compute capability {}.{}, {:.1f} GiB, {} multiprocessors, {} threads a block, {} KiB shared "
+      "memory a "
+      "block\n",
+      device.label(), device.name(), device.compute_capability() / 10, device.compute_capability() % 10,
+      static_cast<double>(device.total_memory_bytes()) / (1 << 30), device.multiprocessor_count(),
+      device.max_threads_per_block(), device.max_shared_bytes_per_block() / 1024);
+}
+
+int run_devices(bool json) {
+  const std::vector<Device> found = devices();
+  if (json) {
+    Json rows = Json::array();
+    for (const Device& device : found) rows.push_back(to_json(device));
+    print_json({{"devices", rows}});
+    return kDone;
+  }
+  for (const Device& device : found) std::fputs(to_text(device).c_str(), stdout);
+  if (!found.empty()) return kDone;
+  throw Error(ErrorCode::not_found,
+              "there is no device: neither a GPU nor the CPU device; `quern doctor` says what is missing");
+}
+
+}  // namespace
+
+void add_devices(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("devices", "List the devices that kernels can run on");
+  auto json = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, "Print one JSON document");
+  command->callback([&action, json] { action = [json] { return run_devices(*json); }; });
+}
+
+}  // namespace quern::cli

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "job.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace quern::cli {
+namespace {
+
+constexpr std::uint32_t kDefaultBlock = 256;
+
+[[noreturn]] void fail(const Kernel& kernel, const std::string& message, const char* hint) {
+  throw Error(ErrorCode::usage, fmt::format("{}\n    {}\nhint: {}", message, kernel.signature(), hint));
+}
+
+/// One argument for each parameter: positional ones in order, then those with a name.
+std::vector<const cli::Argument*> in_order(const Kernel& kernel, const std::vector<cli::Argument>& given) {
+  const std::vector<Parameter>& parameters = kernel.parameters();
+  std::vector<const cli::Argument*> ordered;
+  for (const cli::Argument& argument : given) {
+    if (!argument.name) {
+      ordered.push_back(&argument);
+      continue;
+    }
+    const auto found = std::find_if(parameters.begin(), parameters.end(),
+                                    [&](const Parameter& p) { return p.name == *argument.name; });
+    if (found == parameters.end())
+      fail(kernel, fmt::format("kernel {} has no parameter named '{}'", kernel.name(), *argument.name),
+           "name a parameter of the kernel, or give the arguments in order");
+    const auto index = static_cast<std::size_t>(found - parameters.begin());
+    if (ordered.size() <= index) ordered.resize(index + 1, nullptr);
+    if (ordered[index] != nullptr)
+      fail(kernel, fmt::format("parameter '{}' of kernel {} is given twice", *argument.name, kernel.name()),
+           "give each argument once");
+    ordered[index] = &argument;
+  }
+  for (std::size_t i = 0; i < ordered.size(); ++i)
+    if (ordered[i] == nullptr)
+      fail(kernel,
+           fmt::format("no argument is given for parameter '{}' of kernel {}", parameters[i].name,
+                       kernel.name()),
+           "give one argument for each parameter");
+  return ordered;
+}
+
+ElementType element_type(const Element& element) {
+  return element.dtype ? ElementType(*element.dtype) : ElementType::opaque(element.size_bytes);
+}
+
+std::uint64_t blocks_for(std::uint64_t count, std::uint32_t block) {
+  return block == 0 ? 0 : (count + block - 1) / block;
+}
+
+/// The grid that covers an array: a block of one axis runs along all elements, one of more axes along the
+/// array's last axes, x along the last.
+Dim3 covering_grid(const Dim3& block, std::span<const std::int64_t> shape) {
+  const auto extent = [&](std::size_t from_last) {
+    return from_last < shape.size() ? static_cast<std::uint64_t>(shape[shape.size() - 1 - from_last]) : 1;
+  };
+  std::uint64_t rest = 1;
+  for (std::size_t i = 0; i < shape.size(); ++i) rest *= static_cast<std::uint64_t>(shape[i]);
+  if (block.y == 1 && block.z == 1) return Dim3(blocks_for(rest, block.x));
+  rest = 1;
+  for (std::size_t i = 2; i < shape.size(); ++i) rest *= extent(i);
+  return Dim3(blocks_for(extent(0), block.x), blocks_for(extent(1), block.y), blocks_for(rest, block.z));
+}
+
+struct FaultRow {
+  std::string_view result;
+  const char* text;
+};
+constexpr FaultRow kFaults[] = {
+    {"CUDA_ERROR_ILLEGAL_ADDRESS", "a thread accessed memory outside what it was given"},
+    {"CUDA_ERROR_MISALIGNED_ADDRESS",
+     "a thread accessed an address that is not a multiple of the access's size"},
+    {"CUDA_ERROR_ASSERT", "an assertion failed"},
+    {"CUDA_ERROR_HARDWARE_STACK_ERROR", "a thread's call stack overflowed"},
+    {"CUDA_ERROR_LAUNCH_TIMEOUT", "it did not finish in time"},
+    {"CUDA_ERROR_ILLEGAL_INSTRUCTION", "a thread reached an instruction that is none, or a trap"},
+};
+
+const char* fault_text(std::string_view result) {
+  for (const FaultRow& row : kFaults)
+    if (row.result == result) return row.text;
+  return "the kernel was stopped";
+}
+
+Dim3 read_dimensions(const std::string& text, const char* option) {
+  const auto extents = parse_dimensions(text, option);
+  return Dim3(extents[0], extents[1], extents[2]);
+}
+
+}  // namespace
+
+Array in_c_order(const Array& array) {
+  const std::size_t bytes = static_cast<std::size_t>(array.count()) * array.element.size_bytes;
+  if (array.c_contiguous() && array.offset == 0 && array.bytes->size() == bytes) return array;
+  Array copy = make_array(array.element, array.shape);
+  if (bytes == 0) return copy;
+  if (array.c_contiguous()) {
+    std::memcpy(copy.bytes->data(), array.data(), bytes);
+    return copy;
+  }
+  const std::int64_t count = array.count();
+  for (std::int64_t i = 0; i < count; ++i)
+    std::memcpy(copy.bytes->data() + static_cast<std::size_t>(i) * array.element.size_bytes,
+                element_at(array, i), array.element.size_bytes);
+  return copy;
+}
+
+Job::Job(const Session& session, Kernel kernel, const LaunchText& text)
+    : session_(session), kernel_(std::move(kernel)), begin_(session.event()), end_(session.event()) {
+  std::vector<cli::Argument> given;
+  for (const std::string& word : text.args) given.push_back(parse_argument(word, text.folder));
+  if (text.own_stream) stream_.emplace(session_.stream());
+  place(given);
+  configure(text);
+}
+
+void Job::place(const std::vector<cli::Argument>& given) {
+  const std::vector<const cli::Argument*> ordered = in_order(kernel_, given);
+  arrays_.reserve(ordered.size());  // the launch's arguments refer into these two
+  values_.reserve(ordered.size());
+  for (std::size_t i = 0; i < ordered.size(); ++i) add(i, *ordered[i], ordered);
+}
+
+void Job::add(std::size_t index, const cli::Argument& given, const std::vector<const cli::Argument*>& all) {
+  if (const auto* scalar = std::get_if<Scalar>(&given.value)) {
+    const Dtype dtype = scalar->dtype.value_or(scalar->natural_dtype());
+    arguments_.push_back(quern::Argument::scalar(dtype, to_bytes(*scalar, dtype)));
+  } else if (const auto* length = std::get_if<LengthOf>(&given.value)) {
+    const Array* array =
+        length->argument < all.size() ? std::get_if<Array>(&all[length->argument]->value) : nullptr;
+    if (array == nullptr || array->shape.empty())
+      fail(kernel_,
+           fmt::format("'{}' is the length of argument {}, which is no array with a length", given.text,
+                       length->argument),
+           "count the arguments from 0");
+    arguments_.emplace_back(array->shape.front());
+  } else if (const auto* value = std::get_if<ByValue>(&given.value)) {
+    const std::byte* bytes = element_at(value->array, 0);
+    values_.emplace_back(bytes, bytes + value->array.element.size_bytes);
+    const std::optional<Dtype> dtype = value->array.element.dtype;
+    arguments_.push_back(dtype ? quern::Argument::scalar(*dtype, values_.back())
+                               : quern::Argument::value(values_.back()));
+  } else {
+    add_array(index, std::get<Array>(given.value));
+  }
+}
+
+void Job::add_array(std::size_t index, const Array& array) {
+  const std::vector<Parameter>& parameters = kernel_.parameters();
+  const bool named = index < parameters.size() && !parameters[index].name.empty();
+  const Array ordered = in_c_order(array);
+  ArrayArgument argument{
+      named ? parameters[index].name : fmt::format("#{}", index), index, array.element, {}};
+  argument.device = session_.to_device(*ordered.bytes, ordered.shape, element_type(array.element));
+  arrays_.push_back(std::move(argument));
+  arguments_.emplace_back(arrays_.back().device);
+}
+
+void Job::configure(const LaunchText& text) {
+  const std::uint32_t most = kernel_.info().max_threads_per_block;
+  config_.block = text.block.empty() ? Dim3(std::min(kDefaultBlock, std::max(most, 1u)))
+                                     : read_dimensions(text.block, "--block");
+  if (!text.grid.empty())
+    config_.grid = read_dimensions(text.grid, "--grid");
+  else if (!arrays_.empty())
+    config_.grid = covering_grid(config_.block, arrays_.front().device.shape());
+  else
+    config_.grid = Dim3(1);
+  config_.shared_bytes = text.shared_bytes;
+  config_.cooperative = text.cooperative;
+  config_.stream = stream_ ? stream_->view() : session_.default_stream();
+}
+
+double Job::launch() {
+  try {
+    begin_.record(config_.stream);
+    kernel_.launch(config_, arguments_);
+    end_.record(config_.stream);
+    config_.stream.synchronize();
+    return end_.elapsed_ms_since(begin_);
+  } catch (const DriverError& error) {
+    // A fault shows at whichever call comes next; it is the kernel's.
+    if (error.code() != ErrorCode::device_fault) throw;
+    throw Error(
+        ErrorCode::device_fault,
+        fmt::format("kernel {} ended with {} in grid ({}, {}, {}) and block ({}, {}, {}): {}\nhint: {}",
+                    kernel_.name(), error.result_name(), config_.grid.x, config_.grid.y, config_.grid.z,
+                    config_.block.x, config_.block.y, config_.block.z, fault_text(error.result_name()),
+                    "check the grid, the lengths that the kernel is given, and its bounds checks"));
+  }
+}
+
+const ArrayArgument& Job::array(const std::string& name) const {
+  for (const ArrayArgument& argument : arrays_)
+    if (argument.name == name || fmt::format("#{}", argument.index) == name) return argument;
+  std::string names;
+  for (const ArrayArgument& argument : arrays_) names += (names.empty() ? "" : ", ") + argument.name;
+  fail(kernel_, fmt::format("'{}' is no array argument of kernel {}", name, kernel_.name()),
+       names.empty() ? "this launch has no arrays" : fmt::format("its arrays are {}", names).c_str());
+}
+
+Array Job::fetch(const ArrayArgument& argument) const {
+  const std::span<const std::int64_t> shape = argument.device.shape();
+  Array array = make_array(argument.element, std::vector<std::int64_t>(shape.begin(), shape.end()));
+  argument.device.copy_bytes_to_host(*array.bytes);
+  return array;
+}
+
+}  // namespace quern::cli

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// One kernel with its arguments on a device: what `quern run` and the cases of `quern test` have in common.
+#pragma once
+
+#include <quern/quern.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "argument.hpp"
+
+namespace quern::cli {
+
+/// A launch as the command line and case files write it.
+struct LaunchText {
+  std::vector<std::string> args;  ///< the ARG language, in order or NAME=ARG
+  std::string grid;               ///< empty: it covers the first array
+  std::string block;              ///< empty: 256 threads, or what the kernel allows
+  std::size_t shared_bytes = 0;
+  bool cooperative = false;
+  bool own_stream = false;
+  std::string folder;  ///< what the files in `args` are relative to
+};
+
+/// An array argument: what the kernel sees, under its parameter's name ("#2" where it has none).
+struct ArrayArgument {
+  std::string name;
+  std::size_t index = 0;
+  Element element;
+  DeviceNDArray device;
+};
+
+/// Arguments in device memory, ready to launch any number of times.
+class Job {
+ public:
+  /// Throws Error(usage) for arguments that cannot be read or that do not fit.
+  Job(const Session& session, Kernel kernel, const LaunchText& text);
+
+  /// Launches once and waits; milliseconds of the kernel alone.
+  double launch();
+  const std::vector<ArrayArgument>& arrays() const noexcept { return arrays_; }
+  /// The array argument that `name` ("y" or "#2") means. Throws Error(usage).
+  const ArrayArgument& array(const std::string& name) const;
+  /// What it holds now, in C order.
+  Array fetch(const ArrayArgument& argument) const;
+  const LaunchConfig& config() const noexcept { return config_; }
+  const Kernel& kernel() const noexcept { return kernel_; }
+
+ private:
+  void place(const std::vector<cli::Argument>& given);
+  void add(std::size_t index, const cli::Argument& given, const std::vector<const cli::Argument*>& all);
+  void add_array(std::size_t index, const Array& array);
+  void configure(const LaunchText& text);
+
+  Session session_;
+  Kernel kernel_;
+  std::optional<Stream> stream_;
+  Event begin_;
+  Event end_;
+  LaunchConfig config_;
+  std::vector<ArrayArgument> arrays_;
+  std::vector<std::vector<std::byte>> values_;  // what structs by value refer to
+  std::vector<quern::Argument> arguments_;
+};
+
+/// The elements one after the other in C order, whatever the array's layout.
+Array in_c_order(const Array& array);
+
+}  // namespace quern::cli

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// quern run: one kernel, its arguments, what they hold afterwards.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "command.hpp"
+#include "job.hpp"
+#include "npy.hpp"
+#include "picture.hpp"
+#include "show.hpp"
+#include "values.hpp"
+
+namespace quern::cli {
+namespace {
+
+struct Settings {
+  std::string file;
+  LaunchText launch;
+  LoadOptions load;
+  std::string device;
+  std::vector<std::string> save;
+  std::vector<std::pair<std::string, std::string>> show;
+  std::uint64_t repeat = 0;
+  bool time = false;
+  bool quiet = false;
+  bool json = false;
+};
+
+/// What is written where: NAME=FILE.
+struct Output {
+  std::string name;
+  std::string file;
+  bool picture = false;
+};
+
+struct Times {
+  std::vector<double> ms;
+  double minimum() const { return *std::min_element(ms.begin(), ms.end()); }
+  double median() const {
+    std::vector<double> sorted = ms;
+    std::sort(sorted.begin(), sorted.end());
+    const std::size_t middle = sorted.size() / 2;
+    return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+  }
+};
+
+Output read_output(const std::string& text, const char* option, bool picture) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+    throw Error(
+        ErrorCode::usage,
+        fmt::format(
+            "{} '{}' is not of the form NAME=FILE{}; NAME is a parameter's name or its number, as in #0",
+            option, text, picture ? ".png" : ".npy"));
+  return {text.substr(0, equals), text.substr(equals + 1), picture};
+}
+
+std::vector<Output> read_outputs(const Settings& settings) {
+  std::vector<Output> outputs;
+  for (const std::string& text : settings.save) outputs.push_back(read_output(text, "--save", false));
+  for (const auto& [kind, text] : settings.show) {
+    if (kind != "image")
+      throw Error(ErrorCode::usage,
+                  fmt::format("--show '{}' is not known; it is --show image NAME=FILE.png", kind));
+    outputs.push_back(read_output(text, "--show image", true));
+  }
+  return outputs;
+}
+
+/// The first launch sees the arguments as given; with --repeat N the N launches after it are timed.
+Times run_launches(Job& job, std::uint64_t repeat) {
+  Times times;
+  const double first = job.launch();
+  for (std::uint64_t i = 0; i < repeat; ++i) times.ms.push_back(job.launch());
+  if (repeat == 0) times.ms.push_back(first);
+  return times;
+}
+
+std::string shape_of(const Array& array) { return shape_text(array.shape); }
+
+Json extents(const Dim3& dimensions) { return Json::array({dimensions.x, dimensions.y, dimensions.z}); }
+
+/// What a run came to, as text and as a document.
+class Report {
+ public:
+  Report(const Session& session, const Module& module, const Job& job, const Times& times,
+         std::uint64_t launches)
+      : session_(session), module_(module), job_(job), times_(times), launches_(launches) {
+    for (const ArrayArgument& argument : job.arrays())
+      arrays_.emplace_back(argument.name, job.fetch(argument));
+  }
+
+  void print(bool with_times) const {
+    std::size_t width = 0;
+    for (const auto& [name, array] : arrays_) width = std::max(width, name.size());
+    for (const auto& [label, array] : arrays_) {
+      const std::string line =
+          fmt::format("{:<{}}  {} {}", label, width, cli::name(array.element), shape_of(array));
+      const bool nested = array.shape.size() > 1;
+      const std::string gap = nested ? "\n    " : "  ";
+      fmt::print("{}{}{}\n", line, gap, array_text(array, nested ? 4 : line.size() + gap.size()));
+    }
+    print_summary();
+    if (with_times) print_times();
+  }
+
+  void print_json(const std::vector<Output>& outputs) const {
+    Json written = Json::object();
+    for (const Output& output : outputs) written[output.name] = output.file;
+    Json arguments = Json::array();
+    for (const auto& [label, array] : arrays_) {
+      const std::int64_t count = array.count();
+      arguments.push_back(
+          {{"name", label},
+           {"dtype", cli::name(array.element)},
+           {"shape", array.shape},
+           {"first", count > 0 ? json_value(array.element, element_at(array, 0)) : Json()},
+           {"last", count > 0 ? json_value(array.element, element_at(array, count - 1)) : Json()},
+           {"sha256", sha256_hex(*array.bytes)}});
+    }
+    cli::print_json({{"kernel", job_.kernel().name()},
+                     {"device", session_.device().label()},
+                     {"grid", extents(job_.config().grid)},
+                     {"block", extents(job_.config().block)},
+                     {"compile_ms", module_.compile_ms()},
+                     {"kernel_min_ms", times_.minimum()},
+                     {"kernel_median_ms", times_.median()},
+                     {"launches", launches_},
+                     {"arguments", arguments},
+                     {"outputs", written},
+                     {"diagnostics", to_json(module_.log())}});
+  }
+
+ private:
+  void print_summary() const {
+    const LaunchConfig& config = job_.config();
+    fmt::print(
+        "{} on {} ({}), grid ({}, {}, {}), block ({}, {}, {}): compiled in {:.1f} ms, {} in {:.3f} ms\n",
+        job_.kernel().name(), session_.device().label(), session_.device().name(), config.grid.x,
+        config.grid.y, config.grid.z, config.block.x, config.block.y, config.block.z, module_.compile_ms(),
+        launches_ > 1 ? "one launch" : "ran", times_.median());
+  }
+
+  void print_times() const {
+    std::size_t bytes = 0;
+    for (const auto& [label, array] : arrays_) bytes += array.bytes->size();
+    fmt::print("time of {} launch{}: median {:.4f} ms, min {:.4f} ms", times_.ms.size(),
+               times_.ms.size() == 1 ? "" : "es", times_.median(), times_.minimum());
+    if (times_.median() > 0)
+      fmt::print(", {:.2f} GB/s of the arrays' {} bytes", static_cast<double>(bytes) / times_.median() / 1e6,
+                 bytes);
+    fmt::print("\n");
+  }
+
+  const Session& session_;
+  const Module& module_;
+  const Job& job_;
+  const Times& times_;
+  std::uint64_t launches_;
+  std::vector<std::pair<std::string, Array>> arrays_;
+};
+
+void write(const Job& job, const Output& output) {
+  const Array array = job.fetch(job.array(output.name));
+  if (output.picture)
+    write_picture(output.file, array);
+  else
+    write_npy(output.file, array);
+}
+
+int run(const Settings& settings) {
+  const std::vector<Output> outputs = read_outputs(settings);
+  const Session session{SessionOptions{settings.device}};
+  const auto [file, name] = split_kernel(settings.file);
+  LoadOptions load = settings.load;
+  if (name.find('<') != std::string::npos) load.name_expressions.push_back(name);
+  const Module module = session.load_file(file, load);
+  if (!settings.quiet && !settings.json) std::fputs(coloured(to_string(module.log())).c_str(), stderr);
+  Job job(session, name.empty() ? module.kernel() : module.kernel(name), settings.launch);
+  for (const Output& output : outputs)
+    static_cast<void>(job.array(output.name));  // wrong names before the work, not after it
+  const Times times = run_launches(job, settings.repeat);
+  std::fflush(stdout);
+  for (const Output& output : outputs) write(job, output);
+  if (settings.quiet && !settings.json) return kDone;
+  const Report report(session, module, job, times, settings.repeat + 1);
+  if (settings.json)
+    report.print_json(outputs);
+  else
+    report.print(settings.time || settings.repeat > 0);
+  return kDone;
+}
+
+void add_launch_options(CLI::App& command, Settings& settings) {
+  command
+      .add_option("--grid", settings.launch.grid,
+                  "Blocks: 64, 16x16 or 8x8x4; without it they cover the first array")
+      ->type_name("G");
+  command.add_option("--block", settings.launch.block, "Threads of a block (default 256)")->type_name("B");
+  command.add_flag("--cooperative", settings.launch.cooperative,
+                   "Launch so that the whole grid can synchronise");
+  command.add_option("--shared", settings.launch.shared_bytes, "Dynamic shared memory of a block")
+      ->type_name("BYTES");
+  command.add_flag("--stream", settings.launch.own_stream, "Launch on a stream of its own");
+  command
+      .add_option("--device", settings.device, "cpu, cuda, cuda:N or auto (default: QUERN_DEVICE, else auto)")
+      ->type_name("DEVICE");
+}
+
+void add_output_options(CLI::App& command, Settings& settings) {
+  command
+      .add_option("--save", settings.save,
+                  "Write an array to a file afterwards: NAME=FILE.npy, NAME a parameter's name or #0")
+      ->allow_extra_args(false)
+      ->type_name("NAME=FILE.npy");
+  command.add_option("--show", settings.show, "Write a 2-D array as a picture: --show image NAME=FILE.png")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->type_name("image NAME=FILE.png");
+  command.add_option("--repeat", settings.repeat, "Launch N more times and time those")->type_name("N");
+  command.add_flag("--time", settings.time, "Print median, minimum and throughput");
+  command.add_flag("--quiet", settings.quiet, "Print errors only");
+  command.add_flag("--json", settings.json, "Print one JSON document");
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("run", "Compile a kernel, launch it, and print what its arrays hold");
+  auto settings = std::make_shared<Settings>();
+  command->add_option("file", settings->file, "A .cu or .ptx file, with ::KERNEL where it has several")
+      ->required()
+      ->type_name("FILE[::KERNEL]");
+  command
+      ->add_option("args", settings->launch.args,
+                   "Arguments in the kernel's order, or NAME=ARG: 3, -2.5, true, float32(2), x.npy, "
+                   "'x.npy[::2, 1:]', x.npy.T, "
+                   "value(x.npy), zeros(1024, float32), ones, empty, full((4,4), 7, int32), arange(0, 10, 1, "
+                   "float32), linspace, "
+                   "random((n,), float32, seed=1), #2 (the length of argument 2)")
+      ->type_name("ARG");
+  add_launch_options(*command, *settings);
+  add_load_options(*command, settings->load);
+  add_output_options(*command, *settings);
+  command->callback([&action, settings] {
+    for (std::string& word : settings->launch.args) word = unmark_negative(word);
+    action = [settings] { return run(*settings); };
+  });
+}
+
+}  // namespace quern::cli

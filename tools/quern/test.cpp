@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// quern test: every case on every device.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <regex>
+#include <thread>
+
+#include "cases.hpp"
+#include "command.hpp"
+#include "compare.hpp"
+#include "files.hpp"
+#include "npy.hpp"
+#include "values.hpp"
+
+namespace quern::cli {
+namespace {
+
+struct Settings {
+  std::vector<std::string> paths = {"kernels"};
+  std::string device;
+  std::string word;
+  std::string junit;
+  unsigned jobs = 1;
+  bool quiet = false;
+  bool json = false;
+};
+
+/// A device under test. A fault ends its context, so the session is replaced after one. Thread-safe.
+class Bench {
+ public:
+  explicit Bench(const SessionOptions& options) : session_(options), label_(session_.device().label()) {}
+
+  const std::string& label() const noexcept { return label_; }
+  Session session() {
+    const std::lock_guard lock(mutex_);
+    return session_;
+  }
+  void replace() {
+    const std::lock_guard lock(mutex_);
+    session_ = Session(label_);
+  }
+
+ private:
+  std::mutex mutex_;
+  Session session_;
+  const std::string label_;
+};
+
+/// A case on a device, and how it went.
+struct Outcome {
+  const Case* of = nullptr;
+  Bench* bench = nullptr;
+  bool passed = false;
+  double seconds = 0;
+  std::string message;
+};
+
+[[noreturn]] void fail(const std::string& message) { throw Error(ErrorCode::usage, message); }
+
+Kernel load_kernel(const Session& session, const std::string& text, LoadOptions load) {
+  const auto [file, name] = split_kernel(text);
+  if (name.find('<') != std::string::npos) load.name_expressions.push_back(name);
+  const Module module = session.load_file(file, load);
+  return name.empty() ? module.kernel() : module.kernel(name);
+}
+
+std::optional<std::string> check(const Session& session, const Case& of, const Job& job,
+                                 const Expectation& expectation) {
+  const ArrayArgument& argument = job.array(expectation.name);
+  const Array actual = job.fetch(argument);
+  if (const auto* file = std::get_if<ExpectedFile>(&expectation.expected))
+    return difference(actual, read_npy(file->path.string()), expectation.rtol, expectation.atol);
+  if (const auto* values = std::get_if<ExpectedValues>(&expectation.expected))
+    return difference(actual, *values, expectation.rtol, expectation.atol);
+  if (const auto* digest = std::get_if<ExpectedDigest>(&expectation.expected)) {
+    const std::string found = sha256_hex(*actual.bytes);
+    if (found == digest->sha256) return std::nullopt;
+    return fmt::format("its SHA-256 is {}, expected {}", found, digest->sha256);
+  }
+  const std::string& same = std::get<ExpectedSame>(expectation.expected).kernel;
+  Job other(session, load_kernel(session, same, of.load), of.launch);
+  other.launch();
+  for (const ArrayArgument& candidate : other.arrays())
+    if (candidate.index == argument.index)
+      return difference(actual, other.fetch(candidate), expectation.rtol, expectation.atol);
+  return fmt::format("{} has no such argument", same);
+}
+
+void run_case(const Session& session, const Case& of) {
+  Job job(session, load_kernel(session, of.kernel, of.load), of.launch);
+  job.launch();
+  for (const Expectation& expectation : of.expectations)
+    if (const std::optional<std::string> wrong = check(session, of, job, expectation))
+      throw Error(ErrorCode::internal, fmt::format("{}: {}", expectation.name, *wrong));
+}
+
+bool message_matches(const std::string& message, const std::string& pattern) {
+  if (message.find(pattern) != std::string::npos) return true;
+  try {
+    return std::regex_search(message, std::regex(pattern));
+  } catch (const std::regex_error&) {
+    return false;
+  }
+}
+
+void judge(Outcome& outcome) {
+  const Case& of = *outcome.of;
+  bool fault = false;
+  try {
+    run_case(outcome.bench->session(), of);
+    outcome.passed = !of.error.has_value();
+    if (!outcome.passed)
+      outcome.message = fmt::format("it succeeded, where an error with '{}' is expected", *of.error);
+  } catch (const std::exception& error) {
+    const auto* known = dynamic_cast<const Error*>(&error);
+    fault = known != nullptr && known->code() == ErrorCode::device_fault;
+    outcome.message = error.what();
+    outcome.passed = of.error && message_matches(outcome.message, *of.error);
+    if (of.error && !outcome.passed)
+      outcome.message = fmt::format("its message does not hold '{}': {}", *of.error, outcome.message);
+  }
+  if (fault) outcome.bench->replace();  // when all of the case's own objects are gone
+}
+
+std::string title(const Outcome& outcome) {
+  return fmt::format("{}: {} [{}]", outcome.of->file.string(), outcome.of->name, outcome.bench->label());
+}
+
+void print(const Outcome& outcome) {
+  if (outcome.passed)
+    fmt::print("ok      {} ({:.2f} s)\n", title(outcome), outcome.seconds);
+  else
+    fmt::print("FAILED  {}\n        {}\n", title(outcome), outcome.message);
+  std::fflush(stdout);
+}
+
+/// Runs the outcomes from `begin` to `end`, `jobs` at a time.
+void run_range(std::vector<Outcome>& outcomes, std::size_t begin, std::size_t end, unsigned jobs,
+               const Settings& settings) {
+  std::atomic<std::size_t> next = begin;
+  std::mutex printing;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < end; i = next++) {
+      const auto start = std::chrono::steady_clock::now();
+      judge(outcomes[i]);
+      outcomes[i].seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      if (settings.json || (settings.quiet && outcomes[i].passed)) continue;
+      const std::lock_guard lock(printing);
+      print(outcomes[i]);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned i = 1; i < jobs; ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+}
+
+/// Cases that must fail come last and one by one: a fault would take down whatever else runs on the device.
+void run_all(std::vector<Outcome>& outcomes, const Settings& settings) {
+  const auto failing =
+      std::stable_partition(outcomes.begin(), outcomes.end(), [](const Outcome& o) { return !o.of->error; });
+  const auto middle = static_cast<std::size_t>(failing - outcomes.begin());
+  run_range(outcomes, 0, middle, settings.jobs, settings);
+  run_range(outcomes, middle, outcomes.size(), 1, settings);
+}
+
+std::string xml(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '&')
+      escaped += "&amp;";
+    else if (c == '<')
+      escaped += "&lt;";
+    else if (c == '>')
+      escaped += "&gt;";
+    else if (c == '"')
+      escaped += "&quot;";
+    else if (static_cast<unsigned char>(c) >= 32 || c == '\n' || c == '\t')
+      escaped += c;
+  }
+  return escaped;
+}
+
+std::string junit_text(const std::vector<Outcome>& outcomes, std::size_t failed) {
+  std::string text = fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"quern\" tests=\"{}\" failures=\"{}\">\n",
+      outcomes.size(), failed);
+  for (const Outcome& outcome : outcomes) {
+    text += fmt::format("  <testcase classname=\"{}\" name=\"{} [{}]\" time=\"{:.3f}\"",
+                        xml(outcome.of->file.string()), xml(outcome.of->name), outcome.bench->label(),
+                        outcome.seconds);
+    text +=
+        outcome.passed ? "/>\n" : fmt::format("><failure>{}</failure></testcase>\n", xml(outcome.message));
+  }
+  return text + "</testsuite>\n";
+}
+
+Json document(const std::vector<Outcome>& outcomes, std::size_t failed) {
+  Json rows = Json::array();
+  for (const Outcome& outcome : outcomes)
+    rows.push_back({{"file", outcome.of->file.string()},
+                    {"name", outcome.of->name},
+                    {"device", outcome.bench->label()},
+                    {"status", outcome.passed ? "passed" : "failed"},
+                    {"seconds", outcome.seconds},
+                    {"message", outcome.passed ? "" : outcome.message}});
+  return {{"passed", outcomes.size() - failed}, {"failed", failed}, {"cases", rows}};
+}
+
+std::vector<std::unique_ptr<Bench>> open_benches(const Settings& settings) {
+  std::vector<std::unique_ptr<Bench>> benches;
+  if (!settings.device.empty()) {
+    benches.push_back(std::make_unique<Bench>(SessionOptions{settings.device}));
+    return benches;
+  }
+  for (const Device& device : devices())
+    benches.push_back(std::make_unique<Bench>(SessionOptions{device.label()}));
+  if (benches.empty())
+    throw Error(ErrorCode::not_found,
+                "there is no device to run cases on; `quern doctor` says what is missing");
+  return benches;
+}
+
+std::vector<Case> read_all(const Settings& settings) {
+  std::vector<Case> cases;
+  for (const std::string& path : settings.paths)
+    for (const std::filesystem::path& file : find_case_files(path))
+      for (Case& of : read_cases(file))
+        if (settings.word.empty() ||
+            (of.file.string() + ": " + of.name).find(settings.word) != std::string::npos)
+          cases.push_back(std::move(of));
+  if (cases.empty())
+    fail(
+        "there are no cases to run: the paths hold no *.case.toml file whose cases match; check PATH and -k");
+  return cases;
+}
+
+int run_tests(const Settings& settings) {
+  const std::vector<Case> cases = read_all(settings);
+  const std::vector<std::unique_ptr<Bench>> benches = open_benches(settings);
+  std::vector<Outcome> outcomes;
+  for (const std::unique_ptr<Bench>& bench : benches)
+    for (const Case& of : cases) outcomes.push_back({&of, bench.get(), false, 0, {}});
+  run_all(outcomes, settings);
+  std::size_t failed = 0;
+  for (const Outcome& outcome : outcomes) failed += outcome.passed ? 0 : 1;
+  if (!settings.junit.empty()) write_whole_file(settings.junit, junit_text(outcomes, failed));
+  if (settings.json)
+    print_json(document(outcomes, failed));
+  else
+    fmt::print("{} passed, {} failed\n", outcomes.size() - failed, failed);
+  return failed == 0 ? kDone : kFailed;
+}
+
+}  // namespace
+
+void add_test(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("test", "Run the cases of *.case.toml files on every device there is");
+  auto settings = std::make_shared<Settings>();
+  command->add_option("paths", settings->paths, "Case files, or folders that hold some (default kernels)")
+      ->type_name("PATH");
+  command->add_option("--device", settings->device, "On this device only")->type_name("DEVICE");
+  command->add_option("-k", settings->word, "Only cases whose file or name holds WORD")->type_name("WORD");
+  command->add_option("-j,--jobs", settings->jobs, "Run N cases at a time")
+      ->check(CLI::Range(1u, 256u))
+      ->type_name("N");
+  command->add_option("--junit", settings->junit, "Write the results as JUnit XML")->type_name("FILE");
+  command->add_flag("--quiet", settings->quiet, "Print failures and the sum only");
+  command->add_flag("--json", settings->json, "Print one JSON document");
+  command->callback([&action, settings] { action = [settings] { return run_tests(*settings); }; });
+}
+
+}  // namespace quern::cli
