@@ -185,8 +185,16 @@ class TestContext final : public Context {
 struct Emitted {
   std::unique_ptr<llvm::LLVMContext> context = std::make_unique<llvm::LLVMContext>();
   std::unique_ptr<llvm::Module> module;
-  std::unique_ptr<llvm::TargetMachine> machine;
+  llvm::TargetMachine* machine = nullptr;
 };
+
+/// Making one takes as long as compiling a small operation.
+llvm::TargetMachine* target_machine(const Machine& machine) {
+  static std::map<std::pair<Isa, unsigned>, std::unique_ptr<llvm::TargetMachine>> made;
+  auto& found = made[{machine.isa, machine.opt_level}];
+  if (found == nullptr) found = make_target_machine(machine.isa, machine.opt_level);
+  return found.get();
+}
 
 ir::Module module_of(const Operation& operation, analysis::Analysis& analysis) {
   ir::Module module;
@@ -220,7 +228,7 @@ Emitted emit(const Operation& operation, const Machine& machine) {
   const ir::Module module = module_of(operation, analysis);
   REQUIRE_MESSAGE(can_emit(module.functions[0].insts.back()), "can_emit refuses the operation");
   Emitted out;
-  out.machine = make_target_machine(machine.isa, machine.opt_level);
+  out.machine = target_machine(machine);
   out.module = std::make_unique<llvm::Module>("test", *out.context);
   out.module->setTargetTriple(out.machine->getTargetTriple().str());
   out.module->setDataLayout(out.machine->createDataLayout());
@@ -239,8 +247,6 @@ Emitted emit(const Operation& operation, const Machine& machine) {
   return out;
 }
 
-std::size_t stored_bytes(ir::Type type) { return ir::byte_size(type); }
-
 }  // namespace
 
 std::vector<Lanes> Compiled::run(const std::vector<Lanes>& inputs, std::uint32_t mask,
@@ -248,9 +254,9 @@ std::vector<Lanes> Compiled::run(const std::vector<Lanes>& inputs, std::uint32_t
   std::vector<std::array<std::byte, 256>> in(inputs.size());
   std::vector<const std::byte*> in_pointers;
   for (std::size_t at = 0; at < inputs.size(); ++at) {
+    const std::size_t bytes = ir::byte_size(input_types[at]);
     for (std::size_t lane = 0; lane < 32; ++lane)
-      std::memcpy(in[at].data() + lane * stored_bytes(input_types[at]), &inputs[at][lane],
-                  stored_bytes(input_types[at]));
+      std::memcpy(in[at].data() + lane * bytes, &inputs[at][lane], bytes);
     in_pointers.push_back(in[at].data());
   }
   std::vector<std::array<std::byte, 256>> out(output_types.size());
@@ -259,10 +265,11 @@ std::vector<Lanes> Compiled::run(const std::vector<Lanes>& inputs, std::uint32_t
   const Frame frame{in_pointers.data(), out_pointers.data(), &around, mask};
   reinterpret_cast<Entry>(entry)(&frame);
   std::vector<Lanes> results(out.size());
-  for (std::size_t at = 0; at < out.size(); ++at)
+  for (std::size_t at = 0; at < out.size(); ++at) {
+    const std::size_t bytes = ir::byte_size(output_types[at]);
     for (std::size_t lane = 0; lane < 32; ++lane)
-      std::memcpy(&results[at][lane], out[at].data() + lane * stored_bytes(output_types[at]),
-                  stored_bytes(output_types[at]));
+      std::memcpy(&results[at][lane], out[at].data() + lane * bytes, bytes);
+  }
   return results;
 }
 
