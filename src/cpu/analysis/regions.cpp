@@ -17,7 +17,9 @@ Node node_in(const Analysis& analysis, const Regions& regions, std::uint32_t reg
 Regions find_regions(const Analysis& analysis, const std::vector<std::vector<ir::BlockId>>& targets) {
   const auto blocks = static_cast<Node>(targets.size());
   const auto loops = static_cast<Node>(analysis.loops.size());
-  Regions regions{Graph(blocks + loops + 1), blocks, blocks + loops};
+  Regions regions{Graph(blocks + loops + 2), blocks, blocks + loops, blocks + loops + 1};
+  regions.graph.edge(regions.root, 0);
+  for (const Loop& loop : analysis.loops) regions.graph.edge(regions.root, loop.header);
   for (ir::BlockId from = 0; from < blocks; ++from)
     for (const ir::BlockId to : targets[from]) {
       std::uint32_t region = analysis.loop_of[from];

@@ -10,11 +10,13 @@ namespace quern::cpu::analysis {
 
 /// The function and each loop is a region: its own blocks, and each loop directly inside as one node; no
 /// cycles. One graph holds all regions, apart from each other: block b is node b, then come the loops, then
-/// `end`, where edges to the next iteration or out of the loop go.
+/// `end`, where edges to the next iteration or out of the loop go, and `root`, with an edge to the first
+/// block of each region.
 struct Regions {
   Graph graph;
   Node first_loop;
   Node end;
+  Node root;
 
   Node node_of_loop(std::uint32_t loop) const { return first_loop + loop; }
   bool is_loop(Node node) const { return node >= first_loop && node < end; }

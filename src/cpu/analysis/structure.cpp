@@ -144,7 +144,10 @@ void find_ends(const ir::Function& function, Structure& structure, const Analysi
 class BlockOrder {
  public:
   BlockOrder(const Structure& structure, const Analysis& analysis)
-      : analysis_(analysis), regions_(find_regions(analysis, targets(structure, analysis))) {}
+      : analysis_(analysis), regions_(find_regions(analysis, targets(structure, analysis))) {
+    const std::vector<Node> rpo = reverse_postorder(regions_.graph, regions_.root);
+    children_ = dominator_children(immediate_dominators(regions_.graph, rpo), rpo);
+  }
 
   std::vector<ir::BlockId> run() {
     emit_region(0);
@@ -163,9 +166,6 @@ class BlockOrder {
     return result;
   }
   void emit_region(ir::BlockId entry) {
-    const std::vector<Node> rpo = reverse_postorder(regions_.graph, entry);
-    const std::vector<Node> idom = immediate_dominators(regions_.graph, rpo);
-    const std::vector<std::vector<Node>> children = dominator_children(idom, rpo);
     std::vector<Node> stack{entry};
     while (!stack.empty()) {
       const Node node = stack.back();
@@ -175,12 +175,13 @@ class BlockOrder {
       } else if (node != regions_.end) {
         order_.push_back(node);
       }
-      stack.insert(stack.end(), children[node].rbegin(), children[node].rend());
+      stack.insert(stack.end(), children_[node].rbegin(), children_[node].rend());
     }
   }
 
   const Analysis& analysis_;
   Regions regions_;
+  std::vector<std::vector<Node>> children_;  ///< in the dominator trees of the regions
   std::vector<ir::BlockId> order_;
 };
 

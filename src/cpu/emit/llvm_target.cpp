@@ -43,11 +43,20 @@ const char* class_cpu(Isa isa) {
   return "x86-64";
 }
 
-std::string host_features() {
-  llvm::SubtargetFeatures features;
-  for (const auto& feature : llvm::sys::getHostCPUFeatures())
-    features.AddFeature(feature.first(), feature.second);
-  return features.getString();
+/// Asked of the processor once: it takes as long as emitting a small kernel.
+struct HostCpu {
+  std::string name = llvm::sys::getHostCPUName().str();
+  std::string features;
+  HostCpu() {
+    llvm::SubtargetFeatures list;
+    for (const auto& feature : llvm::sys::getHostCPUFeatures())
+      list.AddFeature(feature.first(), feature.second);
+    features = list.getString();
+  }
+};
+const HostCpu& host_cpu() {
+  static const HostCpu cpu;
+  return cpu;
 }
 
 }  // namespace
@@ -55,7 +64,7 @@ std::string host_features() {
 Isa widest_isa() {
   __builtin_cpu_init();
   const bool avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
-                    __builtin_cpu_supports("bmi2") != 0;
+                    __builtin_cpu_supports("bmi2") != 0 && __builtin_cpu_supports("f16c") != 0;
   const bool avx512 = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
                       __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
                       __builtin_cpu_supports("avx512cd") != 0;
@@ -64,13 +73,12 @@ Isa widest_isa() {
 
 std::unique_ptr<llvm::TargetMachine> make_target_machine(Isa isa, unsigned opt_level) {
   const bool is_host = isa == widest_isa();
-  const std::string cpu = is_host ? llvm::sys::getHostCPUName().str() : class_cpu(isa);
+  const std::string cpu = is_host ? host_cpu().name : class_cpu(isa);
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
-  options.MCOptions.ABIName = "";
   const auto level = opt_level == 0 ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Default;
   return std::unique_ptr<llvm::TargetMachine>(
-      x86_target().createTargetMachine(kTriple, cpu, is_host ? host_features() : "", options,
+      x86_target().createTargetMachine(kTriple, cpu, is_host ? host_cpu().features : "", options,
                                        llvm::Reloc::PIC_, llvm::CodeModel::Small, level, /*JIT=*/true));
 }
 

@@ -61,11 +61,6 @@ llvm::Value* mask_to_bits(Context& context, llvm::Value* mask) {
   return context.builder().CreateBitCast(mask, context.builder().getInt32Ty());
 }
 
-llvm::Value* bits_to_mask(Context& context, llvm::Value* bits) {
-  return context.builder().CreateBitCast(bits,
-                                         llvm::FixedVectorType::get(context.builder().getInt1Ty(), kLanes));
-}
-
 llvm::Value* slice(Context& context, llvm::Value* vector, unsigned first, unsigned count) {
   if (first == 0 && count == llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements())
     return vector;

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <span>
 
@@ -27,9 +26,8 @@ llvm::Value* first_lane(Context& context);
 llvm::Value* last_lane(Context& context);
 llvm::Value* extract_lane(Context& context, llvm::Value* vector, llvm::Value* lane);
 llvm::Value* splat(Context& context, llvm::Value* scalar);
-/// <32 x i1> -> i32 and back.
+/// <32 x i1> -> i32, bit l = lane l.
 llvm::Value* mask_to_bits(Context& context, llvm::Value* mask);
-llvm::Value* bits_to_mask(Context& context, llvm::Value* bits);
 
 /// Lanes [first, first + count) as a vector of their own.
 llvm::Value* slice(Context& context, llvm::Value* vector, unsigned first, unsigned count);

@@ -2,6 +2,7 @@
 #include "lane_interpreter.hpp"
 
 #include <cstdlib>
+#include <numeric>
 
 namespace quern::cpu::test {
 namespace {
@@ -111,7 +112,7 @@ class Lane {
       case Op::undef:
         return 0;
       case Op::param:
-        return launch_.params.at(inst.imm);
+        return parameter(inst.imm);
       case Op::special:
         return special(value);
       case Op::symbol:
@@ -122,20 +123,32 @@ class Lane {
       case Op::load:
         return load(value, args[0] + inst.imm);
       case Op::shuffle:
+      case Op::shuffle_valid:
       case Op::match_any:
       case Op::atomic:
+      case Op::host_call:
         return lane_noise(value);
       case Op::vote:
       case Op::match_all:
         return mix(warp_noise(value), args[1]);
       case Op::activemask:
+      case Op::barrier_reduce:
         return warp_noise(value);
+      case Op::extract:
+        return mix(args[0], inst.imm);
       case Op::store:
       case Op::barrier:
+      case Op::warp_sync:
+      case Op::fence:
+      case Op::nanosleep:
         return 0;
       default:
         return compute(function_, inst, args);
     }
+  }
+  std::uint64_t parameter(std::uint64_t offset) const {
+    const auto found = launch_.params.find(offset);
+    return found != launch_.params.end() ? found->second : mix(launch_.seed, offset) % 40;
   }
   std::uint64_t convert(const ir::Inst& inst, std::uint64_t address) const {
     std::uint64_t start = 0;
@@ -185,10 +198,8 @@ class Lane {
         return (s.block[0] * s.block[1] * s.block[2] + 31) / 32;
       case ir::Special::lanemask_lt:
         return (std::uint64_t{1} << lane) - 1;
-      case ir::Special::clock:
-        return warp_noise(value);
       default:
-        std::abort();
+        return warp_noise(value);
     }
   }
 
@@ -319,8 +330,9 @@ std::uint64_t compute(const ir::Function& function, const ir::Inst& inst,
         return a;
       case Op::sext:
         return static_cast<std::uint64_t>(x);
-      default:
-        std::abort();
+      default:  // of no interest here but that the same operands give the same
+        return std::accumulate(args.begin(), args.end(), mix(inst.imm, static_cast<std::uint64_t>(inst.op)),
+                               mix);
     }
   };
   return masked(result(), ir::bit_size(inst.type));

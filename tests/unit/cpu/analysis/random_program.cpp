@@ -510,7 +510,7 @@ Launch random_launch(const RandomProgram& program, std::uint64_t seed) {
   const std::uint64_t params[] = {below(2000), below(2) == 0 ? below(5000) : random(), below(1 << 20) * 256,
                                   below(100) + (below(3) == 0 ? random() << 32 : 0), random()};
   const std::vector<ir::Parameter>& declared = program.module.functions[0].params;
-  for (std::size_t i = 0; i < declared.size(); ++i)
+  for (std::size_t i = 0; i < std::min(declared.size(), std::size(params)); ++i)
     launch.params[declared[i].offset] = masked(params[i], declared[i].size * 8);
   return launch;
 }
