@@ -11,21 +11,17 @@
 #include "cpu/engine/abi.hpp"
 
 namespace quern::cpu::emit {
-namespace {
 
-llvm::Align frame_align(llvm::Type* type) { return llvm::Align(type->isVectorTy() ? 64 : 8); }
-
-}  // namespace
-
-/// Gives every slot that is read after some barrier its place in the frame: vectors first, each on its own
-/// cache lines.
+/// Gives every slot that is read after some barrier, or where a warp leaves its gang, its place in the frame:
+/// vectors first, each on its own cache lines.
 void WarpBody::find_frame() {
-  if (place_.frame == nullptr) return;
+  if (place_.frame == nullptr || is_gang()) return;
   const llvm::DataLayout& layout = place_.function->getParent()->getDataLayout();
   std::vector<Slot*> live;
-  const auto add = [&](Version version, ir::Value value) {
+  const auto add = [&](Version version, ir::Value value, bool framed) {
     if (!has_slot(version, value)) return;
     Slot& found = slot(version, value);
+    found.framed |= framed;
     if (std::find(live.begin(), live.end(), &found) == live.end()) live.push_back(&found);
   };
   for (const ir::BlockId id : plan_.masked.order) {
@@ -33,10 +29,14 @@ void WarpBody::find_frame() {
     const ir::BlockId next = function_->blocks[id].succs[0];
     for (const ir::Value value : plan_.live_in[next]) {
       if (value == plan_.barrier[id]) continue;  // made on resuming
-      if (plan_.has_full) add(Version::full, value);
-      if (plan_.masked_needed[next]) add(Version::masked, value);
+      if (plan_.has_full) add(Version::full, value, true);
+      if (plan_.masked_needed[next]) add(Version::masked, value, true);
     }
   }
+  if (plan_.has_full)
+    for (const ir::BlockId id : plan_.full.order)
+      if (plan_.parts[id])
+        for (const ir::Value value : plan_.live_in[id]) add(Version::full, value, false);
   const auto is_scalar = [](const Slot* each) { return !each->memory->getAllocatedType()->isVectorTy(); };
   for (const bool scalars : {false, true})  // vectors first: they need the alignment
     for (Slot* each : live) {
@@ -50,10 +50,8 @@ void WarpBody::find_frame() {
 }
 
 llvm::Value* WarpBody::frame_address(std::uint32_t offset) {
-  return code_.CreateConstInBoundsGEP1_32(code_.getInt8Ty(), place_.frame, offset);
+  return code_.CreateConstInBoundsGEP1_32(code_.getInt8Ty(), warps_[current_].frame, offset);
 }
-
-void WarpBody::full_barrier(ir::BlockId block) { barrier(block); }
 
 /// Only the lanes that have exited may be missing.
 void WarpBody::masked_barrier(ir::BlockId block) {
@@ -102,20 +100,24 @@ void WarpBody::barrier(ir::BlockId block) {
 /// slots.
 void WarpBody::suspend(ir::BlockId block) {
   states_.push_back(plan_.barrier[block]);
+  const auto state = static_cast<std::uint32_t>(states_.size());
+  if (full()) full_state_[block] = state;
   if (!full()) code_.CreateStore(live_bits(), frame_address(live_frame_));
-  code_.CreateRet(code_.getInt32(static_cast<std::uint32_t>(states_.size())));
+  code_.CreateRet(code_.getInt32(state));
 
   llvm::BasicBlock* resume = make_block("resume");
-  resumes_.push_back(resume);
-  const Version version = version_;
-  begin_block(version, block, resume);
-  for (const ir::Value value : plan_.live_in[function_->blocks[block].succs[0]]) {
-    if (!has_slot(version, value) || slot(version, value).frame == 0) continue;
-    const Slot& to = slot(version, value);
-    llvm::Type* type = to.memory->getAllocatedType();
-    code_.CreateStore(code_.CreateAlignedLoad(type, frame_address(to.frame), frame_align(type)), to.memory);
-  }
+  begin_block(version_, block, resume);
+  resume_at(state, function_->blocks[block].succs[0]);
   if (!full()) code_.CreateStore(code_.CreateLoad(code_.getInt32Ty(), frame_address(live_frame_)), live_);
+}
+
+/// The builder stands where `state` goes on: what `next` reads of the frame comes back into its slots.
+void WarpBody::resume_at(std::uint32_t state, ir::BlockId next) {
+  resumes_[state] = code_.GetInsertBlock();
+  for (const ir::Value value : plan_.live_in[next]) {
+    if (!has_slot(version_, value) || slot(version_, value).frame == 0) continue;
+    load_from_frame(slot(version_, value).frame, slot(version_, value));
+  }
 }
 
 /// What a barrier_reduce gives every lane, from the counts over the block.
@@ -134,10 +136,9 @@ llvm::Value* WarpBody::reduction(ir::Value which, llvm::Value* true_lanes, llvm:
   return kept_scalar(version_, which) ? result : code_.CreateVectorSplat(kLanes, result);
 }
 
-/// The states that suspend() made become cases of the switch that every step begins with.
+/// The states that were made become cases of the switch that every step begins with.
 void WarpBody::emit_states() {
-  for (std::size_t i = 0; i < resumes_.size(); ++i)
-    resume_->addCase(code_.getInt32(static_cast<std::uint32_t>(i + 1)), resumes_[i]);
+  for (const auto& [state, block] : resumes_) resume_->addCase(code_.getInt32(state), block);
 }
 
 }  // namespace quern::cpu::emit

@@ -4,6 +4,8 @@
 #include "cpu/emit/driver_loop.hpp"
 
 #include <algorithm>
+#include <initializer_list>
+#include <memory>
 
 #include "cpu/emit/llvm_target.hpp"
 #include "cpu/engine/abi.hpp"
@@ -11,7 +13,8 @@
 namespace quern::cpu::emit {
 namespace {
 
-/// One of the two kinds of warp: where its code is (barriers: its step function) and which warps are of it.
+/// One of the two kinds of warp: where its code is (barriers, gangs: its step function) and which warps are
+/// of it.
 struct WarpKind {
   const Plan* plan = nullptr;
   std::uint32_t first = 0;
@@ -19,6 +22,10 @@ struct WarpKind {
   std::uint32_t lanes = 0xffffffffu;
   llvm::Function* step = nullptr;
   std::vector<ir::Value> states;
+  // A gang of `width` such warps.
+  std::uint32_t width = 1;
+  llvm::Function* gang = nullptr;
+  std::uint32_t last_common_state = 0;  ///< the gang goes on from the states up to it
 };
 
 class RunEmitter {
@@ -34,16 +41,15 @@ class RunEmitter {
         at_(context_) {
     const std::uint32_t full_warps = specialisation.threads() / kLanes;
     const std::uint32_t rest = specialisation.threads() % kLanes;
-    if (full_warps != 0) kinds_.push_back({&plan_, 0, full_warps, 0xffffffffu, nullptr, {}});
+    if (full_warps != 0) kinds_.push_back({.plan = &plan_, .count = full_warps, .width = plan.gang.width});
     if (rest != 0)
-      kinds_.push_back({&partial_plan_, full_warps, 1, (std::uint32_t{1} << rest) - 1, nullptr, {}});
+      kinds_.push_back(
+          {.plan = &partial_plan_, .first = full_warps, .count = 1, .lanes = (std::uint32_t{1} << rest) - 1});
   }
 
   std::uint32_t run() {
-    steps_ = plan_.has_barriers && specialisation_.warps() > 1;
-    if (steps_)
-      for (WarpKind& kind : kinds_) emit_step(kind);
-    frame_bytes_ = (frame_bytes_ + 63) / 64 * 64;
+    steps_ = (plan_.has_barriers && specialisation_.warps() > 1) || plan_.gang.width > 1;
+    if (steps_) emit_steps();
     begin_function();
     emit_block_loop();
     return frame_bytes_;
@@ -71,33 +77,70 @@ class RunEmitter {
     set_function_attributes(function, specialisation_.isa);
   }
 
-  // --- a warp with barriers: step(launch, worker, frame, ctaid.x, .y, .z, warp, state, true lanes, arrived
-  // lanes) -> next state
-  void emit_step(WarpKind& kind) {
+  // --- a warp or a gang with barriers: step(launch, worker, frame, ctaid.x, .y, .z, warp, state, true lanes,
+  // arrived lanes) -> next state
+  void emit_steps() {
+    std::vector<std::unique_ptr<WarpBody>> bodies;
+    for (WarpKind& kind : kinds_) {
+      kind.step = create_step(kind.lanes == 0xffffffffu ? "step" : "step_partial");
+      WarpPlace place = make_step_place(kind.step);
+      place.lanes = at_.getInt32(kind.lanes);
+      bodies.push_back(std::make_unique<WarpBody>(*kind.plan, specialisation_, place, callees_));
+      emit_body(*bodies.back(), place);
+      kind.states = bodies.back()->states();
+      frame_bytes_ = std::max(frame_bytes_, bodies.back()->frame_bytes());
+    }
+    frame_bytes_ = (frame_bytes_ + 63) / 64 * 64;
+    for (std::size_t i = 0; i < kinds_.size(); ++i)
+      if (kinds_[i].width > 1) emit_gang_step(kinds_[i], *bodies[i]);
+  }
+
+  void emit_gang_step(WarpKind& kind, const WarpBody& single) {
+    Gang gang{kind.width, frame_bytes_, kind.width == specialisation_.warps(), false, &single};
+    // A whole block that can part only where an index wraps need not come together again.
+    gang.resumes = plan_.has_barriers && (!gang.whole_block || parts_at_branches());
+    if (gang.resumes) kind.last_common_state = single.full_states();
+    kind.gang = create_step("gang");
+    WarpPlace place = make_step_place(kind.gang);
+    if (gang.whole_block) place.warp = at_.getInt32(0);
+    if (!gang.resumes) place.state = nullptr;
+    WarpBody body(*kind.plan, specialisation_, place, callees_, gang);
+    emit_body(body, place);
+  }
+  bool parts_at_branches() const {
+    for (const ir::BlockId id : plan_.full.order)
+      if (plan_.parts[id] && plan_.tested[id].empty()) return true;
+    return false;
+  }
+
+  llvm::Function* create_step(const char* name) {
     llvm::FunctionType* type = llvm::FunctionType::get(
         word(), {pointer(), pointer(), pointer(), word(), word(), word(), word(), word(), word(), word()},
         false);
-    kind.step = llvm::Function::Create(type, llvm::Function::InternalLinkage,
-                                       kind.lanes == 0xffffffffu ? "step" : "step_partial", module_);
-    set_state_attributes(*kind.step);
-    kind.step->addParamAttr(2, llvm::Attribute::NoAlias);  // nobody else knows where the frames are
-    function_ = kind.step;
+    llvm::Function* made = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, module_);
+    set_state_attributes(*made);
+    made->addParamAttr(2, llvm::Attribute::NoAlias);  // nobody else knows where the frames are
+    return made;
+  }
+
+  WarpPlace make_step_place(llvm::Function* step) {
+    function_ = step;
     WarpPlace place = make_place();
     llvm::IRBuilder<>(place.entry).CreateBr(place.begin);
-    place.launch = kind.step->getArg(0);
-    place.worker = kind.step->getArg(1);
-    place.frame = kind.step->getArg(2);
-    for (unsigned d = 0; d < 3; ++d) place.ctaid[d] = kind.step->getArg(3 + d);
-    place.warp = kind.step->getArg(6);
-    place.state = kind.step->getArg(7);
-    place.true_lanes = kind.step->getArg(8);
-    place.arrived_lanes = kind.step->getArg(9);
-    place.lanes = at_.getInt32(kind.lanes);
-    WarpBody body(*kind.plan, specialisation_, place, callees_);
+    place.launch = step->getArg(0);
+    place.worker = step->getArg(1);
+    place.frame = step->getArg(2);
+    for (unsigned d = 0; d < 3; ++d) place.ctaid[d] = step->getArg(3 + d);
+    place.warp = step->getArg(6);
+    place.state = step->getArg(7);
+    place.true_lanes = step->getArg(8);
+    place.arrived_lanes = step->getArg(9);
+    return place;
+  }
+
+  void emit_body(WarpBody& body, const WarpPlace& place) {
     body.emit();
     llvm::IRBuilder<>(place.done).CreateRet(at_.getInt32(frame::kDone));
-    kind.states = body.states();
-    frame_bytes_ = std::max(frame_bytes_, body.frame_bytes());
   }
 
   WarpPlace make_place() {
@@ -223,7 +266,7 @@ class RunEmitter {
     arrived_lanes_ = at_.CreatePHI(word(), 2, "arrived_lanes");
     for (llvm::PHINode* phi : {true_lanes_, arrived_lanes_}) phi->addIncoming(at_.getInt32(0), before);
     Round sum{at_.getInt32(0), at_.getInt32(0), at_.getInt32(0), at_.getInt32(0)};
-    for (const WarpKind& kind : kinds_) sum = emit_step_loop(kind, frames, sum);
+    for (const WarpKind& kind : kinds_) sum = emit_steps_of(kind, frames, sum);
 
     llvm::BasicBlock* after = block("rounds_done");
     if (distinct_ids()) check_one_barrier(sum);
@@ -241,62 +284,141 @@ class RunEmitter {
     llvm::Value* ids;  ///< bit i: some warp is at barrier i
   };
 
-  Round emit_step_loop(const WarpKind& kind, llvm::Value* frames, const Round& so_far) {
+  static constexpr std::array<llvm::Value * Round::*, 4> kSums{&Round::waiting, &Round::true_lanes,
+                                                               &Round::arrived_lanes, &Round::ids};
+
+  Round emit_steps_of(const WarpKind& kind, llvm::Value* frames, const Round& so_far) {
+    llvm::Value* first = at_.getInt32(kind.first);
+    if (kind.gang == nullptr) return emit_step_loop(kind, frames, first, kind.count, so_far);
+    return emit_loop(first, kind.count, kind.width, so_far, [&](llvm::Value* warp, const Round& sum) {
+      return emit_gang_call(kind, frames, warp, sum);
+    });
+  }
+
+  /// Each of the `count` warps from `first` on that has not ended makes its step.
+  Round emit_step_loop(const WarpKind& kind, llvm::Value* frames, llvm::Value* first, std::uint32_t count,
+                       const Round& so_far) {
+    return emit_loop(first, count, 1, so_far, [&](llvm::Value* warp, const Round& sum) {
+      llvm::Value* frame = frame_of(frames, warp);
+      llvm::Value* state = at_.CreateLoad(word(), field(frame, frame::kState));
+      llvm::BasicBlock* ended = at_.GetInsertBlock();
+      llvm::BasicBlock* step = block("step");
+      llvm::BasicBlock* arrived = block("arrived");
+      llvm::BasicBlock* next = block("next");
+      at_.CreateCondBr(at_.CreateICmpEQ(state, at_.getInt32(frame::kDone)), next, step);
+
+      at_.SetInsertPoint(step);
+      llvm::Value* to = emit_step_call(kind.step, frame, warp, state);
+      at_.CreateStore(to, field(frame, frame::kState));
+      at_.CreateCondBr(at_.CreateICmpEQ(to, at_.getInt32(frame::kDone)), next, arrived);
+
+      at_.SetInsertPoint(arrived);
+      const Round added = add_arrived(kind, sum, frame, 1, to);
+      at_.CreateBr(next);
+      at_.SetInsertPoint(next);
+      return merge({{sum, ended}, {sum, step}, {added, arrived}});
+    });
+  }
+
+  /// The warps of a gang that are at the same place, where the gang can go on, make their step together;
+  /// those that are not, or that part on the way, make it one by one.
+  Round emit_gang_call(const WarpKind& kind, llvm::Value* frames, llvm::Value* warp, const Round& sum) {
+    llvm::BasicBlock* together = block("together");
+    llvm::BasicBlock* joint = block("joint");
+    llvm::BasicBlock* arrived = block("arrived");
+    llvm::BasicBlock* apart = block("apart");
+    llvm::BasicBlock* next = block("next");
+    llvm::Value* frame = frame_of(frames, warp);
+    const auto state_of = [&](std::uint32_t i) {
+      return field(frame, std::uint64_t{i} * frame_bytes_ + frame::kState);
+    };
+    llvm::Value* state = at_.CreateLoad(word(), state_of(0));
+    llvm::Value* agree = at_.CreateICmpULE(state, at_.getInt32(kind.last_common_state));
+    for (std::uint32_t i = 1; i < kind.width; ++i)
+      agree = at_.CreateAnd(agree, at_.CreateICmpEQ(at_.CreateLoad(word(), state_of(i)), state));
+    at_.CreateCondBr(agree, together, apart);
+
+    at_.SetInsertPoint(together);
+    llvm::Value* to = emit_step_call(kind.gang, frame, warp, state);
+    at_.CreateCondBr(at_.CreateICmpEQ(to, at_.getInt32(frame::kParted)), apart, joint);
+    at_.SetInsertPoint(joint);
+    for (std::uint32_t i = 0; i < kind.width; ++i) at_.CreateStore(to, state_of(i));
+    at_.CreateCondBr(at_.CreateICmpEQ(to, at_.getInt32(frame::kDone)), next, arrived);
+    at_.SetInsertPoint(arrived);
+    const Round added = add_arrived(kind, sum, frame, kind.width, to);
+    at_.CreateBr(next);
+
+    at_.SetInsertPoint(apart);
+    const Round alone = emit_step_loop(kind, frames, warp, kind.width, sum);
+    llvm::BasicBlock* alone_done = at_.GetInsertBlock();
+    at_.CreateBr(next);
+    at_.SetInsertPoint(next);
+    return merge({{sum, joint}, {added, arrived}, {alone, alone_done}});
+  }
+
+  llvm::Value* frame_of(llvm::Value* frames, llvm::Value* warp) {
+    llvm::Value* index = at_.CreateZExt(warp, at_.getInt64Ty());
+    return at_.CreateGEP(at_.getInt8Ty(), frames, at_.CreateMul(index, at_.getInt64(frame_bytes_)));
+  }
+
+  llvm::Value* emit_step_call(llvm::Function* step, llvm::Value* frame, llvm::Value* warp,
+                              llvm::Value* state) {
+    return at_.CreateCall(step, {launch_, worker_, frame, ctaid_[0], ctaid_[1], ctaid_[2], warp, state,
+                                 true_lanes_, arrived_lanes_});
+  }
+
+  /// `count` warps, whose frames start at `frame`, have come to the barrier of state `to`.
+  Round add_arrived(const WarpKind& kind, Round sum, llvm::Value* frame, std::uint32_t count,
+                    llvm::Value* to) {
+    sum.waiting = at_.CreateAdd(sum.waiting, at_.getInt32(count));
+    for (std::uint32_t i = 0; reduces() && i < count; ++i) {
+      const auto load = [&](std::uint32_t offset) {
+        return at_.CreateLoad(word(), field(frame, std::uint64_t{i} * frame_bytes_ + offset));
+      };
+      sum.true_lanes = at_.CreateAdd(sum.true_lanes, load(frame::kTrueLanes));
+      sum.arrived_lanes = at_.CreateAdd(sum.arrived_lanes, load(frame::kArrivedLanes));
+    }
+    if (distinct_ids()) sum.ids = at_.CreateOr(sum.ids, id_bit(kind, to));
+    return sum;
+  }
+
+  Round merge(std::initializer_list<std::pair<Round, llvm::BasicBlock*>> from) {
+    Round result{};
+    for (llvm::Value* Round::* sum : kSums) {
+      llvm::PHINode* phi = at_.CreatePHI(word(), static_cast<unsigned>(from.size()));
+      for (const auto& [round, block] : from) phi->addIncoming(round.*sum, block);
+      result.*sum = phi;
+    }
+    return result;
+  }
+
+  /// for (warp = first; warp != first + count; warp += step) sum = body(warp, sum)
+  template <class Body>
+  Round emit_loop(llvm::Value* first, std::uint32_t count, std::uint32_t step, const Round& so_far,
+                  const Body& body) {
     llvm::BasicBlock* before = at_.GetInsertBlock();
     llvm::BasicBlock* head = block("steps");
-    llvm::BasicBlock* step = block("step");
-    llvm::BasicBlock* arrived = block("arrived");
-    llvm::BasicBlock* next = block("next");
     llvm::BasicBlock* after = block("steps_done");
+    llvm::Value* end = at_.CreateAdd(first, at_.getInt32(count));
     at_.CreateBr(head);
     at_.SetInsertPoint(head);
     llvm::PHINode* warp = at_.CreatePHI(word(), 2, "warp");
-    warp->addIncoming(at_.getInt32(kind.first), before);
-    const auto carried = [&](llvm::Value* from) {
+    warp->addIncoming(first, before);
+    Round sum{};
+    for (llvm::Value* Round::* each : kSums) {
       llvm::PHINode* phi = at_.CreatePHI(word(), 2);
-      phi->addIncoming(from, before);
-      return phi;
-    };
-    const std::array<llvm::PHINode*, 4> sums{carried(so_far.waiting), carried(so_far.true_lanes),
-                                             carried(so_far.arrived_lanes), carried(so_far.ids)};
-    llvm::Value* frame =
-        at_.CreateGEP(at_.getInt8Ty(), frames,
-                      at_.CreateMul(at_.CreateZExt(warp, at_.getInt64Ty()), at_.getInt64(frame_bytes_)));
-    llvm::Value* state = at_.CreateLoad(word(), field(frame, frame::kState));
-    at_.CreateCondBr(at_.CreateICmpEQ(state, at_.getInt32(frame::kDone)), next, step);
-
-    at_.SetInsertPoint(step);
-    llvm::Value* to = at_.CreateCall(kind.step, {launch_, worker_, frame, ctaid_[0], ctaid_[1], ctaid_[2],
-                                                 warp, state, true_lanes_, arrived_lanes_});
-    at_.CreateStore(to, field(frame, frame::kState));
-    at_.CreateCondBr(at_.CreateICmpEQ(to, at_.getInt32(frame::kDone)), next, arrived);
-
-    at_.SetInsertPoint(arrived);
-    std::array<llvm::Value*, 4> added{at_.CreateAdd(sums[0], at_.getInt32(1)), sums[1], sums[2], sums[3]};
-    if (reduces()) {
-      added[1] = at_.CreateAdd(sums[1], at_.CreateLoad(word(), field(frame, frame::kTrueLanes)));
-      added[2] = at_.CreateAdd(sums[2], at_.CreateLoad(word(), field(frame, frame::kArrivedLanes)));
+      phi->addIncoming(so_far.*each, before);
+      sum.*each = phi;
     }
-    if (distinct_ids()) added[3] = at_.CreateOr(sums[3], id_bit(kind, to));
-    at_.CreateBr(next);
-
-    at_.SetInsertPoint(next);
-    Round result{};
-    const std::array<llvm::Value**, 4> results{&result.waiting, &result.true_lanes, &result.arrived_lanes,
-                                               &result.ids};
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      llvm::PHINode* merged = at_.CreatePHI(word(), 3);
-      merged->addIncoming(sums[i], head);
-      merged->addIncoming(sums[i], step);
-      merged->addIncoming(added[i], arrived);
-      sums[i]->addIncoming(merged, next);
-      *results[i] = merged;
-    }
-    llvm::Value* following = at_.CreateAdd(warp, at_.getInt32(1));
-    warp->addIncoming(following, next);
-    at_.CreateCondBr(at_.CreateICmpEQ(following, at_.getInt32(kind.first + kind.count)), after, head);
+    const Round added = body(warp, sum);
+    llvm::Value* following = at_.CreateAdd(warp, at_.getInt32(step));
+    llvm::BasicBlock* latch = at_.GetInsertBlock();
+    warp->addIncoming(following, latch);
+    for (llvm::Value* Round::* each : kSums)
+      llvm::cast<llvm::PHINode>(sum.*each)->addIncoming(added.*each, latch);
+    at_.CreateCondBr(at_.CreateICmpEQ(following, end), after, head);
     at_.SetInsertPoint(after);
-    return result;
+    return added;
   }
 
   // --- barrier ids: constants 0..15 (check.cpp refuses others)
@@ -318,7 +440,8 @@ class RunEmitter {
   }
   llvm::Value* id_bit(const WarpKind& kind, llvm::Value* state) {
     std::vector<std::uint32_t> bits{0};
-    for (const ir::Value barrier : kind.states) bits.push_back(std::uint32_t{1} << id_of(barrier));
+    for (const ir::Value barrier : kind.states)
+      bits.push_back(barrier == ir::kNone ? 0 : std::uint32_t{1} << id_of(barrier));
     llvm::Constant* table = llvm::ConstantDataArray::get(context_, bits);
     auto* global = new llvm::GlobalVariable(module_, table->getType(), true,
                                             llvm::GlobalValue::PrivateLinkage, table, "barrier_ids");

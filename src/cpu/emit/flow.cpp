@@ -10,21 +10,19 @@
 namespace quern::cpu::emit {
 namespace {
 
-enum CacheIndex : unsigned {
-  kParams,
-  kWindowBase,
-  kWindowBytes,
-  kSharedBase,
-  kLocalRoot,
-  kLocalStride,
-  kLocalBase
-};
+enum CacheIndex : unsigned { kParams, kWindowBase, kWindowBytes, kSharedBase, kLocalRoot, kLocalStride };
 
 }  // namespace
 
 WarpBody::WarpBody(const Plan& plan, const Specialisation& specialisation, const WarpPlace& place,
-                   const DeviceFunctions& callees)
-    : plan_(plan), place_(place), callees_(callees), code_(place.begin), masks_(code_, specialisation.isa) {
+                   const DeviceFunctions& callees, Gang gang)
+    : plan_(plan),
+      place_(place),
+      callees_(callees),
+      gang_(gang),
+      code_(place.begin),
+      masks_(code_, specialisation.isa),
+      warps_(gang.width) {
   builder_ = &code_;
   module_ = plan.module;
   function_ = plan.function;
@@ -33,11 +31,15 @@ WarpBody::WarpBody(const Plan& plan, const Specialisation& specialisation, const
 }
 
 void WarpBody::emit() {
+  place_warps();
   create_blocks();
   find_frame();
   begin_warp();
   if (plan_.has_full) emit_full();
-  emit_masked();
+  if (!is_gang()) {
+    emit_masked();
+    emit_split_states();
+  }
   emit_states();
 }
 
@@ -87,15 +89,16 @@ llvm::Value* WarpBody::local_stride() {
   return cached(kLocalStride, worker(), offsetof(engine::WorkerState, local_stride), code_.getInt64Ty());
 }
 llvm::Value* WarpBody::local_base() {
-  if (cache_[kLocalBase] == nullptr) {
+  WarpValues& warp = warps_[current_];
+  if (warp.local_base == nullptr) {
     llvm::Value* root =
         cached(kLocalRoot, worker(), offsetof(engine::WorkerState, local_base), code_.getPtrTy());
     llvm::Value* stride = local_stride();
     llvm::IRBuilder<> at(place_.begin, place_.begin->getFirstInsertionPt());
-    llvm::Value* first = at.CreateMul(at.CreateZExt(place_.warp, at.getInt64Ty()), at.getInt64(kLanes));
-    cache_[kLocalBase] = at.CreateGEP(at.getInt8Ty(), root, at.CreateMul(first, stride));
+    llvm::Value* first = at.CreateMul(at.CreateZExt(warp.index, at.getInt64Ty()), at.getInt64(kLanes));
+    warp.local_base = at.CreateGEP(at.getInt8Ty(), root, at.CreateMul(first, stride));
   }
-  return cache_[kLocalBase];
+  return warp.local_base;
 }
 
 llvm::FunctionCallee WarpBody::helper(std::string_view name, llvm::FunctionType* type) {
@@ -132,12 +135,15 @@ void WarpBody::create_blocks() {
     if (known_constant(version, value) != nullptr) return;
     llvm::Type* type = kept_type(version, value);
     if (type->isVectorTy() && inst(value).type == ir::Type::i1) type = masks_.type();
-    slots_[static_cast<std::size_t>(version)][value].memory = at.CreateAlloca(type);
+    for_each_warp(value, [&] {
+      warp_of(value).slots[static_cast<std::size_t>(version)][value].memory = at.CreateAlloca(type);
+    });
   };
-  for (auto& slots : slots_) slots.resize(function_->insts.size());
+  for (WarpValues& warp : warps_)
+    for (auto& slots : warp.slots) slots.resize(function_->insts.size());
   for (ir::Value value = 0; value < function_->insts.size(); ++value) {
     if (!plan_.crosses[value] || inst(value).type == ir::Type::none) continue;
-    add_slot(Version::masked, value);
+    if (!is_gang()) add_slot(Version::masked, value);
     if (plan_.has_full) add_slot(Version::full, value);
   }
   full_.resize(function_->blocks.size());
@@ -148,7 +154,8 @@ void WarpBody::create_blocks() {
       return llvm::BasicBlock::Create(llvm(), name + std::to_string(id), place_.function, place_.done);
     };
     if (plan_.has_full) full_[id] = make("full");
-    if (plan_.masked_needed[id]) masked_[id] = {make("test"), make("masked"), at.CreateAlloca(masks_.type())};
+    if (plan_.masked_needed[id] && !is_gang())
+      masked_[id] = {make("test"), make("masked"), at.CreateAlloca(masks_.type())};
   }
   for (const ir::Type type : function_->result_types)
     results_.push_back(at.CreateAlloca(vector_type_of(type)));
@@ -182,9 +189,11 @@ void WarpBody::begin_block(Version version, ir::BlockId block, llvm::BasicBlock*
   analysis_ = &plan_.facts(version);
   block_ = block;
   first_ = at;
-  values_.clear();
-  expansions_.clear();
-  elements_.clear();
+  for (WarpValues& warp : warps_) {
+    warp.values.clear();
+    warp.expansions.clear();
+    warp.elements.clear();
+  }
   lanes_ = mask_ = mask_word_ = nullptr;
   certain_ = true;
   code_.SetInsertPoint(at);
@@ -193,10 +202,12 @@ void WarpBody::begin_block(Version version, ir::BlockId block, llvm::BasicBlock*
 void WarpBody::emit_insts(ir::BlockId block) {
   for (const ir::Value value : function_->blocks[block].insts) {
     if (ir::has_trait(inst(value).op, 't') || value == plan_.barrier[block]) break;
-    if (!is_phi(value))
-      emit_inst(value);
-    else if (has_slot(version_, value) && slot(version_, value).frame != 0)
-      store_to_frame(slot(version_, value), pack_bits(kept(value)));
+    for_each_warp(value, [&] {
+      if (!is_phi(value))
+        emit_inst(value);
+      else if (has_slot(version_, value) && slot(version_, value).framed)
+        store_to_frame(slot(version_, value), pack_bits(kept(value)));
+    });
   }
 }
 

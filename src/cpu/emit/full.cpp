@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// WarpBody: the full version of the blocks. All 32 lanes run; branches are branches as long as the lanes
-// agree.
+// WarpBody: the full version of the blocks. All 32 lanes run, of one warp or of every warp of a gang;
+// branches are branches as long as the lanes agree.
 #include <algorithm>
 
 #include "cpu/emit/warp_body.hpp"
@@ -11,10 +11,12 @@ void WarpBody::emit_full() {
   for (const ir::BlockId id : plan_.full.order) {
     begin_block(Version::full, id, full_[id]);
     emit_insts(id);
-    if (plan_.barrier[id] != ir::kNone)
-      full_barrier(id);
-    else
+    if (plan_.barrier[id] == ir::kNone)
       full_terminator(id);
+    else if (is_gang())
+      gang_barrier(id);
+    else
+      barrier(id);
   }
 }
 
@@ -41,31 +43,35 @@ void WarpBody::full_terminator(ir::BlockId block) {
 
 /// To successor `successor_index` with all lanes: its phis take their operands.
 void WarpBody::full_edge(ir::BlockId block, unsigned successor_index) {
+  for_each_warp([&] { full_phis(block, successor_index); });
+  code_.CreateBr(full_[function_->blocks[block].succs[successor_index]]);
+}
+
+void WarpBody::full_phis(ir::BlockId block, unsigned successor_index) {
   std::vector<std::pair<ir::Value, llvm::Value*>>
       stores;  // all reads before the first write: a phi may read another
   for (const auto& [phi, operand] : phi_operands(block, successor_index))
-    if (has_slot(Version::full, phi))
+    if (has_slot(Version::full, phi) && !(is_shared(phi) && current_ != 0))
       stores.emplace_back(phi, as_kept(operand, kept_scalar(Version::full, phi)));
   // Not to the frame: the phi's block does that once, whichever edge it was entered by.
   for (const auto& [phi, what] : stores) code_.CreateStore(pack_bits(what), slot(Version::full, phi).memory);
-  code_.CreateBr(full_[function_->blocks[block].succs[successor_index]]);
 }
 
 void WarpBody::full_cond_branch(ir::BlockId block) {
   const ir::Value condition = terminator(block).args[0];
   llvm::BasicBlock* taken = make_block("taken");
   llvm::BasicBlock* not_taken = make_block("not_taken");
-  if (kept_scalar(Version::full, condition)) {
+  if (kept_scalar(Version::full, condition) && (!is_gang() || is_shared(condition))) {
     code_.CreateCondBr(scalar(condition), taken, not_taken);
   } else {
     llvm::BasicBlock* not_all = make_block("not_all");
     llvm::BasicBlock* mixed = make_block("mixed");
-    llvm::Value* word = masks_.word_of(vector(condition));
-    code_.CreateCondBr(code_.CreateICmpEQ(word, code_.getInt32(0xffffffffu)), taken, not_all);
+    const auto [all, any] = all_and_any(condition);
+    code_.CreateCondBr(all, taken, not_all);
     code_.SetInsertPoint(not_all);
-    code_.CreateCondBr(code_.CreateICmpEQ(word, code_.getInt32(0)), not_taken, mixed);
+    code_.CreateCondBr(any, mixed, not_taken);
     code_.SetInsertPoint(mixed);
-    go_masked_at_branch(block);
+    leave_full(block);
   }
   code_.SetInsertPoint(taken);
   full_edge(block, 0);
@@ -77,17 +83,28 @@ void WarpBody::full_switch(ir::BlockId block) {
   const std::vector<ir::BlockId>& succs = function_->blocks[block].succs;
   const ir::Value index = terminator(block).args[0];
   llvm::Value* one = nullptr;
-  if (kept_scalar(Version::full, index) && shape(index).kind == analysis::ShapeKind::uniform) {
-    one = scalar(index);
-  } else {
-    llvm::Value* all = vector(index);
-    one = code_.CreateExtractElement(all, std::uint64_t{0});
-    llvm::Value* same = masks_.word_of(code_.CreateICmpEQ(all, code_.CreateVectorSplat(kLanes, one)));
+  llvm::Value* same = nullptr;
+  for_each_warp(index, [&] {
+    llvm::Value* agrees = nullptr;
+    if (kept_scalar(Version::full, index) && shape(index).kind == analysis::ShapeKind::uniform) {
+      if (one == nullptr)
+        one = scalar(index);
+      else
+        agrees = code_.CreateICmpEQ(scalar(index), one);
+    } else {
+      llvm::Value* all = vector(index);
+      if (one == nullptr) one = code_.CreateExtractElement(all, std::uint64_t{0});
+      llvm::Value* word = masks_.word_of(code_.CreateICmpEQ(all, code_.CreateVectorSplat(kLanes, one)));
+      agrees = code_.CreateICmpEQ(word, code_.getInt32(0xffffffffu));
+    }
+    if (agrees != nullptr) same = same == nullptr ? agrees : code_.CreateAnd(same, agrees);
+  });
+  if (same != nullptr) {
     llvm::BasicBlock* agree = make_block("agree");
     llvm::BasicBlock* mixed = make_block("mixed");
-    code_.CreateCondBr(code_.CreateICmpEQ(same, code_.getInt32(0xffffffffu)), agree, mixed);
+    code_.CreateCondBr(same, agree, mixed);
     code_.SetInsertPoint(mixed);
-    go_masked_at_branch(block);
+    leave_full(block);
     code_.SetInsertPoint(agree);
   }
   llvm::BasicBlock* last = make_block("case");
@@ -106,15 +123,16 @@ void WarpBody::full_switch(ir::BlockId block) {
 /// Goes on behind the widenings that follow this block in the full version only if none of them wraps.
 void WarpBody::full_tests(ir::BlockId block) {
   llvm::Value* holds = nullptr;
-  for (const ir::Value widening : plan_.tested[block]) {
-    llvm::Value* one = widening_holds(widening);
-    holds = holds == nullptr ? one : code_.CreateAnd(holds, one);
-  }
+  for (const ir::Value widening : plan_.tested[block])
+    for_each_warp(widening, [&] {
+      llvm::Value* one = widening_holds(widening);
+      holds = holds == nullptr ? one : code_.CreateAnd(holds, one);
+    });
   llvm::BasicBlock* narrow = make_block("no_wrap");
   llvm::BasicBlock* wraps = make_block("wraps");
   code_.CreateCondBr(holds, narrow, wraps);
   code_.SetInsertPoint(wraps);
-  go_masked_whole(block);
+  leave_full(block);
   code_.SetInsertPoint(narrow);
 }
 
@@ -155,6 +173,16 @@ llvm::Value* WarpBody::widening_holds(ir::Value widening) {
   const std::int64_t maximum = (std::int64_t{1} << (is_signed ? bits - 1 : bits)) - 1;
   holds = code_.CreateAnd(holds, code_.CreateICmpSGE(low, number(minimum)));
   return code_.CreateAnd(holds, code_.CreateICmpSLE(high, number(maximum)));
+}
+
+/// At the end of `block`: the full version cannot go on.
+void WarpBody::leave_full(ir::BlockId block) {
+  if (is_gang())
+    gang_split(block);
+  else if (function_->blocks[block].succs.size() == 1)
+    go_masked_whole(block);
+  else
+    go_masked_at_branch(block);
 }
 
 /// The lanes part: each successor's lanes wait there; masked code goes on.

@@ -108,6 +108,26 @@ void cut_before_assumed(ir::Function& function, std::vector<bool> assumed, Plan&
   }
 }
 
+/// Where the warps of the gang may part: each such place becomes a block of its own, where a warp can start.
+void cut_where_gang_parts(ir::Function& function, Plan& plan) {
+  const auto blocks = static_cast<ir::BlockId>(function.blocks.size());
+  for (ir::BlockId id = 0; id < blocks; ++id) {
+    const ir::Inst& last = function[function.blocks[id].insts.back()];
+    const bool chooses = last.op == ir::Op::cond_br || last.op == ir::Op::switch_br;
+    if (plan.tested[id].empty() && !(chooses && !plan.gang.shared[last.args[0]])) continue;
+    ir::BlockId alone = id;
+    if (function.blocks[id].insts.size() > 1) {
+      alone = cut(function, id, function.blocks[id].insts.size() - 1);
+      plan.tested.resize(function.blocks.size());
+      plan.tested[alone] = std::exchange(plan.tested[id], {});
+    }
+    plan.parts.resize(function.blocks.size(), false);
+    plan.parts[alone] = true;
+  }
+  plan.barrier.resize(function.blocks.size(), ir::kNone);
+  plan.gang.shared.resize(function.insts.size(), false);
+}
+
 bool all_tested(const Plan& plan) {
   std::vector<bool> tested(plan.function->insts.size(), false);
   for (const std::vector<ir::Value>& list : plan.tested)
@@ -220,8 +240,11 @@ Expected<Plan> make_plan(const ir::Module& module, ir::Function& function,
   if (plan.has_full) {
     auto first = analysis::analyse(module, function, specialisation, Assumption::optimistic);
     if (!first) return first.errors();
+    plan.gang = choose_gang(function, *first, specialisation, plan.has_barriers);
     cut_before_assumed(function, first->assumed, plan);
+    if (plan.gang.width > 1) cut_where_gang_parts(function, plan);
   }
+  plan.parts.resize(function.blocks.size(), false);
   if (auto done = analyse_both(module, function, specialisation, plan); !done) return done.errors();
   plan.ends = find_ends(function, plan.masked.order);
   find_versions(plan, specialisation);
@@ -236,6 +259,8 @@ Expected<Plan> make_plan(const ir::Module& module, ir::Function& function,
 Plan masked_only(const Plan& plan) {
   Plan result = plan;
   result.has_full = false;
+  result.gang = {};
+  result.parts.assign(result.parts.size(), false);
   find_versions(result, {});
   return result;
 }

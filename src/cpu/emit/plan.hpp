@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cpu/analysis/analysis.hpp"
+#include "cpu/emit/gang_plan.hpp"
 #include "cpu/ir/ir.hpp"
 #include "cpu/specialisation.hpp"
 #include "quern/expected.hpp"
@@ -34,6 +35,10 @@ struct Plan {
   std::vector<bool> crosses;  ///< by Value: kept in a slot, because it is a phi or read outside its block
   std::vector<std::vector<ir::Value>>
       live_in;  ///< by BlockId: values defined before it and read in or after it
+
+  GangPlan gang;
+  std::vector<bool>
+      parts;  ///< by BlockId: at its end, which is all there is of it, the warps of a gang may part
 
   const analysis::Analysis& facts(Version version) const { return version == Version::full ? full : masked; }
 };

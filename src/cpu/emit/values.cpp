@@ -25,11 +25,11 @@ llvm::Type* WarpBody::kept_type(Version version, ir::Value value) {
 }
 
 bool WarpBody::has_slot(Version version, ir::Value value) const {
-  return slots_[static_cast<std::size_t>(version)][value].memory != nullptr;
+  return warp_of(value).slots[static_cast<std::size_t>(version)][value].memory != nullptr;
 }
 
 WarpBody::Slot& WarpBody::slot(Version version, ir::Value value) {
-  Slot& found = slots_[static_cast<std::size_t>(version)][value];
+  Slot& found = warp_of(value).slots[static_cast<std::size_t>(version)][value];
   if (found.memory == nullptr)
     throw Defect("value %" + std::to_string(value) + " (" + std::string(ir::name(inst(value).op)) +
                  ") is read before it is defined");
@@ -55,10 +55,12 @@ void WarpBody::write_slot(Version version, ir::Value value, llvm::Value* what) {
 }
 
 void WarpBody::store_to_frame(const Slot& slot, llvm::Value* what) {
-  if (slot.frame == 0) return;
-  const llvm::Align align(what->getType()->isVectorTy() ? 64 : 8);
-  code_.CreateAlignedStore(
-      what, code_.CreateConstInBoundsGEP1_32(code_.getInt8Ty(), place_.frame, slot.frame), align);
+  if (slot.framed) code_.CreateAlignedStore(what, frame_address(slot.frame), frame_align(what->getType()));
+}
+
+void WarpBody::load_from_frame(std::uint32_t offset, const Slot& to) {
+  llvm::Type* type = to.memory->getAllocatedType();
+  code_.CreateStore(code_.CreateAlignedLoad(type, frame_address(offset), frame_align(type)), to.memory);
 }
 
 // --- values
@@ -73,13 +75,14 @@ llvm::Constant* WarpBody::known_constant(Version version, ir::Value value) {
 /// What is kept of `value` in the version being emitted: its scalar or its vector.
 llvm::Value* WarpBody::kept(ir::Value value) {
   if (llvm::Constant* constant = known_constant(version_, value)) return constant;
-  if (const auto found = values_.find(value); found != values_.end()) return found->second;
+  std::map<ir::Value, llvm::Value*>& values = warp_of(value).values;
+  if (const auto found = values.find(value); found != values.end()) return found->second;
   const Slot& from = slot(version_, value);
   // At the start of the block, where it serves all of it: slots of other values do not change within a block.
   const llvm::IRBuilder<>::InsertPointGuard guard(code_);
   code_.SetInsertPoint(first_, first_->getFirstInsertionPt());
   llvm::Value* loaded = code_.CreateLoad(from.memory->getAllocatedType(), from.memory);
-  return values_[value] = unpack_bits(loaded, inst(value).type);
+  return values[value] = unpack_bits(loaded, inst(value).type);
 }
 
 llvm::Value* WarpBody::scalar(ir::Value value) {
@@ -91,12 +94,13 @@ llvm::Value* WarpBody::scalar(ir::Value value) {
 llvm::Value* WarpBody::vector(ir::Value value) {
   if (!kept_scalar(version_, value)) return kept(value);
   llvm::BasicBlock* here = code_.GetInsertBlock();
-  if (const auto found = expansions_.find(value); found != expansions_.end())
+  std::map<ir::Value, Expansion>& expansions = warp_of(value).expansions;
+  if (const auto found = expansions.find(value); found != expansions.end())
     if (found->second.block == here || found->second.block == first_) return found->second.vector;
   llvm::Value* base = kept(value);
   llvm::Value* made = expand(shape(value), inst(value).type, base,
                              [this](ir::Value coefficient) { return scalar(coefficient); });
-  expansions_[value] = {made, here};
+  expansions[value] = {made, here};
   return made;
 }
 
@@ -137,19 +141,20 @@ void WarpBody::define(ir::Value value, llvm::Value* what) {
   if (what->getType() != kept_type(version_, value))
     throw Defect("%" + std::to_string(value) + " (" + std::string(ir::name(inst(value).op)) +
                  ") is defined in another form than its shape's");
-  values_[value] = what;
+  warp_of(value).values[value] = what;
   write_slot(version_, value, what);
 }
 
 void WarpBody::define_element(ir::Value value, unsigned index, llvm::Value* what) {
-  elements_[{value, index}] = what;
+  warp_of(value).elements[{value, index}] = what;
 }
 
 /// Extracts stand right behind what they read from (place_extracts in plan.cpp).
 void WarpBody::emit_extract(ir::Value value) {
   const ir::Inst& extract = inst(value);
-  const auto found = elements_.find({extract.args[0], static_cast<unsigned>(extract.imm)});
-  if (found == elements_.end()) throw Defect("an extract reads an element that its operation does not make");
+  const auto& elements = warp_of(extract.args[0]).elements;
+  const auto found = elements.find({extract.args[0], static_cast<unsigned>(extract.imm)});
+  if (found == elements.end()) throw Defect("an extract reads an element that its operation does not make");
   llvm::Value* what = found->second;
   if (!kept_scalar(version_, value) && !what->getType()->isVectorTy())
     what = code_.CreateVectorSplat(kLanes, what);

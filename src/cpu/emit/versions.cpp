@@ -107,7 +107,7 @@ void WarpBody::reenter_full(ir::BlockId block) {
 void WarpBody::clear_masked() {
   for (const MaskedBlocks& blocks : masked_)
     if (blocks.waiting != nullptr) code_.CreateStore(masks_.none(), blocks.waiting);
-  for (const Slot& each : slots_[static_cast<std::size_t>(Version::masked)])
+  for (const Slot& each : warps_[0].slots[static_cast<std::size_t>(Version::masked)])
     if (each.memory != nullptr)
       code_.CreateStore(llvm::Constant::getNullValue(each.memory->getAllocatedType()), each.memory);
 }

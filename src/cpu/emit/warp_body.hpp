@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The code that one warp runs: the class behind Context. Its parts are in flow.cpp, values.cpp, full.cpp and
-// masked.cpp (the two versions of the blocks), versions.cpp (going from one to the other), barriers.cpp and
-// calls.cpp.
+// The code that one warp runs, or a gang of warps in lockstep: the class behind Context. Its parts are in
+// flow.cpp, values.cpp, full.cpp and masked.cpp (the two versions of the blocks), versions.cpp (going from
+// one to the other), gang.cpp, barriers.cpp and calls.cpp.
 //
 // Memory form: every phi and every value read outside its block has a slot (an alloca), one for each version;
 // definitions store, reads load, and LLVM's SROA makes SSA of it. So going from one version to the other, or
@@ -13,6 +13,10 @@
 //  - a value's masked slot is right in the lanes that ran its definition; in the others it holds any defined
 //  value (never undef);
 //  - in full code every waiting variable is empty.
+//
+// A gang runs full code only: each instruction once for every warp, or once for all where the warps cannot
+// differ. Where its warps part, it leaves each one's values in that warp's frame, from where the warps go on
+// one by one.
 #pragma once
 
 #include <array>
@@ -35,6 +39,7 @@ inline constexpr std::uint32_t kTrueLanes =
 inline constexpr std::uint32_t kArrivedLanes = 8;  ///< i32: barrier_reduce: lanes that arrived
 inline constexpr std::uint32_t kHeaderBytes = 64;
 inline constexpr std::uint32_t kDone = 0xffffffffu;
+inline constexpr std::uint32_t kParted = 0xfffffffeu;  ///< a gang's step: each warp's frame has its own state
 }  // namespace frame
 
 /// Where and for what the body of a warp is emitted.
@@ -56,20 +61,34 @@ struct WarpPlace {
   llvm::Value* arrived_lanes = nullptr;
 };
 
+class WarpBody;
+
+/// For the body of a gang.
+struct Gang {
+  std::uint32_t width = 1;           ///< warps in lockstep, from WarpPlace::warp on
+  std::uint32_t frame_bytes = 0;     ///< from one warp's frame to the next one's
+  bool whole_block = false;          ///< the block has no other warps: nobody waits at a barrier
+  bool resumes = false;              ///< goes on after barriers at which its warps have arrived one by one
+  const WarpBody* single = nullptr;  ///< the body of one warp, emitted before: its frame and its states count
+};
+
 /// A device function that is called, not inlined, by its index in ir::Module::functions.
 using DeviceFunctions = std::map<std::uint32_t, llvm::Function*>;
 
 class WarpBody final : public Context {
  public:
   WarpBody(const Plan& plan, const Specialisation& specialisation, const WarpPlace& place,
-           const DeviceFunctions& callees);
+           const DeviceFunctions& callees, Gang gang = {});
 
   /// Emits everything between place.begin and place.done.
   void emit();
   /// After emit(): the frame that a warp needs, with its header; 0 without barriers.
   std::uint32_t frame_bytes() const { return place_.frame == nullptr ? 0 : frame_end_; }
-  /// After emit(): by state - 1, the barrier (an index into Function::insts) that the state goes on from.
+  /// After emit(): by state - 1, the barrier (an index into Function::insts) that the state goes on from;
+  /// ir::kNone where the warp left its gang. The barriers in full code come first.
   const std::vector<ir::Value>& states() const { return states_; }
+  /// After emit(): how many states go on in full code after a barrier.
+  std::uint32_t full_states() const { return static_cast<std::uint32_t>(full_state_.size()); }
   /// After emit() of a device function: loads result `index`, as set in each lane.
   llvm::Value* result(unsigned index, llvm::IRBuilder<>& at);
   /// Before emit() of a device function.
@@ -92,7 +111,7 @@ class WarpBody final : public Context {
   llvm::Value* launch() override { return place_.launch; }
   llvm::Value* worker() override { return place_.worker; }
   llvm::Value* ctaid(unsigned dimension) override { return place_.ctaid[dimension]; }
-  llvm::Value* warp_index() override { return place_.warp; }
+  llvm::Value* warp_index() override { return warps_[current_].index; }
   llvm::Value* live_bits() override;
   llvm::FunctionCallee helper(std::string_view name, llvm::FunctionType* type) override;
   llvm::BasicBlock* new_block(const char* name) override;
@@ -100,11 +119,23 @@ class WarpBody final : public Context {
  private:
   struct Slot {
     llvm::AllocaInst* memory = nullptr;
-    std::uint32_t frame = 0;  ///< offset in the warp's frame; 0: not live across a barrier
+    std::uint32_t frame = 0;  ///< offset in the warp's frame; 0: has no place there
+    bool framed = false;      ///< live across a barrier: stored to the frame wherever it is defined
   };
   struct Expansion {
     llvm::Value* vector = nullptr;
     llvm::BasicBlock* block = nullptr;
+  };
+  /// What there is of one warp of the gang. Values that the warps share are those of warp 0.
+  struct WarpValues {
+    llvm::Value* index = nullptr;  ///< i32, in the block
+    llvm::Value* frame = nullptr;
+    llvm::Value* local_base = nullptr;
+    std::array<std::vector<Slot>, 2> slots;
+    // Of the block being emitted.
+    std::map<ir::Value, llvm::Value*> values;
+    std::map<ir::Value, Expansion> expansions;
+    std::map<std::pair<ir::Value, unsigned>, llvm::Value*> elements;
   };
   /// The LLVM blocks of a block's masked version: `test` skips it where no lane waits, `run` is its code.
   struct MaskedBlocks {
@@ -126,6 +157,7 @@ class WarpBody final : public Context {
   Slot& slot(Version version, ir::Value value);
   void write_slot(Version version, ir::Value value, llvm::Value* what);
   void store_to_frame(const Slot& slot, llvm::Value* what);
+  void load_from_frame(std::uint32_t offset, const Slot& to);
   llvm::Value* kept(ir::Value value);
   void emit_extract(ir::Value value);
   llvm::Constant* known_constant(Version version, ir::Value value);
@@ -160,10 +192,12 @@ class WarpBody final : public Context {
   void emit_full();
   void full_terminator(ir::BlockId block);
   void full_edge(ir::BlockId block, unsigned successor_index);
+  void full_phis(ir::BlockId block, unsigned successor_index);
   void full_cond_branch(ir::BlockId block);
   void full_switch(ir::BlockId block);
   void full_tests(ir::BlockId block);
   llvm::Value* widening_holds(ir::Value widening);
+  void leave_full(ir::BlockId block);
   void go_masked_at_branch(ir::BlockId block);
   void go_masked_whole(ir::BlockId block);
 
@@ -192,10 +226,37 @@ class WarpBody final : public Context {
   llvm::Value* lane0_of(ir::Value value);
   void clear_masked();
 
+  // --- gang.cpp
+  bool is_gang() const { return gang_.single != nullptr; }
+  bool is_shared(ir::Value value) const { return is_gang() && plan_.gang.shared[value]; }
+  WarpValues& warp_of(ir::Value value) { return warps_[is_shared(value) ? 0 : current_]; }
+  const WarpValues& warp_of(ir::Value value) const { return warps_[is_shared(value) ? 0 : current_]; }
+  template <class Function>
+  void for_each_warp(const Function& function) {
+    for (current_ = 0; current_ < warps_.size(); ++current_) function();
+    current_ = 0;
+  }
+  /// Only for the first warp where `value` is the same in all.
+  template <class Function>
+  void for_each_warp(ir::Value value, const Function& function) {
+    if (is_shared(value))
+      function();
+    else
+      for_each_warp(function);
+  }
+  void place_warps();
+  std::pair<llvm::Value*, llvm::Value*> all_and_any(ir::Value condition);
+  void gang_barrier(ir::BlockId block);
+  std::uint32_t place_in_frame(ir::Value value) const;
+  void store_frames(ir::BlockId next, ir::Value made_later);
+  void gang_split(ir::BlockId block);
+  void emit_split_states();
+
   // --- barriers.cpp
   void find_frame();
   llvm::Value* frame_address(std::uint32_t offset);
-  void full_barrier(ir::BlockId block);
+  static llvm::Align frame_align(const llvm::Type* type) { return llvm::Align(type->isVectorTy() ? 64 : 8); }
+  void resume_at(std::uint32_t state, ir::BlockId next);
   void masked_barrier(ir::BlockId block);
   void barrier(ir::BlockId block);
   void suspend(ir::BlockId block);
@@ -209,29 +270,30 @@ class WarpBody final : public Context {
   const Plan& plan_;
   WarpPlace place_;
   const DeviceFunctions& callees_;
+  const Gang gang_;
   llvm::IRBuilder<> code_;
   Masks masks_;
   Version version_ = Version::full;
   ir::BlockId block_ = ir::kNone;
 
-  std::array<std::vector<Slot>, 2> slots_;
+  std::vector<WarpValues> warps_;
+  std::size_t current_ = 0;  ///< the warp that code is emitted for
   std::vector<llvm::BasicBlock*> full_;
   std::vector<MaskedBlocks> masked_;
   llvm::AllocaInst* live_ = nullptr;  ///< lanes that have not exited, in masked code
   std::uint32_t live_frame_ = 0;
   std::uint32_t frame_end_ = frame::kHeaderBytes;
   std::vector<ir::Value> states_;
-  std::vector<llvm::BasicBlock*> resumes_;  ///< by state - 1
+  std::map<std::uint32_t, llvm::BasicBlock*> resumes_;  ///< by state
+  std::map<ir::BlockId, std::uint32_t> full_state_;     ///< after the barrier at the end of this block
+  std::map<ir::BlockId, std::uint32_t> split_state_;    ///< at the end of this block, left by a gang
   llvm::SwitchInst* resume_ = nullptr;
   std::vector<llvm::Value*> arguments_;
   std::vector<llvm::AllocaInst*> results_;
 
   // Of the block being emitted.
   llvm::BasicBlock* first_ = nullptr;  ///< its first LLVM block, which dominates the others
-  std::map<ir::Value, llvm::Value*> values_;
-  std::map<ir::Value, Expansion> expansions_;
-  std::map<std::pair<ir::Value, unsigned>, llvm::Value*> elements_;
-  llvm::Value* lanes_ = nullptr;  ///< running lanes, in kept form; null in full code
+  llvm::Value* lanes_ = nullptr;       ///< running lanes, in kept form; null in full code
   llvm::Value* mask_ = nullptr;
   llvm::Value* mask_word_ = nullptr;
   bool certain_ = false;  ///< at least one lane runs

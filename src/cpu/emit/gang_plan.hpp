@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether warps of a block are run in lockstep, how many, and what they share. Pure; no LLVM.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cpu/analysis/analysis.hpp"
+#include "cpu/ir/ir.hpp"
+#include "cpu/specialisation.hpp"
+
+namespace quern::cpu::emit {
+
+struct GangPlan {
+  std::uint32_t width = 1;   ///< warps in lockstep; 1: each warp by itself
+  std::vector<bool> shared;  ///< by Value: the same 32 lanes in every warp of the block; empty for width 1
+};
+
+/// `barriers`: the function has some. `facts`: of the function as it is, for its full version.
+GangPlan choose_gang(const ir::Function& function, const analysis::Analysis& facts,
+                     const Specialisation& specialisation, bool barriers);
+
+}  // namespace quern::cpu::emit
