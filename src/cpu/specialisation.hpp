@@ -15,6 +15,8 @@ struct Specialisation {
   bool small_grid = true;
   Isa isa = Isa::avx2;
   std::uint8_t opt_level = 2;  ///< 0: emission and codegen only; for tests and a quick tier
+  std::uint8_t gang =
+      0;  ///< warps in lockstep: 0 where it pays; else that many wherever it can be, for tests
   friend bool operator==(const Specialisation&, const Specialisation&) = default;
 
   std::uint32_t threads() const noexcept { return block[0] * block[1] * block[2]; }

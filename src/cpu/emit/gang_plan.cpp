@@ -130,6 +130,10 @@ std::uint64_t register_bytes(Isa isa) {
 GangPlan choose_gang(const ir::Function& function, const analysis::Analysis& facts,
                      const Specialisation& specialisation, bool barriers) {
   const std::uint32_t full_warps = specialisation.threads() / kWarp;
+  if (specialisation.gang != 0) {
+    if (specialisation.gang < 2 || full_warps % specialisation.gang != 0 || full_warps == 0) return {};
+    return {specialisation.gang, find_shared(function, specialisation)};
+  }
   if (full_warps < 2 || !(barriers || loads_in_loop(function, facts)) || parts_by_data(function, facts))
     return {};
   std::vector<bool> shared = find_shared(function, specialisation);

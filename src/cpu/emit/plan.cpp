@@ -108,13 +108,17 @@ void cut_before_assumed(ir::Function& function, std::vector<bool> assumed, Plan&
   }
 }
 
-/// Where the warps of the gang may part: each such place becomes a block of its own, where a warp can start.
-void cut_where_gang_parts(ir::Function& function, Plan& plan) {
+/// Where the warps of the gang, or lanes of them, may part: each such place becomes a block of its own, where
+/// a warp can start.
+void cut_where_gang_parts(ir::Function& function, const Analysis& facts, Plan& plan) {
   const auto blocks = static_cast<ir::BlockId>(function.blocks.size());
+  const auto agreed = [&](ir::Value value) {
+    return plan.gang.shared[value] && facts.shapes[value].kind == ShapeKind::uniform;
+  };
   for (ir::BlockId id = 0; id < blocks; ++id) {
     const ir::Inst& last = function[function.blocks[id].insts.back()];
     const bool chooses = last.op == ir::Op::cond_br || last.op == ir::Op::switch_br;
-    if (plan.tested[id].empty() && !(chooses && !plan.gang.shared[last.args[0]])) continue;
+    if (plan.tested[id].empty() && !(chooses && !agreed(last.args[0]))) continue;
     ir::BlockId alone = id;
     if (function.blocks[id].insts.size() > 1) {
       alone = cut(function, id, function.blocks[id].insts.size() - 1);
@@ -151,6 +155,8 @@ Expected<void> analyse_both(const ir::Module& module, const ir::Function& functi
   if (!all_tested(plan)) {
     plan.full = plan.masked;
     for (std::vector<ir::Value>& list : plan.tested) list.clear();
+    plan.gang = {};
+    plan.parts.assign(plan.parts.size(), false);
   }
   return {};
 }
@@ -242,7 +248,8 @@ Expected<Plan> make_plan(const ir::Module& module, ir::Function& function,
     if (!first) return first.errors();
     plan.gang = choose_gang(function, *first, specialisation, plan.has_barriers);
     cut_before_assumed(function, first->assumed, plan);
-    if (plan.gang.width > 1) cut_where_gang_parts(function, plan);
+    plan.parts.resize(function.blocks.size(), false);
+    if (plan.gang.width > 1) cut_where_gang_parts(function, *first, plan);
   }
   plan.parts.resize(function.blocks.size(), false);
   if (auto done = analyse_both(module, function, specialisation, plan); !done) return done.errors();

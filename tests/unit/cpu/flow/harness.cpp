@@ -118,6 +118,15 @@ std::vector<Specialisation> variants(const Extents& block) {
         one.opt_level = level;
         result.push_back(one);
       }
+  // Warps in lockstep where the choice would be against it: in twos, and the whole block.
+  const std::uint32_t full_warps = block[0] * block[1] * block[2] / 32;
+  for (const std::uint32_t width : {2u, full_warps})
+    if (width >= 2 && width <= 8 && full_warps % width == 0) {
+      const Specialisation last = result.back();
+      result.push_back(last);
+      result.back().gang = static_cast<std::uint8_t>(width);
+      if (width == full_warps) break;
+    }
   return result;
 }
 
@@ -125,8 +134,9 @@ std::string name(const Specialisation& specialisation) {
   constexpr const char* kIsaNames[] = {"baseline", "avx2", "avx512"};
   const auto& block = specialisation.block;
   return std::string(kIsaNames[static_cast<std::size_t>(specialisation.isa)]) + " level " +
-         std::to_string(specialisation.opt_level) + " block " + std::to_string(block[0]) + "x" +
-         std::to_string(block[1]) + "x" + std::to_string(block[2]);
+         std::to_string(specialisation.opt_level) + " gang " + std::to_string(specialisation.gang) +
+         " block " + std::to_string(block[0]) + "x" + std::to_string(block[1]) + "x" +
+         std::to_string(block[2]);
 }
 
 }  // namespace quern::cpu::test
