@@ -252,6 +252,10 @@ class WarpBody final : public Context {
   void gang_split(ir::BlockId block);
   void emit_split_states();
 
+  // --- prefetch.cpp
+  ir::Value stride_of(ir::Value address) const;
+  void prefetch(ir::Value load);
+
   // --- barriers.cpp
   void find_frame();
   llvm::Value* frame_address(std::uint32_t offset);
