@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cpu/analysis/shared.hpp"
 #include "cpu/emit/liveness.hpp"
 
 namespace quern::cpu::emit {
@@ -13,67 +14,6 @@ constexpr std::uint32_t kWarp = 32;
 constexpr std::uint32_t kMaxWidth = 8;
 /// Instructions times width: beyond, the compile time outweighs what is won.
 constexpr std::size_t kMaxInsts = 2500;
-
-/// tid.d is the same in every warp where a warp is a whole number of rows (planes) or there is one index.
-bool same_in_every_warp(ir::Special which, const std::array<std::uint32_t, 3>& block) {
-  const auto whole = [](std::uint64_t threads) { return threads <= kWarp && kWarp % threads == 0; };
-  const std::uint64_t row = block[0], plane = row * block[1], all = plane * block[2];
-  switch (which) {
-    case ir::Special::tid_x:
-      return block[0] == 1 || whole(row);
-    case ir::Special::tid_y:
-      return block[1] == 1 || whole(plane);
-    case ir::Special::tid_z:
-      return block[2] == 1 || whole(all);
-    case ir::Special::warpid:
-    case ir::Special::clock:
-    case ir::Special::clock_hi:
-    case ir::Special::clock64:
-    case ir::Special::globaltimer:
-    case ir::Special::globaltimer_lo:
-    case ir::Special::globaltimer_hi:
-      return false;
-    default:
-      return true;
-  }
-}
-
-/// Whether `inst` gives the same in every warp, given the same operands.
-bool same_of_same(const ir::Inst& inst, const Specialisation& specialisation) {
-  const bool local = inst.attr.space == ir::Space::local;  // each thread has its own
-  switch (inst.op) {
-    case ir::Op::special:
-      return same_in_every_warp(static_cast<ir::Special>(inst.imm), specialisation.block);
-    case ir::Op::load:
-      return !local && !inst.attr.is_volatile && inst.attr.semantics == ir::Semantics::weak &&
-             inst.attr.space != ir::Space::generic;  // generic: may be local
-    case ir::Op::to_generic:
-    case ir::Op::from_generic:
-      return !local;
-    case ir::Op::barrier_reduce:
-      return true;
-    default:
-      return ir::has_trait(inst.op, 'p');
-  }
-}
-
-std::vector<bool> find_shared(const ir::Function& function, const Specialisation& specialisation) {
-  std::vector<bool> shared(function.insts.size(), true);
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (ir::Value value = 0; value < function.insts.size(); ++value) {
-      if (!shared[value]) continue;
-      const ir::Inst& inst = function[value];
-      const bool same = inst.op == ir::Op::barrier_reduce ||
-                        (same_of_same(inst, specialisation) &&
-                         std::ranges::all_of(inst.args, [&](ir::Value arg) { return shared[arg]; }));
-      if (same) continue;
-      shared[value] = false;
-      changed = true;
-    }
-  }
-  return shared;
-}
 
 /// A branch in a loop whose lanes part by what the data says: the gang would not last.
 bool parts_by_data(const ir::Function& function, const analysis::Analysis& facts) {
@@ -132,11 +72,11 @@ GangPlan choose_gang(const ir::Function& function, const analysis::Analysis& fac
   const std::uint32_t full_warps = specialisation.threads() / kWarp;
   if (specialisation.gang != 0) {
     if (specialisation.gang < 2 || full_warps % specialisation.gang != 0 || full_warps == 0) return {};
-    return {specialisation.gang, find_shared(function, specialisation)};
+    return {specialisation.gang, analysis::find_shared(function, specialisation, facts)};
   }
   if (full_warps < 2 || !(barriers || loads_in_loop(function, facts)) || parts_by_data(function, facts))
     return {};
-  std::vector<bool> shared = find_shared(function, specialisation);
+  std::vector<bool> shared = analysis::find_shared(function, specialisation, facts);
   const std::uint64_t bytes = kWarp * std::max<std::uint64_t>(4, pressure(function, facts, shared));
   const std::uint64_t most =
       std::min<std::uint64_t>({kMaxWidth, full_warps, register_bytes(specialisation.isa) / bytes,

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the warps of a block have in common. Pure: IR in, facts out.
+#pragma once
+
+#include <vector>
+
+#include "cpu/analysis/analysis.hpp"
+#include "cpu/ir/ir.hpp"
+#include "cpu/specialisation.hpp"
+
+namespace quern::cpu::analysis {
+
+/// By ir::Value: every warp of the block that has all its lanes computes the same 32 lanes, each time it
+/// comes to the value's block with the others or after them. Loads count where a program without data races
+/// cannot tell. `facts`: those of `function`.
+std::vector<bool> find_shared(const ir::Function& function, const Specialisation& specialisation,
+                              const Analysis& facts);
+
+}  // namespace quern::cpu::analysis
