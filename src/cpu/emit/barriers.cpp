@@ -92,8 +92,14 @@ void WarpBody::barrier(ir::BlockId block) {
     arrived_lanes = place_.arrived_lanes;
   }
   if (reduces) define(which, reduction(which, true_lanes, arrived_lanes));
-  if (!full()) code_.CreateStore(masks_.lanes_of(masks_.bits_of_word(live_bits())), masked_[next].waiting);
-  code_.CreateBr(full() ? full_[next] : masked_[next].run);
+  if (full()) {
+    code_.CreateBr(full_[next]);
+  } else if (plan_.ends[next]) {  // all lanes that have not ended are here
+    code_.CreateBr(place_.done);
+  } else {
+    code_.CreateStore(masks_.lanes_of(masks_.bits_of_word(live_bits())), masked_[next].waiting);
+    code_.CreateBr(masked_[next].run);
+  }
 }
 
 /// Returns from the step; the builder is left where the next step goes on, with what lives there in its

@@ -57,6 +57,30 @@ TEST_CASE("a barrier's reduction is over all threads of the block that have not 
   }
 }
 
+TEST_CASE("a barrier may be the last thing that a kernel does") {
+  TestDevice device;
+  for (const std::uint32_t size : {20u, 64u, 100u})
+    for (const Specialisation& variant : variants({size, 1, 1})) {
+      CAPTURE(name(variant));
+      IrBuilder b;
+      const auto odd = b.block(), join = b.block();
+      const Value out = b.param(Type::i64);
+      store_word(b, out, b.tid(), b.i32(1));
+      b.cond_br(b.icmp(Icmp::eq, b.and_(b.tid(), b.i32(1)), b.i32(1)), odd, join);
+      b.at(odd);
+      store_word(b, out, b.tid(), b.i32(2));
+      b.br(join);
+      b.at(join);
+      b.op(ir::Op::barrier, Type::none, {b.i32(0)});
+      b.ret();
+      device.clear();
+      auto memory = device.allocate<std::uint32_t>(size);
+      const auto code = compile_ir(b.module(), variant);
+      REQUIRE(!device.launch(*code, variant, {1, 1, 1}, Params().add(memory.data())));
+      for (std::uint32_t t = 0; t < size; ++t) REQUIRE(memory[t] == 1 + t % 2);
+    }
+}
+
 TEST_CASE("warps may wait for each other at different places of one barrier, but not at different barriers") {
   TestDevice device;
   for (const std::uint32_t id : {0u, 1u}) {
