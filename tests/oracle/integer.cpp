@@ -49,7 +49,9 @@ void add_sub(Thread& t, const Instruction& i) {
 Type doubled(Type type) { return {type.kind, type.bits * 2}; }
 
 Wide product(Thread& t, const Instruction& i, Type type) {
-  const Wide full = number(t, i.operands[1], type) * number(t, i.operands[2], type);
+  // As unsigned numbers: the product of two unsigned 64-bit numbers does not fit a signed one of 128 bits.
+  const Wide full = static_cast<Wide>(static_cast<UnsignedWide>(number(t, i.operands[1], type)) *
+                                      static_cast<UnsignedWide>(number(t, i.operands[2], type)));
   if (!i.has("hi")) return full;
   return type.is_signed() ? full >> type.bits
                           : static_cast<Wide>(static_cast<UnsignedWide>(full) >> type.bits);
@@ -66,7 +68,8 @@ void multiply_add(Thread& t, const Instruction& i) {
     return t.set(i.operands[0], static_cast<std::uint64_t>(sum));
   }
   const Wide addend = number(t, i.operands[3], i.has("wide") ? doubled(type) : type);
-  const Wide result = product(t, i, type) + addend;
+  const Wide result =
+      static_cast<Wide>(static_cast<UnsignedWide>(product(t, i, type)) + static_cast<UnsignedWide>(addend));
   write(t, i, i.has("sat") ? clamp(result, type) : result);
 }
 

@@ -16,17 +16,18 @@ BUILD_OPTIONS=(-Doptimization=2 -Ddebug=false)
 # The headers that tools/setup found, as a meson option.
 toolkit_option() { sed -n 's/^headers /-Dtoolkit_include=/p' "$STATE/toolkit-${QUERN_HIDE_TOOLKIT:-0}" 2>/dev/null || true; }
 
-# Clang 19 instead of the default compiler, through ccache where that is installed: meson leaves a named compiler as it is.
+# Clang 19 and its linker instead of the default compiler, through ccache where that is installed: meson leaves a named compiler as it is.
 use_clang() {
   local through=""
   command -v ccache >/dev/null && through="ccache "
-  export CC="${through}clang-19" CXX="${through}clang++-19"
+  export CC="${through}clang-19" CXX="${through}clang++-19" CC_LD=lld CXX_LD=lld
 }
 
 # configure DIRECTORY OPTION...: sets up or re-configures a build directory if it does not have these options yet. What the
 # toolkit search found is part of them, so that hiding the toolkit takes effect.
 configure() {
-  local directory="$1" wanted toolkit
+  local directory="$1" log wanted toolkit
+  log="$STATE/configure-${directory##*/}.log"
   shift
   toolkit="$(toolkit_option)"
   set -- "$@" ${toolkit:+"$toolkit"}
@@ -35,22 +36,23 @@ configure() {
   local how=()
   [[ -f "$directory/build.ninja" ]] && how=(--reconfigure)
   say "configuring ${directory#"$ROOT"/}"
-  if ! meson setup "${how[@]}" "$directory" "$ROOT" "$@" >"$STATE/configure.log" 2>&1; then
-    tail -n 30 "$STATE/configure.log" >&2
-    die "meson could not configure $directory; the whole log is .quern/configure.log"
+  if ! meson setup "${how[@]}" "$directory" "$ROOT" "$@" >"$log" 2>&1; then
+    tail -n 30 "$log" >&2
+    die "meson could not configure $directory; the whole log is ${log#"$ROOT"/}"
   fi
   printf '%s' "$wanted" >"$directory/.quern-options"
 }
 
 # build DIRECTORY [TARGET...]: quiet unless it fails.
 build() {
-  local directory="$1"
+  local directory="$1" log
+  log="$STATE/build-${directory##*/}.log"
   shift
   if ninja -C "$directory" -n "$@" 2>/dev/null | grep -q 'no work to do'; then return; fi
   say "building ${directory#"$ROOT"/}"
-  if ! ninja -C "$directory" "$@" >"$STATE/build.log" 2>&1; then
-    grep -E 'error:|FAILED' "$STATE/build.log" | head -n 40 >&2 || true
-    die "the build failed; the whole log is .quern/build.log"
+  if ! ninja -C "$directory" "$@" >"$log" 2>&1; then
+    grep -aE 'error:|FAILED' "$log" | head -n 40 >&2 || true
+    die "the build failed; the whole log is ${log#"$ROOT"/}"
   fi
 }
 

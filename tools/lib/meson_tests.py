@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""meson_tests.py BUILD [MESON-TEST-OPTION...]: runs the tests of a build and counts test cases, not programs.
+"""Runs the tests of a build and counts test cases, not programs.
+
+  meson_tests.py BUILD [MESON-TEST-OPTION...]
+  meson_tests.py BUILD --targets SUITE           prints what ninja must build for the tests of a suite
 
 A doctest program's own summary gives its cases. A case that could not run here says so by a message that begins with
 "SKIPPED:" and counts as skipped. Any other program counts as one test (status 77: skipped).
@@ -33,6 +36,22 @@ def count(test):
     return passed - skipped, failed, skipped, {line[len("SKIPPED: "):].strip() for line in skips}
 
 
+def targets(build, suite):
+    """The files that the tests of a suite are or depend on, as ninja names them."""
+    def introspect(what):
+        return json.loads(subprocess.run(["meson", "introspect", str(build), what], check=True, stdout=subprocess.PIPE).stdout)
+
+    subprocess.run(["ninja", "-C", str(build), "build.ninja"], check=True, stdout=subprocess.DEVNULL)  # what is introspected is of now
+    files = {target["id"]: target["filename"] for target in introspect("--targets")}
+    needed = set()
+    for test in introspect("--tests"):
+        if suite not in (name.split(":")[-1] for name in test["suite"]):
+            continue
+        needed.update(name for target in test["depends"] for name in files[target])
+        needed.update(word for word in test["cmd"] if word.startswith(f"{build}/") and not word.startswith(f"{build}/../"))
+    return sorted(str(pathlib.Path(name).relative_to(build)) for name in needed)
+
+
 def main(build, options):
     log = build / "meson-logs" / "testlog.json"
     log.unlink(missing_ok=True)
@@ -53,4 +72,9 @@ def main(build, options):
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit(__doc__)
-    sys.exit(main(pathlib.Path(sys.argv[1]), sys.argv[2:]))
+    directory = pathlib.Path(sys.argv[1]).resolve()
+    if sys.argv[2:3] == ["--targets"] and len(sys.argv) == 4:
+        for target in targets(directory, sys.argv[3]):
+            print(target)
+    else:
+        sys.exit(main(directory, sys.argv[2:]))

@@ -137,6 +137,10 @@ class Parser {
       const double special = rest.front() == 'i' ? INFINITY : NAN;
       return {negative ? -special : special, {}};
     }
+    if (const char c = at_ < text_.size() ? text_[at_] : '\0'; c != '.' && (c < '0' || c > '9')) {
+      at_ = begin;
+      fail("this is not a number");
+    }
     const int base = text_.substr(at_).starts_with("0x") ? 16 : 10;
     const char* first = text_.data() + at_ + (base == 16 ? 2 : 0);
     const char* last = text_.data() + text_.size();
@@ -282,10 +286,13 @@ class Parser {
     const std::int64_t first = clamp(start, step > 0 ? 0 : extent - 1);
     const std::int64_t last = clamp(stop, step > 0 ? extent : -1);
     const std::int64_t span = step > 0 ? last - first : first - last;
-    const std::int64_t size = span <= 0 ? 0 : (span - 1) / std::abs(step) + 1;
+    const std::uint64_t magnitude =
+        step < 0 ? 0 - static_cast<std::uint64_t>(step) : static_cast<std::uint64_t>(step);
+    const std::int64_t size =
+        span <= 0 ? 0 : static_cast<std::int64_t>(static_cast<std::uint64_t>(span - 1) / magnitude) + 1;
     if (size > 0) result.offset += first * stride;
     result.shape.push_back(size);
-    result.strides.push_back(stride * step);
+    result.strides.push_back(size > 1 ? stride * step : stride);  // a step beyond the axis could overflow
   }
 
   Operand operand() {

@@ -98,18 +98,16 @@ bool Array::f_contiguous() const noexcept { return follows(*this, true); }
 Array make_array(const Element& element, std::vector<std::int64_t> shape) {
   constexpr std::int64_t kLimit = std::int64_t{1} << 47;
   std::int64_t total = static_cast<std::int64_t>(element.size_bytes);
-  bool too_large = false;
   bool empty = false;
   for (const std::int64_t extent : shape) {
     if (extent < 0) throw Error(ErrorCode::usage, fmt::format("negative extent {} in a shape", extent));
     if (extent == 0)
       empty = true;
-    else if (total > kLimit / extent)
-      too_large = true;
+    else if (total > kLimit / extent)  // with a 0 elsewhere too, as in NumPy: strides must not overflow
+      throw Error(ErrorCode::usage, "an array of this shape would exceed 128 TiB");
     else
       total *= extent;
   }
-  if (too_large && !empty) throw Error(ErrorCode::usage, "an array of this shape would exceed 128 TiB");
   Array array;
   array.element = element;
   array.strides = c_strides(shape, element.size_bytes);

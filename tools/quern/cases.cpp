@@ -17,8 +17,7 @@ class Reader {
  public:
   explicit Reader(const std::filesystem::path& file) : file_(file) {}
 
-  std::vector<Case> read() {
-    const std::string text = read_whole_file(file_.string());
+  std::vector<Case> read(std::string_view text) {
     const toml::table root = parse(text);
     check_keys(root, {"kernel", "options", "defines", "include_dirs", "fastmath", "case"});
     Case common;
@@ -35,7 +34,7 @@ class Reader {
   }
 
  private:
-  toml::table parse(const std::string& text) const {
+  toml::table parse(std::string_view text) const {
     try {
       return toml::parse(text, file_.string());
     } catch (const toml::parse_error& error) {
@@ -169,7 +168,13 @@ class Reader {
 
 }  // namespace
 
-std::vector<Case> read_cases(const std::filesystem::path& file) { return Reader(file).read(); }
+std::vector<Case> parse_cases(std::string_view text, const std::filesystem::path& file) {
+  return Reader(file).read(text);
+}
+
+std::vector<Case> read_cases(const std::filesystem::path& file) {
+  return parse_cases(read_whole_file(file.string()), file);
+}
 
 std::vector<std::filesystem::path> find_case_files(const std::filesystem::path& path) {
   std::error_code ignored;

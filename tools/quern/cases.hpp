@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -49,7 +50,9 @@ struct Case {
   bool bench = false;
 };
 
-/// Every case of a file. Throws Error(usage, io) naming the file and the line; an unknown key is an error.
+/// Every case of a file's text. Throws Error(usage) naming the file and the line; an unknown key is an error.
+std::vector<Case> parse_cases(std::string_view text, const std::filesystem::path& file);
+/// The same of a file. Throws Error(io) where it cannot be read.
 std::vector<Case> read_cases(const std::filesystem::path& file);
 
 /// The case files under `path` in alphabetical order, or `path` itself. Throws Error(io) where it is not

@@ -25,6 +25,16 @@ std::int64_t whole(const Scalar& scalar, const char* what) {
 
 bool is_whole(const Scalar& scalar) { return std::holds_alternative<std::int64_t>(scalar.value); }
 
+// Exact where the quotient of doubles is not, so that every element lies between start and stop.
+double steps_between(std::int64_t start, std::int64_t stop, std::int64_t step) {
+  if ((step > 0) != (stop > start) || stop == start) return 0;
+  const auto distance = [](std::int64_t a, std::int64_t b) {
+    return a < b ? static_cast<std::uint64_t>(b) - static_cast<std::uint64_t>(a)
+                 : static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b);
+  };
+  return static_cast<double>((distance(start, stop) - 1) / distance(0, step) + 1);
+}
+
 std::byte* at(const Array& array, std::int64_t index) {
   return array.bytes->data() + index * static_cast<std::int64_t>(array.element.size_bytes);
 }
@@ -54,7 +64,9 @@ Array arange(const Scalar& start, const Scalar& stop, const Scalar& step, std::o
   const bool integral = is_whole(start) && is_whole(stop) && is_whole(step);
   const Dtype element = dtype.value_or(integral ? Dtype::int64 : Dtype::float64);
   if (real(step) == 0) throw Error(ErrorCode::usage, "arange's step cannot be 0");
-  const double length = std::ceil((real(stop) - real(start)) / real(step));
+  const double length = integral
+                            ? steps_between(whole(start, "start"), whole(stop, "stop"), whole(step, "step"))
+                            : std::ceil((real(stop) - real(start)) / real(step));
   if (!(length < 0x1p47)) throw Error(ErrorCode::usage, "arange would have too many elements");
   Array array = make_array(element_of(element), {length > 0 ? static_cast<std::int64_t>(length) : 0});
   if (integral) {

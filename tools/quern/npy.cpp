@@ -5,6 +5,7 @@
 #include <quern/error.hpp>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstring>
 
@@ -45,16 +46,24 @@ class HeaderReader {
         shape_ = shape();
       else
         fail(file_, "unknown header key '" + key + "'");
-      seen_ += 1;
       if (peek() == ',') ++at_;
     }
     expect('}');
-    if (seen_ != 3 || !descr_) fail(file_, "the header lacks descr, fortran_order or shape");
+    if (!descr_ || !fortran_ || !shape_) fail(file_, "the header lacks descr, fortran_order or shape");
   }
 
   const Described& described() const { return *descr_; }
-  bool fortran() const { return fortran_; }
-  const std::vector<std::int64_t>& extents() const { return shape_; }
+  bool fortran() const { return *fortran_; }
+  std::int64_t data_bytes() {
+    std::int64_t bytes = static_cast<std::int64_t>(descr_->element.size_bytes);
+    bool empty = false;
+    for (const std::int64_t extent : *shape_) {
+      empty = empty || extent == 0;
+      bytes = checked(bytes, std::max<std::int64_t>(extent, 1));
+    }
+    return empty ? 0 : bytes;
+  }
+  const std::vector<std::int64_t>& extents() const { return *shape_; }
 
  private:
   char peek() {
@@ -107,11 +116,11 @@ class HeaderReader {
     return extents;
   }
   Described descr() {
-    peek();
+    const bool is_record = peek() == '[';
     const std::size_t begin = at_;
-    Described result = text_[at_] == '[' ? record(0) : plain(string());
-    result.element.descr =
-        text_[begin] == '[' ? std::string(text_.substr(begin, at_ - begin)) : result.element.descr;
+    Described result = is_record ? record(0) : plain(string());
+    if (is_record) result.element.descr = text_.substr(begin, at_ - begin);
+    if (result.element.size_bytes == 0) fail(file_, "its elements have no bytes");
     return result;
   }
   // [('name', descr), ('name', descr, (2, 3)), (('title', 'name'), ...), ...]
@@ -157,6 +166,12 @@ class HeaderReader {
       fail(file_, "its size overflows");
     return product;
   }
+  // [ns], [25s]
+  static bool is_unit(std::string_view text) {
+    if (text.size() < 3 || text.front() != '[' || text.back() != ']') return false;
+    const std::string_view inside = text.substr(1, text.size() - 2);
+    return std::all_of(inside.begin(), inside.end(), [](unsigned char c) { return std::isalnum(c) != 0; });
+  }
   Described plain(const std::string& text) {
     if (text.size() < 2) fail(file_, "unknown element type '" + text + "'");
     std::string_view rest = text;
@@ -170,7 +185,8 @@ class HeaderReader {
     const auto [end, error] =
         std::from_chars(rest.data() + (rest.empty() ? 0 : 1), rest.data() + rest.size(), size);
     const bool date = kind == 'M' || kind == 'm';
-    if (error != std::errc() || (!date && end != rest.data() + rest.size()) || size > (std::size_t{1} << 31))
+    const std::string_view unit = rest.substr(static_cast<std::size_t>(end - rest.data()));
+    if (error != std::errc() || !(unit.empty() || (date && is_unit(unit))) || size > (std::size_t{1} << 31))
       fail(file_, "unknown element type '" + text + "'");
     if (kind == 'O') fail(file_, "it holds Python objects, which have no bytes that a kernel could read");
     if (kind == 'U') size *= 4;
@@ -194,10 +210,9 @@ class HeaderReader {
   std::string_view text_;
   const std::string& file_;
   std::size_t at_ = 0;
-  int seen_ = 0;
   std::optional<Described> descr_;
-  bool fortran_ = false;
-  std::vector<std::int64_t> shape_;
+  std::optional<bool> fortran_;
+  std::optional<std::vector<std::int64_t>> shape_;
 };
 
 void swap_units(std::vector<std::byte>& bytes, std::size_t unit) {
@@ -238,9 +253,7 @@ Array parse_npy(std::string_view bytes, const std::string& file) {
   header.read();
 
   const Described& described = header.described();
-  std::int64_t needed = static_cast<std::int64_t>(described.element.size_bytes);
-  for (const std::int64_t extent : header.extents())
-    if (__builtin_mul_overflow(needed, extent, &needed)) fail(file, "its size overflows");
+  const std::int64_t needed = header.data_bytes();
   const std::size_t present = bytes.size() - data_begin;
   if (present < static_cast<std::size_t>(needed))
     fail(file, fmt::format("its header promises {} bytes of data, but only {} are there", needed, present));

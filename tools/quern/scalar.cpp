@@ -136,8 +136,12 @@ void store_double(double value, Dtype dtype, std::byte* out) {
     case Dtype::bool_:
       return put(value != 0, out);
     default:
-      return store_integer(static_cast<std::int64_t>(value), dtype, out);
+      break;
   }
+  if (dtype == Dtype::uint64 && value >= 0x1p63 && value < 0x1p64)
+    return put(static_cast<std::uint64_t>(value), out);
+  if (!(value >= -0x1p63 && value < 0x1p63)) does_not_fit({value, {}}, dtype);
+  store_integer(static_cast<std::int64_t>(value), dtype, out);
 }
 
 void store_integer(std::int64_t value, Dtype dtype, std::byte* out) {

@@ -163,9 +163,14 @@ void run_range(std::vector<Outcome>& outcomes, std::size_t begin, std::size_t en
 
 /// Cases that must fail come last and one by one: a fault would take down whatever else runs on the device.
 void run_all(std::vector<Outcome>& outcomes, const Settings& settings) {
-  const auto failing =
-      std::stable_partition(outcomes.begin(), outcomes.end(), [](const Outcome& o) { return !o.of->error; });
-  const auto middle = static_cast<std::size_t>(failing - outcomes.begin());
+  std::vector<Outcome> ordered;  // not stable_partition: it uses what libstdc++ calls deprecated
+  for (const bool must_fail : {false, true})
+    std::copy_if(outcomes.begin(), outcomes.end(), std::back_inserter(ordered),
+                 [must_fail](const Outcome& o) { return o.of->error.has_value() == must_fail; });
+  outcomes = std::move(ordered);
+  const auto must_work =
+      std::count_if(outcomes.begin(), outcomes.end(), [](const Outcome& o) { return !o.of->error; });
+  const auto middle = static_cast<std::size_t>(must_work);
   run_range(outcomes, 0, middle, settings.jobs, settings);
   run_range(outcomes, middle, outcomes.size(), 1, settings);
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // However large, deep or broken the text: an answer, soon, in little memory.
-#include <chrono>
 
 #include "helpers.hpp"
 
@@ -58,26 +57,20 @@ TEST_CASE("many words, operands and scopes are no trouble") {
   CHECK_FALSE(fails(kernel_text(repeated("{ .reg .b32 x; L: bra L; }", 5000))));
 }
 
-TEST_CASE("five thousand instructions are read in milliseconds") {
+// The next two end within the program's time limit only if the work grows with the text and not with its
+// square.
+TEST_CASE("forty thousand instructions in ten thousand scopes are read") {
   const std::string text =
       kernel_text(repeated("{ .reg .pred p; setp.ge.s32 p, %r1, %r2; @p bra L; ld.global.f32 %f1, [%rd1+4]; "
                            "fma.rn.f32 %f2, %f1, %f3, %f4; L: }\n",
-                           1250));
-  const auto start = std::chrono::steady_clock::now();
+                           10000));
   Expected<Module> module = parse(text);
   REQUIRE(module);
-  REQUIRE(verify(*module));
-  const auto elapsed = std::chrono::steady_clock::now() - start;
-  // About 6 ms; the bound leaves room for sanitizers and busy machines.
-  CHECK(elapsed < std::chrono::milliseconds(500));
+  CHECK(verify(*module));
 }
 
 TEST_CASE("labels that nothing finds are all looked for once") {
-  const std::string text =
-      kernel_text(repeated("{", 900) + repeated("bra nowhere; ", 20000) + repeated("L: }", 900));
-  const auto start = std::chrono::steady_clock::now();
-  CHECK(fails(text));
-  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
+  CHECK(fails(kernel_text(repeated("{", 900) + repeated("bra nowhere; ", 20000) + repeated("L: }", 900))));
 }
 
 }  // namespace quern::ptx::test

@@ -137,6 +137,47 @@ TEST_CASE("what is no argument is refused with the place and a hint") {
   }
 }
 
+TEST_CASE("numbers at the ends of their range neither overflow nor lose their meaning") {
+  // Python: len(range(a, b, c)), list(range(a, b, c))
+  const Array last = array_of("arange(9223372036854775805, 9223372036854775807, 1)");
+  CHECK(last.shape == std::vector<std::int64_t>{2});
+  CHECK(hex(last) == "fdffffffffffff7ffeffffffffffff7f");
+  CHECK(array_of("arange(9223372036854775807, -9223372036854775808, -9223372036854775808)").count() == 2);
+  CHECK(array_of("arange(0, -5, 1)").count() == 0);
+  for (const char* text :
+       {"--5", "+-5", "-nan(5)", "zeros((0, 4611686018427387904, 4))", "linspace(0, 1e300, 3, int32)",
+        "full((2,), nan, int8)", "arange(0, 9223372036854775807, 1)"}) {
+    CAPTURE(text);
+    CHECK_THROWS_AS(parse_argument(text), Error);
+  }
+}
+
+TEST_CASE("a slice's step may be larger than its axis") {
+  // numpy.arange(3)[::4611686018427387904], [2::-9223372036854775808]
+  const TemporaryFile file(format_npy(array_of("arange(3)")));
+  const auto sliced = [&](const char* slice) { return hex(array_of((file.path + slice).c_str())); };
+  CHECK(sliced("[::4611686018427387904]") == "0000000000000000");
+  CHECK(sliced("[2::-9223372036854775808]") == "0200000000000000");
+}
+
+TEST_CASE("a .npy header that NumPy would not write is refused") {
+  const auto with = [](std::string header) {
+    const std::string length{static_cast<char>(header.size()), '\0'};
+    return std::string("\x93NUMPY\x01", 7) + '\0' + length + header + std::string(64, '\0');
+  };
+  CHECK(parse_npy(with("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }"), "f").count() == 2);
+  for (const char* header :
+       {"{'descr': '<f4', 'descr': '<f4', 'shape': (2,), }",
+        "{'descr': '|S0', 'fortran_order': False, 'shape': (2,), }",
+        "{'descr': [], 'fortran_order': False, 'shape': (2,), }",
+        "{'descr':", "{'descr': ", "{'descr': '<M8[\"', 'fortran_order': False, 'shape': (2,), }",
+        "{'descr': '<f4', 'fortran_order': True, 'shape': (0, 4611686018427387904, 4), }",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4), }"}) {
+    CAPTURE(header);
+    CHECK_THROWS_AS(parse_npy(with(header), "f"), Error);
+  }
+}
+
 TEST_CASE("half precision conversions round once, to nearest even") {
   CHECK(to_half(1.0) == 0x3c00);
   CHECK(to_half(65504.0) == 0x7bff);

@@ -21,7 +21,7 @@ template <class T>
 std::string text_of(Dtype dtype, std::vector<T> values, std::vector<std::int64_t> shape = {-1}) {
   if (shape == std::vector<std::int64_t>{-1}) shape = {static_cast<std::int64_t>(values.size())};
   Array array = make_array(element_of(dtype), shape);
-  std::memcpy(array.bytes->data(), values.data(), values.size() * sizeof(T));
+  if (!values.empty()) std::memcpy(array.bytes->data(), values.data(), values.size() * sizeof(T));
   return array_text(array);
 }
 

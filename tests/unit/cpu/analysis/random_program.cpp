@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <map>
 #include <utility>
 #include <vector>
@@ -513,6 +514,14 @@ Launch random_launch(const RandomProgram& program, std::uint64_t seed) {
   for (std::size_t i = 0; i < std::min(declared.size(), std::size(params)); ++i)
     launch.params[declared[i].offset] = masked(params[i], declared[i].size * 8);
   return launch;
+}
+
+std::uint64_t scaled(std::uint64_t count) {
+  const auto number = [](const char* name) {
+    const char* text = std::getenv(name);
+    return text == nullptr ? 1 : std::max<std::uint64_t>(std::strtoull(text, nullptr, 10), 1);
+  };
+  return count * number("QUERN_TEST_ROUNDS") / number("QUERN_TEST_FRACTION");
 }
 
 }  // namespace quern::cpu::test

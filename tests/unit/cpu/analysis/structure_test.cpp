@@ -89,7 +89,7 @@ void check_loops(const ir::Function& function, const analysis::Analysis& a, cons
 }  // namespace
 
 TEST_CASE("dominators, loops and orders of random kernels are what reachability says") {
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::scaled(60); ++seed) {
     CAPTURE(seed);
     const test::RandomProgram program = test::random_program(seed, 3);
     const ir::Function& function = program.module.functions[0];
@@ -113,7 +113,7 @@ TEST_CASE("dominators, loops and orders of random kernels are what reachability 
 }
 
 TEST_CASE("post-dominators of random kernels are what reachability says") {
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+  for (std::uint64_t seed = 1; seed <= test::scaled(60); ++seed) {
     CAPTURE(seed);
     const test::RandomProgram program = test::random_program(seed, 2);
     const ir::Function& function = program.module.functions[0];

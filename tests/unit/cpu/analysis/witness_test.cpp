@@ -2,8 +2,6 @@
 // Every claim of the analysis, held against lanes that ran one by one.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-
 #include "random_program.hpp"
 #include "witness.hpp"
 
@@ -11,12 +9,6 @@ using namespace quern::cpu;
 using analysis::Assumption;
 
 namespace {
-
-/// QUERN_TEST_ROUNDS multiplies the number of programs.
-std::uint64_t rounds() {
-  const char* text = std::getenv("QUERN_TEST_ROUNDS");
-  return text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
-}
 
 test::Witnessed run_programs(std::uint64_t first, std::uint64_t count, unsigned control,
                              Assumption assumption) {
@@ -42,17 +34,17 @@ test::Witnessed run_programs(std::uint64_t first, std::uint64_t count, unsigned 
 
 TEST_CASE("claims about straight-line address arithmetic hold in every lane") {
   for (const Assumption assumption : {Assumption::safe, Assumption::optimistic}) {
-    const test::Witnessed seen = run_programs(1, 600 * rounds(), 0, assumption);
+    const test::Witnessed seen = run_programs(1, test::scaled(600), 0, assumption);
     for (const char* kind : {"uniform", "affine", "offset32", "varying", "constant"})
-      CHECK(seen.counts.at(kind) > 500);
+      CHECK(seen.counts.at(kind) > test::scaled(500));
   }
 }
 
 TEST_CASE("claims about control flow and values that pass through it hold in every lane") {
   for (const Assumption assumption : {Assumption::safe, Assumption::optimistic}) {
-    const test::Witnessed seen = run_programs(100000, 400 * rounds(), 3, assumption);
+    const test::Witnessed seen = run_programs(100000, test::scaled(400), 3, assumption);
     for (const char* kind : {"uniform", "affine", "offset32", "varying", "constant", "uniform branch",
                              "divergent branch", "block with all live lanes"})
-      CHECK(seen.counts.at(kind) > 500);
+      CHECK(seen.counts.at(kind) > test::scaled(500));
   }
 }

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -302,20 +301,11 @@ TEST_CASE_FIXTURE(Fixture, "module variables have their values and addresses") {
   CHECK(cu.cuModuleGetGlobal_v2(&counter, &bytes, module, "nothing") == CUDA_ERROR_NOT_FOUND);
 }
 
-TEST_CASE_FIXTURE(Fixture, "an empty launch and a synchronisation take microseconds") {
+// How long they take is the benchmark's business.
+TEST_CASE_FIXTURE(Fixture, "two thousand launches, each waited for, all end") {
   const CUfunction empty = function("empty");
-  constexpr int kRounds = 2000;
-  double best = 1e9;
-  for (int attempt = 0; attempt < 5; ++attempt) {
-    const auto start = std::chrono::steady_clock::now();
-    for (int i = 0; i < kRounds; ++i) {
-      cu.cuLaunchKernel(empty, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr);
-      cu.cuCtxSynchronize();
-    }
-    best = std::min(
-        best, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() /
-                  kRounds);
+  for (int i = 0; i < 2000; ++i) {
+    REQUIRE(cu.cuLaunchKernel(empty, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr) == CUDA_SUCCESS);
+    REQUIRE(cu.cuCtxSynchronize() == CUDA_SUCCESS);
   }
-  MESSAGE("empty launch + synchronise: " << best << " us");
-  CHECK(best < 200.0);  // sanitizers and busy machines included; the benchmark holds the real bound
 }
