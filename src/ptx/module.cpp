@@ -79,4 +79,15 @@ const Function* Module::find_function(std::string_view wanted) const noexcept {
   return found == functions.end() ? nullptr : &*found;
 }
 
+std::uint32_t Module::definition_of(std::uint32_t function) const noexcept {
+  if (function >= functions.size()) return kNoIndex;
+  if (functions[function].defined) return function;
+  const auto alias = std::find_if(aliases.begin(), aliases.end(),
+                                  [&](const Alias& a) { return a.name == functions[function].name; });
+  if (alias == aliases.end()) return kNoIndex;
+  const auto target = std::find_if(functions.begin(), functions.end(),
+                                   [&](const Function& f) { return f.defined && f.name == alias->target; });
+  return target == functions.end() ? kNoIndex : static_cast<std::uint32_t>(target - functions.begin());
+}
+
 }  // namespace quern::ptx

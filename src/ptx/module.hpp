@@ -298,6 +298,9 @@ struct Module {
 
   /// The entry or function called `name`, or null.
   const Function* find_function(std::string_view name) const noexcept;
+  /// The function with a body that a reference to `function` means: itself, or what it is an alias of;
+  /// kNoIndex where there is only a declaration.
+  std::uint32_t definition_of(std::uint32_t function) const noexcept;
   friend bool operator==(const Module&, const Module&) = default;
 };
 

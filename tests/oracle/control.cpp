@@ -30,7 +30,11 @@ void nothing(Thread&, const Instruction&) {}
 void call(Thread& t, const Instruction& i) {
   // call [(returns),] name [, (arguments)]
   std::size_t at = i.operands[0].kind == Operand::Kind::vector ? 1 : 0;
-  const Function* callee = t.block->program().find(i.operands[at].name);
+  const Program& program = t.block->program();
+  const Function* callee = program.find(i.operands[at].name);
+  if (i.operands[at].kind == Operand::Kind::reg)  // the operand after the arguments says how it is called
+    for (const Function& function : program.functions)
+      if (program.address_of(function.name) == t.get(i.operands[at], {'u', 64})) callee = &function;
   if (callee == nullptr || !callee->defined) throw Unsupported("oracle: call of " + i.operands[at].name);
   if (t.frames.size() > 1000) throw Fault{Outcome::illegal_address};
   Frame frame;
@@ -145,17 +149,23 @@ double Thread::get_f64(const Operand& operand) {
 }
 
 Handler find_control_handler(const Instruction& i) {
-  static const std::map<std::string, Handler> kRows{
-      {"bra", branch}, {"brx", branch_indexed}, {"branchtargets", nothing},
-      {"call", call},  {"ret", leave},          {"exit", exit_thread},
-      {"trap", trap},  {"nanosleep", nothing}};
+  static const std::map<std::string, Handler> kRows{{"callprototype", nothing},
+                                                    {"calltargets", nothing},
+                                                    {"bra", branch},
+                                                    {"brx", branch_indexed},
+                                                    {"branchtargets", nothing},
+                                                    {"call", call},
+                                                    {"ret", leave},
+                                                    {"exit", exit_thread},
+                                                    {"trap", trap},
+                                                    {"nanosleep", nothing}};
   const auto found = kRows.find(i.opcode);
   return found == kRows.end() ? nullptr : found->second;
 }
 
 Handler find_handler(const Instruction& i) {
-  for (const auto find :
-       {find_control_handler, find_memory_handler, find_float_handler, find_integer_handler})
+  for (const auto find : {find_control_handler, find_memory_handler, find_video_handler, find_half_handler,
+                          find_float_handler, find_integer_handler})
     if (const Handler handler = find(i); handler != nullptr) return handler;
   return nullptr;
 }

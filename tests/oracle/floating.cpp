@@ -23,7 +23,7 @@ T load(Thread& t, const Instruction& i, const Operand& operand) {
 // NaNs as equal.
 template <class T>
 void finish(Thread& t, const Instruction& i, T value) {
-  if (i.has("sat")) value = std::isnan(value) ? T(0) : std::min(std::max(value, T(0)), T(1)) + T(0);
+  if (i.has("sat")) value = value > T(1) ? T(1) : value > T(0) ? value : T(0);  // NaN and -0 give +0
   if constexpr (sizeof(T) == 4) {
     if (i.has("ftz")) value = flush(value);
     t.set(i.operands[0], std::isnan(value) ? 0x7fffffffu : bits_as<std::uint32_t>(value));
@@ -64,6 +64,9 @@ void arithmetic(Thread& t, const Instruction& i) {
     result = T(1) / a;
   else if (op == "sqrt")
     result = std::sqrt(T(a));
+  else if (i.has("xorsign"))
+    result = std::copysign(std::fabs(minimum<T>(std::fabs(T(a)), std::fabs(T(b)), op == "min", i.has("NaN"))),
+                           std::signbit(T(a)) != std::signbit(T(b)) ? T(-1) : T(1));
   else if (op == "min" || op == "max")
     result = minimum<T>(a, b, op == "min", i.has("NaN"));
   finish<T>(t, i, result);
@@ -83,7 +86,7 @@ void sign_operation(Thread& t, const Instruction& i) {
 template <class T>
 void test_property(Thread& t, const Instruction& i) {
   const int kind = std::fpclassify(load<T>(t, i, i.operands[1]));
-  bool result = false;
+  bool result = false;  // "positive and negative zero are considered normal numbers"
   if (i.has("finite"))
     result = kind != FP_NAN && kind != FP_INFINITE;
   else if (i.has("infinite"))
@@ -93,7 +96,7 @@ void test_property(Thread& t, const Instruction& i) {
   else if (i.has("notanumber"))
     result = kind == FP_NAN;
   else if (i.has("normal"))
-    result = kind == FP_NORMAL;
+    result = kind == FP_NORMAL || kind == FP_ZERO;
   else
     result = kind == FP_SUBNORMAL;
   t.set(i.operands[0], result ? 1 : 0);
@@ -101,10 +104,11 @@ void test_property(Thread& t, const Instruction& i) {
 
 // ---- cvt
 
-// To an integer: rounded to integral, NaN gives 0, out of range saturates to the target's range.
-std::uint64_t to_integer(double value, Type to, const Instruction& i) {
+// To an integer: rounded to integral, out of range saturates to the target's range. NaN gives 0, or only the
+// top bit where the source is f64 or the target has 64 bits ("cvt", Integer Notes).
+std::uint64_t to_integer(double value, Type to, Type from, const Instruction& i) {
   const RoundingScope rounding(i);
-  if (std::isnan(value)) return 0;
+  if (std::isnan(value)) return from.bits == 64 || to.bits == 64 ? std::uint64_t{1} << (to.bits - 1) : 0;
   const volatile double source = value;
   const double whole = std::nearbyint(source);
   const double high = std::ldexp(1.0, static_cast<int>(to.is_signed() ? to.bits - 1 : to.bits));
@@ -166,7 +170,7 @@ void convert(Thread& t, const Instruction& i) {
   if (!from.is_float()) return integer_to_integer(t, i, to, from);
   const double value =
       from.bits == 64 ? t.get_f64(i.operands[1]) : static_cast<double>(load<float>(t, i, i.operands[1]));
-  std::uint64_t result = to_integer(value, to, i) & mask_of(to.bits);
+  std::uint64_t result = to_integer(value, to, from, i) & mask_of(to.bits);
   if (to.is_signed()) result = static_cast<std::uint64_t>(sign_extend(result, to.bits));
   t.set(i.operands[0], result);
 }
@@ -183,8 +187,8 @@ Handler find_float_handler(const Instruction& i) {
   if (i.types.empty() || sixteen_bits(i)) return nullptr;
   if (i.opcode == "cvt") return i.types.size() == 2 && !i.has("rna") && !i.has("relu") ? convert : nullptr;
   const Type type = i.types[0];
-  if (!type.is_float() || i.has("approx") || i.has("full") || i.has("relu") || i.has("xorsign") ||
-      i.has("abs"))
+  if (!type.is_float() || i.has("approx") || i.has("full") || i.has("relu") ||
+      (i.has("abs") && !i.has("xorsign")))
     return nullptr;
   const bool wide = type.bits == 64;
   for (const char* op : {"add", "sub", "mul", "fma", "mad", "div", "rcp", "sqrt", "min", "max"})

@@ -11,7 +11,12 @@ namespace quern::oracle {
 Handler find_integer_handler(const Instruction& instruction);
 Handler find_float_handler(const Instruction& instruction);
 Handler find_memory_handler(const Instruction& instruction);
+Handler find_video_handler(const Instruction& instruction);
+Handler find_half_handler(const Instruction& instruction);
 Handler find_control_handler(const Instruction& instruction);
+
+/// The sum of two f16 numbers, to nearest.
+std::uint64_t sum_of_f16(std::uint64_t a, std::uint64_t b);
 
 /// .ftz: a subnormal becomes a zero of its sign.
 inline float flush(float value) {

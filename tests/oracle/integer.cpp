@@ -142,7 +142,10 @@ void lop3(Thread& t, const Instruction& i) {
   std::uint64_t result = 0;
   for (unsigned k = 0; k < 32; ++k)
     result |= (table >> ((a >> k & 1) << 2 | (b >> k & 1) << 1 | (c >> k & 1)) & 1) << k;
-  t.set(i.operands[0], result);
+  if (i.operands.size() == 5) return t.set(i.operands[0], result);
+  const bool q = t.get_pred(i.operands[5]);
+  t.set(i.operands[0].parts[0], result);
+  t.set(i.operands[0].parts[1], (i.has("or") ? result != 0 || q : result != 0 && q) ? 1 : 0);
 }
 
 void shift(Thread& t, const Instruction& i) {
@@ -287,7 +290,7 @@ void select(Thread& t, const Instruction& i) {
 
 void select_by_sign(Thread& t, const Instruction& i) {
   const Type c = i.types[1];
-  bool first = false;
+  bool first = false;  // -0 is not less than 0; a NaN is not at least 0
   if (c.is_float()) {
     float value = t.get_f32(i.operands[3]);
     if (i.has("ftz")) value = flush(value);

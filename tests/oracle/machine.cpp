@@ -26,6 +26,8 @@ Machine::Machine(Program program) : program_(std::move(program)) {
     symbols_[variable.name] = address;
     for (std::size_t i = 0; i < variable.values.size(); ++i)
       store(memory(address), i * variable.type.bytes(), variable.values[i], variable.type.bytes());
+    for (const auto& [index, function] : variable.functions)
+      store(memory(address), index * 8, program_.address_of(function), 8);
   }
 }
 

@@ -94,7 +94,78 @@ std::uint64_t combine(const Instruction& i, Type type, std::uint64_t old, std::u
   return old + b;
 }
 
+std::uint64_t address_of(Thread& t, const Operand& address) {
+  if (!address.has_base)
+    return address.name.empty() ? address.bits
+                                : t.block->symbol_address(t, address.name, false) + address.bits;
+  return t.get({.kind = Operand::Kind::reg, .reg = address.reg, .bits = 0, .name = {}, .parts = {}},
+               {'u', 64}) +
+         address.bits;
+}
+
+// ---- mbarrier: the object here holds the phase's number, the arrivals it waits for and those it began with.
+
+struct Meeting {
+  std::uint64_t pending = 0;
+  std::uint64_t expected = 0;
+  std::uint64_t phase = 0;
+
+  static Meeting of(std::uint64_t bits) { return {bits & mask_of(24), bits >> 24 & mask_of(24), bits >> 48}; }
+  std::uint64_t bits() const {
+    return (pending & mask_of(24)) | (expected & mask_of(24)) << 24 | phase << 48;
+  }
+};
+
+void arrive(Thread& t, const Instruction& i, const Operand& address, std::uint64_t count, bool drops) {
+  std::byte* at = locate(t, i, address, 8);
+  Meeting object = Meeting::of(read(at, 8));
+  if (i.operands[0].kind == Operand::Kind::reg) t.set(i.operands[0], object.bits());
+  if (drops) object.expected -= count;
+  object.pending -= count;
+  if ((object.pending & mask_of(24)) == 0) {
+    object.pending = object.expected;
+    ++object.phase;
+  }
+  const std::uint64_t bits = object.bits();
+  std::memcpy(at, &bits, 8);
+}
+
+void meet(Thread& t, const Instruction& i) {
+  if (i.has("inval")) return;
+  if (i.has("pending_count"))
+    return t.set(i.operands[0], Meeting::of(t.get(i.operands[1], {'b', 64})).pending);
+  std::byte* at = locate(t, i, i.operands[i.has("init") ? 0 : 1], 8);
+  if (i.has("init")) {
+    const std::uint64_t count = t.get(i.operands[1], {'u', 32});
+    const std::uint64_t bits = Meeting{count, count}.bits();
+    std::memcpy(at, &bits, 8);
+    return;
+  }
+  if (i.has("arrive") || i.has("arrive_drop"))
+    return arrive(t, i, i.operands[1], i.operands.size() > 2 ? t.get(i.operands[2], {'u', 32}) : 1,
+                  i.has("arrive_drop"));
+  if (!i.has("test_wait")) throw Unsupported("oracle: " + i.text);
+  const std::uint64_t phase = Meeting::of(read(at, 8)).phase;
+  const std::uint64_t asked = t.get(i.operands[2], {'b', 64});
+  const bool over = i.has("parity") ? (phase & 1) != (asked & 1) : phase != Meeting::of(asked).phase;
+  t.set(i.operands[0], over ? 1 : 0);
+}
+
+// add.noftz of f16 and f16x2, in which each half is an operation of its own.
+void atomic_halves(Thread& t, const Instruction& i) {
+  const unsigned bytes = i.has("f16x2") ? 4 : 2;
+  const std::size_t address = i.opcode == "atom" ? 1 : 0;
+  std::byte* at = locate(t, i, i.operands[address], bytes);
+  const std::uint64_t old = read(at, bytes);
+  const std::uint64_t b = t.get(i.operands[address + 1], {'b', bytes * 8});
+  std::uint64_t value = sum_of_f16(old & 0xffff, b & 0xffff);
+  if (bytes == 4) value |= sum_of_f16(old >> 16, b >> 16) << 16;
+  std::memcpy(at, &value, bytes);
+  if (i.opcode == "atom") t.set(i.operands[0], old);
+}
+
 void atomic(Thread& t, const Instruction& i) {
+  if (i.has("noftz")) return atomic_halves(t, i);
   const Type type = i.types[0];
   const std::size_t address = i.opcode == "atom" ? 1 : 0;
   std::byte* at = locate(t, i, i.operands[address], type.bytes());
@@ -104,6 +175,25 @@ void atomic(Thread& t, const Instruction& i) {
   const std::uint64_t value = combine(i, type, old, b, c);
   std::memcpy(at, &value, type.bytes());
   if (i.opcode == "atom") t.set(i.operands[0], old);
+}
+
+// cp.async [to], [from], size {, bytes that are read | predicate: nothing is read}; done at once.
+void copy(Thread& t, const Instruction& i) {
+  if (i.has("commit_group") || i.has("wait_group") || i.has("wait_all")) return;
+  if (i.has("mbarrier")) return i.has("noinc") ? arrive(t, i, i.operands[0], 1, false) : void();
+  const auto size = static_cast<std::size_t>(i.operands[2].bits);
+  std::size_t given = size;
+  if (i.operands.size() > 3) {
+    const Operand& third = i.operands[3];
+    const bool predicate =
+        third.kind == Operand::Kind::reg && t.frame().function->registers[third.reg].kind == 'p';
+    given = predicate ? (t.get_pred(third) ? 0 : size) : std::min<std::size_t>(size, t.get(third, {'u', 32}));
+  }
+  std::byte* to = t.block->memory(t, Space::shared, address_of(t, i.operands[0]), size);
+  std::fill(to, to + size, std::byte{0});
+  if (given == 0) return;
+  const std::uint64_t from = address_of(t, i.operands[1]);
+  for (std::size_t k = 0; k < given; ++k) to[k] = *t.block->memory(t, Space::global, from + k, 1);
 }
 
 void move(Thread& t, const Instruction& i) {
@@ -123,6 +213,8 @@ void move(Thread& t, const Instruction& i) {
       value |= t.get(source.parts[k], {'b', bits}) << (bits * k);
     return t.set(target, value);
   }
+  if (source.kind == Operand::Kind::symbol && t.block->program().find(source.name) != nullptr)
+    return t.set(target, t.block->program().address_of(source.name));
   if (source.kind == Operand::Kind::symbol)
     return t.set(target, t.block->symbol_address(t, source.name, false) + source.bits);
   t.set(target, t.get(source, type));
@@ -164,12 +256,13 @@ Handler find_memory_handler(const Instruction& i) {
                                                     {"isspacep", is_space},
                                                     {"membar", nothing},
                                                     {"fence", nothing},
+                                                    {"cp", copy},
+                                                    {"mbarrier", meet},
                                                     {"prefetch", nothing}};
   const auto found = kRows.find(i.opcode);
   if (found == kRows.end()) return nullptr;
   for (const std::string& word : i.words)
-    if (word == "f16x2" || word == "bf16" || word == "bf16x2" || word == "noftz" || word == "b128")
-      return nullptr;
+    if (word == "bf16" || word == "bf16x2" || word == "b128") return nullptr;
   return found->second;
 }
 

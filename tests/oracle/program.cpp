@@ -170,7 +170,12 @@ class Reader {
     if (!accept("{")) return variable.values.push_back(constant(variable.type));
     while (!accept("}")) {
       if (peek() == "{") fail("nested initialisers");
-      variable.values.push_back(constant(variable.type));
+      if (std::isdigit(static_cast<unsigned char>(peek()[0])) == 0 && peek() != "-") {
+        variable.functions[variable.values.size()] = take();
+        variable.values.push_back(0);
+      } else {
+        variable.values.push_back(constant(variable.type));
+      }
       accept(",");
     }
   }
@@ -369,6 +374,11 @@ class Reader {
       return result;
     }
     if (accept("-")) {
+      if (find_register(peek().substr(0, peek().find('.'))) != nullptr) {  // in video instructions
+        Operand result = operand();
+        result.negated = true;
+        return result;
+      }
       Operand result = number(take());
       if (result.kind == Operand::Kind::integer)
         result.bits = 0 - result.bits;
@@ -386,6 +396,17 @@ class Reader {
       result.kind = Operand::Kind::reg;
       result.reg = *reg;
       return result;
+    }
+    // A byte or half of a register, in video instructions.
+    const std::size_t dot = text.rfind('.');
+    if (dot != std::string::npos && dot + 3 == text.size() &&
+        (text[dot + 1] == 'b' || text[dot + 1] == 'h')) {
+      if (const std::uint32_t* reg = find_register(text.substr(0, dot))) {
+        result.kind = Operand::Kind::reg;
+        result.reg = *reg;
+        result.name = text.substr(dot + 1);
+        return result;
+      }
     }
     result.kind = text[0] == '%' || text == "WARP_SZ" ? Operand::Kind::special : Operand::Kind::symbol;
     result.name = text;
@@ -435,6 +456,11 @@ const Function* Program::find(std::string_view name) const {
   for (const Function& function : functions)
     if (function.name == name) return &function;
   return nullptr;
+}
+
+std::uint64_t Program::address_of(std::string_view name) const {
+  const Function* function = find(name);
+  return function == nullptr ? 0 : 64 + 32 * static_cast<std::uint64_t>(function - functions.data());
 }
 
 Program read(std::string_view ptx) { return Reader(ptx).program(); }

@@ -45,9 +45,9 @@ struct Operand {
   } kind = Kind::none;
   std::uint32_t reg = 0;  ///< register index; address: base register
   bool negated = false;
-  bool has_base = false;       ///< address with a register base
-  std::uint64_t bits = 0;      ///< constant; address and symbol: offset
-  std::string name;            ///< symbol, special register, label, function
+  bool has_base = false;   ///< address with a register base
+  std::uint64_t bits = 0;  ///< constant; address and symbol: offset
+  std::string name;        ///< symbol, special register, label, function; selected part of a register (b0)
   std::vector<Operand> parts;  ///< vector, pair, list
 };
 
@@ -77,8 +77,9 @@ struct Variable {
   Type type;
   std::uint64_t count = 1;  ///< elements; 0: unsized
   unsigned align = 1;
-  std::vector<std::uint64_t> values;  ///< initialiser
-  std::uint64_t offset = 0;           ///< laid out: in the parameter list, shared block or local frame
+  std::vector<std::uint64_t> values;             ///< initialiser
+  std::map<std::size_t, std::string> functions;  ///< elements that are the addresses of functions
+  std::uint64_t offset = 0;  ///< laid out: in the parameter list, shared block or local frame
   std::uint64_t size() const { return count * type.bytes(); }
 };
 
@@ -99,6 +100,8 @@ struct Program {
   std::vector<Variable> variables;  ///< module level
   std::vector<Function> functions;
   const Function* find(std::string_view name) const;
+  /// The number that stands for a function's address; 0 if there is none of that name.
+  std::uint64_t address_of(std::string_view function) const;
 };
 
 /// Reads PTX. Throws Unsupported with the line for what it does not know.

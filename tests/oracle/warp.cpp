@@ -83,6 +83,24 @@ void Block::warp_operation(const std::vector<Thread*>& members, const Instructio
     for (Thread* member : members) member->set(operands[0], answer);
     return;
   }
+  if (instruction.opcode == "redux") {
+    const Type type = instruction.types.at(0);
+    std::uint64_t result = members.front()->get(operands[1], b32);
+    const auto less = [&](std::uint64_t x, std::uint64_t y) {
+      return type.is_signed() ? sign_extend(x, 32) < sign_extend(y, 32) : x < y;
+    };
+    for (std::size_t k = 1; k < members.size(); ++k) {
+      const std::uint64_t value = members[k]->get(operands[1], b32);
+      if (instruction.has("add")) result += value;
+      if (instruction.has("and")) result &= value;
+      if (instruction.has("or")) result |= value;
+      if (instruction.has("xor")) result ^= value;
+      if (instruction.has("min") && less(value, result)) result = value;
+      if (instruction.has("max") && less(result, value)) result = value;
+    }
+    for (Thread* member : members) member->set(operands[0], result);
+    return;
+  }
   if (instruction.opcode == "match") {
     const Type type = instruction.types.back();
     for (Thread* member : members) {

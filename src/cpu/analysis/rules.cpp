@@ -101,6 +101,7 @@ Rules::Result Rules::evaluate(ir::Value value) const {
     case ir::Op::load:
       return {load(inst)};
     case ir::Op::vote:
+    case ir::Op::reduce:
     case ir::Op::match_all:
       return uniform_if(uniform_operand(1));
     case ir::Op::activemask:

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "cpu/device/read_ptx.hpp"
+#include "cpu/ir/ir.hpp"
 
 namespace quern::cpu::device {
 namespace {
@@ -17,6 +18,12 @@ bool lives_in_memory(const ptx::Variable& variable) noexcept {
 
 std::uint64_t value_of(const ptx::Initializer& initializer, const ModuleObject& module) {
   if (initializer.symbol.empty()) return initializer.bits;
+  if (const ptx::Function* function = module.ptx.find_function(initializer.symbol)) {
+    const auto index = static_cast<std::uint32_t>(function - module.ptx.functions.data());
+    const std::uint32_t definition = module.ptx.definition_of(index);
+    require(definition != ptx::kNoIndex, CUDA_ERROR_INVALID_PTX);
+    return ir::function_address(definition) + static_cast<std::uint64_t>(initializer.addend);
+  }
   const auto target = module.variables.find(initializer.symbol);
   require(target != module.variables.end(),
           CUDA_ERROR_INVALID_PTX);  // a .shared variable has no address at load

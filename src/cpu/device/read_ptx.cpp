@@ -68,13 +68,6 @@ std::optional<Refusal> check_variables(const ptx::Module& module) {
                     fmt::format("'{}' is a {}: textures and surfaces are not supported", variable.name,
                                 ptx::name(variable.type)),
                     "read through a pointer instead");
-    for (const ptx::Initializer& initializer : variable.initializer)
-      if (!initializer.symbol.empty() && module.find_function(initializer.symbol) != nullptr)
-        return refuse(
-            CUDA_ERROR_INVALID_PTX, "ptx-unsupported",
-            fmt::format("'{}' holds the address of function '{}': calls through pointers are not supported",
-                        variable.name, initializer.symbol),
-            "call the function by name");
   }
   if (constant_bytes > kMaxConstantBytes)
     return refuse(CUDA_ERROR_INVALID_PTX, "constant-too-large",

@@ -35,6 +35,9 @@ struct LaunchState {
   std::uint64_t grid_id = 0;
   std::uint32_t sm_count = 1;
   std::uint32_t reserved = 0;
+  /// Device memory through which the blocks of a cooperative launch meet (%envreg1 and %envreg2, as
+  /// cooperative_groups reads them); 0: not a cooperative launch.
+  std::uint64_t grid_workspace = 0;
 };
 
 /// One worker; emitted code runs a block wholly on one worker.

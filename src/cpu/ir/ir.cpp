@@ -24,13 +24,39 @@ constexpr OpRow kOps[] = {
 #include "cpu/ir/ops.def"
 };
 
-constexpr std::string_view kSpecials[] = {
-    "tid.x",          "tid.y",       "tid.z",       "ntid.x",         "ntid.y",         "ntid.z",
-    "ctaid.x",        "ctaid.y",     "ctaid.z",     "nctaid.x",       "nctaid.y",       "nctaid.z",
-    "laneid",         "warpid",      "nwarpid",     "smid",           "nsmid",          "gridid",
-    "lanemask_eq",    "lanemask_le", "lanemask_lt", "lanemask_ge",    "lanemask_gt",    "clock",
-    "clock_hi",       "clock64",     "globaltimer", "globaltimer_lo", "globaltimer_hi", "dynamic_smem_size",
-    "total_smem_size"};
+constexpr std::string_view kSpecials[] = {"tid.x",
+                                          "tid.y",
+                                          "tid.z",
+                                          "ntid.x",
+                                          "ntid.y",
+                                          "ntid.z",
+                                          "ctaid.x",
+                                          "ctaid.y",
+                                          "ctaid.z",
+                                          "nctaid.x",
+                                          "nctaid.y",
+                                          "nctaid.z",
+                                          "laneid",
+                                          "warpid",
+                                          "nwarpid",
+                                          "smid",
+                                          "nsmid",
+                                          "gridid",
+                                          "lanemask_eq",
+                                          "lanemask_le",
+                                          "lanemask_lt",
+                                          "lanemask_ge",
+                                          "lanemask_gt",
+                                          "clock",
+                                          "clock_hi",
+                                          "clock64",
+                                          "globaltimer",
+                                          "globaltimer_lo",
+                                          "globaltimer_hi",
+                                          "dynamic_smem_size",
+                                          "total_smem_size",
+                                          "grid_workspace_lo",
+                                          "grid_workspace_hi"};
 
 }  // namespace
 

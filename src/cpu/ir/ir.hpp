@@ -56,13 +56,16 @@ enum class AtomicOp : std::uint8_t {
   inc,
   dec,
   fmin,
-  fmax
+  fmax,
+  arrive,       ///< at an mbarrier (lower/async.cpp): operand arrivals; the last begins the next phase
+  arrive_drop,  ///< and they are not expected any more in later phases
 };
 enum class Semantics : std::uint8_t { weak, relaxed, acquire, release, acq_rel, sc };
 enum class Scope : std::uint8_t { none, cta, cluster, gpu, sys };
 enum class ShuffleMode : std::uint8_t { up, down, bfly, idx };
 enum class VoteMode : std::uint8_t { all, any, uni, ballot };
 enum class BarrierReduce : std::uint8_t { popc, and_, or_ };
+enum class ReduceMode : std::uint8_t { add, smin, smax, umin, umax, and_, or_, xor_ };
 enum class PrmtMode : std::uint8_t { index, f4e, b4e, rc8, ecl, ecr, rc16 };
 enum class HostCall : std::uint8_t { vprintf, assertfail, malloc, free };
 /// The faults a kernel can raise by itself; emitted code hands the number to the scheduler, which makes the
@@ -100,6 +103,8 @@ enum class Special : std::uint8_t {
   globaltimer_hi,
   dynamic_smem_size,
   total_smem_size,
+  grid_workspace_lo,  ///< LaunchState::grid_workspace: where blocks of a cooperative launch meet
+  grid_workspace_hi,
 };
 std::string_view name(Special which) noexcept;
 
@@ -184,6 +189,12 @@ struct Symbol {
   std::uint32_t align = 1;
   std::uint64_t shared_offset = 0;  ///< in the block's static shared memory (space == shared)
 };
+
+/// The address of a function, by its index in the PTX module: a number that says which, at which there is no
+/// memory. Calls through registers compare with it.
+constexpr std::uint64_t function_address(std::uint32_t ptx_function) {
+  return 0x1000 + std::uint64_t{ptx_function} * 16;
+}
 
 /// One kernel with what it calls and uses.
 struct Module {

@@ -20,13 +20,15 @@ constexpr std::string_view kApproximations[] = {"div", "div_full", "sqrt", "rsqr
                                                 "ex2", "lg2",      "sin",  "cos",   "tanh"};
 constexpr std::string_view kTestProperties[] = {"finite",     "infinite", "number",
                                                 "notanumber", "normal",   "subnormal"};
-constexpr std::string_view kAtomics[] = {"add",  "fadd", "and",  "or",  "xor", "exch", "cas", "smin",
-                                         "smax", "umin", "umax", "inc", "dec", "fmin", "fmax"};
+constexpr std::string_view kAtomics[] = {"add", "fadd", "and",  "or",     "xor",        "exch",
+                                         "cas", "smin", "smax", "umin",   "umax",       "inc",
+                                         "dec", "fmin", "fmax", "arrive", "arrive_drop"};
 constexpr std::string_view kSemantics[] = {"weak", "relaxed", "acquire", "release", "acq_rel", "sc"};
 constexpr std::string_view kScopes[] = {"none", "cta", "cluster", "gpu", "sys"};
 constexpr std::string_view kShuffles[] = {"up", "down", "bfly", "idx"};
 constexpr std::string_view kVotes[] = {"all", "any", "uni", "ballot"};
 constexpr std::string_view kReductions[] = {"popc", "and", "or"};
+constexpr std::string_view kWarpReductions[] = {"add", "smin", "smax", "umin", "umax", "and", "or", "xor"};
 constexpr std::string_view kPermutes[] = {"index", "f4e", "b4e", "rc8", "ecl", "ecr", "rc16"};
 constexpr std::string_view kHostCalls[] = {"vprintf", "assertfail", "malloc", "free"};
 constexpr std::string_view kTraps[] = {"trap", "assert", "stack_overflow", "divergent_barrier",
@@ -58,6 +60,8 @@ std::string_view variant(const Inst& inst) {
       return word(kShuffles, inst.imm);
     case Op::vote:
       return word(kVotes, inst.imm);
+    case Op::reduce:
+      return word(kWarpReductions, inst.imm);
     case Op::barrier_reduce:
       return word(kReductions, inst.imm);
     case Op::host_call:

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "cpu/lower/floating.hpp"
 #include "cpu/lower/memory.hpp"
 
 namespace quern::cpu::lower {
@@ -40,10 +41,36 @@ bool fits(const AtomicRow& row, ptx::Type type) {
          half_of(type) == ptx::Type::none;
 }
 
+/// "Atomicity is guaranteed separately for each of the two elements" of f16x2 and bf16x2: two operations.
+void atomic_pair(Translator& t, In in, ptx::Type half, bool returns) {
+  const std::size_t first = returns ? 1 : 0;
+  const auto address = address_of(t, in, t.operand(in, first));
+  if (!address) return;
+  ir::Attributes attr{.space = address->space,
+                      .atomic = in.has(M::min)   ? A::fmin
+                                : in.has(M::max) ? A::fmax
+                                                 : A::fadd,
+                      .scope = ir::Scope::gpu,
+                      .alignment = ptx::byte_size(half),
+                      .unused_result = !returns};
+  set_order(attr, in, ir::Semantics::relaxed);
+  const Value word = t.read(in, first + 1, ptx::Type::b32);
+  Value old[2];
+  for (const bool high : {false, true}) {
+    const Value number = half_of_word(t, word, ir_type(half), high);
+    old[high ? 1 : 0] =
+        t.emit(Op::atomic, ir_type(half), {address->base, number}, attr, address->offset + (high ? 2 : 0));
+  }
+  if (returns) t.write(in, word_of_halves(t, old[0], old[1]));
+}
+
 void atomic(Translator& t, In in, bool returns) {
+  if (in.vector_count() > 1) return t.refuse("atomic operations on vectors need a target above sm_89");
+  const ptx::Type half = half_of(in.type());
+  if (half == ptx::Type::f16 || half == ptx::Type::bf16) return atomic_pair(t, in, half, returns);
   const auto row = std::find_if(std::begin(kAtomics), std::end(kAtomics),
                                 [&](const AtomicRow& r) { return in.has(r.modifier); });
-  if (row == std::end(kAtomics) || !fits(*row, in.type()) || in.vector_count() > 1) {
+  if (row == std::end(kAtomics) || !fits(*row, in.type())) {
     return t.refuse(fmt::format("this atomic operation on .{} is not implemented", ptx::name(in.type())));
   }
   const std::size_t first = returns ? 1 : 0;

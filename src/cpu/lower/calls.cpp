@@ -49,14 +49,13 @@ bool same_length(const std::vector<ptx::Operand>& actual, const std::vector<ptx:
 }  // namespace
 
 void Translator::call(const ptx::Instruction& instruction) {
-  const auto* callee = operand(instruction, 1).as<ptx::SymbolOperand>();
-  if (callee == nullptr || callee->symbol.kind != ptx::SymbolKind::function) {
-    return refuse("calls through a register (function pointers, virtual functions) are not implemented");
-  }
-  const ptx::Function& declared = program_.ptx().functions.at(callee->symbol.index);
   const auto arguments =
       instruction.operands.size() > 2 ? list(instruction.operands[2]) : std::vector<ptx::Operand>{};
   const auto results = list(operand(instruction, 0));
+  const auto* callee = operand(instruction, 1).as<ptx::SymbolOperand>();
+  if (callee == nullptr) return call_through(instruction, arguments, results);
+  if (callee->symbol.kind != ptx::SymbolKind::function) return refuse("what is called is not a function");
+  const ptx::Function& declared = program_.ptx().functions.at(callee->symbol.index);
   if (!same_length(arguments, declared.parameters) || !same_length(results, declared.returns)) {
     return refuse(fmt::format("the call does not fit the parameters of '{}'", declared.name));
   }
@@ -71,11 +70,44 @@ void Translator::call(const ptx::Instruction& instruction) {
           "(vprintf, __assertfail, malloc, free)",
           declared.name));
     }
-  } else if (program_.facts(definition).recursive) {
-    call_function(definition, arguments, results);
   } else {
-    inline_call(instruction, definition, arguments, results);
+    call_definition(instruction, definition, arguments, results);
   }
+}
+
+void Translator::call_definition(const ptx::Instruction& instruction, std::uint32_t callee,
+                                 const Operands& arguments, const Operands& results) {
+  if (program_.facts(callee).recursive)
+    call_function(callee, arguments, results);
+  else
+    inline_call(instruction, callee, arguments, results);
+}
+
+// A call through a register: the functions that it may reach are known, so it is a choice among calls.
+void Translator::call_through(const ptx::Instruction& instruction, const Operands& arguments,
+                              const Operands& results) {
+  const auto targets = program_.indirect_targets(*frame_->function, instruction);
+  const Value address =
+      resize(read(operand(instruction, 1), register_type(operand(instruction, 1))), ir::Type::i64, false);
+  const ir::BlockId after = new_block();
+  for (const std::uint32_t target : targets) {
+    const ptx::Function& function = program_.ptx().functions.at(target);
+    if (!same_length(arguments, function.parameters) || !same_length(results, function.returns))
+      return refuse(fmt::format("the call does not fit the parameters of '{}'", function.name));
+    if (has_vector_register(function.parameters) || has_vector_register(function.returns))
+      return refuse("vector registers as parameters are not implemented");
+    const ir::BlockId chosen = new_block();
+    const ir::BlockId other = new_block();
+    branch_if(compare(ir::Icmp::eq, address, constant(ir::Type::i64, ir::function_address(target))), chosen,
+              other);
+    block_ = chosen;
+    call_definition(instruction, target, arguments, results);
+    if (block_ != ir::kNone) branch(after);
+    block_ = other;
+  }
+  // Not a function of this module that fits: as a GPU's jump to nowhere.
+  end(Op::trap, static_cast<std::uint64_t>(ir::Trap::unreachable));
+  block_ = after;
 }
 
 void Translator::store_argument(ParamArray& to, const ptx::Variable& formal, const ptx::Operand& actual) {

@@ -2,7 +2,9 @@
 // "Data Movement and Conversion Instructions": cvt.
 #include <fmt/format.h>
 
+#include "cpu/lower/fields.hpp"
 #include "cpu/lower/floating.hpp"
+#include "cpu/lower/narrow.hpp"
 
 namespace quern::cpu::lower {
 namespace {
@@ -58,8 +60,10 @@ void float_to_float(Translator& t, In in) {
   const Value value = t.read(in, 1, in.type(1));
   const bool plain_copy =
       t.type_of(value) == to && !to_integral(in) && !in.has(M::ftz) && !in.has(M::sat) && !in.has(M::relu);
-  t.write(in, plain_copy ? value
-                         : t.emit(Op::f_to_f, to, {value}, float_attributes(in), to_integral(in) ? 1 : 0));
+  Value result =
+      plain_copy ? value : t.emit(Op::f_to_f, to, {value}, float_attributes(in), to_integral(in) ? 1 : 0);
+  if (in.has(M::satfinite)) result = keep_finite(t, result);
+  t.write(in, result);
 }
 
 // cvt.rn.f16x2.f32 d, a, b: a becomes the upper half, b the lower.
@@ -67,7 +71,9 @@ void floats_to_pair(Translator& t, In in, ptx::Type half) {
   if (in.type(1) != ptx::Type::f32 || in.operands.size() != 3)
     return t.refuse("this packed conversion is not implemented");
   const auto narrow = [&](std::size_t index) {
-    return t.emit(Op::f_to_f, ir_type(half), {t.read(in, index, ptx::Type::f32)}, float_attributes(in));
+    const Value number =
+        t.emit(Op::f_to_f, ir_type(half), {t.read(in, index, ptx::Type::f32)}, float_attributes(in));
+    return in.has(M::satfinite) ? keep_finite(t, number) : number;
   };
   const Value high = narrow(1);
   t.write(in, word_of_halves(t, narrow(2), high));
@@ -76,13 +82,21 @@ void floats_to_pair(Translator& t, In in, ptx::Type half) {
 void cvt(Translator& t, In in) {
   const ptx::Type to = in.type(0);
   const ptx::Type from = in.type(1);
+  if (in.has(M::pack)) return convert_and_pack(t, in);
+  if (is_eight_bit_pair(to)) return floats_to_eight_bits(t, in);
+  if (is_eight_bit_pair(from)) return eight_bits_to_halves(t, in);
+  if (to == ptx::Type::tf32 && from == ptx::Type::f32) return float_to_tf32(t, in);
   if (const ptx::Type half = half_of(to); is_float(half)) return floats_to_pair(t, in, half);
   if (is_integer(to) && is_integer(from)) return integer_to_integer(t, in);
   if (is_float(to) && is_float(from)) return float_to_float(t, in);
   if (is_float(to) && is_integer(from)) {
     const Value value = t.read(in, 1, from);
     const Op op = is_signed(from) ? Op::s_to_f : Op::u_to_f;
-    return t.write(in, t.emit(op, ir_type(to), {value}, float_attributes(in)));
+    ir::Attributes attr = float_attributes(in);
+    attr.sat = false;
+    Value number = t.emit(op, ir_type(to), {value}, attr);
+    if (in.has(M::sat)) number = t.emit(Op::f_to_f, ir_type(to), {number}, {.sat = true});
+    return t.write(in, number);
   }
   if (is_integer(to) && is_float(from)) {
     const Value value = t.read(in, 1, from);
@@ -92,10 +106,10 @@ void cvt(Translator& t, In in) {
   t.refuse(fmt::format("conversion from .{} to .{} is not implemented", ptx::name(from), ptx::name(to)));
 }
 
-constexpr M kConversions[] = {M::rn,  M::rz,  M::rm,  M::rp,  M::rni, M::rzi,
-                              M::rmi, M::rpi, M::ftz, M::sat, M::relu};
+constexpr M kConversions[] = {M::rn,  M::rz,  M::rm,  M::rp,   M::rni,       M::rzi, M::rmi,
+                              M::rpi, M::ftz, M::sat, M::relu, M::satfinite, M::rna, M::pack};
 
-constexpr Row kRows[] = {{ptx::Opcode::cvt, Kind::pure, 2, cvt, kConversions}};
+constexpr Row kRows[] = {{ptx::Opcode::cvt, Kind::pure, 3, cvt, kConversions}};
 
 }  // namespace
 

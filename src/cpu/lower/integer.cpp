@@ -270,7 +270,14 @@ void lop3(Translator& t, In in) {
   const Value c = t.read(in, 3, in.type());
   const auto* table = t.operand(in, 4).as<ptx::IntegerOperand>();
   if (table == nullptr) return t.refuse("the truth table is not a constant");
-  t.write(in, t.emit(Op::lop3, Type::i32, {a, b, c}, {}, table->bits & 0xff));
+  const Value result = t.emit(Op::lop3, Type::i32, {a, b, c}, {}, table->bits & 0xff);
+  if (in.operands.size() < 6) return t.write(in, result);
+  // lop3.or d|p, ..., q: p is (d != 0) or q.
+  const auto destinations = t.elements(t.operand(in, 0));
+  const Value any = t.compare(ir::Icmp::ne, result, t.constant(Type::i32, 0));
+  const Value q = t.read(in, 5, ptx::Type::pred);
+  t.write(destinations[0], result);
+  t.write(destinations.back(), t.emit(in.has(M::or_) ? Op::or_ : Op::and_, Type::i1, {any, q}));
 }
 
 constexpr M kSaturating[] = {M::sat, M::cc};
@@ -280,6 +287,7 @@ constexpr M kRelu[] = {M::relu};
 constexpr M kShiftAmount[] = {M::shiftamt};
 constexpr M kFunnel[] = {M::l, M::r, M::clamp, M::wrap};
 constexpr M kHalf[] = {M::lo, M::hi};
+constexpr M kCombining[] = {M::and_, M::or_};
 
 using Opcode = ptx::Opcode;
 constexpr Row kRows[] = {
@@ -315,7 +323,7 @@ constexpr Row kRows[] = {
     {Opcode::shl, Kind::pure, 1, shl, {}},
     {Opcode::shr, Kind::pure, 1, shr, {}},
     {Opcode::shf, Kind::pure, 1, shf, kFunnel},
-    {Opcode::lop3, Kind::pure, 1, lop3, {}},
+    {Opcode::lop3, Kind::pure, 1, lop3, kCombining},
 };
 
 }  // namespace

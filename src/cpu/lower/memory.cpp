@@ -30,12 +30,16 @@ ir::Space ir_space(ptx::Space space) noexcept {
 }
 
 std::optional<Address> address_of(Translator& t, In in, const ptx::Operand& operand) {
+  return address_in(t, operand, ir_space(in.space()));
+}
+
+std::optional<Address> address_in(Translator& t, const ptx::Operand& operand, ir::Space space) {
   const auto* address = operand.as<ptx::AddressOperand>();
   if (address == nullptr) {
     t.refuse("the operand is not an address");
     return std::nullopt;
   }
-  Address result{.space = ir_space(in.space())};
+  Address result{.space = space};
   // A function's parameters whose addresses are taken lie in its local memory.
   if (result.space == ir::Space::param && !t.in_kernel()) result.space = ir::Space::local;
   if (address->symbol) {
@@ -193,6 +197,9 @@ void fence(Translator& t, In in) {
 
 void nothing(Translator&, In) {}
 
+// A cache policy is a value that only other hints read.
+void policy(Translator& t, In in) { t.write(in, t.constant(Type::i64, 0)); }
+
 constexpr M kAccess[] = {M::global,
                          M::shared,
                          M::shared_cta,
@@ -237,8 +244,17 @@ constexpr M kAccess[] = {M::global,
                          M::unified};
 constexpr M kPrefetch[] = {M::global, M::local,         M::const_,          M::param,   M::generic,  M::L1,
                            M::L2,     M::L2_evict_last, M::L2_evict_normal, M::L2_128B, M::tensormap};
-constexpr M kFences[] = {M::sc,      M::acq_rel, M::acquire, M::release, M::cta,
-                         M::cluster, M::gpu,     M::gl,      M::sys};
+constexpr M kPolicies[] = {M::fractional,
+                           M::range,
+                           M::global,
+                           M::cvt,
+                           M::L2,
+                           M::L2_evict_last,
+                           M::L2_evict_normal,
+                           M::L2_evict_first,
+                           M::L2_evict_unchanged};
+constexpr M kFences[] = {M::sc,  M::acq_rel, M::acquire, M::release, M::cta,  M::cluster,
+                         M::gpu, M::gl,      M::sys,     M::proxy,   M::alias};
 
 using Opcode = ptx::Opcode;
 constexpr Row kRows[] = {
@@ -251,6 +267,8 @@ constexpr Row kRows[] = {
     {Opcode::prefetch, Kind::pure, 0, nothing, kPrefetch},
     {Opcode::prefetchu, Kind::pure, 0, nothing, kPrefetch},
     {Opcode::applypriority, Kind::pure, 0, nothing, kPrefetch},
+    {Opcode::discard, Kind::pure, 0, nothing, kPrefetch},
+    {Opcode::createpolicy, Kind::pure, 1, policy, kPolicies},
 };
 
 }  // namespace

@@ -19,6 +19,7 @@ struct Address {
 /// The address that an instruction accesses; empty (and refused) if it cannot be one.
 std::optional<Address> address_of(Translator& t, const ptx::Instruction& instruction,
                                   const ptx::Operand& operand);
+std::optional<Address> address_in(Translator& t, const ptx::Operand& operand, ir::Space space);
 
 /// Memory order and scope as the instruction has them; `otherwise` where it gives no order.
 void set_order(ir::Attributes& attributes, const ptx::Instruction& instruction, ir::Semantics otherwise);

@@ -98,10 +98,28 @@ void cvta(Translator& t, In in) {
   t.write(in, t.resize(result, type, false));
 }
 
+/// Constant memory lies among global memory here: an address is in it where it is in one of its variables.
+Value is_constant(Translator& t, Value address) {
+  Value result = t.constant(Type::i1, 0);
+  const auto& variables = t.program().ptx().variables;
+  for (std::uint32_t i = 0; i < variables.size(); ++i) {
+    if (variables[i].space != ptx::Space::const_ || variables[i].size_bytes() == 0) continue;
+    const Value begin = t.draft().nullary(Op::symbol, Type::i64, t.program().symbol(i));
+    const Value offset = t.emit(Op::isub, Type::i64, {address, begin});
+    const Value inside = t.compare(ir::Icmp::ult, offset, t.constant(Type::i64, variables[i].size_bytes()));
+    result = t.emit(Op::or_, Type::i1, {result, inside});
+  }
+  return result;
+}
+
 void isspacep(Translator& t, In in) {
   const ir::Space space = ir_space(in.space());
   const Value address = t.resize(t.read(in, 1, ptx::Type::u64), Type::i64, false);
-  t.write(in, t.emit(Op::is_space, Type::i1, {address}, {.space = space}));
+  if (space == ir::Space::constant) return t.write(in, is_constant(t, address));
+  Value result = t.emit(Op::is_space, Type::i1, {address}, {.space = space});
+  if (space == ir::Space::global)
+    result = t.emit(Op::and_, Type::i1, {result, t.logical_not(is_constant(t, address))});
+  t.write(in, result);
 }
 
 constexpr M kVector[] = {M::v2, M::v4, M::v8};

@@ -39,6 +39,10 @@ class Examiner {
                address != nullptr && address->symbol) {
       name(*address->symbol);
       access(instruction, *address);
+    } else if (const auto* special = operand.as<ptx::SpecialOperand>()) {
+      using Register = ptx::SpecialRegister;
+      facts_.reserved_shared |= special->which >= Register::reserved_smem_offset_begin &&
+                                special->which <= Register::reserved_smem_offset_1;
     } else if (const auto* list = operand.as<ptx::VectorOperand>()) {
       for (const ptx::Operand& element : list->elements) examine(instruction, element);
     }
@@ -117,6 +121,14 @@ class Examiner {
   FunctionFacts& facts_;
 };
 
+/// Parameters that a caller may pass alike.
+bool same_layout(const std::vector<ptx::Variable>& a, const std::vector<ptx::Variable>& b) {
+  const auto same = [](const ptx::Variable& x, const ptx::Variable& y) {
+    return x.space == y.space && x.size_bytes() == y.size_bytes();
+  };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
+}
+
 }  // namespace
 
 std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {
@@ -129,6 +141,7 @@ bool is_dynamic_shared(const ptx::Variable& variable) {
 }
 
 Program::Program(const ptx::Module& module, std::uint32_t kernel) : module_(module), functions_{kernel} {
+  find_address_taken();
   std::vector<std::uint32_t> work{kernel};
   while (!work.empty()) {
     const std::uint32_t function = work.back();
@@ -142,18 +155,50 @@ Program::Program(const ptx::Module& module, std::uint32_t kernel) : module_(modu
   lay_out_shared();
 }
 
-std::uint32_t Program::definition(std::uint32_t function) const {
-  if (function >= module_.functions.size()) return ptx::kNoIndex;
-  if (module_.functions[function].defined) return function;
-  const auto alias = std::find_if(module_.aliases.begin(), module_.aliases.end(), [&](const ptx::Alias& a) {
-    return a.name == module_.functions[function].name;
-  });
-  if (alias == module_.aliases.end()) return ptx::kNoIndex;
-  const auto target =
-      std::find_if(module_.functions.begin(), module_.functions.end(),
-                   [&](const ptx::Function& f) { return f.defined && f.name == alias->target; });
-  return target == module_.functions.end() ? ptx::kNoIndex
-                                           : static_cast<std::uint32_t>(target - module_.functions.begin());
+/// Functions whose addresses are taken anywhere in the module, in ascending order.
+void Program::find_address_taken() {
+  const auto add = [&](std::uint32_t function) {
+    if (const std::uint32_t index = definition(function); index != ptx::kNoIndex)
+      address_taken_.push_back(index);
+  };
+  for (const ptx::Variable& variable : module_.variables)
+    for (const ptx::Initializer& initializer : variable.initializer) {
+      const ptx::Function* function =
+          initializer.symbol.empty() ? nullptr : module_.find_function(initializer.symbol);
+      if (function != nullptr) add(static_cast<std::uint32_t>(function - module_.functions.data()));
+    }
+  for (const ptx::Function& function : module_.functions)
+    for (const ptx::Instruction& instruction : function.body) {
+      if (instruction.opcode == ptx::Opcode::call) continue;
+      for (const ptx::Operand& operand : instruction.operands)
+        if (const auto* symbol = operand.as<ptx::SymbolOperand>();
+            symbol != nullptr && symbol->symbol.kind == ptx::SymbolKind::function)
+          add(symbol->symbol.index);
+    }
+  std::sort(address_taken_.begin(), address_taken_.end());
+  address_taken_.erase(std::unique(address_taken_.begin(), address_taken_.end()), address_taken_.end());
+}
+
+std::vector<std::uint32_t> Program::indirect_targets(const ptx::Function& caller,
+                                                     const ptx::Instruction& call) const {
+  const auto* named = call.operands.size() > 3 ? call.operands[3].as<ptx::SymbolOperand>() : nullptr;
+  if (named == nullptr) return {};
+  std::vector<std::uint32_t> result;
+  if (named->symbol.kind == ptx::SymbolKind::branch_table) {
+    for (const ptx::SymbolRef& target : caller.branch_tables.at(named->symbol.index).targets)
+      if (const std::uint32_t index = definition(target.index); index != ptx::kNoIndex)
+        result.push_back(index);
+    return result;
+  }
+  if (named->symbol.kind != ptx::SymbolKind::call_prototype) return {};
+  const ptx::CallPrototype& prototype = caller.prototypes.at(named->symbol.index);
+  for (const std::uint32_t index : address_taken_) {
+    const ptx::Function& function = module_.functions[index];
+    if (!function.entry && same_layout(function.parameters, prototype.parameters) &&
+        same_layout(function.returns, prototype.returns))
+      result.push_back(index);
+  }
+  return result;
 }
 
 void Program::examine(std::uint32_t function) {
@@ -164,7 +209,12 @@ void Program::examine(std::uint32_t function) {
   for (const ptx::Instruction& instruction : f.body) {
     if (instruction.opcode != ptx::Opcode::call || instruction.operands.size() < 2) continue;
     const auto* callee = instruction.operands[1].as<ptx::SymbolOperand>();
-    if (callee == nullptr || callee->symbol.kind != ptx::SymbolKind::function) continue;
+    if (callee == nullptr) {
+      const std::vector<std::uint32_t> targets = indirect_targets(f, instruction);
+      facts.callees.insert(facts.callees.end(), targets.begin(), targets.end());
+      continue;
+    }
+    if (callee->symbol.kind != ptx::SymbolKind::function) continue;
     if (const std::uint32_t index = definition(callee->symbol.index); index != ptx::kNoIndex)
       facts.callees.push_back(index);
   }
@@ -232,6 +282,11 @@ void Program::lay_out_shared() {
   for (const std::uint32_t index : used) place_shared(module_.variables[index]);
   for (const std::uint32_t function : order_) {
     for (const ptx::Variable& variable : module_.functions[function].variables) place_shared(variable);
+  }
+  const auto reserves = [](const auto& entry) { return entry.second.reserved_shared; };
+  if (std::any_of(facts_.begin(), facts_.end(), reserves)) {
+    reserved_shared_offset = align_up(static_shared_bytes, 128);
+    static_shared_bytes = reserved_shared_offset + kReservedSharedBytes;
   }
   // Dynamic shared memory starts after all static variables; 16 is what PTX's largest access needs.
   if (dynamic_align_ != 0) static_shared_bytes = align_up(static_shared_bytes, dynamic_align_);

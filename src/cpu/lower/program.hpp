@@ -31,11 +31,15 @@ struct FunctionFacts {
   std::vector<ParamUse> parameters;  ///< by index, as the PTX function's
   std::vector<ParamUse> returns;
   std::vector<ParamUse> variables;
-  std::vector<std::uint32_t> callees;           ///< functions with a body, called directly
+  std::vector<std::uint32_t> callees;           ///< functions with a body that may be called
   std::vector<std::uint32_t> module_variables;  ///< referenced by instructions
-  std::vector<bool> is_target;  ///< by body position: a label stands here (one more than the body is long)
-  bool recursive = false;       ///< on a cycle of the call graph
+  std::vector<bool> is_target;   ///< by body position: a label stands here (one more than the body is long)
+  bool reserved_shared = false;  ///< reads a %reserved_smem_offset register
+  bool recursive = false;        ///< on a cycle of the call graph
 };
+
+/// Shared memory that a GPU keeps for its system software from sm_80 on; cooperative_groups uses some of it.
+inline constexpr std::uint64_t kReservedSharedBytes = 1024;
 
 class Program {
  public:
@@ -44,7 +48,11 @@ class Program {
   const ptx::Module& ptx() const { return module_; }
   const FunctionFacts& facts(std::uint32_t function) const { return facts_.at(function); }
   /// The definition that a reference to `function` means; kNoIndex where there is only a declaration.
-  std::uint32_t definition(std::uint32_t function) const;
+  std::uint32_t definition(std::uint32_t function) const { return module_.definition_of(function); }
+  /// What a call through a register may reach: the functions of its table, or all whose addresses are taken
+  /// and whose parameters are the prototype's.
+  std::vector<std::uint32_t> indirect_targets(const ptx::Function& caller,
+                                              const ptx::Instruction& call) const;
 
   /// Offset of a shared variable in the block's shared memory.
   std::uint64_t shared_offset(const ptx::Variable& variable) const;
@@ -59,15 +67,18 @@ class Program {
 
   std::vector<ir::Symbol> symbols;
   std::uint64_t static_shared_bytes = 0;
+  std::uint64_t reserved_shared_offset = 0;   ///< kReservedSharedBytes, where a kernel names them
   std::set<const ptx::Instruction*> refused;  ///< already reported
 
  private:
+  void find_address_taken();
   void examine(std::uint32_t function);
   void find_recursion(std::uint32_t kernel);
   void lay_out_shared();
   void place_shared(const ptx::Variable& variable);
 
   const ptx::Module& module_;
+  std::vector<std::uint32_t> address_taken_;
   std::map<std::uint32_t, FunctionFacts> facts_;  ///< of the kernel and all it calls
   std::vector<std::uint32_t> order_;              ///< those functions in the order in which they were met
   std::map<const ptx::Variable*, std::uint64_t> shared_offsets_;

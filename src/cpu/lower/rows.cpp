@@ -17,7 +17,7 @@ class Index {
     for (const Row& row : integer_rows()) set(0, row);
     for (const Row& row : floating_rows()) set(1, row);
     for (const auto rows : {compare_rows(), convert_rows(), move_rows(), memory_rows(), atomic_rows(),
-                            warp_rows(), control_rows()}) {
+                            warp_rows(), control_rows(), field_rows(), video_rows(), async_rows()}) {
       for (const Row& row : rows) {
         set(0, row);
         set(1, row);

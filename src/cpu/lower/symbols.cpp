@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "cpu/lower/translator.hpp"
 
@@ -19,6 +20,9 @@ struct SpecialRow {
 
 constexpr SpecialRow kSpecials[] = {
 #define QUERN_SAME(name) {ptx::SpecialRegister::name, ir::Special::name},
+    {ptx::SpecialRegister::envreg1, ir::Special::grid_workspace_hi},
+    {ptx::SpecialRegister::envreg2, ir::Special::grid_workspace_lo},
+    {ptx::SpecialRegister::aggr_smem_size, ir::Special::total_smem_size},
     QUERN_SAME(tid_x) QUERN_SAME(tid_y) QUERN_SAME(tid_z) QUERN_SAME(ntid_x) QUERN_SAME(ntid_y)
         QUERN_SAME(ntid_z) QUERN_SAME(ctaid_x) QUERN_SAME(ctaid_y) QUERN_SAME(ctaid_z) QUERN_SAME(nctaid_x)
             QUERN_SAME(nctaid_y) QUERN_SAME(nctaid_z) QUERN_SAME(laneid) QUERN_SAME(warpid)
@@ -55,6 +59,22 @@ bool reads_a_clock(ir::Special which) {
   return std::find(std::begin(kClocks), std::end(kClocks), which) != std::end(kClocks);
 }
 
+std::optional<std::uint64_t> reserved_shared_register(ptx::SpecialRegister which, std::uint64_t begin) {
+  switch (which) {
+    case ptx::SpecialRegister::reserved_smem_offset_begin:
+    case ptx::SpecialRegister::reserved_smem_offset_0:
+      return begin;
+    case ptx::SpecialRegister::reserved_smem_offset_1:
+      return begin + kReservedSharedBytes / 2;
+    case ptx::SpecialRegister::reserved_smem_offset_end:
+      return begin + kReservedSharedBytes;
+    case ptx::SpecialRegister::reserved_smem_offset_cap:
+      return kReservedSharedBytes;
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace
 
 Value Translator::read_special(ptx::SpecialRegister which) {
@@ -70,8 +90,21 @@ Value Translator::read_special(ptx::SpecialRegister which) {
       return draft_.append(block_, {.op = Op::special, .type = type, .imm = imm, .location = location_});
     return draft_.nullary(Op::special, type, imm);
   }
+  if (const auto fixed = reserved_shared_register(which, program_.reserved_shared_offset))
+    return constant(type, *fixed);
+  // Performance counters that nobody set up, and what a driver hands to its own tools.
+  const bool counter = which >= ptx::SpecialRegister::pm0 && which <= ptx::SpecialRegister::pm7_64;
+  const bool environment = which >= ptx::SpecialRegister::envreg0 && which <= ptx::SpecialRegister::envreg31;
+  if (counter || environment) return constant(type, 0);
   refuse(fmt::format("special register {} is not implemented", ptx::name(which)));
   return draft_.nullary(Op::undef, type, 0);
+}
+
+Value Translator::function_value(std::uint32_t function) {
+  const std::uint32_t definition = program_.definition(function);
+  if (definition != ptx::kNoIndex) return constant(ir::Type::i64, ir::function_address(definition));
+  refuse(fmt::format("the module has no body for function '{}'", program_.ptx().functions.at(function).name));
+  return constant(ir::Type::i64, 0);
 }
 
 Value Translator::symbol_address(const ptx::SymbolRef& symbol, std::int64_t offset) {
@@ -93,8 +126,7 @@ Value Translator::symbol_address(const ptx::SymbolRef& symbol, std::int64_t offs
       }
       break;
     case ptx::SymbolKind::function:
-      refuse("addresses of functions are not implemented: calls through them are not, either");
-      return constant(ir::Type::i64, 0);
+      return function_value(symbol.index);
     default:
       break;
   }

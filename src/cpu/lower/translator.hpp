@@ -118,6 +118,9 @@ class Translator {
   void emit_results(Frame& frame);
   void inline_call(const ptx::Instruction& instruction, std::uint32_t callee, const Operands& arguments,
                    const Operands& results);
+  void call_through(const ptx::Instruction& instruction, const Operands& arguments, const Operands& results);
+  void call_definition(const ptx::Instruction& instruction, std::uint32_t callee, const Operands& arguments,
+                       const Operands& results);
   void call_function(std::uint32_t callee, const Operands& arguments, const Operands& results);
   bool call_host(const ptx::Function& declared, const Operands& arguments, const Operands& results);
   ParamArray exchange_array(const ParamUse& use);
@@ -126,6 +129,7 @@ class Translator {
 
   ir::Value read_register(const ptx::RegisterOperand& reg);
   ir::Value read_special(ptx::SpecialRegister which);
+  ir::Value function_value(std::uint32_t function);
   ir::Value read_float(const ptx::FloatOperand& number, ptx::Type type);
 
   std::uint32_t locate(const ptx::Instruction& instruction);
@@ -174,6 +178,9 @@ std::span<const Row> memory_rows();
 std::span<const Row> atomic_rows();
 std::span<const Row> warp_rows();
 std::span<const Row> control_rows();
+std::span<const Row> field_rows();
+std::span<const Row> video_rows();
+std::span<const Row> async_rows();
 /// The row of an instruction by its opcode and first type, or null.
 const Row* row_of(const ptx::Instruction& instruction);
 

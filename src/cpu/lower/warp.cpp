@@ -72,6 +72,29 @@ void match(Translator& t, In in) {
     t.write(destinations[1], t.compare(ir::Icmp::ne, result, t.constant(Type::i32, 0)));
 }
 
+struct ReduceRow {
+  M modifier;
+  ir::ReduceMode for_signed;
+  ir::ReduceMode for_unsigned;
+};
+constexpr ReduceRow kWarpReductions[] = {{M::add, ir::ReduceMode::add, ir::ReduceMode::add},
+                                         {M::min, ir::ReduceMode::smin, ir::ReduceMode::umin},
+                                         {M::max, ir::ReduceMode::smax, ir::ReduceMode::umax},
+                                         {M::and_, ir::ReduceMode::and_, ir::ReduceMode::and_},
+                                         {M::or_, ir::ReduceMode::or_, ir::ReduceMode::or_},
+                                         {M::xor_, ir::ReduceMode::xor_, ir::ReduceMode::xor_}};
+
+void redux(Translator& t, In in) {
+  const auto row = std::find_if(std::begin(kWarpReductions), std::end(kWarpReductions),
+                                [&](const ReduceRow& r) { return in.has(r.modifier); });
+  if (row == std::end(kWarpReductions) || ptx::kind(in.type()) == ptx::TypeKind::floating)
+    return t.refuse("reductions of floating-point numbers need a target above sm_89");
+  const Value value = t.read(in, 1, in.type());
+  const Value mask = t.read(in, 2, ptx::Type::b32);
+  const auto mode = is_signed(in.type()) ? row->for_signed : row->for_unsigned;
+  t.write(in, t.emit(Op::reduce, Type::i32, {value, mask}, {}, static_cast<std::uint64_t>(mode)));
+}
+
 void activemask(Translator& t, In in) { t.write(in, t.emit(Op::activemask, Type::i32, {})); }
 
 constexpr ModeRow<ir::BarrierReduce> kReductions[] = {
@@ -104,6 +127,7 @@ void barrier(Translator& t, In in) {
 
 constexpr M kShuffleModifiers[] = {M::sync, M::up, M::down, M::bfly, M::idx};
 constexpr M kVoteModifiers[] = {M::sync, M::all, M::any, M::uni, M::ballot};
+constexpr M kReduceModifiers[] = {M::sync, M::add, M::min, M::max, M::and_, M::or_, M::xor_};
 constexpr M kMatchModifiers[] = {M::sync, M::all, M::any};
 constexpr M kBarrierModifiers[] = {M::sync,    M::red,     M::arrive, M::warp, M::cta,
                                    M::cluster, M::aligned, M::popc,   M::and_, M::or_};
@@ -113,6 +137,7 @@ constexpr Row kRows[] = {
     {Opcode::shfl, Kind::effect, 1, shfl, kShuffleModifiers},
     {Opcode::vote, Kind::effect, 1, vote, kVoteModifiers},
     {Opcode::match, Kind::effect, 1, match, kMatchModifiers},
+    {Opcode::redux, Kind::effect, 1, redux, kReduceModifiers},
     {Opcode::activemask, Kind::effect, 1, activemask, {}},
     {Opcode::bar, Kind::effect, 1, barrier, kBarrierModifiers},
     {Opcode::barrier, Kind::effect, 1, barrier, kBarrierModifiers},

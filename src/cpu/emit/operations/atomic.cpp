@@ -170,6 +170,7 @@ bool emit_scanned(const Access& access, ir::Value value) {
 
 std::optional<AtomicType> helper_type(AtomicOp op, ir::Type type) {
   const bool is_real = op == AtomicOp::fadd || op == AtomicOp::fmin || op == AtomicOp::fmax;
+  const bool is_arrival = op == AtomicOp::arrive || op == AtomicOp::arrive_drop;
   switch (type) {
     case ir::Type::f16:
       return is_real ? AtomicType::f16 : AtomicType::b16;
@@ -180,9 +181,9 @@ std::optional<AtomicType> helper_type(AtomicOp op, ir::Type type) {
     case ir::Type::f64:
       return is_real ? AtomicType::f64 : AtomicType::b64;
     case ir::Type::i16:
-      return is_real ? std::nullopt : std::optional(AtomicType::b16);
+      return is_real || is_arrival ? std::nullopt : std::optional(AtomicType::b16);
     case ir::Type::i32:
-      return is_real ? std::nullopt : std::optional(AtomicType::b32);
+      return is_real || is_arrival ? std::nullopt : std::optional(AtomicType::b32);
     case ir::Type::i64:
       return is_real ? std::nullopt : std::optional(AtomicType::b64);
     default:

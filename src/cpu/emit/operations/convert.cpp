@@ -149,7 +149,9 @@ Value* to_format(Operands& o, Value* value, ir::Rounding rounding) {
   const bool is_double = value->getType()->getScalarType()->isDoubleTy();
   if (o.inst.type == ir::Type::f64) return is_double ? value : o.b.CreateFPExt(value, o.type);
   if (o.inst.type == ir::Type::f32) return is_double ? double_to_float(o, value, rounding) : value;
-  return narrow_from_float(o, is_double ? narrow_to_odd_float(o, value) : value, o.inst.type, rounding);
+  Value* const single = is_double ? narrow_to_odd_float(o, value) : value;
+  Value* const narrow = narrow_from_float(o, single, o.inst.type, rounding);
+  return o.inst.type == ir::Type::f16 ? with_canonical_nan(o, narrow, single) : narrow;
 }
 
 Value* convert_real(Operands& o) {

@@ -28,7 +28,13 @@ Value* input(Operands& o, unsigned index) {
 Value* output(Operands& o, Value* value) {
   if (o.inst.attr.relu) value = clamp_negative(o, value);
   if (o.inst.attr.sat) value = saturate(o, value);
-  if (is_narrow(o.inst.type)) value = narrow_from_float(o, value, o.inst.type, ir::Rounding::rn);
+  if (is_narrow(o.inst.type)) {
+    Value* const wide = value;
+    value = narrow_from_float(o, wide, o.inst.type, ir::Rounding::rn);
+    // "the result is canonical NaN": min, max and .relu
+    const bool canonical = o.inst.attr.relu || o.inst.op == ir::Op::fmin || o.inst.op == ir::Op::fmax;
+    if (canonical && o.inst.type == ir::Type::f16) value = with_canonical_nan(o, value, wide);
+  }
   return o.inst.attr.ftz ? flush_subnormals(o, value) : value;
 }
 

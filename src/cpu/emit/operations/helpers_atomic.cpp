@@ -87,6 +87,18 @@ QUERN_INLINE T greater(T a, T b) {
   return a > b ? a : b;
 }
 
+/// An mbarrier (lower/async.cpp) after `count` arrivals, of which `dropped` are not expected in later phases.
+template <class T>
+QUERN_INLINE T arrived(T object, T count, T dropped) {
+  constexpr T kCount = 0xfffff;
+  constexpr unsigned kExpectedShift = 20;
+  constexpr T kPhase = T{1} << 63;
+  const T expected = ((object >> kExpectedShift) - dropped) & kCount;
+  const T pending = (object - count) & kCount;
+  const T phase = pending == 0 ? ~object & kPhase : object & kPhase;
+  return phase | expected << kExpectedShift | (pending == 0 ? expected : pending);
+}
+
 template <AtomicOp op, class T>
 QUERN_INLINE T combine(T old, T operand, T second) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -108,6 +120,8 @@ QUERN_INLINE T combine(T old, T operand, T second) {
     if constexpr (op == AtomicOp::umin) return old < operand ? old : operand;
     if constexpr (op == AtomicOp::umax) return old > operand ? old : operand;
     if constexpr (op == AtomicOp::inc) return old >= operand ? T{0} : static_cast<T>(old + 1);
+    if constexpr (op == AtomicOp::arrive) return arrived(old, operand, T{0});
+    if constexpr (op == AtomicOp::arrive_drop) return arrived(old, operand, operand);
     if constexpr (op == AtomicOp::dec) return old == 0 || old > operand ? operand : static_cast<T>(old - 1);
   }
 }
@@ -188,6 +202,12 @@ QUERN_INLINE void run_integer(AtomicOp op, const Call& call) {
   }
 }
 
+QUERN_INLINE void run_arrival(AtomicOp op, const Call& call) {
+  using Kind = Integer<std::uint64_t>;
+  if (op == AtomicOp::arrive) return run<AtomicOp::arrive, Kind>(call);
+  run<AtomicOp::arrive_drop, Kind>(call);
+}
+
 template <class Kind>
 QUERN_INLINE void run_real(AtomicOp op, const Call& call) {
   if (op == AtomicOp::fadd) run<AtomicOp::fadd, Kind>(call);
@@ -211,6 +231,7 @@ QUERN_KERNEL_MEMORY static void quern_cpu_atomic(std::uint32_t op, std::uint32_t
     case AtomicType::b32:
       return run_integer<std::uint32_t>(what, call);
     case AtomicType::b64:
+      if (what == AtomicOp::arrive || what == AtomicOp::arrive_drop) return run_arrival(what, call);
       return run_integer<std::uint64_t>(what, call);
     case AtomicType::f16:
       return run_real<Half>(what, call);

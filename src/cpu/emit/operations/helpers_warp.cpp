@@ -1,8 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations across the lanes of a warp.
 #include "cpu/emit/operations/helper_code.hpp"
+#include "cpu/ir/ir.hpp"
 
 namespace quern::cpu::emit {
+namespace {
+
+std::uint32_t combine(ir::ReduceMode mode, std::uint32_t a, std::uint32_t b) {
+  const auto sa = static_cast<std::int32_t>(a);
+  const auto sb = static_cast<std::int32_t>(b);
+  switch (mode) {
+    case ir::ReduceMode::add:
+      return a + b;
+    case ir::ReduceMode::smin:
+      return sa < sb ? a : b;
+    case ir::ReduceMode::smax:
+      return sa > sb ? a : b;
+    case ir::ReduceMode::umin:
+      return a < b ? a : b;
+    case ir::ReduceMode::umax:
+      return a > b ? a : b;
+    case ir::ReduceMode::and_:
+      return a & b;
+    case ir::ReduceMode::or_:
+      return a | b;
+    case ir::ReduceMode::xor_:
+      return a ^ b;
+  }
+  return a;
+}
+
+}  // namespace
 extern "C" {
 
 /// out[lane] = in[from[lane] mod 32]
@@ -33,11 +61,24 @@ static void quern_cpu_match_all(std::uint32_t* out, const std::uint64_t* values,
   }
 }
 
+/// The values of the running lanes in each lane's membermask as one; 0 where there is none.
+static void quern_cpu_reduce(std::uint32_t mode, std::uint32_t* out, const std::uint32_t* values,
+                             const std::uint32_t* members, std::uint32_t running) {
+  for (unsigned lane = 0; lane < kHelperLanes; ++lane) {
+    const std::uint32_t group = running & members[lane];
+    std::uint32_t result = group == 0 ? 0 : values[__builtin_ctz(group)];
+    for_each_lane(group & (group - 1), [&](unsigned other) {
+      result = combine(static_cast<ir::ReduceMode>(mode), result, values[other]);
+    });
+    out[lane] = result;
+  }
+}
+
 }  // extern "C"
 
 std::span<const Helper> warp_helpers() {
   static const Helper rows[] = {QUERN_HELPER(quern_cpu_permute_32), QUERN_HELPER(quern_cpu_match_any),
-                                QUERN_HELPER(quern_cpu_match_all)};
+                                QUERN_HELPER(quern_cpu_match_all), QUERN_HELPER(quern_cpu_reduce)};
   return rows;
 }
 

@@ -121,6 +121,12 @@ Value* narrow_from_float(Operands& o, Value* value, ir::Type to, ir::Rounding ro
   return redirect(o, nearest, rounding, o.b.CreateFCmpOGT(back, value), o.b.CreateFCmpOLT(back, value));
 }
 
+Value* with_canonical_nan(Operands& o, Value* narrow, Value* wide) {
+  Value* const word = as_bits(o, narrow);
+  Value* const nan = o.b.CreateFCmpUNO(wide, wide);
+  return from_bits(o, o.b.CreateSelect(nan, bits(word->getType(), 0x7fff), word), narrow->getType());
+}
+
 Value* narrow_to_odd_float(Operands& o, Value* value) {
   llvm::IRBuilder<>& b = o.b;
   Value* const nearest = b.CreateFPTrunc(value, float_like(value->getType()));

@@ -15,6 +15,9 @@ inline bool is_narrow(ir::Type type) { return type == ir::Type::f16 || type == i
 llvm::Value* widen_to_float(Operands& o, llvm::Value* value);
 /// float -> half or bfloat in rounding mode `rounding`.
 llvm::Value* narrow_from_float(Operands& o, llvm::Value* value, ir::Type to, ir::Rounding rounding);
+/// `narrow`, with the canonical NaN 0x7fff where `wide` is a NaN: the processor's own conversion to half
+/// keeps payloads.
+llvm::Value* with_canonical_nan(Operands& o, llvm::Value* narrow, llvm::Value* wide);
 /// double -> float, inexact results made odd: a further rounding to a format of at most 22 bits is then as if
 /// it were the first.
 llvm::Value* narrow_to_odd_float(Operands& o, llvm::Value* value);

@@ -149,6 +149,10 @@ Value* uniform_register(Context& context, ir::Special which) {
       return field(context, context.launch(), offsetof(LaunchState, dynamic_shared_bytes), word);
     case ir::Special::total_smem_size:
       return field(context, context.launch(), offsetof(LaunchState, total_shared_bytes), word);
+    case ir::Special::grid_workspace_lo:
+      return field(context, context.launch(), offsetof(LaunchState, grid_workspace), word);
+    case ir::Special::grid_workspace_hi:
+      return field(context, context.launch(), offsetof(LaunchState, grid_workspace) + 4, word);
     default:
       return clock_register(context, which);
   }

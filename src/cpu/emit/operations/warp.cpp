@@ -221,6 +221,55 @@ void emit_match(Context& context, ir::Value value) {
   release(context, {values, members, out});
 }
 
+// --- reduce
+
+struct WarpReduction {
+  ir::ReduceMode mode;
+  Intrinsic::ID over_lanes;
+  std::uint32_t identity;
+};
+constexpr WarpReduction kReductions[] = {
+    {ir::ReduceMode::add, Intrinsic::vector_reduce_add, 0},
+    {ir::ReduceMode::smin, Intrinsic::vector_reduce_smin, 0x7fffffff},
+    {ir::ReduceMode::smax, Intrinsic::vector_reduce_smax, 0x80000000},
+    {ir::ReduceMode::umin, Intrinsic::vector_reduce_umin, 0xffffffff},
+    {ir::ReduceMode::umax, Intrinsic::vector_reduce_umax, 0},
+    {ir::ReduceMode::and_, Intrinsic::vector_reduce_and, 0xffffffff},
+    {ir::ReduceMode::or_, Intrinsic::vector_reduce_or, 0},
+    {ir::ReduceMode::xor_, Intrinsic::vector_reduce_xor, 0},
+};
+
+/// One membermask for the warp: all its members' values as one.
+Value* reduced(Context& context, const WarpReduction& row, Value* values, Value* members) {
+  llvm::IRBuilder<>& b = context.builder();
+  Value* const lanes = b.CreateBitCast(b.CreateAnd(members, context.mask_bits()),
+                                       llvm::FixedVectorType::get(b.getInt1Ty(), kLanes));
+  Value* const kept = b.CreateSelect(lanes, values, bits(values->getType(), row.identity));
+  return b.CreateIntrinsic(row.over_lanes, {values->getType()}, {kept});
+}
+
+void emit_reduce(Context& context, ir::Value value) {
+  const ir::Inst& inst = context.function()[value];
+  llvm::IRBuilder<>& b = context.builder();
+  const auto mode = static_cast<ir::ReduceMode>(inst.imm);
+  Value* const values = context.vector(inst.args[0]);
+  if (context.shape(inst.args[1]).kind == ShapeKind::uniform) {
+    for (const WarpReduction& row : kReductions)
+      if (row.mode == mode)
+        define_scalar(context, value, reduced(context, row, values, context.scalar(inst.args[1])));
+    return;
+  }
+  // Groups of their own membermask.
+  Value* const in = spill(context, values);
+  Value* const members = spill(context, context.vector(inst.args[1]));
+  Value* const out = scratch(context, values->getType());
+  call_helper(context, "quern_cpu_reduce", b.getVoidTy(),
+              {b.getInt32(static_cast<std::uint32_t>(inst.imm)), out, in, members, context.mask_bits()},
+              Touches::arguments_only);
+  define_vector(context, value, b.CreateAlignedLoad(values->getType(), out, llvm::Align(64)));
+  release(context, {in, members, out});
+}
+
 void emit_activemask(Context& context, ir::Value value) {
   define_scalar(context, value, context.mask_bits());
 }
@@ -229,9 +278,13 @@ void emit_activemask(Context& context, ir::Value value) {
 void emit_warp_sync(Context& context, ir::Value) { compiler_barrier(context); }
 
 constexpr Row kRows[] = {
-    {ir::Op::shuffle, nullptr, emit_shuffle},     {ir::Op::shuffle_valid, nullptr, emit_shuffle_valid},
-    {ir::Op::vote, nullptr, emit_vote},           {ir::Op::match_any, nullptr, emit_match},
-    {ir::Op::match_all, nullptr, emit_match},     {ir::Op::activemask, nullptr, emit_activemask},
+    {ir::Op::shuffle, nullptr, emit_shuffle},
+    {ir::Op::shuffle_valid, nullptr, emit_shuffle_valid},
+    {ir::Op::vote, nullptr, emit_vote},
+    {ir::Op::match_any, nullptr, emit_match},
+    {ir::Op::match_all, nullptr, emit_match},
+    {ir::Op::reduce, nullptr, emit_reduce},
+    {ir::Op::activemask, nullptr, emit_activemask},
     {ir::Op::warp_sync, nullptr, emit_warp_sync},
 };
 

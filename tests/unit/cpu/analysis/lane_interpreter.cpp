@@ -129,6 +129,7 @@ class Lane {
       case Op::host_call:
         return lane_noise(value);
       case Op::vote:
+      case Op::reduce:
       case Op::match_all:
         return mix(warp_noise(value), args[1]);
       case Op::activemask:

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Expressions of CUDA C++ on the CPU device, compared with what plain host code computes.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <quern/quern.hpp>
+#include <string>
+#include <vector>
+
+namespace quern::cuda_test {
+
+using Bits = std::uint64_t;
+
+/// False, with a message, where there is no CPU device or no NVRTC.
+bool ready();
+Session& session();
+
+template <class To, class From>
+To as(From from) {
+  static_assert(sizeof(To) == sizeof(From));
+  To to;
+  std::memcpy(&to, &from, sizeof to);
+  return to;
+}
+inline float f32(Bits bits) { return as<float>(static_cast<std::uint32_t>(bits)); }
+inline double f64(Bits bits) { return as<double>(bits); }
+inline Bits bits_of(float value) { return as<std::uint32_t>(value); }
+inline Bits bits_of(double value) { return as<std::uint64_t>(value); }
+
+/// How a result may differ.
+struct Bound {
+  enum class Kind : std::uint8_t {
+    exact,
+    f32,
+    f64,
+    f16,
+    bf16
+  } kind = Kind::exact;  ///< floats: any NaN for any NaN
+  double ulp = 0;        ///< of the expected result
+  double absolute = 0;   ///< or this much
+};
+inline Bound exact() { return {}; }
+inline Bound single(double ulp = 0, double absolute = 0) { return {Bound::Kind::f32, ulp, absolute}; }
+inline Bound real(double ulp = 0, double absolute = 0) { return {Bound::Kind::f64, ulp, absolute}; }
+
+/// One expression over a, b, c and its value, from the bits of a, b and c. For bounds other than exact the
+/// reference gives bits of its kind; with `ulp` it gives the bits of a double for f32, too.
+struct Row {
+  std::string device;
+  std::function<Bits(Bits, Bits, Bits)> host;
+  Bound bound{};
+};
+
+struct Table {
+  std::string includes;
+  std::string type;  ///< of a, b and c: their bits are read as this
+  std::vector<Bits> values;
+  std::vector<Row> rows;
+  std::string prologue{};  ///< declarations before the kernel
+  std::vector<std::string> options{};
+};
+
+/// Each row on a sample of the combinations of `values`; CHECKs each result.
+void check(const Table& table);
+
+/// Values that integer code gets wrong first.
+std::vector<Bits> interesting_words();
+std::vector<Bits> interesting_longs();
+std::vector<Bits> interesting_floats();
+std::vector<Bits> interesting_doubles();
+
+/// Runs kernel `name` of `source` with one block of `threads` threads (or `blocks` of them) on an array of
+/// 32-bit words and returns the array.
+std::vector<std::uint32_t> run(const std::string& source, const std::string& name,
+                               std::vector<std::uint32_t> words, unsigned threads, unsigned blocks = 1,
+                               unsigned shared_bytes = 0);
+
+}  // namespace quern::cuda_test

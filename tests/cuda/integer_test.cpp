@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Integer, bit and SIMD-in-a-word intrinsics.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+
+#include "harness.hpp"
+
+using namespace quern;
+using namespace quern::cuda_test;
+
+namespace {
+
+__extension__ using Wide = __int128;
+__extension__ using UnsignedWide = unsigned __int128;
+using U = std::uint32_t;
+using S = std::int32_t;
+using L = std::uint64_t;
+using SL = std::int64_t;
+
+// The reference of a row, over a, b, c (unsigned) and sa, sb, sc (signed).
+#define WORDS(expression)                                                                       \
+  [](Bits bits_a, Bits bits_b, Bits bits_c) -> Bits {                                           \
+    const U a = static_cast<U>(bits_a), b = static_cast<U>(bits_b), c = static_cast<U>(bits_c); \
+    const S sa = static_cast<S>(a), sb = static_cast<S>(b), sc = static_cast<S>(c);             \
+    (void)a, (void)b, (void)c, (void)sa, (void)sb, (void)sc;                                    \
+    return static_cast<U>(expression);                                                          \
+  }
+#define LONGS(expression)                                      \
+  [](Bits a, Bits b, Bits c) -> Bits {                         \
+    const SL sa = static_cast<SL>(a), sb = static_cast<SL>(b); \
+    (void)a, (void)b, (void)c, (void)sa, (void)sb;             \
+    return static_cast<Bits>(expression);                      \
+  }
+
+SL wide(S x) { return x; }
+L wide(U x) { return x; }
+
+U reversed(U x) {
+  U result = 0;
+  for (unsigned i = 0; i < 32; ++i) result |= (x >> i & 1) << (31 - i);
+  return result;
+}
+U bytes_chosen(U a, U b, U selector) {
+  U result = 0;
+  const L both = wide(a) | wide(b) << 32;
+  for (unsigned i = 0; i < 4; ++i)
+    result |= static_cast<U>(both >> ((selector >> (4 * i) & 7) * 8) & 0xff) << (8 * i);
+  return result;
+}
+U nth_set(U mask, U base, S offset) {
+  if (offset == 0) return (mask >> base & 1) != 0 ? base : ~0u;
+  SL left = std::abs(static_cast<SL>(offset));
+  for (SL at = base; at >= 0 && at < 32; at += offset > 0 ? 1 : -1)
+    if ((mask >> at & 1) != 0 && --left == 0) return static_cast<U>(at);
+  return ~0u;
+}
+S low24(S x) { return static_cast<S>(static_cast<U>(x) << 8) >> 8; }
+U dot(U a, U b, U c, unsigned terms, unsigned first, bool is_signed) {
+  SL sum = is_signed ? static_cast<S>(c) : static_cast<SL>(c);
+  const unsigned width = 32 / terms;
+  for (unsigned i = 0; i < terms; ++i) {
+    SL x = a >> (width * i) & ((1u << (width - 1) << 1) - 1), y = b >> (first + 8 * i) & 0xff;
+    if (is_signed && (x >> (width - 1) & 1) != 0) x -= SL{1} << width;
+    if (is_signed && y > 127) y -= 256;
+    sum += x * y;
+  }
+  return static_cast<U>(sum);
+}
+
+/// A word's lanes of `bits`, each through `apply`.
+template <class Apply>
+U lanes(unsigned bits, U a, U b, Apply apply) {
+  U result = 0;
+  const U mask = bits == 16 ? 0xffff : 0xff;
+  for (unsigned first = 0; first < 32; first += bits)
+    result |=
+        (static_cast<U>(apply(static_cast<S>(a >> first & mask), static_cast<S>(b >> first & mask))) & mask)
+        << first;
+  return result;
+}
+template <class Apply>
+U signed_lanes(unsigned bits, U a, U b, Apply apply) {
+  const auto extend = [bits](S x) { return static_cast<S>(static_cast<U>(x) << (32 - bits)) >> (32 - bits); };
+  return lanes(bits, a, b, [&](S x, S y) { return apply(extend(x), extend(y)); });
+}
+S clamp(S x, S low, S high) { return std::min(std::max(x, low), high); }
+
+std::vector<Row> simd_rows(unsigned n) {
+  const unsigned bits = 32 / n;
+  const S top = (1 << (bits - 1)) - 1, all = (1 << bits) - 1;
+  const std::string width = std::to_string(n);
+  std::vector<Row> rows;
+  const auto add = [&](const std::string& name, bool is_signed, bool two, auto apply) {
+    rows.push_back({"__v" + name + width + (two ? "(a, b)" : "(a)"), [=](Bits a, Bits b, Bits) -> Bits {
+                      const U x = static_cast<U>(a), y = two ? static_cast<U>(b) : 0;
+                      return is_signed ? signed_lanes(bits, x, y, apply) : lanes(bits, x, y, apply);
+                    }});
+  };
+  add("add", false, true, [](S x, S y) { return x + y; });
+  add("addss", true, true, [=](S x, S y) { return clamp(x + y, -top - 1, top); });
+  add("addus", false, true, [=](S x, S y) { return clamp(x + y, 0, all); });
+  add("sub", false, true, [](S x, S y) { return x - y; });
+  add("subss", true, true, [=](S x, S y) { return clamp(x - y, -top - 1, top); });
+  add("subus", false, true, [=](S x, S y) { return clamp(x - y, 0, all); });
+  // Signed averages: half away from zero for sums that are not negative, else towards minus infinity ... plus
+  // one half.
+  add("avgs", true, true, [](S x, S y) { return x + y >= 0 ? (x + y + 1) >> 1 : (x + y) >> 1; });
+  add("avgu", false, true, [](S x, S y) { return (x + y + 1) >> 1; });
+  add("haddu", false, true, [](S x, S y) { return (x + y) >> 1; });
+  add("abs", true, false, [](S x, S) { return x < 0 ? -x : x; });
+  add("absss", true, false, [=](S x, S) { return clamp(x < 0 ? -x : x, -top - 1, top); });
+  add("neg", true, false, [](S x, S) { return -x; });
+  add("negss", true, false, [=](S x, S) { return clamp(-x, -top - 1, top); });
+  add("absdiffs", true, true, [](S x, S y) { return std::abs(x - y); });
+  add("absdiffu", false, true, [](S x, S y) { return std::abs(x - y); });
+  add("mins", true, true, [](S x, S y) { return std::min(x, y); });
+  add("minu", false, true, [](S x, S y) { return std::min(x, y); });
+  add("maxs", true, true, [](S x, S y) { return std::max(x, y); });
+  add("maxu", false, true, [](S x, S y) { return std::max(x, y); });
+  for (const bool mask : {true, false}) {
+    const S yes = mask ? -1 : 1;
+    const std::string kind = mask ? "cmp" : "set";
+    add(kind + "eq", false, true, [=](S x, S y) { return x == y ? yes : 0; });
+    add(kind + "ne", false, true, [=](S x, S y) { return x != y ? yes : 0; });
+    for (const bool is_signed : {true, false}) {
+      const std::string sign = is_signed ? "s" : "u";
+      add(kind + "ge" + sign, is_signed, true, [=](S x, S y) { return x >= y ? yes : 0; });
+      add(kind + "gt" + sign, is_signed, true, [=](S x, S y) { return x > y ? yes : 0; });
+      add(kind + "le" + sign, is_signed, true, [=](S x, S y) { return x <= y ? yes : 0; });
+      add(kind + "lt" + sign, is_signed, true, [=](S x, S y) { return x < y ? yes : 0; });
+    }
+  }
+  for (const bool is_signed : {true, false})
+    rows.push_back({std::string("__vsad") + (is_signed ? "s" : "u") + width + "(a, b)",
+                    [=](Bits a, Bits b, Bits) -> Bits {
+                      U sum = 0;
+                      const auto count = [&](S x, S y) { return sum += static_cast<U>(std::abs(x - y)), 0; };
+                      if (is_signed)
+                        signed_lanes(bits, static_cast<U>(a), static_cast<U>(b), count);
+                      else
+                        lanes(bits, static_cast<U>(a), static_cast<U>(b), count);
+                      return sum;
+                    }});
+  return rows;
+}
+
+}  // namespace
+
+TEST_CASE("integer intrinsics of 32 bits") {
+  Table table{.type = "unsigned", .values = interesting_words()};
+  table.rows = {
+      {"__brev(a)", WORDS(reversed(a))},
+      {"__byte_perm(a, b, c)", WORDS(bytes_chosen(a, b, c))},
+      {"__clz((int)a)", WORDS(std::countl_zero(a))},
+      {"__ffs((int)a)", WORDS(a == 0 ? 0 : std::countr_zero(a) + 1)},
+      {"__popc(a)", WORDS(std::popcount(a))},
+      {"__hadd((int)a, (int)b)", WORDS((wide(sa) + wide(sb)) >> 1)},
+      {"__rhadd((int)a, (int)b)", WORDS((wide(sa) + wide(sb) + 1) >> 1)},
+      {"__uhadd(a, b)", WORDS((wide(a) + wide(b)) >> 1)},
+      {"__urhadd(a, b)", WORDS((wide(a) + wide(b) + 1) >> 1)},
+      {"__mul24((int)a, (int)b)", WORDS(wide(low24(sa)) * wide(low24(sb)))},
+      {"__umul24(a, b)", WORDS(wide(a & 0xffffff) * wide(b & 0xffffff))},
+      {"__mulhi((int)a, (int)b)", WORDS((wide(sa) * wide(sb)) >> 32)},
+      {"__umulhi(a, b)", WORDS((wide(a) * wide(b)) >> 32)},
+      {"__sad((int)a, (int)b, c)", WORDS(static_cast<U>(std::abs(wide(sa) - wide(sb))) + c)},
+      {"__usad(a, b, c)", WORDS((a < b ? b - a : a - b) + c)},
+      {"__funnelshift_l(a, b, c)", WORDS((wide(a) | wide(b) << 32) << (c & 31) >> 32)},
+      {"__funnelshift_lc(a, b, c)", WORDS(c >= 32 ? a : (wide(a) | wide(b) << 32) << c >> 32)},
+      {"__funnelshift_r(a, b, c)", WORDS((wide(a) | wide(b) << 32) >> (c & 31))},
+      {"__funnelshift_rc(a, b, c)", WORDS((wide(a) | wide(b) << 32) >> std::min(c, 32u))},
+      {"__fns(a, b & 31, (int)c)", WORDS(nth_set(a, b & 31, sc))},
+      {"__dp4a((int)a, (int)b, (int)c)", WORDS(dot(a, b, c, 4, 0, true))},
+      {"__dp4a(a, b, c)", WORDS(dot(a, b, c, 4, 0, false))},
+      {"__dp2a_lo((int)a, (int)b, (int)c)", WORDS(dot(a, b, c, 2, 0, true))},
+      {"__dp2a_hi((int)a, (int)b, (int)c)", WORDS(dot(a, b, c, 2, 16, true))},
+      {"__dp2a_lo(a, b, c)", WORDS(dot(a, b, c, 2, 0, false))},
+      {"__dp2a_hi(a, b, c)", WORDS(dot(a, b, c, 2, 16, false))},
+      {"min((int)a, (int)b)", WORDS(std::min(sa, sb))},
+      {"max(a, b)", WORDS(std::max(a, b))},
+      {"abs((int)a)", WORDS(sa < 0 ? 0u - a : a)},
+      {"b == 0 ? 0 : (int)a == INT_MIN ? 1 : (int)a / (int)b", WORDS(b == 0            ? 0
+                                                                     : sa == INT32_MIN ? 1
+                                                                                       : sa / sb)},
+      {"b == 0 ? 0 : (int)a == INT_MIN ? 1 : (int)a % (int)b", WORDS(b == 0            ? 0
+                                                                     : sa == INT32_MIN ? 1
+                                                                                       : sa % sb)},
+      {"b == 0 ? 0 : a / b", WORDS(b == 0 ? 0 : a / b)},
+      {"b == 0 ? 0 : a % b", WORDS(b == 0 ? 0 : a % b)},
+      {"(int)a / 7 + a % 10", WORDS(static_cast<U>(sa / 7) + a % 10)},
+      {"__vimax3_s32((int)a, (int)b, (int)c)", WORDS(std::max({sa, sb, sc}))},
+      {"__viaddmax_s32((int)a, (int)b, (int)c)", WORDS(std::max(static_cast<S>(a + b), sc))},
+      {"__vimin_s32_relu((int)a, (int)b)", WORDS(std::max(std::min(sa, sb), 0))},
+      {"__viaddmax_s16x2(a, b, c)",
+       WORDS(signed_lanes(16, signed_lanes(16, a, b, [](S x, S y) { return x + y; }), c,
+                          [](S x, S y) { return std::max(x, y); }))},
+      {"__vibmax_u32(a, b, &flag) + flag", WORDS(std::max(a, b) + (a >= b ? 1 : 0))},
+  };
+  table.prologue =
+      "#define INT_MIN (-2147483647 - 1)\n#define flag flag_[threadIdx.x]\n__shared__ bool flag_[128];\n";
+  check(table);
+}
+
+TEST_CASE("integer intrinsics of 64 bits, and of 128 in two words") {
+  Table table{.type = "unsigned long long", .values = interesting_longs()};
+  table.rows = {
+      {"__brevll(a)",
+       LONGS(static_cast<L>(reversed(static_cast<U>(a))) << 32 | reversed(static_cast<U>(a >> 32)))},
+      {"__clzll((long long)a)", LONGS(std::countl_zero(a))},
+      {"__ffsll((long long)a)", LONGS(a == 0 ? 0 : std::countr_zero(a) + 1)},
+      {"__popcll(a)", LONGS(std::popcount(a))},
+      {"__mul64hi((long long)a, (long long)b)", LONGS((static_cast<Wide>(sa) * sb) >> 64)},
+      {"__umul64hi(a, b)", LONGS((static_cast<UnsignedWide>(a) * b) >> 64)},
+      {"b == 0 ? 0 : a / b", LONGS(b == 0 ? 0 : a / b)},
+      {"b == 0 ? 0 : a % b", LONGS(b == 0 ? 0 : a % b)},
+      {"b == 0 || b == ~0ull ? 0 : (long long)a / (long long)b", LONGS(b == 0 || b == ~0ull ? 0 : sa / sb)},
+      {"b == 0 || b == ~0ull ? 0 : (long long)a % (long long)b", LONGS(b == 0 || b == ~0ull ? 0 : sa % sb)},
+      {"llmin((long long)a, (long long)b)", LONGS(std::min(sa, sb))},
+      {"ullmax(a, b)", LONGS(std::max(a, b))},
+      {"(long long)a >> (b & 63)", LONGS(sa >> (b & 63))},
+      {"a << (b & 63)", LONGS(a << (b & 63))},
+      {"(u64)(((unsigned __int128)a * b + c) >> 64)", LONGS((static_cast<UnsignedWide>(a) * b + c) >> 64)},
+      {"(u64)(((unsigned __int128)a << 64 | b) / (c | 1))",
+       LONGS((static_cast<UnsignedWide>(a) << 64 | b) / (c | 1))},
+      {"(u64)(((__int128)(long long)a * (long long)b) % (__int128)(c | 1))",
+       LONGS((static_cast<Wide>(sa) * sb) % static_cast<Wide>(c | 1))},
+  };
+  table.options = {"--device-int128"};
+  check(table);
+}
+
+TEST_CASE("SIMD intrinsics on halves and bytes of a word") {
+  for (const unsigned n : {2u, 4u}) {
+    Table table{.type = "unsigned", .values = interesting_words()};
+    table.rows = simd_rows(n);
+    check(table);
+  }
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Constructs of the language: calls through pointers, virtual functions, recursion, tables, local arrays,
+// memory spaces.
+#include <doctest/doctest.h>
+
+#include "harness.hpp"
+
+using namespace quern;
+using namespace quern::cuda_test;
+using Words = std::vector<std::uint32_t>;
+
+TEST_CASE("virtual functions of objects in memory, local and from the heap") {
+  if (!ready()) return;
+  const Words out = run(R"(
+    struct Shape { int side; __device__ Shape(int s) : side(s) {} __device__ virtual int area(int k) const = 0; __device__ virtual ~Shape() {} };
+    struct Square : Shape { __device__ Square(int s) : Shape(s) {} __device__ int area(int k) const override { return side * side + k; } };
+    struct Line : Shape { __device__ Line(int s) : Shape(s) {} __device__ int area(int k) const override { return k - side; } };
+    struct Cube : Square { __device__ Cube(int s) : Square(s) {} __device__ int area(int k) const override { return side * Square::area(k); } };
+    extern "C" __global__ void k(unsigned* d) { int i = threadIdx.x; Shape* p; switch (i % 3) { case 0: p = new Square(i); break; case 1: p = new Line(i); break; default: p = new Cube(i); }
+      d[i] = p->area(7); delete p; Square local(3); Shape* q = i < 100 ? &local : (Shape*)d; d[64 + i] = q->area(i); })",
+                        "k", Words(128), 64);
+  for (std::uint32_t i = 0; i < 64; ++i) {
+    CHECK(out[i] == (i % 3 == 0 ? i * i + 7 : i % 3 == 1 ? 7 - i : i * (i * i + 7)));
+    CHECK(out[64 + i] == 9 + i);
+  }
+}
+
+TEST_CASE("function pointers in tables, in registers, and to recursive functions") {
+  if (!ready()) return;
+  const Words out = run(
+      R"(
+    typedef unsigned (*Function)(unsigned);
+    __device__ __noinline__ unsigned twice(unsigned x) { return 2 * x; }
+    __device__ __noinline__ unsigned square(unsigned x) { return x * x; }
+    __device__ unsigned fibonacci(unsigned n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
+    __device__ Function table[] = {twice, square, fibonacci};
+    __constant__ Function constants[] = {square, twice};
+    __device__ __noinline__ unsigned apply(Function f, unsigned x) { return f(x) + 1; }
+    extern "C" __global__ void k(unsigned* d) { int i = threadIdx.x; d[i] = table[d[i] % 3](i % 12); d[64 + i] = apply(i % 5 == 0 ? twice : square, i);
+      d[128 + i] = constants[i & 1](i); Function f = table[i % 2]; for (int n = 0; n < i % 3; ++n) f = f == table[0] ? table[1] : table[0]; d[192 + i] = f(i); })",
+      "k",
+      [] {
+        Words words(256);
+        for (std::uint32_t i = 0; i < 64; ++i) words[i] = i / 2;
+        return words;
+      }(),
+      64);
+  const std::uint32_t fibonacci[] = {0, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89};
+  for (std::uint32_t i = 0; i < 64; ++i) {
+    const std::uint32_t x = i % 12;
+    CHECK(out[i] == (i / 2 % 3 == 0 ? 2 * x : i / 2 % 3 == 1 ? x * x : fibonacci[x]));
+    CHECK(out[64 + i] == (i % 5 == 0 ? 2 * i : i * i) + 1);
+    CHECK(out[128 + i] == ((i & 1) == 0 ? i * i : 2 * i));
+    const bool squares = (i % 2 == 1) != (i % 3 % 2 == 1);
+    CHECK(out[192 + i] == (squares ? i * i : 2 * i));
+  }
+}
+
+TEST_CASE("a call through a pointer to nothing ends the launch with an error") {
+  if (!ready()) return;
+  const Expected<Module> module = cuda_test::session().try_load_cuda(
+      R"(typedef void (*F)(unsigned*); __device__ __noinline__ void f(unsigned* d) { d[0] = 1; }
+    __device__ F table[2] = {f, nullptr}; extern "C" __global__ void k(unsigned* d) { table[d[1]](d); })");
+  if (!module) FAIL(to_string(module.errors()));
+  auto data = cuda_test::session().to_device(Words{0, 0});
+  module->kernel("k")({.grid = 1, .block = 1})(data);
+  CHECK(data.copy_to_host()[0] == 1);
+}
+
+TEST_CASE("switches with tables, local arrays, loops with breaks, early returns") {
+  if (!ready()) return;
+  Words in(320);
+  for (std::uint32_t i = 0; i < 64; ++i) in[i] = i * 7 % 11;
+  const Words out = run(R"(extern "C" __global__ void k(unsigned* d) { int i = threadIdx.x; unsigned r;
+      switch (d[i]) { case 0: r = d[i + 1] + 1; break; case 1: r = d[i] * 3; break; case 2: r = i / 7; break; case 3: r = __popc(i); break; case 4: r = i - 1; break;
+        case 5: r = i ^ 9; break; case 6: r = i << 3; break; case 7: case 8: r = 77; default: r = 5; }
+      d[64 + i] = r; int a[16]; for (int n = 0; n < 16; ++n) a[(n * 5 + i) % 16] = n * i; int s = 0; for (int n = 0; n < 16; ++n) { if (a[n] > 400) break; if (n % 3 == 1) continue; s += a[n] ^ n; }
+      d[128 + i] = s; unsigned char bytes[9]; for (int n = 0; n < 9; ++n) bytes[n] = (unsigned char)(i * n); d[192 + i] = bytes[i % 9] + bytes[8];
+      if (i % 4 == 2) return; d[256 + i] = i; })",
+                        "k", in, 64);
+  for (std::uint32_t i = 0; i < 64; ++i) {
+    std::uint32_t r = 5;
+    const std::uint32_t cases[] = {
+        in[i + 1] + 1, in[i] * 3, i / 7, static_cast<std::uint32_t>(__builtin_popcount(i)),
+        i - 1,         i ^ 9,     i << 3};
+    if (in[i] < 7) r = cases[in[i]];
+    CHECK(out[64 + i] == r);
+    std::int32_t a[16], s = 0;
+    for (std::int32_t n = 0; n < 16; ++n)
+      a[(n * 5 + static_cast<std::int32_t>(i)) % 16] = n * static_cast<std::int32_t>(i);
+    for (std::int32_t n = 0; n < 16 && a[n] <= 400; ++n)
+      if (n % 3 != 1) s += a[n] ^ n;
+    CHECK(out[128 + i] == static_cast<std::uint32_t>(s));
+    CHECK(out[192 + i] == (i * (i % 9) & 0xff) + (i * 8 & 0xff));
+    CHECK(out[256 + i] == (i % 4 == 2 ? 0 : i));
+  }
+}
+
+TEST_CASE(
+    "memory spaces: constant, dynamic shared, local, generic addresses, cache hints, wide and packed "
+    "accesses") {
+  if (!ready()) return;
+  Words in(384);
+  for (std::uint32_t i = 0; i < 64; ++i) in[i] = i * i + 3;
+  const Words out = run(R"(
+    __constant__ unsigned table[4] = {10, 20, 30, 40}; __device__ unsigned counter = 5; struct __attribute__((packed)) Odd { unsigned char tag; unsigned value; };
+    extern "C" __global__ void k(unsigned* d) { extern __shared__ unsigned dynamic[]; __shared__ uint4 wide[16]; int i = threadIdx.x;
+      dynamic[i] = __ldg(d + i) + table[i & 3] + counter; if (i < 16) wide[i] = ((const uint4*)d)[i]; __syncthreads();
+      __stcs(d + 64 + i, dynamic[63 - i]); uint4 w = wide[15 - i % 16]; __stwt(d + 128 + i, w.x + w.y * 2 + w.z * 3 + w.w * 4);
+      unsigned local[4] = {1, 2, 3, 4}; unsigned* p = i % 4 == 0 ? d + i : i % 4 == 1 ? dynamic + i : i % 4 == 2 ? local + 2 : (unsigned*)table + 3;
+      d[192 + i] = *p; d[256 + i] = __isGlobal(p) + 2 * __isShared(p) + 4 * __isLocal(p) + 8 * __isConstant(p);
+      Odd odd; odd.tag = i; odd.value = d[i]; Odd copies[3] = {odd, odd, odd}; copies[i % 3].value += __ldcg(d + i) + __ldcs(d + i) + __ldca(d + i) + __ldcv(d + i) + __ldlu(d + i);
+      d[320 + i] = copies[i % 3].value + copies[(i + 1) % 3].tag; })",
+                        "k", in, 64, 1, 64 * 4);
+  for (std::uint32_t i = 0; i < 64; ++i) {
+    const auto dynamic = [&](std::uint32_t k) { return in[k] + (k % 4 + 1) * 10 + 5; };
+    CHECK(out[64 + i] == dynamic(63 - i));
+    const std::uint32_t w = (15 - i % 16) * 4;
+    CHECK(out[128 + i] == in[w] + in[w + 1] * 2 + in[w + 2] * 3 + in[w + 3] * 4);
+    CHECK(out[192 + i] == (i % 4 == 0 ? in[i] : i % 4 == 1 ? dynamic(i) : i % 4 == 2 ? 3 : 40));
+    CHECK(out[256 + i] == (1u << i % 4));
+    CHECK(out[320 + i] == in[i] * 6 + i);
+  }
+}
+
+TEST_CASE("memory from the device's heap, memcpy and memset, clocks and sleep") {
+  if (!ready()) return;
+  const Words out = run(
+      R"(extern "C" __global__ void k(unsigned* d) { int i = threadIdx.x; unsigned* p = (unsigned*)malloc(4 * (i + 1)); for (int n = 0; n <= i; ++n) p[n] = n;
+      unsigned s = 0; for (int n = 0; n <= i; ++n) s += p[n]; free(p); d[i] = s; unsigned* q = new unsigned[3]; memset(q, 1, 12); memcpy(d + 64 + i, q + 2, 4); delete[] q;
+      long long t = clock64(); unsigned long long g; asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(g)); __nanosleep(2000); unsigned long long h; asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(h));
+      d[128 + i] = (clock64() > t) + 2 * (h >= g + 1000); unsigned v; asm volatile("mov.u32 %0, %%envreg3;" : "=r"(v)); d[192 + i] = v + warpSize; })",
+      "k", Words(256), 64);
+  for (std::uint32_t i = 0; i < 64; ++i) {
+    CHECK(out[i] == i * (i + 1) / 2);
+    CHECK(out[64 + i] == 0x01010101);
+    CHECK(out[128 + i] == 3);
+    CHECK(out[192 + i] == 32);
+  }
+}

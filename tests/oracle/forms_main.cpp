@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every instruction of forms.def on boundary values, on the oracle and on the CPU device: the bits must agree
+// (any NaN for any NaN, except where PTX says which one).
+//   forms [--only TEXT] [--part I/N] [--list] [--show]
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstring>
+
+#include "driver/loader.hpp"
+#include "forms.hpp"
+#include "machine.hpp"
+
+using namespace quern;
+using oracle::FormKernel;
+
+namespace {
+
+constexpr std::uint32_t kBlock = 64;
+
+struct Failure {
+  std::string what;
+};
+
+void must(CUresult result, const char* call) {
+  if (result != CUDA_SUCCESS) throw Failure{fmt::format("{} answers {}", call, static_cast<int>(result))};
+}
+
+std::size_t output_words(const FormKernel& kernel) {
+  return std::size_t{kernel.threads} * kernel.instances.size();
+}
+
+std::vector<std::uint64_t> run_oracle(const FormKernel& kernel) {
+  oracle::Machine machine(oracle::read(kernel.ptx));
+  const std::uint64_t in = machine.allocate(kernel.input.size() * 8);
+  const std::uint64_t out = machine.allocate(output_words(kernel) * 8);
+  std::memcpy(machine.memory(in).data(), kernel.input.data(), kernel.input.size() * 8);
+  std::vector<std::byte> params(16);
+  std::memcpy(params.data(), &in, 8);
+  std::memcpy(params.data() + 8, &out, 8);
+  const oracle::Result result =
+      machine.launch("k", {.grid = {kernel.threads / kBlock, 1, 1}, .block = {kBlock, 1, 1}}, params);
+  if (result.outcome != oracle::Outcome::ok) throw Failure{"the oracle stops: " + result.message};
+  std::vector<std::uint64_t> words(output_words(kernel));
+  std::memcpy(words.data(), machine.memory(out).data(), words.size() * 8);
+  return words;
+}
+
+std::vector<std::uint64_t> run_device(const driver::DriverTable& table, const FormKernel& kernel) {
+  char log[4096] = "";
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+  CUmodule module = nullptr;
+  if (table.cuModuleLoadDataEx(&module, kernel.ptx.c_str(), 2, options, values) != CUDA_SUCCESS)
+    throw Failure{fmt::format("does not load: {}", log)};
+  CUfunction function = nullptr;
+  must(table.cuModuleGetFunction(&function, module, "k"), "cuModuleGetFunction");
+  CUdeviceptr in = 0, out = 0;
+  std::vector<std::uint64_t> words(output_words(kernel));
+  must(table.cuMemAlloc_v2(&in, kernel.input.size() * 8), "cuMemAlloc");
+  must(table.cuMemAlloc_v2(&out, words.size() * 8), "cuMemAlloc");
+  must(table.cuMemcpyHtoD_v2(in, kernel.input.data(), kernel.input.size() * 8), "cuMemcpyHtoD");
+  void* params[] = {&in, &out};
+  must(table.cuLaunchKernel(function, kernel.threads / kBlock, 1, 1, kBlock, 1, 1, 0, nullptr, params,
+                            nullptr),
+       "cuLaunchKernel");
+  must(table.cuMemcpyDtoH_v2(words.data(), out, words.size() * 8), "cuMemcpyDtoH");
+  must(table.cuMemFree_v2(in), "cuMemFree");
+  must(table.cuMemFree_v2(out), "cuMemFree");
+  must(table.cuModuleUnload(module), "cuModuleUnload");
+  return words;
+}
+
+/// Reports each instruction that differs once; returns how many do.
+std::size_t compare(const FormKernel& kernel, const std::vector<std::uint64_t>& expected,
+                    const std::vector<std::uint64_t>& got) {
+  const std::size_t count = kernel.instances.size();
+  std::size_t failed = 0;
+  for (std::size_t k = 0; k < count; ++k)
+    for (std::size_t thread = 0; thread < kernel.threads; ++thread) {
+      const std::uint64_t a = expected[thread * count + k], b = got[thread * count + k];
+      if (oracle::same_result(kernel.instances[k].kind, a, b)) continue;
+      std::string inputs;
+      for (unsigned s = 0; s < kernel.sources; ++s)
+        inputs += fmt::format(" {:#x}", kernel.input[thread * kernel.sources + s]);
+      fmt::print("{} of{}: the oracle has {:#x}, the device {:#x}\n", kernel.instances[k].text, inputs, a, b);
+      ++failed;
+      break;
+    }
+  return failed;
+}
+
+bool is_mine(std::size_t index, const std::string& part) {
+  const std::size_t slash = part.find('/');
+  if (slash == std::string::npos) return true;
+  return index % std::stoul(part.substr(slash + 1)) == std::stoul(part.substr(0, slash));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Instructions on boundary values, on the oracle and on the CPU device"};
+  std::string only, part;
+  bool list = false, show = false;
+  app.add_option("--only", only, "instructions whose text contains this");
+  app.add_option("--part", part, "I/N: every N-th kernel from I on");
+  app.add_flag("--list", list, "print the instructions and stop");
+  app.add_flag("--show", show, "print the kernels and stop");
+  CLI11_PARSE(app, argc, argv);
+  const std::vector<FormKernel> kernels = oracle::form_kernels(only);
+  for (const FormKernel& kernel : kernels) {
+    if (show) fmt::print("{}", kernel.ptx);
+    if (list)
+      for (const oracle::FormInstance& instance : kernel.instances) fmt::print("{}\n", instance.text);
+  }
+  if (list || show) return 0;
+  auto device = driver::load_cpu_plugin();
+  if (!device) {
+    fmt::print(stderr, "{}", to_string(device.errors()));
+    return 1;
+  }
+  const driver::DriverTable& table = device->table;
+  std::size_t passed = 0, failed = 0;
+  try {
+    CUcontext context = nullptr;
+    must(table.cuInit(0), "cuInit");
+    must(table.cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");
+    must(table.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+  } catch (const Failure& failure) {
+    fmt::print(stderr, "{}\n", failure.what);
+    return 1;
+  }
+  for (std::size_t index = 0; index < kernels.size(); ++index) {
+    const FormKernel& kernel = kernels[index];
+    if (!is_mine(index, part)) continue;
+    try {
+      const std::size_t wrong = compare(kernel, run_oracle(kernel), run_device(table, kernel));
+      failed += wrong;
+      passed += kernel.instances.size() - wrong;
+    } catch (const Failure& failure) {
+      fmt::print("{} ...: {}\n", kernel.instances[0].text, failure.what);
+      failed += kernel.instances.size();
+    } catch (const oracle::Unsupported& unsupported) {
+      fmt::print("{} ...: {}\n", kernel.instances[0].text, unsupported.what());
+      failed += kernel.instances.size();
+    }
+  }
+  fmt::print("{} instructions passed, {} failed\n", passed, failed);
+  return failed == 0 ? 0 : 1;
+}
