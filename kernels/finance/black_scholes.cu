@@ -2,7 +2,14 @@
 // Prices of European call and put options by the formula of F. Black and M. Scholes ("The Pricing of Options and Corporate
 // Liabilities", Journal of Political Economy 81, 1973), one option a thread.
 
-__device__ float normal_cdf(float x) { return 0.5f * erfcf(-x * 0.70710678118654752f); }
+// The normal distribution by a polynomial (M. Abramowitz, I. Stegun, "Handbook of Mathematical Functions", 26.2.17; its error is
+// below 7.5e-8).
+__device__ float normal_cdf(float x) {
+  const float k = 1.0f / (1.0f + 0.2316419f * fabsf(x));
+  const float polynomial = k * (0.31938153f + k * (-0.356563782f + k * (1.781477937f + k * (-1.821255978f + k * 1.330274429f))));
+  const float tail = 0.39894228040143267794f * expf(-0.5f * x * x) * polynomial;
+  return x > 0.0f ? 1.0f - tail : tail;
+}
 
 extern "C" __global__ void black_scholes(const float* spot, const float* strike, const float* years, float rate, float volatility,
                                          float* call, float* put, int n) {

@@ -2,6 +2,7 @@
 // Compiled with clang -O3 -march=native; QUERN_NATIVE_VARIANT names the namespace.
 #include "native.hpp"
 
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -111,6 +112,105 @@ float sum(const float* x, std::size_t n) {
     for (int lane = 0; lane < QUERN_LANES; ++lane) total += part[k][lane];
   for (; i < n; ++i) total += x[i];
   return total;
+}
+
+static float normal_cdf(float x) {
+  const float k = 1.0f / (1.0f + 0.2316419f * std::fabs(x));
+  const float polynomial =
+      k * (0.31938153f + k * (-0.356563782f + k * (1.781477937f + k * (-1.821255978f + k * 1.330274429f))));
+  const float tail = 0.39894228040143267794f * std::exp(-0.5f * x * x) * polynomial;
+  return x > 0.0f ? 1.0f - tail : tail;
+}
+
+// The loop is vectorised with glibc's vector functions (-fveclib=libmvec).
+void black_scholes(const float* __restrict spot, const float* __restrict strike,
+                   const float* __restrict years, float rate, float volatility, float* __restrict call,
+                   float* __restrict put, int n) {
+  for (int i = 0; i < n; ++i) {
+    const float root = volatility * std::sqrt(years[i]);
+    const float d1 =
+        (std::log(spot[i] / strike[i]) + (rate + 0.5f * volatility * volatility) * years[i]) / root;
+    const float discounted = strike[i] * std::exp(-rate * years[i]);
+    const float price = spot[i] * normal_cdf(d1) - discounted * normal_cdf(d1 - root);
+    call[i] = price;
+    put[i] = price - spot[i] + discounted;
+  }
+}
+
+// Two vectors of bodies at a time, each against all.
+void nbody(const float* __restrict position, float* __restrict acceleration, int n, float softening) {
+  constexpr int kBodies = 2 * QUERN_LANES;
+  for (int first = 0; first < n; first += kBodies) {
+    Floats own[2][3], sum[2][3]{};
+    for (int v = 0; v < 2; ++v)
+      for (int lane = 0; lane < QUERN_LANES; ++lane)
+        for (int d = 0; d < 3; ++d) own[v][d][lane] = position[4 * (first + v * QUERN_LANES + lane) + d];
+    for (int j = 0; j < n; ++j)
+      for (int v = 0; v < 2; ++v) {
+        const Floats dx = position[4 * j] - own[v][0], dy = position[4 * j + 1] - own[v][1],
+                     dz = position[4 * j + 2] - own[v][2];
+        const Floats inverse = 1.0f / __builtin_elementwise_sqrt(dx * dx + dy * dy + dz * dz + softening);
+        const Floats pull = position[4 * j + 3] * inverse * inverse * inverse;
+        sum[v][0] += dx * pull;
+        sum[v][1] += dy * pull;
+        sum[v][2] += dz * pull;
+      }
+    for (int v = 0; v < 2; ++v)
+      for (int lane = 0; lane < QUERN_LANES; ++lane)
+        for (int d = 0; d < 4; ++d)
+          acceleration[4 * (first + v * QUERN_LANES + lane) + d] = d < 3 ? sum[v][d][lane] : 0.0f;
+  }
+}
+
+// 8 x 8 in registers, inside tiles of 32 x 32.
+void transpose(const float* __restrict in, float* __restrict out, int rows, int columns) {
+  typedef float Eight __attribute__((ext_vector_type(8)));
+  const auto block = [&](int y, int x) {
+    Eight r[8], t[8];
+    for (int i = 0; i < 8; ++i) r[i] = load<Eight>(in + static_cast<std::ptrdiff_t>(y + i) * columns + x);
+    for (int i = 0; i < 8; i += 2) {
+      t[i] = __builtin_shufflevector(r[i], r[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+      t[i + 1] = __builtin_shufflevector(r[i], r[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+    }
+    for (int i = 0; i < 8; i += 4)
+      for (int k = 0; k < 2; ++k) {
+        r[i + 2 * k] = __builtin_shufflevector(t[i + k], t[i + k + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+        r[i + 2 * k + 1] = __builtin_shufflevector(t[i + k], t[i + k + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+      }
+    for (int i = 0; i < 4; ++i) {
+      t[i] = __builtin_shufflevector(r[i], r[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+      t[i + 4] = __builtin_shufflevector(r[i], r[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+    }
+    for (int i = 0; i < 8; ++i) store(out + static_cast<std::ptrdiff_t>(x + i) * rows + y, t[i]);
+  };
+  for (int y = 0; y < rows; y += 32)
+    for (int x = 0; x < columns; x += 32)
+      for (int j = 0; j < 32; j += 8)
+        for (int i = 0; i < 32; i += 8) block(y + i, x + j);
+}
+
+void five_point(const float* __restrict in, float* __restrict out, int width, int height) {
+  for (int x = 0; x < width; ++x) out[x] = in[x];
+  for (int y = 1; y + 1 < height; ++y) {
+    const float* row = in + static_cast<std::ptrdiff_t>(y) * width;
+    float* to = out + static_cast<std::ptrdiff_t>(y) * width;
+    to[0] = row[0];
+    for (int x = 1; x + 1 < width; ++x)
+      to[x] = 0.25f * (row[x - 1] + row[x + 1] + row[x - width] + row[x + width]);
+    to[width - 1] = row[width - 1];
+  }
+  const std::ptrdiff_t last = static_cast<std::ptrdiff_t>(height - 1) * width;
+  for (int x = 0; x < width; ++x) out[last + x] = in[last + x];
+}
+
+// Four tables, so that equal neighbours do not wait for each other.
+void histogram(const unsigned char* data, int n, unsigned int* counts) {
+  unsigned int tables[4][256]{};
+  int i = 0;
+  for (; i + 4 <= n; i += 4)
+    for (int k = 0; k < 4; ++k) ++tables[k][data[i + k]];
+  for (; i < n; ++i) ++tables[0][data[i]];
+  for (int b = 0; b < 256; ++b) counts[b] += tables[0][b] + tables[1][b] + tables[2][b] + tables[3][b];
 }
 
 }  // namespace quern::bench::QUERN_NATIVE_VARIANT
