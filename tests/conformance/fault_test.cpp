@@ -28,6 +28,13 @@ void check_fault(CUresult expected, const char* kernel, unsigned grid, unsigned 
 
 TEST_CASE("a trap is LAUNCH_FAILED") { check_fault(CUDA_ERROR_LAUNCH_FAILED, "trap_here", 100, 64); }
 
+TEST_CASE("a call through a pointer to nothing is an invalid program counter") {
+  check_fault(CUDA_ERROR_INVALID_PC, "call_pointer", 1, 32, std::uint32_t{1});
+  Fixture fixture;
+  CHECK(fixture.launch("call_pointer", 1, 32, nullptr, std::uint32_t{0}) == CUDA_SUCCESS);
+  CHECK(cu().cuCtxSynchronize() == CUDA_SUCCESS);
+}
+
 TEST_CASE("a store to null is an illegal address") {
   check_fault(CUDA_ERROR_ILLEGAL_ADDRESS, "store_to", 1, 1, CUdeviceptr{0});
 }

@@ -212,6 +212,21 @@ done:
 
 .visible .entry trap_here() { trap; ret; }
 
+.func nowhere() { ret; }
+.global .align 8 .u64 pointers[2] = {nowhere, 0};
+.visible .entry call_pointer(.param .u32 which)
+{
+  .reg .b32 %r<2>; .reg .b64 %rd<4>;
+  ld.param.u32 %r1, [which];
+  mul.wide.u32 %rd1, %r1, 8;
+  mov.u64 %rd2, pointers;
+  add.s64 %rd2, %rd2, %rd1;
+  ld.global.u64 %rd3, [%rd2];
+  prototype: .callprototype ()_ ();
+  call %rd3, (), prototype;
+  ret;
+}
+
 .visible .entry assert_here()
 {
   .reg .b64 %rd<7>;

@@ -56,15 +56,16 @@ TEST_CASE("function pointers in tables, in registers, and to recursive functions
   }
 }
 
-TEST_CASE("a call through a pointer to nothing ends the launch with an error") {
+TEST_CASE("a barrier may follow a call through a pointer") {
   if (!ready()) return;
-  const Expected<Module> module = cuda_test::session().try_load_cuda(
-      R"(typedef void (*F)(unsigned*); __device__ __noinline__ void f(unsigned* d) { d[0] = 1; }
-    __device__ F table[2] = {f, nullptr}; extern "C" __global__ void k(unsigned* d) { table[d[1]](d); })");
-  if (!module) FAIL(to_string(module.errors()));
-  auto data = cuda_test::session().to_device(Words{0, 0});
-  module->kernel("k")({.grid = 1, .block = 1})(data);
-  CHECK(data.copy_to_host()[0] == 1);
+  const Words out =
+      run(R"(typedef void (*F)(unsigned*); __device__ __noinline__ void f(unsigned* d) { atomicAdd(d, 1); }
+    __device__ F table[2] = {f, nullptr}; extern "C" __global__ void k(unsigned* d) { for (unsigned i = 0; i <= d[64] + threadIdx.x % 3; ++i) table[d[65]](d);
+      __syncthreads(); d[1 + threadIdx.x % 2] = d[0]; })",
+          "k", Words(66), 63);
+  CHECK(out[0] == 126);
+  CHECK(out[1] == 126);
+  CHECK(out[2] == 126);
 }
 
 TEST_CASE("switches with tables, local arrays, loops with breaks, early returns") {
@@ -121,6 +122,44 @@ TEST_CASE(
     CHECK(out[256 + i] == (1u << i % 4));
     CHECK(out[320 + i] == in[i] * 6 + i);
   }
+}
+
+// NVRTC knows no alloca; other compilers emit it.
+TEST_CASE("memory from the stack, more in every iteration and given back after it") {
+  if (!ready()) return;
+  const Module module = cuda_test::session().load_ptx(R"(.version 8.6
+.target sm_89
+.address_size 64
+.visible .entry k(.param .u64 k_d) {
+  .reg .pred %p<3>; .reg .b32 %r<12>; .reg .b64 %rd<12>;
+  ld.param.u64 %rd0, [k_d]; mov.u32 %r0, %tid.x; mul.wide.u32 %rd1, %r0, 4; add.s64 %rd1, %rd0, %rd1;
+  mov.u32 %r1, 0; mov.u32 %r2, 0; stacksave.u64 %rd9; alloca.u64 %rd8, 8; st.local.u32 [%rd8], %r0;
+again:
+  add.s32 %r3, %r1, 1; mul.wide.u32 %rd2, %r3, 4; alloca.u64 %rd3, %rd2, 16; and.b64 %rd10, %rd3, 15; setp.ne.u64 %p1, %rd10, 0; @%p1 trap;
+  mul.wide.u32 %rd4, %r1, 4; add.s64 %rd5, %rd3, %rd4; add.s32 %r4, %r0, %r1; st.local.u32 [%rd5], %r4; cvta.local.u64 %rd6, %rd5; ld.u32 %r5, [%rd6];
+  add.s32 %r2, %r2, %r5; add.s32 %r1, %r1, 1; setp.lt.u32 %p0, %r1, 10; @%p0 bra again;
+  ld.local.u32 %r6, [%rd8]; add.s32 %r2, %r2, %r6; stackrestore.u64 %rd9; alloca.u64 %rd7, 4; st.local.u32 [%rd7], 5; ld.local.u32 %r7, [%rd7];
+  add.s32 %r2, %r2, %r7; st.global.u32 [%rd1], %r2; ret; }
+)");
+  auto data = cuda_test::session().to_device(Words(64));
+  module.kernel("k")({.grid = 1, .block = 64})(data);
+  const Words out = data.copy_to_host();
+  for (std::uint32_t i = 0; i < 64; ++i) CHECK(out[i] == 10 * i + 45 + i + 5);
+}
+
+TEST_CASE("a kernel's parameters have addresses, and are no other memory") {
+  if (!ready()) return;
+  const Expected<Module> module = cuda_test::session().try_load_cuda(R"(struct Table { unsigned x[8]; };
+    extern "C" __global__ void k(const __grid_constant__ Table table, unsigned* d) { unsigned i = threadIdx.x; const unsigned* p = i % 2 ? table.x + i % 8 : d + i;
+      unsigned inside; asm volatile("{ .reg .pred p; isspacep.param p, %1; selp.u32 %0, 1, 0, p; }" : "=r"(inside) : "l"(p)); d[64 + i] = *p + 1000 * inside + 2000 * __isLocal(p) + 4000 * __isShared(p); })");
+  if (!module) FAIL(to_string(module.errors()));
+  struct Table {
+    std::uint32_t x[8];
+  } table{{10, 11, 12, 13, 14, 15, 16, 17}};
+  auto data = cuda_test::session().to_device(Words(128, 7));
+  module->kernel("k")({.grid = 1, .block = 64})(table, data);
+  const Words out = data.copy_to_host();
+  for (std::uint32_t i = 0; i < 64; ++i) CHECK(out[64 + i] == (i % 2 == 1 ? 1010 + i % 8 : 7));
 }
 
 TEST_CASE("memory from the device's heap, memcpy and memset, clocks and sleep") {

@@ -39,6 +39,16 @@ struct Text : std::string {
 
 constexpr unsigned kR = 6, kRd = 4, kF = 4, kFd = 3, kP = 4;  // registers that statements read and write
 
+// What calls through registers reach.
+constexpr const char* kFunctions =
+    ".func (.param .b32 result) times(.param .b32 x) {\n\t.reg .b32 %a<2>;\n\tld.param.b32 %a0, [x];\n"
+    "\tmul.lo.s32 %a1, %a0, 2654435;\n\tst.param.b32 [result], %a1;\n\tret;\n}\n"
+    ".func (.param .b32 result) half(.param .b32 x) {\n\t.reg .b32 %a<2>;\n\t.reg .pred %b;\n\tld.param.b32 "
+    "%a0, [x];\n"
+    "\tsetp.lt.s32 %b, %a0, 0;\n\t@%b neg.s32 %a0, %a0;\n\tshr.s32 %a1, %a0, 1;\n\tst.param.b32 [result], "
+    "%a1;\n\tret;\n}\n"
+    ".global .align 8 .u64 functions[2] = {times, half};\n";
+
 class Writer {
  public:
   Writer(std::uint64_t seed, const GenerateOptions& options) : random_(seed), options_(options) {}
@@ -50,13 +60,15 @@ class Writer {
     for (unsigned i = 0; i < options_.statements; ++i) statement(0);
     epilogue();
     result.ptx = fmt::format(
-        ".version 8.0\n.target sm_80\n.address_size 64\n\n.visible .entry k(\n\t.param .u64 k_in,\n\t.param "
+        ".version 8.6\n.target sm_89\n.address_size 64\n\n{}\n.visible .entry k(\n\t.param .u64 "
+        "k_in,\n\t.param "
         ".u64 k_out,\n\t.param .u32 k_threads\n)\n{{\n"
         "\t.reg .pred %p<{}>;\n\t.reg .pred %q<{}>;\n\t.reg .b32 %r<{}>;\n\t.reg .b64 %rd<{}>;\n\t.reg .f32 "
         "%f<{}>;\n\t.reg .f64 %fd<{}>;\n"
-        "\t.reg .b32 %t<12>;\n\t.reg .b64 %td<12>;\n\t.reg .f32 %tf<2>;\n\t.reg .b32 %loop<{}>;\n\t.shared "
+        "\t.reg .b16 %h<2>;\n\t.reg .b32 %t<12>;\n\t.reg .b64 %td<12>;\n\t.reg .f32 %tf<2>;\n\t.reg .b32 "
+        "%loop<{}>;\n\t.shared "
         ".align 8 .b8 tile[{}];\n{}}}\n",
-        kP, 3, kR, kRd, kF, kFd, loops_ + 1, 1024 * 4, text_);
+        kFunctions, kP, 3, kR, kRd, kF, kFd, loops_ + 1, 1024 * 4, text_);
     return result;
   }
 
@@ -155,7 +167,10 @@ class Writer {
     if (kind < 24 && together && options_.shuffles) return shuffle();
     if (kind < 30 && together && options_.barriers) return exchange();
     if (kind < 40 && options_.memory) return load();
-    if (kind < 62) return integer32();
+    if (kind < 42) return call();
+    if (kind < 44 && together && options_.shuffles) return reduce();
+    if (kind < 57) return integer32();
+    if (kind < 63) return narrow();
     if (kind < 72) return integer64();
     if (kind < 84) return float32();
     if (kind < 89) return float64();
@@ -213,6 +228,87 @@ class Writer {
             Text{"shfl.sync.down.b32 {}|{}, {}, {}, {}, -1", r(), p(), r(), random_.below(segment), c | 31});
       default:
         return line(Text{"shfl.sync.up.b32 {}|{}, {}, {}, {}, -1", r(), p(), r(), random_.below(segment), c});
+    }
+  }
+
+  void reduce() {
+    line(Text{"redux.sync.{} {}, {}, -1",
+              random_.pick({"add.s32", "add.u32", "min.s32", "min.u32", "max.s32", "max.u32", "and.b32",
+                            "or.b32", "xor.b32"}),
+              r(), r()});
+  }
+
+  // Through the table `functions`, where threads may differ in what they call.
+  void call() {
+    line(Text{"and.b32 %t6, {}, 1", r()});
+    line("mul.wide.u32 %td6, %t6, 8");
+    line("mov.u64 %td7, functions");
+    line("add.s64 %td7, %td7, %td6");
+    line("ld.global.u64 %td7, [%td7]");
+    const unsigned number = labels_++;
+    text_ += "\t{\n";
+    line(".param .b32 given");
+    line(".param .b32 got");
+    line(Text{"st.param.b32 [given], {}", r()});
+    line(Text{"prototype{}: .callprototype (.param .b32 _) _ (.param .b32 _)", number});
+    line(Text{"call (got), %td7, (given), prototype{}", number});
+    line(Text{"ld.param.b32 {}, [got]", r()});
+    text_ += "\t}\n";
+  }
+
+  // Bit fields, bytes and halves of words, and conversions to narrow formats whose NaN PTX defines.
+  void narrow() {
+    switch (random_.below(11)) {
+      case 0:
+        return line(
+            Text{"{} {}, {}, {}",
+                 random_.pick({"szext.wrap.u32", "szext.clamp.s32", "bmsk.wrap.b32", "bmsk.clamp.b32"}), r(),
+                 r(), random_.chance(50) ? std::to_string(random_.below(40)) : r()});
+      case 1:
+        line(Text{"and.b32 %t7, {}, 31", r()});
+        return line(Text{"fns.b32 {}, {}, %t7, {}", r(), r(),
+                         random_.chance(50) ? std::to_string(random_.below(9)) : r()});
+      case 2:
+        return line(Text{"{} {}, {}, {}, {}",
+                         random_.pick({"dp4a.u32.s32", "dp4a.s32.s32", "dp2a.lo.u32.u32", "dp2a.hi.s32.u32"}),
+                         r(), r(), r(), r()});
+      case 3:
+        return line(Text{"{} {}, {}, {}, {}",
+                         random_.pick({"vadd4.s32.s32.s32.sat", "vsub4.u32.u32.u32.sat",
+                                       "vabsdiff4.u32.u32.u32.add", "vmax4.s32.u32.s32", "vavrg4.u32.u32.u32",
+                                       "vset4.u32.s32.lt", "vadd2.u32.s32.s32.add", "vsub2.s32.s32.s32.sat",
+                                       "vmin2.u32.u32.u32", "vset2.s32.s32.ge.add"}),
+                         r(), r(), r(), r()});
+      case 4:
+        return line(
+            Text{"{} {}, {}.{}, {}.{}, {}",
+                 random_.pick({"vadd.s32.s32.u32.sat.add", "vsub.u32.s32.s32.min", "vabsdiff.s32.u32.u32.max",
+                               "vmad.s32.s32.u32.sat.shr7", "vset.s32.u32.lt.add"}),
+                 r(), r(), random_.pick({"b0", "b1", "b2", "b3", "h0", "h1"}), r(),
+                 random_.pick({"b0", "b3", "h1"}), r()});
+      case 5:
+        return random_.chance(50)
+                   ? line(Text{"cvt.pack.sat.{}.s32 {}, {}, {}", random_.pick({"s16", "u16"}), r(), r(), r()})
+                   : line(Text{"cvt.pack.sat.{}.s32.b32 {}, {}, {}, {}",
+                               random_.pick({"s8", "u8", "s4", "u2"}), r(), r(), r(), r()});
+      case 6:
+        return line(Text{
+            "cvt.{} {}, {}, {}",
+            random_.pick({"rn.f16x2.f32", "rz.satfinite.bf16x2.f32", "rn.relu.f16x2.f32", "rn.bf16x2.f32"}),
+            r(), f(), f()});
+      case 7:
+        line(Text{"cvt.rn.satfinite.{}.f32 %h0, {}, {}", random_.pick({"e4m3x2", "e5m2x2"}), f(), f()});
+        return line(Text{"cvt.u32.u16 {}, %h0", r()});
+      case 8:
+        line(Text{"cvt.u16.u32 %h0, {}", r()});
+        return line(Text{"cvt.rn.f16x2.{} {}, %h0", random_.pick({"e4m3x2", "e5m2x2"}), r()});
+      case 9:
+        return line(Text{"{} {}, {}, {}",
+                         random_.pick({"set.lt.f16x2.f16x2", "set.neu.u32.f16x2", "min.f16x2",
+                                       "max.NaN.f16x2", "min.bf16x2", "set.equ.ftz.u32.f16x2"}),
+                         r(), r(), r()});
+      default:
+        return line(Text{"cvt.rna.tf32.f32 {}, {}", r(), f()});
     }
   }
 

@@ -241,6 +241,16 @@ void is_space(Thread& t, const Instruction& i) {
   t.set(i.operands[0], actual == space_of(i) ? 1 : 0);
 }
 
+// The stack of alloca grows where the frame's local variables end.
+void allocate(Thread& t, const Instruction& i) {
+  const std::uint64_t align = i.operands.size() > 2 ? i.operands[2].bits : 8;
+  const std::uint64_t begin = (t.local.size() + align - 1) / align * align;
+  t.local.resize(begin + t.get(i.operands[1], i.types[0]));
+  t.set(i.operands[0], begin);
+}
+void save_stack(Thread& t, const Instruction& i) { t.set(i.operands[0], t.local.size()); }
+void restore_stack(Thread& t, const Instruction& i) { t.local.resize(t.get(i.operands[0], i.types[0])); }
+
 void nothing(Thread&, const Instruction&) {}
 
 }  // namespace
@@ -258,6 +268,9 @@ Handler find_memory_handler(const Instruction& i) {
                                                     {"fence", nothing},
                                                     {"cp", copy},
                                                     {"mbarrier", meet},
+                                                    {"alloca", allocate},
+                                                    {"stacksave", save_stack},
+                                                    {"stackrestore", restore_stack},
                                                     {"prefetch", nothing}};
   const auto found = kRows.find(i.opcode);
   if (found == kRows.end()) return nullptr;

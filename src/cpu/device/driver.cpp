@@ -96,9 +96,10 @@ CUresult result_of(engine::FaultKind fault) noexcept {
       return CUDA_ERROR_ASSERT;
     case FaultKind::out_of_memory:
       return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    case FaultKind::unreachable:
+      return CUDA_ERROR_INVALID_PC;
     case FaultKind::trap:
     case FaultKind::divergent_barrier:
-    case FaultKind::unreachable:
       return CUDA_ERROR_LAUNCH_FAILED;
   }
   return CUDA_ERROR_LAUNCH_FAILED;

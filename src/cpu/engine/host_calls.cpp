@@ -106,22 +106,6 @@ Outcome device_free(Worker& worker, const LaunchState&, const std::uint64_t* arg
   return {0, allocation == nullptr ? FaultKind::trap : FaultKind::none};
 }
 
-Outcome host_call(WorkerState* state, const LaunchState* launch, std::uint32_t call,
-                  const std::uint64_t* args) {
-  Worker& worker = worker_of(state);
-  switch (static_cast<ir::HostCall>(call)) {
-    case ir::HostCall::vprintf:
-      return device_vprintf(worker, *launch, args);
-    case ir::HostCall::assertfail:
-      return device_assertfail(worker, *launch, args);
-    case ir::HostCall::malloc:
-      return device_malloc(worker, *launch, args);
-    case ir::HostCall::free:
-      return device_free(worker, *launch, args);
-  }
-  return {0, FaultKind::trap};
-}
-
 FaultKind kind_of(std::uint32_t trap) noexcept {
   switch (static_cast<ir::Trap>(trap)) {
     case ir::Trap::trap:
@@ -136,6 +120,24 @@ FaultKind kind_of(std::uint32_t trap) noexcept {
       return FaultKind::unreachable;
   }
   return FaultKind::trap;
+}
+
+Outcome host_call(WorkerState* state, const LaunchState* launch, std::uint32_t call,
+                  const std::uint64_t* args) {
+  Worker& worker = worker_of(state);
+  switch (static_cast<ir::HostCall>(call)) {
+    case ir::HostCall::vprintf:
+      return device_vprintf(worker, *launch, args);
+    case ir::HostCall::assertfail:
+      return device_assertfail(worker, *launch, args);
+    case ir::HostCall::malloc:
+      return device_malloc(worker, *launch, args);
+    case ir::HostCall::free:
+      return device_free(worker, *launch, args);
+    case ir::HostCall::fault:
+      return {0, kind_of(static_cast<std::uint32_t>(args[0]))};
+  }
+  return {0, FaultKind::trap};
 }
 
 }  // namespace

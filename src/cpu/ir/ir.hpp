@@ -67,7 +67,8 @@ enum class VoteMode : std::uint8_t { all, any, uni, ballot };
 enum class BarrierReduce : std::uint8_t { popc, and_, or_ };
 enum class ReduceMode : std::uint8_t { add, smin, smax, umin, umax, and_, or_, xor_ };
 enum class PrmtMode : std::uint8_t { index, f4e, b4e, rc8, ecl, ecr, rc16 };
-enum class HostCall : std::uint8_t { vprintf, assertfail, malloc, free };
+/// fault: ends the launch with the ir::Trap that its argument is, as a trap does, but is no end of a block.
+enum class HostCall : std::uint8_t { vprintf, assertfail, malloc, free, fault };
 /// The faults a kernel can raise by itself; emitted code hands the number to the scheduler, which makes the
 /// CUresult.
 enum class Trap : std::uint8_t { trap, assert, stack_overflow, divergent_barrier, unreachable };

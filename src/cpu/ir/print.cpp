@@ -30,7 +30,7 @@ constexpr std::string_view kVotes[] = {"all", "any", "uni", "ballot"};
 constexpr std::string_view kReductions[] = {"popc", "and", "or"};
 constexpr std::string_view kWarpReductions[] = {"add", "smin", "smax", "umin", "umax", "and", "or", "xor"};
 constexpr std::string_view kPermutes[] = {"index", "f4e", "b4e", "rc8", "ecl", "ecr", "rc16"};
-constexpr std::string_view kHostCalls[] = {"vprintf", "assertfail", "malloc", "free"};
+constexpr std::string_view kHostCalls[] = {"vprintf", "assertfail", "malloc", "free", "fault"};
 constexpr std::string_view kTraps[] = {"trap", "assert", "stack_overflow", "divergent_barrier",
                                        "unreachable"};
 

@@ -106,7 +106,8 @@ void Translator::call_through(const ptx::Instruction& instruction, const Operand
     block_ = other;
   }
   // Not a function of this module that fits: as a GPU's jump to nowhere.
-  end(Op::trap, static_cast<std::uint64_t>(ir::Trap::unreachable));
+  fault(ir::Trap::unreachable);
+  branch(after);
   block_ = after;
 }
 

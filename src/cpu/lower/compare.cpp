@@ -74,10 +74,9 @@ Value boolean_operand(Translator& t, In in) {
   return combines ? t.read(in, 3, ptx::Type::pred) : ir::kNone;
 }
 
-// setp.f16x2: one predicate for each half.
+// setp.f16x2: one predicate for each half; where there is one predicate only, it is the low half's.
 void setp_packed(Translator& t, In in, ptx::Type half) {
   const auto destinations = t.elements(t.operand(in, 0));
-  if (destinations.size() != 2) return t.refuse("a packed comparison needs two predicates");
   const Value a = t.read(in, 1, ptx::Type::b32);
   const Value b = t.read(in, 2, ptx::Type::b32);
   const Value predicate = boolean_operand(t, in);
@@ -88,7 +87,7 @@ void setp_packed(Translator& t, In in, ptx::Type half) {
     results[high ? 1 : 0] = combine(t, in, compare_values(t, in, half, x, y), predicate);
   }
   t.write(destinations[0], results[0]);
-  t.write(destinations[1], results[1]);
+  if (destinations.size() > 1) t.write(destinations[1], results[1]);
 }
 
 void setp(Translator& t, In in) {

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // "Control Flow Instructions", "Miscellaneous Instructions".
+#include <algorithm>
+#include <bit>
+
 #include "cpu/lower/translator.hpp"
 
 namespace quern::cpu::lower {
@@ -50,10 +53,52 @@ void ret(Translator& t, In) { t.end_function(); }
 void exit(Translator& t, In) { t.end_thread(); }
 void trap(Translator& t, In) { t.end(Op::trap, static_cast<std::uint64_t>(ir::Trap::trap)); }
 void nanosleep(Translator& t, In in) { t.emit(Op::nanosleep, Type::none, {t.read(in, 0, ptx::Type::u32)}); }
+// --- "Stack Manipulation Instructions": a function that allocates has a stretch of local memory for it, and
+// a variable that says how much of it is taken.
+
+Value below(Translator& t, Value value, std::uint64_t alignment) {
+  return t.emit(Op::and_, Type::i64, {value, t.constant(Type::i64, ~(alignment - 1))});
+}
+
+void allocate(Translator& t, In in) {
+  const auto* align = in.operands.size() > 2 ? in.operands[2].as<ptx::IntegerOperand>() : nullptr;
+  const std::uint64_t alignment = align == nullptr ? 8 : std::max<std::uint64_t>(align->bits, 1);
+  if (alignment > kStackAlign || !std::has_single_bit(alignment))
+    return t.refuse("an alignment above 16 on the stack is not implemented");
+  const Value taken = t.read_variable(t.frame().stack_taken);
+  const Value limit = t.constant(Type::i64, kStackBytes);
+  const Value begin =
+      below(t, t.emit(Op::iadd, Type::i64, {taken, t.constant(Type::i64, alignment - 1)}), alignment);
+  const Value size = t.resize(t.read(in, 1, in.type()), Type::i64, false);
+  const Value fits = t.compare(ir::Icmp::ule, size, t.emit(Op::isub, Type::i64, {limit, begin}));
+  const BlockId full = t.new_block();
+  const BlockId next = t.new_block();
+  t.branch_if(fits, next, full);
+  t.set_block(full);
+  t.fault(ir::Trap::stack_overflow);
+  t.branch(next);
+  t.set_block(next);
+  t.write_variable(t.frame().stack_taken, t.emit(Op::iadd, Type::i64, {begin, size}));
+  const Value base = t.draft().nullary(Op::local_address, Type::i64, t.frame().stack_offset);
+  t.write(in, t.resize(t.emit(Op::iadd, Type::i64, {base, begin}), ir_type(in.type()), false));
+}
+
+void save_stack(Translator& t, In in) {
+  t.write(in, t.resize(t.read_variable(t.frame().stack_taken), ir_type(in.type()), false));
+}
+
+void restore_stack(Translator& t, In in) {
+  // What was not saved by stacksave is not an amount that could be taken.
+  const Value saved = t.resize(t.read(in, 0, in.type()), Type::i64, false);
+  t.write_variable(t.frame().stack_taken,
+                   t.emit(Op::umin, Type::i64, {saved, t.constant(Type::i64, kStackBytes)}));
+}
+
 void nothing(Translator&, In) {}
 
 constexpr M kUniform[] = {M::uni};
 constexpr M kIndexed[] = {M::uni, M::idx};
+constexpr M kEvents[] = {M::mask};
 
 using Opcode = ptx::Opcode;
 constexpr Row kRows[] = {
@@ -66,7 +111,10 @@ constexpr Row kRows[] = {
     {Opcode::nanosleep, Kind::effect, 1, nanosleep, {}},
     // For debuggers and profilers.
     {Opcode::brkpt, Kind::pure, 0, nothing, {}},
-    {Opcode::pmevent, Kind::pure, 0, nothing, {}},
+    {Opcode::pmevent, Kind::pure, 0, nothing, kEvents},
+    {Opcode::alloca, Kind::effect, 1, allocate, {}},
+    {Opcode::stacksave, Kind::effect, 1, save_stack, {}},
+    {Opcode::stackrestore, Kind::effect, 1, restore_stack, {}},
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "cpu/lower/translator.hpp"
 
@@ -32,6 +33,30 @@ bool names_register(const ptx::Operand& operand, std::uint32_t index) {
 /// May change the register: it is named in the destination.
 bool may_write(const ptx::Instruction& instruction, std::uint32_t index) {
   return !instruction.operands.empty() && names_register(instruction.operands[0], index);
+}
+
+/// What is left out on purpose, by name.
+std::string why_not(ptx::Opcode opcode) {
+  using Opcode = ptx::Opcode;
+  struct Family {
+    std::string_view reason;
+    std::initializer_list<Opcode> opcodes;
+  };
+  static const Family kFamilies[] = {
+      {"textures and surfaces are not supported",
+       {Opcode::tex, Opcode::tld4, Opcode::txq, Opcode::istypep, Opcode::suld, Opcode::sust, Opcode::sured,
+        Opcode::suq}},
+      {"matrix instructions (tensor cores) are not supported",
+       {Opcode::mma, Opcode::wmma, Opcode::ldmatrix, Opcode::stmatrix, Opcode::movmatrix, Opcode::wgmma,
+        Opcode::tcgen05}},
+      {"it needs a target above sm_89",
+       {Opcode::elect, Opcode::mapa, Opcode::getctarank, Opcode::multimem, Opcode::tensormap,
+        Opcode::griddepcontrol, Opcode::clusterlaunchcontrol, Opcode::setmaxnreg}},
+  };
+  for (const Family& family : kFamilies)
+    if (std::find(family.opcodes.begin(), family.opcodes.end(), opcode) != family.opcodes.end())
+      return std::string(family.reason);
+  return fmt::format("'{}' is not implemented", ptx::name(opcode));
 }
 
 /// The first modifier that the row does not know, or null.
@@ -68,6 +93,11 @@ void Translator::switch_to(Value index, const std::vector<BlockId>& targets) {
 void Translator::end(Op op, std::uint64_t imm) {
   draft_.append(block_, {.op = op, .imm = imm, .location = location_});
   block_ = ir::kNone;
+}
+
+void Translator::fault(ir::Trap kind) {
+  emit(Op::host_call, ir::Type::none, {constant(ir::Type::i64, static_cast<std::uint64_t>(kind))}, {},
+       static_cast<std::uint64_t>(ir::HostCall::fault));
 }
 
 void Translator::end_function() { branch(frame_->return_block); }
@@ -165,7 +195,7 @@ void Translator::translate_guarded(std::size_t begin, std::size_t end) {
 
 void Translator::lower(const ptx::Instruction& instruction) {
   const Row* row = row_of(instruction);
-  if (row == nullptr) return refuse(fmt::format("'{}' is not implemented", ptx::name(instruction.opcode)));
+  if (row == nullptr) return refuse(why_not(instruction.opcode));
   if (const ptx::Modifier* modifier = unknown_modifier(*row, instruction)) {
     return refuse(
         fmt::format("'{}' with .{} is not implemented", ptx::name(instruction.opcode), ptx::name(*modifier)));

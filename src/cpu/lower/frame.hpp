@@ -24,6 +24,10 @@ struct ParamArray {
   std::uint32_t local_offset = 0;
 };
 
+/// What alloca may take in one call of a function, and how far it can align.
+inline constexpr std::uint64_t kStackBytes = 8192;
+inline constexpr std::uint64_t kStackAlign = 16;
+
 struct Frame {
   const ptx::Function* function = nullptr;
   const FunctionFacts* facts = nullptr;
@@ -33,6 +37,8 @@ struct Frame {
   std::vector<ir::BlockId> blocks;  ///< by body position; kNone where no block begins
   std::vector<Variable> registers;  ///< by register index: its first component's variable
   Variable carry = 0;
+  Variable stack_taken = 0;        ///< bytes of the stretch for alloca that are in use
+  std::uint32_t stack_offset = 0;  ///< where that stretch begins in local memory
   std::vector<ParamArray> parameters, returns, variables;
   std::vector<std::uint32_t> local_offsets;  ///< by index into Function::variables; of those in .local
   std::uint32_t local_end = 0;

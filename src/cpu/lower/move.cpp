@@ -84,14 +84,27 @@ Value param_to_generic(Translator& t, Value address) {
                 {.space = ir::Space::local});
 }
 
+Value param_from_generic(Translator& t, Value address) {
+  const Value local = t.emit(Op::from_generic, Type::i64, {address}, {.space = ir::Space::local});
+  if (!t.in_kernel()) return local;
+  const Value base = t.draft().nullary(Op::local_address, Type::i64, t.parameter_copy());
+  return t.emit(Op::isub, Type::i64, {local, base});
+}
+
+/// A generic address lies in the copy of the kernel's parameters.
+Value is_parameter(Translator& t, Value address) {
+  const std::uint64_t bytes = t.parameter_copy_bytes();
+  if (bytes == 0) return t.constant(Type::i1, 0);
+  return t.compare(ir::Icmp::ult, param_from_generic(t, address), t.constant(Type::i64, bytes));
+}
+
 void cvta(Translator& t, In in) {
   const ir::Space space = ir_space(in.space());
   const Value from = t.resize(t.read(in, 1, in.type()), Type::i64, false);
   const Type type = ir_type(in.type());
   Value result = from;
   if (space == ir::Space::param) {
-    if (in.has(M::to)) return t.refuse("parameter addresses from generic ones are not implemented");
-    result = param_to_generic(t, from);
+    result = in.has(M::to) ? param_from_generic(t, from) : param_to_generic(t, from);
   } else if (space == ir::Space::shared || space == ir::Space::local) {
     result = t.emit(in.has(M::to) ? Op::from_generic : Op::to_generic, Type::i64, {from}, {.space = space});
   }  // global and constant memory have their generic addresses
@@ -116,7 +129,16 @@ void isspacep(Translator& t, In in) {
   const ir::Space space = ir_space(in.space());
   const Value address = t.resize(t.read(in, 1, ptx::Type::u64), Type::i64, false);
   if (space == ir::Space::constant) return t.write(in, is_constant(t, address));
+  if (space == ir::Space::param) {
+    if (!t.in_kernel()) return t.refuse("only a kernel knows its parameters' addresses");
+    return t.write(in, is_parameter(t, address));
+  }
   Value result = t.emit(Op::is_space, Type::i1, {address}, {.space = space});
+  // "isspacep.global returns 1 for kernel function parameters"; here they lie in local memory.
+  if (space == ir::Space::local && t.in_kernel())
+    result = t.emit(Op::and_, Type::i1, {result, t.logical_not(is_parameter(t, address))});
+  if (space == ir::Space::global && t.in_kernel())
+    result = t.emit(Op::or_, Type::i1, {result, is_parameter(t, address)});
   if (space == ir::Space::global)
     result = t.emit(Op::and_, Type::i1, {result, t.logical_not(is_constant(t, address))});
   t.write(in, result);
@@ -126,7 +148,7 @@ constexpr M kVector[] = {M::v2, M::v4, M::v8};
 constexpr M kPermuteModes[] = {M::f4e, M::b4e, M::rc8, M::ecl, M::ecr, M::rc16};
 constexpr M kAddressSpaces[] = {M::to,    M::global, M::shared, M::shared_cta,
                                 M::local, M::const_, M::param,  M::param_entry};
-constexpr M kSpaces[] = {M::global, M::shared, M::shared_cta, M::local, M::const_};
+constexpr M kSpaces[] = {M::global, M::shared, M::shared_cta, M::local, M::const_, M::param, M::param_entry};
 
 using Opcode = ptx::Opcode;
 constexpr Row kRows[] = {

@@ -68,6 +68,12 @@ void Translator::set_up(Frame& frame) {
       offset = reserve_local(frame, variable.size_bytes(), variable.align);
     frame.local_offsets.push_back(offset);
   }
+  const auto allocates = [](const ptx::Instruction& i) { return i.opcode == ptx::Opcode::alloca; };
+  if (std::any_of(function.body.begin(), function.body.end(), allocates)) {
+    frame.stack_offset = reserve_local(frame, kStackBytes, kStackAlign);
+    frame.stack_taken = draft_.new_variable(ir::Type::i64);
+    write_variable(frame.stack_taken, constant(ir::Type::i64, 0));
+  }
   if (!function.entry) set_up_params(frame, frame.parameters, function.parameters, frame.facts->parameters);
   set_up_params(frame, frame.returns, function.returns, frame.facts->returns);
   set_up_params(frame, frame.variables, function.variables, frame.facts->variables);
@@ -206,6 +212,7 @@ void Translator::copy_parameter_buffer(Frame& frame) {
   const ir::Parameter& last = draft_.function.params.back();
   const auto bytes = static_cast<std::uint32_t>(align_up(last.offset + last.size, 8));
   parameter_copy_ = reserve_local(frame, bytes, kGenericCopyAlign);
+  parameter_copy_bytes_ = bytes;
   for (std::uint32_t at = 0; at < bytes; at += 8) {
     const Value word = draft_.nullary(Op::param, ir::Type::i64, at);
     const Value address = draft_.nullary(Op::local_address, ir::Type::i64, parameter_copy_ + at);

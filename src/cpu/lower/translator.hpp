@@ -83,6 +83,9 @@ class Translator {
   void set_block(ir::BlockId block) { block_ = block; }
   /// Ends the block with a terminator that leads nowhere.
   void end(ir::Op op, std::uint64_t imm = 0);
+  /// Ends the launch with a fault where lanes come here. Does not end the block: for the analysis the lanes
+  /// go on, so that what follows is not code that only some of them reach.
+  void fault(ir::Trap kind);
   /// `ret` of the current PTX function; `exit` of the thread.
   void end_function();
   void end_thread();
@@ -96,6 +99,8 @@ class Translator {
   /// Where the copy of the parameter buffer lies in local memory, for generic addresses of a kernel's
   /// parameters.
   std::uint32_t parameter_copy() const { return parameter_copy_; }
+  /// 0 where no instruction asks for a generic address of a parameter: there is no copy.
+  std::uint32_t parameter_copy_bytes() const { return parameter_copy_bytes_; }
   /// Says that the current instruction is not supported, and why.
   void refuse(std::string_view reason);
 
@@ -149,6 +154,7 @@ class Translator {
   const ptx::Instruction* instruction_ = nullptr;
   std::uint32_t depth_ = 0;
   std::uint32_t parameter_copy_ = 0;
+  std::uint32_t parameter_copy_bytes_ = 0;
 };
 
 /// How a guard on an instruction is carried out.
