@@ -136,6 +136,9 @@ QUERN_C_API QuernStatus quern_launch(QuernKernel kernel, const QuernLaunch* laun
 /* Uninitialised, C order. */
 QUERN_C_API QuernStatus quern_array_new(QuernSession session, QuernDtype dtype, int32_t ndim,
                                         const int64_t* shape, QuernArray* array);
+/* The same in memory that the host sees at `*host`, which lives as long as the handle. */
+QUERN_C_API QuernStatus quern_array_new_mapped(QuernSession session, QuernDtype dtype, int32_t ndim,
+                                               const int64_t* shape, QuernArray* array, void** host);
 /* All elements in C order, exactly as many bytes as the array has. With a stream the copy is queued: the
  * source is staged before the call returns, the target must outlive the synchronisation. */
 QUERN_C_API QuernStatus quern_array_from_host(QuernArray array, const void* source, size_t bytes);
@@ -150,6 +153,14 @@ QUERN_C_API QuernStatus quern_array_describe(QuernArray array, QuernCudaArray* d
  * also where this fails. */
 QUERN_C_API QuernStatus quern_array_adopt(QuernSession session, const QuernCudaArray* description,
                                           void (*release)(void* user), void* user, QuernArray* array);
+
+/* The array as a DLManagedTensorVersioned (DLPack 1.0), which the consumer's deleter call gives back; as a
+ * device array, or `as_host` as the host sees a mapped one. */
+QUERN_C_API QuernStatus quern_array_to_dlpack(QuernArray array, int32_t as_host, void** managed_tensor);
+/* A view of another library's DLManagedTensorVersioned on this device; it becomes quern's, also where this
+ * fails. */
+QUERN_C_API QuernStatus quern_array_from_dlpack(QuernSession session, void* managed_tensor,
+                                                QuernArray* array);
 
 QUERN_C_API QuernStatus quern_stream_new(QuernSession session, QuernStream* stream);
 /* A CUstream of the program's own. */

@@ -108,11 +108,12 @@ class CachingPool final : public DeviceAllocator {
               std::size_t most_cached_bytes)
       : place_(context), upstream_(std::move(upstream)), most_cached_bytes_(most_cached_bytes) {}
   ~CachingPool() override {
-    if (process_is_exiting()) return;
-    try {
-      trim();
-    } catch (const std::exception&) {  // the context is gone, and the memory with it
-    }
+    // A call that fails costs its block at most: the second attempt gives back what the first could not
+    // begin.
+    for (int attempt = 0; attempt < 2 && !process_is_exiting(); ++attempt) try {
+        trim();
+      } catch (const std::exception&) {  // the context may be gone, and the memory with it
+      }
   }
 
   void* allocate(std::size_t bytes, std::size_t alignment, StreamView stream) override {
@@ -128,6 +129,7 @@ class CachingPool final : public DeviceAllocator {
     if (!keep({memory, stream.handle()}, size)) upstream_->deallocate(memory, size, alignment, stream);
   }
   void trim() override {
+    const CurrentContext current(*place_.device->driver, place_.handle);
     std::multimap<std::size_t, Block> blocks;
     {
       const base::LockGuard lock(mutex_);
@@ -135,10 +137,14 @@ class CachingPool final : public DeviceAllocator {
       cached_bytes_ = 0;
     }
     if (blocks.empty()) return;
-    const CurrentContext current(*place_.device->driver, place_.handle);
     place_.api().cuCtxSynchronize();
-    for (const auto& [size, block] : blocks)
-      upstream_->deallocate(block.memory, size, kDeviceAlignment, StreamView());
+    std::exception_ptr failure;  // one block's must not keep the others
+    for (const auto& [size, block] : blocks) try {
+        upstream_->deallocate(block.memory, size, kDeviceAlignment, StreamView());
+      } catch (const Error&) {
+        failure = std::current_exception();
+      }
+    if (failure) std::rethrow_exception(failure);
   }
 
  private:

@@ -249,6 +249,35 @@ QuernStatus quern_array_new(QuernSession session, QuernDtype dtype, int32_t ndim
   });
 }
 
+QuernStatus quern_array_new_mapped(QuernSession session, QuernDtype dtype, int32_t ndim, const int64_t* shape,
+                                   QuernArray* array, void** host) {
+  return guarded([&] {
+    require(array != nullptr && host != nullptr && ndim >= 0 && (ndim == 0 || shape != nullptr),
+            "quern_array_new_mapped needs a shape and places for the array and its host address");
+    const MappedNDArray mapped =
+        session_of(session).mapped_array(Shape(shape, shape + ndim), dtype_of(dtype));
+    void* const address = mapped.host().data();
+    *array = insert_array(mapped);
+    *host = address;
+  });
+}
+
+QuernStatus quern_array_to_dlpack(QuernArray array, int32_t as_host, void** managed_tensor) {
+  return guarded([&] {
+    require(managed_tensor != nullptr, "quern_array_to_dlpack needs a place for the tensor");
+    const DeviceNDArray& known = array_of(array)->array;
+    *managed_tensor = as_host != 0 ? to_dlpack(MappedNDArray(known).host()) : to_dlpack(known);
+  });
+}
+QuernStatus quern_array_from_dlpack(QuernSession session, void* managed_tensor, QuernArray* array) {
+  return guarded([&] {
+    auto* const tensor = static_cast<dlpack::ManagedTensorVersioned*>(managed_tensor);
+    require(tensor != nullptr && array != nullptr,
+            "quern_array_from_dlpack needs a tensor and a place for the array");
+    *array = insert_array(from_dlpack(session_of(session), tensor));
+  });
+}
+
 QuernStatus quern_array_from_host(QuernArray array, const void* source, size_t bytes) {
   return guarded([&] {
     require(source != nullptr || bytes == 0, "quern_array_from_host needs a source");

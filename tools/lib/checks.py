@@ -23,6 +23,7 @@ CHECKS = [
     ("address", ["tools/sanitize", "address"], False),
     ("thread", ["tools/sanitize", "thread"], False),
     ("fuzz", ["tools/fuzz", "60"], False),
+    ("memory", ["tools/check_memory"], False),
     ("tidy", ["tools/check_tidy"], False),
     ("hidden", ["tools/check_hidden"], False),
     ("readme", ["tools/check_readme"], False),
