@@ -28,6 +28,7 @@ CHECKS = [
     ("hidden", ["tools/check_hidden"], False),
     ("readme", ["tools/check_readme"], False),
     ("install", ["tools/check_install", "build"], False),
+    ("interop", ["tools/check_interop", "build"], False),
 ]
 
 
