@@ -8,16 +8,24 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <ranges>
 #include <span>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 
 #include "quern/device_array.hpp"
 #include "quern/dtype.hpp"
 #include "quern/export.hpp"
+#include "quern/ndarray.hpp"
+#include "quern/smart_array.hpp"
 
 namespace quern {
+
+/// What a launch does with a host array: copy it to the device before, back after, or both.
+enum class Transfer : std::uint8_t { in, out, in_out };
 
 namespace detail {
 
@@ -30,30 +38,45 @@ template <class T, std::size_t N>
 inline constexpr bool is_std_array<std::array<T, N>> = true;
 
 template <class T>
-inline constexpr bool is_std_complex = false;
-template <class T>
-inline constexpr bool is_std_complex<std::complex<T>> = true;
+inline constexpr bool is_tuple = false;
+template <class... T>
+inline constexpr bool is_tuple<std::tuple<T...>> = true;
+template <class A, class B>
+inline constexpr bool is_tuple<std::pair<A, B>> = true;
 
-/// The Dtype of any arithmetic type, by size and sign: `long long` is int64 as `long` is.
+/// Host data that a launch copies: ranges, but not std::array, which goes by value as the struct it is.
 template <class T>
-constexpr Dtype scalar_dtype() {
-  if constexpr (std::is_same_v<T, bool>)
-    return Dtype::bool_;
-  else if constexpr (std::is_same_v<T, float>)
-    return Dtype::float32;
-  else if constexpr (std::is_same_v<T, double>)
-    return Dtype::float64;
-  else if constexpr (sizeof(T) == 1)
-    return std::is_signed_v<T> ? Dtype::int8 : Dtype::uint8;
-  else if constexpr (sizeof(T) == 2)
-    return std::is_signed_v<T> ? Dtype::int16 : Dtype::uint16;
-  else if constexpr (sizeof(T) == 4)
-    return std::is_signed_v<T> ? Dtype::int32 : Dtype::uint32;
+concept HostRange = std::ranges::contiguous_range<const T> && !is_std_array<T>;
+
+template <class T>
+NDArray host_array(const T& values) {
+  if constexpr (std::derived_from<T, NDArray>)
+    return values;
   else
-    return std::is_signed_v<T> ? Dtype::int64 : Dtype::uint64;
+    return NDArray::view(values);
 }
 
 }  // namespace detail
+
+/// A host array as an argument, narrowed: `kernel(config)(In(x), Out(y), InOut(z))`. The array must live
+/// until the launch is over: on a stream, until it is synchronised, unless it is an NDArray that owns its
+/// memory.
+struct HostArgument {
+  NDArray array;
+  Transfer transfer = Transfer::in_out;
+};
+template <class T>
+HostArgument In(const T& values) {  // NOLINT(readability-identifier-naming): Numba's names
+  return {detail::host_array(values), Transfer::in};
+}
+template <class T>
+HostArgument Out(T&& values) {  // NOLINT(readability-identifier-naming)
+  return {detail::host_array(values), Transfer::out};
+}
+template <class T>
+HostArgument InOut(T&& values) {  // NOLINT(readability-identifier-naming)
+  return {detail::host_array(values), Transfer::in_out};
+}
 
 /// One argument of a launch, seen by value: scalars are copied, arrays and structs are referred to and must
 /// live until the launch call returns. Made implicitly by `kernel(config)(arguments...)`; the static
@@ -61,10 +84,12 @@ constexpr Dtype scalar_dtype() {
 ///
 /// A scalar is converted to the parameter's type where the kernel's source gives one and the value fits (an
 /// int literal for a `float`, a double for a `float`, an int for a `size_t`); it is never cut short. A device
-/// array goes to a pointer of its element type, or to a `quern::array<T, N>`.
+/// array goes to a pointer of its element type, or to a `quern::array<T, N>`; so does a host array, which is
+/// copied to the device before and back after the kernel, on the launch's stream. A std::tuple goes by value
+/// as a struct of its elements in order.
 class QUERN_API Argument {
  public:
-  enum class Kind : std::uint8_t { scalar, array, pointer, bytes };
+  enum class Kind : std::uint8_t { scalar, array, pointer, bytes, host, smart };
 
   template <class T>
   Argument(const T& value) {  // NOLINT(google-explicit-constructor)
@@ -72,26 +97,36 @@ class QUERN_API Argument {
       set_array(value);
     else if constexpr (std::same_as<T, DeviceBuffer>)
       set_pointer(value.data());
+    else if constexpr (std::same_as<T, HostArgument>)
+      set_host(value);
+    else if constexpr (std::derived_from<T, NDArray>)
+      set_host({value, Transfer::in_out});
+    else if constexpr (std::same_as<T, SmartArray>)
+      set_smart(value);
     else if constexpr (std::is_null_pointer_v<T>)
       set_pointer(nullptr);
     else if constexpr (std::is_enum_v<T>)
       set_scalar(static_cast<std::underlying_type_t<T>>(value));
-    else if constexpr (std::is_arithmetic_v<T>)
+    else if constexpr (std::is_arithmetic_v<T> || requires { DtypeOf<T>::value; })
       set_scalar(value);
-    else if constexpr (detail::is_std_complex<T>)
-      set_complex(value);
     else if constexpr (std::is_pointer_v<T>)
       set_pointer(const_cast<const void*>(static_cast<const volatile void*>(value)));
-    else if constexpr (detail::is_std_array<T>)
-      set_bytes(&value, sizeof(T));
-    else if constexpr (std::is_array_v<T> || std::ranges::range<T>)
-      static_assert(detail::always_false<T>,
-                    "host data cannot be a kernel argument: copy it with session.to_device(...) first");
+    else if constexpr (detail::is_tuple<T>)
+      set_tuple(value);
+    else if constexpr (detail::HostRange<T>)
+      set_host({detail::host_array(value), Transfer::in});
     else if constexpr (std::is_class_v<T> && std::is_trivially_copyable_v<T>)
       set_bytes(&value, sizeof(T));
     else
       static_assert(detail::always_false<T>,
-                    "this type cannot be a kernel argument: it is not trivially copyable");
+                    "this type cannot be a kernel argument: it is neither an array nor trivially copyable");
+  }
+  /// Containers that can be written to are copied back.
+  template <class T>
+    requires(detail::HostRange<T> && !std::derived_from<T, StridedArray>)
+  Argument(T& value) {  // NOLINT(google-explicit-constructor)
+    constexpr bool kWritable = !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<T>>>;
+    set_host({detail::host_array(value), kWritable ? Transfer::in_out : Transfer::in});
   }
 
   /// A scalar given by its bytes, exactly size_bytes(dtype) of them.
@@ -103,9 +138,11 @@ class QUERN_API Argument {
   /// Of a scalar or of an array's elements; nothing for the rest.
   const std::optional<Dtype>& dtype() const noexcept { return dtype_; }
   /// The bytes that a scalar, pointer or struct puts into the parameter buffer.
-  const void* data() const noexcept { return kind_ == Kind::bytes ? external_ : inline_; }
+  const void* data() const noexcept { return external_ != nullptr ? external_ : inline_; }
   std::size_t size() const noexcept { return size_; }
   const DeviceNDArray* array() const noexcept { return array_; }
+  const HostArgument* host() const noexcept { return host_.get(); }
+  const SmartArray* smart() const noexcept { return smart_; }
 
  private:
   Argument() = default;
@@ -113,18 +150,16 @@ class QUERN_API Argument {
   void set_scalar(T value) {
     static_assert(!std::is_same_v<T, long double>, "kernels have no long double");
     kind_ = Kind::scalar;
-    dtype_ = detail::scalar_dtype<T>();
+    dtype_ = scalar_dtype<T>();
     size_ = sizeof(T);
     std::memcpy(inline_, &value, sizeof value);
   }
   template <class T>
-  void set_complex(const std::complex<T>& value) {
-    static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>,
-                  "kernels have complex64 and complex128");
-    kind_ = Kind::scalar;
-    dtype_ = sizeof(T) == 4 ? Dtype::complex64 : Dtype::complex128;
-    size_ = sizeof value;
-    std::memcpy(inline_, &value, sizeof value);
+  static constexpr Dtype scalar_dtype() {
+    if constexpr (requires { DtypeOf<T>::value; })
+      return DtypeOf<T>::value;
+    else
+      return detail::integer_dtype<T>();
   }
   void set_pointer(const void* address) {
     kind_ = Kind::pointer;
@@ -142,10 +177,46 @@ class QUERN_API Argument {
     external_ = data;
     size_ = size;
   }
+  void set_host(HostArgument host) {
+    kind_ = Kind::host;
+    dtype_ = host.array.dtype();
+    host_ = std::make_shared<const HostArgument>(std::move(host));
+  }
+  void set_smart(const SmartArray& array) {
+    kind_ = Kind::smart;
+    smart_ = &array;
+  }
+  /// As a C++ compiler lays out a struct of these members.
+  template <class Tuple>
+  void set_tuple(const Tuple& tuple) {
+    kind_ = Kind::bytes;
+    std::memset(inline_, 0, sizeof inline_);
+    std::size_t widest = 1;
+    std::apply(
+        [&](const auto&... member) {
+          static_assert((std::is_trivially_copyable_v<std::remove_cvref_t<decltype(member)>> && ...),
+                        "a tuple argument holds values that are trivially copyable");
+          static_assert((sizeof member + ... + 0) <= kInlineBytes / 2,
+                        "this tuple is too large: pass a struct");
+          const auto put = [&](const auto& value) {
+            size_ =
+                (size_ + alignof(decltype(value)) - 1) / alignof(decltype(value)) * alignof(decltype(value));
+            std::memcpy(inline_ + size_, &value, sizeof value);
+            size_ += sizeof value;
+            widest = widest < alignof(decltype(value)) ? alignof(decltype(value)) : widest;
+          };
+          (put(member), ...);
+        },
+        tuple);
+    size_ = (size_ + widest - 1) / widest * widest;
+  }
 
-  alignas(16) std::byte inline_[16] = {};
+  static constexpr std::size_t kInlineBytes = 128;
+  alignas(16) std::byte inline_[kInlineBytes];
   const void* external_ = nullptr;
   const DeviceNDArray* array_ = nullptr;
+  const SmartArray* smart_ = nullptr;
+  std::shared_ptr<const HostArgument> host_;
   std::size_t size_ = 0;
   std::optional<Dtype> dtype_;
   Kind kind_ = Kind::pointer;

@@ -2,7 +2,7 @@
 // room: runtime
 #pragma once
 
-#include <complex>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,9 +13,11 @@
 #include <utility>
 #include <vector>
 
-#include "quern/dtype.hpp"
+#include "quern/cuda_array_interface.hpp"
 #include "quern/export.hpp"
+#include "quern/ndarray.hpp"
 #include "quern/stream.hpp"
+#include "quern/strided_array.hpp"
 
 namespace quern {
 
@@ -23,38 +25,9 @@ namespace runtime {
 struct BufferState;
 }
 
-/// What one array element is: a Dtype, or bytes of a struct (no dtype).
-struct ElementType {
-  std::optional<Dtype> dtype;
-  std::size_t size_bytes = 0;
-
-  ElementType() = default;
-  ElementType(Dtype type)
-      : dtype(type), size_bytes(quern::size_bytes(type)) {}  // NOLINT(google-explicit-constructor)
-  static ElementType opaque(std::size_t bytes) {
-    ElementType element;
-    element.size_bytes = bytes;
-    return element;
-  }
-  friend bool operator==(const ElementType&, const ElementType&) = default;
-};
-
-/// "float32", or "24-byte record".
-QUERN_API std::string to_string(const ElementType& element);
-
-/// The ElementType of a C++ type; a trivially copyable struct is opaque.
-template <class T>
-ElementType element_type_of() {
-  static_assert(std::is_trivially_copyable_v<T>, "only trivially copyable types can live in device memory");
-  if constexpr (requires { DtypeOf<T>::value; }) return DtypeOf<T>::value;
-  if constexpr (std::is_same_v<T, std::complex<float>>) return Dtype::complex64;
-  if constexpr (std::is_same_v<T, std::complex<double>>) return Dtype::complex128;
-  return ElementType::opaque(sizeof(T));
-}
-
 /// Bytes of device memory, shared by all copies of this object; when the last one goes, the release is
-/// scheduled in the context's queue. Every copy without a stream is synchronous; on a stream it is queued: a
-/// source span is staged before the call returns, a target span must outlive the synchronisation. Throws
+/// scheduled in the context's queue. Every copy without a stream is done on return; on a stream it is queued:
+/// a source span is staged before the call returns, a target span must outlive the synchronisation. Throws
 /// DriverError, and Error(usage) for a range outside the buffer.
 class QUERN_API DeviceBuffer {
  public:
@@ -82,39 +55,105 @@ class QUERN_API DeviceBuffer {
   std::shared_ptr<const runtime::BufferState> state_;
 };
 
-/// An N-dimensional C-contiguous array in device memory. Shape in elements, strides in bytes. Copies share
-/// the memory. Rank 0 and extents of 0 are legal.
-class QUERN_API DeviceNDArray {
+/// An N-dimensional array in device memory. Shape in elements, strides in bytes. Copies and views share the
+/// memory and keep it alive. Rank 0 and extents of 0 are legal.
+///
+/// Copies without a stream are done on return. With a stream they are queued: arrays that own their memory
+/// are kept alive until the copy has run, spans and NDArray::view()s are staged (sources) or must outlive the
+/// stream's synchronisation (targets).
+class QUERN_API DeviceNDArray : public StridedArray {
  public:
   DeviceNDArray() = default;
-  /// `buffer` holds at least the product of `shape` elements.
-  DeviceNDArray(DeviceBuffer buffer, ElementType element, std::vector<std::int64_t> shape);
+  /// C-contiguous; `buffer` holds at least the product of `shape` elements.
+  DeviceNDArray(DeviceBuffer buffer, ElementType element, Shape shape);
+  /// Element 0 at `offset_bytes`. Throws Error(usage) where elements would lie outside the buffer.
+  DeviceNDArray(DeviceBuffer buffer, ElementType element, Layout layout, std::int64_t offset_bytes);
 
-  void* data() const noexcept { return buffer_.data(); }
-  const ElementType& element() const noexcept { return element_; }
-  const std::optional<Dtype>& dtype() const noexcept { return element_.dtype; }
-  std::span<const std::int64_t> shape() const noexcept { return shape_; }
-  std::span<const std::int64_t> strides_bytes() const noexcept { return strides_bytes_; }
-  std::size_t ndim() const noexcept { return shape_.size(); }
-  /// Elements in all.
-  std::size_t size() const noexcept { return size_; }
-  std::size_t size_bytes() const noexcept { return size_ * element_.size_bytes; }
+  /// The device address of element 0.
+  void* data() const noexcept { return static_cast<std::byte*>(buffer_.data()) + offset_bytes_; }
+  /// The memory, of the array that this is a view of.
   const DeviceBuffer& buffer() const noexcept { return buffer_; }
+  std::int64_t offset_bytes() const noexcept { return offset_bytes_; }
+  /// True where it came from a producer that forbids writing: copies to it and launches are refused.
+  bool is_read_only() const noexcept;
 
-  /// Whole-array copies; `bytes` has exactly size_bytes().
+  /// What consumers of the CUDA Array Interface need. `stream`: they wait for its work first.
+  CudaArrayInterface cuda_array_interface(std::optional<StreamView> stream = {}) const;
+
+  // --- views: no memory is allocated, nothing is copied
+
+  template <class... I>
+    requires(std::convertible_to<I, Index> && ...)
+  DeviceNDArray operator()(I... indices) const {
+    const Index list[] = {Index(indices)..., kEllipsis};
+    return indexed(std::span<const Index>(list, sizeof...(I)));
+  }
+  DeviceNDArray operator[](Index index) const { return indexed({&index, 1}); }
+  DeviceNDArray indexed(std::span<const Index> indices) const;
+  DeviceNDArray transpose() const { return over(layout_.transposed()); }
+  /// Numba's reshape: a view. Throws Error(usage) where the layout does not allow one. One extent may be -1.
+  DeviceNDArray reshape(std::span<const std::int64_t> shape, Order order = Order::c) const;
+  DeviceNDArray reshape(std::initializer_list<std::int64_t> shape, Order order = Order::c) const {
+    return reshape(std::span(shape.begin(), shape.size()), order);
+  }
+  /// NumPy's ravel: a 1-D view where the layout allows it, else a copy (queued on `stream`).
+  DeviceNDArray ravel(Order order = Order::c, std::optional<StreamView> stream = {}) const;
+  /// 1-D: consecutive views of `section` elements, the last one shorter where it does not divide.
+  std::vector<DeviceNDArray> split(std::int64_t section) const;
+  /// One field of every record; an array field adds its axes at the end.
+  DeviceNDArray field(std::string_view name) const;
+
+  // --- transfers
+
+  /// A new host array of the same values, in Fortran order where this array is in it.
+  NDArray copy_to_host() const;
+  NDArray copy_to_host(StreamView stream) const;
+  /// Into `target` (same shape and element type; not C order to Fortran order); returns it.
+  NDArray copy_to_host(const NDArray& target) const;
+  NDArray copy_to_host(const NDArray& target, StreamView stream) const;
+  /// From a host array or from another device array of the same shape and element type.
+  void copy_to_device(const NDArray& source) const;
+  void copy_to_device(const NDArray& source, StreamView stream) const;
+  void copy_to_device(const DeviceNDArray& source) const;
+  void copy_to_device(const DeviceNDArray& source, StreamView stream) const;
+  /// A contiguous array of its own memory.
+  DeviceNDArray copy(Order order = Order::c, std::optional<StreamView> stream = {}) const;
+
+  /// Sets every element (Numba's `d[...] = values`): from one value, or from a host or device array,
+  /// broadcast to this one's shape.
+  void assign(const NDArray& values, std::optional<StreamView> stream = {}) const;
+  void assign(const DeviceNDArray& values, std::optional<StreamView> stream = {}) const;
+  template <class T>
+    requires(!std::derived_from<T, StridedArray>)
+  void assign(const T& value, std::optional<StreamView> stream = {}) const {
+    assign_element(detail::OneElement(element_, value).data(), stream);
+  }
+  /// The value of an array of one element, read from the device.
+  template <class T>
+  T item() const {
+    detail::require_element(*this, element_type_of<T>(), "read");
+    T value;
+    read_element(&value);
+    return value;
+  }
+
+  /// C-contiguous bytes of the whole array, exactly size_bytes() of them.
   void copy_bytes_from_host(std::span<const std::byte> bytes) const;
   void copy_bytes_from_host(std::span<const std::byte> bytes, StreamView stream) const;
   void copy_bytes_to_host(std::span<std::byte> bytes) const;
   void copy_bytes_to_host(std::span<std::byte> bytes, StreamView stream) const;
 
  private:
-  void require_size(std::size_t bytes, const char* what) const;
+  DeviceNDArray over(Layout layout, std::int64_t offset_bytes = 0) const;
+  NDArray host_view(const void* bytes, std::size_t size, const char* what) const;
+  NDArray fetch(const NDArray& target, std::optional<StreamView> stream) const;
+  void send(const NDArray& source, std::optional<StreamView> stream) const;
+  void send(const DeviceNDArray& source, std::optional<StreamView> stream) const;
+  void assign_element(const std::byte* element, std::optional<StreamView> stream) const;
+  void read_element(void* value) const;
 
   DeviceBuffer buffer_;
-  ElementType element_;
-  std::vector<std::int64_t> shape_;
-  std::vector<std::int64_t> strides_bytes_;
-  std::size_t size_ = 0;
+  std::int64_t offset_bytes_ = 0;
 };
 
 /// A DeviceNDArray whose element type is known to the compiler.
@@ -124,12 +163,27 @@ class DeviceArray : public DeviceNDArray {
   using value_type = T;
 
   DeviceArray() = default;
-  DeviceArray(DeviceBuffer memory, std::vector<std::int64_t> extents)
+  DeviceArray(DeviceBuffer memory, Shape extents)
       : DeviceNDArray(std::move(memory), element_type_of<T>(), std::move(extents)) {}
+  /// Throws Error(usage) where the elements are of another type.
+  explicit DeviceArray(DeviceNDArray array) : DeviceNDArray(std::move(array)) {
+    detail::require_element(*this, element_type_of<T>(), "use");
+  }
 
   T* data() const noexcept { return static_cast<T*>(DeviceNDArray::data()); }
 
-  /// Waits, and copies all elements; `target` has exactly size() of them.
+  template <class... I>
+    requires(std::convertible_to<I, Index> && ...)
+  DeviceArray operator()(I... indices) const {
+    return DeviceArray(DeviceNDArray::operator()(indices...));
+  }
+  DeviceArray operator[](Index index) const { return DeviceArray(DeviceNDArray::operator[](index)); }
+  /// The value of an array of one element: `d[3].item()`.
+  T item() const { return DeviceNDArray::item<T>(); }
+
+  using DeviceNDArray::copy_to_device;
+  using DeviceNDArray::copy_to_host;
+  /// Waits, and copies all elements in C order; `target` has exactly size() of them.
   void copy_to_host(std::span<T> target) const { copy_bytes_to_host(std::as_writable_bytes(target)); }
   /// Queues the copy; `target` must outlive the stream's synchronisation.
   void copy_to_host(std::span<T> target, StreamView stream) const {
@@ -137,17 +191,30 @@ class DeviceArray : public DeviceNDArray {
   }
   std::vector<T> copy_to_host() const {
     std::vector<T> target(size());
-    copy_to_host(target);
+    copy_to_host(std::span<T>(target));
     return target;
   }
-  /// `source` has exactly size() elements.
+  /// `source` has exactly size() elements, in C order.
   void copy_from_host(std::span<const T> source) const { copy_bytes_from_host(std::as_bytes(source)); }
   void copy_from_host(std::span<const T> source, StreamView stream) const {
     copy_bytes_from_host(std::as_bytes(source), stream);
   }
 };
 
-/// "(3, 4)", "(5,)", "()": a shape as NumPy prints it.
-QUERN_API std::string shape_text(std::span<const std::int64_t> shape);
+/// One record in device memory: a 0-d array of a record type (Numba's DeviceRecord).
+class QUERN_API DeviceRecord : public DeviceNDArray {
+ public:
+  explicit DeviceRecord(DeviceNDArray array);
+
+  /// The whole record, as the C++ struct that it is.
+  template <class T>
+  T get() const {
+    return item<T>();
+  }
+  template <class T>
+  void set(const T& value) const {
+    assign(value);
+  }
+};
 
 }  // namespace quern

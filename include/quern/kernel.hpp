@@ -65,6 +65,21 @@ class QUERN_API Kernel {
   /// `kernel({.grid = 4, .block = 256})(arguments...)` queues one launch on the config's stream.
   BoundKernel operator()(const LaunchConfig& config) const;
 
+  /// Numba's forall(): one thread a task, in blocks of the size that keeps the device busiest (or of
+  /// `config.block`, where it is not 1), `config.grid` computed. The kernel checks its index against the
+  /// number of tasks.
+  BoundKernel for_all(std::uint64_t task_count, LaunchConfig config = {}) const;
+  /// The number of threads a block, at most `limit` (0: the kernel's own), at which most threads are resident
+  /// on a multiprocessor at once, as the driver's occupancy calculator says.
+  std::uint32_t suggested_block(std::size_t shared_bytes = 0, std::uint32_t limit = 0) const;
+  /// Blocks of that size that a multiprocessor holds at once.
+  std::uint32_t active_blocks(std::uint32_t block, std::size_t shared_bytes = 0) const;
+  /// The most blocks that a cooperative launch may have: those that the whole device holds at once.
+  std::uint64_t max_cooperative_blocks(std::uint32_t block, std::size_t shared_bytes = 0) const;
+
+  /// CUfunction, as void*.
+  void* handle() const noexcept;
+
   /// The same with arguments whose types are only known at run time. Throws Error(usage) where the arguments
   /// do not fit the signature, Error(unsupported) where grid, block or shared memory exceed a limit (nothing
   /// was launched then), DriverError where the launch itself fails.
@@ -80,7 +95,7 @@ class BoundKernel {
   BoundKernel(Kernel kernel, const LaunchConfig& config) : kernel_(std::move(kernel)), config_(config) {}
 
   template <class... Args>
-  void operator()(const Args&... arguments) const {
+  void operator()(Args&&... arguments) const {
     if constexpr (sizeof...(Args) == 0) {
       kernel_.launch(config_, {});
     } else {
@@ -95,5 +110,11 @@ class BoundKernel {
 };
 
 inline BoundKernel Kernel::operator()(const LaunchConfig& config) const { return BoundKernel(*this, config); }
+inline BoundKernel Kernel::for_all(std::uint64_t task_count, LaunchConfig config) const {
+  if (config.block == Dim3()) config.block = suggested_block(config.shared_bytes);
+  const std::uint64_t threads = config.block.count();
+  config.grid = threads == 0 ? task_count : (task_count + threads - 1) / threads;
+  return BoundKernel(*this, config);
+}
 
 }  // namespace quern

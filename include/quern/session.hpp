@@ -2,9 +2,11 @@
 // room: session
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <initializer_list>
 #include <memory>
 #include <ranges>
 #include <span>
@@ -13,11 +15,16 @@
 #include <type_traits>
 #include <vector>
 
+#include "quern/allocator.hpp"
+#include "quern/cuda_array_interface.hpp"
 #include "quern/device.hpp"
 #include "quern/device_array.hpp"
 #include "quern/expected.hpp"
 #include "quern/export.hpp"
+#include "quern/host_memory.hpp"
+#include "quern/memory_stats.hpp"
 #include "quern/module.hpp"
+#include "quern/smart_array.hpp"
 #include "quern/stream.hpp"
 
 namespace quern {
@@ -25,12 +32,27 @@ namespace quern {
 namespace session {
 class SessionState;
 class DeferState;
+struct SessionAccess;
 }  // namespace session
+
+/// Which context a session works in: the device's primary one (which the CUDA runtime uses too), or the one
+/// that is current on the calling thread.
+enum class ContextChoice : std::uint8_t { primary, current };
 
 struct SessionOptions {
   /// "auto" (a GPU if there is one, else the CPU device), "cpu", "cuda", "cuda:1". Empty: QUERN_DEVICE, else
   /// "auto".
   std::string device;
+  /// `current` adopts a context that the program made: it stays the program's and must outlive the session
+  /// and all that comes from it. The device is then the context's, of the driver that `device` names.
+  ContextChoice context = ContextChoice::primary;
+};
+
+/// How Session::to_device(NDArray) copies.
+struct ToDevice {
+  std::optional<StreamView> stream = {};  ///< the copy is queued there; nothing: it is done on return
+  bool copy = true;                       ///< false: only the memory is made
+  std::optional<DeviceNDArray> to = {};   ///< re-used, where shape and element type agree
 };
 
 /// While one lives, nothing that was dropped is released (Session::defer_cleanup()). Nests; move-only.
@@ -69,56 +91,152 @@ class QUERN_API Session {
   Expected<Module> try_load_file(const std::filesystem::path& path, const LoadOptions& options = {}) const;
   Expected<Module> try_load_ptx(std::string_view ptx, const LoadOptions& options = {}) const;
 
+  // --- arrays (numba.cuda's functions of the same names; shapes in elements, strides in bytes)
+
   /// Uninitialised device memory. Throws OutOfMemory.
-  DeviceBuffer allocate(std::size_t bytes) const;
-  /// An uninitialised array of `shape` elements. Throws Error(usage) for negative or overflowing extents,
-  /// OutOfMemory.
-  DeviceNDArray device_array(std::span<const std::int64_t> shape, ElementType element) const;
+  DeviceBuffer allocate(std::size_t bytes, StreamView stream = {}) const;
+  /// An uninitialised array. Throws Error(usage) for shapes and strides that cannot be, OutOfMemory; nothing
+  /// is allocated then.
+  DeviceNDArray device_array(std::span<const std::int64_t> shape, const ElementType& element = Dtype::float64,
+                             const ArrayOptions& options = {}) const;
+  DeviceNDArray device_array(std::initializer_list<std::int64_t> shape,
+                             const ElementType& element = Dtype::float64,
+                             const ArrayOptions& options = {}) const {
+    return device_array(std::span(shape.begin(), shape.size()), element, options);
+  }
   template <class T>
   DeviceArray<T> device_array(std::size_t count) const {
     return DeviceArray<T>(allocate_elements(count, sizeof(T)), {static_cast<std::int64_t>(count)});
   }
   template <class T>
-  DeviceArray<T> device_array(const std::vector<std::int64_t>& shape) const {
-    const DeviceNDArray array = device_array(shape, element_type_of<T>());
-    return DeviceArray<T>(array.buffer(), shape);
+  DeviceArray<T> device_array(const Shape& shape, const ArrayOptions& options = {}) const {
+    return DeviceArray<T>(device_array(std::span(shape), element_type_of<T>(), options));
   }
+  /// Uninitialised, of the same shape, element type and (where it is C or Fortran) memory order as a host,
+  /// device, pinned or mapped array.
+  DeviceNDArray device_array_like(const StridedArray& array, StreamView stream = {}) const;
 
-  /// Copies contiguous host data (vector, array, span, C array) into new device memory, 1-D. Synchronous; on
-  /// a stream it is queued there, the source staged before the call returns.
+  /// A host array of any layout in new device memory (or in `options.to`), in the same memory order where it
+  /// is C or Fortran, else in C order.
+  DeviceNDArray to_device(const NDArray& array, const ToDevice& options = {}) const;
+  /// Contiguous host data (vector, array, span, C array), 1-D. Without a stream done on return; on a stream
+  /// queued there, the source staged before the call returns.
   template <class Range>
     requires std::ranges::contiguous_range<const Range&>
-  auto to_device(const Range& source) const {
+  auto to_device(const Range& source, std::optional<StreamView> stream = {}) const {
     using T = std::remove_cv_t<std::ranges::range_value_t<const Range&>>;
     const std::span<const T> span(std::ranges::data(source), std::ranges::size(source));
-    DeviceArray<T> array = device_array<T>(span.size());
-    array.copy_from_host(span);
+    DeviceArray<T> array(device_array({static_cast<std::int64_t>(span.size())}, element_type_of<T>(),
+                                      {.stream = stream.value_or(StreamView())}));
+    if (stream)
+      array.copy_from_host(span, *stream);
+    else
+      array.copy_from_host(span);
     return array;
   }
-  template <class Range>
-    requires std::ranges::contiguous_range<const Range&>
-  auto to_device(const Range& source, StreamView stream) const {
-    using T = std::remove_cv_t<std::ranges::range_value_t<const Range&>>;
-    const std::span<const T> span(std::ranges::data(source), std::ranges::size(source));
-    DeviceArray<T> array = device_array<T>(span.size());
-    array.copy_from_host(span, stream);
-    return array;
+  /// One struct.
+  template <class T>
+    requires(std::is_class_v<T> && std::is_trivially_copyable_v<T> && !std::ranges::range<T> &&
+             !std::derived_from<T, StridedArray>)
+  DeviceRecord to_device(const T& record, std::optional<StreamView> stream = {}) const {
+    return DeviceRecord(to_device(NDArray::view(const_cast<T*>(&record), {}), {.stream = stream}));
   }
   /// C-contiguous host bytes of a type known only at run time.
   DeviceNDArray to_device(std::span<const std::byte> bytes, std::span<const std::int64_t> shape,
                           ElementType element) const;
 
+  /// A host array that the driver locked into memory: queued copies use it directly.
+  NDArray pinned_array(const Shape& shape, const ElementType& element = Dtype::float64,
+                       const ArrayOptions& options = {}) const;
+  /// An array that host and device see in the same memory.
+  MappedNDArray mapped_array(const Shape& shape, const ElementType& element = Dtype::float64,
+                             const MappedOptions& options = {}) const;
+  /// The same in memory that the driver moves by itself. Not `attach_global`: streams must attach it first.
+  ManagedNDArray managed_array(const Shape& shape, const ElementType& element = Dtype::float64,
+                               const ArrayOptions& options = {}, bool attach_global = true) const;
+  /// Locks existing host arrays into memory for a scope. Throws Error(usage) where they overlap or are locked
+  /// already; nothing stays locked then. Vectors and spans come as NDArray::view(v).
+  [[nodiscard]] PinnedScope pinned(std::span<const NDArray> arrays) const;
+  [[nodiscard]] PinnedScope pinned(std::initializer_list<NDArray> arrays) const {
+    return pinned(std::span(arrays.begin(), arrays.size()));
+  }
+  /// The same without a scope, until deregister_memory() or the session's end (roc::register_).
+  void register_memory(std::span<const NDArray> arrays) const;
+  void deregister_memory(std::span<const NDArray> arrays) const;
+  /// Lets kernels see existing host arrays for a scope; at its end `stream` is waited for.
+  [[nodiscard]] MappedScope mapped(std::span<const NDArray> arrays, StreamView stream = {}) const;
+  [[nodiscard]] MappedScope mapped(std::initializer_list<NDArray> arrays, StreamView stream = {}) const {
+    return mapped(std::span(arrays.begin(), arrays.size()), stream);
+  }
+
+  /// An array that is copied between host and device only when needed; see SmartArray.
+  SmartArray smart_array(const NDArray& array, bool copy = true, Where where = Where::host) const;
+  SmartArray smart_array(const DeviceNDArray& array, bool copy = true, Where where = Where::device) const;
+  SmartArray smart_array(const Shape& shape, const ElementType& element = Dtype::float64,
+                         Order order = Order::c, Where where = Where::host) const;
+
+  /// A view of another library's device array, without copying; keeps `array` (a copy of it, or the pointer)
+  /// alive and waits for its producer's stream, unless `sync` is false.
+  template <CudaArray A>
+  DeviceNDArray as_cuda_array(A array, bool sync = true) const {
+    auto owner = std::make_shared<A>(std::move(array));
+    return adopt(owner->cuda_array_interface(), owner, sync);
+  }
+  template <CudaArrayPointer P>
+  DeviceNDArray as_cuda_array(P array, bool sync = true) const {
+    auto owner = std::make_shared<P>(std::move(array));
+    return adopt((*owner)->cuda_array_interface(), owner, sync);
+  }
+  /// The same from the plain description.
+  DeviceNDArray adopt(const CudaArrayInterface& array, std::shared_ptr<const void> owner,
+                      bool sync = true) const;
+  /// Into `to`, from any object with the interface.
+  template <CudaArray A>
+    requires(!std::derived_from<A, StridedArray>)
+  void copy_to_device(const DeviceNDArray& to, const A& source) const {
+    to.copy_to_device(adopt(source.cuda_array_interface(), nullptr));
+  }
+
+  // --- streams and events
+
   Stream stream() const;
   StreamView default_stream() const noexcept;
+  StreamView legacy_default_stream() const noexcept;
+  StreamView per_thread_default_stream() const noexcept;
+  /// A CUstream of the program's own, which must outlive all use.
+  StreamView external_stream(void* stream) const noexcept;
   Event event() const;
+  /// A CUevent of the program's own, which must outlive the object.
+  Event external_event(void* event) const;
   /// Waits for all work of the device's context. Throws DriverError, also for a fault of an earlier kernel.
   void synchronize() const;
 
+  // --- memory management
+
+  /// Nothing that was dropped is released while the result lives, out of memory included. Nests.
   [[nodiscard]] DeferredCleanup defer_cleanup() const;
   /// Objects that were dropped and whose release is still pending.
   std::size_t pending_release_count() const;
+  MemoryStats memory_stats() const;
+  /// What is live, as a table, and where it was made if sites are tracked (QUERN_TRACK_ALLOCATIONS=1, or a
+  /// build without optimisation). Empty: nothing is. QUERN_LEAK_REPORT=1 prints it at the process's exit.
+  std::string leak_report() const;
+  /// Where device memory comes from, from now on, in this device's context; null: the driver's allocator.
+  /// What was allocated before goes back to where it came from.
+  void set_allocator(std::shared_ptr<DeviceAllocator> allocator) const;
+  std::shared_ptr<DeviceAllocator> allocator() const;
+  /// The driver's stream-ordered pool, keeping up to `keep_bytes` of what was freed. Throws
+  /// Error(unsupported) where the device has none.
+  std::shared_ptr<DeviceAllocator> stream_ordered_pool(std::size_t keep_bytes = SIZE_MAX) const;
+  /// A pool of quern's own, over the driver's allocator or over `upstream`.
+  std::shared_ptr<DeviceAllocator> caching_pool(std::shared_ptr<DeviceAllocator> upstream = nullptr,
+                                                std::size_t most_cached_bytes = SIZE_MAX) const;
+
+  /// CUcontext, as void*.
+  void* native_context() const noexcept;
 
  private:
+  friend struct session::SessionAccess;
   explicit Session(std::shared_ptr<session::SessionState> state) : state_(std::move(state)) {}
   DeviceBuffer allocate_elements(std::size_t count, std::size_t element_bytes) const;
 

@@ -2,6 +2,7 @@
 // room: runtime
 #pragma once
 
+#include <exception>
 #include <memory>
 
 #include "quern/export.hpp"
@@ -14,26 +15,49 @@ struct StreamState;
 struct EventState;
 }  // namespace runtime
 
+class AutoSynchronize;
+
 /// A stream by value: where to queue work. It does not keep the stream alive. A default-constructed one is
 /// the default stream of whatever context the work belongs to. Thread-safe, as streams are.
 class QUERN_API StreamView {
  public:
   StreamView() noexcept = default;
-  StreamView(const runtime::Context* context, void* handle) noexcept : context_(context), handle_(handle) {}
+  StreamView(runtime::Context* context, void* handle) noexcept : context_(context), handle_(handle) {}
 
-  /// Waits until everything queued so far has run. Throws DriverError, also for a fault of an earlier kernel.
+  /// Waits until everything queued so far has run; host arrays that were to be copied to then have their
+  /// values. Throws DriverError, also for a fault of an earlier kernel.
   void synchronize() const;
   /// True if nothing is left to run.
   bool query() const;
+  /// A scope at whose end the stream is waited for.
+  [[nodiscard]] AutoSynchronize auto_synchronize() const;
 
   /// CUstream, as void*; null is the default stream.
   void* handle() const noexcept { return handle_; }
-  const runtime::Context* context() const noexcept { return context_; }
+  runtime::Context* context() const noexcept { return context_; }
 
  private:
-  const runtime::Context* context_ = nullptr;
+  runtime::Context* context_ = nullptr;
   void* handle_ = nullptr;
 };
+
+/// Waits for a stream at the end of a scope, exceptions included: an exception inside is not replaced by one
+/// of the wait. The stream outlives it.
+class QUERN_API AutoSynchronize {
+ public:
+  explicit AutoSynchronize(StreamView stream) noexcept : stream_(stream) {}
+  ~AutoSynchronize() noexcept(false);
+  AutoSynchronize(const AutoSynchronize&) = delete;
+  AutoSynchronize& operator=(const AutoSynchronize&) = delete;
+
+  StreamView stream() const noexcept { return stream_; }
+
+ private:
+  StreamView stream_;
+  int exceptions_ = std::uncaught_exceptions();
+};
+
+inline AutoSynchronize StreamView::auto_synchronize() const { return AutoSynchronize(*this); }
 
 /// Owns a stream (Session::stream()). Work on one stream runs in order; work on two streams may overlap.
 /// Dropping it schedules its release; what was queued still runs. Move-only.
@@ -49,6 +73,8 @@ class QUERN_API Stream {
   operator StreamView() const noexcept { return view(); }  // NOLINT(google-explicit-constructor)
   void synchronize() const { view().synchronize(); }
   bool query() const { return view().query(); }
+  [[nodiscard]] AutoSynchronize auto_synchronize() const { return view().auto_synchronize(); }
+  void* handle() const noexcept { return view().handle(); }
 
  private:
   std::shared_ptr<runtime::StreamState> state_;
@@ -66,11 +92,13 @@ class QUERN_API Event {
   /// Marks what `stream` holds now.
   void record(StreamView stream = {}) const;
   /// Makes later work of `stream` wait until this event has happened.
-  void wait(StreamView stream) const;
+  void wait(StreamView stream = {}) const;
   bool query() const;
   void synchronize() const;
   /// Milliseconds from `start` to this event; both recorded and reached.
   double elapsed_ms_since(const Event& start) const;
+  /// CUevent, as void*.
+  void* handle() const noexcept;
 
  private:
   std::shared_ptr<runtime::EventState> state_;

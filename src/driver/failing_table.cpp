@@ -34,6 +34,7 @@ struct PlannedFailure {
   std::size_t slot;
   std::uint64_t calls_left;
   CUresult result;
+  bool for_good = false;  ///< every later call as well
 };
 
 /// The state behind the trampolines; a process-wide one, because a C function pointer carries none.
@@ -63,7 +64,10 @@ class Decorator {
     for (auto failure = failures_.begin(); failure != failures_.end(); ++failure) {
       if ((failure->slot != slot && failure->slot != kAnySlot) || --failure->calls_left != 0) continue;
       answer = failure->result;
-      failures_.erase(failure);
+      if (failure->for_good)
+        failure->calls_left = 1;
+      else
+        failures_.erase(failure);
       return std::nullopt;
     }
     return inner_;
@@ -133,6 +137,10 @@ bool FailingTable::fail_call(std::uint64_t nth, CUresult result, std::string_vie
   if (!slot || nth == 0) return false;
   decorator().plan({*slot, nth, result});
   return true;
+}
+
+void FailingTable::fail_from(std::uint64_t nth, CUresult result) {
+  decorator().plan({kAnySlot, nth, result, true});
 }
 
 void FailingTable::clear_failures() { decorator().clear(); }

@@ -29,6 +29,8 @@ class FailingTable {
   /// answers `result` and does not reach the driver. May be called repeatedly to plan several failures.
   /// False: no such function.
   bool fail_call(std::uint64_t nth, CUresult result, std::string_view function = {});
+  /// The `nth` call from now on and all after it answer `result`: a context that is lost.
+  void fail_from(std::uint64_t nth, CUresult result);
   /// Forgets every planned failure that has not happened yet.
   void clear_failures();
 

@@ -3,8 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "launch/host_arguments.hpp"
 #include "launch/pack.hpp"
 #include "quern/error.hpp"
+#include "runtime/buffer.hpp"
 #include "runtime/stream.hpp"
 
 namespace quern {
@@ -165,30 +169,85 @@ CUresult LoadedKernel::start(const LaunchConfig& config, CUstream stream, void**
   return api.cuLaunchKernelEx(&launch, function_.handle, parameters, nullptr);
 }
 
-std::size_t LoadedKernel::resident_blocks(const LaunchConfig& config) const {
+std::uint32_t LoadedKernel::active_blocks(std::uint32_t block, std::size_t shared_bytes) const {
   const runtime::Context& context = *module_->context();
-  int per_multiprocessor = 0;
-  if (context.api().cuOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, function_.handle,
-                                                                static_cast<int>(config.block.count()),
-                                                                config.shared_bytes) != CUDA_SUCCESS)
-    return 0;
-  return static_cast<std::size_t>(per_multiprocessor) *
-         static_cast<std::size_t>(context.device().multiprocessor_count);
+  const runtime::CurrentContext current(context);
+  int blocks = 0;
+  context.check(context.api().cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                    &blocks, function_.handle, static_cast<int>(block), shared_bytes),
+                "cuOccupancyMaxActiveBlocksPerMultiprocessor", "ask how many blocks fit a multiprocessor");
+  return static_cast<std::uint32_t>(blocks);
+}
+
+std::uint64_t LoadedKernel::resident_blocks(std::uint32_t block, std::size_t shared_bytes) const {
+  return std::uint64_t{active_blocks(block, shared_bytes)} *
+         static_cast<std::uint64_t>(module_->context()->device().multiprocessor_count);
+}
+
+/// The size is the same for every launch, so the one without shared memory is asked for once.
+std::uint32_t LoadedKernel::suggested_block(std::size_t shared_bytes, std::uint32_t limit) const {
+  const bool usual = shared_bytes == 0 && limit == 0;
+  if (const std::uint32_t known = suggested_block_.load(std::memory_order_relaxed); usual && known != 0)
+    return known;
+  const auto warp = static_cast<std::uint32_t>(module_->context()->device().warp_size);
+  std::uint32_t most = function_.max_threads_per_block;
+  if (limit != 0) most = std::min(most, limit);
+  std::uint32_t best = std::min(most, warp);
+  std::uint64_t best_threads = 0;
+  for (std::uint32_t block = most / warp * warp; block >= warp; block -= warp) {
+    const std::uint64_t threads = std::uint64_t{active_blocks(block, shared_bytes)} * block;
+    if (threads <= best_threads) continue;
+    best_threads = threads;
+    best = block;
+  }
+  if (usual) suggested_block_.store(best, std::memory_order_relaxed);
+  return best;
 }
 
 void LoadedKernel::fail(const LaunchConfig& config, CUresult result) const {
   std::string attempted = fmt::format("launch kernel {} with grid {} and block {}", entry_.name,
                                       extents_text(config.grid), extents_text(config.block));
+  const auto fitting = [&]() -> std::uint64_t {
+    try {
+      return resident_blocks(static_cast<std::uint32_t>(config.block.count()), config.shared_bytes);
+    } catch (const DriverError&) {  // the launch's own error counts
+      return 0;
+    }
+  };
   if (result == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE)
-    attempted += fmt::format(" cooperatively: at most {} of its blocks fit the device at once",
-                             resident_blocks(config));
+    attempted += fmt::format(" cooperatively: at most {} of its blocks fit the device at once", fitting());
   module_->context()->fail(result, config.cooperative ? "cuLaunchKernelEx" : "cuLaunchKernel", attempted);
 }
 
-void LoadedKernel::launch(const LaunchConfig& config, std::span<const Argument> arguments) const {
+/// A kernel reaches the memory of its own context only.
+void LoadedKernel::check_memory(std::span<const Argument> arguments) const {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].kind() != Argument::Kind::array) continue;
+    const runtime::BufferState* memory = arguments[i].array()->buffer().state().get();
+    if (memory != nullptr && memory->context != module_->context())
+      throw Error(ErrorCode::usage,
+                  fmt::format("argument #{} of kernel {} is an array of another session than the "
+                              "kernel's; make it with the same session",
+                              i, entry_.name));
+  }
+}
+
+/// What a pool could hand to others while the kernel runs stays until it has run.
+void LoadedKernel::keep_pooled(CUstream stream, std::span<const Argument> arguments) const {
+  runtime::InFlight::Work work;
+  for (const Argument& argument : arguments)
+    if (argument.kind() == Argument::Kind::array &&
+        runtime::needs_keeping(argument.array()->buffer(), stream))
+      work.keep.push_back(argument.array()->buffer().state()->memory);
+  if (!work.keep.empty()) [[unlikely]]
+    module_->context()->after(stream, std::move(work));
+}
+
+void LoadedKernel::launch_packed(const LaunchConfig& config, std::span<const Argument> arguments) const {
   const runtime::Context& context = *module_->context();
   const CUstream stream = runtime::stream_handle(config.stream, context);
   PackedArguments packed(signature_, arguments);
+  check_memory(arguments);
   check_block(config);
   check_grid(config);
   check_shared(config);
@@ -201,6 +260,17 @@ void LoadedKernel::launch(const LaunchConfig& config, std::span<const Argument> 
   const CUresult result = start(config, stream, packed.pointers());
   if (result != CUDA_SUCCESS) [[unlikely]]
     fail(config, result);
+  keep_pooled(stream, arguments);
+}
+
+void LoadedKernel::launch(const LaunchConfig& config, std::span<const Argument> arguments) const {
+  const auto travels = [](const Argument& argument) {
+    return argument.kind() == Argument::Kind::host || argument.kind() == Argument::Kind::smart;
+  };
+  if (std::none_of(arguments.begin(), arguments.end(), travels)) return launch_packed(config, arguments);
+  const HostArguments there(module_->context(), config.stream, arguments);
+  launch_packed(config, there.arguments());
+  there.copy_back();
 }
 
 }  // namespace launch
@@ -209,6 +279,16 @@ const std::string& Kernel::name() const noexcept { return state_->name(); }
 const std::string& Kernel::signature() const noexcept { return state_->signature().text; }
 const std::vector<Parameter>& Kernel::parameters() const noexcept { return state_->parameters(); }
 KernelInfo Kernel::info() const { return state_->info(); }
+std::uint32_t Kernel::active_blocks(std::uint32_t block, std::size_t shared_bytes) const {
+  return state_->active_blocks(block, shared_bytes);
+}
+std::uint32_t Kernel::suggested_block(std::size_t shared_bytes, std::uint32_t limit) const {
+  return state_->suggested_block(shared_bytes, limit);
+}
+std::uint64_t Kernel::max_cooperative_blocks(std::uint32_t block, std::size_t shared_bytes) const {
+  return state_->resident_blocks(block, shared_bytes);
+}
+void* Kernel::handle() const noexcept { return state_->handle(); }
 void Kernel::launch(const LaunchConfig& config, std::span<const Argument> arguments) const {
   state_->launch(config, arguments);
 }

@@ -30,8 +30,15 @@ class LoadedKernel {
   const std::vector<Parameter>& parameters() const noexcept { return parameters_; }
   KernelInfo info() const;
   void launch(const LaunchConfig& config, std::span<const Argument> arguments) const;
+  std::uint32_t active_blocks(std::uint32_t block, std::size_t shared_bytes) const;
+  std::uint32_t suggested_block(std::size_t shared_bytes, std::uint32_t limit) const;
+  std::uint64_t resident_blocks(std::uint32_t block, std::size_t shared_bytes) const;
+  CUfunction handle() const noexcept { return function_.handle; }
 
  private:
+  void launch_packed(const LaunchConfig& config, std::span<const Argument> arguments) const;
+  void check_memory(std::span<const Argument> arguments) const;
+  void keep_pooled(CUstream stream, std::span<const Argument> arguments) const;
   void check_parameters() const;
   void check_block(const LaunchConfig& config) const;
   void check_grid(const LaunchConfig& config) const;
@@ -39,7 +46,6 @@ class LoadedKernel {
   void allow_shared(std::size_t bytes) const;
   CUresult start(const LaunchConfig& config, CUstream stream, void** parameters) const;
   [[noreturn]] void fail(const LaunchConfig& config, CUresult result) const;
-  std::size_t resident_blocks(const LaunchConfig& config) const;
 
   const std::shared_ptr<runtime::Module> module_;
   const Image image_;
@@ -49,6 +55,7 @@ class LoadedKernel {
   const Signature signature_;
   std::vector<Parameter> parameters_;
   mutable std::atomic<std::size_t> allowed_shared_bytes_;
+  mutable std::atomic<std::uint32_t> suggested_block_{0};  ///< 0: not asked for yet
 };
 
 }  // namespace quern::launch

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "launch/convert.hpp"
+#include "abi/convert.hpp"
 #include "quern/error.hpp"
 
 namespace quern::launch {
@@ -14,7 +14,7 @@ namespace {
 std::string argument_text(const Argument& argument) {
   switch (argument.kind()) {
     case Argument::Kind::scalar:
-      return "the scalar " + scalar_text(*argument.dtype(), argument.data());
+      return "the scalar " + abi::scalar_text(*argument.dtype(), argument.data());
     case Argument::Kind::array:
       return fmt::format("a device array of {} with shape {}", to_string(argument.array()->element()),
                          shape_text(argument.array()->shape()));
@@ -22,6 +22,10 @@ std::string argument_text(const Argument& argument) {
       return "a device address";
     case Argument::Kind::bytes:
       return fmt::format("a struct of {} bytes", argument.size());
+    case Argument::Kind::host:
+      return "a host array of " + describe(argument.host()->array);
+    case Argument::Kind::smart:
+      return "a SmartArray of " + to_string(argument.smart()->element());
   }
   return {};
 }
@@ -75,6 +79,16 @@ void check_pointee(const Signature& signature, std::size_t index, const Argument
                         wanted));
 }
 
+/// What came from a producer that forbids writing may only go where the kernel cannot write.
+void check_read_only(const Signature& signature, std::size_t index, const Argument& argument) {
+  const ParameterPlan& plan = signature.parameters[index];
+  const bool known = plan.takes == Takes::pointer || plan.takes == Takes::device_array;
+  if (argument.kind() == Argument::Kind::array && known && !plan.read_only &&
+      argument.array()->is_read_only())
+    refuse_argument(signature, index, argument, "it is read-only, and the kernel could write to it",
+                    "declare the parameter const, or give a copy()");
+}
+
 constexpr std::size_t array_struct_bytes(std::size_t ndim) { return 8 + 16 * ndim; }
 
 }  // namespace
@@ -105,6 +119,7 @@ std::byte* PackedArguments::take(std::size_t bytes) noexcept {
 const void* PackedArguments::place(const Signature& signature, std::size_t index, const Argument& argument) {
   using Kind = Argument::Kind;
   const ParameterPlan& plan = signature.parameters[index];
+  check_read_only(signature, index, argument);
   switch (plan.takes) {
     case Takes::pointer:
       if (argument.kind() == Kind::array)
@@ -120,7 +135,7 @@ const void* PackedArguments::place(const Signature& signature, std::size_t index
       refuse_argument(signature, index, argument, "", fmt::format("give one {} value", name(*plan.dtype)));
     case Takes::word:
       if (argument.kind() == Kind::array || argument.kind() == Kind::pointer) return argument.data();
-      if (argument.kind() == Kind::scalar && is_integer(*argument.dtype()))
+      if (argument.kind() == Kind::scalar && abi::is_integer(*argument.dtype()))
         return convert(signature, index, argument, Dtype::uint64, true);
       refuse_argument(signature, index, argument, "",
                       "give a device array, a device address or a whole number");
@@ -144,7 +159,7 @@ const void* PackedArguments::convert(const Signature& signature, std::size_t ind
   if (argument.dtype() == target) return argument.data();
   std::byte* const out = take(16);
   if (const std::optional<std::string> problem =
-          convert_scalar(*argument.dtype(), argument.data(), target, any_sign, out))
+          abi::convert_scalar(*argument.dtype(), argument.data(), target, any_sign, out))
     refuse_argument(signature, index, argument, *problem, fmt::format("give a {} value", name(target)));
   return out;
 }

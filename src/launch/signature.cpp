@@ -187,6 +187,7 @@ ParameterPlan plan_parameter(const abi::ParameterInfo& parameter) {
     plan.dtype.reset();
   }
   if (plan.takes == Takes::opaque) plan.dtype.reset();
+  plan.read_only = parameter.read_only || parameter.type.find("array<const ") != std::string::npos;
   return plan;
 }
 

@@ -25,6 +25,7 @@ struct ParameterPlan {
   Takes takes = Takes::opaque;
   std::optional<Dtype> dtype;
   bool any_sign = false;   ///< PTX's .u32 holds int and unsigned alike
+  bool read_only = false;  ///< a pointer to const, or an array of const elements
   bool any_bytes = false;  ///< a `char*` points to signed and unsigned bytes alike
   std::size_t ndim = 0;
   std::size_t offset = 0;

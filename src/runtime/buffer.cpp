@@ -5,61 +5,97 @@
 
 #include "quern/error.hpp"
 #include "runtime/stream.hpp"
+#include "runtime/transfer.hpp"
 
 namespace quern {
 namespace runtime {
 
-DeviceBuffer make_buffer(std::shared_ptr<Context> context, std::size_t size_bytes) {
+DeviceBuffer make_buffer(std::shared_ptr<Context> context, std::size_t size_bytes, StreamView stream) {
   auto state = std::make_shared<BufferState>();
-  state->context = std::move(context);
   state->size_bytes = size_bytes;
   if (size_bytes > 0) {
-    state->address = state->context->allocate(size_bytes);
-    state->owner = owned(state->context, ReleaseKind::device_memory, state->address, size_bytes);
+    const std::shared_ptr<Resource> memory = context->allocate(size_bytes, stream);
+    const Release& item = memory->item();
+    state->address = item.handle;
+    state->stream_handle = item.stream_handle;
+    state->stream_ordered = item.allocator != nullptr && item.allocator->is_stream_ordered();
+    state->memory = memory;
   }
+  state->context = std::move(context);
   return DeviceBuffer(std::move(state));
 }
+
+DeviceBuffer adopt_buffer(std::shared_ptr<Context> context, CUdeviceptr address, std::size_t size_bytes,
+                          std::shared_ptr<const void> owner, bool read_only) {
+  auto state = std::make_shared<BufferState>();
+  state->context = std::move(context);
+  state->address = address;
+  state->size_bytes = size_bytes;
+  state->memory = std::move(owner);
+  state->read_only = read_only;
+  return DeviceBuffer(std::move(state));
+}
+
+std::shared_ptr<Context> shared_context_of(const DeviceBuffer& buffer) {
+  if (buffer.state() != nullptr) return buffer.state()->context;
+  throw Error(ErrorCode::usage,
+              "a default-constructed array has no memory; make one with session.device_array()");
+}
+
+Context& context_of(const DeviceBuffer& buffer) { return *shared_context_of(buffer); }
 
 }  // namespace runtime
 
 namespace {
 
 using runtime::BufferState;
-using runtime::Context;
 using runtime::CurrentContext;
+using runtime::DeviceSide;
+using runtime::HostSide;
 
-/// The address of `bytes` at `offset` in the buffer, checked.
-CUdeviceptr range(const BufferState* state, std::size_t offset, std::size_t bytes, const char* what) {
-  const std::size_t size = state != nullptr ? state->size_bytes : 0;
-  if (offset > size || bytes > size - offset)
-    throw Error(
-        ErrorCode::usage,
-        fmt::format("cannot {} {} bytes at offset {}: the buffer has {} bytes; give a range inside it", what,
-                    bytes, offset, size));
-  return state != nullptr ? state->address + offset : 0;
-}
+/// The `bytes` at `offset` of a buffer, as an array of bytes.
+struct Range {
+  Layout layout;
+  CUdeviceptr address;
+  std::shared_ptr<const void> keep;
 
-/// Host bytes that live until the copy queued from them has run.
-struct Staging {
-  std::unique_ptr<std::byte[]> bytes;
-  static void done(void* staging) { delete static_cast<Staging*>(staging); }
+  Range(const BufferState* state, std::size_t offset, std::size_t bytes, const char* what)
+      : layout({static_cast<std::int64_t>(bytes)}, 1), address(0) {
+    const std::size_t size = state != nullptr ? state->size_bytes : 0;
+    if (offset > size || bytes > size - offset)
+      throw Error(
+          ErrorCode::usage,
+          fmt::format("cannot {} {} bytes at offset {}: the buffer has {} bytes; give a range inside it",
+                      what, bytes, offset, size));
+    if (state == nullptr) return;
+    address = state->address + offset;
+    keep = state->memory;
+  }
+  DeviceSide side() const { return {address, layout, keep}; }
+  HostSide host(const std::byte* data) const {
+    return {const_cast<std::byte*>(data), layout, nullptr, false};
+  }
 };
 
-void copy_staged(const Context& context, CUdeviceptr target, std::span<const std::byte> source,
-                 CUstream stream) {
-  auto staging =
-      std::make_unique<Staging>(Staging{std::make_unique_for_overwrite<std::byte[]>(source.size())});
-  std::memcpy(staging->bytes.get(), source.data(), source.size());
-  const driver::DriverTable& api = context.api();
-  context.check(api.cuMemcpyHtoDAsync_v2(target, staging->bytes.get(), source.size(), stream),
-                "cuMemcpyHtoDAsync_v2", fmt::format("queue a copy of {} bytes to the device", source.size()));
-  const CUresult result = api.cuLaunchHostFunc(stream, &Staging::done, staging.get());
-  if (result == CUDA_SUCCESS) {
-    static_cast<void>(staging.release());  // done() deletes it
-    return;
-  }
-  api.cuStreamSynchronize(stream);  // nobody will say when the copy has run: wait before the bytes go
-  context.check(result, "cuLaunchHostFunc", "queue the end of a copy to the device");
+void send(const std::shared_ptr<const BufferState>& state, std::span<const std::byte> source,
+          std::size_t offset, std::optional<StreamView> stream) {
+  const Range range(state.get(), offset, source.size(), "copy from the host");
+  if (!source.empty())
+    runtime::copy_to_device(*state->context, range.side(), range.host(source.data()), stream);
+}
+
+void fetch(const std::shared_ptr<const BufferState>& state, std::span<std::byte> target, std::size_t offset,
+           std::optional<StreamView> stream) {
+  const Range range(state.get(), offset, target.size(), "copy to the host");
+  if (!target.empty())
+    runtime::copy_to_host(*state->context, range.host(target.data()), range.side(), stream);
+}
+
+void move(const std::shared_ptr<const BufferState>& to, const DeviceBuffer& from,
+          std::optional<StreamView> stream) {
+  const Range target(to.get(), 0, from.size_bytes(), "copy on the device");
+  const Range source(from.state().get(), 0, from.size_bytes(), "copy on the device");
+  if (from.size_bytes() > 0) runtime::copy_on_device(*to->context, target.side(), source.side(), stream);
 }
 
 }  // namespace
@@ -71,57 +107,22 @@ void* DeviceBuffer::data() const noexcept {
 std::size_t DeviceBuffer::size_bytes() const noexcept { return state_ != nullptr ? state_->size_bytes : 0; }
 
 void DeviceBuffer::copy_from_host(std::span<const std::byte> source, std::size_t offset_bytes) const {
-  const CUdeviceptr target = range(state_.get(), offset_bytes, source.size(), "copy from the host");
-  if (source.empty()) return;
-  const CurrentContext current(*state_->context);
-  state_->context->check(state_->context->api().cuMemcpyHtoD_v2(target, source.data(), source.size()),
-                         "cuMemcpyHtoD_v2", "copy to the device");
+  send(state_, source, offset_bytes, {});
 }
-
 void DeviceBuffer::copy_from_host(std::span<const std::byte> source, std::size_t offset_bytes,
                                   StreamView stream) const {
-  const CUdeviceptr target = range(state_.get(), offset_bytes, source.size(), "copy from the host");
-  if (source.empty()) return;
-  const CurrentContext current(*state_->context);
-  copy_staged(*state_->context, target, source, runtime::stream_handle(stream, *state_->context));
+  send(state_, source, offset_bytes, stream);
 }
-
 void DeviceBuffer::copy_to_host(std::span<std::byte> target, std::size_t offset_bytes) const {
-  const CUdeviceptr source = range(state_.get(), offset_bytes, target.size(), "copy to the host");
-  if (target.empty()) return;
-  const CurrentContext current(*state_->context);
-  state_->context->check(state_->context->api().cuMemcpyDtoH_v2(target.data(), source, target.size()),
-                         "cuMemcpyDtoH_v2", "copy to the host");
+  fetch(state_, target, offset_bytes, {});
 }
-
 void DeviceBuffer::copy_to_host(std::span<std::byte> target, std::size_t offset_bytes,
                                 StreamView stream) const {
-  const CUdeviceptr source = range(state_.get(), offset_bytes, target.size(), "copy to the host");
-  if (target.empty()) return;
-  const CurrentContext current(*state_->context);
-  const CUstream handle = runtime::stream_handle(stream, *state_->context);
-  state_->context->check(
-      state_->context->api().cuMemcpyDtoHAsync_v2(target.data(), source, target.size(), handle),
-      "cuMemcpyDtoHAsync_v2", "queue a copy to the host");
+  fetch(state_, target, offset_bytes, stream);
 }
-
-void DeviceBuffer::copy_from(const DeviceBuffer& source) const {
-  const CUdeviceptr target = range(state_.get(), 0, source.size_bytes(), "copy on the device");
-  if (source.size_bytes() == 0) return;
-  const CurrentContext current(*state_->context);
-  state_->context->check(
-      state_->context->api().cuMemcpyDtoD_v2(target, source.state_->address, source.size_bytes()),
-      "cuMemcpyDtoD_v2", "copy on the device");
-}
-
+void DeviceBuffer::copy_from(const DeviceBuffer& source) const { move(state_, source, {}); }
 void DeviceBuffer::copy_from(const DeviceBuffer& source, StreamView stream) const {
-  const CUdeviceptr target = range(state_.get(), 0, source.size_bytes(), "copy on the device");
-  if (source.size_bytes() == 0) return;
-  const CurrentContext current(*state_->context);
-  const CUstream handle = runtime::stream_handle(stream, *state_->context);
-  state_->context->check(state_->context->api().cuMemcpyDtoDAsync_v2(target, source.state_->address,
-                                                                     source.size_bytes(), handle),
-                         "cuMemcpyDtoDAsync_v2", "queue a copy on the device");
+  move(state_, source, stream);
 }
 
 void DeviceBuffer::fill(std::byte value) const {

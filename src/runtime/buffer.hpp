@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+#include <memory>
+
 #include "quern/device_array.hpp"
 #include "runtime/context.hpp"
 
@@ -8,15 +11,32 @@ namespace quern::runtime {
 
 struct BufferState {
   std::shared_ptr<Context> context;
-  CUdeviceptr address = 0;  ///< 0 where size_bytes is 0
+  CUdeviceptr address = 0;    ///< 0 where size_bytes is 0
+  std::byte* host = nullptr;  ///< where the host sees the same memory, if it does
   std::size_t size_bytes = 0;
-  OwnedHandle owner;
+  std::shared_ptr<const void> memory;  ///< a Resource, or what keeps memory of others alive
+  std::uint64_t stream_handle = 0;     ///< that pooled memory belongs to
+  bool stream_ordered = false;         ///< other streams' work must be waited for before it is given back
+  bool read_only = false;
 };
 
 /// Uninitialised device memory; no bytes are legal and take none.
-DeviceBuffer make_buffer(std::shared_ptr<Context> context, std::size_t size_bytes);
+DeviceBuffer make_buffer(std::shared_ptr<Context> context, std::size_t size_bytes, StreamView stream = {});
 
-/// Bytes of an array of `shape`. Throws Error(usage) for negative extents and for sizes that do not fit.
-std::size_t array_bytes(std::span<const std::int64_t> shape, std::size_t element_bytes);
+/// Memory that others own, kept alive by `owner`.
+DeviceBuffer adopt_buffer(std::shared_ptr<Context> context, CUdeviceptr address, std::size_t size_bytes,
+                          std::shared_ptr<const void> owner, bool read_only);
+
+/// The context of an array's memory. Throws Error(usage) for a default-constructed one.
+Context& context_of(const DeviceBuffer& buffer);
+std::shared_ptr<Context> shared_context_of(const DeviceBuffer& buffer);
+
+/// Work on `stream` uses the buffer: memory of a stream-ordered allocator is kept until that has run. Costs
+/// nothing for the driver's own memory, whose release waits for all work by itself.
+inline bool needs_keeping(const DeviceBuffer& buffer, CUstream stream) {
+  const BufferState* state = buffer.state().get();
+  return state != nullptr && state->stream_ordered &&
+         state->stream_handle != reinterpret_cast<std::uintptr_t>(stream);
+}
 
 }  // namespace quern::runtime

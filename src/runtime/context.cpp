@@ -3,9 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
+#include "runtime/copy_kernel.hpp"
 #include "runtime/exit.hpp"
+#include "runtime/staging.hpp"
 
 namespace quern::runtime {
 namespace {
@@ -14,11 +17,13 @@ struct ReleaseRow {
   const char* call;
   const char* what;
 };
-constexpr ReleaseRow kReleases[] = {{"cuMemFree_v2", "free device memory"},
-                                    {"cuMemFreeHost", "free page-locked memory"},
-                                    {"cuStreamDestroy_v2", "release a stream"},
-                                    {"cuEventDestroy_v2", "release an event"},
-                                    {"cuModuleUnload", "unload a module"}};
+constexpr ReleaseRow kReleases[] = {
+    {"cuMemFree_v2", "free device memory"},     {"deallocate", "give device memory back to its allocator"},
+    {"cuMemFree_v2", "free managed memory"},    {"cuMemFreeHost", "free page-locked memory"},
+    {"cuMemFreeHost", "free mapped memory"},    {"cuMemHostUnregister", "unlock host memory"},
+    {"cuStreamDestroy_v2", "release a stream"}, {"cuEventDestroy_v2", "release an event"},
+    {"cuModuleUnload", "unload a module"}};
+static_assert(std::size(kReleases) == kResourceKindCount);
 
 template <class T>
 T as_pointer(std::uint64_t handle) noexcept {
@@ -27,16 +32,23 @@ T as_pointer(std::uint64_t handle) noexcept {
 
 CUresult release_item(const driver::DriverTable& api, const Release& item) {
   switch (item.kind) {
-    case ReleaseKind::device_memory:
+    case ResourceKind::device:
+    case ResourceKind::managed:
       return api.cuMemFree_v2(static_cast<CUdeviceptr>(item.handle));
-    case ReleaseKind::host_memory:
+    case ResourceKind::pinned:
+    case ResourceKind::mapped:
       return api.cuMemFreeHost(as_pointer<void*>(item.handle));
-    case ReleaseKind::stream:
+    case ResourceKind::registered:
+      api.cuCtxSynchronize();  // queued copies may still use it
+      return api.cuMemHostUnregister(as_pointer<void*>(item.handle));
+    case ResourceKind::stream:
       return api.cuStreamDestroy_v2(as_pointer<CUstream>(item.handle));
-    case ReleaseKind::event:
+    case ResourceKind::event:
       return api.cuEventDestroy_v2(as_pointer<CUevent>(item.handle));
-    case ReleaseKind::module:
+    case ResourceKind::module:
       return api.cuModuleUnload(as_pointer<CUmodule>(item.handle));
+    case ResourceKind::pooled:
+      break;
   }
   return CUDA_ERROR_INVALID_VALUE;
 }
@@ -47,6 +59,12 @@ void report_to_stderr(const std::string& message) {
 
 }  // namespace
 
+Resource::Resource(Context& context, Release item) : context_(context), item_(std::move(item)) {
+  context_.made(*this);
+}
+
+Resource::~Resource() { context_.dropped(*this, item_); }
+
 std::shared_ptr<Context> Context::create(const Device& device) {
   const DeviceState& state = *device.state();
   const std::string attempted = "use device " + device.label();
@@ -54,7 +72,7 @@ std::shared_ptr<Context> Context::create(const Device& device) {
     CUcontext handle = nullptr;
     state.driver->check(state.driver->api.cuDevicePrimaryCtxRetain(&handle, state.handle),
                         "cuDevicePrimaryCtxRetain", attempted);
-    return std::shared_ptr<Context>(new Context(device.state(), handle));
+    return std::shared_ptr<Context>(new Context(device.state(), handle, true));
   };
   std::shared_ptr<Context> context = retain();
   if (!context->is_broken()) return context;
@@ -64,19 +82,51 @@ std::shared_ptr<Context> Context::create(const Device& device) {
   return retain();
 }
 
-Context::Context(std::shared_ptr<const DeviceState> device, CUcontext handle)
+std::shared_ptr<Context> Context::adopt(const Device& device, CUcontext handle) {
+  return std::shared_ptr<Context>(new Context(device.state(), handle, false));
+}
+
+std::shared_ptr<Context> adopt_current_context(const Device& device) {
+  const std::shared_ptr<const Driver>& driver = device.state()->driver;
+  CUcontext handle = nullptr;
+  driver->check(driver->api.cuCtxGetCurrent(&handle), "cuCtxGetCurrent", "find the current context");
+  if (handle == nullptr) return nullptr;
+  CUdevice its_device = 0;
+  driver->check(driver->api.cuCtxGetDevice(&its_device), "cuCtxGetDevice",
+                "find the device of the current context");
+  for (int ordinal = 0; ordinal < device_count(*driver); ++ordinal) {
+    const Device candidate = open_device(driver, ordinal);
+    if (candidate.state()->handle == its_device) return Context::adopt(candidate, handle);
+  }
+  return Context::adopt(device, handle);
+}
+
+Context::Context(std::shared_ptr<const DeviceState> device, CUcontext handle, bool primary)
     : device_(std::move(device)),
       handle_(handle),
+      primary_(primary),
       queue_(
           limits_from_environment(device_->total_memory_bytes),
-          [this](const Release& item) { return release(item); }, report_to_stderr) {}
+          [this](const Release& item) { return release(item); }, report_to_stderr),
+      staging_(std::make_unique<StagingPool>(*this)),
+      copy_kernels_(std::make_unique<CopyKernels>(*this)) {
+  watch_for_leaks(*this);
+}
 
 Context::~Context() {
+  forget_for_leaks(*this);
   if (process_is_exiting()) return;
+  try {  // what is in flight must end before what it uses goes
+    if (in_flight_.count() > 0 && !lost()) synchronize();
+  } catch (...) {  // a fault: the driver has dropped the work
+  }
+  in_flight_.reap(true);
+  copy_kernels_.reset();
+  staging_->trim();
   // A release that fails ends a flush; here nothing may be left behind, so each failure costs its item and no
   // more.
   while (queue_.pending_count() > 0) queue_.flush();
-  api().cuDevicePrimaryCtxRelease_v2(device_->handle);
+  if (primary_) api().cuDevicePrimaryCtxRelease_v2(device_->handle);
 }
 
 void Context::fail(CUresult result, std::string_view call, std::string_view attempted) const {
@@ -90,39 +140,169 @@ bool Context::is_broken() const {
   return driver::error_code(api().cuStreamQuery(nullptr)) == ErrorCode::device_fault;
 }
 
-std::string Context::release(const Release& item) const {
+void Context::made(const Resource& resource) noexcept { counters_.made(resource); }
+
+void Context::dropped(const Resource& resource, const Release& item) noexcept {
+  if (process_is_exiting()) return;
+  counters_.dropped(resource);
+  if (item.kind == ResourceKind::registered)
+    release_now(item);
+  else
+    queue_.schedule(item);
+  reap();
+}
+
+/// Memory that the program registered for a scope is the program's: it must not stay locked beyond.
+void Context::release_now(const Release& item) noexcept {
+  try {
+    const std::string failure = release(item);
+    if (!failure.empty()) report_to_stderr(failure);
+  } catch (...) {  // the context cannot be made current: it is gone, and the lock with it
+  }
+}
+
+std::string Context::release(const Release& item) {
+  counters_.released(item);
   if (process_is_exiting() || lost()) return {};
   const CurrentContext current(*this);
+  const ReleaseRow& row = kReleases[static_cast<std::size_t>(item.kind)];
+  if (item.kind == ResourceKind::pooled) {
+    try {
+      item.allocator->deallocate(as_pointer<void*>(item.handle), item.size_bytes, kDeviceAlignment,
+                                 StreamView(this, as_pointer<void*>(item.stream_handle)));
+      return {};
+    } catch (const std::exception& error) {
+      return fmt::format("cannot {}: {}", row.what, error.what());
+    }
+  }
   const CUresult result = release_item(api(), item);
   if (result == CUDA_SUCCESS) return {};
   if (driver::error_code(result) == ErrorCode::device_fault) {  // it went with the context
     lost_.store(true, std::memory_order_relaxed);
     return {};
   }
-  const ReleaseRow& row = kReleases[static_cast<std::size_t>(item.kind)];
   return fmt::format("cannot {}: {} answered {}", row.what, row.call, driver::result_name(api(), result));
 }
 
-CUdeviceptr Context::allocate(std::size_t bytes) {
-  const CurrentContext current(*this);
-  CUdeviceptr address = 0;
-  CUresult result = api().cuMemAlloc_v2(&address, bytes);
+void Context::allocate_with_retry(const std::function<CUresult()>& attempt, std::string_view call,
+                                  std::size_t bytes, std::string_view what) {
+  CUresult result = attempt();
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+    reap();
     queue_.flush();
-    result = api().cuMemAlloc_v2(&address, bytes);
+    staging_->trim();
+    if (const std::shared_ptr<DeviceAllocator> pool = allocator()) pool->trim();
+    result = attempt();
   }
-  if (result != CUDA_SUCCESS)
-    driver::check_allocation(api(), result, "cuMemAlloc_v2",
-                             fmt::format("allocate {} bytes of device memory", bytes), bytes);
-  return address;
+  if (result == CUDA_SUCCESS) return;
+  if (driver::error_code(result) == ErrorCode::device_fault) lost_.store(true, std::memory_order_relaxed);
+  driver::check_allocation(api(), result, call, fmt::format("allocate {} bytes of {}", bytes, what), bytes);
 }
 
-void Context::synchronize() const {
+std::uint64_t Context::allocate_from(DeviceAllocator& allocator, std::size_t bytes, StreamView stream) {
+  const auto attempt = [&] {
+    return reinterpret_cast<std::uintptr_t>(
+        allocator.allocate(bytes, kDeviceAlignment, StreamView(this, stream.handle())));
+  };
+  try {
+    return attempt();
+  } catch (const OutOfMemory&) {
+    reap();
+    queue_.flush();
+    allocator.trim();
+  }
+  return attempt();
+}
+
+std::shared_ptr<Resource> Context::allocate(std::size_t bytes, StreamView stream) {
+  reap();
+  const CurrentContext current(*this);
+  Release item = release_of(ResourceKind::device, CUdeviceptr{0}, bytes);
+  item.allocator = allocator();
+  if (item.allocator == nullptr) {
+    CUdeviceptr address = 0;
+    allocate_with_retry([&] { return api().cuMemAlloc_v2(&address, bytes); }, "cuMemAlloc_v2", bytes,
+                        "device memory");
+    item.handle = address;
+    return own(std::move(item));
+  }
+  item.kind = ResourceKind::pooled;
+  item.stream = stream_owner(static_cast<CUstream>(stream.handle()));
+  item.stream_handle = reinterpret_cast<std::uintptr_t>(stream.handle());
+  item.handle = allocate_from(*item.allocator, bytes, stream);
+  return own(std::move(item));
+}
+
+void Context::set_allocator(std::shared_ptr<DeviceAllocator> allocator) {
+  const base::LockGuard lock(mutex_);
+  allocator_.swap(allocator);
+}
+
+std::shared_ptr<DeviceAllocator> Context::allocator() const {
+  const base::LockGuard lock(mutex_);
+  return allocator_;
+}
+
+void Context::after(CUstream stream, InFlight::Work work) {
+  const CUresult result = in_flight_.add(api(), stream, work);
+  if (result == CUDA_SUCCESS) return;
+  // Nobody will say when the stream gets there: wait now, before what is kept goes.
+  if (api().cuStreamSynchronize(stream) == CUDA_SUCCESS && work.run) work.run();
+  check(result, "cuLaunchHostFunc", "queue the end of a transfer");
+}
+
+std::shared_ptr<const Resource> Context::stream_owner(CUstream stream) const {
+  std::vector<std::weak_ptr<const Resource>> streams;
+  {
+    const base::LockGuard lock(mutex_);
+    streams = streams_;  // letting go of a last reference may lead to driver calls: not under the lock
+  }
+  for (const std::weak_ptr<const Resource>& candidate : streams)
+    if (std::shared_ptr<const Resource> owner = candidate.lock())
+      if (owner->item().handle == reinterpret_cast<std::uintptr_t>(stream)) return owner;
+  return nullptr;
+}
+
+void Context::register_stream(const std::shared_ptr<const Resource>& stream) {
+  const base::LockGuard lock(mutex_);
+  std::erase_if(streams_, [](const std::weak_ptr<const Resource>& candidate) { return candidate.expired(); });
+  streams_.push_back(stream);
+}
+
+void Context::register_memory(const std::byte* begin, std::size_t size_bytes,
+                              const std::shared_ptr<const Resource>& resource) {
+  const base::LockGuard lock(mutex_);
+  std::erase_if(locked_, [](const Locked& range) { return range.resource.expired(); });
+  locked_.push_back({begin, size_bytes, resource});
+}
+
+std::shared_ptr<const Resource> Context::registered(const std::byte* begin, std::size_t size_bytes) const {
+  std::weak_ptr<const Resource> found;
+  {
+    const base::LockGuard lock(mutex_);
+    for (const Locked& range : locked_)
+      if (begin >= range.begin && begin + size_bytes <= range.begin + range.size_bytes &&
+          !range.resource.expired())
+        found = range.resource;
+  }
+  return found.lock();
+}
+
+void Context::synchronize() {
   const CurrentContext current(*this);
   check(api().cuCtxSynchronize(), "cuCtxSynchronize", "finish the work of the device");
+  reap();
+}
+
+void Context::synchronize(CUstream stream) {
+  const CurrentContext current(*this);
+  check(api().cuStreamSynchronize(stream), "cuStreamSynchronize", "finish the work of a stream");
+  reap();
 }
 
 std::size_t Context::free_memory_bytes() const {
+  if (const std::shared_ptr<DeviceAllocator> pool = allocator())
+    if (const std::optional<MemoryInfo> info = pool->memory_info()) return info->free_bytes;
   const CurrentContext current(*this);
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
@@ -130,17 +310,16 @@ std::size_t Context::free_memory_bytes() const {
   return free_bytes;
 }
 
-CurrentContext::CurrentContext(const Context& context) : context_(context) {
+CurrentContext::CurrentContext(const Driver& driver, CUcontext handle) : driver_(driver) {
   CUcontext current = nullptr;
-  const driver::DriverTable& api = context.api();
-  if (api.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == context.handle()) return;
-  context.check(api.cuCtxPushCurrent_v2(context.handle()), "cuCtxPushCurrent_v2", "make the context current");
+  if (driver.api.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == handle) return;
+  driver.check(driver.api.cuCtxPushCurrent_v2(handle), "cuCtxPushCurrent_v2", "make the context current");
   pushed_ = true;
 }
 
 CurrentContext::~CurrentContext() {
   CUcontext popped = nullptr;
-  if (pushed_) context_.api().cuCtxPopCurrent_v2(&popped);
+  if (pushed_) driver_.api.cuCtxPopCurrent_v2(&popped);
 }
 
 }  // namespace quern::runtime

@@ -2,21 +2,34 @@
 #pragma once
 
 #include <atomic>
+#include <concepts>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
+#include <type_traits>
+#include <vector>
 
-#include "base/unique_handle.hpp"
+#include "base/thread_annotations.hpp"
+#include "runtime/counters.hpp"
 #include "runtime/dealloc_queue.hpp"
 #include "runtime/driver.hpp"
+#include "runtime/in_flight.hpp"
 
 namespace quern::runtime {
 
-/// A device's primary context, retained, with the queue of what waits to be released in it. Shared by all
-/// that lives in it. Thread-safe. When it goes, what waits is released, unless the process is exiting.
+class CopyKernels;
+class StagingPool;
+
+/// A context with all that the layer keeps for it: the queue of what waits to be released, the work in
+/// flight, the allocator, the counters. Shared by all that lives in it. Thread-safe. When it goes, it waits
+/// for the transfers it queued and releases what waits, unless the process is exiting.
 class Context : public std::enable_shared_from_this<Context> {
  public:
+  /// The device's primary context, retained (a faulted one is reset first).
   static std::shared_ptr<Context> create(const Device& device);
+  /// A context that the program made; it stays the program's and must outlive this object.
+  static std::shared_ptr<Context> adopt(const Device& device, CUcontext handle);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -24,72 +37,118 @@ class Context : public std::enable_shared_from_this<Context> {
   const Driver& driver() const noexcept { return *device_->driver; }
   const driver::DriverTable& api() const noexcept { return device_->driver->api; }
   const DeviceState& device() const noexcept { return *device_; }
+  const std::shared_ptr<const DeviceState>& device_state() const noexcept { return device_; }
   CUcontext handle() const noexcept { return handle_; }
   DeallocQueue& queue() noexcept { return queue_; }
+  Counters& counters() noexcept { return counters_; }
+  CopyKernels& copy_kernels() noexcept { return *copy_kernels_; }
+  StagingPool& staging() noexcept { return *staging_; }
 
   /// Throws DriverError unless `result` is CUDA_SUCCESS. A fault is remembered: the context is lost, and
-  /// nothing that lived in it is released any more (its addresses may be another context's by then).
-  void check(CUresult result, std::string_view call, std::string_view attempted) const {
-    if (result != CUDA_SUCCESS) [[unlikely]]
+  /// nothing that lived in it is released any more (its addresses may be another context's by then). The
+  /// text is a string or a function that makes one, called only for a failure.
+  template <class Text>
+  void check(CUresult result, std::string_view call, const Text& attempted) const {
+    if (result == CUDA_SUCCESS) [[likely]]
+      return;
+    if constexpr (std::invocable<const Text&>)
+      fail(result, call, attempted());
+    else
       fail(result, call, attempted);
   }
   [[noreturn]] void fail(CUresult result, std::string_view call, std::string_view attempted) const;
   bool lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
 
-  /// Device memory; `bytes` > 0. Out of memory releases what waits and tries once more, then throws
-  /// OutOfMemory.
-  CUdeviceptr allocate(std::size_t bytes);
-  void synchronize() const;
+  /// Device memory from the allocator in force; `bytes` > 0.
+  std::shared_ptr<Resource> allocate(std::size_t bytes, StreamView stream = {});
+  /// Runs an allocation of the driver's; out of memory releases what waits and tries once more, then throws
+  /// OutOfMemory. `call` and `what` are for the message.
+  void allocate_with_retry(const std::function<CUresult()>& attempt, std::string_view call, std::size_t bytes,
+                           std::string_view what);
+  std::shared_ptr<Resource> own(Release item) { return std::make_shared<Resource>(*this, std::move(item)); }
+
+  void set_allocator(std::shared_ptr<DeviceAllocator> allocator) QUERN_EXCLUDES(mutex_);
+  std::shared_ptr<DeviceAllocator> allocator() const QUERN_EXCLUDES(mutex_);
+
+  /// Calls `run` and lets go of `keep` after all that `stream` holds now; see InFlight.
+  void after(CUstream stream, InFlight::Work work);
+  /// Lets go of what finished work kept. Called wherever the layer waits, allocates or releases.
+  void reap() noexcept { in_flight_.reap(lost()); }
+  std::size_t in_flight_count() const noexcept { return in_flight_.count(); }
+
+  /// Called by Resource.
+  void made(const Resource& resource) noexcept;
+  void dropped(const Resource& resource, const Release& item) noexcept;
+
+  /// The owner of a stream of ours, null for any other handle.
+  std::shared_ptr<const Resource> stream_owner(CUstream stream) const QUERN_EXCLUDES(mutex_);
+  void register_stream(const std::shared_ptr<const Resource>& stream) QUERN_EXCLUDES(mutex_);
+
+  /// Host memory that is page-locked as long as `resource` lives.
+  void register_memory(const std::byte* begin, std::size_t size_bytes,
+                       const std::shared_ptr<const Resource>& resource) QUERN_EXCLUDES(mutex_);
+  /// The lock on all of that memory; null: it is not locked by a scope.
+  std::shared_ptr<const Resource> registered(const std::byte* begin, std::size_t size_bytes) const
+      QUERN_EXCLUDES(mutex_);
+
+  void synchronize();
+  void synchronize(CUstream stream);
   std::size_t free_memory_bytes() const;
 
  private:
-  Context(std::shared_ptr<const DeviceState> device, CUcontext handle);
-  std::string release(const Release& item) const;
+  Context(std::shared_ptr<const DeviceState> device, CUcontext handle, bool primary);
+  std::string release(const Release& item);
+  void release_now(const Release& item) noexcept;
   bool is_broken() const;
+  std::uint64_t allocate_from(DeviceAllocator& allocator, std::size_t bytes, StreamView stream);
 
   const std::shared_ptr<const DeviceState> device_;
   const CUcontext handle_;
+  const bool primary_;
   mutable std::atomic<bool> lost_ = false;
+  Counters counters_;
   DeallocQueue queue_;
+  InFlight in_flight_;
+  std::unique_ptr<StagingPool> staging_;
+  std::unique_ptr<CopyKernels> copy_kernels_;
+  mutable base::Mutex mutex_;
+  std::shared_ptr<DeviceAllocator> allocator_ QUERN_GUARDED_BY(mutex_);  ///< null: the driver's
+  std::vector<std::weak_ptr<const Resource>> streams_ QUERN_GUARDED_BY(mutex_);
+  struct Locked {
+    const std::byte* begin = nullptr;
+    std::size_t size_bytes = 0;
+    std::weak_ptr<const Resource> resource;
+  };
+  std::vector<Locked> locked_ QUERN_GUARDED_BY(mutex_);
 };
 
 /// Makes a context current on this thread for a scope; costs one driver call where it already is.
 class CurrentContext {
  public:
-  explicit CurrentContext(const Context& context);
+  explicit CurrentContext(const Context& context) : CurrentContext(context.driver(), context.handle()) {}
+  CurrentContext(const Driver& driver, CUcontext handle);
   ~CurrentContext();
   CurrentContext(const CurrentContext&) = delete;
   CurrentContext& operator=(const CurrentContext&) = delete;
 
  private:
-  const Context& context_;
+  const Driver& driver_;
   bool pushed_ = false;
 };
 
-/// Something of the driver's, with the context that it lives in: what an owner's UniqueHandle holds.
-struct Held {
-  std::shared_ptr<Context> context;
-  Release item;
-  friend bool operator==(const Held& a, const Held& b) noexcept { return a.item == b.item; }
-};
-
-/// Letting go schedules the release.
-struct ScheduledRelease {
-  using type = Held;
-  static type null() noexcept { return {}; }
-  static void release(const type& held) noexcept { held.context->queue().schedule(held.item); }
-};
-using OwnedHandle = base::UniqueHandle<ScheduledRelease>;
+/// The context that is current on this thread, on whichever device of the same driver it is; null: none is.
+std::shared_ptr<Context> adopt_current_context(const Device& device);
 
 template <class Handle>
-OwnedHandle owned(std::shared_ptr<Context> context, ReleaseKind kind, Handle handle,
-                  std::size_t size_bytes = 0) {
-  std::uint64_t bits = 0;
+Release release_of(ResourceKind kind, Handle handle, std::size_t size_bytes = 0) {
+  Release item;
+  item.kind = kind;
   if constexpr (std::is_pointer_v<Handle>)
-    bits = reinterpret_cast<std::uintptr_t>(handle);
+    item.handle = reinterpret_cast<std::uintptr_t>(handle);
   else
-    bits = handle;
-  return OwnedHandle(Held{std::move(context), Release{kind, bits, size_bytes}});
+    item.handle = handle;
+  item.size_bytes = size_bytes;
+  return item;
 }
 
 }  // namespace quern::runtime

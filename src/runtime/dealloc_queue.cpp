@@ -40,18 +40,20 @@ bool DeallocQueue::push(const Release& item) {
   return deferred_ == 0 && (pending_.size() > limits_.count || pending_bytes_ > limits_.size_bytes);
 }
 
-bool DeallocQueue::take(Release& item) noexcept {
+std::optional<Release> DeallocQueue::take() noexcept {
   const base::LockGuard lock(mutex_);
-  if (deferred_ > 0 || pending_.empty()) return false;
-  item = pending_.front();
+  if (deferred_ > 0 || pending_.empty()) return std::nullopt;
+  std::optional<Release> item(std::move(pending_.front()));
   pending_.pop_front();
-  pending_bytes_ -= item.size_bytes;
-  return true;
+  pending_bytes_ -= item->size_bytes;
+  return item;
 }
 
 void DeallocQueue::flush() noexcept {
-  for (Release item; take(item);)
-    if (!release_one(item))
+  // An item is destroyed outside the lock: it may hold the last reference to its stream, which comes back
+  // here.
+  while (const std::optional<Release> item = take())
+    if (!release_one(*item))
       return;  // a release error can take the driver down with it: the rest waits for a later flush
 }
 

@@ -5,22 +5,13 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "base/thread_annotations.hpp"
+#include "runtime/release.hpp"
 
 namespace quern::runtime {
-
-enum class ReleaseKind : std::uint8_t { device_memory, host_memory, stream, event, module };
-
-/// Something of the driver's that nobody refers to any more. `handle` is the CUdeviceptr, pointer or CU
-/// handle.
-struct Release {
-  ReleaseKind kind = ReleaseKind::device_memory;
-  std::uint64_t handle = 0;
-  std::size_t size_bytes = 0;
-  friend bool operator==(const Release&, const Release&) = default;
-};
 
 /// What waits to be released in one context (rows F1-F6). Dropping a last reference schedules; crossing a
 /// limit releases everything that waits; while deferred nothing is released, also not at out-of-memory. A
@@ -50,7 +41,7 @@ class DeallocQueue {
 
  private:
   bool push(const Release& item) QUERN_EXCLUDES(mutex_);
-  bool take(Release& item) noexcept QUERN_EXCLUDES(mutex_);
+  std::optional<Release> take() noexcept QUERN_EXCLUDES(mutex_);
   bool release_one(const Release& item) noexcept;
 
   const Limits limits_;

@@ -1,22 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/exit.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
+#include <vector>
+
+#include "base/env.hpp"
+#include "base/thread_annotations.hpp"
+#include "runtime/context.hpp"
 
 namespace quern::runtime {
 namespace {
-// Exit is a fact about the process, so this one flag is the process's.
+
+// Exit is a fact about the process, so this flag and the contexts to report on are the process's.
 std::atomic<bool> exiting{false};
+
+struct Watched {
+  base::Mutex mutex;
+  std::vector<const Context*> contexts QUERN_GUARDED_BY(mutex);
+};
+Watched& watched() {
+  static auto* const instance = new Watched;  // outlives every static object
+  return *instance;
+}
+
+void report_leaks() {
+  const base::LockGuard lock(watched().mutex);
+  for (const Context* context : watched().contexts) {
+    const std::string report = const_cast<Context*>(context)->counters().leak_report();
+    if (!report.empty())
+      std::fprintf(stderr, "quern: still live at exit on %s:\n%s", context->device().name.c_str(),
+                   report.c_str());
+  }
+}
+
 }  // namespace
 
 void watch_process_exit() noexcept {
   // Exit handlers run in reverse order: one registered now runs before the static destructors of libraries
   // that were loaded before now.
-  static const int registered = std::atexit([] { exiting.store(true, std::memory_order_relaxed); });
+  static const int registered = std::atexit([] {
+    exiting.store(true, std::memory_order_relaxed);
+    report_leaks();
+  });
   static_cast<void>(registered);
 }
 
 bool process_is_exiting() noexcept { return exiting.load(std::memory_order_relaxed); }
+
+void watch_for_leaks(const Context& context) {
+  if (base::env_number("QUERN_LEAK_REPORT").value_or(0) == 0) return;
+  const base::LockGuard lock(watched().mutex);
+  watched().contexts.push_back(&context);
+}
+
+void forget_for_leaks(const Context& context) noexcept {
+  const base::LockGuard lock(watched().mutex);
+  std::erase(watched().contexts, &context);
+}
 
 }  // namespace quern::runtime

@@ -3,6 +3,8 @@
 
 namespace quern::runtime {
 
+class Context;
+
 /// Arranges that process_is_exiting() turns true before libraries loaded so far are torn down. Called after a
 /// driver is opened.
 void watch_process_exit() noexcept;
@@ -10,5 +12,9 @@ void watch_process_exit() noexcept;
 /// True once the process runs its exit handlers: from then on nothing is released any more, since the driver
 /// may be gone.
 bool process_is_exiting() noexcept;
+
+/// With QUERN_LEAK_REPORT=1 what is still live in a context when the process exits is listed on stderr.
+void watch_for_leaks(const Context& context);
+void forget_for_leaks(const Context& context) noexcept;
 
 }  // namespace quern::runtime

@@ -30,7 +30,9 @@ struct ParameterPlace {
 class Module {
  public:
   Module(std::shared_ptr<Context> context, CUmodule handle)
-      : context_(std::move(context)), handle_(handle), owner_(owned(context_, ReleaseKind::module, handle)) {}
+      : context_(std::move(context)),
+        handle_(handle),
+        owner_(context_->own(release_of(ResourceKind::module, handle))) {}
 
   const std::shared_ptr<Context>& context() const noexcept { return context_; }
   /// Throws DriverError, for an unknown name too.
@@ -41,7 +43,7 @@ class Module {
  private:
   std::shared_ptr<Context> context_;
   CUmodule handle_;
-  OwnedHandle owner_;
+  std::shared_ptr<const Resource> owner_;
 };
 
 /// What cuModuleLoadDataEx made of an image: a module, or its result and what it wrote into the error log.

@@ -12,7 +12,8 @@ Stream make_stream(std::shared_ptr<Context> context) {
   // Ordered with the default stream, as Numba's streams are.
   context->check(context->api().cuStreamCreate(&handle, CU_STREAM_DEFAULT), "cuStreamCreate",
                  "create a stream");
-  OwnedHandle owner = owned(context, ReleaseKind::stream, handle);
+  std::shared_ptr<const Resource> owner = context->own(release_of(ResourceKind::stream, handle));
+  context->register_stream(owner);
   return Stream(std::make_shared<StreamState>(StreamState{std::move(context), handle, std::move(owner)}));
 }
 
@@ -20,8 +21,13 @@ Event make_event(std::shared_ptr<Context> context) {
   const CurrentContext current(*context);
   CUevent handle = nullptr;
   context->check(context->api().cuEventCreate(&handle, CU_EVENT_DEFAULT), "cuEventCreate", "create an event");
-  OwnedHandle owner = owned(context, ReleaseKind::event, handle);
+  std::shared_ptr<const Resource> owner = context->own(release_of(ResourceKind::event, handle));
   return Event(std::make_shared<EventState>(EventState{std::move(context), handle, std::move(owner)}));
+}
+
+Event adopt_event(std::shared_ptr<Context> context, void* handle) {
+  return Event(
+      std::make_shared<EventState>(EventState{std::move(context), static_cast<CUevent>(handle), nullptr}));
 }
 
 CUstream stream_handle(StreamView stream, const Context& context) {
@@ -36,7 +42,7 @@ CUstream stream_handle(StreamView stream, const Context& context) {
 
 namespace {
 
-const runtime::Context& context_of(StreamView stream) {
+runtime::Context& context_of(StreamView stream) {
   if (stream.context() == nullptr)
     throw Error(
         ErrorCode::usage,
@@ -46,20 +52,27 @@ const runtime::Context& context_of(StreamView stream) {
 
 }  // namespace
 
-void StreamView::synchronize() const {
-  const runtime::Context& context = context_of(*this);
-  const runtime::CurrentContext current(context);
-  context.check(context.api().cuStreamSynchronize(static_cast<CUstream>(handle_)), "cuStreamSynchronize",
-                "finish the work of a stream");
-}
+void StreamView::synchronize() const { context_of(*this).synchronize(static_cast<CUstream>(handle_)); }
 
 bool StreamView::query() const {
-  const runtime::Context& context = context_of(*this);
+  runtime::Context& context = context_of(*this);
   const runtime::CurrentContext current(context);
   const CUresult result = context.api().cuStreamQuery(static_cast<CUstream>(handle_));
   if (result == CUDA_ERROR_NOT_READY) return false;
   context.check(result, "cuStreamQuery", "ask whether a stream has finished");
+  context.reap();
   return true;
+}
+
+AutoSynchronize::~AutoSynchronize() noexcept(false) {
+  if (std::uncaught_exceptions() == exceptions_) {
+    stream_.synchronize();
+    return;
+  }
+  try {
+    stream_.synchronize();
+  } catch (const Error&) {  // the exception that is on its way counts; a fault shows again in the next call
+  }
 }
 
 StreamView Stream::view() const noexcept { return StreamView(state_->context.get(), state_->handle); }
@@ -87,10 +100,13 @@ bool Event::query() const {
   return true;
 }
 
+void* Event::handle() const noexcept { return state_->handle; }
+
 void Event::synchronize() const {
-  const runtime::Context& context = *state_->context;
+  runtime::Context& context = *state_->context;
   const runtime::CurrentContext current(context);
   context.check(context.api().cuEventSynchronize(state_->handle), "cuEventSynchronize", "wait for an event");
+  context.reap();
 }
 
 double Event::elapsed_ms_since(const Event& start) const {

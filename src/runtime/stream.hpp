@@ -9,17 +9,19 @@ namespace quern::runtime {
 struct StreamState {
   std::shared_ptr<Context> context;
   CUstream handle = nullptr;
-  OwnedHandle owner;
+  std::shared_ptr<const Resource> owner;
 };
 
 struct EventState {
   std::shared_ptr<Context> context;
   CUevent handle = nullptr;
-  OwnedHandle owner;
+  std::shared_ptr<const Resource> owner;  ///< null: the program's own event
 };
 
 Stream make_stream(std::shared_ptr<Context> context);
 Event make_event(std::shared_ptr<Context> context);
+/// An event that the program made; it stays the program's and must outlive the object.
+Event adopt_event(std::shared_ptr<Context> context, void* handle);
 
 /// The CUstream of `stream` for work in `context`. Throws Error(usage) for a stream of another context.
 CUstream stream_handle(StreamView stream, const Context& context);

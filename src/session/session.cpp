@@ -7,6 +7,10 @@
 
 #include "quern/error.hpp"
 #include "runtime/buffer.hpp"
+#include "runtime/host_memory.hpp"
+#include "runtime/interop.hpp"
+#include "runtime/pools.hpp"
+#include "runtime/smart_array.hpp"
 #include "runtime/stream.hpp"
 #include "session/backends.hpp"
 #include "session/gate.hpp"
@@ -35,7 +39,19 @@ Expected<std::shared_ptr<SessionState>> open_session(const SessionOptions& optio
   if (!choice) return std::move(choice).errors();
   Expected<Device> device = choose_device(*choice);
   if (!device) return std::move(device).errors();
-  return std::make_shared<SessionState>(*std::move(device), std::make_shared<compile::Compiler>());
+  std::shared_ptr<runtime::Context> context;
+  if (options.context == ContextChoice::primary) {
+    context = runtime::Context::create(*device);
+  } else {
+    context = runtime::adopt_current_context(*device);
+    if (context == nullptr)
+      return make_diagnostic(
+          "usage", "cannot adopt the current context: none is current on this thread",
+          "make one current with cuCtxSetCurrent, or leave SessionOptions::context at primary");
+    device = Device(context->device_state());
+  }
+  return std::make_shared<SessionState>(*std::move(device), std::move(context),
+                                        std::make_shared<compile::Compiler>());
 }
 
 Expected<Module> load(const std::shared_ptr<SessionState>& session, Expected<abi::KernelSource> source,
@@ -53,11 +69,50 @@ abi::KernelSource text_source(abi::Language language, std::string_view text) {
 
 }  // namespace
 
-SessionState::SessionState(Device device, std::shared_ptr<compile::Compiler> compiler)
+SessionState::SessionState(Device device, std::shared_ptr<runtime::Context> context,
+                           std::shared_ptr<compile::Compiler> compiler)
     : device_(std::move(device)),
-      context_(runtime::Context::create(device_)),
+      context_(std::move(context)),
       compiler_(std::move(compiler)),
       target_(target_of(device_)) {}
+
+void SessionState::register_memory(std::span<const NDArray> arrays) {
+  std::vector<std::unique_ptr<runtime::Registration>> made;  // let go of where a later one fails
+  for (const NDArray& array : arrays)
+    made.push_back(std::make_unique<runtime::Registration>(context_, array, 0));
+  const base::LockGuard lock(mutex_);
+  for (std::unique_ptr<runtime::Registration>& registration : made) {
+    const std::byte* const begin = registration->begin();
+    registered_.insert_or_assign(begin, std::move(registration));
+  }
+}
+
+void SessionState::deregister_memory(std::span<const NDArray> arrays) {
+  std::string unknown;
+  for (const NDArray& array : arrays) {
+    std::vector<std::unique_ptr<runtime::Registration>> found;
+    {
+      const base::LockGuard lock(mutex_);
+      if (auto node = registered_.extract(array.data() + array.layout().reach().lowest); !node.empty())
+        found.push_back(std::move(node.mapped()));
+    }
+    if (found.empty()) unknown = describe(array);
+    const PinnedScope ends(std::move(found));
+  }
+  if (!unknown.empty())
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("cannot deregister the array of {}: it is not registered; register_ it first", unknown));
+}
+
+Session SessionAccess::open(const Device& device) {
+  return Session(std::make_shared<SessionState>(device, runtime::Context::create(device),
+                                                std::make_shared<compile::Compiler>()));
+}
+Session SessionAccess::with_context(const Device& device, std::shared_ptr<runtime::Context> context) {
+  return Session(
+      std::make_shared<SessionState>(device, std::move(context), std::make_shared<compile::Compiler>()));
+}
 
 }  // namespace session
 
@@ -93,13 +148,13 @@ Module Session::load_file(const std::filesystem::path& path, const LoadOptions& 
   return value_or_throw(try_load_file(path, options));
 }
 
-DeviceBuffer Session::allocate(std::size_t bytes) const {
-  return runtime::make_buffer(state_->context(), bytes);
+DeviceBuffer Session::allocate(std::size_t bytes, StreamView stream) const {
+  return runtime::make_buffer(state_->context(), bytes, stream);
 }
 
-DeviceNDArray Session::device_array(std::span<const std::int64_t> shape, ElementType element) const {
-  const std::size_t bytes = runtime::array_bytes(shape, element.size_bytes);
-  return DeviceNDArray(allocate(bytes), element, std::vector<std::int64_t>(shape.begin(), shape.end()));
+DeviceNDArray Session::device_array(std::span<const std::int64_t> shape, const ElementType& element,
+                                    const ArrayOptions& options) const {
+  return runtime::make_device_array(state_->context(), Shape(shape.begin(), shape.end()), element, options);
 }
 
 DeviceBuffer Session::allocate_elements(std::size_t count, std::size_t element_bytes) const {
@@ -107,8 +162,23 @@ DeviceBuffer Session::allocate_elements(std::size_t count, std::size_t element_b
     throw Error(
         ErrorCode::usage,
         fmt::format("an array of {} elements is larger than an address space; use a smaller one", count));
-  const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
-  return allocate(runtime::array_bytes(shape, element_bytes));
+  return allocate(Layout({static_cast<std::int64_t>(count)}, element_bytes).size_bytes());
+}
+
+DeviceNDArray Session::device_array_like(const StridedArray& array, StreamView stream) const {
+  return device_array(array.shape(), array.element(), {.order = array.layout().order(), .stream = stream});
+}
+
+DeviceNDArray Session::to_device(const NDArray& array, const ToDevice& options) const {
+  const DeviceNDArray target =
+      options.to ? *options.to : device_array_like(array, options.stream.value_or(StreamView()));
+  if (options.to) detail::require_alike(array, "the host array", target, "the device array");
+  if (!options.copy) return target;
+  if (options.stream)
+    target.copy_to_device(array, *options.stream);
+  else
+    target.copy_to_device(array);
+  return target;
 }
 
 DeviceNDArray Session::to_device(std::span<const std::byte> bytes, std::span<const std::int64_t> shape,
@@ -118,15 +188,74 @@ DeviceNDArray Session::to_device(std::span<const std::byte> bytes, std::span<con
   return array;
 }
 
+NDArray Session::pinned_array(const Shape& shape, const ElementType& element,
+                              const ArrayOptions& options) const {
+  return runtime::make_pinned_array(state_->context(), shape, element, options);
+}
+MappedNDArray Session::mapped_array(const Shape& shape, const ElementType& element,
+                                    const MappedOptions& options) const {
+  return runtime::make_mapped_array(state_->context(), shape, element, options);
+}
+ManagedNDArray Session::managed_array(const Shape& shape, const ElementType& element,
+                                      const ArrayOptions& options, bool attach_global) const {
+  return runtime::make_managed_array(state_->context(), shape, element, options, attach_global);
+}
+PinnedScope Session::pinned(std::span<const NDArray> arrays) const {
+  return runtime::pin(state_->context(), arrays);
+}
+void Session::register_memory(std::span<const NDArray> arrays) const { state_->register_memory(arrays); }
+void Session::deregister_memory(std::span<const NDArray> arrays) const { state_->deregister_memory(arrays); }
+MappedScope Session::mapped(std::span<const NDArray> arrays, StreamView stream) const {
+  return runtime::map(state_->context(), arrays, stream);
+}
+
+SmartArray Session::smart_array(const NDArray& array, bool copy, Where where) const {
+  return runtime::make_smart(state_->context(), array, copy, where);
+}
+SmartArray Session::smart_array(const DeviceNDArray& array, bool copy, Where where) const {
+  return runtime::make_smart(state_->context(), array, copy, where);
+}
+SmartArray Session::smart_array(const Shape& shape, const ElementType& element, Order order,
+                                Where where) const {
+  return runtime::make_smart(state_->context(), shape, element, order, where);
+}
+
+DeviceNDArray Session::adopt(const CudaArrayInterface& array, std::shared_ptr<const void> owner,
+                             bool sync) const {
+  return runtime::adopt_cuda_array(state_->context(), array, std::move(owner), sync);
+}
+
 Stream Session::stream() const { return runtime::make_stream(state_->context()); }
-StreamView Session::default_stream() const noexcept { return StreamView(state_->context().get(), nullptr); }
+StreamView Session::default_stream() const noexcept { return external_stream(nullptr); }
+StreamView Session::legacy_default_stream() const noexcept { return external_stream(CU_STREAM_LEGACY); }
+StreamView Session::per_thread_default_stream() const noexcept {
+  return external_stream(CU_STREAM_PER_THREAD);
+}
+StreamView Session::external_stream(void* stream) const noexcept {
+  return StreamView(state_->context().get(), stream);
+}
 Event Session::event() const { return runtime::make_event(state_->context()); }
+Event Session::external_event(void* event) const { return runtime::adopt_event(state_->context(), event); }
 void Session::synchronize() const { state_->context()->synchronize(); }
 
 DeferredCleanup Session::defer_cleanup() const {
   return DeferredCleanup(std::make_shared<session::DeferState>(state_->context()));
 }
 std::size_t Session::pending_release_count() const { return state_->context()->queue().pending_count(); }
+MemoryStats Session::memory_stats() const { return state_->context()->counters().stats(); }
+std::string Session::leak_report() const { return state_->context()->counters().leak_report(); }
+void Session::set_allocator(std::shared_ptr<DeviceAllocator> allocator) const {
+  state_->context()->set_allocator(std::move(allocator));
+}
+std::shared_ptr<DeviceAllocator> Session::allocator() const { return state_->context()->allocator(); }
+std::shared_ptr<DeviceAllocator> Session::stream_ordered_pool(std::size_t keep_bytes) const {
+  return runtime::make_stream_ordered_pool(*state_->context(), keep_bytes);
+}
+std::shared_ptr<DeviceAllocator> Session::caching_pool(std::shared_ptr<DeviceAllocator> upstream,
+                                                       std::size_t most_cached_bytes) const {
+  return runtime::make_caching_pool(*state_->context(), std::move(upstream), most_cached_bytes);
+}
+void* Session::native_context() const noexcept { return state_->context()->handle(); }
 
 std::vector<Device> devices() {
   std::vector<Device> found;

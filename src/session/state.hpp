@@ -12,25 +12,37 @@
 #include "compile/compiler.hpp"
 #include "quern/module.hpp"
 #include "quern/session.hpp"
+#include "runtime/host_memory.hpp"
 #include "runtime/module.hpp"
 
 namespace quern::session {
 
-/// A device, its context and a compiler for it. Immutable; thread-safe.
+/// A device, its context and a compiler for it. Thread-safe.
 class SessionState {
  public:
-  SessionState(Device device, std::shared_ptr<compile::Compiler> compiler);
+  SessionState(Device device, std::shared_ptr<runtime::Context> context,
+               std::shared_ptr<compile::Compiler> compiler);
 
   const Device& device() const noexcept { return device_; }
   const std::shared_ptr<runtime::Context>& context() const noexcept { return context_; }
   compile::Compiler& compiler() const noexcept { return *compiler_; }
   const abi::Target& target() const noexcept { return target_; }
+  void register_memory(std::span<const NDArray> arrays) QUERN_EXCLUDES(mutex_);
+  void deregister_memory(std::span<const NDArray> arrays) QUERN_EXCLUDES(mutex_);
 
  private:
   Device device_;
   std::shared_ptr<runtime::Context> context_;
   std::shared_ptr<compile::Compiler> compiler_;
   abi::Target target_;
+  base::Mutex mutex_;
+  std::map<const std::byte*, std::unique_ptr<runtime::Registration>> registered_ QUERN_GUARDED_BY(mutex_);
+};
+
+/// Sessions on devices that were opened elsewhere: over a driver table of a test's own.
+struct SessionAccess {
+  static Session open(const Device& device);
+  static Session with_context(const Device& device, std::shared_ptr<runtime::Context> context);
 };
 
 /// Keeps a context's queue deferred while it lives.

@@ -24,10 +24,12 @@ CHECKS = [
     ("address", ["tools/sanitize", "address"], False),
     ("thread", ["tools/sanitize", "thread"], False),
     ("fuzz", ["tools/fuzz", "20"], False),
+    ("memory", ["tools/check_memory"], False),
     ("tidy", ["tools/check_tidy"], False),
     ("hidden", ["tools/check_hidden"], False),
     ("readme", ["tools/check_readme"], False),
     ("install", ["tools/check_install", "build"], False),
+    ("interop", ["tools/check_interop", "build"], False),
 ]
 
 

@@ -39,7 +39,8 @@ std::pair<std::string_view, int> split(std::string_view name) noexcept {
 /// True for what works on a default stream when none is given: there the per-thread variant would differ.
 bool uses_default_stream(std::string_view name) noexcept {
   return name.starts_with("cuMemcpy") || name.starts_with("cuMemset") || name.starts_with("cuStream") ||
-         name.starts_with("cuLaunch") || name == "cuEventRecord";
+         name.starts_with("cuLaunch") || name == "cuEventRecord" || name == "cuMemAllocAsync" ||
+         name == "cuMemFreeAsync";
 }
 
 /// The newest version of `name` that a client of `cuda_version` knows.

@@ -2,11 +2,16 @@
 // Memory: allocated, freed, asked about.
 #include "cpu/device/cuda_api.hpp"
 
+#include <algorithm>
+#include <initializer_list>
+
 #include "cpu/device/driver.hpp"
+#include "cpu/engine/mapping.hpp"
 
 using namespace quern::cpu::device;
 using quern::cpu::engine::Allocation;
 using quern::cpu::engine::AllocationKind;
+using quern::cpu::engine::Mapping;
 
 namespace {
 
@@ -22,13 +27,40 @@ std::byte* allocate(AllocationKind kind, std::size_t bytes, unsigned flags) {
 }
 
 /// Work that may use the memory ends first, as on a GPU, where freeing synchronises.
-void release(AllocationKind kind, const void* base) {
+void release(std::initializer_list<AllocationKind> kinds, const void* base) {
   Driver& driver = Driver::get();
   const auto state = driver.current();
   const auto allocation = driver.memory().find(base);
-  require(allocation != nullptr && allocation->base == base && allocation->kind == kind);
+  require(allocation != nullptr && allocation->base == base &&
+          std::find(kinds.begin(), kinds.end(), allocation->kind) != kinds.end());
   driver.synchronize_owner(allocation->owner);
-  require(driver.memory().remove(base, kind) != nullptr);
+  require(driver.memory().remove(base, allocation->kind) != nullptr);
+}
+
+bool is_host(const Allocation& allocation) {
+  return allocation.kind == AllocationKind::host || allocation.kind == AllocationKind::registered ||
+         allocation.kind == AllocationKind::shadow;
+}
+
+/// Where the host finds what lies at `pointer`.
+void* host_address(const Allocation& allocation, CUdeviceptr pointer) {
+  if (allocation.kind != AllocationKind::shadow) return reinterpret_cast<void*>(pointer);
+  const std::shared_ptr<Mapping> mapping = allocation.shadow_of.lock();
+  require(mapping != nullptr);  // unregistered meanwhile
+  return mapping->host() + (pointer - reinterpret_cast<CUdeviceptr>(allocation.base));
+}
+
+/// What kernels see of registered memory.
+std::shared_ptr<Mapping> map(Driver& driver, const ContextState& state, std::byte* host, std::size_t bytes) {
+  auto shadow = driver.memory().allocate({bytes, AllocationKind::shadow, state.device, state.id, 0});
+  require(shadow != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
+  auto mapping = std::make_shared<Mapping>(host, shadow);
+  shadow->shadow_of = mapping;
+  return mapping;
+}
+
+void unmap(Driver& driver, const Mapping& mapping) {
+  driver.memory().remove(mapping.shadow()->base, AllocationKind::shadow);
 }
 
 /// Attributes whose value is a T.
@@ -39,7 +71,7 @@ void store(void* data, T value) {
 
 void pointer_attribute(void* data, CUpointer_attribute attribute, const Allocation& allocation,
                        CUdeviceptr pointer) {
-  const bool host = allocation.kind == AllocationKind::host;
+  const bool host = is_host(allocation);
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
       return store(data, Driver::get().context_of(allocation.owner));
@@ -48,8 +80,8 @@ void pointer_attribute(void* data, CUpointer_attribute attribute, const Allocati
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
       return store(data, pointer);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-      require(host);
-      return store(data, reinterpret_cast<void*>(pointer));
+      require(host || allocation.kind == AllocationKind::managed);
+      return store(data, host_address(allocation, pointer));
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
       return store<unsigned long long>(data, allocation.id);
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
@@ -61,6 +93,7 @@ void pointer_attribute(void* data, CUpointer_attribute attribute, const Allocati
     case CU_POINTER_ATTRIBUTE_MAPPED:
       return store(data, true);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      return store(data, allocation.kind == AllocationKind::managed);
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
@@ -90,7 +123,9 @@ CUresult cuMemAlloc_v2(CUdeviceptr* pointer, std::size_t bytes) {
 }
 
 CUresult cuMemFree_v2(CUdeviceptr pointer) {
-  return entry([&] { release(AllocationKind::device, address_of(pointer)); });
+  return entry([&] {
+    release({AllocationKind::device, AllocationKind::managed, AllocationKind::pooled}, address_of(pointer));
+  });
 }
 
 CUresult cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
@@ -103,7 +138,7 @@ CUresult cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
 }
 
 CUresult cuMemFreeHost(void* pointer) {
-  return entry([&] { release(AllocationKind::host, pointer); });
+  return entry([&] { release({AllocationKind::host}, pointer); });
 }
 
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device_pointer, void* pointer, unsigned flags) {
@@ -112,8 +147,64 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device_pointer, void* pointer
     driver.current();
     require(device_pointer != nullptr && flags == 0);
     const auto allocation = driver.memory().find(pointer);
-    require(allocation != nullptr && allocation->kind == AllocationKind::host);
+    require(allocation != nullptr && is_host(*allocation));
     *device_pointer = reinterpret_cast<CUdeviceptr>(pointer);  // one address space
+    if (allocation->kind != AllocationKind::registered) return;
+    require(allocation->mapping != nullptr);  // it was not registered for that
+    *device_pointer =
+        reinterpret_cast<CUdeviceptr>(allocation->mapping->shadow()->base) +
+        (reinterpret_cast<CUdeviceptr>(pointer) - reinterpret_cast<CUdeviceptr>(allocation->base));
+  });
+}
+
+CUresult cuMemHostGetFlags(unsigned* flags, void* pointer) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    driver.current();
+    require(flags != nullptr);
+    const auto allocation = driver.memory().find(pointer);
+    require(allocation != nullptr && allocation->kind == AllocationKind::host);
+    *flags = allocation->flags;
+  });
+}
+
+CUresult cuMemHostRegister_v2(void* pointer, std::size_t bytes, unsigned flags) {
+  return entry([&] {
+    constexpr unsigned kKnown = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP;
+    Driver& driver = Driver::get();
+    const auto state = driver.current();
+    require(pointer != nullptr && bytes > 0);
+    require((flags & ~kKnown) == 0, CUDA_ERROR_NOT_SUPPORTED);
+    require(!driver.window().reaches(pointer), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+    auto* const base = static_cast<std::byte*>(pointer);
+    const bool mapped = (flags & CU_MEMHOSTREGISTER_DEVICEMAP) != 0;
+    std::shared_ptr<Mapping> mapping = mapped ? map(driver, *state, base, bytes) : nullptr;
+    if (driver.memory().adopt(base, {bytes, AllocationKind::registered, state->device, state->id, flags},
+                              mapping) != nullptr)
+      return;
+    if (mapping != nullptr) unmap(driver, *mapping);
+    fail(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+  });
+}
+
+CUresult cuMemHostUnregister(void* pointer) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    driver.current();
+    const auto allocation = driver.memory().find(pointer);
+    require(allocation != nullptr && allocation->base == pointer &&
+                allocation->kind == AllocationKind::registered,
+            CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+    driver.synchronize_owner(allocation->owner);
+    driver.memory().remove(pointer, AllocationKind::registered);
+    if (allocation->mapping != nullptr) unmap(driver, *allocation->mapping);
+  });
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr* pointer, std::size_t bytes, unsigned flags) {
+  return entry([&] {
+    require(pointer != nullptr && (flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST));
+    *pointer = reinterpret_cast<CUdeviceptr>(allocate(AllocationKind::managed, bytes, flags));
   });
 }
 

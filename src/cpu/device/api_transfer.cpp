@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "cpu/device/driver.hpp"
+#include "cpu/engine/mapping.hpp"
 
 using namespace quern::cpu::device;
 using namespace quern::cpu;
@@ -24,11 +25,19 @@ Side device_side(Driver& driver, CUdeviceptr pointer, std::size_t bytes) {
   auto* address = reinterpret_cast<std::byte*>(pointer);
   std::shared_ptr<engine::Allocation> allocation = driver.memory().find_range(address, bytes);
   require(allocation != nullptr);
+  if (allocation->kind == engine::AllocationKind::shadow) {  // the host's memory is what both agree on
+    const std::shared_ptr<engine::Mapping> mapping = allocation->shadow_of.lock();
+    require(mapping != nullptr);
+    address = mapping->host() + (address - allocation->base);
+  }
   return {address, std::move(allocation)};
 }
 
 Side host_side(Driver& driver, const void* pointer, std::size_t bytes) {
   require(pointer != nullptr);
+  if (const auto registered = driver.memory().find(pointer);
+      registered != nullptr && registered->kind == engine::AllocationKind::registered)
+    return device_side(driver, reinterpret_cast<CUdeviceptr>(pointer), bytes);
   if (driver.window().reaches(pointer))
     return device_side(driver, reinterpret_cast<CUdeviceptr>(pointer), bytes);
   return {static_cast<std::byte*>(const_cast<void*>(pointer)), nullptr};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/device/launch.hpp"
+#include "cpu/engine/mapping.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -86,6 +87,15 @@ void fill_state(engine::LaunchState& state, const LaunchRequest& request, const 
   state.grid_id = next_grid_id.fetch_add(1, std::memory_order_relaxed);
 }
 
+/// Unregistering waits for the context's work, so the mappings are there when the stream comes to it.
+void bring_together(Driver& driver, const std::shared_ptr<engine::Stream>& stream,
+                    const std::vector<std::shared_ptr<engine::Mapping>>& mappings) {
+  for (const std::shared_ptr<engine::Mapping>& mapping : mappings)
+    driver.scheduler().submit(
+        stream, engine::HostJob{[](void* user) { static_cast<engine::Mapping*>(user)->bring_together(); },
+                                mapping.get()});
+}
+
 }  // namespace
 
 void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
@@ -118,7 +128,10 @@ void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
   job->device = context->device;
   job->heap_bytes = context->heap_bytes.load(std::memory_order_relaxed);
   job->keep_alive = function;  // which owns code, symbols and locations
+  const auto mappings = driver.memory().mappings(context->id);
+  bring_together(driver, stream, mappings);
   driver.scheduler().submit(stream, std::move(job));
+  bring_together(driver, stream, mappings);
 }
 
 }  // namespace quern::cpu::device

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/engine/memory.hpp"
 
+#include <algorithm>
+
 namespace quern::cpu::engine {
 
 Memory::Memory(const Window& window, std::uint32_t device_count, std::uint64_t total_bytes,
@@ -11,7 +13,9 @@ Memory::Memory(const Window& window, std::uint32_t device_count, std::uint64_t t
 }
 
 std::shared_ptr<Allocation> Memory::allocate(const MemoryRequest& request) {
-  Arena& arena = request.kind == AllocationKind::host ? *arenas_.back() : *arenas_[request.device];
+  const bool on_host = request.kind == AllocationKind::host || request.kind == AllocationKind::managed ||
+                       request.kind == AllocationKind::shadow;
+  Arena& arena = on_host ? *arenas_.back() : *arenas_[request.device];
   std::byte* base = arena.allocate(request.bytes);
   if (base == nullptr) return nullptr;
   auto allocation = std::make_shared<Allocation>(arena, base);
@@ -25,6 +29,34 @@ std::shared_ptr<Allocation> Memory::allocate(const MemoryRequest& request) {
   allocations_.emplace(base, allocation);
   if (request.kind == AllocationKind::heap) heap_used_bytes_[request.owner] += request.bytes;
   return allocation;
+}
+
+std::shared_ptr<Allocation> Memory::adopt(std::byte* base, const MemoryRequest& request,
+                                          std::shared_ptr<Mapping> mapping) {
+  auto allocation = std::make_shared<Allocation>(base);
+  allocation->bytes = request.bytes;
+  allocation->kind = request.kind;
+  allocation->device = request.device;
+  allocation->owner = request.owner;
+  allocation->flags = request.flags;
+  allocation->mapping = std::move(mapping);
+  const base::LockGuard lock(mutex_);
+  const auto after = allocations_.lower_bound(base);
+  if (after != allocations_.end() && after->first < base + request.bytes) return nullptr;
+  if (find_locked(base) != nullptr) return nullptr;
+  allocation->id = next_id_++;
+  allocations_.emplace(base, allocation);
+  if (allocation->mapping != nullptr) mapping_count_.fetch_add(1, std::memory_order_relaxed);
+  return allocation;
+}
+
+std::vector<std::shared_ptr<Mapping>> Memory::mappings(std::uint64_t owner) {
+  std::vector<std::shared_ptr<Mapping>> found;
+  if (mapping_count_.load(std::memory_order_relaxed) == 0) return found;
+  const base::LockGuard lock(mutex_);
+  for (const auto& [base, allocation] : allocations_)
+    if (allocation->owner == owner && allocation->mapping != nullptr) found.push_back(allocation->mapping);
+  return found;
 }
 
 std::shared_ptr<Allocation> Memory::find_locked(const void* address) {
@@ -53,6 +85,7 @@ std::shared_ptr<Allocation> Memory::remove(const void* base, AllocationKind kind
   std::shared_ptr<Allocation> allocation = std::move(found->second);
   allocations_.erase(found);
   if (kind == AllocationKind::heap) heap_used_bytes_[allocation->owner] -= allocation->bytes;
+  if (allocation->mapping != nullptr) mapping_count_.fetch_sub(1, std::memory_order_relaxed);
   return allocation;
 }
 
@@ -62,6 +95,7 @@ std::vector<std::shared_ptr<Allocation>> Memory::remove_all(std::uint64_t owner)
   heap_used_bytes_.erase(owner);
   for (auto entry = allocations_.begin(); entry != allocations_.end();) {
     if (entry->second->owner == owner) {
+      if (entry->second->mapping != nullptr) mapping_count_.fetch_sub(1, std::memory_order_relaxed);
       removed.push_back(std::move(entry->second));
       entry = allocations_.erase(entry);
     } else {

@@ -2,6 +2,7 @@
 // Every allocation of the device, and whom it belongs to.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -14,17 +15,27 @@
 namespace quern::cpu::engine {
 
 enum class AllocationKind : std::uint8_t {
-  device,  ///< cuMemAlloc
-  host,    ///< cuMemHostAlloc
-  module,  ///< a module's variables
-  heap,    ///< malloc() in a kernel
+  device,      ///< cuMemAlloc
+  host,        ///< cuMemHostAlloc
+  managed,     ///< cuMemAllocManaged: as host, freed as device
+  pooled,      ///< cuMemAllocAsync
+  registered,  ///< the host's own memory, cuMemHostRegister
+  shadow,      ///< what kernels see of mapped registered memory
+  module,      ///< a module's variables
+  heap,        ///< malloc() in a kernel
 };
+
+class Mapping;
 
 /// One allocation. Its memory lives as long as the last shared_ptr: a queued copy keeps what it touches.
 /// Immutable.
 struct Allocation {
   Allocation(Arena& from, std::byte* start) : base(start), arena(&from) {}
-  ~Allocation() { arena->release(base); }
+  /// Memory of the host's own.
+  explicit Allocation(std::byte* start) : base(start), arena(nullptr) {}
+  ~Allocation() {
+    if (arena != nullptr) arena->release(base);
+  }
   Allocation(const Allocation&) = delete;
   Allocation& operator=(const Allocation&) = delete;
 
@@ -35,6 +46,8 @@ struct Allocation {
   std::uint64_t owner = 0;  ///< id of the context
   std::uint64_t id = 0;     ///< never reused in a process
   unsigned flags = 0;
+  std::shared_ptr<Mapping> mapping;  ///< of mapped registered memory
+  std::weak_ptr<Mapping> shadow_of;  ///< of a shadow
 
  private:
   Arena* arena;
@@ -57,6 +70,11 @@ class Memory {
 
   /// Null: out of memory.
   std::shared_ptr<Allocation> allocate(const MemoryRequest& request) QUERN_EXCLUDES(mutex_);
+  /// Takes the host's own memory in; null where some of it is registered already.
+  std::shared_ptr<Allocation> adopt(std::byte* base, const MemoryRequest& request,
+                                    std::shared_ptr<Mapping> mapping) QUERN_EXCLUDES(mutex_);
+  /// The mappings that kernels of `owner` see.
+  std::vector<std::shared_ptr<Mapping>> mappings(std::uint64_t owner) QUERN_EXCLUDES(mutex_);
   /// The allocation that `address` lies in, or null.
   std::shared_ptr<Allocation> find(const void* address) QUERN_EXCLUDES(mutex_);
   /// The allocation that holds all of [address, address + bytes), or null.
@@ -80,6 +98,7 @@ class Memory {
   std::map<const std::byte*, std::shared_ptr<Allocation>> allocations_ QUERN_GUARDED_BY(mutex_);
   std::map<std::uint64_t, std::uint64_t> heap_used_bytes_ QUERN_GUARDED_BY(mutex_);  ///< by owner
   std::uint64_t next_id_ QUERN_GUARDED_BY(mutex_) = 1;
+  std::atomic<std::uint32_t> mapping_count_ = 0;  ///< so that launches without any take no lock
 };
 
 }  // namespace quern::cpu::engine

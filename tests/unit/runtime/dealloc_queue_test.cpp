@@ -7,9 +7,9 @@
 #include <thread>
 #include <vector>
 
+using quern::ResourceKind;
 using quern::runtime::DeallocQueue;
 using quern::runtime::Release;
-using quern::runtime::ReleaseKind;
 
 namespace {
 
@@ -29,9 +29,7 @@ struct Log {
   }
 };
 
-Release item(std::uint64_t handle, std::size_t bytes = 1) {
-  return {ReleaseKind::device_memory, handle, bytes};
-}
+Release item(std::uint64_t handle, std::size_t bytes = 1) { return {ResourceKind::device, handle, bytes}; }
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/convert.hpp"
+#include "abi/convert.hpp"
 
 #include <doctest/doctest.h>
 
@@ -17,7 +17,7 @@ namespace {
 template <class T, class U>
 std::optional<T> converted(Dtype from, U value, Dtype target, bool any_sign = false) {
   std::byte out[16] = {};
-  if (launch::convert_scalar(from, &value, target, any_sign, out)) return std::nullopt;
+  if (abi::convert_scalar(from, &value, target, any_sign, out)) return std::nullopt;
   T result;
   std::memcpy(&result, out, sizeof result);
   return result;
@@ -77,7 +77,7 @@ TEST_CASE("real numbers become complex ones, and never the other way") {
 
 TEST_CASE("scalars are named with type and value") {
   const std::int32_t minus = -3;
-  CHECK(launch::scalar_text(Dtype::int32, &minus) == "int32 -3");
+  CHECK(abi::scalar_text(Dtype::int32, &minus) == "int32 -3");
   const float half = 0.5f;
-  CHECK(launch::scalar_text(Dtype::float32, &half) == "float32 0.5");
+  CHECK(abi::scalar_text(Dtype::float32, &half) == "float32 0.5");
 }

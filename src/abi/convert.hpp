@@ -7,7 +7,7 @@
 
 #include "quern/dtype.hpp"
 
-namespace quern::launch {
+namespace quern::abi {
 
 /// Writes the scalar at `source` as a `target` into `out` (16 bytes), by value: whole numbers must fit, a
 /// whole number for a floating type must be one exactly, floating types round but do not overflow; a fraction
@@ -21,4 +21,4 @@ std::string scalar_text(Dtype dtype, const void* source);
 
 bool is_integer(Dtype dtype) noexcept;
 
-}  // namespace quern::launch
+}  // namespace quern::abi

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "launch/convert.hpp"
+#include "abi/convert.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <cstring>
 #include <limits>
 
-namespace quern::launch {
+namespace quern::abi {
 namespace {
 
 __extension__ typedef __int128 Wide;  // holds every int64 and every uint64
@@ -167,4 +167,4 @@ std::string scalar_text(Dtype dtype, const void* source) {
   return fmt::format("{} {}", name(dtype), value.number.real());
 }
 
-}  // namespace quern::launch
+}  // namespace quern::abi

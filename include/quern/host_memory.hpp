@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// room: runtime
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "quern/device_array.hpp"
+#include "quern/export.hpp"
+#include "quern/ndarray.hpp"
+
+namespace quern {
+
+namespace runtime {
+class Registration;
+}
+
+/// How a new array lies in memory. Explicit strides win over the order.
+struct ArrayOptions {
+  Order order = Order::c;
+  std::optional<std::vector<std::int64_t>> strides_bytes = {};
+  StreamView stream = {};  ///< that pooled memory is allocated on
+};
+
+/// The same for memory that host and device share.
+struct MappedOptions {
+  Order order = Order::c;
+  std::optional<std::vector<std::int64_t>> strides_bytes = {};
+  bool portable = false;  ///< usable from every device's context
+  bool write_combined =
+      false;  ///< faster to write for the host and to read for the device, slow to read for the host
+};
+
+/// An array that host and device see in the same memory: kernels take it as a device array, host() is the
+/// host's side. What a kernel wrote is there for the host after synchronisation.
+class QUERN_API MappedNDArray : public DeviceNDArray {
+ public:
+  MappedNDArray() = default;
+  /// Throws Error(usage) for memory that the host does not see.
+  explicit MappedNDArray(DeviceNDArray array);
+
+  /// The same elements for the host; keeps the memory alive.
+  NDArray host() const;
+  template <class... I>
+    requires(std::convertible_to<I, Index> && ...)
+  MappedNDArray operator()(I... indices) const {
+    return MappedNDArray(DeviceNDArray::operator()(indices...));
+  }
+  MappedNDArray operator[](Index index) const { return MappedNDArray(DeviceNDArray::operator[](index)); }
+  std::vector<MappedNDArray> split(std::int64_t section) const;
+};
+
+/// Memory that the driver moves between host and device by itself (Numba's managed_array).
+class QUERN_API ManagedNDArray : public MappedNDArray {
+ public:
+  using MappedNDArray::MappedNDArray;
+};
+
+/// Host arrays that are page-locked while this lives (Numba's pinned()): queued copies of arrays that own
+/// their memory then run without the host. Their memory must outlive this. Move-only.
+class QUERN_API PinnedScope {
+ public:
+  explicit PinnedScope(std::vector<std::unique_ptr<runtime::Registration>> registrations);
+  PinnedScope(PinnedScope&&) noexcept;
+  PinnedScope& operator=(PinnedScope&&) noexcept;
+  ~PinnedScope();
+
+ private:
+  std::vector<std::unique_ptr<runtime::Registration>> registrations_;
+};
+
+/// Host arrays that kernels see while this lives (Numba's mapped()). At its end the stream is waited for and
+/// the arrays are the host's alone again: the views must not be used any more. Move-only.
+class QUERN_API MappedScope {
+ public:
+  MappedScope(PinnedScope registrations, std::vector<MappedNDArray> views, StreamView stream)
+      : views_(std::move(views)), stream_(stream), registrations_(std::move(registrations)) {}
+  MappedScope(MappedScope&&) noexcept = default;
+  MappedScope& operator=(MappedScope&&) = delete;
+  ~MappedScope();
+
+  /// What kernels take, in the order in which the arrays were given.
+  const std::vector<MappedNDArray>& views() const noexcept { return views_; }
+  const MappedNDArray& operator[](std::size_t index) const { return views_.at(index); }
+
+ private:
+  std::vector<MappedNDArray> views_;
+  StreamView stream_;
+  PinnedScope registrations_;
+};
+
+}  // namespace quern

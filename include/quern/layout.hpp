@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// room: abi
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "quern/export.hpp"
+
+namespace quern {
+
+/// Memory order: C (the last index changes fastest) or Fortran (the first one).
+enum class Order : std::uint8_t { c, f };
+
+/// Extents of an array, in elements.
+using Shape = std::vector<std::int64_t>;
+
+/// Python's start:stop:step; negative numbers count from the end, a missing bound is the end in that
+/// direction. `Slice{}` is everything.
+struct Slice {
+  std::optional<std::int64_t> start;
+  std::optional<std::int64_t> stop;
+  std::int64_t step = 1;
+};
+
+/// One index of `array(i, Slice{2, 8}, kEllipsis)`: a position (drops the axis), a slice, an ellipsis (all
+/// axes that are not named) or a new axis of extent 1.
+struct Index {
+  enum class Kind : std::uint8_t { at, slice, ellipsis, new_axis };
+  Kind kind = Kind::slice;
+  std::int64_t position = 0;
+  Slice range;
+
+  constexpr Index(Slice slice) : range(slice) {}  // NOLINT(google-explicit-constructor)
+  template <std::integral T>
+  constexpr Index(T at) : kind(Kind::at), position(static_cast<std::int64_t>(at)) {}  // NOLINT
+  static constexpr Index of(Kind special) {
+    Index index{Slice{}};
+    index.kind = special;
+    return index;
+  }
+};
+inline constexpr Index kEllipsis = Index::of(Index::Kind::ellipsis);
+inline constexpr Index kNewAxis = Index::of(Index::Kind::new_axis);
+
+/// Where the elements of a strided array lie relative to element 0: shape in elements, strides in bytes,
+/// which may be negative. The core that host and device arrays share; knows no memory. A value. Rank 0 is one
+/// element; extents of 0 are legal.
+class QUERN_API Layout {
+ public:
+  /// No array at all: rank 0, no elements.
+  Layout() = default;
+  /// Contiguous. Throws Error(usage) for negative extents and for sizes beyond an address space.
+  Layout(Shape shape, std::size_t item_bytes, Order order = Order::c);
+  /// With the strides given, one an extent.
+  Layout(Shape shape, std::size_t item_bytes, std::vector<std::int64_t> strides_bytes);
+
+  std::span<const std::int64_t> shape() const noexcept { return shape_; }
+  std::span<const std::int64_t> strides_bytes() const noexcept { return strides_bytes_; }
+  std::size_t ndim() const noexcept { return shape_.size(); }
+  std::size_t item_bytes() const noexcept { return item_bytes_; }
+  /// Elements in all.
+  std::size_t size() const noexcept { return size_; }
+  /// Bytes of all elements, gaps not counted.
+  std::size_t size_bytes() const noexcept { return size_ * item_bytes_; }
+
+  /// NumPy's rules: axes of extent 1 do not matter, an array without elements is both.
+  bool is_c_contiguous() const noexcept;
+  bool is_f_contiguous() const noexcept;
+  /// Fortran order where the array is that and not C-contiguous, else C: what an array "like" this one gets.
+  Order order() const noexcept;
+
+  /// The bytes that the elements touch, relative to element 0: [lowest, end). Empty: {0, 0}.
+  struct Reach {
+    std::int64_t lowest = 0;
+    std::int64_t end = 0;
+    std::size_t size_bytes() const noexcept { return static_cast<std::size_t>(end - lowest); }
+  };
+  Reach reach() const noexcept;
+  /// True where the elements fill their reach without gaps or repetition.
+  bool is_dense() const noexcept;
+  /// True where element i lies at the same distance from element 0 in both, for every i.
+  bool same_places(const Layout& other) const noexcept;
+  bool same_shape(const Layout& other) const noexcept { return shape_ == other.shape_; }
+
+  struct View;
+  /// NumPy's basic indexing. Throws Error(usage) for positions outside, too many indices, a step of 0.
+  View indexed(std::span<const Index> indices) const;
+  /// Axes in reverse order.
+  Layout transposed() const;
+  /// The same elements in another shape without moving any, in that order; one extent may be -1. Nothing
+  /// where this needs a copy. Throws Error(usage) where the number of elements differs.
+  std::optional<Layout> reshaped(std::span<const std::int64_t> shape, Order order) const;
+  /// The extents `shape` asks of this array, -1 resolved. Throws Error(usage).
+  Shape resolve_shape(std::span<const std::int64_t> shape) const;
+  /// Element 0 repeated so that the array has `shape` (strides of 0 for the repeated axes). Throws
+  /// Error(usage) where NumPy's broadcasting does not allow it.
+  Layout broadcast(std::span<const std::int64_t> shape) const;
+  /// The contiguous layout of the same shape.
+  Layout contiguous(Order order) const;
+  /// The same places, elements of another size (a field of each).
+  Layout with_item_bytes(std::size_t item_bytes) const;
+
+  friend bool operator==(const Layout&, const Layout&) = default;
+
+ private:
+  void check_shape();
+
+  Shape shape_;
+  std::vector<std::int64_t> strides_bytes_;
+  std::size_t item_bytes_ = 0;
+  std::size_t size_ = 0;
+};
+
+/// A part of an array: its layout, and where its element 0 lies from the array's element 0.
+struct Layout::View {
+  Layout layout;
+  std::int64_t offset_bytes = 0;
+};
+
+}  // namespace quern

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// room: runtime
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "quern/export.hpp"
+
+namespace quern {
+
+/// What a context holds of the driver's.
+enum class ResourceKind : std::uint8_t {
+  device,      ///< device memory of the driver's allocator
+  pooled,      ///< device memory of another allocator (Session::set_allocator)
+  managed,     ///< memory that host and device share by themselves
+  pinned,      ///< page-locked host memory
+  mapped,      ///< page-locked host memory that kernels see
+  registered,  ///< host memory of the program's own, page-locked for a scope
+  stream,
+  event,
+  module,
+};
+inline constexpr std::size_t kResourceKindCount = 9;
+
+/// "device", "pinned", ...
+QUERN_API std::string_view name(ResourceKind kind) noexcept;
+
+/// Counts and bytes of one context. `live` is referred to; `pending` waits in the queue for its release
+/// (Session::defer_cleanup, the limits); `peak_bytes` is the most that live and pending were together.
+/// Bytes are 0 for streams, events and modules.
+struct MemoryStats {
+  struct Kind {
+    std::size_t live_count = 0;
+    std::size_t live_bytes = 0;
+    std::size_t pending_count = 0;
+    std::size_t pending_bytes = 0;
+    std::size_t peak_bytes = 0;
+    std::uint64_t made_count = 0;  ///< since the context was opened
+  };
+  std::array<Kind, kResourceKindCount> kinds{};
+
+  const Kind& operator[](ResourceKind kind) const noexcept { return kinds[static_cast<std::size_t>(kind)]; }
+  /// Over all kinds.
+  QUERN_API Kind total() const noexcept;
+};
+
+/// The table that the leak report prints: one line a kind that has something live or pending.
+QUERN_API std::string to_string(const MemoryStats& stats);
+
+}  // namespace quern

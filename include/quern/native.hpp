@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// room: runtime
+// For programs that use the CUDA Driver API themselves. Every object gives its native handle
+// (Session::native_context, StreamView::handle, Event::handle, Kernel::handle, DeviceNDArray::data), and
+// sessions take the program's (SessionOptions::context, external_stream, external_event, adopt).
+#pragma once
+
+#include <string_view>
+
+#include "quern/device.hpp"
+#include "quern/export.hpp"
+
+namespace quern {
+
+/// The address of a Driver API function as this device's driver has it: "cuMemAlloc_v2" (the versioned name
+/// of cuda.h's CUDA 13.0), to be cast to the type of that declaration. Null for a name that quern does not
+/// use. So one program runs its own driver calls on a GPU and on the CPU device.
+QUERN_API void* driver_function(const Device& device, std::string_view name) noexcept;
+
+}  // namespace quern

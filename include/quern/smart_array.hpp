@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// room: runtime
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "quern/device_array.hpp"
+#include "quern/export.hpp"
+#include "quern/ndarray.hpp"
+
+namespace quern {
+
+namespace runtime {
+struct SmartState;
+}
+
+/// Where a SmartArray has a representation.
+enum class Where : std::uint8_t { host, device };
+
+/// An array that is on the host, on the device, or on both, and is copied only when a side that is out of
+/// date is asked for (Numba's SmartArray). Copies of this object share it. A kernel launch takes it as its
+/// device side and marks that as changed: two launches in a row cost one transfer. Made by
+/// Session::smart_array(). Thread-compatible.
+class QUERN_API SmartArray {
+ public:
+  explicit SmartArray(std::shared_ptr<runtime::SmartState> state) : state_(std::move(state)) {}
+
+  /// The representation on that side, brought up to date if it is not. A write to it is told by
+  /// mark_changed().
+  NDArray host() const;
+  DeviceNDArray device() const;
+  /// That side was written to: it is the newest. The other side is brought up to date now if the program
+  /// holds on to it beyond this object, else when it is asked for.
+  void mark_changed(Where where) const;
+  /// True where that side exists and is up to date: asking for it copies nothing.
+  bool is_current(Where where) const noexcept;
+
+  const ElementType& element() const noexcept;
+  const Layout& layout() const noexcept;
+
+ private:
+  std::shared_ptr<runtime::SmartState> state_;
+};
+
+}  // namespace quern

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "launch/host_arguments.hpp"
+
+#include "runtime/host_memory.hpp"
+
+namespace quern::launch {
+namespace {
+
+/// A stream that nobody named is the default one, and the caller expects the values on return.
+std::optional<StreamView> named(StreamView stream) {
+  if (stream.context() == nullptr && stream.handle() == nullptr) return std::nullopt;
+  return stream;
+}
+
+}  // namespace
+
+HostArguments::HostArguments(const std::shared_ptr<runtime::Context>& context, StreamView stream,
+                             std::span<const Argument> arguments)
+    : stream_(named(stream)) {
+  for (const Argument& argument : arguments) {
+    if (argument.kind() == Argument::Kind::host)
+      travelling_.push_back({argument.host(), nullptr, send(context, *argument.host())});
+    else if (argument.kind() == Argument::Kind::smart)
+      travelling_.push_back({nullptr, argument.smart(), argument.smart()->device()});
+    else {
+      arguments_.push_back(argument);
+      continue;
+    }
+    arguments_.emplace_back(travelling_.back().device);
+  }
+}
+
+DeviceNDArray HostArguments::send(const std::shared_ptr<runtime::Context>& context,
+                                  const HostArgument& host) const {
+  const NDArray& array = host.array;
+  const ArrayOptions options{.order = array.layout().order(), .stream = stream_.value_or(StreamView())};
+  const DeviceNDArray device = runtime::make_device_array(
+      context, Shape(array.shape().begin(), array.shape().end()), array.element(), options);
+  if (host.transfer == Transfer::out) return device;
+  if (stream_)
+    device.copy_to_device(array, *stream_);
+  else
+    device.copy_to_device(array);
+  return device;
+}
+
+void HostArguments::copy_back() const {
+  for (const Travelling& argument : travelling_) {
+    if (argument.smart != nullptr)
+      argument.smart->mark_changed(Where::device);
+    else if (argument.host->transfer != Transfer::in && stream_)
+      argument.device.copy_to_host(argument.host->array, *stream_);
+    else if (argument.host->transfer != Transfer::in)
+      argument.device.copy_to_host(argument.host->array);
+  }
+}
+
+}  // namespace quern::launch

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/host_memory.hpp"
+
+#include <fmt/format.h>
+
+#include "quern/error.hpp"
+#include "runtime/buffer.hpp"
+#include "runtime/exit.hpp"
+#include "runtime/stream.hpp"
+
+namespace quern {
+namespace runtime {
+namespace {
+
+/// The layout of a new array, whose memory begins with element 0.
+Layout new_layout(Shape shape, const ElementType& element, Order order,
+                  const std::optional<std::vector<std::int64_t>>& strides) {
+  if (!strides) return Layout(std::move(shape), element.size_bytes, order);
+  Layout layout(std::move(shape), element.size_bytes, *strides);
+  if (layout.reach().lowest < 0)
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("a new array of shape {} cannot have strides of {} bytes: elements would lie before its "
+                    "memory; make it with positive strides and take a view with negative steps",
+                    shape_text(layout.shape()), shape_text(*strides)));
+  return layout;
+}
+
+std::size_t bytes_of(const Layout& layout) { return layout.reach().size_bytes(); }
+
+/// Host memory of the driver's, seen by the device.
+std::shared_ptr<BufferState> host_state(const std::shared_ptr<Context>& context, std::size_t bytes,
+                                        ResourceKind kind, unsigned flags, const char* what) {
+  auto state = std::make_shared<BufferState>();
+  state->context = context;
+  state->size_bytes = bytes;
+  if (bytes == 0) return state;
+  context->reap();
+  const CurrentContext current(*context);
+  const driver::DriverTable& api = context->api();
+  if (kind == ResourceKind::managed) {
+    context->allocate_with_retry([&] { return api.cuMemAllocManaged(&state->address, bytes, flags); },
+                                 "cuMemAllocManaged", bytes, what);
+    state->host = reinterpret_cast<std::byte*>(state->address);
+    state->memory = context->own(release_of(kind, state->address, bytes));
+    return state;
+  }
+  void* host = nullptr;
+  context->allocate_with_retry([&] { return api.cuMemHostAlloc(&host, bytes, flags); }, "cuMemHostAlloc",
+                               bytes, what);
+  state->host = static_cast<std::byte*>(host);
+  state->memory = context->own(release_of(kind, host, bytes));
+  if ((flags & CU_MEMHOSTALLOC_DEVICEMAP) != 0)
+    context->check(api.cuMemHostGetDevicePointer_v2(&state->address, host, 0), "cuMemHostGetDevicePointer_v2",
+                   "ask where the device sees mapped memory");
+  return state;
+}
+
+std::string overlap_hint(CUresult result) {
+  if (result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)
+    return "some of it is page-locked already; pin each array once, and none that overlap";
+  return {};
+}
+
+}  // namespace
+
+DeviceNDArray make_device_array(const std::shared_ptr<Context>& context, Shape shape,
+                                const ElementType& element, const ArrayOptions& options) {
+  Layout layout = new_layout(std::move(shape), element, options.order, options.strides_bytes);
+  DeviceBuffer memory = make_buffer(context, bytes_of(layout), options.stream);
+  return DeviceNDArray(std::move(memory), element, std::move(layout), 0);
+}
+
+NDArray make_pinned_array(const std::shared_ptr<Context>& context, Shape shape, const ElementType& element,
+                          const ArrayOptions& options) {
+  Layout layout = new_layout(std::move(shape), element, options.order, options.strides_bytes);
+  auto state = host_state(context, bytes_of(layout), ResourceKind::pinned, CU_MEMHOSTALLOC_PORTABLE,
+                          "page-locked host memory");
+  std::byte* const data = state->host;
+  return NDArray(std::move(state), data, element, std::move(layout), true);
+}
+
+MappedNDArray make_mapped_array(const std::shared_ptr<Context>& context, Shape shape,
+                                const ElementType& element, const MappedOptions& options) {
+  Layout layout = new_layout(std::move(shape), element, options.order, options.strides_bytes);
+  unsigned flags = CU_MEMHOSTALLOC_DEVICEMAP;
+  if (options.portable) flags |= CU_MEMHOSTALLOC_PORTABLE;
+  if (options.write_combined) flags |= CU_MEMHOSTALLOC_WRITECOMBINED;
+  auto state = host_state(context, bytes_of(layout), ResourceKind::mapped, flags, "mapped host memory");
+  return MappedNDArray(DeviceNDArray(DeviceBuffer(std::move(state)), element, std::move(layout), 0));
+}
+
+ManagedNDArray make_managed_array(const std::shared_ptr<Context>& context, Shape shape,
+                                  const ElementType& element, const ArrayOptions& options,
+                                  bool attach_global) {
+  Layout layout = new_layout(std::move(shape), element, options.order, options.strides_bytes);
+  const unsigned flags = attach_global ? CU_MEM_ATTACH_GLOBAL : CU_MEM_ATTACH_HOST;
+  auto state = host_state(context, bytes_of(layout), ResourceKind::managed, flags, "managed memory");
+  return ManagedNDArray(DeviceNDArray(DeviceBuffer(std::move(state)), element, std::move(layout), 0));
+}
+
+Registration::Registration(std::shared_ptr<Context> context, const NDArray& array, unsigned flags)
+    : context_(std::move(context)) {
+  const Layout::Reach reach = array.layout().reach();
+  begin_ = array.data() + reach.lowest;
+  size_bytes_ = reach.size_bytes();
+  if (size_bytes_ == 0) return;
+  const CurrentContext current(*context_);
+  const CUresult result = context_->api().cuMemHostRegister_v2(begin_, size_bytes_, flags);
+  if (result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)
+    throw Error(ErrorCode::usage,
+                fmt::format("cannot page-lock the array of {}: {}", describe(array), overlap_hint(result)));
+  context_->check(result, "cuMemHostRegister_v2",
+                  [&] { return "page-lock the array of " + describe(array); });
+  resource_ = context_->own(release_of(ResourceKind::registered, begin_, size_bytes_));
+  context_->register_memory(begin_, size_bytes_, resource_);
+}
+
+PinnedScope pin(const std::shared_ptr<Context>& context, std::span<const NDArray> arrays) {
+  std::vector<std::unique_ptr<Registration>> registrations;
+  for (const NDArray& array : arrays)
+    registrations.push_back(std::make_unique<Registration>(context, array, 0));
+  return PinnedScope(std::move(registrations));
+}
+
+MappedScope map(const std::shared_ptr<Context>& context, std::span<const NDArray> arrays, StreamView stream) {
+  std::vector<std::unique_ptr<Registration>> registrations;
+  std::vector<MappedNDArray> views;
+  const CurrentContext current(*context);
+  for (const NDArray& array : arrays) {
+    const auto& made = registrations.emplace_back(
+        std::make_unique<Registration>(context, array, CU_MEMHOSTREGISTER_DEVICEMAP));
+    auto state = std::make_shared<BufferState>();
+    state->context = context;
+    state->host = made->begin();
+    state->size_bytes = made->size_bytes();
+    if (state->size_bytes > 0)
+      context->check(context->api().cuMemHostGetDevicePointer_v2(&state->address, made->begin(), 0),
+                     "cuMemHostGetDevicePointer_v2", "ask where the device sees mapped memory");
+    views.push_back(MappedNDArray(DeviceNDArray(DeviceBuffer(std::move(state)), array.element(),
+                                                array.layout(), array.data() - made->begin())));
+  }
+  return MappedScope(PinnedScope(std::move(registrations)), std::move(views),
+                     StreamView(context.get(), stream_handle(stream, *context)));
+}
+
+}  // namespace runtime
+
+MappedNDArray::MappedNDArray(DeviceNDArray array) : DeviceNDArray(std::move(array)) {
+  if (size_bytes() > 0 && (buffer().state() == nullptr || buffer().state()->host == nullptr))
+    throw Error(ErrorCode::usage,
+                fmt::format("the host does not see the memory of {}; make it with mapped_array() or "
+                            "managed_array()",
+                            describe(*this)));
+}
+
+NDArray MappedNDArray::host() const {
+  const runtime::BufferState* state = buffer().state().get();
+  std::byte* const base = state != nullptr ? state->host : nullptr;
+  return NDArray(buffer().state(), base + offset_bytes(), element_, layout_, true);
+}
+
+std::vector<MappedNDArray> MappedNDArray::split(std::int64_t section) const {
+  std::vector<MappedNDArray> sections;
+  for (DeviceNDArray& part : DeviceNDArray::split(section)) sections.emplace_back(std::move(part));
+  return sections;
+}
+
+PinnedScope::PinnedScope(std::vector<std::unique_ptr<runtime::Registration>> registrations)
+    : registrations_(std::move(registrations)) {}
+PinnedScope::PinnedScope(PinnedScope&&) noexcept = default;
+PinnedScope& PinnedScope::operator=(PinnedScope&&) noexcept = default;
+
+/// Queued copies hold the lock; they end first, so that nothing is locked beyond the scope.
+PinnedScope::~PinnedScope() {
+  for (const std::unique_ptr<runtime::Registration>& registration : registrations_) {
+    if (runtime::process_is_exiting()) return;
+    try {
+      if (registration->context()->in_flight_count() > 0) registration->context()->synchronize();
+    } catch (const Error&) {  // a fault shows again in the next call; its work is dropped
+      registration->context()->reap();
+    }
+  }
+}
+
+MappedScope::~MappedScope() {
+  if (views_.empty()) return;  // moved from, or nothing was mapped
+  try {
+    stream_.synchronize();
+  } catch (const Error&) {  // a fault shows again in the next call; the arrays are released all the same
+  }
+}
+
+}  // namespace quern

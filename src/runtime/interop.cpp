@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/interop.hpp"
+
+#include <fmt/format.h>
+
+#include "quern/error.hpp"
+#include "runtime/buffer.hpp"
+
+namespace quern {
+namespace runtime {
+namespace {
+
+[[noreturn]] void refuse(const std::string& why) {
+  throw Error(ErrorCode::usage, fmt::format("cannot take the CUDA array: {}", why));
+}
+
+ElementType element_of(const CudaArrayInterface& array) {
+  const std::optional<ElementType> element = element_of_typestr(array.typestr);
+  if (!element)
+    refuse(
+        fmt::format("its element type '{}' has no counterpart in kernels; convert it first", array.typestr));
+  if (!array.descr) return *element;
+  if (array.descr->size_bytes != element->size_bytes)
+    refuse(fmt::format("its descr has {} bytes, its typestr '{}' {}; correct the producer",
+                       array.descr->size_bytes, array.typestr, element->size_bytes));
+  return *array.descr;
+}
+
+/// The address must be one that this context's kernels can use.
+void check_address(const Context& context, const void* address) {
+  const CurrentContext current(context);
+  int ordinal = -1;
+  const CUresult result = context.api().cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                                              reinterpret_cast<std::uintptr_t>(address));
+  if (result != CUDA_SUCCESS)
+    refuse(fmt::format(
+        "{} does not know its address {}; give memory of the same driver, or copy through the host",
+        context.device().name, address));
+  if (ordinal != context.device().ordinal)
+    refuse(fmt::format("it lies on device {}, the session is on device {}; open a session there", ordinal,
+                       context.device().ordinal));
+}
+
+void wait_for_producer(Context& context, std::uintptr_t stream) {
+  if (stream == 0) refuse("its stream is 0, which the interface forbids (1 is the legacy default stream)");
+  context.synchronize(
+      reinterpret_cast<CUstream>(stream));  // 1 and 2 are CU_STREAM_LEGACY and CU_STREAM_PER_THREAD
+}
+
+}  // namespace
+
+DeviceNDArray adopt_cuda_array(const std::shared_ptr<Context>& context, const CudaArrayInterface& array,
+                               std::shared_ptr<const void> owner, bool wait) {
+  if (array.version < 1)
+    refuse(fmt::format("version {} of the interface is unknown; 1 to 3 are", array.version));
+  if (array.mask != nullptr) refuse("it is a masked array; give its data and its mask as two arrays");
+  const ElementType element = element_of(array);
+  Layout layout = array.strides_bytes ? Layout(array.shape, element.size_bytes, *array.strides_bytes)
+                                      : Layout(array.shape, element.size_bytes);
+  if (layout.size() > 0) {
+    if (array.data == nullptr) refuse("its address is null, but it has elements");
+    check_address(*context, array.data);
+  }
+  if (wait && array.stream) wait_for_producer(*context, *array.stream);
+  const Layout::Reach reach = layout.reach();
+  const CUdeviceptr first =
+      reinterpret_cast<std::uintptr_t>(array.data) + static_cast<std::uint64_t>(reach.lowest);
+  DeviceBuffer memory = adopt_buffer(context, layout.size() > 0 ? first : 0, reach.size_bytes(),
+                                     std::move(owner), array.read_only);
+  return DeviceNDArray(std::move(memory), element, std::move(layout), -reach.lowest);
+}
+
+}  // namespace runtime
+
+CudaArrayInterface DeviceNDArray::cuda_array_interface(std::optional<StreamView> stream) const {
+  CudaArrayInterface array;
+  array.shape.assign(shape().begin(), shape().end());
+  array.typestr = typestr(element_);
+  array.data = size() > 0 ? data() : nullptr;
+  array.read_only = is_read_only();
+  if (!is_c_contiguous()) array.strides_bytes.emplace(strides_bytes().begin(), strides_bytes().end());
+  if (element_.record != nullptr) array.descr = element_;
+  if (stream) {
+    const auto handle = reinterpret_cast<std::uintptr_t>(stream->handle());
+    array.stream = handle == 0 ? 1 : handle;
+  }
+  return array;
+}
+
+}  // namespace quern

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/pools.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <map>
+#include <vector>
+
+#include "quern/error.hpp"
+#include "runtime/exit.hpp"
+
+namespace quern::runtime {
+namespace {
+
+/// What an allocator needs of a context without keeping it alive: a context holds its allocator.
+struct Place {
+  std::shared_ptr<const DeviceState> device;
+  CUcontext handle = nullptr;
+
+  explicit Place(const Context& context) : device(context.device_state()), handle(context.handle()) {}
+  const driver::DriverTable& api() const { return device->driver->api; }
+  void check(CUresult result, std::string_view call, std::size_t bytes) const {
+    if (result != CUDA_SUCCESS)
+      driver::check_allocation(api(), result, call, fmt::format("allocate {} bytes of device memory", bytes),
+                               bytes);
+  }
+};
+
+void* pointer(CUdeviceptr address) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)); }
+CUdeviceptr address(void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
+CUstream handle(StreamView stream) { return static_cast<CUstream>(stream.handle()); }
+
+class DriverAllocator final : public DeviceAllocator {
+ public:
+  explicit DriverAllocator(const Context& context) : place_(context) {}
+
+  void* allocate(std::size_t bytes, std::size_t, StreamView) override {
+    const CurrentContext current(*place_.device->driver, place_.handle);
+    CUdeviceptr made = 0;
+    place_.check(place_.api().cuMemAlloc_v2(&made, bytes), "cuMemAlloc_v2", bytes);
+    return pointer(made);
+  }
+  void deallocate(void* memory, std::size_t, std::size_t, StreamView) override {
+    const CurrentContext current(*place_.device->driver, place_.handle);
+    place_.device->driver->check(place_.api().cuMemFree_v2(address(memory)), "cuMemFree_v2",
+                                 "free device memory");
+  }
+  bool is_stream_ordered() const noexcept override { return false; }
+
+ private:
+  const Place place_;
+};
+
+class StreamOrderedPool final : public DeviceAllocator {
+ public:
+  StreamOrderedPool(const Context& context, std::size_t keep_bytes) : place_(context) {
+    const CurrentContext current(context);
+    const auto fails = [](CUresult result) { return result != CUDA_SUCCESS; };
+    int supported = 0;
+    if (fails(place_.api().cuDeviceGetAttribute(&supported, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED,
+                                                place_.device->handle)) ||
+        supported == 0)
+      throw Error(
+          ErrorCode::unsupported,
+          fmt::format("{} has no stream-ordered memory; use caching_pool() instead", place_.device->name));
+    context.check(place_.api().cuDeviceGetDefaultMemPool(&pool_, place_.device->handle),
+                  "cuDeviceGetDefaultMemPool", "find the device's memory pool");
+    cuuint64_t threshold = keep_bytes;
+    context.check(place_.api().cuMemPoolSetAttribute(pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold),
+                  "cuMemPoolSetAttribute", "set how much the memory pool keeps");
+  }
+
+  void* allocate(std::size_t bytes, std::size_t, StreamView stream) override {
+    const CurrentContext current(*place_.device->driver, place_.handle);
+    CUdeviceptr made = 0;
+    place_.check(place_.api().cuMemAllocAsync(&made, bytes, handle(stream)), "cuMemAllocAsync", bytes);
+    return pointer(made);
+  }
+  void deallocate(void* memory, std::size_t, std::size_t, StreamView stream) override {
+    const CurrentContext current(*place_.device->driver, place_.handle);
+    place_.device->driver->check(place_.api().cuMemFreeAsync(address(memory), handle(stream)),
+                                 "cuMemFreeAsync", "free device memory on a stream");
+  }
+  void trim() override {
+    const CurrentContext current(*place_.device->driver, place_.handle);
+    place_.api()
+        .cuCtxSynchronize();  // what was freed on streams is back then; a fault shows in the next call
+    place_.device->driver->check(place_.api().cuMemPoolTrimTo(pool_, 0), "cuMemPoolTrimTo",
+                                 "trim the memory pool");
+  }
+
+ private:
+  const Place place_;
+  CUmemoryPool pool_ = nullptr;
+};
+
+/// 256, 384, 512, 768, 1024, ...
+std::size_t size_class(std::size_t bytes) {
+  const std::size_t power = std::bit_ceil(std::max<std::size_t>(bytes, kDeviceAlignment));
+  const std::size_t between = power / 4 * 3;
+  return bytes <= between && between >= kDeviceAlignment ? between : power;
+}
+
+class CachingPool final : public DeviceAllocator {
+ public:
+  CachingPool(const Context& context, std::shared_ptr<DeviceAllocator> upstream,
+              std::size_t most_cached_bytes)
+      : place_(context), upstream_(std::move(upstream)), most_cached_bytes_(most_cached_bytes) {}
+  ~CachingPool() override {
+    // A call that fails costs its block at most: the second attempt gives back what the first could not
+    // begin.
+    for (int attempt = 0; attempt < 2 && !process_is_exiting(); ++attempt) try {
+        trim();
+      } catch (const std::exception&) {  // the context may be gone, and the memory with it
+      }
+  }
+
+  void* allocate(std::size_t bytes, std::size_t alignment, StreamView stream) override {
+    const std::size_t size = size_class(bytes);
+    if (const Block block = take(size, stream.handle()); block.memory != nullptr) {
+      if (block.stream != stream.handle()) wait_for(block.stream);
+      return block.memory;
+    }
+    return upstream_->allocate(size, alignment, stream);
+  }
+  void deallocate(void* memory, std::size_t bytes, std::size_t alignment, StreamView stream) override {
+    const std::size_t size = size_class(bytes);
+    if (!keep({memory, stream.handle()}, size)) upstream_->deallocate(memory, size, alignment, stream);
+  }
+  void trim() override {
+    const CurrentContext current(*place_.device->driver, place_.handle);
+    std::multimap<std::size_t, Block> blocks;
+    {
+      const base::LockGuard lock(mutex_);
+      blocks.swap(free_);
+      cached_bytes_ = 0;
+    }
+    if (blocks.empty()) return;
+    place_.api().cuCtxSynchronize();
+    std::exception_ptr failure;  // one block's must not keep the others
+    for (const auto& [size, block] : blocks) try {
+        upstream_->deallocate(block.memory, size, kDeviceAlignment, StreamView());
+      } catch (const Error&) {
+        failure = std::current_exception();
+      }
+    if (failure) std::rethrow_exception(failure);
+  }
+
+ private:
+  struct Block {
+    void* memory = nullptr;
+    void* stream = nullptr;  ///< whose earlier work may still use it
+  };
+  /// Prefers a block of the same stream.
+  Block take(std::size_t size, void* stream) {
+    const base::LockGuard lock(mutex_);
+    auto [first, last] = free_.equal_range(size);
+    if (first == last) return {};
+    auto chosen = first;
+    for (auto at = first; at != last; ++at)
+      if (at->second.stream == stream) chosen = at;
+    const Block block = chosen->second;
+    free_.erase(chosen);
+    cached_bytes_ -= size;
+    return block;
+  }
+  bool keep(const Block& block, std::size_t size) {
+    const base::LockGuard lock(mutex_);
+    if (cached_bytes_ + size > most_cached_bytes_) return false;
+    free_.emplace(size, block);
+    cached_bytes_ += size;
+    return true;
+  }
+  /// The other stream may be gone by now, so all streams are waited for.
+  void wait_for(void*) {
+    const CurrentContext current(*place_.device->driver, place_.handle);
+    place_.device->driver->check(place_.api().cuCtxSynchronize(), "cuCtxSynchronize",
+                                 "wait for the work of the stream that memory comes from");
+  }
+
+  const Place place_;
+  const std::shared_ptr<DeviceAllocator> upstream_;
+  const std::size_t most_cached_bytes_;
+  base::Mutex mutex_;
+  std::multimap<std::size_t, Block> free_ QUERN_GUARDED_BY(mutex_);
+  std::size_t cached_bytes_ QUERN_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace
+
+std::shared_ptr<DeviceAllocator> make_driver_allocator(const Context& context) {
+  return std::make_shared<DriverAllocator>(context);
+}
+std::shared_ptr<DeviceAllocator> make_stream_ordered_pool(const Context& context, std::size_t keep_bytes) {
+  return std::make_shared<StreamOrderedPool>(context, keep_bytes);
+}
+std::shared_ptr<DeviceAllocator> make_caching_pool(const Context& context,
+                                                   std::shared_ptr<DeviceAllocator> upstream,
+                                                   std::size_t most_cached_bytes) {
+  if (upstream == nullptr) upstream = make_driver_allocator(context);
+  return std::make_shared<CachingPool>(context, std::move(upstream), most_cached_bytes);
+}
+
+}  // namespace quern::runtime

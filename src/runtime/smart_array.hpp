@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "quern/smart_array.hpp"
+#include "runtime/context.hpp"
+
+namespace quern::runtime {
+
+struct SmartState {
+  std::shared_ptr<Context> context;
+  ElementType element;
+  Layout layout;
+  std::optional<NDArray> host;
+  std::optional<DeviceNDArray> device;
+  bool host_current = false;
+  bool device_current = false;
+};
+
+/// Adopts the array (`copy`: a copy of it), first placed on that side.
+SmartArray make_smart(const std::shared_ptr<Context>& context, const NDArray& array, bool copy, Where where);
+SmartArray make_smart(const std::shared_ptr<Context>& context, const DeviceNDArray& array, bool copy,
+                      Where where);
+SmartArray make_smart(const std::shared_ptr<Context>& context, Shape shape, const ElementType& element,
+                      Order order, Where where);
+
+}  // namespace quern::runtime

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/thread_annotations.hpp"
+
+namespace quern::runtime {
+
+class Context;
+
+/// Page-locked blocks that queued copies go through when the program's own memory is pageable: only from
+/// page-locked memory does the driver copy while the program goes on. Blocks are of sizes that are powers of
+/// two and are used again. Thread-safe.
+class StagingPool {
+ public:
+  explicit StagingPool(Context& context) : context_(context) {}
+  StagingPool(const StagingPool&) = delete;
+  StagingPool& operator=(const StagingPool&) = delete;
+
+  /// At least `bytes` of page-locked memory; the last reference gives it back. Throws OutOfMemory.
+  std::shared_ptr<std::byte> take(std::size_t bytes) QUERN_EXCLUDES(mutex_);
+  /// Gives the unused blocks back to the driver.
+  void trim() noexcept QUERN_EXCLUDES(mutex_);
+
+ private:
+  struct Block {
+    std::byte* address = nullptr;
+    std::size_t bytes = 0;
+  };
+  Block find_free(std::size_t bytes) QUERN_EXCLUDES(mutex_);
+  void give_back(const Block& block) noexcept QUERN_EXCLUDES(mutex_);
+  void release(const Block& block) noexcept;
+
+  Context& context_;
+  base::Mutex mutex_;
+  std::vector<Block> free_ QUERN_GUARDED_BY(mutex_);
+  std::size_t free_bytes_ QUERN_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace quern::runtime

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/transfer.hpp"
+
+#include <fmt/format.h>
+
+#include <functional>
+
+#include "runtime/copy_kernel.hpp"
+#include "runtime/staging.hpp"
+#include "runtime/stream.hpp"
+#include "runtime/strided.hpp"
+
+namespace quern::runtime {
+namespace {
+
+/// The run of bytes that a dense array fills.
+CUdeviceptr first_byte(const DeviceSide& side) {
+  return side.address + static_cast<std::uint64_t>(side.layout.reach().lowest);
+}
+std::byte* first_byte(const HostSide& side) { return side.data + side.layout.reach().lowest; }
+
+auto attempted(const char* what, std::size_t bytes) {
+  return [what, bytes] { return fmt::format("copy {} bytes {}", bytes, what); };
+}
+
+/// An array of `layout`'s shape in contiguous device memory of its own, for elements that must be gathered or
+/// scattered there.
+struct Temporary {
+  Layout layout;
+  std::shared_ptr<Resource> memory;
+
+  Temporary(Context& context, const Layout& shape_of, StreamView stream)
+      : layout(shape_of.contiguous(Order::c)), memory(context.allocate(layout.size_bytes(), stream)) {}
+  DeviceSide side() const { return {static_cast<CUdeviceptr>(memory->item().handle), layout, memory}; }
+};
+
+void copy_by_kernel(Context& context, const DeviceSide& to, const DeviceSide& from, CUstream stream) {
+  context.copy_kernels().copy(to.address, from.address, plan_copy(to.layout, from.layout), stream);
+}
+
+/// Waits where the caller wants it done on return; else keeps what the queued work uses.
+void finish(Context& context, const std::optional<StreamView>& stream, CUstream handle, InFlight::Work work) {
+  if (stream)
+    context.after(handle, std::move(work));
+  else
+    context.synchronize(handle);
+}
+
+/// True where a queued copy may use the host array itself: it owns its memory, which is page-locked and which
+/// `keep` then keeps so.
+bool is_direct(const Context& context, const HostSide& host, const Layout& device,
+               std::vector<std::shared_ptr<const void>>& keep) {
+  if (host.keep == nullptr || !device.same_places(host.layout)) return false;
+  std::shared_ptr<const void> lock = host.keep;
+  if (!host.page_locked) lock = context.registered(first_byte(host), host.layout.reach().size_bytes());
+  if (lock == nullptr) return false;
+  keep.push_back(host.keep);
+  keep.push_back(std::move(lock));
+  return true;
+}
+
+// --- host to device
+
+void send_now(Context& context, const DeviceSide& to, const HostSide& from) {
+  const std::size_t bytes = to.layout.size_bytes();
+  const std::byte* source = first_byte(from);
+  std::unique_ptr<std::byte[]> packed;
+  if (!to.layout.same_places(from.layout)) {
+    packed = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    copy_on_host(packed.get() - to.layout.reach().lowest, from.data, plan_copy(to.layout, from.layout));
+    source = packed.get();
+  }
+  context.check(context.api().cuMemcpyHtoD_v2(first_byte(to), source, bytes), "cuMemcpyHtoD_v2",
+                attempted("to the device", bytes));
+}
+
+void send_later(Context& context, const DeviceSide& to, const HostSide& from, CUstream stream) {
+  const std::size_t bytes = to.layout.size_bytes();
+  const std::byte* source = first_byte(from);
+  InFlight::Work work;
+  work.keep.push_back(to.keep);
+  if (!is_direct(context, from, to.layout, work.keep)) {
+    std::shared_ptr<std::byte> staged = context.staging().take(bytes);
+    copy_on_host(staged.get() - to.layout.reach().lowest, from.data, plan_copy(to.layout, from.layout));
+    source = staged.get();
+    work.keep.push_back(std::move(staged));
+  }
+  context.check(context.api().cuMemcpyHtoDAsync_v2(first_byte(to), source, bytes, stream),
+                "cuMemcpyHtoDAsync_v2", attempted("to the device on a stream", bytes));
+  context.after(stream, std::move(work));
+}
+
+// --- device to host
+
+void fetch_now(Context& context, const HostSide& to, const DeviceSide& from) {
+  const std::size_t bytes = from.layout.size_bytes();
+  std::byte* target = first_byte(to);
+  std::unique_ptr<std::byte[]> packed;
+  const bool direct = to.layout.same_places(from.layout);
+  if (!direct) {
+    packed = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    target = packed.get();
+  }
+  context.check(context.api().cuMemcpyDtoH_v2(target, first_byte(from), bytes), "cuMemcpyDtoH_v2",
+                attempted("to the host", bytes));
+  if (!direct)
+    copy_on_host(to.data, packed.get() - from.layout.reach().lowest, plan_copy(to.layout, from.layout));
+}
+
+/// The target gets its values when the stream has come that far: from the staging block, by the driver's
+/// thread.
+void fetch_later(Context& context, const HostSide& to, const DeviceSide& from, CUstream stream) {
+  const std::size_t bytes = from.layout.size_bytes();
+  std::byte* target = first_byte(to);
+  InFlight::Work work;
+  work.keep = {from.keep, to.keep};
+  if (!is_direct(context, to, from.layout, work.keep)) {
+    std::shared_ptr<std::byte> staged = context.staging().take(bytes);
+    target = staged.get();
+    work.run = [plan = plan_copy(to.layout, from.layout), data = to.data,
+                packed = target - from.layout.reach().lowest] { copy_on_host(data, packed, plan); };
+    work.keep.push_back(std::move(staged));
+  }
+  context.check(context.api().cuMemcpyDtoHAsync_v2(target, first_byte(from), bytes, stream),
+                "cuMemcpyDtoHAsync_v2", attempted("to the host on a stream", bytes));
+  context.after(stream, std::move(work));
+}
+
+bool overlap(const DeviceSide& a, const DeviceSide& b) {
+  const CUdeviceptr a_begin = first_byte(a);
+  const CUdeviceptr b_begin = first_byte(b);
+  return a_begin < b_begin + b.layout.reach().size_bytes() &&
+         b_begin < a_begin + a.layout.reach().size_bytes();
+}
+
+}  // namespace
+
+void copy_to_device(Context& context, const DeviceSide& to, const HostSide& from,
+                    std::optional<StreamView> stream) {
+  if (to.layout.size_bytes() == 0) return;
+  const CurrentContext current(context);
+  const StreamView on = stream.value_or(StreamView());
+  const CUstream handle = stream_handle(on, context);
+  if (!to.layout.is_dense()) {
+    const Temporary temporary(context, to.layout, on);
+    copy_to_device(context, temporary.side(), from, stream);
+    copy_by_kernel(context, to, temporary.side(), handle);
+    return finish(context, stream, handle, {{}, {temporary.memory, to.keep}});
+  }
+  if (stream)
+    send_later(context, to, from, handle);
+  else
+    send_now(context, to, from);
+}
+
+void copy_to_host(Context& context, const HostSide& to, const DeviceSide& from,
+                  std::optional<StreamView> stream) {
+  if (from.layout.size_bytes() == 0) return;
+  const CurrentContext current(context);
+  const StreamView on = stream.value_or(StreamView());
+  const CUstream handle = stream_handle(on, context);
+  if (!from.layout.is_dense()) {
+    const Temporary temporary(context, from.layout, on);
+    copy_by_kernel(context, temporary.side(), from, handle);
+    return copy_to_host(context, to, temporary.side(), stream);
+  }
+  if (stream)
+    fetch_later(context, to, from, handle);
+  else
+    fetch_now(context, to, from);
+}
+
+void copy_on_device(Context& context, const DeviceSide& to, const DeviceSide& from,
+                    std::optional<StreamView> stream) {
+  if (to.layout.size_bytes() == 0) return;
+  const CurrentContext current(context);
+  const StreamView on = stream.value_or(StreamView());
+  const CUstream handle = stream_handle(on, context);
+  const std::size_t bytes = to.layout.size_bytes();
+  if (to.address == from.address && to.layout.same_places(from.layout)) return;
+  if (overlap(to, from)) {
+    const Temporary temporary(context, to.layout, on);
+    copy_by_kernel(context, temporary.side(), from, handle);
+    copy_by_kernel(context, to, temporary.side(), handle);
+    return finish(context, stream, handle, {{}, {temporary.memory, to.keep, from.keep}});
+  }
+  if (!to.layout.is_dense() || !to.layout.same_places(from.layout)) {
+    copy_by_kernel(context, to, from, handle);
+    return finish(context, stream, handle, {{}, {to.keep, from.keep}});
+  }
+  const CUdeviceptr target = first_byte(to);
+  const CUdeviceptr source = first_byte(from);
+  if (!stream)
+    return context.check(context.api().cuMemcpyDtoD_v2(target, source, bytes), "cuMemcpyDtoD_v2",
+                         attempted("on the device", bytes));
+  context.check(context.api().cuMemcpyDtoDAsync_v2(target, source, bytes, handle), "cuMemcpyDtoDAsync_v2",
+                attempted("on the device on a stream", bytes));
+  context.after(handle, {{}, {to.keep, from.keep}});
+}
+
+}  // namespace quern::runtime

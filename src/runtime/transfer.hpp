@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies between host and device arrays of any layout, at once or on a stream.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "quern/layout.hpp"
+#include "runtime/context.hpp"
+
+namespace quern::runtime {
+
+/// An array in device memory; `address` is element 0.
+struct DeviceSide {
+  CUdeviceptr address = 0;
+  const Layout& layout;
+  std::shared_ptr<const void> keep;  ///< the memory, for work that runs later
+};
+
+/// An array in host memory. Without `keep` the memory is the program's own: a source is copied aside before a
+/// queued copy returns, a target must outlive the synchronisation.
+struct HostSide {
+  std::byte* data = nullptr;
+  const Layout& layout;
+  std::shared_ptr<const void> keep;
+  bool page_locked = false;
+};
+
+/// Both arrays have the same shape and item size; elements of different places are packed on the way. No
+/// stream: done on return, in the order of the default stream. Throws DriverError, OutOfMemory.
+void copy_to_device(Context& context, const DeviceSide& to, const HostSide& from,
+                    std::optional<StreamView> stream);
+void copy_to_host(Context& context, const HostSide& to, const DeviceSide& from,
+                  std::optional<StreamView> stream);
+/// The arrays may overlap: then the copy goes through memory of its own.
+void copy_on_device(Context& context, const DeviceSide& to, const DeviceSide& from,
+                    std::optional<StreamView> stream);
+
+}  // namespace quern::runtime

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C ABI: handles, statuses, and nothing thrown across it.
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <variant>
+
+#include "base/slot_table.hpp"
+#include "base/thread_annotations.hpp"
+#include "quern/error.hpp"
+#include "quern/quern.h"
+#include "quern/quern.hpp"
+
+namespace {
+
+using namespace quern;
+
+/// An array and what quern_array_describe() points to.
+struct ArrayObject {
+  DeviceNDArray array;
+  CudaArrayInterface description;
+};
+struct StreamObject {
+  std::shared_ptr<Stream> owner;  ///< null: the program's own
+  StreamView view;
+  Session session;
+};
+using Object = std::variant<Session, Module, Kernel, std::shared_ptr<ArrayObject>, StreamObject>;
+
+struct Table {
+  base::Mutex mutex;
+  base::SlotTable<Object> slots QUERN_GUARDED_BY(mutex);
+};
+/// Handles outlive every static object of the program that uses them.
+Table& table() {
+  static auto* const instance = new Table;
+  return *instance;
+}
+
+std::string& last_error() {
+  thread_local std::string text;
+  return text;
+}
+
+QuernStatus fail(QuernStatus status, const std::string& text) {
+  last_error() = text;
+  return status;
+}
+
+struct BadHandle {
+  const char* wanted;
+};
+
+QuernStatus status_of(ErrorCode code) { return static_cast<QuernStatus>(static_cast<int>(code) + 1); }
+static_assert(static_cast<int>(ErrorCode::usage) + 1 == QUERN_USAGE &&
+              static_cast<int>(ErrorCode::internal) + 1 == QUERN_INTERNAL);
+static_assert(static_cast<int>(Dtype::complex128) == QUERN_COMPLEX128);
+
+template <class Body>
+QuernStatus guarded(Body&& body) noexcept {
+  try {
+    body();
+    return QUERN_OK;
+  } catch (const BadHandle& bad) {
+    return fail(QUERN_BAD_HANDLE, std::string("the handle names no ") + bad.wanted +
+                                      ": it was released, is of another kind, or was never given out");
+  } catch (const Error& error) {
+    return fail(status_of(error.code()), error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(QUERN_OUT_OF_MEMORY, "host memory is exhausted");
+  } catch (const std::exception& error) {
+    return fail(QUERN_INTERNAL, error.what());
+  }
+}
+
+void require(bool condition, const char* message) {
+  if (!condition) throw Error(ErrorCode::usage, message);
+}
+
+std::uint64_t insert(Object object) {
+  Table& all = table();
+  const base::LockGuard lock(all.mutex);
+  return all.slots.insert(std::move(object));
+}
+
+/// A copy: another thread may release the handle meanwhile.
+template <class T>
+T find(std::uint64_t id, const char* wanted) {
+  Table& all = table();
+  const base::LockGuard lock(all.mutex);
+  const Object* found = all.slots.find(id);
+  const T* object = found != nullptr ? std::get_if<T>(found) : nullptr;
+  if (object == nullptr) throw BadHandle{wanted};
+  return *object;
+}
+
+Session session_of(QuernSession handle) { return find<Session>(handle.id, "session"); }
+std::shared_ptr<ArrayObject> array_of(QuernArray handle) {
+  return find<std::shared_ptr<ArrayObject>>(handle.id, "array");
+}
+StreamView stream_of(QuernStream handle) {
+  return handle.id == 0 ? StreamView() : find<StreamObject>(handle.id, "stream").view;
+}
+
+QuernArray insert_array(DeviceNDArray array) {
+  auto object = std::make_shared<ArrayObject>();
+  object->description = array.cuda_array_interface();
+  object->array = std::move(array);
+  return {insert(std::move(object))};
+}
+
+QuernStatus open(const char* device, ContextChoice context, QuernSession* session) {
+  return guarded([&] {
+    require(session != nullptr, "quern_session_open needs a place for the session");
+    session->id = insert(Session({device != nullptr ? device : "", context}));
+  });
+}
+
+QuernStatus load(QuernSession session, const char* text, QuernModule* module, bool ptx) {
+  return guarded([&] {
+    require(text != nullptr && module != nullptr, "loading needs source text and a place for the module");
+    const Session in = session_of(session);
+    module->id = insert(ptx ? in.load_ptx(text) : in.load_cuda(text));
+  });
+}
+
+Dtype dtype_of(int dtype) {
+  require(dtype >= 0 && dtype <= QUERN_COMPLEX128, "the dtype is none of QuernDtype");
+  return static_cast<Dtype>(dtype);
+}
+
+/// Arguments as launches take them; `arrays` keeps the arrays they refer to.
+std::vector<Argument> arguments_of(const QuernArgument* given, std::size_t count,
+                                   std::vector<std::shared_ptr<ArrayObject>>& arrays) {
+  std::vector<Argument> arguments;
+  for (std::size_t i = 0; i < count; ++i) {
+    const QuernArgument& argument = given[i];
+    const auto* bytes = static_cast<const std::byte*>(argument.data);
+    switch (argument.kind) {
+      case QUERN_ARGUMENT_ARRAY:
+        arrays.push_back(array_of(argument.array));
+        arguments.emplace_back(arrays.back()->array);
+        break;
+      case QUERN_ARGUMENT_SCALAR:
+        require(bytes != nullptr, "a scalar argument needs its value's address");
+        arguments.push_back(
+            Argument::scalar(dtype_of(argument.dtype), {bytes, size_bytes(dtype_of(argument.dtype))}));
+        break;
+      case QUERN_ARGUMENT_ADDRESS:
+        arguments.emplace_back(argument.data);
+        break;
+      case QUERN_ARGUMENT_STRUCT:
+        require(bytes != nullptr, "a struct argument needs its address");
+        arguments.push_back(Argument::value({bytes, argument.bytes}));
+        break;
+      default:
+        require(false, "the argument is of no kind of QuernArgumentKind");
+    }
+  }
+  return arguments;
+}
+
+CudaArrayInterface interface_of(const QuernCudaArray& given) {
+  require(given.ndim >= 0 && (given.ndim == 0 || given.shape != nullptr) && given.typestr != nullptr,
+          "the array's description needs a shape and a typestr");
+  CudaArrayInterface array;
+  array.version = static_cast<int>(given.version);
+  array.shape.assign(given.shape, given.shape + given.ndim);
+  if (given.strides != nullptr) array.strides_bytes.emplace(given.strides, given.strides + given.ndim);
+  array.typestr = given.typestr;
+  array.data = given.data;
+  array.read_only = given.read_only != 0;
+  array.mask = given.mask;
+  if (given.has_stream != 0) array.stream = given.stream;
+  return array;
+}
+
+}  // namespace
+
+uint32_t quern_abi_version(void) { return QUERN_ABI_VERSION; }
+const char* quern_version(void) { return version().data(); }
+
+size_t quern_last_error(char* buffer, size_t bytes) {
+  const std::string& text = last_error();
+  if (buffer != nullptr && bytes > 0) {
+    const std::size_t kept = std::min(text.size(), bytes - 1);
+    std::memcpy(buffer, text.data(), kept);
+    buffer[kept] = '\0';
+  }
+  return text.size() + 1;
+}
+
+QuernStatus quern_session_open(const char* device, QuernSession* session) {
+  return open(device, ContextChoice::primary, session);
+}
+QuernStatus quern_session_adopt(const char* device, QuernSession* session) {
+  return open(device, ContextChoice::current, session);
+}
+QuernStatus quern_session_synchronize(QuernSession session) {
+  return guarded([&] { session_of(session).synchronize(); });
+}
+QuernStatus quern_session_context(QuernSession session, void** context) {
+  return guarded([&] {
+    require(context != nullptr, "quern_session_context needs a place for the context");
+    *context = session_of(session).native_context();
+  });
+}
+
+QuernStatus quern_load_cuda(QuernSession session, const char* source, QuernModule* module) {
+  return load(session, source, module, false);
+}
+QuernStatus quern_load_ptx(QuernSession session, const char* ptx, QuernModule* module) {
+  return load(session, ptx, module, true);
+}
+QuernStatus quern_kernel(QuernModule module, const char* name, QuernKernel* kernel) {
+  return guarded([&] {
+    require(kernel != nullptr, "quern_kernel needs a place for the kernel");
+    const Module in = find<Module>(module.id, "module");
+    kernel->id = insert(name != nullptr && *name != '\0' ? in.kernel(name) : in.kernel());
+  });
+}
+
+QuernStatus quern_launch(QuernKernel kernel, const QuernLaunch* launch, const QuernArgument* arguments,
+                         size_t count) {
+  return guarded([&] {
+    require(launch != nullptr && launch->struct_bytes >= sizeof(QuernLaunch),
+            "quern_launch needs a whole QuernLaunch");
+    require(count == 0 || arguments != nullptr, "quern_launch needs as many arguments as it is told");
+    std::vector<std::shared_ptr<ArrayObject>> arrays;
+    const std::vector<Argument> list = arguments_of(arguments, count, arrays);
+    LaunchConfig config;
+    config.grid = {launch->grid[0], launch->grid[1], launch->grid[2]};
+    config.block = {launch->block[0], launch->block[1], launch->block[2]};
+    config.shared_bytes = launch->shared_bytes;
+    config.stream = stream_of(launch->stream);
+    config.cooperative = launch->cooperative != 0;
+    find<Kernel>(kernel.id, "kernel").launch(config, list);
+  });
+}
+
+QuernStatus quern_array_new(QuernSession session, QuernDtype dtype, int32_t ndim, const int64_t* shape,
+                            QuernArray* array) {
+  return guarded([&] {
+    require(array != nullptr && ndim >= 0 && (ndim == 0 || shape != nullptr),
+            "quern_array_new needs a shape and a place for the array");
+    *array = insert_array(
+        session_of(session).device_array(std::span(shape, static_cast<std::size_t>(ndim)), dtype_of(dtype)));
+  });
+}
+
+QuernStatus quern_array_new_mapped(QuernSession session, QuernDtype dtype, int32_t ndim, const int64_t* shape,
+                                   QuernArray* array, void** host) {
+  return guarded([&] {
+    require(array != nullptr && host != nullptr && ndim >= 0 && (ndim == 0 || shape != nullptr),
+            "quern_array_new_mapped needs a shape and places for the array and its host address");
+    const MappedNDArray mapped =
+        session_of(session).mapped_array(Shape(shape, shape + ndim), dtype_of(dtype));
+    void* const address = mapped.host().data();
+    *array = insert_array(mapped);
+    *host = address;
+  });
+}
+
+QuernStatus quern_array_to_dlpack(QuernArray array, int32_t as_host, void** managed_tensor) {
+  return guarded([&] {
+    require(managed_tensor != nullptr, "quern_array_to_dlpack needs a place for the tensor");
+    const DeviceNDArray& known = array_of(array)->array;
+    *managed_tensor = as_host != 0 ? to_dlpack(MappedNDArray(known).host()) : to_dlpack(known);
+  });
+}
+QuernStatus quern_array_from_dlpack(QuernSession session, void* managed_tensor, QuernArray* array) {
+  return guarded([&] {
+    auto* const tensor = static_cast<dlpack::ManagedTensorVersioned*>(managed_tensor);
+    require(tensor != nullptr && array != nullptr,
+            "quern_array_from_dlpack needs a tensor and a place for the array");
+    *array = insert_array(from_dlpack(session_of(session), tensor));
+  });
+}
+
+QuernStatus quern_array_from_host(QuernArray array, const void* source, size_t bytes) {
+  return guarded([&] {
+    require(source != nullptr || bytes == 0, "quern_array_from_host needs a source");
+    array_of(array)->array.copy_bytes_from_host({static_cast<const std::byte*>(source), bytes});
+  });
+}
+QuernStatus quern_array_to_host(QuernArray array, void* target, size_t bytes) {
+  return guarded([&] {
+    require(target != nullptr || bytes == 0, "quern_array_to_host needs a target");
+    array_of(array)->array.copy_bytes_to_host({static_cast<std::byte*>(target), bytes});
+  });
+}
+QuernStatus quern_array_from_host_on(QuernArray array, const void* source, size_t bytes, QuernStream stream) {
+  return guarded([&] {
+    require(source != nullptr || bytes == 0, "quern_array_from_host_on needs a source");
+    array_of(array)->array.copy_bytes_from_host({static_cast<const std::byte*>(source), bytes},
+                                                stream_of(stream));
+  });
+}
+QuernStatus quern_array_to_host_on(QuernArray array, void* target, size_t bytes, QuernStream stream) {
+  return guarded([&] {
+    require(target != nullptr || bytes == 0, "quern_array_to_host_on needs a target");
+    array_of(array)->array.copy_bytes_to_host({static_cast<std::byte*>(target), bytes}, stream_of(stream));
+  });
+}
+
+QuernStatus quern_array_describe(QuernArray array, QuernCudaArray* description) {
+  return guarded([&] {
+    require(description != nullptr && description->struct_bytes >= sizeof(QuernCudaArray),
+            "quern_array_describe needs a QuernCudaArray with its struct_bytes set");
+    const std::shared_ptr<ArrayObject> object = array_of(array);
+    const CudaArrayInterface& known = object->description;
+    QuernCudaArray result{};
+    result.struct_bytes = description->struct_bytes;
+    result.version = 3;
+    result.data = known.data;
+    result.read_only = known.read_only ? 1 : 0;
+    result.ndim = static_cast<std::int32_t>(known.shape.size());
+    result.shape = known.shape.data();
+    result.strides = known.strides_bytes ? known.strides_bytes->data() : nullptr;
+    result.typestr = known.typestr.c_str();
+    std::memcpy(description, &result, sizeof result);
+  });
+}
+
+QuernStatus quern_array_adopt(QuernSession session, const QuernCudaArray* description,
+                              void (*release)(void* user), void* user, QuernArray* array) {
+  return guarded([&] {
+    const std::shared_ptr<const void> owner(user, [release](const void* of) {
+      if (release != nullptr) release(const_cast<void*>(of));
+    });
+    require(array != nullptr && description != nullptr && description->struct_bytes >= sizeof(QuernCudaArray),
+            "quern_array_adopt needs a whole QuernCudaArray and a place for the array");
+    *array = insert_array(session_of(session).adopt(interface_of(*description), owner));
+  });
+}
+
+QuernStatus quern_stream_new(QuernSession session, QuernStream* stream) {
+  return guarded([&] {
+    require(stream != nullptr, "quern_stream_new needs a place for the stream");
+    const Session in = session_of(session);
+    auto owner = std::make_shared<Stream>(in.stream());
+    const StreamView view = *owner;
+    stream->id = insert(StreamObject{std::move(owner), view, in});
+  });
+}
+QuernStatus quern_stream_external(QuernSession session, void* cu_stream, QuernStream* stream) {
+  return guarded([&] {
+    require(stream != nullptr, "quern_stream_external needs a place for the stream");
+    const Session in = session_of(session);
+    stream->id = insert(StreamObject{nullptr, in.external_stream(cu_stream), in});
+  });
+}
+QuernStatus quern_stream_synchronize(QuernStream stream) {
+  return guarded([&] { find<StreamObject>(stream.id, "stream").view.synchronize(); });
+}
+
+QuernStatus quern_release(uint64_t id) {
+  return guarded([&] {
+    std::optional<Object> object;  // let go of outside the lock: that may call the driver
+    {
+      Table& all = table();
+      const base::LockGuard lock(all.mutex);
+      object = all.slots.remove(id);
+    }
+    if (!object) throw BadHandle{"object"};
+  });
+}

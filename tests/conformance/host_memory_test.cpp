@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host memory that the program registers, memory that host and device share, and stream-ordered memory.
+#include <vector>
+
+#include "suite.hpp"
+
+using namespace quern::conformance;
+
+namespace {
+
+constexpr std::size_t kCount = 5000;
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "host memory is registered once, unregistered once, and overlaps are refused") {
+  std::vector<unsigned> host(kCount);
+  REQUIRE(cu().cuMemHostRegister_v2(host.data(), kCount * 4, 0) == CUDA_SUCCESS);
+  CHECK(cu().cuMemHostRegister_v2(host.data(), kCount * 4, 0) == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+  CHECK(cu().cuMemHostRegister_v2(host.data() + kCount / 2, 64, 0) ==
+        CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+  unsigned type = 0;
+  CHECK(cu().cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                   reinterpret_cast<CUdeviceptr>(host.data() + 7)) == CUDA_SUCCESS);
+  CHECK(type == CU_MEMORYTYPE_HOST);
+  CHECK(cu().cuMemHostUnregister(host.data()) == CUDA_SUCCESS);
+  CHECK(cu().cuMemHostUnregister(host.data()) == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+  CHECK(cu().cuMemHostRegister_v2(nullptr, 64, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cu().cuMemHostRegister_v2(host.data(), 0, 0) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE_FIXTURE(Fixture, "copies to and from registered memory run in the stream's order") {
+  std::vector<unsigned> host(kCount, 3);
+  REQUIRE(cu().cuMemHostRegister_v2(host.data(), kCount * 4, 0) == CUDA_SUCCESS);
+  const CUdeviceptr device = allocate(kCount * 4);
+  const CUstream queue = stream();
+  CHECK(cu().cuMemcpyHtoDAsync_v2(device, host.data(), kCount * 4, queue) == CUDA_SUCCESS);
+  CHECK(launch("fill", 4, 128, queue, device, unsigned{100}, 9u) == CUDA_SUCCESS);
+  CHECK(cu().cuMemcpyDtoHAsync_v2(host.data(), device, kCount * 4, queue) == CUDA_SUCCESS);
+  CHECK(cu().cuStreamSynchronize(queue) == CUDA_SUCCESS);
+  CHECK(host[99] == 9);
+  CHECK(host[100] == 3);
+  CHECK(cu().cuMemHostUnregister(host.data()) == CUDA_SUCCESS);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a kernel sees mapped host memory, and the host what the kernel wrote") {
+  std::vector<unsigned> host(kCount, 3);
+  REQUIRE(cu().cuMemHostRegister_v2(host.data(), kCount * 4, CU_MEMHOSTREGISTER_DEVICEMAP) == CUDA_SUCCESS);
+  CUdeviceptr device = 0;
+  REQUIRE(cu().cuMemHostGetDevicePointer_v2(&device, host.data() + 10, 0) == CUDA_SUCCESS);
+  host[2000] = 17;  // before the launch: the kernel leaves it alone, and so must everything else
+  REQUIRE(launch("fill", 8, 128, nullptr, device, 1000u, 77u) == CUDA_SUCCESS);
+  REQUIRE(cu().cuCtxSynchronize() == CUDA_SUCCESS);
+  CHECK(host[9] == 3);
+  CHECK(host[10] == 77);
+  CHECK(host[1009] == 77);
+  CHECK(host[1010] == 3);
+  CHECK(host[2000] == 17);
+  host[10] = 5;  // what the host writes between launches stays
+  std::vector<unsigned> copy(2);
+  CHECK(cu().cuMemcpyDtoH_v2(copy.data(), device, 8) == CUDA_SUCCESS);
+  CHECK(copy == std::vector<unsigned>{5, 77});
+  REQUIRE(launch("fill", 1, 32, nullptr, CUdeviceptr{device + 4}, 1u, 6u) == CUDA_SUCCESS);
+  REQUIRE(cu().cuCtxSynchronize() == CUDA_SUCCESS);
+  CHECK(host[10] == 5);
+  CHECK(host[11] == 6);
+  CHECK(cu().cuMemHostUnregister(host.data()) == CUDA_SUCCESS);
+  CHECK(cu().cuMemHostGetDevicePointer_v2(&device, host.data(), 0) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE_FIXTURE(Fixture, "managed memory is the host's and the device's") {
+  CUdeviceptr shared = 0;
+  REQUIRE(cu().cuMemAllocManaged(&shared, kCount * 4, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS);
+  auto* const host = reinterpret_cast<unsigned*>(shared);
+  host[0] = 1;
+  REQUIRE(launch("fill", 8, 128, nullptr, CUdeviceptr{shared + 4}, 1000u, 77u) == CUDA_SUCCESS);
+  REQUIRE(cu().cuCtxSynchronize() == CUDA_SUCCESS);
+  CHECK(host[0] == 1);
+  CHECK(host[1000] == 77);
+  unsigned managed = 0;
+  CHECK(cu().cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, shared) == CUDA_SUCCESS);
+  CHECK((managed & 0xff) == 1);
+  CHECK(cu().cuMemFree_v2(shared) == CUDA_SUCCESS);
+  CHECK(cu().cuMemAllocManaged(&shared, 64, 99) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE_FIXTURE(Fixture, "stream-ordered memory lives until the stream reaches its release") {
+  const CUstream queue = stream();
+  CUdeviceptr memory = 0;
+  REQUIRE(cu().cuMemAllocAsync(&memory, kCount * 4, queue) == CUDA_SUCCESS);
+  std::vector<unsigned> host(kCount);
+  CHECK(cu().cuMemsetD32Async(memory, 8, kCount, queue) == CUDA_SUCCESS);
+  CHECK(launch("fill", 8, 128, queue, memory, 1000u, 77u) == CUDA_SUCCESS);
+  CHECK(cu().cuMemcpyDtoHAsync_v2(host.data(), memory, kCount * 4, queue) == CUDA_SUCCESS);
+  CHECK(cu().cuMemFreeAsync(memory, queue) == CUDA_SUCCESS);
+  CHECK(cu().cuStreamSynchronize(queue) == CUDA_SUCCESS);
+  CHECK(host[999] == 77);
+  CHECK(host[1000] == 8);
+  CHECK(cu().cuMemFreeAsync(memory, queue) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE_FIXTURE(Fixture, "a device's default pool answers about itself") {
+  CUmemoryPool pool = nullptr;
+  REQUIRE(cu().cuDeviceGetDefaultMemPool(&pool, 0) == CUDA_SUCCESS);
+  cuuint64_t threshold = 0;
+  CHECK(cu().cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold) == CUDA_SUCCESS);
+  CHECK(cu().cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold) == CUDA_SUCCESS);
+  CHECK(threshold == 0);
+  CHECK(cu().cuMemPoolTrimTo(pool, 0) == CUDA_SUCCESS);
+  if (is_cpu()) CHECK(cu().cuMemPoolTrimTo(reinterpret_cast<CUmemoryPool>(8), 0) == CUDA_ERROR_INVALID_VALUE);
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Section F: deallocation.
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include "suite.hpp"
+
+extern char** environ;
+
+using namespace quern;
+using namespace quern::contract;
+
+namespace {
+
+/// Memory enough for one such array, not for two. What other tests left in the shared session is small.
+std::size_t most_of_memory(const Session& session) { return session.free_memory_bytes() / 3 * 2; }
+
+void drop_arrays(const Session& session, int count, std::size_t bytes = 64) {
+  for (int i = 0; i < count; ++i) (void)session.allocate(bytes);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "F1: dropping the last reference schedules the release of memory, streams, events and modules; nothing "
+    "is freed at once") {
+  const Session own = fresh_session();
+  const std::uint64_t freed = calls_of("cuMemFree_v2");
+  {
+    const DeviceNDArray array = own.device_array({10});
+    DeviceNDArray view = array(Slice{0, 5});
+    (void)own.pinned_array({10});
+    (void)own.mapped_array({10});
+    (void)own.managed_array({10});
+    (void)own.stream();
+    (void)own.event();
+    CHECK(own.pending_release_count() == 5);
+    CHECK(own.memory_stats()[ResourceKind::device].live_count == 1);
+  }
+  (void)own.load_ptx(".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry k() { ret; }\n");
+  CHECK(own.pending_release_count() == 7);
+  const MemoryStats stats = own.memory_stats();
+  for (const ResourceKind kind :
+       {ResourceKind::device, ResourceKind::pinned, ResourceKind::mapped, ResourceKind::managed,
+        ResourceKind::stream, ResourceKind::event, ResourceKind::module}) {
+    CAPTURE(name(kind));
+    CHECK(stats[kind].pending_count == 1);
+    CHECK(stats[kind].live_count == 0);
+  }
+  CHECK(stats[ResourceKind::device].peak_bytes == 80);
+  CHECK(own.leak_report().empty());
+  CHECK(calls_of("cuMemFree_v2") == freed);
+}
+
+TEST_CASE(
+    "F2: more pending releases than the count limit are flushed; both names of the variable are honoured") {
+  const Session usual = fresh_session();
+  drop_arrays(usual, 10);
+  CHECK(usual.pending_release_count() == 10);
+  drop_arrays(usual, 1);
+  CHECK(usual.pending_release_count() == 0);
+  {
+    const Environment numba("NUMBA_CUDA_MAX_PENDING_DEALLOCS_COUNT", "3");
+    const Session three = fresh_session();
+    drop_arrays(three, 3);
+    CHECK(three.pending_release_count() == 3);
+    drop_arrays(three, 1);
+    CHECK(three.pending_release_count() == 0);
+    const Environment ours("QUERN_MAX_PENDING_DEALLOCS_COUNT", "0");
+    const Session at_once = fresh_session();
+    drop_arrays(at_once, 1);
+    CHECK(at_once.pending_release_count() == 0);
+  }
+}
+
+TEST_CASE(
+    "F3: more pending bytes than the ratio of device memory are flushed; both names of the variable are "
+    "honoured") {
+  const Session usual = fresh_session();
+  const std::size_t total = usual.device().total_memory_bytes();
+  drop_arrays(usual, 1, total / 10);
+  CHECK(usual.pending_release_count() == 1);
+  drop_arrays(usual, 1, total / 8);  // 22.5 %: above the default of 20 %
+  CHECK(usual.pending_release_count() == 0);
+  {
+    const Environment numba("NUMBA_CUDA_MAX_PENDING_DEALLOCS_RATIO", "0.01");
+    drop_arrays(fresh_session(), 1, total / 200);
+    const Session tight = fresh_session();
+    drop_arrays(tight, 1, total / 200);
+    CHECK(tight.pending_release_count() == 1);
+    drop_arrays(tight, 1, total / 100);
+    CHECK(tight.pending_release_count() == 0);
+    const Environment ours("QUERN_MAX_PENDING_DEALLOCS_RATIO", "0.5");
+    const Session wide = fresh_session();
+    drop_arrays(wide, 1, total / 10);
+    drop_arrays(wide, 1, total / 8);
+    CHECK(wide.pending_release_count() == 2);
+  }
+}
+
+TEST_CASE(
+    "F4: a failed allocation flushes the queue and tries again once, then it is a clear error with the "
+    "sizes") {
+  const Environment no_limit("QUERN_MAX_PENDING_DEALLOCS_RATIO", "1");
+  const Session own = fresh_session();
+  const std::size_t large = most_of_memory(own);
+  drop_arrays(own, 1, large);
+  drop_arrays(own, 1);
+  CHECK(own.pending_release_count() == 2);
+  const std::uint64_t tried = calls_of("cuMemAlloc_v2");
+  const DeviceBuffer fits = own.allocate(large);
+  CHECK(calls_of("cuMemAlloc_v2") == tried + 2);
+  CHECK(own.pending_release_count() == 0);
+  try {
+    (void)own.allocate(large);
+    FAIL("nothing was thrown");
+  } catch (const OutOfMemory& error) {
+    CHECK(error.requested_bytes() == large);
+    CHECK(error.free_bytes() < large);
+    CHECK(error.total_bytes() == own.device().total_memory_bytes());
+    CHECK(holds(error.what(), std::to_string(large)));
+  }
+  CHECK(calls_of("cuMemAlloc_v2") == tried + 4);
+}
+
+TEST_CASE(
+    "F5: a failing release ends its flush: the item is dropped and reported, the rest stay, later work goes "
+    "on") {
+  const Session own = fresh_session();
+  drop_arrays(own, 10);
+  calls().fail_call(3, CUDA_ERROR_INVALID_VALUE, "cuMemFree_v2");
+  drop_arrays(own, 1);  // the eleventh: two are released, the third fails
+  CHECK(own.pending_release_count() == 8);
+  CHECK(own.to_device(counting(5)).copy_to_host() == counting(5));
+  drop_arrays(own, 2);
+  CHECK(own.pending_release_count() == 0);
+}
+
+TEST_CASE(
+    "F6: defer_cleanup nests; nothing is released inside, out of memory included; cleanup follows the "
+    "outermost") {
+  const Environment no_limit("QUERN_MAX_PENDING_DEALLOCS_RATIO", "1");
+  const Session own = fresh_session();
+  const std::uint64_t freed = calls_of("cuMemFree_v2");
+  const std::size_t large = most_of_memory(own);
+  {
+    const DeferredCleanup outer = own.defer_cleanup();
+    {
+      const DeferredCleanup inner = own.defer_cleanup();
+      drop_arrays(own, 20);
+      drop_arrays(own, 1, large);
+      CHECK_THROWS_AS((void)own.allocate(large), OutOfMemory);
+    }
+    drop_arrays(own, 5);
+    CHECK(own.pending_release_count() == 26);
+    CHECK(calls_of("cuMemFree_v2") == freed);
+  }
+  CHECK(own.pending_release_count() == 0);
+  CHECK(calls_of("cuMemFree_v2") == freed + 26);
+}
+
+TEST_CASE("F7: a process may end with everything alive, queued and deferred") {
+  const std::string device = is_cpu() ? "--device=cpu" : "--device=cuda";
+  std::string program = program_path(), flag = "--exit-child", chosen = device;
+  char* arguments[] = {program.data(), flag.data(), chosen.data(), nullptr};
+  pid_t child = 0;
+  REQUIRE(posix_spawn(&child, program.c_str(), nullptr, nullptr, arguments, environ) == 0);
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}

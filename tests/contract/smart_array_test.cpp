@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Section E: SmartArray, its transfers counted.
+#include "suite.hpp"
+
+using namespace quern;
+using namespace quern::contract;
+
+namespace {
+
+struct Copies {
+  std::uint64_t to_device = calls_of("cuMemcpyHtoD_v2");
+  std::uint64_t to_host = calls_of("cuMemcpyDtoH_v2");
+  /// Since the last call of it.
+  std::pair<std::uint64_t, std::uint64_t> now() {
+    const Copies before = std::exchange(*this, Copies());
+    return {to_device - before.to_device, to_host - before.to_host};
+  }
+};
+using Count = std::pair<std::uint64_t, std::uint64_t>;
+
+}  // namespace
+
+TEST_CASE("E1: a SmartArray adopts or copies an array, or is made new, first on the host or on the device") {
+  const NDArray host = counting_array({4, 3}, Order::f);
+  Copies copies;
+  const SmartArray adopted = shared().smart_array(host, false);
+  CHECK(adopted.host().data() == host.data());
+  const SmartArray copied = shared().smart_array(host);
+  CHECK(copied.host().data() != host.data());
+  CHECK(copied.host().identical(host));
+  CHECK(copies.now() == Count(0, 0));
+  const SmartArray there = shared().smart_array(host, true, Where::device);
+  CHECK(copies.now() == Count(1, 0));
+  CHECK(there.is_current(Where::device));
+  CHECK(there.device().is_f_contiguous());
+  const DeviceNDArray device = shared().to_device(host);
+  CHECK(shared().smart_array(device, false).device().data() == device.data());
+  CHECK(shared().smart_array(device).device().data() != device.data());
+  copies.now();
+  const SmartArray fresh = shared().smart_array({5}, Dtype::int16, Order::c, Where::device);
+  CHECK(fresh.is_current(Where::device));
+  CHECK_FALSE(fresh.is_current(Where::host));
+  CHECK(copies.now() == Count(0, 0));
+  CHECK(fresh.element() == ElementType(Dtype::int16));
+}
+
+TEST_CASE("E2: a side is brought up to date if and only if it is stale") {
+  const SmartArray array = shared().smart_array(counting_array({100}));
+  Copies copies;
+  CHECK(array.device().copy_to_host().at<float>(99) == 99);
+  CHECK(copies.now() == Count(1, 1));  // the second is this test's own
+  (void)array.device();
+  (void)array.host();
+  (void)array.device();
+  CHECK(copies.now() == Count(0, 0));
+}
+
+TEST_CASE("E3: mark_changed makes a side the newest, and updates the other one if something holds on to it") {
+  const SmartArray array = shared().smart_array(counting_array({100}));
+  (void)array.device();
+  Copies copies;
+  array.host().assign(5.0f);
+  array.mark_changed(Where::host);
+  CHECK(copies.now() == Count(0, 0));  // nobody holds the device side
+  CHECK_FALSE(array.is_current(Where::device));
+  CHECK(array.device()(7).item<float>() == 5);
+  CHECK(copies.now() == Count(1, 1));
+  const DeviceNDArray held = array.device();
+  array.host().assign(6.0f);
+  array.mark_changed(Where::host);
+  CHECK(copies.now() == Count(1, 0));
+  CHECK(held(99).item<float>() == 6);
+  held.assign(7.0f);
+  copies.now();
+  array.mark_changed(Where::device);
+  CHECK(copies.now() == Count(0, 0));
+  CHECK(array.host().at<float>(0) == 7);
+  CHECK(copies.now() == Count(0, 1));
+}
+
+TEST_CASE(
+    "E4: launches move it to the device once; the host side is refreshed only if something refers to it") {
+  const SmartArray array = shared().smart_array(counting_array({100}));
+  const Kernel add_one = kernel("add_one");
+  Copies copies;
+  add_one({.grid = 1, .block = 128})(array);
+  add_one({.grid = 1, .block = 128})(array);
+  CHECK(copies.now() == Count(1, 0));
+  CHECK_FALSE(array.is_current(Where::host));
+  CHECK(array.host().at<float>(99) == 101);
+  CHECK(copies.now() == Count(0, 1));
+  const NDArray held = array.host();
+  add_one({.grid = 1, .block = 128})(array);
+  CHECK(copies.now() == Count(0, 1));
+  CHECK(held.at<float>(99) == 102);
+}

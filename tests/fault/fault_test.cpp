@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every driver call that the layer makes fails once, in every scenario: nothing leaks, nothing is released
+// twice, the error is reported or the values are right, and later work is possible.
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "audit.hpp"
+#include "driver/failing_table.hpp"
+#include "driver/loader.hpp"
+#include "runtime/driver.hpp"
+#include "scenarios.hpp"
+#include "session/state.hpp"
+
+using namespace quern;
+using namespace quern::fault;
+
+namespace {
+
+struct Bench {
+  driver::LoadedPlugin plugin;
+  driver::FailingTable* table;
+  std::shared_ptr<const runtime::Driver> driver;
+
+  static Bench& get() {
+    static auto* const instance = new Bench;
+    return *instance;
+  }
+
+ private:
+  Bench() : plugin(*driver::load_cpu_plugin()) {
+    table = new driver::FailingTable(audited(plugin.table));
+    runtime::Driver made;
+    made.api = table->table();
+    made.plugin = plugin.plugin;
+    driver = runtime::initialise(std::move(made));
+  }
+};
+
+enum class Outcome { right, wrong, reported, other_error, not_opened };
+
+struct Run {
+  Outcome outcome = Outcome::not_opened;
+  std::string text;
+  int result = 0;  ///< of the DriverError
+};
+
+/// One scenario with a session of its own, everything dropped at the end.
+Run run(const Scenario& scenario) {
+  Run run;
+  try {
+    const Session session = session::SessionAccess::open(runtime::open_device(Bench::get().driver, 0));
+    run.outcome = scenario.run(session) ? Outcome::right : Outcome::wrong;
+  } catch (const DriverError& error) {
+    run = {Outcome::reported, error.what(), error.result()};
+  } catch (const Error& error) {
+    run = {Outcome::other_error, error.what(), 0};
+  }
+  return run;
+}
+
+/// The calls that release something: a failure there loses that one thing, which is reported.
+bool is_release(const std::string& call) {
+  for (const char* name :
+       {"cuMemFree_v2", "cuMemFreeHost", "cuMemFreeAsync", "cuMemHostUnregister", "cuStreamDestroy_v2",
+        "cuEventDestroy_v2", "cuModuleUnload", "cuCtxPopCurrent_v2", "cuCtxPushCurrent_v2"})
+    if (call == name) return true;
+  return false;
+}
+
+std::string live_text() {
+  std::string text;
+  for (const auto& [what, handle] : books().live) text += what + " ";
+  return text;
+}
+
+/// What a lost context holds goes with it; here it is only pretended to be lost, so this is done by hand.
+void reset_context() {
+  const driver::DriverTable& real = Bench::get().plugin.table;
+  CUcontext none = nullptr;
+  while (real.cuCtxPopCurrent_v2(&none) == CUDA_SUCCESS) {
+  }
+  real.cuDevicePrimaryCtxReset_v2(0);
+  clear_books();
+}
+
+std::uint64_t calls_of(const Scenario& scenario) {
+  driver::FailingTable& table = *Bench::get().table;
+  const std::uint64_t before = table.call_count();
+  const Run whole = run(scenario);
+  REQUIRE_MESSAGE(whole.outcome == Outcome::right, whole.text);
+  REQUIRE_MESSAGE(books().live.empty(), live_text());
+  REQUIRE(books().wrong.empty());
+  return table.call_count() - before;
+}
+
+/// Every call only on demand (tools/check_memory): it takes a minute or two.
+std::uint64_t step() { return std::getenv("QUERN_FAULT_ALL") != nullptr ? 1 : 7; }
+
+void check_later_work() {
+  const Run after = run(scenarios()[0]);
+  CHECK_MESSAGE(after.outcome == Outcome::right, after.text);
+}
+
+}  // namespace
+
+TEST_CASE("each driver call of each scenario fails once, with each kind of error") {
+  driver::FailingTable& table = *Bench::get().table;
+  std::uint64_t rounds = 0, reported = 0;
+  for (const Scenario& scenario : scenarios()) {
+    const std::uint64_t calls = calls_of(scenario);
+    for (const CUresult result :
+         {CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_NOT_SUPPORTED})
+      for (std::uint64_t nth = 1 + rounds % step(); nth <= calls; nth += step()) {
+        const std::uint64_t before = table.call_count();
+        REQUIRE(table.fail_call(nth, result));
+        const Run one = run(scenario);
+        table.clear_failures();
+        const auto trace = table.trace();
+        const std::size_t at = trace.size() - static_cast<std::size_t>(table.call_count() - before) + nth - 1;
+        const std::string call = at < trace.size() ? trace[at] : "?";
+        CAPTURE(scenario.name);
+        CAPTURE(nth);
+        CAPTURE(call);
+        CAPTURE(one.text);
+        CAPTURE(static_cast<int>(result));
+        ++rounds;
+        reported += one.outcome == Outcome::reported;
+        CHECK(one.outcome != Outcome::wrong);
+        if (one.outcome == Outcome::reported) CHECK(one.result == static_cast<int>(result));
+        CHECK(books().wrong.empty());
+        CHECK_MESSAGE(books().live.size() <= (is_release(call) ? 1 : 0), live_text());
+        reset_context();
+      }
+    check_later_work();
+    clear_books();
+  }
+  std::printf("fault run: %llu rounds in %zu scenarios, %llu reported, the others came out right\n",
+              static_cast<unsigned long long>(rounds), scenarios().size(),
+              static_cast<unsigned long long>(reported));
+}
+
+TEST_CASE(
+    "a context that is lost at any call ends in an error, without a crash or a hang, and a new session "
+    "works") {
+  driver::FailingTable& table = *Bench::get().table;
+  std::uint64_t rounds = 0;
+  for (const Scenario& scenario : scenarios()) {
+    const std::uint64_t calls = calls_of(scenario);
+    for (std::uint64_t nth = 1 + rounds % step(); nth <= calls; nth += step()) {
+      table.fail_from(nth, CUDA_ERROR_ILLEGAL_ADDRESS);
+      const Run one = run(scenario);
+      table.clear_failures();
+      CAPTURE(scenario.name);
+      CAPTURE(nth);
+      ++rounds;
+      CHECK(one.outcome != Outcome::wrong);
+      CHECK(books().wrong.empty());
+      reset_context();
+    }
+    check_later_work();
+  }
+  std::printf("lost contexts: %llu rounds in %zu scenarios\n", static_cast<unsigned long long>(rounds),
+              scenarios().size());
+}

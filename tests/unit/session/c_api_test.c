@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The C ABI as a C program sees it: compiled as C99, linked against libquern alone. */
+#include <quern/quern.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char* const kPtx =
+    ".version 6.0\n.target sm_50\n.address_size 64\n"
+    ".visible .entry scale(.param .u64 x, .param .f32 by)\n{\n"
+    "  .reg .b32 %r; .reg .f32 %f<3>; .reg .b64 %d<3>;\n"
+    "  mov.u32 %r, %tid.x; ld.param.u64 %d1, [x]; ld.param.f32 %f2, [by];\n"
+    "  mul.wide.u32 %d2, %r, 4; add.u64 %d1, %d1, %d2;\n"
+    "  ld.global.f32 %f1, [%d1]; mul.f32 %f1, %f1, %f2; st.global.f32 [%d1], %f1; ret;\n}\n";
+
+static int failures = 0;
+static void check(int right, const char* what) {
+  char text[512];
+  if (right) return;
+  quern_last_error(text, sizeof text);
+  fprintf(stderr, "c_api: not so: %s (%s)\n", what, text);
+  ++failures;
+}
+#define CHECK(condition) check(condition, #condition)
+
+static int released = 0;
+static void count_release(void* user) { *(int*)user += 1; }
+
+static void arrays(QuernSession session, QuernKernel kernel) {
+  const int64_t shape[2] = {4, 8}, negative[1] = {-1};
+  float host[32], back[32];
+  QuernArray array = {0}, view = {0};
+  QuernCudaArray description;
+  QuernLaunch launch = {sizeof launch, 0, {1, 1, 1}, {32, 1, 1}, 0, {0}};
+  QuernArgument arguments[2];
+  double by = 3;
+  int i;
+  for (i = 0; i < 32; ++i) host[i] = (float)i;
+  CHECK(quern_array_new(session, QUERN_FLOAT32, 2, shape, &array) == QUERN_OK);
+  CHECK(quern_array_new(session, QUERN_FLOAT32, 1, negative, &view) == QUERN_USAGE && view.id == 0);
+  CHECK(quern_array_from_host(array, host, sizeof host) == QUERN_OK);
+  CHECK(quern_array_from_host(array, host, 8) == QUERN_USAGE);
+  memset(&description, 0, sizeof description);
+  CHECK(quern_array_describe(array, &description) == QUERN_USAGE); /* struct_bytes is not set */
+  description.struct_bytes = sizeof description;
+  CHECK(quern_array_describe(array, &description) == QUERN_OK);
+  CHECK(description.ndim == 2 && description.shape[1] == 8 && strcmp(description.typestr, "<f4") == 0);
+  CHECK(quern_array_adopt(session, &description, count_release, &released, &view) == QUERN_OK);
+  memset(arguments, 0, sizeof arguments);
+  arguments[0].kind = QUERN_ARGUMENT_ARRAY;
+  arguments[0].array = view;
+  arguments[1].kind = QUERN_ARGUMENT_SCALAR;
+  arguments[1].dtype = QUERN_FLOAT64;
+  arguments[1].data = &by;
+  CHECK(quern_launch(kernel, &launch, arguments, 2) == QUERN_OK);
+  CHECK(quern_launch(kernel, &launch, arguments, 1) == QUERN_USAGE);
+  CHECK(quern_array_to_host(array, back, sizeof back) == QUERN_OK && back[31] == 93.0f);
+  CHECK(quern_release(view.id) == QUERN_OK && released == 1);
+  CHECK(quern_release(view.id) == QUERN_BAD_HANDLE);
+  CHECK(quern_array_to_host(view, back, sizeof back) == QUERN_BAD_HANDLE);
+  CHECK(quern_release(array.id) == QUERN_OK);
+  description.typestr = "|O8";
+  CHECK(quern_array_adopt(session, &description, count_release, &released, &view) == QUERN_USAGE && released == 2);
+}
+
+static void streams(QuernSession session) {
+  const int64_t shape[1] = {1000};
+  QuernStream stream = {0};
+  QuernArray array = {0}, mapped = {0};
+  int host[1000], back[1000];
+  void* memory = NULL;
+  int i;
+  for (i = 0; i < 1000; ++i) host[i] = i;
+  CHECK(quern_stream_new(session, &stream) == QUERN_OK);
+  CHECK(quern_array_new(session, QUERN_INT32, 1, shape, &array) == QUERN_OK);
+  CHECK(quern_array_from_host_on(array, host, sizeof host, stream) == QUERN_OK);
+  CHECK(quern_array_to_host_on(array, back, sizeof back, stream) == QUERN_OK);
+  CHECK(quern_stream_synchronize(stream) == QUERN_OK && back[999] == 999);
+  CHECK(quern_array_new_mapped(session, QUERN_INT32, 1, shape, &mapped, &memory) == QUERN_OK && memory != NULL);
+  CHECK(quern_release(stream.id) == QUERN_OK);
+  CHECK(quern_stream_synchronize(stream) == QUERN_BAD_HANDLE);
+}
+
+int main(void) {
+  QuernSession session = {0};
+  QuernModule module = {0};
+  QuernKernel kernel = {0};
+  char text[256];
+  CHECK(quern_abi_version() >= QUERN_ABI_VERSION);
+  CHECK(quern_session_open("cp", &session) == QUERN_USAGE);
+  CHECK(quern_last_error(text, sizeof text) > 10 && strstr(text, "'cp'") != NULL);
+  CHECK(quern_last_error(NULL, 0) == strlen(text) + 1);
+  if (quern_session_open("cpu", &session) != QUERN_OK) return quern_last_error(text, sizeof text), fputs(text, stderr), 1;
+  CHECK(quern_load_ptx(session, "nonsense", &module) == QUERN_COMPILE);
+  CHECK(quern_load_ptx(session, kPtx, &module) == QUERN_OK);
+  CHECK(quern_kernel(module, "other", &kernel) == QUERN_NOT_FOUND);
+  CHECK(quern_kernel(module, "scale", &kernel) == QUERN_OK);
+  CHECK(quern_release(module.id) == QUERN_OK);
+  arrays(session, kernel);
+  streams(session);
+  CHECK(quern_session_synchronize(session) == QUERN_OK);
+  CHECK(quern_release(session.id) == QUERN_OK);
+  CHECK(quern_session_synchronize(session) == QUERN_BAD_HANDLE);
+  return failures != 0;
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// DLPack, a host program's own driver calls, and allocators, through libquern alone.
+#include <cuda.h>
+#include <doctest/doctest.h>
+#include <unistd.h>
+#include <quern/quern.hpp>
+
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include <vector>
+
+using namespace quern;
+
+namespace {
+
+NDArray counting(const Shape& shape) {
+  const NDArray array(shape, Dtype::float32);
+  const std::span<float> values = array.values<float>();
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  return array;
+}
+
+std::string message(const auto& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+template <class F>
+F* driver(const Session& session, const char* name, F*) {
+  return reinterpret_cast<F*>(driver_function(session.device(), name));
+}
+
+/// A program's own allocator over the driver's functions, counting.
+struct Counting {
+  struct Counts {
+    std::map<void*, std::size_t> live;
+    int made = 0;
+    std::shared_ptr<DeviceAllocator> upstream;
+  };
+  std::shared_ptr<Counts> counts = std::make_shared<Counts>();
+  void* allocate(std::size_t bytes, std::size_t alignment, StreamView stream) {
+    void* const memory = counts->upstream->allocate(bytes, alignment, stream);
+    counts->live[memory] = bytes;
+    ++counts->made;
+    return memory;
+  }
+  void deallocate(void* memory, std::size_t bytes, std::size_t alignment, StreamView stream) {
+    CHECK(counts->live.at(memory) == bytes);
+    counts->live.erase(memory);
+    counts->upstream->deallocate(memory, bytes, alignment, stream);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("an array goes out by DLPack and comes back as a view of the same memory, which it keeps alive") {
+  const Session session("cpu");
+  DeviceNDArray array = session.to_device(counting({4, 6}))(Slice{}, Slice{{}, {}, -2});
+  dlpack::ManagedTensorVersioned* tensor = to_dlpack(array);
+  CHECK(tensor->version.major == 1);
+  CHECK(tensor->tensor.ndim == 2);
+  CHECK(tensor->tensor.strides[1] == -2);
+  CHECK(tensor->tensor.dtype.bits == 32);
+  const void* const address = array.data();
+  array = {};
+  DeviceNDArray back = from_dlpack(session, tensor);
+  CHECK(back.data() == address);
+  CHECK(back.copy_to_host().identical(counting({4, 6})(Slice{}, Slice{{}, {}, -2}).copy()));
+  const std::size_t live = session.memory_stats()[ResourceKind::device].live_count;
+  back = {};
+  CHECK(session.memory_stats()[ResourceKind::device].live_count == live - 1);
+}
+
+TEST_CASE("host arrays go by DLPack in both ABIs; what cannot be said is refused and gives the tensor back") {
+  const NDArray host = counting({3, 4});
+  const NDArray back = from_dlpack(to_dlpack(host));
+  CHECK(back.data() == host.data());
+  CHECK(from_dlpack(to_dlpack_unversioned(host.transpose())).identical(host.transpose().copy(Order::f)));
+  struct Pair {
+    int a, b;
+  };
+  CHECK(holds(message([] { (void)to_dlpack(NDArray::scalar(Pair{1, 2})); }), "single fields"));
+  static int given_back = 0;
+  dlpack::ManagedTensorVersioned strange;
+  strange.deleter = [](dlpack::ManagedTensorVersioned*) { ++given_back; };
+  strange.version.major = 2;
+  CHECK(holds(message([&] { (void)from_dlpack(&strange); }), "version 2"));
+  strange.version.major = 1;
+  strange.tensor.dtype.lanes = 4;
+  CHECK(holds(message([&] { (void)from_dlpack(&strange); }), "4 lanes"));
+  strange.tensor.dtype.lanes = 1;
+  strange.tensor.device.type = dlpack::DeviceType::cuda;
+  CHECK(holds(message([&] { (void)from_dlpack(&strange); }), "host memory"));
+  CHECK(given_back == 3);
+  const Session session("cpu");
+  CHECK(holds(message([&] { (void)from_dlpack(session, to_dlpack(host)); }), "ordinary host memory"));
+}
+
+TEST_CASE(
+    "a session adopts the context that a program made, its streams, events and memory, and leaves them "
+    "alive") {
+  const Session finder("cpu");  // only to find the driver
+  const auto create = driver(finder, "cuCtxCreate_v4", &cuCtxCreate_v4);
+  const auto destroy = driver(finder, "cuCtxDestroy_v2", &cuCtxDestroy_v2);
+  const auto allocate = driver(finder, "cuMemAlloc_v2", &cuMemAlloc_v2);
+  const auto make_stream = driver(finder, "cuStreamCreate", &cuStreamCreate);
+  const auto make_event = driver(finder, "cuEventCreate", &cuEventCreate);
+  const auto record = driver(finder, "cuEventRecord", &cuEventRecord);
+  const auto fill = driver(finder, "cuMemsetD32Async", &cuMemsetD32Async);
+  const auto synchronize = driver(finder, "cuCtxSynchronize", &cuCtxSynchronize);
+  REQUIRE((create != nullptr));
+  CHECK(driver_function(finder.device(), "cuNothing") == nullptr);
+  CHECK(holds(message([] { Session({"cpu", ContextChoice::current}); }), "none is current"));
+
+  CUcontext context = nullptr;
+  REQUIRE(create(&context, nullptr, 0, 0) == CUDA_SUCCESS);
+  CUdeviceptr memory = 0;
+  CUstream stream = nullptr;
+  CUevent event = nullptr;
+  REQUIRE(allocate(&memory, 400) == CUDA_SUCCESS);
+  REQUIRE(make_stream(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+  REQUIRE(make_event(&event, 0) == CUDA_SUCCESS);
+  {
+    const Session session({"cpu", ContextChoice::current});
+    CHECK(session.native_context() == context);
+    CHECK(fill(memory, 7, 100, stream) == CUDA_SUCCESS);
+    CHECK(record(event, stream) == CUDA_SUCCESS);
+    session.external_event(event).synchronize();
+    CudaArrayInterface description;
+    description.shape = {100};
+    description.typestr = "<i4";
+    description.data = reinterpret_cast<void*>(memory);
+    description.stream = reinterpret_cast<std::uintptr_t>(stream);
+    const DeviceNDArray view = session.adopt(description, nullptr);
+    CHECK(view(99).item<int>() == 7);
+    const StreamView external = session.external_stream(stream);
+    view.assign(8, external);
+    external.synchronize();
+    CHECK(view(0).item<int>() == 8);
+    const auto own = session.to_device(std::vector<int>(10, 1));
+    CHECK(own.copy_to_host()[9] == 1);
+  }
+  CHECK(synchronize() == CUDA_SUCCESS);  // the context is still the program's
+  CHECK(destroy(context) == CUDA_SUCCESS);
+}
+
+TEST_CASE("device memory comes from a program's own allocator, the stream-ordered pool or the caching pool") {
+  const Session session("cpu");
+  Counting counting_allocator;
+  counting_allocator.counts->upstream = session.caching_pool();
+  const auto counts = counting_allocator.counts;
+  session.set_allocator(make_allocator(counting_allocator));
+  const Stream stream = session.stream();
+  for (int i = 0; i < 30; ++i) {
+    const DeviceNDArray array = session.to_device(counting({100}), {.stream = stream.view()});
+    CHECK(array.copy_to_host(stream).size() == 100);
+  }
+  stream.synchronize();
+  CHECK(counts->made == 30);
+  CHECK(counts->live.size() <= 10);
+  CHECK(session.memory_stats()[ResourceKind::pooled].made_count == 30);
+  CHECK(session.memory_stats()[ResourceKind::device].made_count == 0);
+
+  session.set_allocator(session.stream_ordered_pool());
+  const Stream other = session.stream();
+  for (int i = 0; i < 30; ++i) {  // used on a stream that it was not allocated on, dropped at once
+    const DeviceNDArray array = session.to_device(counting({100}), {.stream = stream.view()});
+    const Event ready = session.event();
+    ready.record(stream);
+    ready.wait(other);
+    const NDArray back = array.copy_to_host(other);
+    other.synchronize();
+    CHECK(back.identical(counting({100})));
+  }
+  session.set_allocator(nullptr);
+  CHECK(session.to_device(counting({5})).copy_to_host().identical(counting({5})));
+}
+
+TEST_CASE(".npy files keep shape, order, records and padding, and damaged ones are refused") {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("quern-interop-" + std::to_string(getpid()) + ".npy");
+  struct Cell {
+    char kind;
+    double value[2];
+  };
+  const NDArray cells({3}, element_type_of<Cell>());
+  cells.field("value")(2, 1).assign(2.5);
+  for (const NDArray& array : {counting({2, 3}), counting({2, 3}).copy(Order::f), counting({}),
+                               counting({0, 4}), cells, counting({4, 6})(Slice{{}, {}, 2}).copy()}) {
+    array.save_npy(path);
+    const NDArray read = NDArray::load_npy(path);
+    CHECK(read.identical(array));
+    CHECK(read.layout().order() == array.layout().order());
+  }
+  std::filesystem::resize_file(path, 130);
+  CHECK(holds(message([&] { (void)NDArray::load_npy(path); }), "promises"));
+  std::filesystem::resize_file(path, 20);
+  CHECK(holds(message([&] { (void)NDArray::load_npy(path); }), "within its header"));
+  std::filesystem::remove(path);
+  CHECK_FALSE(message([&] { (void)NDArray::load_npy(path); }).empty());
+}
