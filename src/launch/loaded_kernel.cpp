@@ -206,9 +206,13 @@ void LoadedKernel::launch(const LaunchConfig& config, std::span<const Argument> 
 }  // namespace launch
 
 const std::string& Kernel::name() const noexcept { return state_->name(); }
-const std::string& Kernel::signature() const noexcept { return state_->signature().text; }
+const std::string& Kernel::signature() const noexcept { return state_->signature_text(); }
 const std::vector<Parameter>& Kernel::parameters() const noexcept { return state_->parameters(); }
 KernelInfo Kernel::info() const { return state_->info(); }
+Kernel Kernel::specialise(std::span<const Argument> arguments) const {
+  std::shared_ptr<const launch::KernelState> special = state_->specialise(arguments);
+  return special == nullptr ? *this : Kernel(std::move(special));
+}
 void Kernel::launch(const LaunchConfig& config, std::span<const Argument> arguments) const {
   state_->launch(config, arguments);
 }
