@@ -121,7 +121,8 @@ class Finder {
       if (!changed_) break;
     }
     for (std::uint32_t i = 0; i < known_.size(); ++i)
-      if (is_nothing(known_[i])) known_[i] = of_type(instance_.version_types[i]);
+      if (is_nothing(known_[i]) && scope_.versions[i].kind != Version::Kind::undefined)
+        known_[i] = of_type(instance_.version_types[i]);
     now_ = known_;
     statements(scope_.function->body);  // expressions under the final bounds
     instance_.version_ranges = std::move(known_);
