@@ -56,6 +56,114 @@ def five_point(grid):
     return result
 
 
+def collatz(n):
+    count = 0
+    while n != 1:
+        n = n // 2 if n % 2 == 0 else 3 * n + 1
+        count += 1
+    return count
+
+
+def xorshift_hits(threads, n):
+    state = np.arange(1, threads + 1, dtype=np.uint64)
+    hits = np.zeros(threads, np.int64)
+    mask = np.uint64(0xFFFFFFFF)
+
+    def advance(x):
+        x = (x ^ (x << np.uint64(13))) & mask
+        x = x ^ (x >> np.uint64(17))
+        return (x ^ (x << np.uint64(5))) & mask
+
+    f = np.float32
+    for _ in range(n):
+        state = advance(state)
+        x = state.astype(f) / f(4294967296.0)
+        state = advance(state)
+        y = state.astype(f) / f(4294967296.0)
+        hits += x * x + y * y < 1
+    return hits
+
+
+def python_samples():
+    rng = np.random.default_rng(11)
+    a = rng.integers(-1000, 1000, 400).astype(np.int32)
+    b = rng.integers(-20, 20, 400).astype(np.int32)
+    b[b == 0] = 3
+    save("python/ints_a.npy", a)
+    save("python/ints_b.npy", b)
+    pairs = [(int(x), int(y)) for x, y in zip(a, b)]
+    save("python/ints_quotient.npy", np.array([x // y for x, y in pairs]))
+    save("python/ints_remainder.npy", np.array([x % y for x, y in pairs]))
+    save("python/ints_ratio.npy", np.array([x / y for x, y in pairs]))
+    save("python/ints_power.npy", np.array([x**3 for x, y in pairs]))
+    save("python/ints_shifted.npy", np.array([(x << 2) ^ (y >> 1) | (~x & y) for x, y in pairs]))
+    save("python/ints_chosen.npy", np.array([[x and y, x or y, x if x > y else y, -5 < x <= y, x in (1, 2, 3), round(x / 2), min(x, y, 4),
+                                              abs(x) + int(y / 3)] for x, y in pairs], np.int64))
+    fa, fb = rng.normal(0, 50, 400), rng.normal(0, 7, 400)
+    save("python/floats_a.npy", fa)
+    save("python/floats_b.npy", fb)
+    save("python/floats_quotient.npy", np.array([float(x) // float(y) for x, y in zip(fa, fb)]))
+    save("python/floats_remainder.npy", np.array([float(x) % float(y) for x, y in zip(fa, fb)]))
+    values = rng.integers(-50, 100, 20)
+    save("python/control_values.npy", values)
+    v = [int(x) for x in values]
+    last_negative = max((i for i, x in enumerate(v) if x < 0), default=-1)
+    out = [sum(x for x in v if x >= 0), last_negative, 7, sum(x * y for x, y in zip(v, v[1:])), 10 + 7 + 4 + 1, collatz(27), 0, 0, 2, 0, v[0], v[-1]]
+    save("python/control_loops.npy", np.array(out))
+    save("python/control_types.npy", np.array([3, 0.5, sum(x / 2 for x in v)]))
+    m = np.random.default_rng(8).random((6, 11))
+    save("python/views_means.npy", np.stack([m.mean(1), m[:, 1:-1].mean(1), m[:, ::2].mean(1), m[:, ::-3].mean(1)], 1))
+    m[:, 0] = np.arange(6)
+    m[-1, 2:4] = 5
+    save("python/views_matrix.npy", m)
+    save("roc/reverse_128.npy", np.arange(128, dtype=np.float32).reshape(2, 64)[:, ::-1].ravel())
+
+
+def julia(height, width, c, limit):
+    image = np.zeros((height, width), np.int32)
+    for row in range(height):
+        for column in range(width):
+            z, count = complex(3.0 * column / width - 1.5, 3.0 * row / height - 1.5), 0
+            while count < limit and z.real * z.real + z.imag * z.imag <= 4.0:
+                z = z * z + c
+                count += 1
+            image[row, column] = count
+    return image
+
+
+def more_samples():
+    save("linear_algebra/transpose_70x45.npy", np.ascontiguousarray(random((70, 45), 4).T))
+    c = complex(-0.8, 0.156)
+    save("fractals/julia_c.npy", np.array(c))
+    save("fractals/julia_64x48.npy", julia(64, 48, c, 100))
+    u = np.random.default_rng(5).random((33, 50))
+    following = np.zeros_like(u)
+    following[1:-1, 1:-1] = 0.25 * (u[1:-1, 2:] + u[1:-1, :-2] + u[:-2, 1:-1] + u[2:, 1:-1])
+    save("stencils/laplace_33x50.npy", following)
+    save("stencils/laplace_change.npy", np.array([np.abs(following - u)[1:-1, 1:-1].max()]))
+    cells = (np.random.default_rng(9).random((40, 60)) < 0.4).astype(np.uint8)
+    neighbours = sum(np.roll(cells, (y, x), (0, 1)) for y in (-1, 0, 1) for x in (-1, 0, 1) if (y, x) != (0, 0))
+    save("stencils/life_40x60.npy", cells)
+    save("stencils/life_40x60_next.npy", ((neighbours == 3) | ((cells == 1) & (neighbours == 2))).astype(np.uint8))
+    image = random((20, 37), 6).astype(np.float64)
+    padded = np.pad(image, ((0, 0), (2, 2)), "edge")
+    save("stencils/blur_20x37.npy", (sum(w * padded[:, k:k + 37] for k, w in enumerate([1, 4, 6, 4, 1])) / 16).astype(np.float32))
+    values = np.random.default_rng(7).random(20000)
+    save("statistics/histogram_20000.npy", np.bincount((values * 64).astype(int), minlength=64).astype(np.int32))
+    rng = np.random.default_rng(10)
+    user, time = np.sort(rng.integers(0, 12, 200)), rng.integers(0, 500, 200)
+    order = np.lexsort((time, user))
+    user, time = user[order], time[order]
+    begins = np.concatenate([[True], (user[1:] != user[:-1]) | (time[1:] - time[:-1] > 30)])
+    save("statistics/sessions_user.npy", user)
+    save("statistics/sessions_time.npy", time)
+    save("statistics/sessions_200.npy", np.cumsum(begins) - 1)
+    save("random_numbers/pi_hits.npy", xorshift_hits(100, 100))
+    values = np.random.default_rng(12).integers(-10**6, 10**6, 1024).astype(np.int32)
+    save("sorting/bitonic_1024.npy", values)
+    save("sorting/bitonic_1024_sorted.npy", np.sort(values.reshape(4, 256), 1).ravel())
+
+
 def save(name, array):
     np.save(HERE / name, array)
     print(f"{name}: {array.dtype} {array.shape}")
@@ -95,6 +203,8 @@ def main():
     save("half_precision/axpy.npy", (np.float64(1.5) * x.astype(np.float64) + y.astype(np.float64)).astype(np.float16))
     turned = np.ascontiguousarray(np.arange(2**24, dtype=np.float32).reshape(4096, 4096).T)
     print(f"transpose 4096 x 4096: sha256 {hashlib.sha256(turned.tobytes()).hexdigest()}")
+    python_samples()
+    more_samples()
     large = hashlib.sha256(mandelbrot(2048, 2048, 256).tobytes()).hexdigest()
     print(f"mandelbrot 2048 x 2048, 256: sha256 {large}")
 

@@ -17,7 +17,7 @@
 namespace quern {
 
 namespace launch {
-class LoadedKernel;
+class KernelState;
 }
 
 /// A kernel parameter. `name` and `type` are the author's ("x", "const float*") where the source gives them,
@@ -53,14 +53,18 @@ class BoundKernel;
 /// thread-safe.
 class QUERN_API Kernel {
  public:
-  explicit Kernel(std::shared_ptr<const launch::LoadedKernel> state) : state_(std::move(state)) {}
+  explicit Kernel(std::shared_ptr<const launch::KernelState> state) : state_(std::move(state)) {}
 
   /// The author's name for it.
   const std::string& name() const noexcept;
   /// "saxpy(int n, float a, const float* x, float* y)".
   const std::string& signature() const noexcept;
   const std::vector<Parameter>& parameters() const noexcept;
+  /// Of a Kernel Python kernel whose types are not settled: its name and its parameters' names only.
   KernelInfo info() const;
+  /// A Kernel Python kernel is compiled for the types of its arguments: the kernel for these. Launches do it
+  /// by themselves. Every other kernel is its own. Throws CompileError.
+  Kernel specialise(std::span<const Argument> arguments) const;
 
   /// `kernel({.grid = 4, .block = 256})(arguments...)` queues one launch on the config's stream.
   BoundKernel operator()(const LaunchConfig& config) const;
@@ -86,7 +90,7 @@ class QUERN_API Kernel {
   void launch(const LaunchConfig& config, std::span<const Argument> arguments) const;
 
  private:
-  std::shared_ptr<const launch::LoadedKernel> state_;
+  std::shared_ptr<const launch::KernelState> state_;
 };
 
 /// A kernel with its configuration, waiting for arguments.

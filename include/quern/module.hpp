@@ -45,6 +45,7 @@ class QUERN_API Module {
 
   /// Names of the kernels that are compiled.
   std::vector<std::string> kernel_names() const;
+  /// Empty for Kernel Python, whose kernels are compiled one by one (Kernel::info).
   const std::string& ptx() const noexcept;
   /// The compiler's warnings.
   const Diagnostics& log() const noexcept;

@@ -82,12 +82,17 @@ class QUERN_API Session {
 
   /// CUDA C++ source text. Throws CompileError with the compiler's messages, DriverError.
   Module load_cuda(std::string_view source, const LoadOptions& options = {}) const;
-  /// A file: `.cu` is CUDA C++, `.ptx` is PTX. Throws also Error(io), Error(unsupported) for other suffixes.
+  /// Kernel Python source text. A kernel whose decorator gives no types is compiled at its first launch with
+  /// arguments of theirs. Throws CompileError.
+  Module load_python(std::string_view source, const LoadOptions& options = {}) const;
+  /// A file: `.py` is Kernel Python, `.cu` CUDA C++, `.ptx` PTX. Throws also Error(io), Error(unsupported)
+  /// for other suffixes.
   Module load_file(const std::filesystem::path& path, const LoadOptions& options = {}) const;
   /// PTX text. Compile options do not apply.
   Module load_ptx(std::string_view ptx, const LoadOptions& options = {}) const;
   /// The twins for sources that may well be wrong: refusals come back, not thrown.
   Expected<Module> try_load_cuda(std::string_view source, const LoadOptions& options = {}) const;
+  Expected<Module> try_load_python(std::string_view source, const LoadOptions& options = {}) const;
   Expected<Module> try_load_file(const std::filesystem::path& path, const LoadOptions& options = {}) const;
   Expected<Module> try_load_ptx(std::string_view ptx, const LoadOptions& options = {}) const;
 

@@ -27,14 +27,16 @@ struct StageOptions {
   /// Which kernel; may be empty where the file has one, and for the stages that are the whole file (cuda,
   /// ptx).
   std::string kernel;
+  /// Of a Kernel Python kernel: its argument types, "float32, float32[::1]"; empty: its decorator's.
+  std::string signature;
   /// The CPU device specialises code on the block's shape.
   Dim3 block = {256};
   /// The virtual architecture of the PTX.
   std::uint32_t compute_capability = 89;
 };
 
-/// The text of a stage of `.cu` or `.ptx` file `path`. No device is needed; simt, llvm and asm need the CPU
-/// device's plug-in. Throws CompileError, Error(io, not_found, usage, unsupported).
+/// The text of a stage of `.py`, `.cu` or `.ptx` file `path`. No device is needed; simt, llvm and asm need
+/// the CPU device's plug-in. Throws CompileError, Error(io, not_found, usage, unsupported).
 QUERN_API std::string stage_text(const std::filesystem::path& path, Stage stage,
                                  const StageOptions& options = {});
 

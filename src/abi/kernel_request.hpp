@@ -37,6 +37,9 @@ struct KernelRequest {
   std::vector<std::string> name_expressions;  ///< "scale<float>", "ns::kernel": what must be instantiated
   Target target;
   std::vector<std::string> options;  ///< NVRTC's, after ours: "--fmad=false", "-DN=4", "-Iinclude"
+  std::string entry;                 ///< Kernel Python: which kernel; empty: the only one
+  std::string
+      signature;  ///< Kernel Python: its argument types, "float32, float32[::1]"; empty: its decorator's
 };
 
 /// A kernel parameter in the parameter buffer; bytes.
@@ -65,8 +68,9 @@ struct PtxImage {
   std::string ptx;
   std::vector<std::byte> machine_code;  ///< cubin for Target::sm; empty where none was asked for
   std::vector<EntryInfo> entries;
-  Diagnostics log;        ///< warnings that came with it
-  double compile_ms = 0;  ///< NVRTC's time; 0 where the image came from a cache
+  std::string cuda_source;  ///< of Kernel Python: the CUDA C++ that NVRTC was given
+  Diagnostics log;          ///< warnings that came with it
+  double compile_ms = 0;    ///< NVRTC's time; 0 where the image came from a cache
 };
 
 }  // namespace quern::abi

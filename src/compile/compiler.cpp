@@ -8,26 +8,18 @@
 #include "compile/cuda_source.hpp"
 #include "compile/ptx_source.hpp"
 #include "compile/toolkit.hpp"
+#include "frontend/translate.hpp"
 
 namespace quern::compile {
 namespace {
 
 std::size_t size_of(const abi::PtxImage& image) {
-  std::size_t size = sizeof image + image.ptx.size() + image.machine_code.size();
+  std::size_t size = sizeof image + image.ptx.size() + image.cuda_source.size() + image.machine_code.size();
   for (const abi::EntryInfo& entry : image.entries) {
     size += sizeof entry + entry.name.size() + entry.lowered_name.size();
     size += entry.parameters.size() * sizeof(abi::ParameterInfo);
   }
   return size + image.log.size() * sizeof(Diagnostic);
-}
-
-Diagnostic no_python(const abi::KernelSource& source) {
-  Diagnostic diagnostic;
-  diagnostic.code = "unsupported";
-  diagnostic.span.file = source.file_name;
-  diagnostic.message = "cannot compile Kernel Python: it is not available in this version of quern";
-  diagnostic.hint = "write the kernel in CUDA C++ (.cu) or PTX (.ptx)";
-  return diagnostic;
 }
 
 }  // namespace
@@ -61,6 +53,23 @@ struct Compiler::State {
     if (image && fresh) return fresh;
     return image;
   }
+
+  /// Through CUDA C++, which the image then holds.
+  Expected<Image> compile_python(const abi::KernelRequest& request) {
+    Expected<frontend::CudaSource> source =
+        frontend::translate(request.source, request.entry, request.signature);
+    if (!source) return std::move(source).errors();
+    abi::KernelRequest cuda = request;
+    cuda.source.language = abi::Language::cuda;
+    cuda.source.text = std::move(source->text);
+    cuda.options.insert(cuda.options.end(), source->options.begin(), source->options.end());
+    Expected<Image> image = compile_cuda(cuda);
+    if (!image) return image;
+    abi::PtxImage complete = **image;
+    complete.cuda_source = std::move(cuda.source.text);
+    complete.log.insert(complete.log.begin(), source->log.begin(), source->log.end());
+    return std::make_shared<const abi::PtxImage>(std::move(complete));
+  }
 };
 
 Compiler::Compiler(CompilerOptions options) : state_(std::make_unique<State>(std::move(options))) {}
@@ -78,7 +87,7 @@ Expected<Compiler::Image> Compiler::compile(const abi::KernelRequest& request) {
     case abi::Language::python:
       break;
   }
-  return no_python(request.source);
+  return state_->compile_python(request);
 }
 
 ToolkitReport Compiler::toolkit() {

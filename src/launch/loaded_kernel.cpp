@@ -273,22 +273,41 @@ void LoadedKernel::launch(const LaunchConfig& config, std::span<const Argument> 
   there.copy_back();
 }
 
+namespace {
+
+/// Registers and limits are those of code, which a kernel that is compiled for its arguments does not have yet.
+const LoadedKernel& loaded(const KernelState& state, const char* asked) {
+  if (const LoadedKernel* code = state.loaded()) return *code;
+  throw Error(ErrorCode::usage,
+              fmt::format("cannot tell the {} of kernel {}: it is compiled for the types of its arguments\n"
+                          "hint: ask kernel.specialise(arguments...)",
+                          asked, state.name()));
+}
+
+}  // namespace
 }  // namespace launch
 
 const std::string& Kernel::name() const noexcept { return state_->name(); }
-const std::string& Kernel::signature() const noexcept { return state_->signature().text; }
+const std::string& Kernel::signature() const noexcept { return state_->signature_text(); }
 const std::vector<Parameter>& Kernel::parameters() const noexcept { return state_->parameters(); }
 KernelInfo Kernel::info() const { return state_->info(); }
 std::uint32_t Kernel::active_blocks(std::uint32_t block, std::size_t shared_bytes) const {
-  return state_->active_blocks(block, shared_bytes);
+  return launch::loaded(*state_, "occupancy").active_blocks(block, shared_bytes);
 }
 std::uint32_t Kernel::suggested_block(std::size_t shared_bytes, std::uint32_t limit) const {
-  return state_->suggested_block(shared_bytes, limit);
+  return launch::loaded(*state_, "block size").suggested_block(shared_bytes, limit);
 }
 std::uint64_t Kernel::max_cooperative_blocks(std::uint32_t block, std::size_t shared_bytes) const {
-  return state_->resident_blocks(block, shared_bytes);
+  return launch::loaded(*state_, "largest cooperative grid").resident_blocks(block, shared_bytes);
 }
-void* Kernel::handle() const noexcept { return state_->handle(); }
+void* Kernel::handle() const noexcept {
+  const launch::LoadedKernel* code = state_->loaded();
+  return code == nullptr ? nullptr : code->handle();
+}
+Kernel Kernel::specialise(std::span<const Argument> arguments) const {
+  std::shared_ptr<const launch::KernelState> special = state_->specialise(arguments);
+  return special == nullptr ? *this : Kernel(std::move(special));
+}
 void Kernel::launch(const LaunchConfig& config, std::span<const Argument> arguments) const {
   state_->launch(config, arguments);
 }

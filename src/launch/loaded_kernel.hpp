@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "abi/kernel_request.hpp"
+#include "launch/kernel_state.hpp"
 #include "launch/signature.hpp"
 #include "quern/kernel.hpp"
 #include "runtime/module.hpp"
@@ -16,7 +17,7 @@ namespace quern::launch {
 
 /// One kernel of a loaded module with all a launch needs to know beforehand. Immutable but for the raised
 /// shared-memory limit; thread-safe.
-class LoadedKernel {
+class LoadedKernel final : public KernelState {
  public:
   using Image = std::shared_ptr<const abi::PtxImage>;
 
@@ -25,11 +26,14 @@ class LoadedKernel {
   LoadedKernel(std::shared_ptr<runtime::Module> module, Image image, const abi::EntryInfo& entry,
                std::shared_ptr<const std::string> cuda_source);
 
-  const std::string& name() const noexcept { return entry_.name; }
+  const std::string& name() const noexcept override { return entry_.name; }
+  const std::string& signature_text() const noexcept override { return signature_.text; }
   const Signature& signature() const noexcept { return signature_; }
-  const std::vector<Parameter>& parameters() const noexcept { return parameters_; }
-  KernelInfo info() const;
-  void launch(const LaunchConfig& config, std::span<const Argument> arguments) const;
+  const std::vector<Parameter>& parameters() const noexcept override { return parameters_; }
+  KernelInfo info() const override;
+  std::shared_ptr<const KernelState> specialise(std::span<const Argument>) const override { return nullptr; }
+  void launch(const LaunchConfig& config, std::span<const Argument> arguments) const override;
+  const LoadedKernel* loaded() const noexcept override { return this; }
   std::uint32_t active_blocks(std::uint32_t block, std::size_t shared_bytes) const;
   std::uint32_t suggested_block(std::size_t shared_bytes, std::uint32_t limit) const;
   std::uint64_t resident_blocks(std::uint32_t block, std::size_t shared_bytes) const;

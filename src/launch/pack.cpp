@@ -89,6 +89,18 @@ void check_read_only(const Signature& signature, std::size_t index, const Argume
                     "declare the parameter const, or give a copy()");
 }
 
+/// Whether the strides are those of a contiguous array of that layout; an extent of 1 has any.
+bool has_layout(const DeviceNDArray& array, char layout) {
+  if (layout == 'A' || array.size() == 0) return true;
+  auto expected = static_cast<std::int64_t>(array.element().size_bytes);
+  for (std::size_t i = 0; i < array.ndim(); ++i) {
+    const std::size_t axis = layout == 'C' ? array.ndim() - 1 - i : i;
+    if (array.shape()[axis] != 1 && array.strides_bytes()[axis] != expected) return false;
+    expected *= array.shape()[axis];
+  }
+  return true;
+}
+
 constexpr std::size_t array_struct_bytes(std::size_t ndim) { return 8 + 16 * ndim; }
 
 }  // namespace
@@ -176,6 +188,11 @@ const void* PackedArguments::pack_array(const Signature& signature, std::size_t 
     refuse_argument(signature, index, argument,
                     fmt::format("the parameter has {} dimensions, the array {}", plan.ndim, array.ndim()),
                     "give an array of that many dimensions");
+  if (!has_layout(array, plan.layout))
+    refuse_argument(
+        signature, index, argument,
+        fmt::format("the parameter takes arrays in {} order", plan.layout == 'C' ? "C" : "Fortran"),
+        "give a contiguous array of that order, or declare the parameter for any: float32[:, :]");
   std::byte* const out = take(plan.size);
   const void* const data = array.data();
   std::memcpy(out, &data, 8);

@@ -74,7 +74,7 @@ constexpr TypeRow kTypes[] = {
 
 constexpr std::string_view kQualifiers[] = {"const",    "volatile", "__restrict__",      "__restrict",
                                             "restrict", "struct",   "__grid_constant__", "typename"};
-constexpr std::string_view kNamespaces[] = {"::", "std::", "cuda::", "thrust::"};
+constexpr std::string_view kNamespaces[] = {"::", "std::", "cuda::", "thrust::", "quern::"};
 
 bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -111,11 +111,20 @@ std::string_view without_namespaces(std::string_view type) {
   return type;
 }
 
+struct ArrayRow {
+  std::string_view prefix;
+  char layout;
+};
+constexpr ArrayRow kArrays[] = {{"quern::array<", 'A'}, {"quern::c_array<", 'C'}, {"quern::f_array<", 'F'}};
+
 /// "quern::array<float,2>" -> float32 and 2.
 bool read_array_type(std::string_view type, ParameterPlan& plan) {
-  constexpr std::string_view kPrefix = "quern::array<";
-  if (!type.starts_with(kPrefix) || !type.ends_with('>')) return false;
-  const std::string_view inside = type.substr(kPrefix.size(), type.size() - kPrefix.size() - 1);
+  const auto row = std::find_if(std::begin(kArrays), std::end(kArrays),
+                                [&](const ArrayRow& each) { return type.starts_with(each.prefix); });
+  if (row == std::end(kArrays) || !type.ends_with('>')) return false;
+  const std::string_view prefix = row->prefix;
+  const std::string_view inside = type.substr(prefix.size(), type.size() - prefix.size() - 1);
+  plan.layout = row->layout;
   const std::size_t comma = inside.rfind(',');
   if (comma == std::string_view::npos) return false;
   const std::string_view rank = inside.substr(comma + 1);

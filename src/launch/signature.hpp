@@ -16,7 +16,7 @@ enum class Takes : std::uint8_t {
   pointer,       ///< an address; `dtype` is the pointee's, where known
   scalar,        ///< one value of `dtype`
   word,          ///< 8 bytes of PTX that are an address or a whole number
-  device_array,  ///< quern::array<dtype, ndim> by value
+  device_array,  ///< quern::array<dtype, ndim>, c_array or f_array by value
   opaque,        ///< `size` bytes
 };
 
@@ -28,6 +28,7 @@ struct ParameterPlan {
   bool read_only = false;  ///< a pointer to const, or an array of const elements
   bool any_bytes = false;  ///< a `char*` points to signed and unsigned bytes alike
   std::size_t ndim = 0;
+  char layout = 'A';  ///< of a device array: 'C' and 'F' take contiguous ones
   std::size_t offset = 0;
   std::size_t size = 0;
   std::string shown;  ///< "const float* x", ".u64", "12 bytes"

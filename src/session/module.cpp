@@ -5,9 +5,11 @@
 
 #include <algorithm>
 
+#include "frontend/translate.hpp"
 #include "launch/loaded_kernel.hpp"
 #include "session/backends.hpp"
 #include "session/gate.hpp"
+#include "session/python_kernel.hpp"
 #include "session/state.hpp"
 
 namespace quern {
@@ -89,8 +91,27 @@ Expected<std::shared_ptr<runtime::Module>> load_image(const SessionState& sessio
   session.context()->fail(outcome.result, "cuModuleLoadDataEx", "load the code of " + file_name);
 }
 
+Expected<std::shared_ptr<const abi::PtxImage>> outline_image(const abi::KernelSource& source) {
+  Expected<std::vector<frontend::KernelOutline>> kernels = frontend::outline(source);
+  if (!kernels) return std::move(kernels).errors();
+  auto image = std::make_shared<abi::PtxImage>();
+  for (const frontend::KernelOutline& kernel : *kernels) {
+    abi::EntryInfo& entry = image->entries.emplace_back();
+    entry.name = kernel.name;
+    for (const std::string& parameter : kernel.parameters) entry.parameters.emplace_back().name = parameter;
+    // Types that the decorator settles make the kernel one like those of CUDA C++.
+    if (kernel.signatures.size() == 1 || kernel.parameters.empty()) entry.lowered_name = kernel.name;
+  }
+  return std::shared_ptr<const abi::PtxImage>(std::move(image));
+}
+
 Expected<std::shared_ptr<ModuleState>> load_module(const std::shared_ptr<SessionState>& session,
                                                    abi::KernelRequest request) {
+  if (request.source.language == abi::Language::python) {
+    Expected<ModuleState::Image> image = outline_image(request.source);
+    if (!image) return std::move(image).errors();
+    return std::make_shared<ModuleState>(session, std::move(request), *std::move(image), nullptr);
+  }
   Expected<ModuleState::Image> image = session->compiler().compile(request);
   if (!image) return std::move(image).errors();
   Expected<std::shared_ptr<runtime::Module>> module = load_image(*session, **image, request.source.file_name);
@@ -102,9 +123,9 @@ ModuleState::ModuleState(std::shared_ptr<SessionState> session, abi::KernelReque
                          std::shared_ptr<runtime::Module> module)
     : session_(std::move(session)),
       request_(std::move(request)),
-      cuda_source_(request_.source.language == abi::Language::ptx
-                       ? nullptr
-                       : std::make_shared<const std::string>(request_.source.text)),
+      cuda_source_(request_.source.language == abi::Language::cuda
+                       ? std::make_shared<const std::string>(request_.source.text)
+                       : nullptr),
       image_(std::move(image)),
       module_(std::move(module)) {}
 
@@ -122,10 +143,23 @@ Expected<Kernel> ModuleState::kernel(std::string_view name) {
 }
 
 Expected<Kernel> ModuleState::make_kernel(const std::string& name) {
+  if (request_.source.language == abi::Language::python) return python_kernel(name);
   if (const abi::EntryInfo* entry = find_entry(*image_, name)) return bind(module_, image_, *entry);
   const bool expression = mentions(name, "<") || mentions(name, "::");
   if (expression && request_.source.language == abi::Language::cuda) return instantiate(name);
   return unknown_kernel(name);
+}
+
+Expected<Kernel> ModuleState::python_kernel(const std::string& name) {
+  const abi::EntryInfo* entry = find_entry(*image_, name);
+  if (entry == nullptr) return unknown_kernel(name);
+  if (entry->lowered_name.empty())
+    return Kernel(std::make_shared<const PythonKernel>(session_, request_, *entry));
+  abi::KernelRequest request = request_;
+  request.entry = name;
+  auto kernel = load_specialisation(*session_, request);
+  if (!kernel) return std::move(kernel).errors();
+  return Kernel(*std::move(kernel));
 }
 
 Expected<Kernel> ModuleState::instantiate(const std::string& name) {
@@ -152,6 +186,8 @@ Diagnostic ModuleState::unknown_kernel(const std::string& name) const {
                            mentions(request_.source.text, name) && mentions(request_.source.text, "template");
   if (is_template)
     hint += fmt::format("; if {} is a template, ask for an instance of it, such as {}<float>", name, name);
+  else if (image_->entries.empty() && request_.source.language == abi::Language::python)
+    hint += "; a kernel is a function with @cuda.jit above it";
   else if (image_->entries.empty())
     hint += "; a kernel is declared extern \"C\" __global__ void name(...)";
   else

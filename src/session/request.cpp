@@ -29,14 +29,11 @@ Expected<abi::KernelSource> read_kernel_file(const std::filesystem::path& path) 
   if (suffix == ".ptx") {
     source.language = abi::Language::ptx;
   } else if (suffix == ".py") {
-    return make_diagnostic(
-        "unsupported",
-        fmt::format("cannot load {}: Kernel Python is not available in this version of quern", path.string()),
-        "write the kernel in CUDA C++ (.cu), or give PTX (.ptx)");
+    source.language = abi::Language::python;
   } else if (suffix != ".cu") {
     return make_diagnostic("file-kind",
                            fmt::format("cannot load {}: its suffix tells no kernel language", path.string()),
-                           "kernel files end in .cu (CUDA C++) or .ptx (PTX)");
+                           "kernel files end in .py (Kernel Python), .cu (CUDA C++) or .ptx (PTX)");
   }
   Expected<std::string> text = base::read_file(path);
   if (!text) {

@@ -64,7 +64,10 @@ Expected<Module> load(const std::shared_ptr<SessionState>& session, Expected<abi
 }
 
 abi::KernelSource text_source(abi::Language language, std::string_view text) {
-  return {language, std::string(text), language == abi::Language::ptx ? "<string>.ptx" : "<string>.cu"};
+  const char* const suffix = language == abi::Language::ptx      ? ".ptx"
+                             : language == abi::Language::python ? ".py"
+                                                                 : ".cu";
+  return {language, std::string(text), std::string("<string>") + suffix};
 }
 
 }  // namespace
@@ -134,6 +137,12 @@ Expected<Module> Session::try_load_cuda(std::string_view source, const LoadOptio
 }
 Expected<Module> Session::try_load_ptx(std::string_view ptx, const LoadOptions& options) const {
   return session::load(state_, session::text_source(abi::Language::ptx, ptx), options);
+}
+Expected<Module> Session::try_load_python(std::string_view source, const LoadOptions& options) const {
+  return session::load(state_, session::text_source(abi::Language::python, source), options);
+}
+Module Session::load_python(std::string_view source, const LoadOptions& options) const {
+  return value_or_throw(try_load_python(source, options));
 }
 Expected<Module> Session::try_load_file(const std::filesystem::path& path, const LoadOptions& options) const {
   return session::load(state_, session::read_kernel_file(path), options);

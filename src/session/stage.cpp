@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "frontend/translate.hpp"
 #include "session/backends.hpp"
 #include "session/gate.hpp"
 #include "session/state.hpp"
@@ -51,12 +52,19 @@ Expected<std::string> stage_of(const std::filesystem::path& path, Stage stage, c
   if (stage == Stage::cuda && language == abi::Language::ptx)
     return make_diagnostic("stage-missing", fmt::format("{} is PTX: no CUDA C++ precedes it", path.string()),
                            "the stages of PTX are ptx, simt, llvm and asm");
+  if (stage == Stage::cuda && language == abi::Language::python) {
+    Expected<frontend::CudaSource> cuda = frontend::translate(*source, options.kernel, options.signature);
+    if (!cuda) return std::move(cuda).errors();
+    return std::move(cuda->text);
+  }
   if (stage == Stage::cuda) return std::move(source->text);
   abi::Target target;
   target.compute = options.compute_capability;
   abi::KernelRequest request = make_request(*std::move(source), options.load, target);
   if (language == abi::Language::cuda && options.kernel.find_first_of("<:") != std::string::npos)
     request.name_expressions.push_back(options.kernel);
+  request.entry = options.kernel;
+  request.signature = options.signature;
   compile::Compiler compiler;
   Expected<compile::Compiler::Image> image = compiler.compile(request);
   if (!image) return std::move(image).errors();

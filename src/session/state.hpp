@@ -73,6 +73,7 @@ class ModuleState {
 
  private:
   Expected<Kernel> make_kernel(const std::string& name);
+  Expected<Kernel> python_kernel(const std::string& name);
   Expected<Kernel> instantiate(const std::string& name);
   Kernel bind(const std::shared_ptr<runtime::Module>& module, const Image& image,
               const abi::EntryInfo& entry) const;
@@ -91,12 +92,16 @@ class ModuleState {
 abi::KernelRequest make_request(abi::KernelSource source, const LoadOptions& options,
                                 const abi::Target& target);
 
-/// The file's text as kernel source, by its suffix. Kernel Python and unknown suffixes are refused.
+/// The file's text as kernel source, by its suffix. Unknown suffixes are refused.
 Expected<abi::KernelSource> read_kernel_file(const std::filesystem::path& path);
 
 /// Compiles and loads.
 Expected<std::shared_ptr<ModuleState>> load_module(const std::shared_ptr<SessionState>& session,
                                                    abi::KernelRequest request);
+
+/// An image that names the kernels of a Kernel Python file and holds no code: that comes with the argument
+/// types.
+Expected<std::shared_ptr<const abi::PtxImage>> outline_image(const abi::KernelSource& source);
 
 /// The image in the device: machine code first, where there is some, PTX as the fall-back. What the device
 /// refuses comes back as diagnostics; everything else that fails is thrown.

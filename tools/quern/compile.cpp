@@ -50,7 +50,7 @@ void add_compile(CLI::App& app, Action& action) {
   auto settings = std::make_shared<Settings>();
   command
       ->add_option("file", settings->file,
-                   "A .cu or .ptx file, with ::KERNEL where a stage shows one of several")
+                   "A .py, .cu or .ptx file, with ::KERNEL where a stage shows one of several")
       ->required()
       ->type_name("FILE[::KERNEL]");
   command->add_option("--emit", settings->emit, "cuda, ptx (default), simt, llvm or asm")
@@ -61,6 +61,11 @@ void add_compile(CLI::App& app, Action& action) {
                    "The block that simt, llvm and asm are specialised on (default 256)")
       ->type_name("B");
   command->add_option("-o,--output", settings->output, "Write to a file instead of stdout")->type_name("OUT");
+  command
+      ->add_option("--sig", settings->stage.signature,
+                   "The argument types of a Kernel Python kernel: \"float32, float32[::1]\" (default: its "
+                   "decorator's)")
+      ->type_name("TYPES");
   add_load_options(*command, settings->stage.load);
   command->add_flag("--json", settings->json, "Print one JSON document");
   command->callback([&action, settings] { action = [settings] { return run_compile(*settings); }; });

@@ -116,6 +116,7 @@ Job::Job(const Session& session, Kernel kernel, const LaunchText& text)
   for (const std::string& word : text.args) given.push_back(parse_argument(word, text.folder));
   if (text.own_stream) stream_.emplace(session_.stream());
   place(given);
+  kernel_ = kernel_.specialise(arguments_);
   configure(text);
 }
 

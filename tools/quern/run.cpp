@@ -125,7 +125,7 @@ class Report {
                      {"device", session_.device().label()},
                      {"grid", extents(job_.config().grid)},
                      {"block", extents(job_.config().block)},
-                     {"compile_ms", module_.compile_ms()},
+                     {"compile_ms", job_.kernel().info().compile_ms},
                      {"kernel_min_ms", times_.minimum()},
                      {"kernel_median_ms", times_.median()},
                      {"launches", launches_},
@@ -140,8 +140,8 @@ class Report {
     fmt::print(
         "{} on {} ({}), grid ({}, {}, {}), block ({}, {}, {}): compiled in {:.1f} ms, {} in {:.3f} ms\n",
         job_.kernel().name(), session_.device().label(), session_.device().name(), config.grid.x,
-        config.grid.y, config.grid.z, config.block.x, config.block.y, config.block.z, module_.compile_ms(),
-        launches_ > 1 ? "one launch" : "ran", times_.median());
+        config.grid.y, config.grid.z, config.block.x, config.block.y, config.block.z,
+        job_.kernel().info().compile_ms, launches_ > 1 ? "one launch" : "ran", times_.median());
   }
 
   void print_times() const {
@@ -232,7 +232,7 @@ void add_run(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("run", "Compile a kernel, launch it, and print what its arrays hold");
   auto settings = std::make_shared<Settings>();
-  command->add_option("file", settings->file, "A .cu or .ptx file, with ::KERNEL where it has several")
+  command->add_option("file", settings->file, "A .py, .cu or .ptx file, with ::KERNEL where it has several")
       ->required()
       ->type_name("FILE[::KERNEL]");
   command

@@ -260,12 +260,28 @@ TEST_CASE("broken input is refused before NVRTC sees it") {
   CHECK(refused.errors().size() == 2);
 }
 
-TEST_CASE("Kernel Python is refused by name") {
+TEST_CASE("Kernel Python goes through CUDA C++, which the image keeps") {
   abi::KernelRequest request;
-  request.source = {abi::Language::python, "@cuda.jit\ndef k(a): pass\n", "k.py"};
+  request.source = {abi::Language::python, "from numba import cuda\n@cuda.jit\ndef k(a):\n    a[0] = 1\n",
+                    "k.py"};
+  request.signature = "(float32[::1],)";
+  const auto image = compiler().compile(request);
+  REQUIRE(image);
+  CHECK((*image)->entries.at(0).name == "k");
+  CHECK((*image)->entries.at(0).parameters.at(0).name == "a");
+  CHECK((*image)->entries.at(0).parameters.at(0).type == "quern::c_array<float, 1>");
+  CHECK((*image)->cuda_source.find("a[0] = 1;") != std::string::npos);
+}
+
+TEST_CASE("errors in Kernel Python are the front end's") {
+  abi::KernelRequest request;
+  request.source = {abi::Language::python, "from numba import cuda\n@cuda.jit\ndef k(a):\n    a[0] = b\n",
+                    "k.py"};
+  request.signature = "(float32[::1],)";
   const auto refused = compiler().compile(request);
   REQUIRE_FALSE(refused);
-  CHECK(refused.errors()[0].code == "unsupported");
+  CHECK(refused.errors()[0].span.line == 4);
+  CHECK(refused.errors()[0].message == "the name 'b' is not defined");
 }
 
 TEST_CASE("without NVRTC the message lists every place and says what to do") {

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// room: compile
+// Python's arithmetic where C++ differs: division that rounds down, remainders with the divisor's sign,
+// powers.
+#pragma once
+
+namespace quern {
+namespace detail {
+
+template <class T>
+struct is_real {
+  enum : bool { value = false };
+};
+template <>
+struct is_real<float> {
+  enum : bool { value = true };
+};
+template <>
+struct is_real<double> {
+  enum : bool { value = true };
+};
+
+// Both of a float division: the quotient rounded down, the remainder with the sign of the divisor.
+template <class T>
+__device__ __forceinline__ void divide_real(T a, T b, T& quotient, T& remainder) {
+  T mod = fmod(a, b);
+  T div = (a - mod) / b;
+  if (mod != 0) {
+    if ((b < 0) != (mod < 0)) {
+      mod += b;
+      div -= 1;
+    }
+  } else {
+    mod = copysign(T(0), b);
+  }
+  if (div != 0) {
+    quotient = floor(div);
+    if (div - quotient > T(0.5)) quotient += 1;
+  } else {
+    quotient = copysign(T(0), a / b);
+  }
+  remainder = mod;
+}
+
+}  // namespace detail
+
+/// a // b. Of integers, 0 where b is 0 and where the quotient does not fit; of floats what IEEE says.
+template <class T>
+__device__ __forceinline__ T floor_div(T a, T b) {
+  if constexpr (detail::is_real<T>::value) {
+    if (b == 0) return a / b;
+    T quotient, remainder;
+    detail::divide_real(a, b, quotient, remainder);
+    return quotient;
+  } else {
+    if (b == 0) return 0;
+    if constexpr (T(-1) < T(0)) {
+      if (b == -1) return a == T(T(1) << (8 * sizeof(T) - 1)) ? T(0) : T(-a);
+      const T quotient = a / b;
+      return quotient * b != a && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+    } else {
+      return a / b;
+    }
+  }
+}
+
+/// a % b, with the sign of b. Of integers, 0 where b is 0.
+template <class T>
+__device__ __forceinline__ T floor_mod(T a, T b) {
+  if constexpr (detail::is_real<T>::value) {
+    if (b == 0) return fmod(a, b);
+    T quotient, remainder;
+    detail::divide_real(a, b, quotient, remainder);
+    return remainder;
+  } else {
+    if (b == 0) return 0;
+    if constexpr (T(-1) < T(0)) {
+      if (b == -1) return 0;
+      const T remainder = a % b;
+      return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
+    } else {
+      return a % b;
+    }
+  }
+}
+
+/// a ** b for a whole b, by squaring. A negative power of an integer is 1 / a**-b without its fraction.
+template <class T, class Exponent>
+__device__ __forceinline__ T power(T base, Exponent exponent) {
+  const bool invert = exponent < Exponent(0);
+  unsigned long long left =
+      invert ? 0ull - static_cast<unsigned long long>(exponent) : static_cast<unsigned long long>(exponent);
+  T result(1);
+  for (T factor = base; left != 0; left >>= 1) {
+    if (left & 1) result = result * factor;
+    factor = factor * factor;
+  }
+  if (!invert) return result;
+  if constexpr (detail::is_real<T>::value)
+    return T(1) / result;
+  else
+    return result == T(0) ? T(0) : T(1) / result;
+}
+
+/// round(x, digits), half to even, as CPython rounds where it has no exact way.
+template <class T>
+__device__ __forceinline__ T round_to(T x, long long digits) {
+  if (isinf(x) || isnan(x)) return x;
+  T scaled;
+  if (digits >= 0) {
+    const T first = pow(T(10), T(digits > 22 ? digits - 22 : digits)), second = digits > 22 ? T(1e22) : T(1);
+    scaled = (x * first) * second;
+    if (isinf(scaled)) return x;
+    T whole = round(scaled);
+    if (fabs(scaled - whole) == T(0.5)) whole = T(2) * round(scaled / T(2));
+    return (whole / second) / first;
+  }
+  const T by = pow(T(10), T(-digits));
+  scaled = x / by;
+  T whole = round(scaled);
+  if (fabs(scaled - whole) == T(0.5)) whole = T(2) * round(scaled / T(2));
+  return whole * by;
+}
+
+template <class T>
+__device__ __forceinline__ T sign(T x) {
+  return x != x ? x : x > T(0) ? T(1) : x < T(0) ? T(-1) : T(0);
+}
+template <class T>
+__device__ __forceinline__ T square(T x) {
+  return x * x;
+}
+template <class T>
+__device__ __forceinline__ T degrees(T x) {
+  return x * T(57.29577951308232);
+}
+template <class T>
+__device__ __forceinline__ T radians(T x) {
+  return x * T(0.017453292519943295);
+}
+
+/// `a and b`, `a or b` of numbers: the operand that decides. The right one is computed only if it does.
+template <class T, class Right>
+__device__ __forceinline__ T both(T a, Right b) {
+  return a != T(0) ? static_cast<T>(b()) : a;
+}
+template <class T, class Right>
+__device__ __forceinline__ T either(T a, Right b) {
+  return a != T(0) ? a : static_cast<T>(b());
+}
+
+/// What a failed assertion does outside debug builds.
+__device__ __forceinline__ void end_thread() { asm volatile("exit;"); }
+
+}  // namespace quern

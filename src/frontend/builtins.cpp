@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/builtins.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+namespace quern::frontend {
+namespace {
+
+constexpr Builtin kBuiltins[] = {
+#define QUERN_BUILTIN(path, rule, cuda, least, most, doc) {path, Rule::rule, cuda, least, most, doc},
+#include "frontend/builtins.def"
+};
+
+struct Constant {
+  std::string_view path;
+  double value;
+};
+const Constant kConstants[] = {
+#define QUERN_CONSTANT(path, value, doc) {path, value},
+#include "frontend/builtins.def"
+};
+
+// Types, which types.cpp names, live in these as well.
+constexpr std::string_view kTypeModules[] = {"numba", "numba.types", "numba.core.types", "numpy",
+                                             "numba.cuda"};
+
+bool is_below(std::string_view path, std::string_view module) {
+  return path.size() > module.size() && path.starts_with(module) && path[module.size()] == '.';
+}
+
+template <class Visit>
+void for_each_path(Visit visit) {
+  for (const Builtin& row : kBuiltins) visit(row.path);
+  for (const Constant& row : kConstants) visit(row.path);
+  for (const std::string_view module : kTypeModules) visit(module);
+}
+
+}  // namespace
+
+std::string_view Builtin::shown() const {
+  for (const std::string_view prefix : {std::string_view("builtins."), std::string_view("numba.")})
+    if (path.starts_with(prefix)) return path.substr(prefix.size());
+  return path;
+}
+
+const Builtin* find_builtin(std::string_view path) {
+  static const std::unordered_map<std::string_view, const Builtin*> index = [] {
+    std::unordered_map<std::string_view, const Builtin*> rows;
+    for (const Builtin& row : kBuiltins) rows.emplace(row.path, &row);
+    return rows;
+  }();
+  const auto found = index.find(path);
+  return found == index.end() ? nullptr : found->second;
+}
+
+std::optional<double> find_constant(std::string_view path) {
+  for (const Constant& row : kConstants)
+    if (row.path == path) return row.value;
+  return std::nullopt;
+}
+
+bool is_module(std::string_view path) {
+  bool found = false;
+  for_each_path([&](std::string_view other) { found = found || other == path || is_below(other, path); });
+  return found && find_builtin(path) == nullptr && !find_constant(path);
+}
+
+std::vector<std::string_view> names_in(std::string_view path) {
+  std::vector<std::string_view> names;
+  for_each_path([&](std::string_view other) {
+    if (!is_below(other, path)) return;
+    std::string_view name = other.substr(path.size() + 1);
+    name = name.substr(0, name.find('.'));
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  });
+  return names;
+}
+
+}  // namespace quern::frontend

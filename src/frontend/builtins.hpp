@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace quern::frontend {
+
+/// How a built-in's type and its CUDA C++ come about. infer_call.cpp and emit_call.cpp have a case for each.
+enum class Rule : std::uint8_t {
+  absolute,
+  atomic,
+  atomic_cas,
+  atomic_integer,
+  atomic_swap,
+  atomic_unsigned,
+  ballot,
+  bit_reverse,
+  block_vote,
+  clock,
+  const_array,
+  dim3,
+  divmod,
+  enumerate,
+  extremum,
+  find_first,
+  frexp,
+  grid,
+  int_value,
+  lane_mask,
+  ldexp,
+  len,
+  libdevice32,
+  libdevice64,
+  local_array,
+  match_all,
+  match_any,
+  modf,
+  nanosleep,
+  power,
+  predicate,
+  print,
+  range,
+  real1,
+  real2,
+  real3,
+  roc_dims,
+  roc_fence,
+  roc_place,
+  round,
+  same_integer,
+  select,
+  shared_array,
+  shuffle,
+  sign,
+  square,
+  statement,
+  syncwarp,
+  to_bool,
+  to_complex,
+  to_float,
+  to_int,
+  warp_vote,
+  zip,
+};
+
+/// A row of builtins.def.
+struct Builtin {
+  std::string_view path;  ///< "numba.cuda.grid"
+  Rule rule;
+  std::string_view cuda;
+  std::uint8_t least;
+  std::uint8_t most;
+  std::string_view doc;
+
+  /// "cuda.grid", "len", "math.sqrt": what an author calls it.
+  std::string_view shown() const;
+};
+
+const Builtin* find_builtin(std::string_view path);
+std::optional<double> find_constant(std::string_view path);
+/// Is there anything below `path`: is it a module as far as kernels see it?
+bool is_module(std::string_view path);
+/// The names directly below a module.
+std::vector<std::string_view> names_in(std::string_view path);
+
+}  // namespace quern::frontend

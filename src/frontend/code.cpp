@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/code.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace quern::frontend {
+namespace {
+
+struct Row {
+  Carrier carrier;
+  std::string_view cpp;
+  int rank;  // of C++'s arithmetic conversions
+};
+constexpr Row kCarriers[] = {
+    {Carrier::other, "", 0},
+    {Carrier::boolean, "bool", 1},
+    {Carrier::i8, "signed char", 1},
+    {Carrier::i16, "short", 1},
+    {Carrier::i32, "int", 1},
+    {Carrier::i64, "long long", 3},
+    {Carrier::u8, "unsigned char", 1},
+    {Carrier::u16, "unsigned short", 1},
+    {Carrier::u32, "unsigned", 2},
+    {Carrier::u64, "unsigned long long", 4},
+    {Carrier::f16, "__half", 5},
+    {Carrier::bf16, "__nv_bfloat16", 5},
+    {Carrier::f32, "float", 6},
+    {Carrier::f64, "double", 7},
+    {Carrier::c64, "quern::complex<float>", 8},
+    {Carrier::c128, "quern::complex<double>", 9},
+};
+const Row& row_of(Carrier carrier) { return kCarriers[static_cast<std::size_t>(carrier)]; }
+
+// What emitted code names, and where it is declared.
+struct Header {
+  std::string_view word;
+  std::string_view header;
+};
+constexpr Header kHeaders[] = {
+    {"quern::grid<", "quern/cuda/grid.cuh"},
+    {"quern::gridsize<", "quern/cuda/grid.cuh"},
+    {"quern::roc::", "quern/cuda/roc.cuh"},
+    {"quern::array<", "quern/cuda/array.cuh"},
+    {"quern::c_array<", "quern/cuda/layout.cuh"},
+    {"quern::f_array<", "quern/cuda/layout.cuh"},
+    {"quern::view(", "quern/cuda/layout.cuh"},
+    {"quern::wrap(", "quern/cuda/layout.cuh"},
+    {"quern::dynamic_shared<", "quern/cuda/layout.cuh"},
+    {"quern::subview<", "quern/cuda/view.cuh"},
+    {"quern::slice", "quern/cuda/view.cuh"},
+    {"quern::fill(", "quern/cuda/view.cuh"},
+    {"quern::copy(", "quern/cuda/view.cuh"},
+    {"quern::transpose(", "quern/cuda/view.cuh"},
+    {"quern::tuple<", "quern/cuda/tuple.cuh"},
+    {"quern::item", "quern/cuda/tuple.cuh"},
+    {"quern::shape(", "quern/cuda/tuple.cuh"},
+    {"quern::strides(", "quern/cuda/tuple.cuh"},
+    {"quern::range<", "quern/cuda/range.cuh"},
+    {"quern::complex<", "quern/cuda/complex.cuh"},
+    {"quern::floor_div(", "quern/cuda/arithmetic.cuh"},
+    {"quern::floor_mod(", "quern/cuda/arithmetic.cuh"},
+    {"quern::power(", "quern/cuda/arithmetic.cuh"},
+    {"quern::round", "quern/cuda/arithmetic.cuh"},
+    {"quern::sign(", "quern/cuda/arithmetic.cuh"},
+    {"quern::square(", "quern/cuda/arithmetic.cuh"},
+    {"quern::degrees(", "quern/cuda/arithmetic.cuh"},
+    {"quern::radians(", "quern/cuda/arithmetic.cuh"},
+    {"quern::frexp(", "quern/cuda/parts.cuh"},
+    {"quern::modf(", "quern/cuda/parts.cuh"},
+    {"quern::either(", "quern/cuda/arithmetic.cuh"},
+    {"quern::both(", "quern/cuda/arithmetic.cuh"},
+    {"quern::end_thread(", "quern/cuda/arithmetic.cuh"},
+    {"quern::atomic_", "quern/cuda/atomic.cuh"},
+    {"atomic", "quern/cuda/atomic.cuh"},
+    {"quern::lane_id(", "quern/cuda/warp.cuh"},
+    {"quern::lanemask_lt(", "quern/cuda/warp.cuh"},
+    {"quern::equal_sync(", "quern/cuda/warp.cuh"},
+    {"quern::match_all(", "quern/cuda/match.cuh"},
+    {"quern::popc(", "quern/cuda/warp.cuh"},
+    {"quern::clz(", "quern/cuda/warp.cuh"},
+    {"quern::brev(", "quern/cuda/warp.cuh"},
+    {"quern::ffs(", "quern/cuda/warp.cuh"},
+    {"__half", "cuda_fp16.h"},
+    {"__nv_bfloat16", "cuda_bf16.h"},
+};
+
+bool is_literal(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+}  // namespace
+
+Carrier carrier_of(Type type) {
+  switch (type->kind) {
+    case TypeKind::boolean:
+      return Carrier::boolean;
+    case TypeKind::integer:
+      switch (type->bits) {
+        case 8:
+          return type->is_signed ? Carrier::i8 : Carrier::u8;
+        case 16:
+          return type->is_signed ? Carrier::i16 : Carrier::u16;
+        case 32:
+          return type->is_signed ? Carrier::i32 : Carrier::u32;
+        default:
+          return type->is_signed ? Carrier::i64 : Carrier::u64;
+      }
+    case TypeKind::floating:
+      return type->brain        ? Carrier::bf16
+             : type->bits == 16 ? Carrier::f16
+             : type->bits == 32 ? Carrier::f32
+                                : Carrier::f64;
+    case TypeKind::complex:
+      return type->bits == 64 ? Carrier::c64 : Carrier::c128;
+    default:
+      return Carrier::other;
+  }
+}
+
+std::string_view cpp_of(Carrier carrier) { return row_of(carrier).cpp; }
+
+std::string cpp_type(Type type) {
+  switch (type->kind) {
+    case TypeKind::none:
+      return "void";
+    case TypeKind::array: {
+      const std::string element = (type->read_only ? "const " : "") + cpp_type(type->element);
+      const std::string_view name = type->layout == 'C'   ? "c_array"
+                                    : type->layout == 'F' ? "f_array"
+                                                          : "array";
+      return fmt::format("quern::{}<{}, {}>", name, element, type->ndim);
+    }
+    case TypeKind::tuple: {
+      std::string items;
+      for (Type item : type->items) items += (items.empty() ? "" : ", ") + cpp_type(item);
+      return fmt::format("quern::tuple<{}>", items);
+    }
+    case TypeKind::record:
+      return fmt::format("record_{}", type->fields.empty() ? "empty" : type->fields.front().name);
+    default:
+      return std::string(cpp_of(carrier_of(type)));
+  }
+}
+
+bool is_signed(Carrier c) {
+  return c == Carrier::i8 || c == Carrier::i16 || c == Carrier::i32 || c == Carrier::i64;
+}
+bool is_integer(Carrier c) { return c >= Carrier::boolean && c <= Carrier::u64; }
+bool is_real(Carrier c) { return c >= Carrier::f16 && c <= Carrier::f64; }
+bool fits_int(Carrier c) {
+  return c == Carrier::boolean || c == Carrier::i8 || c == Carrier::i16 || c == Carrier::i32 ||
+         c == Carrier::u8 || c == Carrier::u16;
+}
+
+Carrier promoted(Carrier a, Carrier b) {
+  if (fits_int(a) && fits_int(b)) return Carrier::i32;
+  return row_of(a).rank >= row_of(b).rank ? a : b;
+}
+
+std::string inside(const Code& code, Precedence wanted) {
+  return code.precedence <= wanted ? code.text : fmt::format("({})", code.text);
+}
+
+Code convert(const Code& code, Carrier to) {
+  if (code.carrier == to || to == Carrier::other) return code;
+  if (is_literal(code.text)) {
+    if (to == Carrier::i64) return {code.text + "LL", Precedence::primary, to};
+    if (to == Carrier::u64) return {code.text + "ULL", Precedence::primary, to};
+    if (to == Carrier::u32) return {code.text + "u", Precedence::primary, to};
+    if (to == Carrier::f64) return {code.text + ".0", Precedence::primary, to};
+    if (to == Carrier::f32) return {code.text + ".0f", Precedence::primary, to};
+  }
+  const std::string_view type = cpp_of(to);
+  if (to == Carrier::f16 || to == Carrier::bf16)
+    return {fmt::format("{}({})", type,
+                        code.carrier == Carrier::f32 ? code.text : fmt::format("float({})", code.text)),
+            Precedence::primary, to};
+  if ((code.carrier == Carrier::f16 || code.carrier == Carrier::bf16) && to != Carrier::f32)
+    return convert({fmt::format("float({})", code.text), Precedence::primary, Carrier::f32}, to);
+  if (type.find(' ') == std::string_view::npos || to == Carrier::c64 || to == Carrier::c128)
+    return {fmt::format("{}({})", type, code.text), Precedence::primary, to};
+  return {fmt::format("({}){}", type, inside(code, Precedence::unary)), Precedence::unary, to};
+}
+
+Code call(std::string_view function, const std::vector<std::string>& arguments, Carrier carrier) {
+  std::string text(function);
+  text += '(';
+  for (const std::string& argument : arguments) text += (text.ends_with('(') ? "" : ", ") + argument;
+  return {text + ")", Precedence::primary, carrier};
+}
+
+std::string integer_literal(std::int64_t value) {
+  if (value == INT64_MIN) return "(-9223372036854775807LL - 1)";
+  if (value > INT32_MAX || value < INT32_MIN) return fmt::format("{}LL", value);
+  if (value == INT32_MIN) return "(-2147483647 - 1)";
+  return fmt::format("{}", value);
+}
+
+std::string real_literal(double value, bool single) {
+  const std::string_view suffix = single ? "f" : "";
+  if (std::isnan(value))
+    return single ? "__int_as_float(0x7fc00000)" : "__longlong_as_double(0x7ff8000000000000LL)";
+  if (std::isinf(value)) {
+    const std::string_view text =
+        single ? "__int_as_float(0x7f800000)" : "__longlong_as_double(0x7ff0000000000000LL)";
+    return fmt::format("{}{}", value < 0 ? "-" : "", text);
+  }
+  std::string text = single ? fmt::format("{}", static_cast<float>(value)) : fmt::format("{}", value);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text + std::string(suffix);
+}
+
+std::set<std::string> headers_of(std::string_view text) {
+  std::set<std::string> headers;
+  for (const Header& row : kHeaders)
+    if (text.find(row.word) != std::string_view::npos) headers.emplace(row.header);
+  return headers;
+}
+
+}  // namespace quern::frontend

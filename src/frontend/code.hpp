@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pieces of CUDA C++ with what is needed to put them together: how tightly they bind, and what C++ makes of
+// them.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "frontend/types.hpp"
+
+namespace quern::frontend {
+
+/// What C++ takes an expression for; `other` is everything that is no number.
+enum class Carrier : std::uint8_t {
+  other,
+  boolean,
+  i8,
+  i16,
+  i32,
+  i64,
+  u8,
+  u16,
+  u32,
+  u64,
+  f16,
+  bf16,
+  f32,
+  f64,
+  c64,
+  c128
+};
+
+/// From the tightest.
+enum class Precedence : std::uint8_t {
+  primary,
+  unary,
+  times,
+  plus,
+  shift,
+  relation,
+  equality,
+  bit_and,
+  bit_xor,
+  bit_or,
+  logical_and,
+  logical_or,
+  conditional,
+};
+
+struct Code {
+  std::string text;
+  Precedence precedence = Precedence::primary;
+  Carrier carrier = Carrier::other;
+};
+
+Carrier carrier_of(Type type);
+std::string_view cpp_of(Carrier carrier);
+/// "float", "quern::c_array<float, 2>"
+std::string cpp_type(Type type);
+
+bool is_signed(Carrier carrier);
+bool is_integer(Carrier carrier);
+bool is_real(Carrier carrier);
+/// bool, int and what is smaller: C++ computes with them in int.
+bool fits_int(Carrier carrier);
+/// What C++'s arithmetic conversions make of two operands.
+Carrier promoted(Carrier a, Carrier b);
+
+/// In parentheses if it binds less tightly than `wanted`.
+std::string inside(const Code& code, Precedence wanted);
+/// Converted, unless it is of that type already; literals are written in it.
+Code convert(const Code& code, Carrier to);
+Code call(std::string_view function, const std::vector<std::string>& arguments, Carrier carrier);
+
+std::string integer_literal(std::int64_t value);
+std::string real_literal(double value, bool single);
+
+/// The names of quern's device headers that the text uses: "quern/cuda/view.cuh".
+std::set<std::string> headers_of(std::string_view text);
+
+}  // namespace quern::frontend

@@ -1,0 +1,734 @@
+// SPDX-License-Identifier: Apache-2.0
+// Statements.
+#include "frontend/emit.hpp"
+
+#include <algorithm>
+
+namespace quern::frontend {
+namespace {
+
+constexpr Rule kWithEffects[] = {
+    Rule::atomic,    Rule::atomic_cas, Rule::atomic_integer, Rule::atomic_swap, Rule::atomic_unsigned,
+    Rule::ballot,    Rule::block_vote, Rule::match_all,      Rule::match_any,   Rule::nanosleep,
+    Rule::print,     Rule::roc_fence,  Rule::shuffle,        Rule::statement,   Rule::syncwarp,
+    Rule::warp_vote, Rule::clock};
+
+bool has_effects(const Instance& instance, const Expr& expr) {
+  if (expr.kind == ExprKind::call) {
+    const Type callee = instance.type(*expr.items[0]);
+    if (callee->kind == TypeKind::function) return true;
+    if (callee->kind == TypeKind::builtin && std::find(std::begin(kWithEffects), std::end(kWithEffects),
+                                                       callee->builtin->rule) != std::end(kWithEffects))
+      return true;
+  }
+  return std::any_of(expr.items.begin(), expr.items.end(),
+                     [&](const Expr* item) { return item != nullptr && has_effects(instance, *item); });
+}
+
+bool reads(const Scope& scope, const Expr& expr, std::uint32_t local) {
+  if (scope.load(expr) != kNoVersion && scope.versions[scope.load(expr)].local == local) return true;
+  return std::any_of(expr.items.begin(), expr.items.end(),
+                     [&](const Expr* item) { return item != nullptr && reads(scope, *item, local); });
+}
+
+bool defines(const Scope& scope, const Expr& target, std::uint32_t local) {
+  if (scope.defined(target) != kNoVersion && scope.versions[scope.defined(target)].local == local)
+    return true;
+  return (target.kind == ExprKind::tuple || target.kind == ExprKind::list) &&
+         std::any_of(target.items.begin(), target.items.end(),
+                     [&](const Expr* item) { return defines(scope, *item, local); });
+}
+
+bool defines(const Scope& scope, const std::vector<Stmt*>& body, std::uint32_t local) {
+  return std::any_of(body.begin(), body.end(), [&](const Stmt* node) {
+    if (node->kind != StmtKind::assert_)
+      for (const Expr* target : node->targets)
+        if (defines(scope, *target, local)) return true;
+    return defines(scope, node->body, local) || defines(scope, node->orelse, local);
+  });
+}
+
+bool breaks(const std::vector<Stmt*>& body) {
+  return std::any_of(body.begin(), body.end(), [](const Stmt* node) {
+    if (node->kind == StmtKind::break_) return true;
+    return node->kind == StmtKind::if_ && (breaks(node->body) || breaks(node->orelse));
+  });
+}
+
+bool compound(Tok op) { return op == Tok::plus || op == Tok::minus || op == Tok::times || op == Tok::divide; }
+
+}  // namespace
+
+// Lines.
+
+void Emitter::line(std::string text) {
+  lines_.push_back({std::string(static_cast<std::size_t>(indent_) * 2, ' ') + std::move(text), source_line_});
+}
+void Emitter::open(std::string text) {
+  line(std::move(text));
+  ++indent_;
+}
+void Emitter::close(std::string text) {
+  --indent_;
+  lines_.push_back({std::string(static_cast<std::size_t>(indent_) * 2, ' ') + std::move(text), 0});
+}
+
+std::string Emitter::temporary(std::string_view stem) {
+  for (;;) {
+    const int number = temporaries_[std::string(stem)]++;
+    std::string name = number == 0 ? std::string(stem) : fmt::format("{}{}", stem, number + 1);
+    const bool taken = std::any_of(variables_.all.begin(), variables_.all.end(),
+                                   [&](const Variable& v) { return v.name == name; });
+    if (!taken) return name;
+  }
+}
+
+// Declarations.
+
+std::string Emitter::header() {
+  const Declaration& declaration = *instance_.declaration;
+  std::string text;
+  if (declaration.role == Role::kernel) {
+    text = "extern \"C\" __global__ ";
+    if (!declaration.options.launch_bounds.empty())
+      text += fmt::format("__launch_bounds__({}) ", fmt::join(declaration.options.launch_bounds, ", "));
+  } else {
+    text = declaration.options.force_inline ? "static __device__ __forceinline__ " : "static __device__ ";
+  }
+  text += fmt::format("{} {}(", cpp_type(instance_.result), unit_.function_names.at(&instance_));
+  for (std::size_t i = 0; i < instance_.parameters.size(); ++i) {
+    const std::uint32_t id = variables_.of_version[i];
+    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", cpp_type(instance_.parameters[i]),
+                        id == kNoVariable ? fmt::format("unused{}", i) : variables_.all[id].name);
+  }
+  return text + ")";
+}
+
+std::vector<Line> Emitter::function() {
+  source_line_ = unit_.source->line_of(scope_.function->place.begin);
+  open(header() + " {");
+  for (std::size_t i = 0; i < instance_.parameters.size(); ++i) {
+    if (variables_.of_version[i] != kNoVariable) variables_.all[variables_.of_version[i]].declared = true;
+    for (const std::uint32_t other : variables_.also[i]) {
+      const Variable& parameter = variables_.all[variables_.of_version[i]];
+      line(fmt::format(
+          "{} = {};", declared(other, true),
+          converted(variable(variables_.of_version[i]), parameter.type, variables_.all[other].type).text));
+    }
+  }
+  block(scope_.function->body, 0);
+  close();
+  return std::move(lines_);
+}
+
+bool Emitter::can_declare_here(std::uint32_t id) const {
+  const Variable& variable = variables_.all[id];
+  return !variable.declared && variable.block == block_ && variable.index == index_;
+}
+
+/// What stands left of '=': the name, with its type where the variable begins.
+std::string Emitter::declared(std::uint32_t id, bool fresh) {
+  Variable& variable = variables_.all[id];
+  if (!fresh) return variable.name;
+  variable.declared = true;
+  const std::string type = variable.narrow ? "int" : cpp_type(variable.type);
+  return fmt::format("{}{} {}", variable.versions == 1 ? "const " : "", type, variable.name);
+}
+
+void Emitter::declare(Variable& variable) {
+  variable.declared = true;
+  const std::string type = variable.narrow ? "int" : cpp_type(variable.type);
+  line(fmt::format("{} {}{};", type, variable.name, variable.maybe_unset ? "{}" : ""));
+}
+
+/// Variables that statement `index` of a block mentions first, unless its own assignment declares them.
+void Emitter::declare_before(const Stmt& node, std::uint32_t id, int index) {
+  const auto found = variables_.at_place.find({id, index});
+  if (found == variables_.at_place.end()) return;
+  for (const std::uint32_t number : found->second) {
+    Variable& variable = variables_.all[number];
+    if (variable.declared || variable.storage != nullptr) continue;
+    const auto makes = [&](const Expr& target) {
+      const std::uint32_t version = scope_.defined(target);
+      if (version == kNoVersion) return false;
+      const std::vector<std::uint32_t>& also = variables_.also[version];
+      return variables_.of_version[version] == number ||
+             std::find(also.begin(), also.end(), number) != also.end();
+    };
+    bool itself = false;
+    if (node.kind == StmtKind::assign)
+      for (const Expr* target : node.targets) {
+        itself = itself || makes(*target);
+        for (const Expr* item : target->items)
+          if (target->kind == ExprKind::tuple || target->kind == ExprKind::list)
+            itself = itself || makes(*item);
+      }
+    if (!itself) declare(variable);
+  }
+}
+
+void Emitter::storage_declaration(const Variable& variable) {
+  const Storage& storage = *variable.storage;
+  std::string extents;
+  for (const std::int64_t extent : storage.extents) extents += fmt::format("[{}]", extent);
+  const std::string element = cpp_type(storage.element);
+  if (storage.space == Space::constant) {
+    line(fmt::format("const auto& {} = {};", variable.name, cpp_name(storage.name)));
+  } else {
+    line(fmt::format("{}{} {}{};", storage.space == Space::shared ? "__shared__ " : "", element,
+                     variable.name, extents));
+  }
+}
+
+// Statements.
+
+void Emitter::block(const std::vector<Stmt*>& body, std::uint32_t id) {
+  const std::uint32_t outer = block_;
+  const int outer_index = index_;
+  block_ = id;
+  for (std::size_t i = 0; i < body.size(); ++i) {
+    const Stmt& node = *body[i];
+    if (scope_.dead[node.id]) continue;
+    index_ = static_cast<int>(i);
+    source_line_ = unit_.source->line_of(node.place.begin);
+    declare_before(node, id, index_);
+    statement(node);
+  }
+  block_ = outer;
+  index_ = outer_index;
+}
+
+void Emitter::leave_thread() {
+  line(instance_.declaration->role == Role::kernel ? "return;" : "quern::end_thread();");
+}
+
+void Emitter::statement(const Stmt& node) {
+  switch (node.kind) {
+    case StmtKind::expression:
+      if (has_effects(instance_, *node.value)) line(expression(*node.value).text + ";");
+      return;
+    case StmtKind::assign:
+      return assign(node);
+    case StmtKind::augmented:
+      return augmented(node);
+    case StmtKind::if_:
+      return if_statement(node, false);
+    case StmtKind::while_:
+      return while_statement(node);
+    case StmtKind::for_:
+      return for_statement(node);
+    case StmtKind::break_:
+      if (!flags_.empty() && !flags_.back().empty()) line(flags_.back() + " = false;");
+      line("break;");
+      return;
+    case StmtKind::continue_:
+      line("continue;");
+      return;
+    case StmtKind::return_:
+      if (node.value == nullptr || instance_.type(*node.value)->kind == TypeKind::none)
+        line("return;");
+      else if (is_array(instance_.result))
+        line(fmt::format("return {};", array_value(*node.value).text));
+      else if (is_tuple(instance_.result) && instance_.type(*node.value) != instance_.result)
+        line(fmt::format("return {}({});", cpp_type(instance_.result), expression(*node.value).text));
+      else
+        line(fmt::format("return {};", as(*node.value, instance_.result).text));
+      return;
+    case StmtKind::assert_: {
+      const Code test = condition(*node.value);
+      open(fmt::format("if (!{}) {{", inside(test, Precedence::unary)));
+      leave_thread();
+      close();
+      return;
+    }
+    case StmtKind::raise:
+      return leave_thread();
+    default:
+      return;
+  }
+}
+
+void Emitter::assign(const Stmt& node) {
+  const Expr& value = *node.value;
+  if (node.targets.size() == 1) {
+    const Expr& target = *node.targets[0];
+    if (target.kind == ExprKind::name) {
+      const std::uint32_t version = scope_.defined(target);
+      const std::uint32_t id = variables_.of_version[version];
+      if (id == kNoVariable && variables_.also[version].empty()) {
+        if (has_effects(instance_, value)) line(expression(value).text + ";");
+        return;
+      }
+      if (id != kNoVariable && variables_.all[id].storage != nullptr) {
+        variables_.all[id].declared = true;
+        return storage_declaration(variables_.all[id]);
+      }
+    }
+    if (target.kind == ExprKind::tuple || target.kind == ExprKind::list) return assign_tuple(target, value);
+    if (target.kind == ExprKind::subscript && is_array(instance_.type(target)))
+      return assign_array(target, value);
+    const Type type = instance_.type(value);
+    return assign_to(target, is_array(type) ? array_value(value) : expression(value), type);
+  }
+  const Type type = instance_.type(value);
+  Code code = is_array(type) ? array_value(value) : expression(value);
+  if (!is_simple(value)) {
+    const std::string name = temporary("value");
+    line(fmt::format("const auto {} = {};", name, code.text));
+    code = {name, Precedence::primary, code.carrier};
+  }
+  for (const Expr* target : node.targets) assign_to(*target, code, type);
+}
+
+void Emitter::assign_to(const Expr& target, const Code& value, Type type) {
+  switch (target.kind) {
+    case ExprKind::name:
+      return assign_name(target, value, type);
+    case ExprKind::tuple:
+    case ExprKind::list:
+      return unpack(target, value, type);
+    default: {
+      const Type place = instance_.type(target);
+      if (is_array(place)) {
+        line(call("quern::fill", {expression(target).text, converted(value, type, place->element).text},
+                  Carrier::other)
+                 .text +
+             ";");
+        return;
+      }
+      const Code element = target.kind == ExprKind::subscript ? subscript(target) : attribute(target);
+      line(fmt::format("{} = {};", element.text, converted(value, type, place).text));
+    }
+  }
+}
+
+void Emitter::assign_name(const Expr& target, const Code& value, Type type) {
+  const std::uint32_t version = scope_.defined(target);
+  const std::uint32_t id = variables_.of_version[version];
+  Code held = value;
+  const auto text_for = [&](std::uint32_t to) {
+    const Type wanted = variables_.all[to].type;
+    if (wanted != type && (is_tuple(wanted) || is_array(wanted)))
+      return fmt::format("{}({})", cpp_type(wanted), held.text);
+    return converted(held, type, wanted).text;
+  };
+  if (id != kNoVariable) {
+    line(fmt::format("{} = {};", declared(id, can_declare_here(id)), text_for(id)));
+    held = variable(id);
+  }
+  for (const std::uint32_t other : variables_.also[version])
+    line(fmt::format("{} = {};", declared(other, can_declare_here(other)), text_for(other)));
+}
+
+void Emitter::assign_tuple(const Expr& target, const Expr& value) {
+  const Type type = instance_.type(value);
+  const std::size_t count = target.items.size();
+  if (value.kind == ExprKind::tuple || value.kind == ExprKind::list) {
+    // In order, unless a value reads what an earlier target has changed.
+    bool safe = true;
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool element = target.items[i]->kind != ExprKind::name;
+      for (std::size_t k = i + 1; k < count; ++k) {
+        const std::uint32_t version = element ? kNoVersion : scope_.defined(*target.items[i]);
+        if (element ? !is_simple(*value.items[k])
+                    : version != kNoVersion && reads(scope_, *value.items[k], scope_.versions[version].local))
+          safe = false;
+      }
+    }
+    std::vector<Code> codes;
+    for (std::size_t i = 0; i < count; ++i) {
+      const Expr& item = *value.items[i];
+      Code code = is_array(instance_.type(item)) ? array_value(item) : expression(item);
+      if (!safe) {
+        const std::string name = temporary("value");
+        const std::string kind = is_number(instance_.type(item)) && code.carrier != Carrier::other
+                                     ? std::string(cpp_of(code.carrier))
+                                     : "auto";
+        line(fmt::format("const {} {} = {};", kind, name, code.text));
+        code = {name, Precedence::primary, code.carrier};
+        codes.push_back(code);
+      } else {
+        assign_to(*target.items[i], code, instance_.type(item));
+      }
+    }
+    if (!safe)
+      for (std::size_t i = 0; i < count; ++i) assign_to(*target.items[i], codes[i], type->items[i]);
+    return;
+  }
+  if (value.kind == ExprKind::call && instance_.type(*value.items[0])->kind == TypeKind::builtin &&
+      instance_.type(*value.items[0])->builtin->rule == Rule::divmod && is_simple(*value.items[1]) &&
+      is_simple(*value.items[2])) {
+    const Expr &a = *value.items[1], &b = *value.items[2];
+    const bool safe = target.items[0]->kind == ExprKind::name &&
+                      !reads(scope_, value, scope_.versions[scope_.defined(*target.items[0])].local);
+    if (safe) {
+      const Tok ops[] = {Tok::floor_divide, Tok::mod};
+      for (std::size_t i = 0; i < count; ++i)
+        assign_to(*target.items[i],
+                  operate(ops[i], expression(a), instance_.type(a), expression(b), instance_.type(b),
+                          type->items[i], Range{}, range(a), range(b)),
+                  type->items[i]);
+      return;
+    }
+  }
+  if (value.kind == ExprKind::attribute && value.name == "shape") {
+    for (std::size_t i = 0; i < count; ++i)
+      assign_to(*target.items[i], extent(*value.items[0], i), type->items[i]);
+    return;
+  }
+  unpack(target, expression(value), type);
+}
+
+/// Each item of a tuple that is computed once. Places in the grid are bound by their own names where those
+/// begin here.
+void Emitter::unpack(const Expr& target, const Code& value, Type type) {
+  const bool place = value.text.starts_with("quern::grid");
+  std::vector<std::string> names;
+  for (const Expr* item : target.items) {
+    if (!place || item->kind != ExprKind::name) break;
+    const std::uint32_t version = scope_.defined(*item), id = variables_.of_version[version];
+    if (id == kNoVariable || !can_declare_here(id) || variables_.all[id].versions != 1 ||
+        !variables_.also[version].empty())
+      break;
+    names.push_back(variables_.all[id].name);
+  }
+  if (place && names.size() == target.items.size()) {
+    for (const Expr* item : target.items) {
+      Variable& variable = variables_.all[variables_.of_version[scope_.defined(*item)]];
+      variable.declared = true;
+      variable.narrow = false;
+    }
+    line(fmt::format("const auto [{}] = {};", fmt::join(names, ", "), value.text));
+    return;
+  }
+  const std::string name = temporary(place ? "place" : "values");
+  line(fmt::format("const auto {} = {};", name, value.text));
+  for (std::size_t i = 0; i < target.items.size(); ++i) {
+    const Code part = place ? Code{fmt::format("{}.{}", name, "xyz"[i]), Precedence::primary, Carrier::i64}
+                            : item(Code{name, Precedence::primary, Carrier::other}, i, type->items[i]);
+    assign_to(*target.items[i], part, type->items[i]);
+  }
+}
+
+/// a[1:n] = value: of every element of the view.
+void Emitter::assign_array(const Expr& target, const Expr& value) {
+  const Type place = instance_.type(target), type = instance_.type(value);
+  const std::string view = expression(target).text;
+  if (is_array(type))
+    line(call("quern::copy", {view, array_value(value).text}, Carrier::other).text + ";");
+  else
+    line(call("quern::fill", {view, as(value, place->element).text}, Carrier::other).text + ";");
+}
+
+void Emitter::augmented(const Stmt& node) {
+  const Expr &target = *node.targets[0], &value = *node.value;
+  const bool is_name = target.kind == ExprKind::name;
+  const Type left = instance_.type(target), right = instance_.type(value);
+  const auto operation_found = operation(*unit_.types, node.op, left, right);
+  if (!operation_found) return;  // tuples cannot come here: they are refused
+  const Type result = operation_found->result;
+  std::uint32_t id = kNoVariable;
+  if (is_name) {
+    const std::uint32_t version = scope_.defined(target), read = scope_.load(target);
+    id = variables_.of_version[version];
+    if (id == kNoVariable && variables_.also[version].empty()) return;
+    if (id != variables_.of_version[read] || !variables_.also[version].empty()) id = kNoVariable;
+  }
+  const Code place = is_name ? variable(variables_.of_version[scope_.load(target)])
+                     : target.kind == ExprKind::subscript ? subscript(target)
+                                                          : attribute(target);
+  Code operand = expression(value);
+  const Carrier carrier = carrier_of(result);
+  const bool half = place.carrier == Carrier::f16 || place.carrier == Carrier::bf16 ||
+                    operand.carrier == Carrier::f16 || operand.carrier == Carrier::bf16;
+  const bool integral = is_integral(left) && is_integral(right) && node.op != Tok::divide;
+  const bool same =
+      integral || (!half && promoted(place.carrier, operand.carrier) == carrier && node.op != Tok::divide) ||
+      (!half && node.op == Tok::divide && is_floating(left) &&
+       promoted(place.carrier, operand.carrier) == carrier);
+  const bool bits = node.op == Tok::bit_and || node.op == Tok::bit_or || node.op == Tok::bit_xor;
+  if ((compound(node.op) || (bits && integral)) && same && (!is_name || id != kNoVariable) &&
+      left->kind != TypeKind::boolean) {
+    if (node.op != Tok::divide || !integral) {
+      const std::string_view sign = text_of(node.op);
+      // 1 is added as C++ programs do it.
+      line(fmt::format("{} {}= {};", place.text, sign, operand.text));
+      return;
+    }
+  }
+  const Range all = is_name ? instance_.version_ranges[scope_.defined(target)] : Range{};
+  const Range left_range = is_name ? instance_.ranges[target.id] : Range{};
+  const Code computed = operate(node.op, place, left, operand, right, result, all, left_range, range(value));
+  if (is_name) return assign_name(target, computed, result);
+  line(fmt::format("{} = {};", place.text, converted(computed, result, left).text));
+}
+
+void Emitter::if_statement(const Stmt& node, bool chained) {
+  const std::size_t before = lines_.size();
+  Code test = condition(*node.value);
+  if (chained && lines_.size() != before) {
+    // The condition needs lines of its own: an `else` with an `if` inside.
+    lines_.resize(before);
+    lines_.back().text += " {";
+    ++indent_;
+    if_statement(node, false);
+    close();
+    return;
+  }
+  if (chained)
+    lines_.back().text += fmt::format(" if ({}) {{", test.text), lines_.back().source = source_line_;
+  else
+    line(fmt::format("if ({}) {{", test.text));
+  ++indent_;
+  block(node.body, node.body.empty() ? 0 : variables_.block_of[&node.body]);
+  const bool any_else = std::any_of(node.orelse.begin(), node.orelse.end(), [&](const Stmt* s) {
+    return !scope_.dead[s->id] && s->kind != StmtKind::pass;
+  });
+  if (!any_else) return close();
+  const Stmt& first = *node.orelse.front();
+  const std::uint32_t inner = variables_.block_of[&node.orelse];
+  const bool needs_declarations = variables_.at_place.contains({inner, 0});
+  if (node.orelse.size() == 1 && first.kind == StmtKind::if_ && !needs_declarations) {
+    source_line_ = unit_.source->line_of(first.place.begin);
+    close("} else");
+    if_statement(first, true);
+    return;
+  }
+  close("} else {");
+  ++indent_;
+  block(node.orelse, inner);
+  close();
+}
+
+std::string Emitter::loop_flag(const Stmt& node) {
+  const bool any_else = std::any_of(node.orelse.begin(), node.orelse.end(),
+                                    [](const Stmt* s) { return s->kind != StmtKind::pass; });
+  if (!any_else || !breaks(node.body)) return {};
+  std::string flag = temporary("completed");
+  line(fmt::format("bool {} = true;", flag));
+  return flag;
+}
+
+void Emitter::loop_body(const Stmt& node) { block(node.body, variables_.block_of[&node.body]); }
+
+void Emitter::loop_else(const Stmt& node, const std::string& flag) {
+  flags_.pop_back();
+  if (node.orelse.empty()) return;
+  if (!flag.empty()) open(fmt::format("if ({}) {{", flag));
+  block(node.orelse, variables_.block_of[&node.orelse]);
+  if (!flag.empty()) close();
+}
+
+void Emitter::while_statement(const Stmt& node) {
+  const std::string flag = loop_flag(node);
+  flags_.push_back(flag);
+  const std::size_t before = lines_.size();
+  const Code test = condition(*node.value);
+  if (lines_.size() == before) {
+    open(fmt::format("while ({}) {{", node.value->kind == ExprKind::integer ? "true" : test.text));
+  } else {
+    lines_.resize(before);
+    open("while (true) {");
+    const Code again = condition(*node.value);
+    line(fmt::format("if (!{}) break;", inside(again, Precedence::unary)));
+  }
+  loop_body(node);
+  close();
+  loop_else(node, flag);
+}
+
+void Emitter::for_statement(const Stmt& node) {
+  const std::string flag = loop_flag(node);
+  flags_.push_back(flag);
+  const Type iterable = instance_.type(*node.value);
+  if (iterable->kind == TypeKind::range)
+    for_range(node);
+  else
+    for_items(node);
+  loop_body(node);
+  close();
+  loop_else(node, flag);
+}
+
+/// for (int i = 0; i < n; ++i), where the variable is the loop's own and the bound does not change in it.
+bool Emitter::plain_for(const Stmt& node, const Expr& call) {
+  const Expr& target = *node.targets[0];
+  const std::uint32_t version = scope_.defined(target), id = variables_.of_version[version];
+  const std::size_t count = call.items.size() - 1;
+  const auto changes = [&](const Expr& bound) {
+    for (std::uint32_t local = 0; local < scope_.locals.size(); ++local)
+      if (reads(scope_, bound, local) &&
+          (defines(scope_, node.body, local) || defines(scope_, target, local)))
+        return true;
+    return false;
+  };
+  std::int64_t step = 1;
+  const Expr* stride = nullptr;  // a step that is not known, but positive
+  if (count == 3) {
+    const Value& value = instance_.constant(*call.items[3]);
+    step = value.integer;
+    if (value.kind != Value::Kind::integer || step == INT64_MIN) {
+      stride = call.items[3];
+      constexpr std::int64_t kFar = INT64_MAX / 2;
+      const Range &by = range(*stride), &end = range(*call.items[2]);
+      if (!by.within(1, kFar) || !end.within(-kFar, kFar) || !is_simple(*stride) || changes(*stride))
+        return false;
+      if (instance_.type(call)->element != unit_.types->int64) return false;
+      step = 1;
+    }
+  }
+  if (!variables_.also[version].empty()) return false;
+  if (id != kNoVariable) {
+    const Variable& variable = variables_.all[id];
+    const bool own =
+        !variable.declared && variable.block == variables_.block_of[&node.body] && variable.index == -1;
+    if (!own || variable.versions != 1) return false;
+  }
+  const Type element = instance_.type(call)->element;
+  const Range bounds = instance_.version_ranges[version];
+  const bool narrow = id != kNoVariable
+                          ? variables_.all[id].narrow
+                          : element == unit_.types->int64 && bounds.within(INT32_MIN, INT32_MAX);
+  const bool in_int = stride == nullptr && (narrow || element == unit_.types->int32);
+  if (in_int && (step > 1 || step < -1) &&
+      !bounds.within(INT32_MIN - std::min<std::int64_t>(step, 0),
+                     INT32_MAX - std::max<std::int64_t>(step, 0)))
+    return false;
+  const Carrier carrier = in_int ? Carrier::i32 : carrier_of(element);
+  const Expr& stop = *call.items[count >= 2 ? 2 : 1];
+  Code start = count >= 2 ? expression(*call.items[1]) : Code{"0", Precedence::primary, Carrier::i32};
+  Code end = expression(stop);
+  if (end.carrier == Carrier::u32 && carrier != Carrier::u64)
+    end = convert(end,
+                  carrier == Carrier::i32 && range(stop).within(0, INT32_MAX) ? Carrier::i32 : Carrier::i64);
+  bool stable = is_simple(stop) || instance_.constant(stop).kind == Value::Kind::integer ||
+                (stop.kind == ExprKind::subscript && stop.items[0]->kind == ExprKind::attribute &&
+                 stop.items[0]->name == "shape") ||
+                (stop.kind == ExprKind::call && instance_.type(*stop.items[0])->kind == TypeKind::builtin &&
+                 instance_.type(*stop.items[0])->builtin->rule == Rule::len) ||
+                (stop.kind == ExprKind::binary && is_simple(*stop.items[0]) && is_simple(*stop.items[1]));
+  stable = stable && !changes(stop);
+  const std::string name = id == kNoVariable ? temporary("count") : variables_.all[id].name;
+  if (id != kNoVariable) variables_.all[id].declared = true;
+  if (!stable) {
+    const std::string held = temporary("end");
+    line(fmt::format("const {} {} = {};", cpp_of(end.carrier), held, end.text));
+    end = {held, Precedence::primary, end.carrier};
+  }
+  if (id != kNoVariable && stride != nullptr) variables_.all[id].narrow = false;
+  std::string advance = step == 1 ? "++" + name : "--" + name;
+  if (step > 1 || step < -1) advance = fmt::format("{} {}= {}", name, step > 0 ? '+' : '-', std::abs(step));
+  if (stride != nullptr) advance = fmt::format("{} += {}", name, expression(*stride).text);
+  if (count >= 2 && instance_.constant(*call.items[1]).kind != Value::Kind::integer &&
+      carrier == Carrier::u64)
+    start = convert(start, carrier);
+  open(fmt::format("for ({} {} = {}; {} {} {}; {}) {{", cpp_of(carrier), name, start.text, name,
+                   step > 0 ? "<" : ">", inside(end, Precedence::shift), advance));
+  return true;
+}
+
+void Emitter::for_range(const Stmt& node) {
+  const Expr& call_expr = *node.value;
+  if (call_expr.kind != ExprKind::call) return open("{");
+  if (plain_for(node, call_expr)) return;
+  const Expr& target = *node.targets[0];
+  const Type element = instance_.type(call_expr)->element;
+  const Carrier carrier = carrier_of(element);
+  std::vector<std::string> arguments;
+  for (std::size_t i = 1; i < call_expr.items.size(); ++i)
+    arguments.push_back(expression(*call_expr.items[i]).text);
+  const std::string range =
+      call(fmt::format("quern::range<{}>", cpp_of(carrier)), arguments, Carrier::other).text;
+  const std::uint32_t version = scope_.defined(target), id = variables_.of_version[version];
+  if (id != kNoVariable && variables_.also[version].empty()) {
+    Variable& variable = variables_.all[id];
+    if (!variable.declared && variable.block == variables_.block_of[&node.body] && variable.index == -1) {
+      variable.declared = true;
+      open(fmt::format("for ({}{} {} : {}) {{", variable.versions == 1 ? "const " : "",
+                       variable.narrow ? "int" : cpp_type(variable.type), variable.name, range));
+      return;
+    }
+  }
+  const std::string name = temporary("item");
+  open(fmt::format("for (const {} {} : {}) {{", cpp_of(carrier), name, range));
+  const std::uint32_t outer = block_;
+  const int outer_index = index_;
+  block_ = variables_.block_of[&node.body];
+  index_ = -1;
+  assign_name(target, {name, Precedence::primary, carrier}, element);
+  block_ = outer;
+  index_ = outer_index;
+}
+
+/// Over arrays and tuples, also enumerated and zipped: by an index.
+void Emitter::for_items(const Stmt& node) {
+  const Expr& iterable = *node.value;
+  const Type type = instance_.type(iterable);
+  const Expr& target = *node.targets[0];
+  const bool enumerated = type->kind == TypeKind::enumerate, zipped = type->kind == TypeKind::zip;
+  std::vector<const Expr*> sources;
+  if (enumerated || zipped)
+    for (std::size_t i = 1; i < iterable.items.size(); ++i) sources.push_back(iterable.items[i]);
+  else
+    sources.push_back(&iterable);
+  const std::string index = temporary("k");
+  std::vector<Code> codes;
+  std::vector<Type> types;
+  Code length;
+  if (enumerated) {
+    codes.push_back({index, Precedence::primary, Carrier::i64});
+    types.push_back(unit_.types->int64);
+  }
+  for (const Expr* source : sources) {
+    const Type of = instance_.type(*source);
+    Code code = is_array(of) && direct(*source) == nullptr ? expression(*source)
+                : is_array(of)                             ? array_value(*source)
+                                                           : expression(*source);
+    if (!is_simple(*source)) {
+      const std::string held = temporary("items");
+      line(fmt::format("const auto {} = {};", held, code.text));
+      code = {held, Precedence::primary, code.carrier};
+    }
+    const Code count = is_tuple(of) ? Code{fmt::format("{}LL", of->items.size())}
+                                    : Code{fmt::format("{}.extent(0)", code.text)};
+    length = length.text.empty() ? count : call("min", {length.text, count.text}, Carrier::i64);
+    const Type item = is_tuple(of)    ? (of->items.empty() ? unit_.types->int64 : of->items[0])
+                      : of->ndim == 1 ? of->element
+                                      : unit_.types->array(of->element, of->ndim - 1u,
+                                                           of->layout == 'C' ? 'C' : 'A', of->read_only);
+    types.push_back(item);
+    if (is_tuple(of))
+      codes.push_back(
+          {fmt::format("quern::item_at({}, {})", code.text, index), Precedence::primary, carrier_of(item)});
+    else if (of->ndim == 1)
+      codes.push_back({fmt::format("{}[{}]", code.text, index), Precedence::primary, carrier_of(item)});
+    else {
+      std::string all;
+      for (unsigned axis = 1; axis < of->ndim; ++axis) all += ", quern::slice_all{}";
+      codes.push_back({fmt::format("quern::subview<{}>({}, {}{})", cpp_type(item), code.text, index, all),
+                       Precedence::primary, Carrier::other});
+    }
+  }
+  open(fmt::format("for (long long {0} = 0; {0} < {1}; ++{0}) {{", index, length.text));
+  const std::uint32_t outer = block_;
+  const int outer_index = index_;
+  block_ = variables_.block_of[&node.body];
+  index_ = -1;
+  if (!enumerated && !zipped) {
+    assign_to(target, codes[0], types[0]);
+  } else if (target.kind == ExprKind::tuple || target.kind == ExprKind::list) {
+    for (std::size_t i = 0; i < target.items.size(); ++i) assign_to(*target.items[i], codes[i], types[i]);
+  } else {
+    const Type whole = unit_.types->tuple(types);
+    std::vector<std::string> parts;
+    for (const Code& code : codes) parts.push_back(code.text);
+    assign_to(target,
+              {fmt::format("{}{{{}}}", cpp_type(whole), fmt::join(parts, ", ")), Precedence::primary,
+               Carrier::other},
+              whole);
+  }
+  block_ = outer;
+  index_ = outer_index;
+}
+
+}  // namespace quern::frontend

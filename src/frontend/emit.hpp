@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// CUDA C++ that a person reads, from functions with types.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "frontend/code.hpp"
+#include "frontend/program.hpp"
+#include "frontend/variables.hpp"
+
+namespace quern::frontend {
+
+/// A line of CUDA C++ and the author's line that it stands for; 0: none.
+struct Line {
+  std::string text;
+  std::uint32_t source = 0;
+};
+
+/// What the functions of a file share.
+struct Unit {
+  const SourceText* source = nullptr;
+  TypeTable* types = nullptr;
+  Names* names = nullptr;
+  std::map<const Instance*, std::string> function_names;
+  std::map<std::string, std::string, std::less<>> constants;  ///< declarations, by the name they declare
+  std::map<std::string, Type, std::less<>> records;
+};
+
+/// Emits one function.
+class Emitter {
+ public:
+  Emitter(Unit& unit, const Instance& instance)
+      : unit_(unit), instance_(instance), scope_(*instance.scope), variables_(find_variables(instance)) {}
+
+  std::vector<Line> function();
+  /// Its first line without the brace, for functions that call each other.
+  std::string header();
+
+ private:
+  // Statements: emit.cpp.
+  void block(const std::vector<Stmt*>& body, std::uint32_t id);
+  void statement(const Stmt& node);
+  void assign(const Stmt& node);
+  void assign_to(const Expr& target, const Code& value, Type type);
+  void assign_name(const Expr& target, const Code& value, Type type);
+  void assign_tuple(const Expr& target, const Expr& value);
+  void assign_array(const Expr& target, const Expr& value);
+  void unpack(const Expr& target, const Code& value, Type type);
+  void augmented(const Stmt& node);
+  void if_statement(const Stmt& node, bool chained);
+  void while_statement(const Stmt& node);
+  void for_statement(const Stmt& node);
+  void for_range(const Stmt& node);
+  void for_items(const Stmt& node);
+  bool plain_for(const Stmt& node, const Expr& call);
+  void loop_body(const Stmt& node);
+  void loop_else(const Stmt& node, const std::string& flag);
+  std::string loop_flag(const Stmt& node);
+  void storage_declaration(const Variable& variable);
+  void declare_before(const Stmt& node, std::uint32_t id, int index);
+  void declare(Variable& variable);
+  std::string declared(std::uint32_t variable, bool fresh);
+  bool can_declare_here(std::uint32_t variable) const;
+  void line(std::string text);
+  void open(std::string text);
+  void close(std::string text = "}");
+  std::string temporary(std::string_view stem);
+  void leave_thread();
+
+  // Expressions: emit_expression.cpp.
+  Code expression(const Expr& expr);
+  Code compute(const Expr& expr);
+  /// Converted to the C++ type of `type`, where C++ would not do it by itself.
+  Code as(const Expr& expr, Type type);
+  Code converted(const Code& code, Type from, Type to);
+  Code name(const Expr& expr);
+  Code variable(std::uint32_t id);
+  Code constant(const Value& value, Type type);
+  Code global(const Expr& expr, const Value& value);
+  Code attribute(const Expr& expr);
+  Code subscript(const Expr& expr);
+  Code element(const Expr& array, const Expr& index);
+  Code element_of(const Expr& array, const std::vector<Code>& indices);
+  std::vector<Code> indices_of(const Expr& array, const Expr& index);
+  Code wrapped(const Expr& array, const Expr& index, std::size_t axis);
+  Code view_of(const Expr& array, const Expr& index, Type result);
+  Code extent(const Expr& array, std::size_t axis);
+  Code array_value(const Expr& array);
+  Code item(const Code& tuple, std::size_t index, Type type);
+  Code unary(const Expr& expr);
+  Code binary(const Expr& expr, Tok op, const Expr& left, const Expr& right);
+  Code operate(Tok op, const Code& left, Type left_type, const Code& right, Type right_type, Type result,
+               const Range& range, const Range& left_range, const Range& right_range);
+  Code integer_operation(Tok op, Code left, Code right, Carrier result, const Range& range,
+                         const Range& left_range, const Range& right_range);
+  Code power(const Code& left, Type left_type, const Code& right, Type right_type, Type result);
+  Code compare(const Expr& expr);
+  Code compare_two(Tok op, const Expr& left, const Code& a, const Expr& right, const Code& b);
+  Code logical(const Expr& expr);
+  Code condition(const Expr& expr);
+  Code condition_of(const Code& code, Type type);
+  Code conditional(const Expr& expr);
+  Code tuple(const Expr& expr);
+  const Storage* direct(const Expr& array) const;
+  bool is_simple(const Expr& expr) const;
+  const Range& range(const Expr& expr) const { return instance_.ranges[expr.id]; }
+
+  // Calls: emit_call.cpp.
+  Code call_expression(const Expr& expr);
+  Code call_function(const Expr& expr, const Instance& callee);
+  Code call_builtin(const Expr& expr, const Builtin& row);
+  Code real_call(const Expr& expr, const Builtin& row, Type result);
+  Code atomic(const Expr& expr, const Builtin& row);
+  Code extremum(const Expr& expr, const Builtin& row);
+  Code make_array(const Expr& expr);
+  Code print(const Expr& expr);
+
+  Unit& unit_;
+  const Instance& instance_;
+  const Scope& scope_;
+  Variables variables_;
+  std::vector<Line> lines_;
+  std::uint32_t source_line_ = 0;
+  int indent_ = 0;
+  std::uint32_t block_ = 0;  // where statements go now
+  int index_ = 0;
+  std::map<std::string, int> temporaries_;
+  std::vector<std::string> flags_;  // of the loops around, for their `else`
+};
+
+/// The declaration of constant memory or of a number of the file's level.
+std::string constant_array_declaration(std::string_view name, const Value& values, Type element);
+
+}  // namespace quern::frontend

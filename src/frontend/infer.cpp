@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+// Type inference over statements.
+#include "frontend/infer.hpp"
+
+#include <algorithm>
+
+namespace quern::frontend {
+namespace {
+
+constexpr int kMostWalks = 50;              // types only widen, a few steps each
+constexpr std::size_t kDeepestCalls = 200;  // functions that call functions
+
+}  // namespace
+
+Inference::Inference(Program& program, Instance& instance)
+    : program_(program),
+      instance_(instance),
+      scope_(*instance.scope),
+      types_(program.types()),
+      report_(program.report()) {}
+
+void Inference::run() {
+  const Function& function = *scope_.function;
+  instance_.types.assign(function.expr_count, nullptr);
+  instance_.constants.assign(function.expr_count, {});
+  instance_.version_types.assign(scope_.versions.size(), nullptr);
+  instance_.version_constants.assign(scope_.versions.size(), {});
+  instance_.version_storage.assign(scope_.versions.size(), nullptr);
+  for (std::size_t i = 0; i < function.parameters.size(); ++i)
+    instance_.version_types[i] = instance_.parameters[i];
+  int walks = 0;
+  do {
+    changed_ = false;
+    pass();
+  } while (changed_ && ++walks < kMostWalks);
+  reporting_ = true;
+  const std::size_t before = report_.diagnostics().size();
+  if (changed_)
+    fail(function.place, "types", "give its variables definite types, as in x = float64(0)",
+         "the types in '{}' do not settle", function.name);
+  pass();
+  if (instance_.result == nullptr) instance_.result = types_.none;
+  instance_.failed = report_.diagnostics().size() > before;
+}
+
+void Inference::pass() {
+  statements(scope_.function->body);
+  if (scope_.falls_off && instance_.result != nullptr && instance_.result != types_.none &&
+      !is_error(instance_.result)) {
+    fail(scope_.function->place, "return", "return a value on every path",
+         "'{}' returns {} on some paths and nothing on others", scope_.function->name,
+         text_of(instance_.result));
+    note(return_place_, "a value is returned here");
+  }
+}
+
+void Inference::statements(const std::vector<Stmt*>& body) {
+  for (const Stmt* node : body)
+    if (!scope_.dead[node->id] && !report_.full()) statement(*node);
+}
+
+void Inference::statement(const Stmt& node) {
+  switch (node.kind) {
+    case StmtKind::expression:
+      expression(*node.value);
+      return;
+    case StmtKind::assign: {
+      const Type type = expression(*node.value);
+      for (const Expr* target : node.targets) assign(*target, type, node.value->place, node.value);
+      return;
+    }
+    case StmtKind::augmented:
+      return augmented(node);
+    case StmtKind::if_:
+      condition(*node.value);
+      statements(node.body);
+      statements(node.orelse);
+      for (const std::uint32_t phi : scope_.phis[node.id]) meet(phi);
+      return;
+    case StmtKind::while_:
+    case StmtKind::for_:
+      return loop(node);
+    case StmtKind::return_:
+      return returned(node);
+    case StmtKind::assert_:
+      condition(*node.value);
+      return;
+    default:
+      return;
+  }
+}
+
+void Inference::loop(const Stmt& node) {
+  for (const std::uint32_t phi : scope_.phis[node.id]) meet(phi);
+  if (node.kind == StmtKind::while_) {
+    condition(*node.value);
+  } else {
+    const Type iterable = expression(*node.value);
+    const Type item = iterable == nullptr ? nullptr : item_of(iterable, *node.value);
+    assign(*node.targets[0], item, node.value->place, nullptr);
+  }
+  statements(node.body);
+  for (const std::uint32_t phi : scope_.phis[node.id]) meet(phi);
+  statements(node.orelse);
+  for (const std::uint32_t phi : scope_.phis[node.id]) meet(phi);
+}
+
+/// What a loop over `iterable` gives its variable.
+Type Inference::item_of(Type iterable, const Expr& expr) {
+  switch (iterable->kind) {
+    case TypeKind::error:
+    case TypeKind::range:
+      return iterable->kind == TypeKind::range ? iterable->element : iterable;
+    case TypeKind::array:
+      if (iterable->ndim == 1) return iterable->element;
+      if (iterable->ndim > 1)
+        return types_.array(iterable->element, iterable->ndim - 1u, iterable->layout == 'C' ? 'C' : 'A',
+                            iterable->read_only);
+      break;
+    case TypeKind::tuple:
+      if (iterable->items.empty()) return types_.int64;
+      if (is_uniform(iterable)) return iterable->items[0];
+      return fail(expr.place, "loop", "index the tuple with numbers instead",
+                  "a loop cannot go over {}, whose items differ in type", text_of(iterable));
+    case TypeKind::enumerate: {
+      const Type item = item_of(iterable->items[0], expr);
+      return item == nullptr || is_error(item) ? item : types_.tuple({types_.int64, item});
+    }
+    case TypeKind::zip: {
+      std::vector<Type> items;
+      for (const Type each : iterable->items) {
+        items.push_back(item_of(each, expr));
+        if (items.back() == nullptr || is_error(items.back())) return items.back();
+      }
+      return types_.tuple(std::move(items));
+    }
+    default:
+      break;
+  }
+  return fail(
+      expr.place, "loop",
+      is_integer(iterable) ? "write range(...) around it" : "loops go over range(...), tuples and arrays",
+      "a loop cannot go over {}", text_of(iterable));
+}
+
+void Inference::set(std::uint32_t version, Type type) {
+  if (type == nullptr) return;
+  Type& known = instance_.version_types[version];
+  Type next = unify(types_, known, type);
+  if (next == nullptr) next = type;
+  if (next != known) changed_ = true;
+  known = next;
+}
+
+/// A phi takes what all its operands convert to.
+void Inference::meet(std::uint32_t phi) {
+  const Version& version = scope_.versions[phi];
+  Type type = nullptr;
+  std::uint32_t first = kNoVersion;
+  for (const std::uint32_t operand : version.operands) {
+    const Type other = instance_.version_types[operand];
+    if (other == nullptr || operand == phi) continue;
+    const Type met = unify(types_, type, other);
+    if (met == nullptr) {
+      const Local& local = scope_.locals[version.local];
+      fail(scope_.versions[operand].place, "types", "use two names", "'{}' is {} here and {} on another path",
+           local.name, text_of(other), text_of(type));
+      note(scope_.versions[first].place, fmt::format("it is {} here", text_of(type)));
+      set(phi, reporting_ ? types_.error : nullptr);
+      return;
+    }
+    if (type == nullptr) first = operand;
+    type = met;
+  }
+  set(phi, type);
+}
+
+void Inference::assign(const Expr& target, Type type, Place from, const Expr* value) {
+  switch (target.kind) {
+    case ExprKind::name: {
+      const std::uint32_t version = scope_.defined(target);
+      if (version == kNoVersion) return;
+      set(version, type);
+      if (value != nullptr) {
+        instance_.version_constants[version] = instance_.constant(*value);
+        if (const auto found = instance_.storages.find(value->id); found != instance_.storages.end())
+          instance_.version_storage[version] = &found->second;
+      }
+      if (type != nullptr && type->kind == TypeKind::string)
+        fail(from, "types", "strings can only be printed, or name a record's field",
+             "a string cannot be held in a variable");
+      if (type != nullptr &&
+          (type->kind == TypeKind::range || type->kind == TypeKind::zip || type->kind == TypeKind::enumerate))
+        fail(from, "types", "write it in the 'for' line", "{} cannot be held in a variable", text_of(type));
+      return;
+    }
+    case ExprKind::tuple:
+    case ExprKind::list:
+      return assign_items(target, type, from, value);
+    default:
+      return assign_element(target, type, from);
+  }
+}
+
+void Inference::assign_items(const Expr& target, Type type, Place from, const Expr* value) {
+  if (type == nullptr || is_error(type)) {
+    for (const Expr* item : target.items) assign(*item, type, from, nullptr);
+    return;
+  }
+  const bool shape_like = type->kind == TypeKind::array && type->ndim == 1;
+  if (!is_tuple(type)) {
+    fail(target.place, "types", shape_like ? "assign the elements one by one" : "",
+         "{} cannot be unpacked into {} names", text_of(type), target.items.size());
+    for (const Expr* item : target.items) assign(*item, reporting_ ? types_.error : nullptr, from, nullptr);
+    return;
+  }
+  if (type->items.size() != target.items.size()) {
+    fail(target.place, "types", "name as many as there are values",
+         "{} values cannot be unpacked into {} names", type->items.size(), target.items.size());
+    for (const Expr* item : target.items) assign(*item, reporting_ ? types_.error : nullptr, from, nullptr);
+    return;
+  }
+  const bool display = value != nullptr && (value->kind == ExprKind::tuple || value->kind == ExprKind::list);
+  for (std::size_t i = 0; i < target.items.size(); ++i)
+    assign(*target.items[i], type->items[i], display ? value->items[i]->place : from,
+           display ? value->items[i] : nullptr);
+}
+
+/// a[i] = value, record.field = value
+void Inference::assign_element(const Expr& target, Type type, Place from) {
+  const Type place = expression(target);
+  if (place == nullptr || type == nullptr || is_error(place) || is_error(type)) return;
+  const Expr& base = *target.items[0];
+  const Type owner = instance_.type(base);
+  if (owner != nullptr && owner->kind == TypeKind::tuple) {
+    fail(target.place, "types", "make a new tuple, or use cuda.local.array",
+         "a tuple's items cannot be changed");
+    return;
+  }
+  if (owner != nullptr && is_array(owner) && owner->read_only) {
+    fail(target.place, "types", "copy it to shared or local memory first",
+         "'{}' is constant and cannot be written", shown(base));
+    return;
+  }
+  if (target.kind == ExprKind::attribute && owner != nullptr && owner->kind != TypeKind::record) {
+    fail(target.place, "types", "", "the attribute '{}' of {} cannot be assigned", target.name,
+         text_of(owner));
+    return;
+  }
+  const Type element = is_array(place) ? place->element : place;
+  const Type source = is_array(place) && is_array(type) && type->ndim <= place->ndim ? type->element : type;
+  if (converts(source, element) && (is_array(place) || !is_array(type))) return;
+  fail(from, "types", is_complex(source) && !is_complex(element) ? "store its .real or .imag" : "",
+       "{} cannot be stored in an element of {}", text_of(type), text_of(is_array(place) ? place : element));
+}
+
+void Inference::augmented(const Stmt& node) {
+  const Expr& target = *node.targets[0];
+  const Type left = target.kind == ExprKind::name ? name(target) : expression(target);
+  const Type right = expression(*node.value);
+  if (target.kind == ExprKind::name) instance_.types[target.id] = left;
+  if (left == nullptr || right == nullptr) return;
+  const Type type = binary_types(target, node.op, left, right);
+  if (target.kind == ExprKind::name) {
+    const std::uint32_t version = scope_.defined(target);
+    if (version == kNoVersion) return;
+    set(version, type);
+    const std::uint32_t read = scope_.load(target);
+    if (read != kNoVersion)
+      instance_.version_constants[version] =
+          fold(node.op, instance_.version_constants[read], instance_.constant(*node.value));
+  } else if (target.kind == ExprKind::subscript || target.kind == ExprKind::attribute) {
+    if (type != nullptr) assign_element(target, type, join(target.place, node.value->place));
+  }
+}
+
+void Inference::returned(const Stmt& node) {
+  const Type type = node.value == nullptr ? types_.none : expression(*node.value);
+  if (type == nullptr || is_error(type)) return;
+  if (instance_.declaration->role == Role::kernel) {
+    if (type != types_.none)
+      fail(node.value->place, "return", "write results to an array; device functions can return values",
+           "a kernel cannot return a value");
+    return;
+  }
+  const Type before = instance_.result;
+  const Type met = before == nullptr ? type : unify(types_, before, type);
+  if (met == nullptr) {
+    fail(node.place, "return", "return one type on every path", "'{}' returns {} here and {} elsewhere",
+         scope_.function->name, text_of(type), text_of(before));
+    note(return_place_, fmt::format("{} is returned here", text_of(before)));
+    return;
+  }
+  if (before == nullptr) return_place_ = node.place;
+  if (met != before) changed_ = true;
+  instance_.result = met;
+}
+
+/// What 'if' and 'while' test.
+void Inference::condition(const Expr& expr) {
+  const Type type = expression(expr);
+  if (type == nullptr || is_error(type) || is_number(type) || type == types_.none || is_tuple(type)) return;
+  fail(expr.place, "types",
+       is_array(type) ? "compare an element, or its length" : "compare it with something",
+       "{} is neither true nor false", text_of(type));
+}
+
+std::string Inference::shown(const Expr& expr) const {
+  std::string text(report_.source().at(expr.place));
+  if (text.size() > 40 || text.find('\n') != std::string::npos) return "this";
+  return text;
+}
+
+void infer(Program& program, Instance& instance) { Inference(program, instance).run(); }
+
+const Scope* Program::scope_of(Declaration& declaration) {
+  std::unique_ptr<Scope>& scope = scopes_[&declaration];
+  if (scope == nullptr) {
+    const Function* function = names_.body_of(declaration);
+    const std::size_t before = report().diagnostics().size();
+    scope = std::make_unique<Scope>(build_scope(*function, report()));
+    if (report().diagnostics().size() > before) declaration.broken = true;
+  }
+  return scope.get();
+}
+
+Instance* Program::instance(Declaration& declaration, const std::vector<Type>& parameters) {
+  const auto [found, fresh] = known_.try_emplace({&declaration, parameters}, nullptr);
+  if (!fresh) {
+    if (found->second != nullptr && found->second->inferring) found->second->recursive = true;
+    return found->second;
+  }
+  const Scope* scope = scope_of(declaration);
+  if (declaration.broken || depth_ >= kDeepestCalls) {
+    if (!declaration.broken)
+      report().error(declaration.place, "calls",
+                     fmt::format("functions call each other more than {} deep", kDeepestCalls),
+                     "a recursive function must call itself with the same argument types");
+    return nullptr;
+  }
+  Instance& made = all_.emplace_back();
+  known_[{&declaration, parameters}] = &made;
+  made.declaration = &declaration;
+  made.scope = scope;
+  made.parameters = parameters;
+  for (const SignatureTypes& signature : declaration.signatures)
+    if (signature.parameters == parameters && signature.result != nullptr) made.result = signature.result;
+  if (declaration.role == Role::kernel) made.result = types().none;
+  made.inferring = true;
+  ++depth_;
+  infer(*this, made);
+  --depth_;
+  made.inferring = false;
+  if (!made.failed) find_ranges(made);
+  order_.push_back(&made);
+  return &made;
+}
+
+}  // namespace quern::frontend

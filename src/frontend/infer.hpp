@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fmt/format.h>
+
+#include "frontend/program.hpp"
+
+namespace quern::frontend {
+
+/// One walk over a function's statements after the other, until no type changes; then one that reports.
+class Inference {
+ public:
+  Inference(Program& program, Instance& instance);
+  void run();
+
+ private:
+  // Statements: infer.cpp.
+  void pass();
+  void statements(const std::vector<Stmt*>& body);
+  void statement(const Stmt& node);
+  void loop(const Stmt& node);
+  void assign(const Expr& target, Type type, Place from, const Expr* value);
+  void assign_items(const Expr& target, Type type, Place from, const Expr* value);
+  void assign_element(const Expr& target, Type type, Place from);
+  void augmented(const Stmt& node);
+  void returned(const Stmt& node);
+  void meet(std::uint32_t phi);
+  void set(std::uint32_t version, Type type);
+  void condition(const Expr& expr);
+  Type item_of(Type iterable, const Expr& expr);
+
+  // Expressions: infer_expression.cpp.
+  Type expression(const Expr& expr);
+  Type compute(const Expr& expr);
+  Type name(const Expr& expr);
+  Type from_value(const Value& value, const Expr& expr);
+  Type attribute(const Expr& expr);
+  Type array_attribute(const Expr& expr, Type base);
+  Type subscript(const Expr& expr);
+  Type tuple_item(const Expr& expr, Type base);
+  Type indexed(Type array, const Expr& index);
+  Type index_type(Type array, const std::vector<const Expr*>& indices, Place place);
+  Type record_field(Type record, std::string_view field, Place place);
+  Type slice(const Expr& expr);
+  Type unary(const Expr& expr);
+  Type binary(const Expr& expr, Tok op, const Expr& left, const Expr& right);
+  Type binary_types(const Expr& expr, Tok op, Type left, Type right);
+  Type compare(const Expr& expr);
+  Type logical(const Expr& expr);
+  Type conditional(const Expr& expr);
+  Type tuple(const Expr& expr);
+
+  // Calls: infer_call.cpp.
+  Type call(const Expr& expr);
+  Type call_function(const Expr& expr, Declaration& callee);
+  Type call_dtype(const Expr& expr, Type to);
+  Type call_builtin(const Expr& expr, const Builtin& row);
+  Type by_rule(const Expr& expr, const Builtin& row, const std::vector<const Expr*>& args,
+               const std::vector<Type>& types);
+  Type grid(const Expr& expr, const Builtin& row, const Expr& ndim);
+  Type make_array(const Expr& expr, const Builtin& row);
+  Type constant_array(const Expr& expr);
+  Type atomic(const Expr& expr, const Builtin& row, const std::vector<const Expr*>& args,
+              const std::vector<Type>& types);
+  Type extremum(const Expr& expr, const std::vector<Type>& types);
+  Type range(const std::vector<Type>& types, const std::vector<const Expr*>& args);
+  bool bind_arguments(const Expr& expr, Declaration& callee, std::vector<Type>& types);
+  bool shape_of(const Expr& expr, std::vector<std::int64_t>& extents);
+  bool wants(const Expr& expr, Type type, bool fits, std::string_view wanted);
+
+  // Reporting: only in the last walk, and never about what follows from another error.
+  template <class... Args>
+  Type fail(Place place, std::string_view code, std::string hint, fmt::format_string<Args...> text,
+            Args&&... args) {
+    if (!reporting_) return nullptr;
+    report_.error(place, code, fmt::format(text, std::forward<Args>(args)...), std::move(hint));
+    return types_.error;
+  }
+  void note(Place place, std::string message) {
+    if (reporting_) report_.note(place, std::move(message));
+  }
+  std::string shown(const Expr& expr) const;
+
+  Program& program_;
+  Instance& instance_;
+  const Scope& scope_;
+  TypeTable& types_;
+  Report& report_;
+  bool reporting_ = false;
+  bool changed_ = false;
+  Place return_place_;
+};
+
+}  // namespace quern::frontend

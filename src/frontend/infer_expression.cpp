@@ -1,0 +1,533 @@
+// SPDX-License-Identifier: Apache-2.0
+// Type inference over expressions.
+#include <algorithm>
+
+#include "frontend/infer.hpp"
+
+namespace quern::frontend {
+namespace {
+
+struct Attribute {
+  std::string_view name;
+  std::string_view hint;
+};
+// What arrays have on the host and not in kernels.
+constexpr Attribute kHostAttributes[] = {
+    {"sum", "write a loop, or reduce through shared memory"},
+    {"copy", "copy the elements one by one"},
+    {"reshape", "index with computed numbers"},
+    {"astype", "convert elements: float32(a[i])"},
+    {"append", "arrays have a fixed size; count with cuda.atomic.add"},
+    {"fill", "write a loop"},
+    {"mean", "write a loop"},
+    {"max", "write a loop"},
+    {"min", "write a loop"},
+    {"flatten", "index with computed numbers"},
+    {"copy_to_host", "this is a call of the host program"},
+    {"length", "its length is len(a), or a.size"},
+    {"lenght", "its length is len(a), or a.size"},
+    {"len", "its length is len(a), or a.size"},
+};
+constexpr std::string_view kArrayAttributes[] = {"shape",   "ndim",     "size",   "dtype",
+                                                 "strides", "itemsize", "nbytes", "T"};
+
+bool is_ordering(Tok op) {
+  return op == Tok::less || op == Tok::less_equal || op == Tok::greater || op == Tok::greater_equal;
+}
+
+}  // namespace
+
+Type Inference::expression(const Expr& expr) {
+  instance_.constants[expr.id] = {};
+  const Type type = compute(expr);
+  if (type == nullptr && reporting_ && !report_.failed())
+    report_.error(expr.place, "types", "the type of this cannot be told",
+                  "it depends on itself only; give the first value a definite type");
+  return instance_.types[expr.id] = type == nullptr && reporting_ ? types_.error : type;
+}
+
+Type Inference::compute(const Expr& expr) {
+  Value& constant = instance_.constants[expr.id];
+  switch (expr.kind) {
+    case ExprKind::name:
+      return name(expr);
+    case ExprKind::integer:
+      if (expr.too_large)
+        return fail(expr.place, "types", "integers have 64 bits", "this number does not fit an integer");
+      if (expr.integer > static_cast<std::uint64_t>(INT64_MAX)) return types_.uint64;
+      constant = Value::of(static_cast<std::int64_t>(expr.integer));
+      return types_.int64;
+    case ExprKind::real:
+      constant = Value::of(expr.real);
+      return types_.float64;
+    case ExprKind::imaginary:
+      return types_.complex128;
+    case ExprKind::boolean:
+      constant = Value::boolean(expr.integer != 0);
+      return types_.boolean;
+    case ExprKind::none:
+      return types_.none;
+    case ExprKind::ellipsis:
+      return types_.ellipsis;
+    case ExprKind::string:
+      constant.kind = Value::Kind::string;
+      constant.text = expr.name;
+      return types_.string;
+    case ExprKind::tuple:
+      return tuple(expr);
+    case ExprKind::list:
+      for (const Expr* item : expr.items) expression(*item);
+      return fail(expr.place, "unsupported", "use a tuple, or cuda.local.array(n, dtype)",
+                  "kernels have no lists");
+    case ExprKind::attribute:
+      return attribute(expr);
+    case ExprKind::subscript:
+      return subscript(expr);
+    case ExprKind::slice:
+      return slice(expr);
+    case ExprKind::call:
+      return call(expr);
+    case ExprKind::keyword:
+      return expression(*expr.items[0]);
+    case ExprKind::unary:
+      return unary(expr);
+    case ExprKind::binary:
+      return binary(expr, expr.op, *expr.items[0], *expr.items[1]);
+    case ExprKind::compare:
+      return compare(expr);
+    case ExprKind::logical:
+      return logical(expr);
+    case ExprKind::conditional:
+      return conditional(expr);
+    case ExprKind::unsupported:
+    case ExprKind::broken:
+      return types_.error;
+  }
+  return nullptr;
+}
+
+Type Inference::name(const Expr& expr) {
+  const std::uint32_t version = scope_.load(expr);
+  if (version != kNoVersion) {
+    instance_.constants[expr.id] = instance_.version_constants[version];
+    if (scope_.versions[version].kind == Version::Kind::undefined) return types_.error;
+    return instance_.version_types[version];
+  }
+  const Value& value = program_.names().global(expr.name);
+  if (value.kind == Value::Kind::unknown) {
+    std::vector<std::string_view> known = program_.names().all_names();
+    for (const Local& local : scope_.locals) known.push_back(local.name);
+    const std::string_view near = closest(expr.name, known);
+    const Type type =
+        fail(expr.place, "unknown-name", near.empty() ? "" : fmt::format("did you mean '{}'?", near),
+             "the name '{}' is not defined", expr.name);
+    const Place place = near.empty() ? Place{} : program_.names().place_of(near);
+    if (place.end > place.begin) note(place, fmt::format("'{}' is defined here", near));
+    return type;
+  }
+  return from_value(value, expr);
+}
+
+/// The type of something that the file's level defines.
+Type Inference::from_value(const Value& value, const Expr& expr) {
+  Value& constant = instance_.constants[expr.id];
+  if (value.kind != Value::Kind::array) constant = value;
+  switch (value.kind) {
+    case Value::Kind::integer:
+      return value.type != nullptr ? value.type : types_.int64;
+    case Value::Kind::real:
+      return value.type != nullptr ? value.type : types_.float64;
+    case Value::Kind::boolean:
+      return types_.boolean;
+    case Value::Kind::none:
+      return types_.none;
+    case Value::Kind::string:
+      return types_.string;
+    case Value::Kind::tuple: {
+      std::vector<Type> items;
+      for (const Value& item : value.items)
+        items.push_back(item.type != nullptr                ? item.type
+                        : item.kind == Value::Kind::real    ? types_.float64
+                        : item.kind == Value::Kind::boolean ? types_.boolean
+                        : item.kind == Value::Kind::integer ? types_.int64
+                                                            : types_.error);
+      return types_.tuple(std::move(items));
+    }
+    case Value::Kind::array:
+      constant.kind = value.kind;  // without the elements, which may be many
+      constant.type = value.type;
+      constant.shape = value.shape;
+      instance_.storages.insert_or_assign(expr.id, Storage{Space::constant, value.type, value.shape,
+                                                           &program_.names().global(expr.name), expr.name});
+      return types_.array(value.type, static_cast<unsigned>(value.shape.size()), 'C', true);
+    case Value::Kind::dtype:
+      return types_.dtype(value.type);
+    case Value::Kind::builtin:
+      if (value.builtin->rule == Rule::dim3) return types_.dim3;
+      if (value.builtin->rule == Rule::int_value) return types_.int32;
+      return types_.builtin(value.builtin);
+    case Value::Kind::module_:
+      return types_.module_(value.text);
+    case Value::Kind::function:
+      return types_.function(value.function);
+    case Value::Kind::host: {
+      const Type type =
+          fail(expr.place, "host-value",
+               "kernels see module-level numbers, tuples, NumPy arrays and decorated functions",
+               "'{}' is {}, which a kernel cannot use", shown(expr),
+               value.text.find(' ') == std::string::npos ? "the host's " + value.text : value.text);
+      if (expr.kind == ExprKind::name) {
+        const Place place = program_.names().place_of(expr.name);
+        if (place.end > place.begin) note(place, fmt::format("'{}' is bound here", expr.name));
+      }
+      return type;
+    }
+    case Value::Kind::unknown:
+      break;
+  }
+  return types_.error;
+}
+
+Type Inference::attribute(const Expr& expr) {
+  const Type base = expression(*expr.items[0]);
+  if (base == nullptr || is_error(base)) return base;
+  switch (base->kind) {
+    case TypeKind::module_:
+      if (!reporting_) {  // a missing attribute is reported once, in the last walk
+        const Value& module = instance_.constant(*expr.items[0]);
+        Report quiet(report_.source());
+        std::swap(quiet, report_);
+        const Value value = program_.names().attribute(module, expr.name, expr.place);
+        std::swap(quiet, report_);
+        return value.kind == Value::Kind::host ? nullptr : from_value(value, expr);
+      } else {
+        const Value value =
+            program_.names().attribute(instance_.constant(*expr.items[0]), expr.name, expr.place);
+        return value.kind == Value::Kind::host ? types_.error : from_value(value, expr);
+      }
+    case TypeKind::dim3:
+      if (expr.name == "x" || expr.name == "y" || expr.name == "z") return types_.int32;
+      return fail(expr.place, "unknown-name", "its dimensions are x, y and z", "'{}' has no '{}'",
+                  shown(*expr.items[0]), expr.name);
+    case TypeKind::array:
+      return array_attribute(expr, base);
+    case TypeKind::record:
+      return record_field(base, expr.name, expr.place);
+    case TypeKind::complex:
+      if (expr.name == "real" || expr.name == "imag") return types_.floating(base->bits / 2u);
+      break;
+    case TypeKind::integer:
+    case TypeKind::floating:
+    case TypeKind::boolean:
+      if (expr.name == "real" || expr.name == "imag") return base;
+      break;
+    default:
+      break;
+  }
+  return fail(expr.place, "unknown-name", "", "{} has no attribute '{}'", text_of(base), expr.name);
+}
+
+Type Inference::array_attribute(const Expr& expr, Type base) {
+  const std::string_view name = expr.name;
+  if (name == "shape" || name == "strides") return types_.tuple(std::vector<Type>(base->ndim, types_.int64));
+  if (name == "ndim") {
+    instance_.constants[expr.id] = Value::of(std::int64_t{base->ndim});
+    return types_.int64;
+  }
+  if (name == "itemsize") {
+    instance_.constants[expr.id] = Value::of(std::int64_t{size_of(base->element)});
+    return types_.int64;
+  }
+  if (name == "size" || name == "nbytes") return types_.int64;
+  if (name == "dtype") {
+    instance_.constants[expr.id].kind = Value::Kind::dtype;
+    instance_.constants[expr.id].type = base->element;
+    return types_.dtype(base->element);
+  }
+  if (name == "T") {
+    const char layout = base->layout == 'C' ? 'F' : base->layout == 'F' ? 'C' : 'A';
+    return types_.array(base->element, base->ndim, layout, base->read_only);
+  }
+  for (const Attribute& row : kHostAttributes)
+    if (row.name == name)
+      return fail(expr.place, "unknown-name", std::string(row.hint), "arrays have no '{}' in kernels", name);
+  const std::vector<std::string_view> known(std::begin(kArrayAttributes), std::end(kArrayAttributes));
+  const std::string_view near = closest(name, known);
+  return fail(expr.place, "unknown-name",
+              near.empty() ? "kernels see shape, ndim, size, dtype, strides, itemsize, nbytes and T"
+                           : fmt::format("did you mean '{}'?", near),
+              "arrays have no '{}' in kernels", name);
+}
+
+Type Inference::record_field(Type record, std::string_view field, Place place) {
+  std::vector<std::string_view> known;
+  for (const Field& each : record->fields) {
+    if (each.name == field) return each.type;
+    known.push_back(each.name);
+  }
+  const std::string_view near = closest(field, known);
+  return fail(
+      place, "unknown-name",
+      near.empty() ? fmt::format("its fields are {}", record->name) : fmt::format("did you mean '{}'?", near),
+      "the record has no field '{}'", field);
+}
+
+Type Inference::slice(const Expr& expr) {
+  for (const Expr* part : expr.items) {
+    if (part == nullptr || part->kind == ExprKind::none) continue;
+    const Type type = expression(*part);
+    if (type != nullptr) wants(*part, type, is_integral(type), "a slice takes whole numbers");
+  }
+  return types_.slice;
+}
+
+Type Inference::subscript(const Expr& expr) {
+  const Type base = expression(*expr.items[0]);
+  const Expr& index = *expr.items[1];
+  if (base != nullptr && is_array(base)) return indexed(base, index);
+  const Type type = expression(index);
+  if (base == nullptr || type == nullptr) return nullptr;
+  if (is_error(base)) return base;
+  if (base->kind == TypeKind::record) {
+    if (type->kind == TypeKind::string)
+      return record_field(base, instance_.constant(index).text, index.place);
+    return fail(index.place, "types", "write r['x'] or r.x",
+                "a record is indexed by a field's name, not by {}", text_of(type));
+  }
+  if (is_tuple(base)) return tuple_item(expr, base);
+  if (base->kind == TypeKind::dtype) {
+    const Value value = program_.names().evaluate(expr);
+    if (value.kind == Value::Kind::dtype) return types_.dtype(value.type);
+  }
+  return fail(
+      expr.place, "types",
+      base->kind == TypeKind::function ? "launches are the host's; a device function is called f(x)" : "",
+      "{} cannot be indexed", base->kind == TypeKind::builtin ? shown(*expr.items[0]) : text_of(base));
+}
+
+Type Inference::tuple_item(const Expr& expr, Type base) {
+  const Expr& index = *expr.items[1];
+  const Type type = instance_.type(index);
+  const auto count = static_cast<std::int64_t>(base->items.size());
+  if (index.kind == ExprKind::slice) {
+    std::int64_t bounds[2] = {0, count};
+    for (std::size_t i = 0; i < 2; ++i) {
+      const Expr* part = index.items[i];
+      if (part == nullptr) continue;
+      const Value& value = instance_.constant(*part);
+      if (value.kind != Value::Kind::integer)
+        return fail(part->place, "types", "", "a tuple is sliced by constants");
+      bounds[i] =
+          std::clamp<std::int64_t>(value.integer < 0 ? value.integer + count : value.integer, 0, count);
+    }
+    if (index.items[2] != nullptr)
+      return fail(index.place, "unsupported", "", "a tuple is sliced without a step");
+    std::vector<Type> items;
+    for (std::int64_t i = bounds[0]; i < bounds[1]; ++i)
+      items.push_back(base->items[static_cast<std::size_t>(i)]);
+    return types_.tuple(std::move(items));
+  }
+  if (!is_integral(type))
+    return fail(index.place, "types", "", "a tuple is indexed by a whole number, not by {}", text_of(type));
+  const Value& value = instance_.constant(index);
+  if (value.kind == Value::Kind::integer) {
+    const std::int64_t at = value.integer < 0 ? value.integer + count : value.integer;
+    if (at < 0 || at >= count)
+      return fail(index.place, "types", "", "index {} is outside a tuple of {}", value.integer, count);
+    const Value& whole = instance_.constant(*expr.items[0]);
+    if (whole.kind == Value::Kind::tuple)
+      instance_.constants[expr.id] = whole.items[static_cast<std::size_t>(at)];
+    return base->items[static_cast<std::size_t>(at)];
+  }
+  if (is_uniform(base)) return base->items[0];
+  return fail(index.place, "types", "index it with a number that is written out",
+              "items of {} differ in type, so the index must be constant", text_of(base));
+}
+
+Type Inference::indexed(Type array, const Expr& index) {
+  std::vector<const Expr*> indices = {&index};
+  if (index.kind == ExprKind::tuple) indices.assign(index.items.begin(), index.items.end());
+  const Type whole = expression(index);
+  if (whole == nullptr) return nullptr;
+  if (is_error(whole)) return whole;
+  if (whole->kind == TypeKind::string) {
+    if (array->element->kind == TypeKind::record)
+      return fail(index.place, "unsupported", "index the element first: a[i]['x']",
+                  "a field of a whole array cannot be taken in a kernel");
+    return fail(index.place, "types", "", "an array of {} has no fields", text_of(array->element));
+  }
+  // a[t] with a tuple t stands for a[t[0], t[1], ...].
+  if (index.kind != ExprKind::tuple && is_tuple(whole)) {
+    const bool integral = std::all_of(whole->items.begin(), whole->items.end(), is_integral);
+    if (!integral || whole->items.size() > array->ndim)
+      return fail(index.place, "types", "", "{} does not index an array of {} dimensions", text_of(whole),
+                  array->ndim);
+    if (whole->items.size() == array->ndim) return array->element;
+    return types_.array(array->element, array->ndim - static_cast<unsigned>(whole->items.size()),
+                        array->layout == 'C' ? 'C' : 'A', array->read_only);
+  }
+  return index_type(array, indices, index.place);
+}
+
+/// An element for as many whole numbers as there are dimensions, else a view; its layout is Numba's choice.
+Type Inference::index_type(Type array, const std::vector<const Expr*>& indices, Place place) {
+  unsigned consumed = 0, kept = 0;
+  bool ellipsis = false, contiguous = array->layout == 'C';
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    const Expr& index = *indices[i];
+    const Type type = instance_.type(index);
+    if (type->kind == TypeKind::ellipsis) {
+      if (ellipsis) return fail(index.place, "types", "", "an index has at most one '...'");
+      ellipsis = true;
+      if (i + 1 < indices.size()) contiguous = false;
+      continue;
+    }
+    if (type->kind == TypeKind::slice) {
+      const bool last = i + 1 == indices.size() && consumed + 1 == array->ndim;
+      contiguous = contiguous && last && index.items[2] == nullptr;
+      ++kept;
+    } else if (type == types_.none) {
+      return fail(index.place, "unsupported", "", "kernels cannot add dimensions with None");
+    } else if (is_array(type)) {
+      return fail(index.place, "unsupported", "write a loop over the indices",
+                  "kernels cannot index with an array");
+    } else if (!is_integral(type)) {
+      return fail(index.place, "types", is_floating(type) ? "convert it: int(...)" : "",
+                  "an array is indexed by whole numbers and slices, not by {}", text_of(type));
+    }
+    ++consumed;
+  }
+  if (consumed > array->ndim) {
+    const Type result = fail(place, "types", "", "an array of {} dimension{} is indexed by {}", array->ndim,
+                             array->ndim == 1 ? "" : "s", consumed);
+    return result;
+  }
+  kept += array->ndim - consumed;
+  if (kept == 0 && !ellipsis) return array->element;
+  return types_.array(array->element, kept, contiguous ? 'C' : 'A', array->read_only);
+}
+
+Type Inference::tuple(const Expr& expr) {
+  std::vector<Type> items;
+  Value value;
+  value.kind = Value::Kind::tuple;
+  for (const Expr* item : expr.items) {
+    items.push_back(expression(*item));
+    if (items.back() == nullptr || is_error(items.back())) {
+      for (const Expr* other : expr.items)
+        if (other->id > item->id) expression(*other);
+      return items.back();
+    }
+    value.items.push_back(instance_.constant(*item));
+  }
+  const bool known = std::all_of(value.items.begin(), value.items.end(),
+                                 [](const Value& item) { return item.kind != Value::Kind::unknown; });
+  if (known) instance_.constants[expr.id] = std::move(value);
+  return types_.tuple(std::move(items));
+}
+
+Type Inference::unary(const Expr& expr) {
+  const Type operand = expression(*expr.items[0]);
+  if (operand == nullptr || is_error(operand)) return operand;
+  instance_.constants[expr.id] = fold_unary(expr.op, instance_.constant(*expr.items[0]));
+  if (expr.op == Tok::k_not && (is_tuple(operand) || operand == types_.none)) return types_.boolean;
+  const Type type = is_number(operand) ? unary_result(types_, expr.op, operand) : nullptr;
+  if (type != nullptr) return type;
+  return fail(expr.place, "types",
+              expr.op == Tok::invert && is_floating(operand) ? "'~' is for whole numbers" : "",
+              "'{}' does not take {}", text_of(expr.op), text_of(operand));
+}
+
+Type Inference::binary(const Expr& expr, Tok op, const Expr& left, const Expr& right) {
+  const Type a = expression(left), b = expression(right);
+  if (a == nullptr || b == nullptr) return nullptr;
+  instance_.constants[expr.id] = fold(op, instance_.constant(left), instance_.constant(right));
+  const Type type = binary_types(expr, op, a, b);
+  // What Python folds to another kind than the operator gives on the device is no constant: 2 ** -1.
+  const Value& constant = instance_.constant(expr);
+  if (type != nullptr && constant.kind == Value::Kind::integer && !is_integer(type))
+    instance_.constants[expr.id] = {};
+  return type;
+}
+
+Type Inference::binary_types(const Expr& expr, Tok op, Type left, Type right) {
+  if (left == nullptr || right == nullptr) return nullptr;
+  if (is_error(left) || is_error(right)) return types_.error;
+  if (const auto found = operation(types_, op, left, right)) return found->result;
+  if (is_tuple(left) && is_tuple(right) && op == Tok::plus) {
+    std::vector<Type> items = left->items;
+    items.insert(items.end(), right->items.begin(), right->items.end());
+    return types_.tuple(std::move(items));
+  }
+  std::string hint;
+  if (is_array(left) || is_array(right)) hint = "kernels compute on elements: index the arrays";
+  if (left->kind == TypeKind::function || right->kind == TypeKind::function) hint = "call the function: f(x)";
+  if (op == Tok::at) hint = "write the sum over products as a loop";
+  if (left->kind == TypeKind::string || right->kind == TypeKind::string) hint = "strings can only be printed";
+  return fail(expr.place, "types", hint, "'{}' does not take {} and {}", text_of(op), text_of(left),
+              text_of(right));
+}
+
+Type Inference::compare(const Expr& expr) {
+  std::vector<Type> types;
+  for (const Expr* item : expr.items) types.push_back(expression(*item));
+  if (expr.ops.size() == 1)
+    instance_.constants[expr.id] =
+        fold(expr.ops[0], instance_.constant(*expr.items[0]), instance_.constant(*expr.items[1]));
+  for (std::size_t i = 0; i < expr.ops.size(); ++i) {
+    const Type a = types[i], b = types[i + 1];
+    if (a == nullptr || b == nullptr || is_error(a) || is_error(b)) continue;
+    const Tok op = expr.ops[i];
+    const Place place = join(expr.items[i]->place, expr.items[i + 1]->place);
+    const bool with_none = a == types_.none || b == types_.none;
+    if (op == Tok::k_is || op == Tok::is_not) {
+      if (!with_none)
+        fail(place, "types", op == Tok::k_is ? "compare with '=='" : "compare with '!='",
+             "'{}' is only for None in kernels", text_of(op));
+      continue;
+    }
+    if (op == Tok::k_in || op == Tok::not_in) {
+      if (is_tuple(b) && is_number(a) && std::all_of(b->items.begin(), b->items.end(), is_number)) continue;
+      fail(place, "types", "", "'{}' looks into tuples of numbers, not into {}", text_of(op), text_of(b));
+      continue;
+    }
+    if (with_none && !is_ordering(op)) continue;
+    if (operation(types_, op, a, b)) continue;
+    if (is_tuple(a) && is_tuple(b) && !is_ordering(op)) continue;
+    fail(place, "types", is_array(a) || is_array(b) ? "compare elements: index the arrays" : "",
+         "'{}' does not compare {} and {}", text_of(op), text_of(a), text_of(b));
+  }
+  return types_.boolean;
+}
+
+/// `a and b` is one of its operands, as in Python.
+Type Inference::logical(const Expr& expr) {
+  Type result = nullptr;
+  for (const Expr* item : expr.items) {
+    const Type type = expression(*item);
+    if (type == nullptr || is_error(type)) continue;
+    if (!is_number(type)) {
+      fail(item->place, "types", "", "'{}' does not take {}", text_of(expr.op), text_of(type));
+      continue;
+    }
+    result = unify(types_, result, type);
+  }
+  return result;
+}
+
+Type Inference::conditional(const Expr& expr) {
+  condition(*expr.items[0]);
+  const Type a = expression(*expr.items[1]), b = expression(*expr.items[2]);
+  if (a == nullptr) return b;
+  const Type met = unify(types_, a, b);
+  if (met != nullptr) return met;
+  return fail(expr.place, "types", "give both the same type", "this is {} or {}", text_of(a), text_of(b));
+}
+
+bool Inference::wants(const Expr& expr, Type type, bool fits, std::string_view wanted) {
+  if (fits || is_error(type)) return fits;
+  fail(expr.place, "types", "", "{}, not {}", wanted, text_of(type));
+  return false;
+}
+
+}  // namespace quern::frontend

@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "frontend/lexer.hpp"
+#include "frontend/parser.hpp"
+
+namespace quern::frontend {
+namespace {
+
+struct Decorator {
+  std::string_view path;
+  Role role;
+};
+constexpr Decorator kDecorators[] = {
+    {"numba.cuda.jit", Role::kernel},
+    {"numba.roc.jit", Role::kernel},
+    {"numba.jit", Role::device},
+    {"numba.njit", Role::device},
+};
+
+const Decorator* find_decorator(std::string_view path) {
+  for (const Decorator& row : kDecorators)
+    if (row.path == path) return &row;
+  return nullptr;
+}
+
+// Where modules live that Python code reaches under several paths.
+struct Alias {
+  std::string_view from;
+  std::string_view to;
+};
+constexpr Alias kAliases[] = {{"numba_cuda.numba.cuda", "numba.cuda"},
+                              {"numba.core.types", "numba.types"},
+                              {"numba.cuda.types", "numba.types"}};
+
+std::string canonical(std::string path) {
+  for (const Alias& alias : kAliases)
+    if (path == alias.from || (path.starts_with(alias.from) && path[alias.from.size()] == '.'))
+      return std::string(alias.to) + path.substr(alias.from.size());
+  return path;
+}
+
+constexpr std::size_t kDeepestNames = 100;  // constants that are computed from constants
+
+bool opens_block(Tok kind) {
+  constexpr Tok kAll[] = {Tok::k_if,      Tok::k_elif, Tok::k_else, Tok::k_try,  Tok::k_except,
+                          Tok::k_finally, Tok::k_with, Tok::k_for,  Tok::k_while};
+  return std::find(std::begin(kAll), std::end(kAll), kind) != std::end(kAll);
+}
+
+}  // namespace
+
+Names::Names(const SourceText& source, TypeTable& types, Report& report)
+    : source_(source), types_(types), report_(report), tokens_(read_tokens(source, report)) {
+  scan(0, tokens_.size() - 1, false);
+  for (Declaration& declaration : declarations_) read_decorators(declaration);
+}
+
+/// Behind the statement's line, and behind its block if one follows.
+std::size_t Names::end_of_statement(std::size_t at) const {
+  while (tokens_[at].kind != Tok::newline && tokens_[at].kind != Tok::end && tokens_[at].kind != Tok::dedent)
+    ++at;
+  if (tokens_[at].kind == Tok::newline) ++at;
+  if (tokens_[at].kind != Tok::indent) return at;
+  std::size_t depth = 0;
+  do {
+    if (tokens_[at].kind == Tok::indent) ++depth;
+    if (tokens_[at].kind == Tok::dedent) --depth;
+    if (tokens_[at].kind == Tok::end) return at;
+    ++at;
+  } while (depth > 0);
+  return at;
+}
+
+/// `nested`: inside a block of the file's level, where imports and functions count and constants do not.
+void Names::scan(std::size_t at, std::size_t end, bool nested) {
+  std::vector<std::size_t> decorators;
+  while (at < end && tokens_[at].kind != Tok::end) {
+    const Tok kind = tokens_[at].kind;
+    const std::size_t next = std::max(end_of_statement(at), at + 1);
+    if (kind == Tok::at) {
+      decorators.push_back(at + 1);
+      at = next;
+      continue;
+    }
+    if (kind == Tok::k_def) {
+      scan_function(at, decorators);
+    } else if (kind == Tok::k_import) {
+      scan_import(at, next);
+    } else if (kind == Tok::k_from) {
+      scan_from(at, next);
+    } else if (kind == Tok::k_class && tokens_[at + 1].kind == Tok::name) {
+      Binding binding;
+      binding.kind = Binding::Kind::host_class;
+      binding.place = tokens_[at + 1].place;
+      bind(text(at + 1), std::move(binding));
+    } else if (opens_block(kind)) {
+      std::size_t inner = at;
+      while (inner < next && tokens_[inner].kind != Tok::newline) ++inner;
+      if (inner + 1 < next && tokens_[inner + 1].kind == Tok::indent) scan(inner + 2, next, true);
+    } else if (!nested) {
+      scan_assignment(at, next);
+    }
+    decorators.clear();
+    at = next;
+  }
+}
+
+void Names::bind(std::string_view name, Binding binding) {
+  bindings_.insert_or_assign(std::string(name), std::move(binding));
+}
+
+std::string Names::dotted(std::size_t& at) const {
+  std::string path;
+  while (tokens_[at].kind == Tok::name || tokens_[at].kind == Tok::dot || tokens_[at].kind == Tok::ellipsis) {
+    path += text(at);
+    ++at;
+  }
+  return path;
+}
+
+/// import a.b, c as d
+void Names::scan_import(std::size_t at, std::size_t end) {
+  while (++at < end) {
+    Binding binding;
+    binding.kind = Binding::Kind::import;
+    binding.place = tokens_[at].place;
+    const std::string path = dotted(at);
+    if (path.empty()) return;
+    binding.path = path;
+    std::string name = path.substr(0, path.find('.'));
+    if (tokens_[at].kind == Tok::k_as && tokens_[at + 1].kind == Tok::name) {
+      name = text(at + 1);
+      at += 2;
+    } else {
+      binding.path = name;
+    }
+    bind(name, std::move(binding));
+    if (tokens_[at].kind != Tok::comma) return;
+  }
+}
+
+/// from a.b import c, d as e
+void Names::scan_from(std::size_t at, std::size_t end) {
+  ++at;
+  const std::string module = dotted(at);
+  if (tokens_[at].kind != Tok::k_import) return;
+  for (++at; at < end; ++at) {
+    if (tokens_[at].kind != Tok::name) {
+      if (tokens_[at].kind == Tok::times)
+        for (const std::string_view name : names_in(canonical(module))) {
+          Binding binding;
+          binding.kind = Binding::Kind::import;
+          binding.place = tokens_[at].place;
+          binding.path = fmt::format("{}.{}", module, name);
+          bind(name, std::move(binding));
+        }
+      continue;
+    }
+    Binding binding;
+    binding.kind = Binding::Kind::import;
+    binding.place = tokens_[at].place;
+    binding.path = fmt::format("{}.{}", module, text(at));
+    std::string_view name = text(at);
+    if (tokens_[at + 1].kind == Tok::k_as && tokens_[at + 2].kind == Tok::name) {
+      name = text(at + 2);
+      at += 2;
+    }
+    bind(name, std::move(binding));
+  }
+}
+
+/// Names before the last '=' of a line that are bound by it; the value is read when it is needed.
+void Names::scan_assignment(std::size_t at, std::size_t end) {
+  std::vector<std::size_t> names;
+  std::size_t depth = 0, value = 0;
+  bool changes = false;
+  for (std::size_t i = at; i < end && tokens_[i].kind != Tok::newline; ++i) {
+    const Tok kind = tokens_[i].kind;
+    if (kind == Tok::open_round || kind == Tok::open_square || kind == Tok::open_curly) ++depth;
+    if (kind == Tok::close_round || kind == Tok::close_square || kind == Tok::close_curly) --depth;
+    if (depth != 0) continue;
+    if (kind == Tok::semicolon) {
+      scan_assignment(i + 1, end);
+      end = i;
+    } else if (kind == Tok::assign) {
+      value = i;
+    } else if (kind >= Tok::plus_assign && kind <= Tok::at_assign) {
+      changes = true;
+      value = i;
+    }
+  }
+  if (value == 0) return;
+  for (std::size_t i = at; i < value; ++i) {
+    if (tokens_[i].kind == Tok::colon) break;  // an annotation
+    if (tokens_[i].kind != Tok::name) continue;
+    const Tok before = i > at ? tokens_[i - 1].kind : Tok::comma, after = tokens_[i + 1].kind;
+    if (before == Tok::dot || after == Tok::dot || after == Tok::open_square || after == Tok::open_round)
+      continue;
+    Binding binding;
+    binding.kind = changes ? Binding::Kind::changed : Binding::Kind::assignment;
+    binding.place = tokens_[i].place;
+    binding.token = at;
+    bind(text(i), std::move(binding));
+  }
+}
+
+std::size_t Names::scan_function(std::size_t at, std::vector<std::size_t> decorators) {
+  if (tokens_[at + 1].kind != Tok::name) return at;
+  Declaration& declaration = declarations_.emplace_back();
+  declaration.name = text(at + 1);
+  declaration.place = tokens_[at + 1].place;
+  declaration.token = at;
+  declaration.decorators = std::move(decorators);
+  Binding binding;
+  binding.kind = Binding::Kind::function;
+  binding.place = declaration.place;
+  binding.declaration = &declaration;
+  bind(declaration.name, std::move(binding));
+  return at;
+}
+
+void Names::read_decorators(Declaration& declaration) {
+  for (const std::size_t token : declaration.decorators) {
+    // Only those that compile are read: others may be any host code.
+    std::size_t end = token;
+    const std::string words = dotted(end);
+    if (words.empty()) continue;
+    const Value& root = global(words.substr(0, words.find('.')));
+    std::string path = root.kind == Value::Kind::module_ || root.kind == Value::Kind::host ? root.text : "";
+    if (const std::size_t dot = words.find('.'); dot != std::string::npos) path += words.substr(dot);
+    path = canonical(path);
+    if (find_decorator(path) == nullptr) continue;
+    const Expr* decorator = Parser(tokens_, source_, arena_, report_).parse_decorator(token);
+    read_decorator(declaration, *decorator, path);
+  }
+}
+
+void Names::read_decorator(Declaration& declaration, const Expr& decorator, std::string_view path) {
+  declaration.role = find_decorator(path)->role;
+  if (decorator.kind != ExprKind::call) return;
+  for (std::size_t i = 1; i < decorator.items.size(); ++i) {
+    const Expr& argument = *decorator.items[i];
+    if (argument.kind == ExprKind::keyword) {
+      read_option(declaration, argument);
+      continue;
+    }
+    std::vector<const Expr*> all = {&argument};
+    if (argument.kind == ExprKind::list) all.assign(argument.items.begin(), argument.items.end());
+    for (const Expr* one : all) {
+      SignatureTypes types;
+      if (read_signature(*one, types))
+        declaration.signatures.push_back(std::move(types));
+      else
+        declaration.broken = true;
+    }
+  }
+}
+
+void Names::read_option(Declaration& declaration, const Expr& keyword) {
+  const Expr& expr = *keyword.items[0];
+  Options& options = declaration.options;
+  const std::string_view name = keyword.name;
+  const Value value = evaluate(expr);
+  const bool truth = value.is_number() && value.as_real() != 0;
+  if (name == "device") {
+    if (truth) declaration.role = Role::device;
+  } else if (name == "fastmath") {
+    options.fastmath = truth;
+  } else if (name == "debug") {
+    options.debug = truth;
+  } else if (name == "lineinfo") {
+    options.lineinfo = truth;
+  } else if (name == "inline") {
+    options.force_inline = value.kind == Value::Kind::string ? value.text == "always" : truth;
+  } else if (name == "max_registers") {
+    if (value.kind == Value::Kind::integer) options.max_registers = value.integer;
+  } else if (name == "launch_bounds") {
+    if (value.kind == Value::Kind::integer) options.launch_bounds = {value.integer};
+    for (const Value& item : value.items) options.launch_bounds.push_back(item.integer);
+  } else if (name == "link") {
+    report_.error(keyword.place, "unsupported", "the option 'link' is not supported",
+                  "write the function in Kernel Python, or the kernel in CUDA C++");
+  } else if (name != "opt" && name != "cache" && name != "nopython" && name != "argtypes" && name != "lto" &&
+             name != "forceinline" && name != "fastmath" && name != "parallel" && name != "error_model") {
+    constexpr std::string_view kKnown =
+        "device, fastmath, debug, lineinfo, inline, max_registers, launch_bounds";
+    report_.error(keyword.place, "decorator", fmt::format("jit has no option '{}'", name),
+                  fmt::format("its options are {}", kKnown));
+  }
+}
+
+Declaration* Names::find(std::string_view name) {
+  const auto found = bindings_.find(name);
+  return found == bindings_.end() ? nullptr : found->second.declaration;
+}
+
+Function* Names::body_of(Declaration& declaration) {
+  if (declaration.function == nullptr) {
+    const std::size_t before = report_.diagnostics().size();
+    declaration.function = Parser(tokens_, source_, arena_, report_).parse_function(declaration.token);
+    if (report_.diagnostics().size() > before) declaration.broken = true;
+  }
+  return declaration.function;
+}
+
+const Value& Names::global(std::string_view name) {
+  if (const auto found = bindings_.find(name); found != bindings_.end()) {
+    Binding& binding = found->second;
+    if (!binding.known) {
+      binding.value = value_of(binding, name);
+      binding.known = !binding.evaluating;
+    }
+    return binding.value;
+  }
+  if (const auto found = python_names_.find(name); found != python_names_.end()) return found->second;
+  Value value;
+  if (const Builtin* row = find_builtin(fmt::format("builtins.{}", name))) {
+    value.kind = Value::Kind::builtin;
+    value.builtin = row;
+  }
+  return python_names_.emplace(std::string(name), std::move(value)).first->second;
+}
+
+Place Names::place_of(std::string_view name) const {
+  const auto found = bindings_.find(name);
+  return found == bindings_.end() ? Place{} : found->second.place;
+}
+
+std::vector<std::string_view> Names::all_names() const {
+  std::vector<std::string_view> names = names_in("builtins");
+  for (const auto& [name, binding] : bindings_) names.push_back(name);
+  return names;
+}
+
+Value Names::value_of(Binding& binding, std::string_view name) {
+  if (binding.evaluating) return Value::host("a name that depends on itself");
+  if (depth_ >= kDeepestNames) return Value::host("a name behind too many others");
+  binding.evaluating = true;
+  ++depth_;
+  Value value;
+  switch (binding.kind) {
+    case Binding::Kind::import:
+      value = evaluate_path(canonical(binding.path));
+      break;
+    case Binding::Kind::function:
+      value.kind = Value::Kind::function;
+      value.function = binding.declaration;
+      break;
+    case Binding::Kind::host_class:
+      value = Value::host("a class");
+      break;
+    case Binding::Kind::changed:
+      value = Value::host("a variable that the host program changes");
+      break;
+    case Binding::Kind::assignment:
+      value = assigned(binding, name);
+      break;
+  }
+  --depth_;
+  binding.evaluating = false;
+  return value;
+}
+
+/// The value that a line gives to `name`: of its whole right side, or of the part that a tuple assigns.
+Value Names::assigned(const Binding& binding, std::string_view name) {
+  for (const Stmt* statement : Parser(tokens_, source_, arena_, report_).parse_line(binding.token)) {
+    if (statement->kind != StmtKind::assign) continue;
+    for (const Expr* target : statement->targets) {
+      if (target->kind == ExprKind::name && target->name == name) return evaluate(*statement->value);
+      if (target->kind != ExprKind::tuple && target->kind != ExprKind::list) continue;
+      for (std::size_t i = 0; i < target->items.size(); ++i) {
+        if (target->items[i]->kind != ExprKind::name || target->items[i]->name != name) continue;
+        const Value all = evaluate(*statement->value);
+        if (all.kind == Value::Kind::tuple && all.items.size() == target->items.size()) return all.items[i];
+      }
+    }
+  }
+  return Value::host("a value that only Python computes");
+}
+
+Value Names::evaluate_path(const std::string& path) {
+  Value value;
+  if (path == "numba.cuda.threadIdx" || find_builtin(path) != nullptr) {
+    value.kind = Value::Kind::builtin;
+    value.builtin = find_builtin(path);
+    return value;
+  }
+  if (const std::optional<double> number = find_constant(path)) return Value::of(*number);
+  const std::size_t dot = path.rfind('.');
+  const std::string_view module = std::string_view(path).substr(0, dot == std::string::npos ? 0 : dot);
+  if (module == "numba" || module == "numba.types" || module == "numpy")
+    if (const Type type = types_.scalar_named(std::string_view(path).substr(dot + 1))) {
+      value.kind = Value::Kind::dtype;
+      value.type = type;
+      if (path == "numpy.byte") value.type = types_.int8;
+      if (path == "numpy.float_") value.type = types_.float64;
+      return value;
+    }
+  if (is_module(path) || path == "numba") {
+    value.kind = Value::Kind::module_;
+    value.text = path;
+    return value;
+  }
+  value = Value::host(path);
+  return value;
+}
+
+Value Names::attribute(const Value& base, std::string_view name, Place place) {
+  const std::string path = canonical(fmt::format("{}.{}", base.text, name));
+  Value value = evaluate_path(path);
+  if (value.kind != Value::Kind::host) return value;
+  const std::vector<std::string_view> known = names_in(base.text);
+  const std::string_view near = closest(name, known);
+  report_.error(place, "unknown-name", fmt::format("kernels have no '{}'", path),
+                near.empty() ? fmt::format("docs/language.md lists what {} offers to kernels", base.text)
+                             : fmt::format("did you mean '{}'?", near));
+  return value;
+}
+
+}  // namespace quern::frontend

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file as a whole: which names it binds, which functions are kernels, what its constants are. Host code
+// is passed over: the body of a function is read when it is compiled, the value of a name when it is used.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "frontend/ast.hpp"
+#include "frontend/value.hpp"
+
+namespace quern::frontend {
+
+enum class Role : std::uint8_t { host, kernel, device };
+
+/// void(float32[:], int32), as a decorator or the launch gives it.
+struct SignatureTypes {
+  Type result = nullptr;  ///< null where none was written
+  std::vector<Type> parameters;
+};
+
+struct Options {
+  bool fastmath = false;
+  bool debug = false;
+  bool lineinfo = false;
+  bool force_inline = false;
+  std::int64_t max_registers = 0;
+  std::vector<std::int64_t> launch_bounds;
+};
+
+/// A function of the file.
+struct Declaration {
+  std::string_view name;
+  Place place;
+  std::size_t token = 0;                ///< of its `def`
+  std::vector<std::size_t> decorators;  ///< the tokens behind each '@'
+  Role role = Role::host;
+  std::vector<SignatureTypes> signatures;
+  Options options;
+  Function* function = nullptr;  ///< read on first use
+  bool broken = false;           ///< its own text has errors, reported already
+};
+
+class Names {
+ public:
+  Names(const SourceText& source, TypeTable& types, Report& report);
+
+  /// What the name means at the file's level: unknown where nothing binds it.
+  const Value& global(std::string_view name);
+  /// `base.name`, where base is a module; reports an attribute that is not there.
+  Value attribute(const Value& base, std::string_view name, Place place);
+  /// Where the file binds the name, for notes; an empty place if it does not.
+  Place place_of(std::string_view name) const;
+  /// Everything a misspelt name could have been.
+  std::vector<std::string_view> all_names() const;
+
+  std::deque<Declaration>& declarations() { return declarations_; }
+  /// The kernel or device function of that name, or null.
+  Declaration* find(std::string_view name);
+  /// The function's body, read now if it was not before.
+  Function* body_of(Declaration& declaration);
+
+  /// The value of an expression outside functions; unknown if it is more than the language computes there.
+  Value evaluate(const Expr& expr);
+  /// The type that an expression such as float32[:, ::1] stands for; reports what is none.
+  Type type_of(const Expr& expr);
+  /// A signature, as a tuple of types or a call. Reports what is none.
+  bool read_signature(const Expr& expr, SignatureTypes& out);
+  /// The same of text that is no part of the file, such as --sig; `what` names it in messages.
+  bool read_signature_text(std::string_view text, const std::string& what, Place place, SignatureTypes& out);
+
+  TypeTable& types() { return types_; }
+  Report& report() { return report_; }
+
+ private:
+  struct Binding {
+    enum class Kind : std::uint8_t { import, assignment, function, host_class, changed };
+    Kind kind = Kind::assignment;
+    Place place;
+    std::string path;       ///< of an import
+    std::size_t token = 0;  ///< where an assignment begins
+    Declaration* declaration = nullptr;
+    bool evaluating = false;
+    bool known = false;
+    Value value;
+  };
+
+  // Passing over the file.
+  void scan(std::size_t at, std::size_t end, bool nested);
+  std::size_t end_of_statement(std::size_t at) const;
+  void scan_import(std::size_t at, std::size_t end);
+  void scan_from(std::size_t at, std::size_t end);
+  void scan_assignment(std::size_t at, std::size_t end);
+  std::size_t scan_function(std::size_t at, std::vector<std::size_t> decorators);
+  std::string dotted(std::size_t& at) const;
+  void bind(std::string_view name, Binding binding);
+  std::string_view text(std::size_t token) const { return source_.at(tokens_[token].place); }
+
+  // Decorators.
+  void read_decorators(Declaration& declaration);
+  void read_decorator(Declaration& declaration, const Expr& decorator, std::string_view path);
+  void read_option(Declaration& declaration, const Expr& keyword);
+
+  // Values.
+  Value value_of(Binding& binding, std::string_view name);
+  Value assigned(const Binding& binding, std::string_view name);
+  Value evaluate_name(const Expr& expr);
+  Value evaluate_call(const Expr& expr);
+  Value evaluate_binary(const Expr& expr);
+  Value evaluate_items(const Expr& expr);
+  Value evaluate_subscript(const Expr& expr);
+  Value numpy_array(std::string_view path, const std::vector<Value>& arguments, Type dtype);
+  Value record_dtype(const Expr& fields, bool align);
+  Value evaluate_path(const std::string& path);
+
+  Type array_type(const Expr& expr);
+  Type called_type(const Expr& expr);
+
+  const SourceText& source_;
+  TypeTable& types_;
+  Report& report_;
+  Arena arena_;
+  std::vector<Token> tokens_;
+  std::deque<Declaration> declarations_;
+  std::size_t depth_ = 0;
+  std::map<std::string, Binding, std::less<>> bindings_;
+  std::map<std::string, Value, std::less<>> python_names_;
+};
+
+/// Fills a tuple of nested lists into one array's elements and shape; false if it is ragged or holds no
+/// numbers.
+bool flatten(const Value& nested, std::vector<Value>& elements, std::vector<std::int64_t>& shape);
+
+}  // namespace quern::frontend

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "frontend/ast.hpp"
+
+namespace quern::frontend {
+
+/// Nesting of expressions and blocks beyond this is an error.
+inline constexpr std::uint32_t kDeepestNesting = 1000;
+
+/// Recursive descent over tokens, with Python 3.12's grammar. A syntax error is reported once, and parsing
+/// goes on with the next statement. What Python has and kernels have not becomes an `unsupported` node.
+class Parser {
+ public:
+  Parser(const std::vector<Token>& tokens, const SourceText& source, Arena& arena, Report& report)
+      : tokens_(tokens), source_(source), arena_(arena), report_(report) {}
+
+  /// The function whose `def` is token `index`.
+  Function* parse_function(std::size_t index);
+  /// The simple statements of the line that begins at token `index`.
+  std::vector<Stmt*> parse_line(std::size_t index);
+  /// The expression of a decorator, behind its '@'.
+  Expr* parse_decorator(std::size_t index);
+  /// The whole input as one expression.
+  Expr* parse_only_expression();
+
+ private:
+  // Tokens.
+  const Token& token() const { return tokens_[at_]; }
+  const Token& next_token() const { return tokens_[at_ + 1 < tokens_.size() ? at_ + 1 : at_]; }
+  bool at(Tok kind) const { return token().kind == kind; }
+  bool accept(Tok kind);
+  bool expect(Tok kind, const char* what);
+  void advance();
+  void fail(Place place, std::string message, std::string hint = {});
+  void skip_line();
+  void skip_to_close(Tok close);
+  void close(Tok kind, Place open, const char* what);
+  Place since(Place first) const;
+  bool enter();
+
+  // Statements.
+  void block(std::vector<Stmt*>& out);
+  void statement(std::vector<Stmt*>& out);
+  void simple_statements(std::vector<Stmt*>& out);
+  Stmt* simple_statement();
+  Stmt* expression_statement();
+  Stmt* if_statement();
+  Stmt* while_statement();
+  Stmt* for_statement();
+  Stmt* unsupported_statement();
+  void else_block(Stmt* owner);
+  void parameters(Function& function);
+  Stmt* make(StmtKind kind, Place place);
+
+  // Expressions.
+  Expr* expressions();  ///< a tuple without brackets, too
+  Expr* expression();
+  Expr* lambda();
+  Expr* disjunction();
+  Expr* conjunction();
+  Expr* inversion();
+  Expr* comparison();
+  Expr* binary(int level);
+  Expr* unary();
+  Expr* power();
+  Expr* primary();
+  Expr* atom();
+  Expr* number();
+  Expr* strings();
+  Expr* round_brackets();
+  Expr* square_brackets();
+  Expr* curly_brackets();
+  Expr* call(Expr* callee);
+  Expr* subscript(Expr* base);
+  Expr* index();
+  Expr* target();
+  Expr* unsupported(Place place, std::string_view what);
+  Expr* make(ExprKind kind, Place place, std::vector<Expr*> items = {});
+
+  const std::vector<Token>& tokens_;
+  const SourceText& source_;
+  Arena& arena_;
+  Report& report_;
+  std::size_t at_ = 0;
+  std::uint32_t depth_ = 0;
+  std::uint32_t next_expr_ = 0;
+  std::uint32_t next_stmt_ = 0;
+  bool panic_ = false;  // an error of this statement was reported
+};
+
+}  // namespace quern::frontend

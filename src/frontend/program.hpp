@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kernel with everything it calls, each function once for each list of argument types.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "frontend/names.hpp"
+#include "frontend/scope.hpp"
+
+namespace quern::frontend {
+
+enum class Space : std::uint8_t { shared, dynamic_shared, local, constant };
+
+/// The memory behind cuda.shared.array and its like.
+struct Storage {
+  Space space = Space::shared;
+  Type element = nullptr;
+  std::vector<std::int64_t> extents;
+  const Value* values = nullptr;  ///< of constant memory
+  std::string_view name;          ///< the module's name for them
+};
+
+/// The values that an integer can have. Where `exact` is false they hold unless 64 bits overflowed on the
+/// way.
+struct Range {
+  std::int64_t low = INT64_MIN;
+  std::int64_t high = INT64_MAX;
+  bool exact = true;
+
+  bool within(std::int64_t least, std::int64_t most) const { return exact && low >= least && high <= most; }
+  friend bool operator==(const Range&, const Range&) = default;
+};
+
+/// A function specialised on argument types. The vectors are indexed by expr id or version.
+struct Instance {
+  Declaration* declaration = nullptr;
+  const Scope* scope = nullptr;
+  std::vector<Type> parameters;
+  Type result = nullptr;  ///< null until known
+  bool inferring = false;
+  bool recursive = false;
+  bool failed = false;
+  std::vector<Type> types;  ///< of expressions
+  std::vector<Type> version_types;
+  std::vector<Value> constants;  ///< of expressions; unknown where they are not
+  std::vector<Value> version_constants;
+  std::vector<const Storage*> version_storage;
+  std::map<std::uint32_t, Storage> storages;   ///< by expr id of the call that makes it
+  std::map<std::uint32_t, Instance*> callees;  ///< by expr id of the call
+  std::vector<Range> ranges;                   ///< of expressions of integers
+  std::vector<Range> version_ranges;
+
+  Type type(const Expr& expr) const { return types[expr.id]; }
+  const Value& constant(const Expr& expr) const { return constants[expr.id]; }
+};
+
+/// All instances, callees before their callers.
+class Program {
+ public:
+  explicit Program(Names& names) : names_(names) {}
+
+  /// The instance for these argument types, its types inferred. Null where its text is broken.
+  Instance* instance(Declaration& declaration, const std::vector<Type>& parameters);
+  const std::vector<Instance*>& instances() const { return order_; }
+  Names& names() { return names_; }
+  TypeTable& types() { return names_.types(); }
+  Report& report() { return names_.report(); }
+
+ private:
+  const Scope* scope_of(Declaration& declaration);
+
+  Names& names_;
+  std::deque<Instance> all_;
+  std::map<std::pair<const Declaration*, std::vector<Type>>, Instance*> known_;
+  std::map<const Declaration*, std::unique_ptr<Scope>> scopes_;
+  std::vector<Instance*> order_;
+  std::size_t depth_ = 0;
+};
+
+/// Infers the types of all expressions and versions; reports what has none.
+void infer(Program& program, Instance& instance);
+/// Bounds the integers.
+void find_ranges(Instance& instance);
+
+}  // namespace quern::frontend

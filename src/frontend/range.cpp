@@ -1,0 +1,589 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bounds of integers: where an index cannot be negative it need not wrap, and what fits 32 bits is computed
+// in them.
+#include <algorithm>
+
+#include "frontend/program.hpp"
+
+namespace quern::frontend {
+namespace {
+
+using Wide = __int128;
+
+constexpr std::int64_t kMostExtent = std::int64_t{1} << 47;
+constexpr std::int64_t kMostThreads = 1024;
+constexpr std::int64_t kMostBlocksX = (std::int64_t{1} << 31) - 1;
+constexpr std::int64_t kMostBlocksYZ = 65535;
+constexpr int kWalksBeforeWidening = 3;
+constexpr int kMostWalks = 12;
+constexpr Range kNothing{1, 0, true};  // no value reached it yet
+
+bool is_nothing(const Range& range) { return range.low > range.high; }
+
+Range of_type(Type type) {
+  if (type == nullptr) return {};
+  if (type->kind == TypeKind::boolean) return {0, 1, true};
+  if (!is_integer(type)) return {};
+  if (type->bits == 64) return type->is_signed ? Range{} : Range{0, INT64_MAX, false};
+  const std::int64_t span = std::int64_t{1} << (type->bits - (type->is_signed ? 1 : 0));
+  return type->is_signed ? Range{-span, span - 1, true} : Range{0, span - 1, true};
+}
+
+Range join(const Range& a, const Range& b) {
+  if (is_nothing(a)) return b;
+  if (is_nothing(b)) return a;
+  return {std::min(a.low, b.low), std::max(a.high, b.high), a.exact && b.exact};
+}
+
+Range bounded(Wide low, Wide high, bool exact) {
+  Range range{INT64_MIN, INT64_MAX, exact};
+  if (low >= INT64_MIN && low <= INT64_MAX) range.low = static_cast<std::int64_t>(low);
+  if (low > INT64_MAX) range.low = INT64_MAX;
+  if (high >= INT64_MIN && high <= INT64_MAX) range.high = static_cast<std::int64_t>(high);
+  if (high < INT64_MIN) range.high = INT64_MIN;
+  if (low < INT64_MIN || high > INT64_MAX) range.exact = false;
+  return range;
+}
+
+Range corners(const Range& a, const Range& b, Wide (*f)(Wide, Wide), bool exact) {
+  const Wide all[] = {f(a.low, b.low), f(a.low, b.high), f(a.high, b.low), f(a.high, b.high)};
+  return bounded(*std::min_element(all, all + 4), *std::max_element(all, all + 4), exact);
+}
+
+Wide floor_divide(Wide a, Wide b) {
+  const Wide quotient = a / b;
+  return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+}
+
+// The least 2**k - 1 that is not below `value`.
+std::int64_t all_ones(std::int64_t value) {
+  std::uint64_t bits = static_cast<std::uint64_t>(value);
+  for (unsigned shift = 1; shift < 64; shift *= 2) bits |= bits >> shift;
+  return static_cast<std::int64_t>(bits);
+}
+
+Range of_operator(Tok op, const Range& a, const Range& b) {
+  const bool exact = a.exact && b.exact;
+  switch (op) {
+    case Tok::plus:
+      return bounded(Wide{a.low} + b.low, Wide{a.high} + b.high, exact);
+    case Tok::minus:
+      return bounded(Wide{a.low} - b.high, Wide{a.high} - b.low, exact);
+    case Tok::times:
+      return corners(a, b, [](Wide x, Wide y) { return x * y; }, exact);
+    case Tok::floor_divide:
+      if (b.low > 0 && b.exact) return corners(a, b, floor_divide, exact);
+      return {};
+    case Tok::mod:
+      if (b.low > 0 && b.exact) {
+        if (a.exact && a.low >= 0 && a.high < b.low) return a;
+        return {0, b.high - 1, true};
+      }
+      return {};
+    case Tok::right_shift:
+      if (b.exact && b.low >= 0 && b.high <= 63)
+        return corners(a, b, [](Wide x, Wide y) { return x >> static_cast<int>(y); }, exact);
+      return {};
+    case Tok::left_shift:
+      if (b.exact && b.low >= 0 && b.high <= 62)
+        return corners(a, b, [](Wide x, Wide y) { return x * (Wide{1} << static_cast<int>(y)); }, exact);
+      return {};
+    case Tok::bit_and:
+      if (b.exact && b.low >= 0) return {0, a.exact && a.low >= 0 ? std::min(a.high, b.high) : b.high, true};
+      if (a.exact && a.low >= 0) return {0, a.high, true};
+      return {};
+    case Tok::bit_or:
+    case Tok::bit_xor:
+      if (exact && a.low >= 0 && b.low >= 0) return {0, all_ones(std::max(a.high, b.high)), true};
+      return {};
+    default:
+      return {};
+  }
+}
+
+class Finder {
+ public:
+  explicit Finder(Instance& instance) : instance_(instance), scope_(*instance.scope) {}
+
+  void run() {
+    instance_.ranges.assign(scope_.function->expr_count, {});
+    now_.assign(scope_.versions.size(), kNothing);
+    known_ = now_;
+    for (std::uint32_t i = 0; i < scope_.versions.size(); ++i)
+      if (scope_.versions[i].kind == Version::Kind::parameter)
+        known_[i] = now_[i] = of_type(instance_.version_types[i]);
+    for (int walk = 0; walk < kMostWalks; ++walk) {
+      changed_ = false;
+      widen_ = walk >= kWalksBeforeWidening;
+      give_up_ = walk + 2 >= kMostWalks;
+      statements(scope_.function->body);
+      now_ = known_;
+      if (!changed_) break;
+    }
+    for (std::uint32_t i = 0; i < known_.size(); ++i)
+      if (is_nothing(known_[i]) && scope_.versions[i].kind != Version::Kind::undefined)
+        known_[i] = of_type(instance_.version_types[i]);
+    now_ = known_;
+    statements(scope_.function->body);  // expressions under the final bounds
+    instance_.version_ranges = std::move(known_);
+  }
+
+ private:
+  struct Saved {
+    std::uint32_t version;
+    Range range;
+  };
+
+  // Statements.
+
+  void statements(const std::vector<Stmt*>& body) {
+    const std::size_t mark = saved_.size();
+    for (const Stmt* node : body)
+      if (!scope_.dead[node->id]) statement(*node);
+    restore(mark);
+  }
+
+  void statement(const Stmt& node) {
+    if (node.value != nullptr && node.kind != StmtKind::raise) expression(*node.value);
+    switch (node.kind) {
+      case StmtKind::assign:
+        for (const Expr* target : node.targets) assign(*target, node.value);
+        return;
+      case StmtKind::augmented:
+        augmented(node);
+        return;
+      case StmtKind::if_:
+        branch(node);
+        return;
+      case StmtKind::while_:
+      case StmtKind::for_:
+        loop(node);
+        return;
+      default:
+        return;
+    }
+  }
+
+  void augmented(const Stmt& node) {
+    const Expr& target = *node.targets[0];
+    if (target.kind != ExprKind::name) {
+      expression(target);
+      return;
+    }
+    const std::uint32_t read = scope_.load(target);
+    const Range left = read == kNoVersion ? Range{} : now_[read];
+    instance_.ranges[target.id] = left;
+    set(scope_.defined(target),
+        clip(of_operator(node.op, left, range_of(*node.value)), scope_.defined(target)));
+  }
+
+  void branch(const Stmt& node) {
+    const std::size_t mark = saved_.size();
+    assume(*node.value, true);
+    statements(node.body);
+    restore(mark);
+    assume(*node.value, false);
+    statements(node.orelse);
+    restore(mark);
+    meet(node);
+    // What the branch that leaves has tested does not hold behind it.
+    if (leaves(node.body))
+      assume(*node.value, false);
+    else if (!node.orelse.empty() && leaves(node.orelse))
+      assume(*node.value, true);
+  }
+
+  void loop(const Stmt& node) {
+    meet(node);
+    const std::size_t mark = saved_.size();
+    if (node.kind == StmtKind::while_) {
+      expression(*node.value);
+      assume(*node.value, true);
+    } else {
+      loop_variable(*node.targets[0], *node.value);
+    }
+    statements(node.body);
+    restore(mark);
+    meet(node);
+    statements(node.orelse);
+    meet(node);
+  }
+
+  static bool leaves(const std::vector<Stmt*>& body) {
+    if (body.empty()) return false;
+    const Stmt& last = *body.back();
+    switch (last.kind) {
+      case StmtKind::return_:
+      case StmtKind::raise:
+      case StmtKind::break_:
+      case StmtKind::continue_:
+        return true;
+      case StmtKind::if_:
+        return leaves(last.body) && leaves(last.orelse);
+      default:
+        return false;
+    }
+  }
+
+  void loop_variable(const Expr& target, const Expr& iterable) {
+    const Type type = instance_.type(iterable);
+    if (type->kind == TypeKind::enumerate && target.kind == ExprKind::tuple && !target.items.empty()) {
+      assign_range(*target.items[0], {0, kMostExtent, true});
+      for (std::size_t i = 1; i < target.items.size(); ++i) assign(*target.items[i], nullptr);
+    } else if (type->kind == TypeKind::range && iterable.kind == ExprKind::call) {
+      assign_range(target, of_range(iterable));
+    } else {
+      assign(target, nullptr);
+    }
+  }
+
+  Range of_range(const Expr& call) {
+    const std::size_t count = call.items.size() - 1;
+    const Range start = count >= 2 ? range_of(*call.items[1]) : Range{0, 0, true};
+    const Range stop = range_of(*call.items[count >= 2 ? 2 : 1]);
+    const Range step = count >= 3 ? range_of(*call.items[3]) : Range{1, 1, true};
+    if (is_nothing(start) || is_nothing(stop) || is_nothing(step)) return kNothing;
+    const bool exact = start.exact && stop.exact;
+    const auto less = [](std::int64_t v) { return v == INT64_MIN ? v : v - 1; };
+    const auto more = [](std::int64_t v) { return v == INT64_MAX ? v : v + 1; };
+    Range range;
+    if (step.exact && step.low > 0)
+      range = {start.low, std::max(start.low, less(stop.high)), exact};
+    else if (step.exact && step.high < 0)
+      range = {std::min(start.high, more(stop.low)), start.high, exact};
+    else
+      range = {std::min(start.low, more(stop.low)), std::max(start.high, less(stop.high)), exact};
+    return range;
+  }
+
+  void meet(const Stmt& node) {
+    for (const std::uint32_t phi : scope_.phis[node.id]) {
+      Range range = kNothing;
+      for (const std::uint32_t operand : scope_.versions[phi].operands) range = join(range, known_[operand]);
+      if (!is_nothing(range)) set(phi, range);
+    }
+  }
+
+  void set(std::uint32_t version, Range range) {
+    if (version == kNoVersion || is_nothing(range)) return;
+    const Type type = instance_.version_types[version];
+    if (type == nullptr || !(is_integer(type) || type->kind == TypeKind::boolean)) return;
+    Range next = join(known_[version], range);
+    if (!(next == known_[version])) {
+      changed_ = true;
+      const Range limits = of_type(type);
+      if (widen_ && !is_nothing(known_[version])) {
+        if (next.low < known_[version].low) next.low = next.low >= 0 ? 0 : limits.low;
+        if (next.high > known_[version].high)
+          next.high = limits.high, next.exact = next.exact && type->bits < 64;
+      }
+      if (give_up_) next = limits;
+    }
+    known_[version] = now_[version] = next;
+  }
+
+  Range clip(const Range& range, std::uint32_t version) const {
+    return version == kNoVersion ? range : clip(range, instance_.version_types[version]);
+  }
+
+  // A value that does not fit its type has wrapped.
+  static Range clip(const Range& range, Type type) {
+    if (is_nothing(range)) return range;
+    const Range limits = of_type(type);
+    if (type != nullptr && is_integer(type) && type->bits == 64) {
+      if (type->is_signed || range.low >= 0) return range;
+      return limits;
+    }
+    return range.low >= limits.low && range.high <= limits.high && range.exact ? range : limits;
+  }
+
+  void assign_range(const Expr& target, const Range& range) {
+    if (target.kind == ExprKind::name) set(scope_.defined(target), clip(range, scope_.defined(target)));
+  }
+
+  void assign(const Expr& target, const Expr* value) {
+    switch (target.kind) {
+      case ExprKind::name: {
+        const std::uint32_t version = scope_.defined(target);
+        if (version == kNoVersion) return;
+        set(version,
+            value != nullptr ? clip(range_of(*value), version) : of_type(instance_.version_types[version]));
+        return;
+      }
+      case ExprKind::tuple:
+      case ExprKind::list:
+        for (std::size_t i = 0; i < target.items.size(); ++i) assign_item(*target.items[i], value, i);
+        return;
+      default:
+        expression(target);
+    }
+  }
+
+  void assign_item(const Expr& target, const Expr* value, std::size_t index) {
+    if (value != nullptr && (value->kind == ExprKind::tuple || value->kind == ExprKind::list) &&
+        index < value->items.size())
+      return assign(target, value->items[index]);
+    if (target.kind == ExprKind::name && value != nullptr) {
+      const Range range = of_item(*value, index);
+      if (!(range == Range{})) return assign_range(target, range);
+    }
+    assign(target, nullptr);
+  }
+
+  /// Of a tuple's item: shapes and places in the grid.
+  Range of_item(const Expr& tuple, std::size_t index) {
+    if (tuple.kind == ExprKind::attribute && tuple.name == "shape" &&
+        is_array(instance_.type(*tuple.items[0])))
+      return {0, kMostExtent, true};
+    if (tuple.kind == ExprKind::call && instance_.type(*tuple.items[0])->kind == TypeKind::builtin &&
+        instance_.type(*tuple.items[0])->builtin->rule == Rule::grid)
+      return {instance_.type(*tuple.items[0])->builtin->cuda == "gridsize" ? 1 : 0,
+              (index == 0 ? kMostBlocksX : kMostBlocksYZ) * kMostThreads, true};
+    return {};
+  }
+
+  // Conditions.
+
+  void assume(const Expr& expr, bool truth) {
+    if (expr.kind == ExprKind::unary && expr.op == Tok::k_not) return assume(*expr.items[0], !truth);
+    if (expr.kind == ExprKind::logical) {
+      if ((expr.op == Tok::k_and) == truth)
+        for (const Expr* item : expr.items) assume(*item, truth);
+      return;
+    }
+    if (expr.kind != ExprKind::compare || (!truth && expr.ops.size() > 1)) return;
+    for (std::size_t i = 0; i < expr.ops.size(); ++i) {
+      const Tok op = truth ? expr.ops[i] : opposite(expr.ops[i]);
+      narrow(*expr.items[i], op, *expr.items[i + 1]);
+      narrow(*expr.items[i + 1], mirrored(op), *expr.items[i]);
+    }
+  }
+
+  static Tok opposite(Tok op) {
+    switch (op) {
+      case Tok::less:
+        return Tok::greater_equal;
+      case Tok::less_equal:
+        return Tok::greater;
+      case Tok::greater:
+        return Tok::less_equal;
+      case Tok::greater_equal:
+        return Tok::less;
+      case Tok::equal:
+        return Tok::not_equal;
+      case Tok::not_equal:
+        return Tok::equal;
+      default:
+        return Tok::end;
+    }
+  }
+  static Tok mirrored(Tok op) {
+    switch (op) {
+      case Tok::less:
+        return Tok::greater;
+      case Tok::less_equal:
+        return Tok::greater_equal;
+      case Tok::greater:
+        return Tok::less;
+      case Tok::greater_equal:
+        return Tok::less_equal;
+      default:
+        return op;
+    }
+  }
+
+  void narrow(const Expr& expr, Tok op, const Expr& other) {
+    if (expr.kind != ExprKind::name || scope_.load(expr) == kNoVersion) return;
+    const Type type = instance_.type(expr), other_type = instance_.type(other);
+    if (!is_integer(type) || !is_integral(other_type)) return;
+    // Compared as float64, 64-bit integers of different sign may round.
+    if (type->bits == 64 && other_type->bits == 64 && type->is_signed != other_type->is_signed) return;
+    const std::uint32_t version = scope_.load(expr);
+    Range range = now_[version];
+    const Range bound = range_of(other);
+    if (is_nothing(range) || is_nothing(bound)) return;
+    switch (op) {
+      case Tok::less:
+        if (bound.high != INT64_MIN) range.high = std::min(range.high, bound.high - 1);
+        break;
+      case Tok::less_equal:
+        range.high = std::min(range.high, bound.high);
+        break;
+      case Tok::greater:
+        if (bound.low != INT64_MAX) range.low = std::max(range.low, bound.low + 1);
+        break;
+      case Tok::greater_equal:
+        range.low = std::max(range.low, bound.low);
+        break;
+      case Tok::equal:
+        range.low = std::max(range.low, bound.low);
+        range.high = std::min(range.high, bound.high);
+        break;
+      case Tok::not_equal:
+        if (bound.low == bound.high && range.low == bound.low && range.low != INT64_MAX) ++range.low;
+        break;
+      default:
+        return;
+    }
+    if (is_nothing(range) || range == now_[version]) return;
+    range.exact = range.exact && bound.exact;
+    saved_.push_back({version, now_[version]});
+    now_[version] = range;
+  }
+
+  void restore(std::size_t mark) {
+    for (; saved_.size() > mark; saved_.pop_back()) now_[saved_.back().version] = saved_.back().range;
+  }
+
+  // Expressions.
+
+  const Range& range_of(const Expr& expr) const { return instance_.ranges[expr.id]; }
+
+  void expression(const Expr& expr) {
+    if (expr.kind == ExprKind::conditional) {
+      conditional(expr);
+      return;
+    }
+    if (expr.kind == ExprKind::logical) {
+      // What stands on the right is computed only under what stands before it.
+      const std::size_t mark = saved_.size();
+      for (const Expr* item : expr.items) {
+        expression(*item);
+        assume(*item, expr.op == Tok::k_and);
+      }
+      restore(mark);
+    } else {
+      for (const Expr* item : expr.items)
+        if (item != nullptr) expression(*item);
+    }
+    const Type type = instance_.type(expr);
+    if (type == nullptr || !is_integral(type)) return;
+    instance_.ranges[expr.id] = clip(compute(expr), type);
+  }
+
+  void conditional(const Expr& expr) {
+    expression(*expr.items[0]);
+    const std::size_t mark = saved_.size();
+    assume(*expr.items[0], true);
+    expression(*expr.items[1]);
+    restore(mark);
+    assume(*expr.items[0], false);
+    expression(*expr.items[2]);
+    restore(mark);
+    instance_.ranges[expr.id] =
+        clip(join(range_of(*expr.items[1]), range_of(*expr.items[2])), instance_.type(expr));
+  }
+
+  Range compute(const Expr& expr) {
+    const Value& constant = instance_.constant(expr);
+    if (constant.kind == Value::Kind::integer || constant.kind == Value::Kind::boolean)
+      return {constant.integer, constant.integer, true};
+    const Type type = instance_.type(expr);
+    switch (expr.kind) {
+      case ExprKind::name:
+        return scope_.load(expr) == kNoVersion ? of_type(type) : now_[scope_.load(expr)];
+      case ExprKind::binary: {
+        const Range &a = range_of(*expr.items[0]), &b = range_of(*expr.items[1]);
+        if (!is_integral(instance_.type(*expr.items[0])) || !is_integral(instance_.type(*expr.items[1])))
+          return of_type(type);
+        if (is_nothing(a) || is_nothing(b)) return kNothing;
+        return of_operator(expr.op, a, b);
+      }
+      case ExprKind::unary:
+        if (is_nothing(range_of(*expr.items[0]))) return kNothing;
+        if (expr.op == Tok::minus) return of_operator(Tok::minus, {0, 0, true}, range_of(*expr.items[0]));
+        if (expr.op == Tok::plus) return range_of(*expr.items[0]);
+        if (expr.op == Tok::invert && type->is_signed)
+          return of_operator(Tok::minus, {-1, -1, true}, range_of(*expr.items[0]));
+        return of_type(type);
+      case ExprKind::attribute:
+        return of_attribute(expr);
+      case ExprKind::subscript:
+        if (is_tuple(instance_.type(*expr.items[0]))) {
+          const Value& index = instance_.constant(*expr.items[1]);
+          const Range range =
+              of_item(*expr.items[0], index.kind == Value::Kind::integer && index.integer > 0 ? 1 : 0);
+          if (!(range == Range{})) return range;
+        }
+        return of_type(type);
+      case ExprKind::call:
+        return of_call(expr);
+      default:
+        return of_type(type);
+    }
+  }
+
+  Range of_attribute(const Expr& expr) {
+    const Type base = instance_.type(*expr.items[0]);
+    if (is_array(base) && (expr.name == "size" || expr.name == "nbytes")) return {0, kMostExtent, true};
+    if (base->kind == TypeKind::dim3) {
+      const std::string_view what = instance_.constant(*expr.items[0]).builtin->cuda;
+      const std::int64_t blocks = expr.name == "x" ? kMostBlocksX : kMostBlocksYZ;
+      if (what == "threadIdx") return {0, kMostThreads - 1, true};
+      if (what == "blockDim") return {1, kMostThreads, true};
+      if (what == "blockIdx") return {0, blocks - 1, true};
+      return {1, blocks, true};
+    }
+    const Value& constant = instance_.constant(expr);
+    if (constant.kind == Value::Kind::builtin && constant.builtin->rule == Rule::int_value) {
+      if (constant.builtin->cuda == "warpSize") return {32, 32, true};
+      return {0, 31, true};
+    }
+    return of_type(instance_.type(expr));
+  }
+
+  Range of_call(const Expr& expr) {
+    const Type type = instance_.type(expr), callee = instance_.type(*expr.items[0]);
+    const auto argument = [&](std::size_t i) -> const Range& { return range_of(*expr.items[i]); };
+    if (callee->kind == TypeKind::dtype && is_integral(instance_.type(*expr.items[1]))) return argument(1);
+    if (callee->kind != TypeKind::builtin) return of_type(type);
+    switch (callee->builtin->rule) {
+      case Rule::grid:
+        return {callee->builtin->cuda == "gridsize" ? 1 : 0, kMostBlocksX * kMostThreads, true};
+      case Rule::roc_place:
+        return {0, kMostBlocksX * kMostThreads, true};
+      case Rule::len:
+        return {0, kMostExtent, true};
+      case Rule::to_int:
+        return is_integral(instance_.type(*expr.items[1])) ? argument(1) : of_type(type);
+      case Rule::extremum: {
+        Range range = argument(1);
+        for (std::size_t i = 2; i < expr.items.size(); ++i) {
+          const Range& other = argument(i);
+          if (is_nothing(range) || is_nothing(other)) return kNothing;
+          const bool least = callee->builtin->cuda == "min", exact = range.exact && other.exact;
+          range = least ? Range{std::min(range.low, other.low), std::min(range.high, other.high), exact}
+                        : Range{std::max(range.low, other.low), std::max(range.high, other.high), exact};
+        }
+        return range;
+      }
+      case Rule::absolute:
+        if (is_nothing(argument(1))) return kNothing;
+        return argument(1).low >= 0
+                   ? argument(1)
+                   : bounded(0, std::max(-Wide{argument(1).low}, Wide{argument(1).high}), argument(1).exact);
+      case Rule::same_integer:
+      case Rule::find_first:
+        return {0, 64, true};
+      case Rule::block_vote:
+        return {callee->builtin->cuda == "__syncthreads_count" ? 0 : INT32_MIN, INT32_MAX, true};
+      default:
+        return of_type(type);
+    }
+  }
+
+  Instance& instance_;
+  const Scope& scope_;
+  std::vector<Range> known_;  // by version, wherever it is read
+  std::vector<Range> now_;    // the same under the conditions around this place
+  std::vector<Saved> saved_;
+  bool changed_ = false;
+  bool widen_ = false;
+  bool give_up_ = false;
+};
+
+}  // namespace
+
+void find_ranges(Instance& instance) { Finder(instance).run(); }
+
+}  // namespace quern::frontend

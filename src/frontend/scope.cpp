@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/scope.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+namespace quern::frontend {
+namespace {
+
+using Environment = std::vector<std::uint32_t>;  // by local: the version that holds now
+using Flow = std::optional<Environment>;         // nothing: not reached
+
+struct Refusal {
+  std::string_view what;
+  std::string_view hint;
+};
+constexpr Refusal kRefusals[] = {
+    {"a lambda", "write a function with @cuda.jit(device=True)"},
+    {"a list comprehension", "write a loop; an array of constant shape comes from cuda.local.array"},
+    {"a generator expression", "write a loop"},
+    {"a dict or set", "use arrays, or a record type"},
+    {"an f-string", "give print the values one after the other: print(\"x =\", x)"},
+    {"a bytes literal", "use an array of uint8"},
+    {"an assignment expression ':='", "assign in a statement of its own"},
+    {"unpacking with '*'", "name each value"},
+    {"unpacking arguments with '**'", "name each argument"},
+    {"'yield'", "write results to an array"},
+    {"'await'", "kernels have no coroutines"},
+    {"'try'", "kernels cannot catch exceptions; test with 'if' before"},
+    {"'with'", "kernels have no context managers"},
+    {"a class", "use tuples, arrays or record types"},
+    {"a function inside a function", "move it out, and decorate it with @cuda.jit(device=True)"},
+    {"'async'", "kernels have no coroutines"},
+    {"'global'", "kernels cannot write module-level names; use an array argument"},
+    {"'nonlocal'", "kernels cannot write names of outer functions; use an array argument"},
+    {"'del'", "local variables end with the function"},
+    {"'import'", "import at the top of the file"},
+    {"'match'", "write 'if' and 'elif'"},
+};
+
+std::string hint_for(std::string_view what) {
+  for (const Refusal& row : kRefusals)
+    if (row.what == what) return std::string(row.hint);
+  return {};
+}
+
+class Builder {
+ public:
+  Builder(const Function& function, Report& report) : report_(report) {
+    scope_.function = &function;
+    scope_.loads.assign(function.expr_count, kNoVersion);
+    scope_.defines.assign(function.expr_count, kNoVersion);
+    scope_.dead.assign(function.stmt_count, false);
+    scope_.phis.resize(function.stmt_count);
+  }
+
+  Scope run() {
+    const Function& function = *scope_.function;
+    for (const Parameter& parameter : function.parameters) add_local(parameter.name, parameter.place);
+    collect_locals(function.body);
+    Environment start;
+    for (std::uint32_t local = 0; local < scope_.locals.size(); ++local) {
+      const bool parameter = local < function.parameters.size();
+      start.push_back(add_version(parameter ? Version::Kind::parameter : Version::Kind::undefined, local,
+                                  scope_.locals[local].first));
+    }
+    Flow flow = std::move(start);
+    statements(function.body, flow);
+    scope_.falls_off = flow.has_value();
+    simplify();
+    mark_used();
+    report_unassigned();
+    return std::move(scope_);
+  }
+
+ private:
+  struct Loop {
+    std::vector<Environment> breaks;
+    std::vector<Environment> continues;
+  };
+
+  // Locals.
+
+  std::uint32_t add_local(std::string_view name, Place place) {
+    const auto [found, fresh] = index_.emplace(name, static_cast<std::uint32_t>(scope_.locals.size()));
+    if (fresh) scope_.locals.push_back({name, place});
+    return found->second;
+  }
+
+  void collect_target(const Expr& target, std::vector<std::uint32_t>* out) {
+    if (target.kind == ExprKind::name) {
+      const std::uint32_t local = add_local(target.name, target.place);
+      if (out != nullptr && std::find(out->begin(), out->end(), local) == out->end()) out->push_back(local);
+    } else if (target.kind == ExprKind::tuple || target.kind == ExprKind::list) {
+      for (const Expr* item : target.items) collect_target(*item, out);
+    }
+  }
+
+  void collect_locals(const std::vector<Stmt*>& body, std::vector<std::uint32_t>* out = nullptr) {
+    for (const Stmt* statement : body) {
+      const bool binds = statement->kind == StmtKind::assign || statement->kind == StmtKind::augmented ||
+                         statement->kind == StmtKind::for_ || statement->kind == StmtKind::declare;
+      if (binds)
+        for (const Expr* target : statement->targets) collect_target(*target, out);
+      collect_locals(statement->body, out);
+      collect_locals(statement->orelse, out);
+    }
+  }
+
+  std::uint32_t add_version(Version::Kind kind, std::uint32_t local, Place place) {
+    Version& version = scope_.versions.emplace_back();
+    version.kind = kind;
+    version.local = local;
+    version.place = place;
+    return static_cast<std::uint32_t>(scope_.versions.size() - 1);
+  }
+
+  // Expressions.
+
+  void refuse(Place place, std::string_view what) {
+    report_.error(place, "unsupported", fmt::format("{} is outside the kernel language", what),
+                  hint_for(what));
+  }
+
+  void read(const Expr* expr, const Environment& now) {
+    if (expr == nullptr) return;
+    if (expr->kind == ExprKind::unsupported) return refuse(expr->place, expr->name);
+    if (expr->kind == ExprKind::name) {
+      if (const auto found = index_.find(expr->name); found != index_.end())
+        scope_.loads[expr->id] = now[found->second];
+      return;
+    }
+    for (const Expr* item : expr->items) read(item, now);
+  }
+
+  void define(const Expr& target, Environment& now) {
+    switch (target.kind) {
+      case ExprKind::name: {
+        const std::uint32_t local = index_.find(target.name)->second;
+        now[local] = add_version(Version::Kind::definition, local, target.place);
+        scope_.defines[target.id] = now[local];
+        return;
+      }
+      case ExprKind::tuple:
+      case ExprKind::list:
+        for (const Expr* item : target.items) define(*item, now);
+        return;
+      case ExprKind::subscript:
+      case ExprKind::attribute:
+        for (const Expr* item : target.items) read(item, now);
+        return;
+      case ExprKind::unsupported:
+        return refuse(target.place, target.name);
+      case ExprKind::broken:
+        return;
+      default:
+        report_.error(target.place, "syntax", "this cannot be assigned to",
+                      target.kind == ExprKind::compare
+                          ? ""
+                          : "the left side of '=' is a name, an element or a tuple of such");
+    }
+  }
+
+  // Statements.
+
+  void statements(const std::vector<Stmt*>& body, Flow& flow) {
+    for (Stmt* statement : body) {
+      if (!flow) {
+        scope_.dead[statement->id] = true;
+        continue;
+      }
+      this->statement(*statement, flow);
+    }
+  }
+
+  void statement(const Stmt& node, Flow& flow) {
+    Environment& now = *flow;
+    switch (node.kind) {
+      case StmtKind::assign:
+        read(node.value, now);
+        for (const Expr* target : node.targets) define(*target, now);
+        return;
+      case StmtKind::augmented:
+        read(node.value, now);
+        read(node.targets[0], now);
+        if (node.targets[0]->kind == ExprKind::tuple)
+          report_.error(node.targets[0]->place, "syntax", "an augmented assignment has one target",
+                        "write one statement for each");
+        define(*node.targets[0], now);
+        return;
+      case StmtKind::expression:
+      case StmtKind::assert_:
+        read(node.value, now);
+        return;  // an assertion's message is host text
+      case StmtKind::return_:
+        read(node.value, now);
+        flow.reset();
+        return;
+      case StmtKind::raise:
+        flow.reset();
+        return;
+      case StmtKind::break_:
+      case StmtKind::continue_:
+        return leave(node, flow);
+      case StmtKind::if_:
+        return branch(node, flow);
+      case StmtKind::while_:
+      case StmtKind::for_:
+        return loop(node, flow);
+      case StmtKind::unsupported:
+        return refuse(node.place, node.name);
+      case StmtKind::pass:
+      case StmtKind::declare:
+        return;
+    }
+  }
+
+  void leave(const Stmt& node, Flow& flow) {
+    const bool breaks = node.kind == StmtKind::break_;
+    if (loops_.empty())
+      report_.error(node.place, "syntax", fmt::format("'{}' outside a loop", breaks ? "break" : "continue"),
+                    "use 'return' to leave the function");
+    else
+      (breaks ? loops_.back().breaks : loops_.back().continues).push_back(std::move(*flow));
+    flow.reset();
+  }
+
+  void branch(const Stmt& node, Flow& flow) {
+    read(node.value, *flow);
+    Flow otherwise = flow;
+    statements(node.body, flow);
+    statements(node.orelse, otherwise);
+    std::vector<Environment> ends;
+    if (flow) ends.push_back(std::move(*flow));
+    if (otherwise) ends.push_back(std::move(*otherwise));
+    flow = merge(node, std::move(ends));
+  }
+
+  static bool always_true(const Expr& condition) {
+    return (condition.kind == ExprKind::boolean || condition.kind == ExprKind::integer) &&
+           condition.integer != 0;
+  }
+
+  void loop(const Stmt& node, Flow& flow) {
+    if (node.kind == StmtKind::for_) read(node.value, *flow);
+    std::vector<std::uint32_t> assigned;
+    if (node.kind == StmtKind::for_) collect_target(*node.targets[0], &assigned);
+    collect_locals(node.body, &assigned);
+    Environment head = *flow;
+    for (const std::uint32_t local : assigned) {
+      const std::uint32_t phi = add_version(Version::Kind::phi, local, node.place);
+      scope_.versions[phi].operands.push_back(head[local]);
+      scope_.phis[node.id].push_back(phi);
+      head[local] = phi;
+    }
+    loops_.emplace_back();
+    Flow body = head;
+    if (node.kind == StmtKind::while_)
+      read(node.value, *body);
+    else
+      define(*node.targets[0], *body);
+    statements(node.body, body);
+    Loop done = std::move(loops_.back());
+    loops_.pop_back();
+    if (body) done.continues.push_back(std::move(*body));
+    for (const Environment& latch : done.continues)
+      for (const std::uint32_t local : assigned)
+        if (latch[local] != head[local]) scope_.versions[head[local]].operands.push_back(latch[local]);
+    Flow after = std::move(head);
+    if (node.kind == StmtKind::while_ && always_true(*node.value)) after.reset();
+    if (after) {
+      statements(node.orelse, after);
+    } else {
+      for (const Stmt* statement : node.orelse) scope_.dead[statement->id] = true;
+    }
+    if (after) done.breaks.push_back(std::move(*after));
+    flow = merge(node, std::move(done.breaks));
+  }
+
+  Flow merge(const Stmt& node, std::vector<Environment> ends) {
+    if (ends.empty()) return std::nullopt;
+    Environment result = ends.front();
+    for (std::uint32_t local = 0; local < result.size(); ++local) {
+      const bool same = std::all_of(ends.begin(), ends.end(),
+                                    [&](const Environment& end) { return end[local] == result[local]; });
+      if (same) continue;
+      const std::uint32_t phi = add_version(Version::Kind::phi, local, node.place);
+      for (const Environment& end : ends) scope_.versions[phi].operands.push_back(end[local]);
+      scope_.phis[node.id].push_back(phi);
+      result[local] = phi;
+    }
+    return result;
+  }
+
+  // Phis that stand for one version.
+
+  std::uint32_t resolve(std::uint32_t version) {
+    while (alias_[version] != version) version = alias_[version] = alias_[alias_[version]];
+    return version;
+  }
+
+  void simplify() {
+    alias_.resize(scope_.versions.size());
+    for (std::uint32_t i = 0; i < alias_.size(); ++i) alias_[i] = i;
+    for (bool again = true; again;) {
+      again = false;
+      for (std::uint32_t i = 0; i < alias_.size(); ++i) {
+        if (scope_.versions[i].kind != Version::Kind::phi || alias_[i] != i) continue;
+        std::uint32_t only = kNoVersion;
+        bool several = false;
+        for (const std::uint32_t operand : scope_.versions[i].operands) {
+          const std::uint32_t version = resolve(operand);
+          if (version == i || version == only) continue;
+          several = only != kNoVersion;
+          if (several) break;
+          only = version;
+        }
+        if (several || only == kNoVersion) continue;
+        alias_[i] = only;
+        again = true;
+      }
+    }
+    for (Version& version : scope_.versions) {
+      for (std::uint32_t& operand : version.operands) operand = resolve(operand);
+      std::sort(version.operands.begin(), version.operands.end());
+      version.operands.erase(std::unique(version.operands.begin(), version.operands.end()),
+                             version.operands.end());
+    }
+    for (std::uint32_t& load : scope_.loads)
+      if (load != kNoVersion) load = resolve(load);
+    for (auto& list : scope_.phis) std::erase_if(list, [&](std::uint32_t phi) { return alias_[phi] != phi; });
+  }
+
+  void mark_used() {
+    std::vector<std::uint32_t> open;
+    for (const std::uint32_t load : scope_.loads)
+      if (load != kNoVersion) open.push_back(load);
+    while (!open.empty()) {
+      Version& version = scope_.versions[open.back()];
+      open.pop_back();
+      if (version.used) continue;
+      version.used = true;
+      open.insert(open.end(), version.operands.begin(), version.operands.end());
+    }
+    for (auto& list : scope_.phis)
+      std::erase_if(list, [&](std::uint32_t phi) { return !scope_.versions[phi].used; });
+  }
+
+  void report_unassigned() { report_in(scope_.function->body); }
+
+  void report_in(const std::vector<Stmt*>& body) {
+    for (const Stmt* statement : body) {
+      if (scope_.dead[statement->id]) continue;
+      report_in(statement->value);
+      for (const Expr* target : statement->targets)
+        if (statement->kind != StmtKind::assert_) report_in(target);
+      report_in(statement->body);
+      report_in(statement->orelse);
+    }
+  }
+
+  void report_in(const Expr* expr) {
+    if (expr == nullptr) return;
+    for (const Expr* item : expr->items) report_in(item);
+    if (expr->kind != ExprKind::name || scope_.loads[expr->id] == kNoVersion) return;
+    const Version& version = scope_.versions[scope_.loads[expr->id]];
+    if (version.kind != Version::Kind::undefined) return;
+    report_.error(
+        expr->place, "unassigned", fmt::format("'{}' is read before it is assigned", expr->name),
+        "a name that is assigned anywhere in a function is local to it; assign it before this line");
+    if (!(scope_.locals[version.local].first == expr->place))
+      report_.note(scope_.locals[version.local].first, "it is assigned here");
+  }
+
+  Report& report_;
+  Scope scope_;
+  std::map<std::string_view, std::uint32_t> index_;
+  std::vector<Loop> loops_;
+  std::vector<std::uint32_t> alias_;
+};
+
+}  // namespace
+
+Scope build_scope(const Function& function, Report& report) { return Builder(function, report).run(); }
+
+}  // namespace quern::frontend

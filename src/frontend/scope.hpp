@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The local variables of a function in SSA form: each assignment makes a version, versions meet in phis.
+// Types are inferred for versions, as Numba does, so that a name may change its type where no path joins the
+// two.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "frontend/ast.hpp"
+
+namespace quern::frontend {
+
+inline constexpr std::uint32_t kNoVersion = 0xffffffffu;
+
+struct Version {
+  enum class Kind : std::uint8_t { parameter, definition, phi, undefined };
+  Kind kind = Kind::definition;
+  std::uint32_t local = 0;
+  Place place;                          ///< where it is assigned; of a phi, the statement where paths meet
+  std::vector<std::uint32_t> operands;  ///< of a phi
+  bool used = false;                    ///< read, or part of a phi that is
+};
+
+struct Local {
+  std::string_view name;
+  Place first;  ///< its first assignment
+};
+
+/// What holds for every specialisation of a function.
+struct Scope {
+  const Function* function = nullptr;
+  std::vector<Local> locals;
+  std::vector<Version> versions;
+  std::vector<std::uint32_t> loads;    ///< by expr id: the version that a name reads
+  std::vector<std::uint32_t> defines;  ///< by expr id: the version that a target makes
+  std::vector<bool> dead;              ///< by stmt id: never reached
+  std::vector<std::vector<std::uint32_t>>
+      phis;               ///< by stmt id: of a loop's head and of what follows the statement
+  bool falls_off = true;  ///< the end can be reached without `return`
+
+  std::uint32_t load(const Expr& expr) const { return loads[expr.id]; }
+  std::uint32_t defined(const Expr& expr) const { return defines[expr.id]; }
+};
+
+/// Builds it; reports what the language leaves out, and names that are read before they are assigned.
+Scope build_scope(const Function& function, Report& report);
+
+}  // namespace quern::frontend

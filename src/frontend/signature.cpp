@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Types and signatures in Numba's own syntax: float32[:, ::1], void(int32, float64[:]), UniTuple(int64, 2).
+#include <fmt/format.h>
+
+#include "frontend/lexer.hpp"
+#include "frontend/names.hpp"
+#include "frontend/parser.hpp"
+
+namespace quern::frontend {
+namespace {
+
+// The name behind the last dot: types are known by it, whatever module they were reached through.
+std::string_view last_name(const Expr& expr) {
+  return expr.kind == ExprKind::name || expr.kind == ExprKind::attribute ? expr.name : std::string_view();
+}
+
+bool is_full_slice(const Expr& expr) {
+  return expr.kind == ExprKind::slice && expr.items[0] == nullptr && expr.items[1] == nullptr;
+}
+bool is_unit_slice(const Expr& expr) {
+  return is_full_slice(expr) && expr.items[2] != nullptr && expr.items[2]->kind == ExprKind::integer &&
+         expr.items[2]->integer == 1;
+}
+
+}  // namespace
+
+Type Names::array_type(const Expr& expr) {
+  const Type element = type_of(*expr.items[0]);
+  if (is_error(element)) return element;
+  const Expr& inside = *expr.items[1];
+  std::vector<const Expr*> axes = {&inside};
+  if (inside.kind == ExprKind::tuple) axes.assign(inside.items.begin(), inside.items.end());
+  for (const Expr* axis : axes)
+    if (!is_full_slice(*axis) || (axis->items[2] != nullptr && !is_unit_slice(*axis))) {
+      report_.error(axis->place, "signature", "an array type has ':' or '::1' for each dimension",
+                    "write float32[:, ::1] for a C-contiguous array of two dimensions");
+      return types_.error;
+    }
+  const bool first = is_unit_slice(*axes.front()), last = is_unit_slice(*axes.back());
+  return types_.array(element, static_cast<unsigned>(axes.size()), last ? 'C' : first ? 'F' : 'A');
+}
+
+/// Array(float32, 1, 'C'), UniTuple(int64, 2), Tuple((int64, float32)).
+Type Names::called_type(const Expr& expr) {
+  const std::string_view name = last_name(*expr.items[0]);
+  const std::size_t count = expr.items.size() - 1;
+  if (name == "Array" && count >= 3) {
+    const Value ndim = evaluate(*expr.items[2]), layout = evaluate(*expr.items[3]);
+    const Type element = type_of(*expr.items[1]);
+    if (ndim.kind == Value::Kind::integer && ndim.integer >= 0 && ndim.integer < 32 &&
+        layout.text.size() == 1 && !is_error(element))
+      return types_.array(element, static_cast<unsigned>(ndim.integer), layout.text[0]);
+  }
+  if (name == "UniTuple" && count == 2) {
+    const Value length = evaluate(*expr.items[2]);
+    if (length.kind == Value::Kind::integer && length.integer >= 0 && length.integer <= 1000)
+      return types_.tuple(
+          std::vector<Type>(static_cast<std::size_t>(length.integer), type_of(*expr.items[1])));
+  }
+  if (name == "Tuple" && count == 1) {
+    std::vector<Type> items;
+    for (const Expr* item : expr.items[1]->items) items.push_back(type_of(*item));
+    return types_.tuple(std::move(items));
+  }
+  if (name == "from_dtype" && count == 1) return type_of(*expr.items[1]);
+  return nullptr;
+}
+
+Type Names::type_of(const Expr& expr) {
+  switch (expr.kind) {
+    case ExprKind::name:
+    case ExprKind::attribute: {
+      const Value value = evaluate(expr);
+      if (value.kind == Value::Kind::dtype) return value.type;
+      if (const Type type = types_.scalar_named(last_name(expr)); type != nullptr) return type;
+      if (last_name(expr) == "float") return types_.float64;
+      if (last_name(expr) == "int") return types_.int64;
+      break;
+    }
+    case ExprKind::subscript:
+      return array_type(expr);
+    case ExprKind::call:
+      if (const Type type = called_type(expr)) return type;
+      break;
+    case ExprKind::none:
+      return types_.none;
+    case ExprKind::broken:
+      return types_.error;
+    default:
+      break;
+  }
+  const std::string_view near = closest(last_name(expr), types_.scalar_names());
+  report_.error(expr.place, "signature", "this is no type that kernels have",
+                near.empty() ? "types are written as in Numba: float32, int64[:], float32[:, ::1]"
+                             : fmt::format("did you mean '{}'?", near));
+  return types_.error;
+}
+
+bool Names::read_signature(const Expr& expr, SignatureTypes& out) {
+  if (expr.kind == ExprKind::string) return read_signature_text(expr.name, "the signature", expr.place, out);
+  std::vector<const Expr*> parameters = {&expr};
+  if (expr.kind == ExprKind::tuple) {
+    parameters.assign(expr.items.begin(), expr.items.end());
+  } else if (expr.kind == ExprKind::call && called_type(expr) == nullptr) {
+    out.result = type_of(*expr.items[0]);
+    parameters.assign(expr.items.begin() + 1, expr.items.end());
+  }
+  bool good = out.result == nullptr || !is_error(out.result);
+  for (const Expr* parameter : parameters) {
+    out.parameters.push_back(type_of(*parameter));
+    good = good && !is_error(out.parameters.back());
+  }
+  return good;
+}
+
+bool Names::read_signature_text(std::string_view text, const std::string& what, Place place,
+                                SignatureTypes& out) {
+  const SourceText source(text, what);
+  Report inner(source);
+  const std::vector<Token> tokens = read_tokens(source, inner);
+  bool good = true;
+  if (text.find_first_not_of(" \t") != std::string_view::npos) {
+    const Expr* expr = Parser(tokens, source, arena_, inner).parse_only_expression();
+    if (!inner.failed()) {
+      // Its places are of another text; what is wrong is told with this one's.
+      Report outer(source_);
+      std::swap(report_, outer);
+      good = read_signature(*expr, out);
+      std::swap(report_, outer);
+      for (const Diagnostic& diagnostic : outer.diagnostics())
+        report_.error(place, "signature", fmt::format("in {} '{}': {}", what, text, diagnostic.message),
+                      diagnostic.hint);
+    }
+  }
+  for (const Diagnostic& diagnostic : inner.diagnostics())
+    report_.error(place, "signature", fmt::format("in {} '{}': {}", what, text, diagnostic.message),
+                  diagnostic.hint);
+  return good && !inner.failed();
+}
+
+}  // namespace quern::frontend

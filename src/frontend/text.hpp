@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// The author's text, places in it, and what is said about them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quern/diagnostic.hpp"
+
+namespace quern::frontend {
+
+/// A stretch of the source text: byte offsets, `end` one past the last.
+struct Place {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+
+  friend bool operator==(const Place&, const Place&) = default;
+};
+
+inline Place join(Place first, Place last) { return {first.begin, last.end}; }
+
+/// Source text with its lines. It refers to `text`, which must outlive it.
+class SourceText {
+ public:
+  SourceText(std::string_view text, std::string file_name);
+
+  std::string_view text() const noexcept { return text_; }
+  std::string_view at(Place place) const noexcept {
+    return text_.substr(place.begin, place.end - place.begin);
+  }
+  const std::string& file_name() const noexcept { return file_name_; }
+  /// From 1.
+  std::uint32_t line_of(std::uint32_t offset) const noexcept;
+  std::string_view line_text(std::uint32_t line) const noexcept;
+  /// Columns count characters, so that a caret stands under the right one.
+  Span span(Place place) const;
+
+ private:
+  std::string_view text_;
+  std::string file_name_;
+  std::vector<std::uint32_t> starts_;
+};
+
+/// Collects diagnostics about one source, each place and message once, and at most `kMost` of them.
+class Report {
+ public:
+  static constexpr std::size_t kMost = 100;
+
+  explicit Report(const SourceText& source) : source_(&source) {}
+
+  void error(Place place, std::string_view code, std::string message, std::string hint = {});
+  void warning(Place place, std::string_view code, std::string message, std::string hint = {});
+  /// Adds to the diagnostic that was reported last.
+  void note(Place place, std::string message);
+
+  bool failed() const noexcept { return errors_ > 0; }
+  bool full() const noexcept { return diagnostics_.size() >= kMost; }
+  const SourceText& source() const noexcept { return *source_; }
+  const Diagnostics& diagnostics() const noexcept { return diagnostics_; }
+  /// In the order of the source.
+  Diagnostics take();
+
+ private:
+  void add(Severity severity, Place place, std::string_view code, std::string message, std::string hint);
+
+  const SourceText* source_;
+  Diagnostics diagnostics_;
+  std::size_t errors_ = 0;
+  bool last_kept_ = false;
+};
+
+/// The word of `candidates` that `name` was probably meant to be, or empty.
+std::string_view closest(std::string_view name, const std::vector<std::string_view>& candidates);
+
+}  // namespace quern::frontend

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/translate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "frontend/emit.hpp"
+
+namespace quern::frontend {
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{16} << 20;
+constexpr std::size_t kWidestLine = 120;
+constexpr std::uint32_t kMostBlankLines = 3;  // beyond that a #line says it
+
+Diagnostic failure(const std::string& file, std::string code, std::string message, std::string hint) {
+  Diagnostic diagnostic;
+  diagnostic.code = std::move(code);
+  diagnostic.span.file = file;
+  diagnostic.message = std::move(message);
+  diagnostic.hint = std::move(hint);
+  return diagnostic;
+}
+
+/// One translation: everything that lives as long.
+class Translation {
+ public:
+  explicit Translation(const abi::KernelSource& source)
+      : source_(source.text, source.file_name),
+        report_(source_),
+        names_(source_, types_, report_),
+        program_(names_) {}
+
+  std::vector<Declaration*> kernels() {
+    std::vector<Declaration*> found;
+    for (Declaration& declaration : names_.declarations())
+      if (declaration.role == Role::kernel && names_.find(declaration.name) == &declaration)
+        found.push_back(&declaration);
+    return found;
+  }
+
+  Expected<CudaSource> run(const std::string& entry, const std::string& signature) {
+    if (report_.failed()) return report_.take();
+    Expected<Declaration*> kernel = choose(entry);
+    if (!kernel) return std::move(kernel).errors();
+    const Function* function = names_.body_of(**kernel);
+    std::vector<Type> types;
+    if (!choose_types(**kernel, *function, signature, types)) return report_.take();
+    const Instance* instance = program_.instance(**kernel, types);
+    if (report_.failed() || instance == nullptr) return report_.take();
+    CudaSource result;
+    result.text = emit(*instance);
+    result.entry = unit_.function_names.at(instance);
+    options(**kernel, result.options);
+    result.log = report_.take();
+    return result;
+  }
+
+  Report& report() { return report_; }
+  Names& names() { return names_; }
+
+ private:
+  std::string kernel_names() {
+    std::string text;
+    for (const Declaration* kernel : kernels())
+      text += (text.empty() ? "" : ", ") + std::string(kernel->name);
+    return text;
+  }
+
+  Expected<Declaration*> choose(const std::string& entry) {
+    const std::vector<Declaration*> all = kernels();
+    const std::string& file = source_.file_name();
+    if (all.empty())
+      return failure(file, "unknown-kernel", fmt::format("{} has no kernel", file),
+                     "a kernel is a function with @cuda.jit above it");
+    if (entry.empty()) {
+      if (all.size() == 1) return all.front();
+      return failure(file, "kernel-choice",
+                     fmt::format("{} has {} kernels where one is meant", file, all.size()),
+                     fmt::format("it has {}; name one, as in FILE::KERNEL", kernel_names()));
+    }
+    for (Declaration* kernel : all)
+      if (kernel->name == entry) return kernel;
+    const Declaration* other = names_.find(entry);
+    std::string hint = fmt::format("it has {}; choose one of these", kernel_names());
+    if (other != nullptr)
+      hint = other->role == Role::device
+                 ? fmt::format("'{}' is a device function; kernels have @cuda.jit without device=True", entry)
+                 : fmt::format("'{}' is a function of the host program; decorate it with @cuda.jit", entry);
+    return failure(file, "unknown-kernel", fmt::format("{} has no kernel '{}'", file, entry), hint);
+  }
+
+  bool choose_types(const Declaration& kernel, const Function& function, const std::string& signature,
+                    std::vector<Type>& types) {
+    const std::size_t count = function.parameters.size();
+    if (kernel.broken) return !report_.failed();
+    SignatureTypes given;
+    if (!signature.empty() || (kernel.signatures.empty() && count == 0)) {
+      if (!names_.read_signature_text(signature, "the signature", kernel.place, given)) return false;
+    } else if (kernel.signatures.empty()) {
+      report_.error(kernel.place, "signature",
+                    fmt::format("'{}' is specialised on its argument types, and none are given", kernel.name),
+                    "give them as in --sig \"float32[::1], int32\", or in the decorator: "
+                    "@cuda.jit(\"void(float32[::1], int32)\")");
+      return false;
+    } else {
+      given = kernel.signatures.front();
+    }
+    if (given.result != nullptr && given.result != types_.none)
+      report_.error(kernel.place, "signature", "a kernel returns void", "write void(...)");
+    if (given.parameters.size() == 1 && given.parameters[0] == types_.none) given.parameters.clear();
+    if (given.parameters.size() != count)
+      report_.error(kernel.place, "signature",
+                    fmt::format("'{}' takes {} argument{}, and the signature has {}", kernel.name, count,
+                                count == 1 ? "" : "s", given.parameters.size()),
+                    "give one type for each parameter");
+    if (!signature.empty() && !kernel.signatures.empty()) return fit(kernel, given, types);
+    types = std::move(given.parameters);
+    return !report_.failed();
+  }
+
+  /// Where the decorator gives signatures, arguments are converted to the first that takes them.
+  bool fit(const Declaration& kernel, const SignatureTypes& given, std::vector<Type>& types) {
+    for (const bool exact : {true, false})
+      for (const SignatureTypes& declared : kernel.signatures) {
+        bool good = declared.parameters.size() == given.parameters.size();
+        for (std::size_t i = 0; good && i < given.parameters.size(); ++i)
+          good = exact ? given.parameters[i] == declared.parameters[i]
+                       : converts(given.parameters[i], declared.parameters[i]);
+        if (!good) continue;
+        types = declared.parameters;
+        return !report_.failed();
+      }
+    std::string wanted, list;
+    for (const Type type : kernel.signatures.front().parameters)
+      wanted += (wanted.empty() ? "" : ", ") + text_of(type);
+    for (const Type type : given.parameters) list += (list.empty() ? "" : ", ") + text_of(type);
+    report_.error(kernel.place, "signature", fmt::format("'{}' does not take ({})", kernel.name, list),
+                  fmt::format("its decorator says ({})", wanted));
+    return false;
+  }
+
+  void options(const Declaration& kernel, std::vector<std::string>& out) const {
+    if (kernel.options.fastmath) out.emplace_back("--use_fast_math");
+    if (kernel.options.lineinfo) out.emplace_back("-lineinfo");
+    if (kernel.options.max_registers > 0)
+      out.push_back(fmt::format("--maxrregcount={}", kernel.options.max_registers));
+  }
+
+  /// A name of its own for every instance: the author's for the first.
+  void name_functions() {
+    std::vector<std::string> taken;
+    for (const Instance* instance : program_.instances()) {
+      const std::string plain = cpp_name(instance->declaration->name);
+      std::string name = plain;
+      for (int number = 2; std::find(taken.begin(), taken.end(), name) != taken.end(); ++number)
+        name = fmt::format("{}_{}", plain, number);
+      taken.push_back(name);
+      unit_.function_names[instance] = name;
+    }
+  }
+
+  std::string emit(const Instance& kernel) {
+    unit_.source = &source_;
+    unit_.types = &types_;
+    unit_.names = &names_;
+    name_functions();
+    std::vector<std::vector<Line>> functions;
+    std::string prototypes;
+    for (const Instance* instance : program_.instances()) {
+      Emitter emitter(unit_, *instance);
+      if (instance->recursive) prototypes += emitter.header() + ";\n";
+      functions.push_back(emitter.function());
+    }
+    std::string body;
+    for (const std::vector<Line>& function : functions) {
+      body += '\n';
+      append(function, body);
+    }
+    const std::string head = declarations();
+    std::string text = banner(kernel);
+    for (const std::string& header : headers_of(head + prototypes + body))
+      text += fmt::format("#include <{}>\n", header);
+    if (!head.empty()) text += "\n" + head;
+    if (!prototypes.empty()) text += "\n" + prototypes;
+    return text + body;
+  }
+
+  std::string banner(const Instance& kernel) const {
+    std::string types;
+    for (const Type type : kernel.parameters) types += (types.empty() ? "" : ", ") + text_of(type);
+    return fmt::format("// {}({}) of {}\n", kernel.declaration->name, types, source_.file_name());
+  }
+
+  std::string declarations() {
+    std::string text;
+    for (const auto& [name, record] : records()) text += record;
+    for (const auto& [name, declaration] : unit_.constants) text += declaration + "\n";
+    std::vector<std::string_view> seen;
+    for (const Instance* instance : program_.instances())
+      for (const auto& [id, storage] : instance->storages) {
+        if (storage.space != Space::constant ||
+            std::find(seen.begin(), seen.end(), storage.name) != seen.end())
+          continue;
+        seen.push_back(storage.name);
+        text += constant_array_declaration(cpp_name(storage.name), *storage.values, storage.element);
+      }
+    return text;
+  }
+
+  std::map<std::string, std::string> records() {
+    std::map<std::string, std::string> found;
+    const auto visit = [&](Type type, const auto& self) -> void {
+      if (type == nullptr) return;
+      if (is_array(type)) return self(type->element, self);
+      if (type->kind != TypeKind::record) return;
+      const std::string name = cpp_type(type);
+      std::string text = fmt::format("struct __attribute__((packed)) {} {{\n", name);
+      std::uint32_t at = 0;
+      for (const Field& field : type->fields) {
+        if (field.offset > at) text += fmt::format("  char padding{}[{}];\n", at, field.offset - at);
+        text += fmt::format("  {} {};\n", cpp_type(field.type), cpp_name(field.name));
+        at = field.offset + size_of(field.type);
+      }
+      if (type->size_bytes > at) text += fmt::format("  char padding{}[{}];\n", at, type->size_bytes - at);
+      found[name] = text + "};\n";
+    };
+    for (const Instance* instance : program_.instances()) {
+      for (const Type type : instance->types) visit(type, visit);
+      for (const auto& [id, storage] : instance->storages) visit(storage.element, visit);
+    }
+    return found;
+  }
+
+  /// The lines with what keeps NVRTC at the author's: blank lines for short gaps, #line for others.
+  void append(const std::vector<Line>& lines, std::string& text) const {
+    std::uint32_t next = 0;  // the number that the next line would have
+    const auto indent_of = [](const Line& line) { return line.text.find_first_not_of(' '); };
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      const Line& line = lines[i];
+      // Statements that one line of the author's became stand on one line, if there is room.
+      const bool joins = i > 0 && line.source != 0 && line.text.ends_with(';') &&
+                         line.source == lines[i - 1].source && lines[i - 1].text.ends_with(';') &&
+                         indent_of(line) == indent_of(lines[i - 1]);
+      const std::size_t begin = text.rfind('\n', text.size() - 2) + 1;
+      if (joins && text.size() - begin + line.text.size() <= kWidestLine) {
+        text.pop_back();
+        text += ' ' + line.text.substr(indent_of(line)) + '\n';
+        continue;
+      }
+      if (line.source != 0 && line.source != next) {
+        if (next != 0 && line.source > next && line.source - next <= kMostBlankLines)
+          text.append(line.source - next, '\n');
+        else if (next == 0)
+          text += fmt::format("#line {} \"{}\"\n", line.source, escaped(source_.file_name()));
+        else
+          text += fmt::format("#line {}\n", line.source);
+        next = line.source;
+      }
+      text += line.text + '\n';
+      ++next;
+    }
+  }
+
+  static std::string escaped(std::string_view name) {
+    std::string text;
+    for (const char c : name) {
+      if (c == '"' || c == '\\') text += '\\';
+      text += c == '\n' ? ' ' : c;
+    }
+    return text;
+  }
+
+  SourceText source_;
+  TypeTable types_;
+  Report report_;
+  Names names_;
+  Program program_;
+  Unit unit_;
+};
+
+Expected<void> check_text(const abi::KernelSource& source) {
+  if (source.text.size() > kMostBytes)
+    return failure(
+        source.file_name, "source",
+        fmt::format("{} has {} bytes; at most {} are read", source.file_name, source.text.size(), kMostBytes),
+        "keep kernels in a file of their own");
+  if (source.text.find('\0') != std::string::npos)
+    return failure(source.file_name, "source",
+                   fmt::format("{} holds a zero byte, so it is no Python source", source.file_name),
+                   "check that the file is text (UTF-8)");
+  return {};
+}
+
+}  // namespace
+
+std::string constant_array_declaration(std::string_view name, const Value& values, Type element) {
+  std::string text = fmt::format("__constant__ const {} {}", cpp_type(element), name);
+  for (const std::int64_t extent : values.shape) text += fmt::format("[{}]", extent);
+  text += " = {";
+  const Carrier carrier = carrier_of(element);
+  for (std::size_t i = 0; i < values.items.size(); ++i) {
+    const Value& item = values.items[i];
+    text += i == 0 ? "" : ", ";
+    if (i > 0 && i % 16 == 0) text += "\n  ";
+    if (is_real(carrier))
+      text += real_literal(item.as_real(), carrier == Carrier::f32);
+    else if (carrier == Carrier::boolean)
+      text += item.as_real() != 0 ? "true" : "false";
+    else
+      text += item.kind == Value::Kind::real ? integer_literal(static_cast<std::int64_t>(item.real))
+                                             : integer_literal(item.integer);
+  }
+  return text + "};\n";
+}
+
+Expected<CudaSource> translate(const abi::KernelSource& source, const std::string& entry,
+                               const std::string& signature) {
+  if (Expected<void> good = check_text(source); !good) return std::move(good).errors();
+  return Translation(source).run(entry, signature);
+}
+
+Expected<std::vector<KernelOutline>> outline(const abi::KernelSource& source) {
+  if (Expected<void> good = check_text(source); !good) return std::move(good).errors();
+  Translation translation(source);
+  std::vector<KernelOutline> result;
+  for (Declaration* kernel : translation.kernels()) {
+    KernelOutline each;
+    each.name = kernel->name;
+    for (const Parameter& parameter : translation.names().body_of(*kernel)->parameters)
+      each.parameters.emplace_back(parameter.name);
+    for (const SignatureTypes& signature : kernel->signatures) {
+      std::string text;
+      for (const Type type : signature.parameters) text += (text.empty() ? "" : ", ") + text_of(type);
+      each.signatures.push_back(std::move(text));
+    }
+    result.push_back(std::move(each));
+  }
+  if (translation.report().failed()) return translation.report().take();
+  return result;
+}
+
+}  // namespace quern::frontend

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The room's front door: Kernel Python -> CUDA C++.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "abi/kernel_request.hpp"
+#include "quern/expected.hpp"
+
+namespace quern::frontend {
+
+/// What NVRTC is given for one specialisation.
+struct CudaSource {
+  std::string text;
+  std::string entry;                 ///< the kernel's name in it
+  std::vector<std::string> options;  ///< that the kernel's decorator asks for
+  Diagnostics log;                   ///< warnings
+};
+
+/// A kernel of a file, before it is specialised.
+struct KernelOutline {
+  std::string name;
+  std::vector<std::string> parameters;
+  std::vector<std::string> signatures;  ///< that its decorator gives: "float32, array(float32, 1d, A)"
+};
+
+/// CUDA C++ for kernel `entry` of the file (the only one, where it is empty) with arguments of these types:
+/// Numba's syntax, "float32, float32[::1]"; empty: those that its decorator gives.
+Expected<CudaSource> translate(const abi::KernelSource& source, const std::string& entry,
+                               const std::string& signature);
+
+/// The kernels of a file, in its order. Fails where the file cannot be read as Python.
+Expected<std::vector<KernelOutline>> outline(const abi::KernelSource& source);
+
+}  // namespace quern::frontend

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "quern/kernel.hpp"
+
+namespace quern::launch {
+
+class LoadedKernel;
+
+/// What a Kernel is a view of: code that is loaded, or a kernel that is compiled for the arguments it gets.
+/// Thread-safe.
+class KernelState {
+ public:
+  virtual ~KernelState() = default;
+
+  virtual const std::string& name() const noexcept = 0;
+  virtual const std::string& signature_text() const noexcept = 0;
+  virtual const std::vector<Parameter>& parameters() const noexcept = 0;
+  virtual KernelInfo info() const = 0;
+  /// The code where it is loaded; null where it is compiled for the arguments it gets.
+  virtual const LoadedKernel* loaded() const noexcept = 0;
+  /// The code for arguments of these types; null: this is it.
+  virtual std::shared_ptr<const KernelState> specialise(std::span<const Argument> arguments) const = 0;
+  virtual void launch(const LaunchConfig& config, std::span<const Argument> arguments) const = 0;
+};
+
+}  // namespace quern::launch

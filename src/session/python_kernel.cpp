@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session/python_kernel.hpp"
+
+#include <fmt/format.h>
+
+#include "quern/error.hpp"
+#include "session/gate.hpp"
+
+namespace quern::session {
+namespace {
+
+std::string_view type_name(Dtype dtype) { return dtype == Dtype::bool_ ? "boolean" : quern::name(dtype); }
+
+/// Device arrays are contiguous: float32[:, ::1].
+std::string array_type(Dtype dtype, std::size_t ndim) {
+  if (ndim == 0) return fmt::format("Array({}, 0, 'C')", type_name(dtype));
+  std::string axes;
+  for (std::size_t axis = 0; axis + 1 < ndim; ++axis) axes += ":, ";
+  return fmt::format("{}[{}::1]", type_name(dtype), axes);
+}
+
+/// The argument's type as a signature writes it; throws for what has none.
+std::string type_of(const std::string& kernel, std::size_t index, const Argument& argument) {
+  if (argument.dtype() && argument.kind() == Argument::Kind::scalar)
+    return std::string(type_name(*argument.dtype()));
+  if (argument.dtype() && argument.kind() == Argument::Kind::array)
+    return array_type(*argument.dtype(), argument.array()->ndim());
+  throw Error(ErrorCode::usage, fmt::format("cannot specialise kernel {} on argument {}: {} has no type of "
+                                            "Kernel Python\nhint: give arrays and numbers, or "
+                                            "write the kernel's types in its decorator",
+                                            kernel, index,
+                                            argument.kind() == Argument::Kind::pointer ? "a plain address"
+                                            : argument.kind() == Argument::Kind::array ? "an array of structs"
+                                                                                       : "a struct"));
+}
+
+}  // namespace
+
+Expected<std::shared_ptr<const launch::LoadedKernel>> load_specialisation(const SessionState& session,
+                                                                          const abi::KernelRequest& request) {
+  Expected<compile::Compiler::Image> image = session.compiler().compile(request);
+  if (!image) return std::move(image).errors();
+  if ((*image)->entries.empty())
+    return make_diagnostic("internal", "the compiled kernel has no entry",
+                           "please report this with the kernel's source");
+  Expected<std::shared_ptr<runtime::Module>> module = load_image(session, **image, request.source.file_name);
+  if (!module) return std::move(module).errors();
+  return std::make_shared<const launch::LoadedKernel>(
+      *std::move(module), *image, (*image)->entries.front(),
+      std::make_shared<const std::string>((*image)->cuda_source));
+}
+
+PythonKernel::PythonKernel(std::shared_ptr<SessionState> session, abi::KernelRequest request,
+                           abi::EntryInfo outline)
+    : session_(std::move(session)),
+      request_(std::move(request)),
+      outline_(std::move(outline)),
+      signature_(outline_.name + "(") {
+  for (const abi::ParameterInfo& parameter : outline_.parameters) {
+    signature_ += (signature_.ends_with('(') ? "" : ", ") + parameter.name;
+    parameters_.push_back({parameter.name, {}, 0, 0, 1, false});
+  }
+  signature_ += ")";
+}
+
+KernelInfo PythonKernel::info() const {
+  KernelInfo info;
+  info.name = outline_.name;
+  info.signature = signature_;
+  info.parameters = parameters_;
+  info.max_threads_per_block = session_->context()->device().max_threads_per_block;
+  return info;
+}
+
+PythonKernel::Specialisation PythonKernel::find(std::span<const Argument> arguments) const {
+  if (arguments.size() != parameters_.size())
+    throw Error(ErrorCode::usage,
+                fmt::format("kernel {} takes {} argument{}, {} {} given\n    {}\nhint: give one argument for "
+                            "each parameter, in this order",
+                            outline_.name, parameters_.size(), parameters_.size() == 1 ? "" : "s",
+                            arguments.size(), arguments.size() == 1 ? "was" : "were", signature_));
+  std::string types;
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    types += (i == 0 ? "" : ", ") + type_of(outline_.name, i, arguments[i]);
+  if (arguments.size() == 1) types = "(" + types + ",)";
+  {
+    const base::LockGuard lock(mutex_);
+    if (const auto found = known_.find(types); found != known_.end()) return found->second;
+  }
+  abi::KernelRequest request = request_;
+  request.entry = outline_.name;
+  request.signature = types;
+  Specialisation made = value_or_throw(load_specialisation(*session_, request));
+  const base::LockGuard lock(mutex_);
+  return known_.emplace(std::move(types), std::move(made)).first->second;
+}
+
+std::shared_ptr<const launch::KernelState> PythonKernel::specialise(
+    std::span<const Argument> arguments) const {
+  return find(arguments);
+}
+
+void PythonKernel::launch(const LaunchConfig& config, std::span<const Argument> arguments) const {
+  find(arguments)->launch(config, arguments);
+}
+
+}  // namespace quern::session

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kernel of a Kernel Python file, compiled for each list of argument types that it is launched with.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/thread_annotations.hpp"
+#include "launch/loaded_kernel.hpp"
+#include "session/state.hpp"
+
+namespace quern::session {
+
+/// Compiles `request` (with its entry and signature) and loads it.
+Expected<std::shared_ptr<const launch::LoadedKernel>> load_specialisation(const SessionState& session,
+                                                                          const abi::KernelRequest& request);
+
+class PythonKernel final : public launch::KernelState {
+ public:
+  using Specialisation = std::shared_ptr<const launch::LoadedKernel>;
+
+  /// `outline` names the kernel and its parameters; `request` is of its file.
+  PythonKernel(std::shared_ptr<SessionState> session, abi::KernelRequest request, abi::EntryInfo outline);
+
+  const std::string& name() const noexcept override { return outline_.name; }
+  const std::string& signature_text() const noexcept override { return signature_; }
+  const std::vector<Parameter>& parameters() const noexcept override { return parameters_; }
+  KernelInfo info() const override;
+  const launch::LoadedKernel* loaded() const noexcept override { return nullptr; }
+  std::shared_ptr<const launch::KernelState> specialise(std::span<const Argument> arguments) const override;
+  void launch(const LaunchConfig& config, std::span<const Argument> arguments) const override;
+
+ private:
+  Specialisation find(std::span<const Argument> arguments) const QUERN_EXCLUDES(mutex_);
+
+  const std::shared_ptr<SessionState> session_;
+  const abi::KernelRequest request_;
+  const abi::EntryInfo outline_;
+  std::string signature_;  // "saxpy(a, x, y)"
+  std::vector<Parameter> parameters_;
+  mutable base::Mutex mutex_;
+  mutable std::map<std::string, Specialisation, std::less<>> known_ QUERN_GUARDED_BY(mutex_);
+};
+
+}  // namespace quern::session

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lines of CUDA C++ that matter: what a person reads, and what makes it fast.
+#include <doctest/doctest.h>
+
+#include "helpers.hpp"
+
+using quern::test::cuda_of;
+using quern::test::holds;
+
+TEST_SUITE_BEGIN("frontend");
+
+TEST_CASE("saxpy reads as its author wrote it") {
+  const std::string text = cuda_of(
+      "@cuda.jit\ndef saxpy(a, x, y):\n    i = cuda.grid(1)\n    if i < x.size:\n        y[i] = a * x[i] + "
+      "y[i]\n",
+      "float32, float32[::1], float32[::1]");
+  CHECK(text ==
+        "// saxpy(float32, array(float32, 1d, C), array(float32, 1d, C)) of k.py\n"
+        "#include <quern/cuda/grid.cuh>\n"
+        "#include <quern/cuda/layout.cuh>\n"
+        "\n"
+        "#line 6 \"k.py\"\n"
+        "extern \"C\" __global__ void saxpy(float a, quern::c_array<float, 1> x, quern::c_array<float, 1> y) "
+        "{\n"
+        "  const long long i = quern::grid<1, long long>();\n"
+        "  if (i < x.size()) {\n"
+        "    y[i] = a * x[i] + y[i];\n"
+        "  }\n"
+        "}\n");
+}
+
+TEST_CASE("an index that can be negative counts from the end, and no other does") {
+  const auto index = [](const std::string& text) {
+    return cuda_of("@cuda.jit\ndef k(a, n):\n    i = cuda.grid(1)\n" + text, "float32[:, ::1], int32");
+  };
+  CHECK(holds(index("    a[i, n] = 0\n"), "a(i, quern::wrap(n, a.extent(1))) = 0;"));
+  CHECK(holds(index("    a[i, -1] = 0\n"), "a(i, a.extent(1) - 1) = 0;"));
+  CHECK(holds(index("    if i > 0:\n        a[i - 1, 0] = 0\n"), "a(i - 1, 0) = 0;"));
+  CHECK(holds(index("    if 0 <= n and n < 9:\n        a[n, 0] = 0\n"), "a(n, 0) = 0;"));
+  CHECK(holds(index("    if n < 0:\n        return\n    a[n, 0] = 0\n"), "a(n, 0) = 0;"));
+  CHECK(holds(index("    while n > 0:\n        n = n // 2\n        a[n, 0] = 0\n"), "a(n_int64, 0) = 0;"));
+}
+
+TEST_CASE("integers are computed in 32 bits where they fit, in 64 where Python's would not") {
+  const auto statement = [](const std::string& text) {
+    return cuda_of("@cuda.jit\ndef k(a, n):\n    t = cuda.threadIdx.x\n    " + text + "\n",
+                   "int64[::1], int32");
+  };
+  CHECK(holds(statement("a[t] = t * 16 + 3"), "a[t] = t * 16 + 3;"));
+  CHECK(holds(statement("a[t] = n * n"), "a[t] = (long long)n * n;"));
+  CHECK(holds(statement("a[t] = n + 1"), "a[t] = (long long)n + 1;"));
+  CHECK(holds(statement("a[t] = n & 15"), "a[t] = n & 15;"));
+}
+
+TEST_CASE("division is Python's") {
+  const auto statement = [](const std::string& text) {
+    return cuda_of("@cuda.jit\ndef k(a, n):\n    t = cuda.threadIdx.x\n    " + text + "\n",
+                   "float64[::1], int32");
+  };
+  CHECK(holds(statement("a[t] = t // 4 + t % 4"), "a[t] = t / 4 + t % 4;"));
+  CHECK(holds(statement("a[t] = n // 4"), "quern::floor_div((long long)n, 4LL)"));
+  CHECK(holds(statement("a[t] = n / 4"), "a[t] = double(n) / 4.0;"));
+  CHECK(holds(statement("a[t] = n ** 2"), "a[t] = (long long)n * n;"));
+}
+
+TEST_CASE("float32 with an integer is float64, as in Numba") {
+  CHECK(holds(cuda_of("@cuda.jit\ndef k(a):\n    a[0] = a[1] * 2\n", "(float32[::1],)"),
+              "a[0] = double(a[1]) * 2;"));
+  CHECK(holds(cuda_of("@cuda.jit\ndef k(a):\n    a[0] = a[1] * float32(2)\n", "(float32[::1],)"),
+              "a[0] = a[1] * 2.0f;"));
+}
+
+TEST_CASE("shared and local arrays are C arrays, constants have their names") {
+  const std::string text = cuda_of(
+      "N = 16\nW = np.array([[1, 2], [3, 4]], dtype=np.float32)\n@cuda.jit\ndef k(a):\n    s = "
+      "cuda.shared.array((N, N + 1), float32)\n"
+      "    l = cuda.local.array(4, int32)\n    w = cuda.const.array_like(W)\n    s[1, 2] = a[0]\n    l[3] = "
+      "5\n    a[0] = s[1, 2] + l[3] + w[1, 0] * N\n",
+      "(float32[::1],)");
+  CHECK(holds(text, "constexpr int N = 16;"));
+  CHECK(holds(text, "__constant__ const float W[2][2] = {1.0f, 2.0f, 3.0f, 4.0f};"));
+  CHECK(holds(text, "__shared__ float s[16][17];"));
+  CHECK(holds(text, "int l[4];"));
+  CHECK(holds(text, "s[1][2] = a[0];"));
+}
+
+TEST_CASE("a grid-stride loop is a plain loop") {
+  CHECK(holds(cuda_of("@cuda.jit\ndef k(a):\n    for i in range(cuda.grid(1), a.size, cuda.gridsize(1)):\n   "
+                      "     a[i] = 0\n",
+                      "(float32[::1],)"),
+              "for (long long i = quern::grid<1, long long>(); i < a.size(); i += quern::gridsize<1, long "
+              "long>()) {"));
+  CHECK(holds(cuda_of("@cuda.jit\ndef k(a, n):\n    for i in range(0, 9, n):\n        a[i] = 0\n",
+                      "float32[::1], int32"),
+              "quern::range<long long>(0, 9, n)"));
+}
+
+TEST_CASE("names that C++ takes are changed as little as possible") {
+  const std::string text = cuda_of("@cuda.jit\ndef k(double, new):\n    int_ = new\n    double[0] = int_\n",
+                                   "float32[::1], float32");
+  CHECK(holds(text, "quern::c_array<float, 1> double_, float new_"));
+}
+
+TEST_CASE("a device function is emitted once for each list of types") {
+  const std::string text = cuda_of(
+      "@cuda.jit(device=True)\ndef half(x):\n    return x / 2\n\n@cuda.jit\ndef k(a, b):\n    a[0] = "
+      "half(a[1]) + half(a[2])\n    b[0] = half(b[1])\n",
+      "float32[::1], float64[::1]");
+  CHECK(holds(text, "static __device__ double half_(float x)"));
+  CHECK(holds(text, "static __device__ double half__2(double x)"));
+}
+
+TEST_CASE("host code is passed over, whatever it holds") {
+  const std::string text = cuda_of(
+      "import matplotlib.pyplot as plt\n\nclass A:\n    def f(self): return {x: y for x, y in "
+      "z}\n\n@cuda.jit\ndef k(a):\n    a[0] = 1\n\n"
+      "if __name__ == '__main__':\n    with open('f') as f:\n        k[1, 1](*[lambda: f\"{x!r:>{10}}\"])\n",
+      "(float32[::1],)");
+  CHECK(holds(text, "a[0] = 1;"));
+}
+
+TEST_CASE("a signature in the decorator settles the types") {
+  const auto source = quern::frontend::translate(
+      quern::test::python("from numba import cuda, void, float32, int32\n@cuda.jit(void(float32[:, ::1], "
+                          "int32))\ndef k(a, n):\n    a[0, 0] = n\n"),
+      "", "");
+  REQUIRE(source);
+  CHECK(holds(source->text, "void k(quern::c_array<float, 2> a, int n)"));
+}
+
+TEST_CASE("options of the decorator reach NVRTC and the kernel") {
+  const auto source = quern::frontend::translate(
+      quern::test::python("from numba import cuda\n@cuda.jit('void(float32[:])', fastmath=True, "
+                          "max_registers=32, launch_bounds=(128, 2))\ndef k(a):\n    a[0] = 1\n"),
+      "", "");
+  REQUIRE(source);
+  CHECK(source->options == std::vector<std::string>{"--use_fast_math", "--maxrregcount=32"});
+  CHECK(holds(source->text, "__launch_bounds__(128, 2)"));
+  CHECK(holds(source->text, "quern::array<float, 1> a"));
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Input that nobody writes must not crash or hang the front end.
+#include <doctest/doctest.h>
+
+#include <random>
+
+#include "helpers.hpp"
+
+using quern::test::cuda_of;
+using quern::test::holds;
+
+namespace {
+
+std::string repeated(const std::string& text, int count) {
+  std::string result;
+  for (int i = 0; i < count; ++i) result += text;
+  return result;
+}
+
+std::string statement(const std::string& text) {
+  return cuda_of("@cuda.jit\ndef k(a):\n    " + text + "\n", "(float32[::1],)");
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("frontend");
+
+TEST_CASE("nesting beyond a thousand levels is an error that says so") {
+  CHECK(holds(statement("a[0] = " + repeated("(", 5000) + "1" + repeated(")", 5000)),
+              "nested more than 1000 deep"));
+  CHECK(holds(statement("a[0] = " + repeated("-", 5000) + "1"), "nested more than 1000 deep"));
+  CHECK(holds(statement("a[0] = 1" + repeated(" + 1", 5000)), "nested more than 1000 deep"));
+  CHECK(holds(statement("a[0] = " + repeated("2 ** ", 5000) + "1"), "nested more than 1000 deep"));
+  CHECK(holds(statement("x = a" + repeated("[0]", 5000)), "nested more than 1000 deep"));
+  CHECK(holds(statement("a[0] = " + repeated("not ", 5000) + "1"), "nested more than 1000 deep"));
+  std::string blocks = "@cuda.jit\ndef k(a):\n";
+  for (int i = 1; i < 1200; ++i) blocks += std::string(static_cast<std::size_t>(i), ' ') + "if a[0]:\n";
+  CHECK(holds(cuda_of(blocks, "(float32[::1],)"), "nested more than 1000 deep"));
+}
+
+TEST_CASE("five hundred levels are compiled") {
+  CHECK(holds(statement("a[0] = " + repeated("(", 500) + "a[1]" + repeated(")", 500)), "a[0] = a[1];"));
+  CHECK(holds(statement("a[0] = a[1]" + repeated(" + a[1]", 500)), "a[0] = a[1] + a[1]"));
+}
+
+TEST_CASE("functions that call each other without end are reported") {
+  const std::string text = cuda_of(
+      "@cuda.jit(device=True)\ndef f(x):\n    return f((x, x))\n\n@cuda.jit\ndef k(a):\n    a[0] = f(1)\n",
+      "(float32[::1],)");
+  CHECK(holds(text, "error:"));
+}
+
+TEST_CASE("at most a hundred diagnostics are given") {
+  std::string text = "@cuda.jit\ndef k(a):\n";
+  for (int i = 0; i < 500; ++i) text += "    a[0] = unknown" + std::to_string(i) + "\n";
+  const auto source =
+      quern::frontend::translate(quern::test::python(quern::test::with_imports(text)), "", "(float32[::1],)");
+  REQUIRE_FALSE(source);
+  CHECK(source.errors().size() == 100);
+}
+
+TEST_CASE("no prefix of a kernel and no exchanged byte crashes") {
+  const std::string text = quern::test::with_imports(
+      "N = 4\n@cuda.jit(device=True)\ndef f(x, y=2):\n    return x * y if x > 0 else "
+      "-x\n\n@cuda.jit('void(float32[:], int32)')\ndef k(a, n):\n    s = cuda.shared.array((N, 2), float32)\n"
+      "    for i in range(cuda.grid(1), n, 3):\n        if i == 2 and not n < 0:\n            continue\n     "
+      "   s[i % N, 0] += f(a[i])\n    else:\n        x, y = a.shape[0], a[1:3]\n    while True:\n"
+      "        n -= 1\n        if n < 0: break\n    print('done', x, n)\n");
+  for (std::size_t i = 0; i < text.size(); ++i)
+    static_cast<void>(quern::frontend::translate(quern::test::python(text.substr(0, i)), "k", ""));
+  std::mt19937 random(7);
+  constexpr std::string_view kBytes = "()[]{}:,.\n \t'\"#=+-*/%<>!&|^~@\\0aif\x80\xff";
+  for (int round = 0; round < 3000; ++round) {
+    std::string changed = text;
+    for (int k = 0; k < 3; ++k) changed[random() % changed.size()] = kBytes[random() % kBytes.size()];
+    static_cast<void>(quern::frontend::translate(quern::test::python(changed), "k", ""));
+  }
+}
+
+TEST_SUITE_END();
