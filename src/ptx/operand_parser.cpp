@@ -68,7 +68,7 @@ bool FunctionParser::parse_operand(Instruction& into, Operand& operand, std::uin
   if (operand.as<RegisterOperand>() == nullptr && operand.as<SinkOperand>() == nullptr) return true;
   tokens_.take();
   PairOperand pair;
-  pair.elements.push_back(std::move(operand));
+  pair.elements.push_back(operand);  // a copy: the pair keeps the operand's place
   if (!parse_single(into, pair.elements.emplace_back(), kNoIndex)) return false;
   operand.value = std::move(pair);
   return true;
