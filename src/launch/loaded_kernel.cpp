@@ -275,7 +275,8 @@ void LoadedKernel::launch(const LaunchConfig& config, std::span<const Argument> 
 
 namespace {
 
-/// Registers and limits are those of code, which a kernel that is compiled for its arguments does not have yet.
+/// Registers and limits are those of code, which a kernel that is compiled for its arguments does not have
+/// yet.
 const LoadedKernel& loaded(const KernelState& state, const char* asked) {
   if (const LoadedKernel* code = state.loaded()) return *code;
   throw Error(ErrorCode::usage,

@@ -11,27 +11,47 @@ namespace {
 
 std::string_view type_name(Dtype dtype) { return dtype == Dtype::bool_ ? "boolean" : quern::name(dtype); }
 
-/// Device arrays are contiguous: float32[:, ::1].
-std::string array_type(Dtype dtype, std::size_t ndim) {
+/// float32[:, ::1]; without the 1 where the elements have gaps between them.
+std::string array_type(Dtype dtype, const Layout& layout) {
+  const std::size_t ndim = layout.ndim();
+  const char order = layout.is_c_contiguous() ? 'C' : layout.is_f_contiguous() ? 'F' : 'A';
   if (ndim == 0) return fmt::format("Array({}, 0, 'C')", type_name(dtype));
   std::string axes;
-  for (std::size_t axis = 0; axis + 1 < ndim; ++axis) axes += ":, ";
-  return fmt::format("{}[{}::1]", type_name(dtype), axes);
+  for (std::size_t axis = 0; axis < ndim; ++axis) {
+    const bool unit = (order == 'C' && axis + 1 == ndim) || (order == 'F' && axis == 0);
+    axes += std::string(axis == 0 ? "" : ", ") + (unit ? "::1" : ":");
+  }
+  return fmt::format("{}[{}]", type_name(dtype), axes);
+}
+
+const char* kind_name(const Argument& argument) {
+  switch (argument.kind()) {
+    case Argument::Kind::pointer:
+      return "a plain address";
+    case Argument::Kind::array:
+    case Argument::Kind::host:
+    case Argument::Kind::smart:
+      return "an array of structs";
+    default:
+      return "a struct";
+  }
 }
 
 /// The argument's type as a signature writes it; throws for what has none.
 std::string type_of(const std::string& kernel, std::size_t index, const Argument& argument) {
-  if (argument.dtype() && argument.kind() == Argument::Kind::scalar)
-    return std::string(type_name(*argument.dtype()));
-  if (argument.dtype() && argument.kind() == Argument::Kind::array)
-    return array_type(*argument.dtype(), argument.array()->ndim());
-  throw Error(ErrorCode::usage, fmt::format("cannot specialise kernel {} on argument {}: {} has no type of "
-                                            "Kernel Python\nhint: give arrays and numbers, or "
-                                            "write the kernel's types in its decorator",
-                                            kernel, index,
-                                            argument.kind() == Argument::Kind::pointer ? "a plain address"
-                                            : argument.kind() == Argument::Kind::array ? "an array of structs"
-                                                                                       : "a struct"));
+  const std::optional<Dtype> dtype =
+      argument.smart() != nullptr ? argument.smart()->element().dtype : argument.dtype();
+  if (dtype) {
+    if (argument.kind() == Argument::Kind::scalar) return std::string(type_name(*dtype));
+    if (argument.array() != nullptr) return array_type(*dtype, argument.array()->layout());
+    if (argument.host() != nullptr) return array_type(*dtype, argument.host()->array.layout());
+    if (argument.smart() != nullptr) return array_type(*dtype, argument.smart()->layout());
+  }
+  throw Error(
+      ErrorCode::usage,
+      fmt::format("cannot specialise kernel {} on argument {}: {} has no type of Kernel Python\nhint: "
+                  "give arrays and numbers, or write the kernel's types in its decorator",
+                  kernel, index, kind_name(argument)));
 }
 
 }  // namespace
