@@ -68,6 +68,21 @@ TEST_CASE("a barrier may follow a call through a pointer") {
   CHECK(out[2] == 126);
 }
 
+TEST_CASE("a barrier may follow a loop that might have trapped, asserted or returned") {
+  if (!ready()) return;
+  Words in(256, 3);
+  in[0] = 5;
+  const Words out = run(R"(
+    extern "C" __global__ void k(unsigned* d) { unsigned i = threadIdx.x, s = 0; __shared__ unsigned t[64]; t[i] = 0; __syncthreads();
+      for (unsigned n = 0; n < d[0]; ++n) { if (d[1 + n + i] > 1000) __trap(); assert(d[1 + n] < 1000); if (n + i == 66) return; s += d[1 + n]; }
+      t[i] = s; __syncthreads(); d[128 + i] = t[63 - i]; })",
+                        "k", in, 64);
+  for (std::uint32_t i = 0; i < 64; ++i) {
+    const bool returned = i >= 62, partner_returned = 63 - i >= 62;
+    CHECK(out[128 + i] == (returned ? 3u : partner_returned ? 0u : 15u));
+  }
+}
+
 TEST_CASE("switches with tables, local arrays, loops with breaks, early returns") {
   if (!ready()) return;
   Words in(320);
