@@ -68,6 +68,21 @@ TEST_CASE("a barrier may follow a call through a pointer") {
   CHECK(out[2] == 126);
 }
 
+TEST_CASE("a barrier may follow a loop that might have trapped, asserted or returned") {
+  if (!ready()) return;
+  Words in(256, 3);
+  in[0] = 5;
+  const Words out = run(R"(
+    extern "C" __global__ void k(unsigned* d) { unsigned i = threadIdx.x, s = 0; __shared__ unsigned t[64]; t[i] = 0; __syncthreads();
+      for (unsigned n = 0; n < d[0]; ++n) { if (d[1 + n + i] > 1000) __trap(); assert(d[1 + n] < 1000); if (n + i == 66) return; s += d[1 + n]; }
+      t[i] = s; __syncthreads(); d[128 + i] = t[63 - i]; })",
+                        "k", in, 64);
+  for (std::uint32_t i = 0; i < 64; ++i) {
+    const bool returned = i >= 62, partner_returned = 63 - i >= 62;
+    CHECK(out[128 + i] == (returned ? 3u : partner_returned ? 0u : 15u));
+  }
+}
+
 TEST_CASE("switches with tables, local arrays, loops with breaks, early returns") {
   if (!ready()) return;
   Words in(320);
@@ -151,7 +166,7 @@ TEST_CASE("a kernel's parameters have addresses, and are no other memory") {
   if (!ready()) return;
   const Expected<Module> module = cuda_test::session().try_load_cuda(R"(struct Table { unsigned x[8]; };
     extern "C" __global__ void k(const __grid_constant__ Table table, unsigned* d) { unsigned i = threadIdx.x; const unsigned* p = i % 2 ? table.x + i % 8 : d + i;
-      unsigned inside; asm volatile("{ .reg .pred p; isspacep.param p, %1; selp.u32 %0, 1, 0, p; }" : "=r"(inside) : "l"(p)); d[64 + i] = *p + 1000 * inside + 2000 * __isLocal(p) + 4000 * __isShared(p); })");
+      unsigned inside; asm volatile("{ .reg .pred p; isspacep.param p, %1; selp.u32 %0, 1, 0, p; }" : "=r"(inside) : "l"(p)); unsigned again = 0; if (i % 2) asm volatile("{ .reg .u64 a; cvta.to.param.u64 a, %1; ld.param.u32 %0, [a]; }" : "=r"(again) : "l"(p)); d[64 + i] = *p + again * 100000 + 1000 * inside + 2000 * __isLocal(p) + 4000 * __isShared(p); })");
   if (!module) FAIL(to_string(module.errors()));
   struct Table {
     std::uint32_t x[8];
@@ -159,7 +174,8 @@ TEST_CASE("a kernel's parameters have addresses, and are no other memory") {
   auto data = cuda_test::session().to_device(Words(128, 7));
   module->kernel("k")({.grid = 1, .block = 64})(table, data);
   const Words out = data.copy_to_host();
-  for (std::uint32_t i = 0; i < 64; ++i) CHECK(out[64 + i] == (i % 2 == 1 ? 1010 + i % 8 : 7));
+  for (std::uint32_t i = 0; i < 64; ++i)
+    CHECK(out[64 + i] == (i % 2 == 1 ? 1010 + i % 8 + (10 + i % 8) * 100000 : 7));
 }
 
 TEST_CASE("memory from the device's heap, memcpy and memset, clocks and sleep") {

@@ -436,7 +436,8 @@ Handler find_half_handler(const Instruction& i) {
   if (std::none_of(words.begin(), words.end(), narrow_word)) return nullptr;
   if (i.has("approx") || i.has("oob") || i.has("rs")) return nullptr;
   if (i.opcode == "setp") return set_predicates;
-  if (i.opcode == "set") return set_values;
+  // Comparisons of other numbers that give an f16 are with those numbers' comparisons.
+  if (i.opcode == "set") return words.at(1).format == nullptr ? nullptr : set_values;
   if (i.opcode == "cvt") return convert;
   for (const char* op : {"add", "sub", "mul", "fma", "neg", "abs", "min", "max"})
     if (i.opcode == op) return arithmetic;

@@ -281,7 +281,10 @@ void set_predicate(Thread& t, const Instruction& i) {
 void set_value(Thread& t, const Instruction& i) {
   const bool value =
       combine(t, i, compare_values(t, i, i.types[1], i.operands[1], i.operands[2]), i.operands.size() > 3);
-  t.set(i.operands[0], !value ? 0 : i.types[0].is_float() ? bits_as<std::uint32_t>(1.0f) : 0xffffffffu);
+  const std::uint64_t one = !i.types[0].is_float()  ? 0xffffffffu
+                            : i.types[0].bits == 16 ? 0x3c00
+                                                    : bits_as<std::uint32_t>(1.0f);
+  t.set(i.operands[0], value ? one : 0);
 }
 
 void select(Thread& t, const Instruction& i) {

@@ -51,7 +51,7 @@ void brx(Translator& t, In in) {
 void call(Translator& t, In in) { t.call(in); }
 void ret(Translator& t, In) { t.end_function(); }
 void exit(Translator& t, In) { t.end_thread(); }
-void trap(Translator& t, In) { t.end(Op::trap, static_cast<std::uint64_t>(ir::Trap::trap)); }
+void trap(Translator& t, In) { t.fault(ir::Trap::trap); }
 void nanosleep(Translator& t, In in) { t.emit(Op::nanosleep, Type::none, {t.read(in, 0, ptx::Type::u32)}); }
 // --- "Stack Manipulation Instructions": a function that allocates has a stretch of local memory for it, and
 // a variable that says how much of it is taken.

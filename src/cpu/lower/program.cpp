@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 namespace quern::cpu::lower {
 namespace {
@@ -141,7 +142,6 @@ bool is_dynamic_shared(const ptx::Variable& variable) {
 }
 
 Program::Program(const ptx::Module& module, std::uint32_t kernel) : module_(module), functions_{kernel} {
-  find_address_taken();
   std::vector<std::uint32_t> work{kernel};
   while (!work.empty()) {
     const std::uint32_t function = work.back();
@@ -155,8 +155,10 @@ Program::Program(const ptx::Module& module, std::uint32_t kernel) : module_(modu
   lay_out_shared();
 }
 
-/// Functions whose addresses are taken anywhere in the module, in ascending order.
+/// Functions whose addresses are taken anywhere in the module, in ascending order. Only where calls ask for
+/// them: every kernel of a module would read it through.
 void Program::find_address_taken() {
+  if (std::exchange(address_taken_known_, true)) return;
   const auto add = [&](std::uint32_t function) {
     if (const std::uint32_t index = definition(function); index != ptx::kNoIndex)
       address_taken_.push_back(index);
@@ -180,7 +182,7 @@ void Program::find_address_taken() {
 }
 
 std::vector<std::uint32_t> Program::indirect_targets(const ptx::Function& caller,
-                                                     const ptx::Instruction& call) const {
+                                                     const ptx::Instruction& call) {
   const auto* named = call.operands.size() > 3 ? call.operands[3].as<ptx::SymbolOperand>() : nullptr;
   if (named == nullptr) return {};
   std::vector<std::uint32_t> result;
@@ -191,6 +193,7 @@ std::vector<std::uint32_t> Program::indirect_targets(const ptx::Function& caller
     return result;
   }
   if (named->symbol.kind != ptx::SymbolKind::call_prototype) return {};
+  find_address_taken();
   const ptx::CallPrototype& prototype = caller.prototypes.at(named->symbol.index);
   for (const std::uint32_t index : address_taken_) {
     const ptx::Function& function = module_.functions[index];

@@ -51,8 +51,7 @@ class Program {
   std::uint32_t definition(std::uint32_t function) const { return module_.definition_of(function); }
   /// What a call through a register may reach: the functions of its table, or all whose addresses are taken
   /// and whose parameters are the prototype's.
-  std::vector<std::uint32_t> indirect_targets(const ptx::Function& caller,
-                                              const ptx::Instruction& call) const;
+  std::vector<std::uint32_t> indirect_targets(const ptx::Function& caller, const ptx::Instruction& call);
 
   /// Offset of a shared variable in the block's shared memory.
   std::uint64_t shared_offset(const ptx::Variable& variable) const;
@@ -79,6 +78,7 @@ class Program {
 
   const ptx::Module& module_;
   std::vector<std::uint32_t> address_taken_;
+  bool address_taken_known_ = false;
   std::map<std::uint32_t, FunctionFacts> facts_;  ///< of the kernel and all it calls
   std::vector<std::uint32_t> order_;              ///< those functions in the order in which they were met
   std::map<const ptx::Variable*, std::uint64_t> shared_offsets_;

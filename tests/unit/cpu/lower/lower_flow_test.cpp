@@ -168,13 +168,14 @@ TEST_CASE("what follows an unconditional end is not there, even if it could not 
   CHECK(result(module) == 3);
 }
 
-TEST_CASE("a trap ends its block; what only led there leaves no trace") {
+TEST_CASE("a trap ends the launch where it is reached, and no block: what follows is reached by all others") {
   const auto module = test::lowered(test::kernel_text(R"(
     mov.u32 %r1, %tid.x;
     setp.lt.u32 %p1, %r1, 5;
     @!%p1 trap;
     st.global.u32 [%rd1], %r1;)"));
-  CHECK(test::count(module.functions[0], Op::trap) == 1);
+  CHECK(test::count(module.functions[0], Op::trap) == 0);
+  CHECK(test::count(module.functions[0], Op::host_call) == 1);
   CHECK(result(module, 2) == 2);
 }
 

@@ -183,3 +183,18 @@ TEST_CASE("atomics know their operation by type, and red wants no result") {
   CHECK(atomics[2]->attr.semantics == cpu::ir::Semantics::acquire);
   CHECK(atomics[2]->attr.space == Space::generic);
 }
+
+TEST_CASE("hints to caches, debuggers and profilers do nothing") {
+  const auto module = test::lowered(test::kernel_text(R"(
+    mov.b32 %r1, 7;
+    brkpt; pmevent 3; pmevent.mask 5;
+    prefetch.global.L1 [%rd1]; prefetchu.L1 [%rd1];
+    applypriority.global.L2::evict_normal [%rd1], 128; discard.global.L2 [%rd1], 128;
+    createpolicy.fractional.L2::evict_last.b64 %rd2, 1.0;
+    st.global.L2::cache_hint.u32 [%rd1], %r1, %rd2;)"));
+  CHECK(test::count(module.functions[0], cpu::ir::Op::store) == 1);
+  CHECK(test::count(module.functions[0], cpu::ir::Op::host_call) == 0);
+  test::IrInterpreter machine(module);
+  machine.run();
+  CHECK(machine.word(0) == 7);
+}

@@ -2,6 +2,8 @@
 // References follow the pseudo-code of the PTX ISA for shfl.sync, and its words for vote.sync and match.sync.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "harness.hpp"
 
 namespace quern::cpu::emit::testing {
@@ -200,6 +202,61 @@ TEST_CASE("match finds the lanes with the same value") {
         CHECK(all.run({values, filled(0xffffffffu)}, mask)[0][0] == ((mask & (mask - 1)) == 0 ? mask : 0));
       }
     }
+}
+
+TEST_CASE("reductions take the running lanes of the membermask together") {
+  using ir::ReduceMode;
+  Lanes values{};
+  for (std::size_t lane = 0; lane < 32; ++lane)
+    values[lane] = (lane * 2654435761u ^ 0x80000000u) & 0xffffffffu;
+  const auto combine = [](ReduceMode mode, std::uint32_t a, std::uint32_t b) {
+    const bool less = static_cast<std::int32_t>(a) < static_cast<std::int32_t>(b);
+    switch (mode) {
+      case ReduceMode::add:
+        return a + b;
+      case ReduceMode::smin:
+        return less ? a : b;
+      case ReduceMode::smax:
+        return less ? b : a;
+      case ReduceMode::umin:
+        return std::min(a, b);
+      case ReduceMode::umax:
+        return std::max(a, b);
+      case ReduceMode::and_:
+        return a & b;
+      case ReduceMode::or_:
+        return a | b;
+      case ReduceMode::xor_:
+        break;
+    }
+    return a ^ b;
+  };
+  for (unsigned number = 0; number < 8; ++number)
+    for (const Isa isa : isas())
+      for (const bool full : {true, false})
+        for (const bool own_members : {false, true}) {
+          Operation operation{.op = Op::reduce, .imm = number, .inputs = {{Type::i32}, {Type::i32}}};
+          if (!own_members) operation.inputs[1].shape = uniform();
+          if (!own_members) operation.result = uniform();
+          const Compiled code = compile(operation, {.isa = isa, .full = full});
+          for (const std::uint32_t mask : kMasks) {
+            if (full && mask != 0xffffffffu) continue;
+            Lanes members = filled(0xffffffffu);
+            for (std::size_t lane = 0; lane < 32 && own_members; ++lane)
+              members[lane] = lane % 2 == 0 ? 0x55555555u : 0xaaaaaaaau;
+            const Lanes got = code.run({values, members}, mask)[0];
+            for (std::size_t lane = 0; lane < 32; ++lane) {
+              if ((mask >> lane & 1) == 0) continue;
+              auto want = static_cast<std::uint32_t>(values[lane]);
+              for (std::size_t other = 0; other < 32; ++other)
+                if (other != lane && (mask & members[lane]) >> other & 1)
+                  want = combine(static_cast<ReduceMode>(number), want,
+                                 static_cast<std::uint32_t>(values[other]));
+              CAPTURE(number);
+              CHECK(got[lane] == want);
+            }
+          }
+        }
 }
 
 TEST_CASE("activemask is the running lanes") {
