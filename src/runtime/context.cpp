@@ -201,8 +201,15 @@ void Context::allocate_with_retry(const std::function<CUresult()>& attempt, std:
 
 std::uint64_t Context::allocate_from(DeviceAllocator& allocator, std::size_t bytes, StreamView stream) {
   const auto attempt = [&] {
-    return reinterpret_cast<std::uintptr_t>(
-        allocator.allocate(bytes, kDeviceAlignment, StreamView(this, stream.handle())));
+    void* const memory = allocator.allocate(bytes, kDeviceAlignment, StreamView(this, stream.handle()));
+    if (memory == nullptr)
+      throw OutOfMemory(
+          CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "allocate",
+          fmt::format("cannot allocate {} bytes of device memory: the session's allocator gave none; free "
+                      "arrays or give the allocator more",
+                      bytes),
+          bytes);
+    return reinterpret_cast<std::uintptr_t>(memory);
   };
   try {
     return attempt();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace quern::runtime {
 namespace {
@@ -61,8 +62,9 @@ CopyPlan plan_copy(const Layout& to, const Layout& from) {
   for (std::size_t axis = 0; axis < to.ndim(); ++axis)
     if (to.shape()[axis] != 1)
       axes.push_back({to.shape()[axis], to.strides_bytes()[axis], from.strides_bytes()[axis]});
-  std::stable_sort(axes.begin(), axes.end(),
-                   [](const Axis& a, const Axis& b) { return std::abs(a.to) > std::abs(b.to); });
+  std::sort(axes.begin(), axes.end(), [](const Axis& a, const Axis& b) {
+    return std::pair(std::abs(a.to), std::abs(a.from)) > std::pair(std::abs(b.to), std::abs(b.from));
+  });
   for (const Axis& axis : axes) {
     if (!plan.axes.empty() && joins(plan.axes.back(), axis)) {
       Axis& outer = plan.axes.back();
