@@ -138,8 +138,11 @@ std::string cpp_type(Type type) {
       for (Type item : type->items) items += (items.empty() ? "" : ", ") + cpp_type(item);
       return fmt::format("quern::tuple<{}>", items);
     }
-    case TypeKind::record:
-      return fmt::format("record_{}", type->fields.empty() ? "empty" : type->fields.front().name);
+    case TypeKind::record: {
+      std::string name = "record";
+      for (const Field& field : type->fields) name += "_" + field.name;
+      return fmt::format("{}_{}", name, type->size_bytes);
+    }
     default:
       return std::string(cpp_of(carrier_of(type)));
   }

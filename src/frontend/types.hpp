@@ -4,10 +4,10 @@
 
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "frontend/token.hpp"
@@ -99,7 +99,7 @@ class TypeTable {
   Type intern(TypeInfo info);
 
   std::deque<TypeInfo> all_;
-  std::map<std::string, Type, std::less<>> known_;
+  std::unordered_map<std::string, Type> known_;
 };
 
 /// "array(float32, 2d, C)", "Tuple(int64, float32)": Numba's words.
