@@ -143,7 +143,7 @@ Type Inference::call_function(const Expr& expr, Declaration& callee) {
       break;
     }
   }
-  Instance* instance = program_.instance(callee, types);
+  Instance* instance = program_.instance(callee, types, expr.place);
   if (instance == nullptr) return reporting_ ? types_.error : nullptr;
   instance_.callees[expr.id] = instance;
   if (instance->failed) {
