@@ -205,6 +205,7 @@ Type TypeTable::array(Type element, unsigned ndim, char layout, bool read_only) 
 Type TypeTable::tuple(std::vector<Type> items) {
   TypeInfo info;
   info.kind = TypeKind::tuple;
+  for (const Type item : items) info.weight = std::min(info.weight + item->weight, 2 * kMostItems);
   info.items = std::move(items);
   return intern(std::move(info));
 }
