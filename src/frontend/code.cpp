@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 namespace quern::frontend {
 namespace {
@@ -65,6 +66,8 @@ constexpr Header kHeaders[] = {
     {"quern::power(", "quern/cuda/arithmetic.cuh"},
     {"quern::round", "quern/cuda/arithmetic.cuh"},
     {"quern::sign(", "quern/cuda/arithmetic.cuh"},
+    {"quern::lesser(", "quern/cuda/arithmetic.cuh"},
+    {"quern::greater(", "quern/cuda/arithmetic.cuh"},
     {"quern::square(", "quern/cuda/arithmetic.cuh"},
     {"quern::degrees(", "quern/cuda/arithmetic.cuh"},
     {"quern::radians(", "quern/cuda/arithmetic.cuh"},
@@ -138,8 +141,11 @@ std::string cpp_type(Type type) {
       for (Type item : type->items) items += (items.empty() ? "" : ", ") + cpp_type(item);
       return fmt::format("quern::tuple<{}>", items);
     }
-    case TypeKind::record:
-      return fmt::format("record_{}", type->fields.empty() ? "empty" : type->fields.front().name);
+    case TypeKind::record: {
+      std::string name = "record";
+      for (const Field& field : type->fields) name += "_" + field.name;
+      return fmt::format("{}_{}", name, type->size_bytes);
+    }
     default:
       return std::string(cpp_of(carrier_of(type)));
   }
@@ -172,6 +178,13 @@ Code convert(const Code& code, Carrier to) {
     if (to == Carrier::u32) return {code.text + "u", Precedence::primary, to};
     if (to == Carrier::f64) return {code.text + ".0", Precedence::primary, to};
     if (to == Carrier::f32) return {code.text + ".0f", Precedence::primary, to};
+  }
+  // A float literal that is exact in float32 is written as one.
+  if (to == Carrier::f32 && code.carrier == Carrier::f64 &&
+      code.text.find_first_not_of("0123456789.e-+") == std::string::npos) {
+    const double value = std::strtod(code.text.c_str(), nullptr);
+    if (static_cast<double>(static_cast<float>(value)) == value)
+      return {code.text + "f", code.precedence, to};
   }
   const std::string_view type = cpp_of(to);
   if (to == Carrier::f16 || to == Carrier::bf16)

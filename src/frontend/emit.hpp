@@ -92,6 +92,7 @@ class Emitter {
   Code array_value(const Expr& array);
   Code item(const Code& tuple, std::size_t index, Type type);
   Code unary(const Expr& expr);
+  Code negated(const Expr& expr, Code code, Type own);
   Code binary(const Expr& expr, Tok op, const Expr& left, const Expr& right);
   Code operate(Tok op, const Code& left, Type left_type, const Code& right, Type right_type, Type result,
                const Range& range, const Range& left_range, const Range& right_range);

@@ -92,9 +92,16 @@ Code Emitter::extremum(const Expr& expr, const Builtin& row) {
   Carrier carrier = ints ? Carrier::i32 : carrier_of(type);
   if (!ints && fits_int(carrier)) carrier = Carrier::i32;
   if (carrier == Carrier::f16 || carrier == Carrier::bf16) carrier = Carrier::f32;
+  // Two floats go to CUDA's function, which passes over NaN; Numba compares everything else one by one.
+  bool floats = codes.size() == 2;
+  for (std::size_t i = 1; i < expr.items.size(); ++i)
+    floats = floats && is_floating(instance_.type(*expr.items[i]));
+  const std::string_view function = is_integral(type) || floats ? row.cuda
+                                    : row.cuda == "min"         ? "quern::lesser"
+                                                                : "quern::greater";
   Code result = convert(codes[0], carrier);
   for (std::size_t i = 1; i < codes.size(); ++i)
-    result = call(row.cuda, {result.text, convert(codes[i], carrier).text}, carrier);
+    result = call(function, {result.text, convert(codes[i], carrier).text}, carrier);
   return result;
 }
 

@@ -407,6 +407,20 @@ Code Emitter::view_of(const Expr& array, const Expr& index, Type result) {
 
 // Operators.
 
+/// `-x` or `~x` of an integer that is unsigned or narrower than 64 bits.
+Code Emitter::negated(const Expr& expr, Code code, Type own) {
+  const Carrier carrier = carrier_of(own);
+  const bool word = own->bits >= 32;
+  if (word) code = convert(code, carrier);
+  const std::string text = inside(code, Precedence::unary);
+  const std::string_view sign = text_of(expr.op);
+  const std::string_view gap = text.starts_with(sign) ? " " : "";  // - -x is not --x
+  const Code result{fmt::format("{}{}{}", sign, gap, text), Precedence::unary, word ? carrier : Carrier::i32};
+  const bool fits =
+      own->is_signed && (expr.op == Tok::invert || range(*expr.items[0]).low > -(1LL << (own->bits - 1)));
+  return word || fits ? result : convert(result, carrier);
+}
+
 Code Emitter::unary(const Expr& expr) {
   const Expr& operand = *expr.items[0];
   const Type type = instance_.type(expr);
@@ -418,6 +432,10 @@ Code Emitter::unary(const Expr& expr) {
   if (expr.op == Tok::invert && type->kind == TypeKind::boolean)
     return {"!" + inside(code, Precedence::unary), Precedence::unary, Carrier::boolean};
   if (is_integral(type)) {
+    // Numba negates and inverts in the operand's own type and widens then.
+    const Type own = instance_.type(operand);
+    if (is_integer(own) && expr.op != Tok::plus && (!own->is_signed || own->bits < 64))
+      return negated(expr, code, own);
     const bool narrow =
         fits_int(code.carrier) && (expr.op != Tok::minus || range(expr).within(INT32_MIN, INT32_MAX));
     code = narrow ? Code{code.text, code.precedence, Carrier::i32} : convert(code, carrier_of(type));

@@ -324,7 +324,7 @@ const Scope* Program::scope_of(Declaration& declaration) {
   return scope.get();
 }
 
-Instance* Program::instance(Declaration& declaration, const std::vector<Type>& parameters) {
+Instance* Program::instance(Declaration& declaration, const std::vector<Type>& parameters, Place from) {
   const auto [found, fresh] = known_.try_emplace({&declaration, parameters}, nullptr);
   if (!fresh) {
     if (found->second != nullptr && found->second->inferring) found->second->recursive = true;
@@ -351,6 +351,11 @@ Instance* Program::instance(Declaration& declaration, const std::vector<Type>& p
   infer(*this, made);
   --depth_;
   made.inferring = false;
+  if (made.failed && from.end > from.begin) {
+    std::string types;
+    for (const Type type : parameters) types += (types.empty() ? "" : ", ") + text_of(type);
+    report().note(from, fmt::format("'{}' is called here with ({})", declaration.name, types));
+  }
   if (!made.failed) find_ranges(made);
   order_.push_back(&made);
   return &made;

@@ -130,9 +130,9 @@ Type Inference::call_function(const Expr& expr, Declaration& callee) {
   std::vector<Type> types;
   if (!bind_arguments(expr, callee, types)) return reporting_ ? types_.error : nullptr;
   for (std::size_t i = 0; i < types.size(); ++i)
-    if (types[i]->kind == TypeKind::string || types[i]->kind == TypeKind::function ||
-        types[i]->kind == TypeKind::builtin || types[i]->kind == TypeKind::dtype ||
-        types[i]->kind == TypeKind::slice)
+    if (types[i]->kind == TypeKind::none || types[i]->kind == TypeKind::string ||
+        types[i]->kind == TypeKind::function || types[i]->kind == TypeKind::builtin ||
+        types[i]->kind == TypeKind::dtype || types[i]->kind == TypeKind::slice)
       return fail(expr.place, "unsupported", "", "{} cannot be passed to a function", text_of(types[i]));
   for (const SignatureTypes& signature : callee.signatures) {
     if (signature.parameters.size() != types.size()) continue;
@@ -143,7 +143,7 @@ Type Inference::call_function(const Expr& expr, Declaration& callee) {
       break;
     }
   }
-  Instance* instance = program_.instance(callee, types);
+  Instance* instance = program_.instance(callee, types, expr.place);
   if (instance == nullptr) return reporting_ ? types_.error : nullptr;
   instance_.callees[expr.id] = instance;
   if (instance->failed) {

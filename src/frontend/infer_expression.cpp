@@ -423,7 +423,11 @@ Type Inference::tuple(const Expr& expr) {
   const bool known = std::all_of(value.items.begin(), value.items.end(),
                                  [](const Value& item) { return item.kind != Value::Kind::unknown; });
   if (known) instance_.constants[expr.id] = std::move(value);
-  return types_.tuple(std::move(items));
+  const Type type = types_.tuple(std::move(items));
+  if (type->weight > kMostItems)
+    return fail(expr.place, "types", "use an array",
+                "a tuple has at most {} items, those of its items included", kMostItems);
+  return type;
 }
 
 Type Inference::unary(const Expr& expr) {
@@ -455,6 +459,9 @@ Type Inference::binary_types(const Expr& expr, Tok op, Type left, Type right) {
   if (is_error(left) || is_error(right)) return types_.error;
   if (const auto found = operation(types_, op, left, right)) return found->result;
   if (is_tuple(left) && is_tuple(right) && op == Tok::plus) {
+    if (left->weight + right->weight > kMostItems)
+      return fail(expr.place, "types", "use an array",
+                  "a tuple has at most {} items, those of its items included", kMostItems);
     std::vector<Type> items = left->items;
     items.insert(items.end(), right->items.begin(), right->items.end());
     return types_.tuple(std::move(items));

@@ -273,6 +273,10 @@ void Names::read_option(Declaration& declaration, const Expr& keyword) {
     options.fastmath = truth;
   } else if (name == "debug") {
     options.debug = truth;
+    if (truth)
+      report_.warning(keyword.place, "debug",
+                      "debug=True has no effect yet: indices, divisors and assertions are not reported",
+                      "leave it out, or run the kernel under Numba to debug it");
   } else if (name == "lineinfo") {
     options.lineinfo = truth;
   } else if (name == "inline") {
@@ -411,9 +415,13 @@ Value Names::evaluate_path(const std::string& path) {
 }
 
 Value Names::attribute(const Value& base, std::string_view name, Place place) {
-  const std::string path = canonical(fmt::format("{}.{}", base.text, name));
-  Value value = evaluate_path(path);
+  std::string path = fmt::format("{}.{}", base.text, name);
+  const auto found = attributes_.find(path);
+  if (found != attributes_.end() && found->second.kind != Value::Kind::host) return found->second;
+  Value value = found != attributes_.end() ? found->second : evaluate_path(canonical(path));
+  attributes_.try_emplace(path, value);
   if (value.kind != Value::Kind::host) return value;
+  path = canonical(path);
   const std::vector<std::string_view> known = names_in(base.text);
   const std::string_view near = closest(name, known);
   report_.error(place, "unknown-name", fmt::format("kernels have no '{}'", path),

@@ -127,6 +127,7 @@ class Names {
   std::size_t depth_ = 0;
   std::map<std::string, Binding, std::less<>> bindings_;
   std::map<std::string, Value, std::less<>> python_names_;
+  std::map<std::string, Value, std::less<>> attributes_;  ///< of modules, by path
 };
 
 /// Fills a tuple of nested lists into one array's elements and shape; false if it is ragged or holds no

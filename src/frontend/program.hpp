@@ -63,8 +63,9 @@ class Program {
  public:
   explicit Program(Names& names) : names_(names) {}
 
-  /// The instance for these argument types, its types inferred. Null where its text is broken.
-  Instance* instance(Declaration& declaration, const std::vector<Type>& parameters);
+  /// The instance for these argument types, its types inferred; `from` is the call, for notes. Null where its
+  /// text is broken.
+  Instance* instance(Declaration& declaration, const std::vector<Type>& parameters, Place from = {});
   const std::vector<Instance*>& instances() const { return order_; }
   Names& names() { return names_; }
   TypeTable& types() { return names_.types(); }

@@ -491,6 +491,12 @@ class Finder {
       }
       case ExprKind::unary:
         if (is_nothing(range_of(*expr.items[0]))) return kNothing;
+        if (const Type own = instance_.type(*expr.items[0]); is_integer(own) && expr.op != Tok::plus) {
+          // In the operand's own type: what does not fit it wraps, and then is widened.
+          if (!own->is_signed) return of_type(own);
+          if (own->bits < 64 && expr.op == Tok::minus && range_of(*expr.items[0]).low <= of_type(own).low)
+            return of_type(own);
+        }
         if (expr.op == Tok::minus) return of_operator(Tok::minus, {0, 0, true}, range_of(*expr.items[0]));
         if (expr.op == Tok::plus) return range_of(*expr.items[0]);
         if (expr.op == Tok::invert && type->is_signed)

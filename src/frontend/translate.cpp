@@ -216,7 +216,13 @@ class Translation {
       if (is_array(type)) return self(type->element, self);
       if (type->kind != TypeKind::record) return;
       const std::string name = cpp_type(type);
-      std::string text = fmt::format("struct __attribute__((packed)) {} {{\n", name);
+      bool aligned = true;
+      for (const Field& field : type->fields) {
+        const std::uint32_t natural =
+            is_number(field.type) && size_of(field.type) > 0 ? size_of(field.type) : 1;
+        aligned = aligned && field.offset % natural == 0 && type->size_bytes % natural == 0;
+      }
+      std::string text = fmt::format("struct {}{} {{\n", aligned ? "" : "__attribute__((packed)) ", name);
       std::uint32_t at = 0;
       for (const Field& field : type->fields) {
         if (field.offset > at) text += fmt::format("  char padding{}[{}];\n", at, field.offset - at);

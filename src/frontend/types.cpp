@@ -146,14 +146,30 @@ TypeTable::TypeTable() {
 }
 
 Type TypeTable::intern(TypeInfo info) {
-  std::string key =
-      fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(info.kind), info.bits,
-                  info.is_signed, info.brain, info.ndim, info.layout, info.read_only,
-                  static_cast<const void*>(info.element), static_cast<const void*>(info.function),
-                  static_cast<const void*>(info.builtin), info.name, info.size_bytes);
-  for (Type item : info.items) key += fmt::format(" {}", static_cast<const void*>(item));
-  for (const Field& field : info.fields)
-    key += fmt::format(" {}:{}:{}", field.name, static_cast<const void*>(field.type), field.offset);
+  // The bytes of all that tells types apart.
+  std::string key;
+  const auto add = [&key](const auto& value) {
+    key.append(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  const char small[] = {static_cast<char>(info.kind),
+                        static_cast<char>(info.bits),
+                        info.is_signed,
+                        info.brain,
+                        static_cast<char>(info.ndim),
+                        info.layout,
+                        info.read_only};
+  key.append(small, sizeof small);
+  add(info.element);
+  add(info.function);
+  add(info.builtin);
+  add(info.size_bytes);
+  for (const Type item : info.items) add(item);
+  key += info.name;
+  for (const Field& field : info.fields) {
+    key += field.name;
+    add(field.type);
+    add(field.offset);
+  }
   if (const auto found = known_.find(key); found != known_.end()) return found->second;
   all_.push_back(std::move(info));
   return known_.emplace(std::move(key), &all_.back()).first->second;
@@ -189,6 +205,7 @@ Type TypeTable::array(Type element, unsigned ndim, char layout, bool read_only) 
 Type TypeTable::tuple(std::vector<Type> items) {
   TypeInfo info;
   info.kind = TypeKind::tuple;
+  for (const Type item : items) info.weight = std::min(info.weight + item->weight, 2 * kMostItems);
   info.items = std::move(items);
   return intern(std::move(info));
 }

@@ -4,10 +4,10 @@
 
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "frontend/token.hpp"
@@ -63,6 +63,7 @@ struct TypeInfo {
   std::vector<Type> items;  ///< of a tuple; what enumerate and zip go over
   std::vector<Field> fields;
   std::uint32_t size_bytes = 0;  ///< of a record
+  std::uint32_t weight = 1;      ///< of a tuple: all items, those of its items included
   const Declaration* function = nullptr;
   const Builtin* builtin = nullptr;
   std::string name;  ///< a record's; a module's path
@@ -99,7 +100,7 @@ class TypeTable {
   Type intern(TypeInfo info);
 
   std::deque<TypeInfo> all_;
-  std::map<std::string, Type, std::less<>> known_;
+  std::unordered_map<std::string, Type> known_;
 };
 
 /// "array(float32, 2d, C)", "Tuple(int64, float32)": Numba's words.
@@ -115,6 +116,8 @@ inline bool is_number(Type t) { return is_integral(t) || is_floating(t) || is_co
 inline bool is_array(Type t) { return t->kind == TypeKind::array; }
 inline bool is_tuple(Type t) { return t->kind == TypeKind::tuple; }
 inline bool is_error(Type t) { return t->kind == TypeKind::error; }
+/// Tuples beyond this are refused: their types would grow faster than the source.
+inline constexpr std::uint32_t kMostItems = 1000;
 /// Of one or more elements, all of one type.
 bool is_uniform(Type tuple);
 

@@ -71,8 +71,8 @@ class Finder {
       const Type type = instance_.version_types[i];
       const Version& version = scope_.versions[i];
       if (type == nullptr || version.kind == Version::Kind::undefined || !needed_[web(i)]) continue;
-      if (type->kind == TypeKind::function || type->kind == TypeKind::builtin ||
-          type->kind == TypeKind::dtype || type->kind == TypeKind::module_)
+      if (type->kind == TypeKind::none || type->kind == TypeKind::function ||
+          type->kind == TypeKind::builtin || type->kind == TypeKind::dtype || type->kind == TypeKind::module_)
         continue;  // names for things that are written out where they are used
       std::uint32_t& id = of_web[web(i)];
       if (id == kNoVariable) {
@@ -240,20 +240,27 @@ class Finder {
       to[i] = i;
       same[{out_.all[i].local, out_.all[i].type}].push_back(i);
     }
-    for (const auto& [key, list] : same)
-      for (bool again = list.size() > 1; again;) {
-        again = false;
-        for (const std::uint32_t i : list)
-          for (const std::uint32_t k : list) {
-            Variable &one = out_.all[i], &other = out_.all[k];
-            if (i >= k || to[i] != i || to[k] != k) continue;
-            if (!one.parameter && !other.parameter && !related(one.block, other.block)) continue;
-            to[k] = i;
-            merge(one, other);
-            other.merged = true;
-            again = true;
+    for (const auto& [key, list] : same) {
+      std::vector<std::uint32_t> kept;  // whose blocks lie apart
+      for (const std::uint32_t i : list) {
+        std::uint32_t now = i;
+        for (std::size_t k = 0; k < kept.size();) {
+          Variable &one = out_.all[kept[k]], &other = out_.all[now];
+          if (!one.parameter && !other.parameter && !related(one.block, other.block)) {
+            ++k;
+            continue;
           }
+          // It may now reach around others.
+          to[now] = kept[k];
+          merge(one, other);
+          other.merged = true;
+          now = kept[k];
+          kept.erase(kept.begin() + static_cast<std::ptrdiff_t>(k));
+          k = 0;
+        }
+        kept.push_back(now);
       }
+    }
     const auto final = [&](std::uint32_t id) {
       while (id != kNoVariable && to[id] != id) id = to[id];
       return id;

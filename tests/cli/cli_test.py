@@ -225,6 +225,16 @@ class Mistakes(Case):
         self.fails("run", "nothing.cu", says=["nothing.cu", "hint:"])
         self.fails("run", "kernel.py::f", says=["kernel.py", "hint:"])
 
+    def test_kernel_python_runs_and_shows_its_cuda(self):
+        saxpy = str(KERNELS / "basics" / "saxpy.py")
+        out = self.quern("run", saxpy, "float32(2)", "arange(4, dtype=float32)", "ones(4, float32)", "--block", 32).stdout
+        self.assertIn("[1. 3. 5. 7.]", out)
+        cuda = self.quern("compile", saxpy, "--emit", "cuda", "--sig", "float32, float32[::1], float32[::1]").stdout
+        self.assertIn("y[i] = a * x[i] + y[i];", cuda)
+        self.fails("compile", saxpy, "--emit", "cuda", says=["saxpy.py:8:5: error: 'saxpy' is specialised on its argument types", "hint:"])
+        self.path("wrong.py").write_text("from numba import cuda\n\n@cuda.jit\ndef k(x):\n    x[0] = y\n")
+        self.fails("run", "wrong.py", "ones(1, float32)", says=["wrong.py:5:12: error: the name 'y' is not defined"])
+
     def test_a_wild_kernel_is_stopped(self):
         self.fails("run", "k.cu::store", 1 << 40, "zeros(4, int32)", "--block", 1, says=["kernel store", "CUDA_ERROR_ILLEGAL_ADDRESS", "hint:"])
 

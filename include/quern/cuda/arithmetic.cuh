@@ -139,6 +139,16 @@ __device__ __forceinline__ T radians(T x) {
   return x * T(0.017453292519943295);
 }
 
+/// min and max as comparisons of one argument after the other: a NaN stays only where it came first.
+template <class T>
+__device__ __forceinline__ T lesser(T a, T b) {
+  return b < a ? b : a;
+}
+template <class T>
+__device__ __forceinline__ T greater(T a, T b) {
+  return b > a ? b : a;
+}
+
 /// `a and b`, `a or b` of numbers: the operand that decides. The right one is computed only if it does.
 template <class T, class Right>
 __device__ __forceinline__ T both(T a, Right b) {

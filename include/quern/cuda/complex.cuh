@@ -74,6 +74,20 @@ template <class T>
 __device__ __forceinline__ T abs(complex<T> a) {
   return hypot(a.real, a.imag);
 }
+/// a ** b
+template <class T>
+__device__ __forceinline__ complex<T> power(complex<T> a, complex<T> b) {
+  if (b.imag == 0 && b.real == 2) return a * a;
+  if (b.imag == 0 && b.real == 0) return complex<T>(1);
+  if (a.real == 0 && a.imag == 0) return complex<T>(0);
+  const T length = abs(a), angle = atan2(a.imag, a.real);
+  T size = pow(length, b.real), turn = angle * b.real;
+  if (b.imag != 0) {
+    size *= exp(-angle * b.imag);
+    turn += b.imag * log(length);
+  }
+  return {size * cos(turn), size * sin(turn)};
+}
 #endif
 
 }  // namespace quern

@@ -63,7 +63,7 @@ TEST_SUITE_BEGIN("frontend");
 TEST_CASE("wrong programs are told what is wrong, where, and what to do") {
   const std::vector<Case> cases = read_cases();
   if (std::getenv("QUERN_UPDATE_GOLDEN") != nullptr) return rewrite(cases);
-  CHECK(cases.size() >= 60);
+  CHECK(cases.size() >= 120);
   for (const Case& each : cases) {
     INFO(each.title);
     CHECK(said(each) == each.expected);
@@ -77,7 +77,7 @@ TEST_CASE("every message is told apart by its words") {
     const std::size_t at = each.expected.find("error: ");
     messages.insert(each.expected.substr(at, each.expected.find('\n', at) - at));
   }
-  CHECK(messages.size() >= 60);
+  CHECK(messages.size() >= 120);
 }
 
 TEST_SUITE_END();

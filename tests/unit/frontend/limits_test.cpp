@@ -50,6 +50,13 @@ TEST_CASE("functions that call each other without end are reported") {
   CHECK(holds(text, "error:"));
 }
 
+TEST_CASE("types that double with every line are refused") {
+  CHECK(holds(statement("t = (1, 2)\n" + repeated("    t = (t, (t, 1))\n", 60) + "    a[0] = 1"),
+              "a tuple has at most 1000 items"));
+  CHECK(holds(statement("t = (1, 2)\n" + repeated("    t = t + t\n", 60) + "    a[0] = 1"),
+              "a tuple has at most 1000 items"));
+}
+
 TEST_CASE("at most a hundred diagnostics are given") {
   std::string text = "@cuda.jit\ndef k(a):\n";
   for (int i = 0; i < 500; ++i) text += "    a[0] = unknown" + std::to_string(i) + "\n";

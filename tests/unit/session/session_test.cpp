@@ -216,6 +216,32 @@ TEST_CASE("source errors come with file, line and column, thrown or returned") {
   }
 }
 
+TEST_CASE("Kernel Python is compiled for the arguments of each launch, and tells what became of it") {
+  if (!ready()) return;
+  const Session session("cpu");
+  const Module module = session.load_python(
+      "from numba import cuda\n\n@cuda.jit\ndef scale(a, x):\n    i = cuda.grid(1)\n    if i < x.size:\n     "
+      "   x[i] = a * x[i]\n");
+  CHECK(module.kernel_names() == std::vector<std::string>{"scale"});
+  const Kernel kernel = module.kernel("scale");
+  CHECK(kernel.signature() == "scale(a, x)");
+  auto floats = session.to_device(std::vector<float>{1, 2, 3});
+  auto numbers = session.to_device(std::vector<std::int64_t>{1, 2, 3});
+  kernel({.grid = 1, .block = 32})(2.5f, floats);
+  kernel({.grid = 1, .block = 32})(std::int64_t{7}, numbers);
+  CHECK(floats.copy_to_host() == std::vector<float>{2.5f, 5.0f, 7.5f});
+  CHECK(numbers.copy_to_host() == std::vector<std::int64_t>{7, 14, 21});
+  const Argument arguments[] = {Argument(2.5f), Argument(floats)};
+  const KernelInfo info = kernel.specialise(arguments).info();
+  CHECK(holds(info.cuda_source, "x[i] = a * x[i];"));
+  CHECK(holds(info.ptx, ".visible .entry scale"));
+  CHECK(holds(message([&] { kernel({.grid = 1, .block = 32})(1.0f); }), "takes 2 arguments, 1 was given"));
+  CHECK(holds(message([&] { kernel({.grid = 1, .block = 32})(floats, floats); }),
+              "does not take array(float32, 1d, C)"));
+  CHECK(holds(message([&] { static_cast<void>(session.load_python("def f(:\n    pass\n").kernel("f")); }),
+              "no kernel 'f'"));
+}
+
 TEST_CASE("one session serves many threads") {
   if (!ready()) return;
   const Session session("cpu");
