@@ -34,7 +34,7 @@ std::string message(const auto& action) {
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 template <class F>
-F* driver(const Session& session, const char* name, F*) {
+F* driver(const Session& session, const char* name) {
   return reinterpret_cast<F*>(driver_function(session.device(), name));
 }
 
@@ -108,14 +108,14 @@ TEST_CASE(
     "a session adopts the context that a program made, its streams, events and memory, and leaves them "
     "alive") {
   const Session finder("cpu");  // only to find the driver
-  const auto create = driver(finder, "cuCtxCreate_v4", &cuCtxCreate_v4);
-  const auto destroy = driver(finder, "cuCtxDestroy_v2", &cuCtxDestroy_v2);
-  const auto allocate = driver(finder, "cuMemAlloc_v2", &cuMemAlloc_v2);
-  const auto make_stream = driver(finder, "cuStreamCreate", &cuStreamCreate);
-  const auto make_event = driver(finder, "cuEventCreate", &cuEventCreate);
-  const auto record = driver(finder, "cuEventRecord", &cuEventRecord);
-  const auto fill = driver(finder, "cuMemsetD32Async", &cuMemsetD32Async);
-  const auto synchronize = driver(finder, "cuCtxSynchronize", &cuCtxSynchronize);
+  const auto create = driver<decltype(cuCtxCreate_v4)>(finder, "cuCtxCreate_v4");
+  const auto destroy = driver<decltype(cuCtxDestroy_v2)>(finder, "cuCtxDestroy_v2");
+  const auto allocate = driver<decltype(cuMemAlloc_v2)>(finder, "cuMemAlloc_v2");
+  const auto make_stream = driver<decltype(cuStreamCreate)>(finder, "cuStreamCreate");
+  const auto make_event = driver<decltype(cuEventCreate)>(finder, "cuEventCreate");
+  const auto record = driver<decltype(cuEventRecord)>(finder, "cuEventRecord");
+  const auto fill = driver<decltype(cuMemsetD32Async)>(finder, "cuMemsetD32Async");
+  const auto synchronize = driver<decltype(cuCtxSynchronize)>(finder, "cuCtxSynchronize");
   REQUIRE((create != nullptr));
   CHECK(driver_function(finder.device(), "cuNothing") == nullptr);
   CHECK(holds(message([] { Session({"cpu", ContextChoice::current}); }), "none is current"));
