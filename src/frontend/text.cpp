@@ -2,6 +2,8 @@
 #include "frontend/text.hpp"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace quern::frontend {
 namespace {
@@ -97,11 +99,15 @@ void Report::add(Severity severity, Place place, std::string_view code, std::str
 }
 
 Diagnostics Report::take() {
-  std::stable_sort(diagnostics_.begin(), diagnostics_.end(), [](const Diagnostic& a, const Diagnostic& b) {
-    return a.span.line != b.span.line ? a.span.line < b.span.line : a.span.column < b.span.column;
-  });
+  // By place; those of one place in the order they were found.
+  std::multimap<std::pair<std::uint32_t, std::uint32_t>, Diagnostic> sorted;
+  for (Diagnostic& diagnostic : diagnostics_)
+    sorted.emplace(std::pair(diagnostic.span.line, diagnostic.span.column), std::move(diagnostic));
+  diagnostics_.clear();
   last_kept_ = false;
-  return std::move(diagnostics_);
+  Diagnostics result;
+  for (auto& [place, diagnostic] : sorted) result.push_back(std::move(diagnostic));
+  return result;
 }
 
 std::string_view closest(std::string_view name, const std::vector<std::string_view>& candidates) {
