@@ -2,6 +2,7 @@
 #include "frontend/text.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 namespace quern::frontend {
 namespace {
@@ -97,11 +98,17 @@ void Report::add(Severity severity, Place place, std::string_view code, std::str
 }
 
 Diagnostics Report::take() {
-  std::stable_sort(diagnostics_.begin(), diagnostics_.end(), [](const Diagnostic& a, const Diagnostic& b) {
-    return a.span.line != b.span.line ? a.span.line < b.span.line : a.span.column < b.span.column;
+  std::vector<std::size_t> order(diagnostics_.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(), [this](std::size_t a, std::size_t b) {
+    const Span &one = diagnostics_[a].span, &other = diagnostics_[b].span;
+    return std::tie(one.line, one.column, a) < std::tie(other.line, other.column, b);
   });
+  Diagnostics sorted;
+  for (const std::size_t i : order) sorted.push_back(std::move(diagnostics_[i]));
+  diagnostics_.clear();
   last_kept_ = false;
-  return std::move(diagnostics_);
+  return sorted;
 }
 
 std::string_view closest(std::string_view name, const std::vector<std::string_view>& candidates) {
