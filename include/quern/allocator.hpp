@@ -24,7 +24,7 @@ struct MemoryInfo {
 /// with the context current, from any thread; never under a lock of quern's.
 class QUERN_API DeviceAllocator {
  public:
-  virtual ~DeviceAllocator() = default;
+  virtual ~DeviceAllocator();
 
   /// `bytes` > 0 of device memory, usable by work on `stream` from here on. Throws OutOfMemory (then the
   /// queue is flushed, trim() called, and this tried once more).

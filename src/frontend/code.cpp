@@ -90,6 +90,41 @@ constexpr Header kHeaders[] = {
     {"__nv_bfloat16", "cuda_bf16.h"},
 };
 
+struct Operator {
+  Tok op;
+  std::string_view cpp;
+  Precedence precedence;
+};
+constexpr Operator kOperators[] = {
+    {Tok::plus, "+", Precedence::plus},
+    {Tok::minus, "-", Precedence::plus},
+    {Tok::times, "*", Precedence::times},
+    {Tok::divide, "/", Precedence::times},
+    {Tok::floor_divide, "/", Precedence::times},
+    {Tok::mod, "%", Precedence::times},
+    {Tok::left_shift, "<<", Precedence::shift},
+    {Tok::right_shift, ">>", Precedence::shift},
+    {Tok::bit_and, "&", Precedence::bit_and},
+    {Tok::bit_or, "|", Precedence::bit_or},
+    {Tok::bit_xor, "^", Precedence::bit_xor},
+    {Tok::less, "<", Precedence::relation},
+    {Tok::less_equal, "<=", Precedence::relation},
+    {Tok::greater, ">", Precedence::relation},
+    {Tok::greater_equal, ">=", Precedence::relation},
+    {Tok::equal, "==", Precedence::equality},
+    {Tok::not_equal, "!=", Precedence::equality},
+    {Tok::k_and, "&&", Precedence::logical_and},
+    {Tok::k_or, "||", Precedence::logical_or},
+};
+const Operator& operator_of(Tok op) {
+  return *std::find_if(std::begin(kOperators), std::end(kOperators),
+                       [&](const Operator& row) { return row.op == op; });
+}
+
+Precedence tighter(Precedence p) {
+  return p == Precedence::primary ? p : static_cast<Precedence>(static_cast<int>(p) - 1);
+}
+
 bool is_literal(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
@@ -196,6 +231,18 @@ Code convert(const Code& code, Carrier to) {
   if (type.find(' ') == std::string_view::npos || to == Carrier::c64 || to == Carrier::c128)
     return {fmt::format("{}({})", type, code.text), Precedence::primary, to};
   return {fmt::format("({}){}", type, inside(code, Precedence::unary)), Precedence::unary, to};
+}
+
+Precedence precedence_of(Tok op) { return operator_of(op).precedence; }
+
+// `a op b`; compilers warn of & | ^ << beside other operators, and people misread them: parentheses there.
+Code infix(Tok op, const Code& a, const Code& b, Carrier carrier) {
+  const Operator& row = operator_of(op);
+  const bool bits = row.precedence == Precedence::shift ||
+                    (row.precedence >= Precedence::bit_and && row.precedence <= Precedence::bit_or);
+  const Precedence left = bits ? Precedence::unary : row.precedence;
+  const Precedence right = bits ? Precedence::unary : tighter(row.precedence);
+  return {fmt::format("{} {} {}", inside(a, left), row.cpp, inside(b, right)), row.precedence, carrier};
 }
 
 Code call(std::string_view function, const std::vector<std::string>& arguments, Carrier carrier) {

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "frontend/types.hpp"
 
@@ -72,6 +73,9 @@ Carrier promoted(Carrier a, Carrier b);
 std::string inside(const Code& code, Precedence wanted);
 /// Converted, unless it is of that type already; literals are written in it.
 Code convert(const Code& code, Carrier to);
+/// `a op b` with the parentheses that it needs.
+Code infix(Tok op, const Code& a, const Code& b, Carrier carrier);
+Precedence precedence_of(Tok op);
 Code call(std::string_view function, const std::vector<std::string>& arguments, Carrier carrier);
 
 std::string integer_literal(std::int64_t value);

@@ -52,6 +52,7 @@ class Emitter {
   void unpack(const Expr& target, const Code& value, Type type);
   void augmented(const Stmt& node);
   void if_statement(const Stmt& node, bool chained);
+  // Loops: emit_loop.cpp.
   void while_statement(const Stmt& node);
   void for_statement(const Stmt& node);
   void for_range(const Stmt& node);
@@ -132,6 +133,9 @@ class Emitter {
   std::map<std::string, int> temporaries_;
   std::vector<std::string> flags_;  // of the loops around, for their `else`
 };
+
+/// Does the expression read a version of that local?
+bool reads(const Scope& scope, const Expr& expr, std::uint32_t local);
 
 /// The declaration of constant memory or of a number of the file's level.
 std::string constant_array_declaration(std::string_view name, const Value& values, Type element);

@@ -2,8 +2,7 @@
 #include "frontend/text.hpp"
 
 #include <algorithm>
-#include <map>
-#include <utility>
+#include <tuple>
 
 namespace quern::frontend {
 namespace {
@@ -99,15 +98,17 @@ void Report::add(Severity severity, Place place, std::string_view code, std::str
 }
 
 Diagnostics Report::take() {
-  // By place; those of one place in the order they were found.
-  std::multimap<std::pair<std::uint32_t, std::uint32_t>, Diagnostic> sorted;
-  for (Diagnostic& diagnostic : diagnostics_)
-    sorted.emplace(std::pair(diagnostic.span.line, diagnostic.span.column), std::move(diagnostic));
+  std::vector<std::size_t> order(diagnostics_.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::sort(order.begin(), order.end(), [this](std::size_t a, std::size_t b) {
+    const Span &one = diagnostics_[a].span, &other = diagnostics_[b].span;
+    return std::tie(one.line, one.column, a) < std::tie(other.line, other.column, b);
+  });
+  Diagnostics sorted;
+  for (const std::size_t i : order) sorted.push_back(std::move(diagnostics_[i]));
   diagnostics_.clear();
   last_kept_ = false;
-  Diagnostics result;
-  for (auto& [place, diagnostic] : sorted) result.push_back(std::move(diagnostic));
-  return result;
+  return sorted;
 }
 
 std::string_view closest(std::string_view name, const std::vector<std::string_view>& candidates) {

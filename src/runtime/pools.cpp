@@ -10,6 +10,12 @@
 #include "quern/error.hpp"
 #include "runtime/exit.hpp"
 
+namespace quern {
+
+DeviceAllocator::~DeviceAllocator() = default;  // here, so that its table of functions is in the library once
+
+}  // namespace quern
+
 namespace quern::runtime {
 namespace {
 

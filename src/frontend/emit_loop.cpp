@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loops.
+#include <algorithm>
+
+#include "frontend/emit.hpp"
+
+namespace quern::frontend {
+namespace {
+
+bool defines(const Scope& scope, const Expr& target, std::uint32_t local) {
+  if (scope.defined(target) != kNoVersion && scope.versions[scope.defined(target)].local == local)
+    return true;
+  return (target.kind == ExprKind::tuple || target.kind == ExprKind::list) &&
+         std::any_of(target.items.begin(), target.items.end(),
+                     [&](const Expr* item) { return defines(scope, *item, local); });
+}
+
+bool defines(const Scope& scope, const std::vector<Stmt*>& body, std::uint32_t local) {
+  return std::any_of(body.begin(), body.end(), [&](const Stmt* node) {
+    if (node->kind != StmtKind::assert_)
+      for (const Expr* target : node->targets)
+        if (defines(scope, *target, local)) return true;
+    return defines(scope, node->body, local) || defines(scope, node->orelse, local);
+  });
+}
+
+bool breaks(const std::vector<Stmt*>& body) {
+  return std::any_of(body.begin(), body.end(), [](const Stmt* node) {
+    if (node->kind == StmtKind::break_) return true;
+    return node->kind == StmtKind::if_ && (breaks(node->body) || breaks(node->orelse));
+  });
+}
+
+}  // namespace
+
+bool reads(const Scope& scope, const Expr& expr, std::uint32_t local) {
+  if (scope.load(expr) != kNoVersion && scope.versions[scope.load(expr)].local == local) return true;
+  return std::any_of(expr.items.begin(), expr.items.end(),
+                     [&](const Expr* item) { return item != nullptr && reads(scope, *item, local); });
+}
+
+std::string Emitter::loop_flag(const Stmt& node) {
+  const bool any_else = std::any_of(node.orelse.begin(), node.orelse.end(),
+                                    [](const Stmt* s) { return s->kind != StmtKind::pass; });
+  if (!any_else || !breaks(node.body)) return {};
+  std::string flag = temporary("completed");
+  line(fmt::format("bool {} = true;", flag));
+  return flag;
+}
+
+void Emitter::loop_body(const Stmt& node) { block(node.body, variables_.block_of[&node.body]); }
+
+void Emitter::loop_else(const Stmt& node, const std::string& flag) {
+  flags_.pop_back();
+  if (node.orelse.empty()) return;
+  if (!flag.empty()) open(fmt::format("if ({}) {{", flag));
+  block(node.orelse, variables_.block_of[&node.orelse]);
+  if (!flag.empty()) close();
+}
+
+void Emitter::while_statement(const Stmt& node) {
+  const std::string flag = loop_flag(node);
+  flags_.push_back(flag);
+  const std::size_t before = lines_.size();
+  const Code test = condition(*node.value);
+  if (lines_.size() == before) {
+    open(fmt::format("while ({}) {{", node.value->kind == ExprKind::integer ? "true" : test.text));
+  } else {
+    lines_.resize(before);
+    open("while (true) {");
+    const Code again = condition(*node.value);
+    line(fmt::format("if (!{}) break;", inside(again, Precedence::unary)));
+  }
+  loop_body(node);
+  close();
+  loop_else(node, flag);
+}
+
+void Emitter::for_statement(const Stmt& node) {
+  const std::string flag = loop_flag(node);
+  flags_.push_back(flag);
+  const Type iterable = instance_.type(*node.value);
+  if (iterable->kind == TypeKind::range)
+    for_range(node);
+  else
+    for_items(node);
+  loop_body(node);
+  close();
+  loop_else(node, flag);
+}
+
+/// for (int i = 0; i < n; ++i), where the variable is the loop's own and the bound does not change in it.
+bool Emitter::plain_for(const Stmt& node, const Expr& call) {
+  const Expr& target = *node.targets[0];
+  const std::uint32_t version = scope_.defined(target), id = variables_.of_version[version];
+  const std::size_t count = call.items.size() - 1;
+  const auto changes = [&](const Expr& bound) {
+    for (std::uint32_t local = 0; local < scope_.locals.size(); ++local)
+      if (reads(scope_, bound, local) &&
+          (defines(scope_, node.body, local) || defines(scope_, target, local)))
+        return true;
+    return false;
+  };
+  std::int64_t step = 1;
+  const Expr* stride = nullptr;  // a step that is not known, but positive
+  if (count == 3) {
+    const Value& value = instance_.constant(*call.items[3]);
+    step = value.integer;
+    if (value.kind != Value::Kind::integer || step == INT64_MIN) {
+      stride = call.items[3];
+      constexpr std::int64_t kFar = INT64_MAX / 2;
+      const Range &by = range(*stride), &end = range(*call.items[2]);
+      if (!by.within(1, kFar) || !end.within(-kFar, kFar) || !is_simple(*stride) || changes(*stride))
+        return false;
+      if (instance_.type(call)->element != unit_.types->int64) return false;
+      step = 1;
+    }
+  }
+  if (!variables_.also[version].empty()) return false;
+  if (id != kNoVariable) {
+    const Variable& variable = variables_.all[id];
+    const bool own =
+        !variable.declared && variable.block == variables_.block_of[&node.body] && variable.index == -1;
+    if (!own || variable.versions != 1) return false;
+  }
+  const Type element = instance_.type(call)->element;
+  const Range bounds = instance_.version_ranges[version];
+  const bool narrow = id != kNoVariable
+                          ? variables_.all[id].narrow
+                          : element == unit_.types->int64 && bounds.within(INT32_MIN, INT32_MAX);
+  const bool in_int = stride == nullptr && (narrow || element == unit_.types->int32);
+  if (in_int && (step > 1 || step < -1) &&
+      !bounds.within(INT32_MIN - std::min<std::int64_t>(step, 0),
+                     INT32_MAX - std::max<std::int64_t>(step, 0)))
+    return false;
+  const Carrier carrier = in_int ? Carrier::i32 : carrier_of(element);
+  const Expr& stop = *call.items[count >= 2 ? 2 : 1];
+  Code start = count >= 2 ? expression(*call.items[1]) : Code{"0", Precedence::primary, Carrier::i32};
+  Code end = expression(stop);
+  if (end.carrier == Carrier::u32 && carrier != Carrier::u64)
+    end = convert(end,
+                  carrier == Carrier::i32 && range(stop).within(0, INT32_MAX) ? Carrier::i32 : Carrier::i64);
+  bool stable = is_simple(stop) || instance_.constant(stop).kind == Value::Kind::integer ||
+                (stop.kind == ExprKind::subscript && stop.items[0]->kind == ExprKind::attribute &&
+                 stop.items[0]->name == "shape") ||
+                (stop.kind == ExprKind::call && instance_.type(*stop.items[0])->kind == TypeKind::builtin &&
+                 instance_.type(*stop.items[0])->builtin->rule == Rule::len) ||
+                (stop.kind == ExprKind::binary && is_simple(*stop.items[0]) && is_simple(*stop.items[1]));
+  stable = stable && !changes(stop);
+  const std::string name = id == kNoVariable ? temporary("count") : variables_.all[id].name;
+  if (id != kNoVariable) variables_.all[id].declared = true;
+  if (!stable) {
+    const std::string held = temporary("end");
+    line(fmt::format("const {} {} = {};", cpp_of(end.carrier), held, end.text));
+    end = {held, Precedence::primary, end.carrier};
+  }
+  if (id != kNoVariable && stride != nullptr) variables_.all[id].narrow = false;
+  std::string advance = step == 1 ? "++" + name : "--" + name;
+  if (step > 1 || step < -1) advance = fmt::format("{} {}= {}", name, step > 0 ? '+' : '-', std::abs(step));
+  if (stride != nullptr) advance = fmt::format("{} += {}", name, expression(*stride).text);
+  if (count >= 2 && instance_.constant(*call.items[1]).kind != Value::Kind::integer &&
+      carrier == Carrier::u64)
+    start = convert(start, carrier);
+  open(fmt::format("for ({} {} = {}; {} {} {}; {}) {{", cpp_of(carrier), name, start.text, name,
+                   step > 0 ? "<" : ">", inside(end, Precedence::shift), advance));
+  return true;
+}
+
+void Emitter::for_range(const Stmt& node) {
+  const Expr& call_expr = *node.value;
+  if (call_expr.kind != ExprKind::call) return open("{");
+  if (plain_for(node, call_expr)) return;
+  const Expr& target = *node.targets[0];
+  const Type element = instance_.type(call_expr)->element;
+  const Carrier carrier = carrier_of(element);
+  std::vector<std::string> arguments;
+  for (std::size_t i = 1; i < call_expr.items.size(); ++i)
+    arguments.push_back(expression(*call_expr.items[i]).text);
+  const std::string range =
+      call(fmt::format("quern::range<{}>", cpp_of(carrier)), arguments, Carrier::other).text;
+  const std::uint32_t version = scope_.defined(target), id = variables_.of_version[version];
+  if (id != kNoVariable && variables_.also[version].empty()) {
+    Variable& variable = variables_.all[id];
+    if (!variable.declared && variable.block == variables_.block_of[&node.body] && variable.index == -1) {
+      variable.declared = true;
+      open(fmt::format("for ({}{} {} : {}) {{", variable.versions == 1 ? "const " : "",
+                       variable.narrow ? "int" : cpp_type(variable.type), variable.name, range));
+      return;
+    }
+  }
+  const std::string name = temporary("item");
+  open(fmt::format("for (const {} {} : {}) {{", cpp_of(carrier), name, range));
+  const std::uint32_t outer = block_;
+  const int outer_index = index_;
+  block_ = variables_.block_of[&node.body];
+  index_ = -1;
+  assign_name(target, {name, Precedence::primary, carrier}, element);
+  block_ = outer;
+  index_ = outer_index;
+}
+
+/// Over arrays and tuples, also enumerated and zipped: by an index.
+void Emitter::for_items(const Stmt& node) {
+  const Expr& iterable = *node.value;
+  const Type type = instance_.type(iterable);
+  const Expr& target = *node.targets[0];
+  const bool enumerated = type->kind == TypeKind::enumerate, zipped = type->kind == TypeKind::zip;
+  std::vector<const Expr*> sources;
+  if (enumerated || zipped)
+    for (std::size_t i = 1; i < iterable.items.size(); ++i) sources.push_back(iterable.items[i]);
+  else
+    sources.push_back(&iterable);
+  const std::string index = temporary("k");
+  std::vector<Code> codes;
+  std::vector<Type> types;
+  Code length;
+  if (enumerated) {
+    codes.push_back({index, Precedence::primary, Carrier::i64});
+    types.push_back(unit_.types->int64);
+  }
+  for (const Expr* source : sources) {
+    const Type of = instance_.type(*source);
+    Code code = is_array(of) && direct(*source) == nullptr ? expression(*source)
+                : is_array(of)                             ? array_value(*source)
+                                                           : expression(*source);
+    if (!is_simple(*source)) {
+      const std::string held = temporary("items");
+      line(fmt::format("const auto {} = {};", held, code.text));
+      code = {held, Precedence::primary, code.carrier};
+    }
+    const Code count = is_tuple(of) ? Code{fmt::format("{}LL", of->items.size())}
+                                    : Code{fmt::format("{}.extent(0)", code.text)};
+    length = length.text.empty() ? count : call("min", {length.text, count.text}, Carrier::i64);
+    const Type item = is_tuple(of)    ? (of->items.empty() ? unit_.types->int64 : of->items[0])
+                      : of->ndim == 1 ? of->element
+                                      : unit_.types->array(of->element, of->ndim - 1u,
+                                                           of->layout == 'C' ? 'C' : 'A', of->read_only);
+    types.push_back(item);
+    if (is_tuple(of))
+      codes.push_back(
+          {fmt::format("quern::item_at({}, {})", code.text, index), Precedence::primary, carrier_of(item)});
+    else if (of->ndim == 1)
+      codes.push_back({fmt::format("{}[{}]", code.text, index), Precedence::primary, carrier_of(item)});
+    else {
+      std::string all;
+      for (unsigned axis = 1; axis < of->ndim; ++axis) all += ", quern::slice_all{}";
+      codes.push_back({fmt::format("quern::subview<{}>({}, {}{})", cpp_type(item), code.text, index, all),
+                       Precedence::primary, Carrier::other});
+    }
+  }
+  open(fmt::format("for (long long {0} = 0; {0} < {1}; ++{0}) {{", index, length.text));
+  const std::uint32_t outer = block_;
+  const int outer_index = index_;
+  block_ = variables_.block_of[&node.body];
+  index_ = -1;
+  if (!enumerated && !zipped) {
+    assign_to(target, codes[0], types[0]);
+  } else if (target.kind == ExprKind::tuple || target.kind == ExprKind::list) {
+    for (std::size_t i = 0; i < target.items.size(); ++i) assign_to(*target.items[i], codes[i], types[i]);
+  } else {
+    const Type whole = unit_.types->tuple(types);
+    std::vector<std::string> parts;
+    for (const Code& code : codes) parts.push_back(code.text);
+    assign_to(target,
+              {fmt::format("{}{{{}}}", cpp_type(whole), fmt::join(parts, ", ")), Precedence::primary,
+               Carrier::other},
+              whole);
+  }
+  block_ = outer;
+  index_ = outer_index;
+}
+
+}  // namespace quern::frontend

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conditions, comparisons, and what they choose.
+#include <algorithm>
+
+#include "frontend/emit.hpp"
+
+namespace quern::frontend {
+
+Code Emitter::condition(const Expr& expr) { return condition_of(expression(expr), instance_.type(expr)); }
+
+Code Emitter::condition_of(const Code& code, Type type) {
+  if (type->kind == TypeKind::boolean) return code;
+  if (is_tuple(type)) return {type->items.empty() ? "false" : "true", Precedence::primary, Carrier::boolean};
+  if (type->kind == TypeKind::none) return {"false", Precedence::primary, Carrier::boolean};
+  if (is_complex(type))
+    return {fmt::format("{} != 0", inside(code, Precedence::relation)), Precedence::equality,
+            Carrier::boolean};
+  if (code.carrier == Carrier::f16 || code.carrier == Carrier::bf16)
+    return {fmt::format("float({}) != 0", code.text), Precedence::equality, Carrier::boolean};
+  return {fmt::format("{} != 0", inside(code, Precedence::relation)), Precedence::equality, Carrier::boolean};
+}
+
+Code Emitter::compare(const Expr& expr) {
+  std::vector<std::string> parts;
+  Code only;
+  std::vector<Code> operands;
+  for (const Expr* item : expr.items)
+    operands.push_back(is_tuple(instance_.type(*item)) || is_number(instance_.type(*item)) ? expression(*item)
+                                                                                           : Code{"0"});
+  // What stands between two comparisons is computed once.
+  if (expr.ops.size() == 2 && !is_simple(*expr.items[1]) && expr.items[1]->kind != ExprKind::binary) {
+    const std::string name = temporary("middle");
+    line(fmt::format("const {} {} = {};", cpp_of(operands[1].carrier), name, operands[1].text));
+    operands[1] = {name, Precedence::primary, operands[1].carrier};
+  }
+  for (std::size_t i = 0; i < expr.ops.size(); ++i) {
+    only = compare_two(expr.ops[i], *expr.items[i], operands[i], *expr.items[i + 1], operands[i + 1]);
+    parts.push_back(inside(only, Precedence::logical_and));
+  }
+  if (parts.size() == 1) return only;
+  return {fmt::format("{}", fmt::join(parts, " && ")), Precedence::logical_and, Carrier::boolean};
+}
+
+Code Emitter::compare_two(Tok op, const Expr& left, const Code& a, const Expr& right, const Code& b) {
+  const Type left_type = instance_.type(left), right_type = instance_.type(right);
+  const auto truth = [](bool value) {
+    return Code{value ? "true" : "false", Precedence::primary, Carrier::boolean};
+  };
+  if (left_type->kind == TypeKind::none || right_type->kind == TypeKind::none)
+    return truth((left_type == right_type) == (op == Tok::k_is || op == Tok::equal));
+  if (op == Tok::k_in || op == Tok::not_in) {
+    std::vector<std::string> arguments = {a.text, b.text};
+    Code code = call("quern::item_in", arguments, Carrier::boolean);
+    return op == Tok::k_in ? code : Code{"!" + code.text, Precedence::unary, Carrier::boolean};
+  }
+  if (is_tuple(left_type)) {
+    Code code = call("quern::item_equal", {a.text, b.text}, Carrier::boolean);
+    return op == Tok::equal ? code : Code{"!" + code.text, Precedence::unary, Carrier::boolean};
+  }
+  const Type operand = operation(*unit_.types, op, left_type, right_type)->operand;
+  Code x = a, y = b;
+  if (is_integral(left_type) && is_integral(right_type)) {
+    constexpr std::int64_t kExact = std::int64_t{1} << 53;
+    const Range &p = range(left), &q = range(right);
+    if (x.carrier == Carrier::u32 && p.within(0, INT32_MAX) && is_signed(y.carrier) && q.low < 0)
+      x = convert(x, Carrier::i32);
+    if (y.carrier == Carrier::u32 && q.within(0, INT32_MAX) && is_signed(x.carrier) && p.low < 0)
+      y = convert(y, Carrier::i32);
+    const bool same_sign =
+        is_signed(promoted(x.carrier, y.carrier)) || (!is_signed(x.carrier) && !is_signed(y.carrier));
+    const auto harmless = [](const Code& signed_side, const Range& of) {
+      return !is_signed(signed_side.carrier) || (of.low >= 0 && of.exact);
+    };
+    if (!same_sign && harmless(x, p) && harmless(y, q)) {
+      // Neither side is negative, so C++'s unsigned comparison is right.
+    } else if (!same_sign ||
+               (is_floating(operand) && !p.within(-kExact, kExact) && !q.within(-kExact, kExact))) {
+      const Carrier wide = is_floating(operand) ? Carrier::f64 : Carrier::i64;
+      x = convert(x, wide);
+      if (wide == Carrier::f64 || y.carrier == Carrier::u64)
+        y = convert(y, wide);
+      else if (x.carrier != wide)
+        y = convert(y, wide);
+    }
+  } else {
+    const Carrier carrier = carrier_of(operand);
+    if (promoted(x.carrier, y.carrier) != carrier || carrier == Carrier::f16) {
+      x = convert(x, carrier);
+      if (carrier == Carrier::f16 || carrier == Carrier::bf16 || is_complex(operand) ||
+          y.carrier == Carrier::f16)
+        y = convert(y, carrier);
+    }
+  }
+  return infix(op, x, y, Carrier::boolean);
+}
+
+Code Emitter::logical(const Expr& expr) {
+  const Type type = instance_.type(expr);
+  const bool and_ = expr.op == Tok::k_and;
+  const bool all_truths = std::all_of(expr.items.begin(), expr.items.end(), [&](const Expr* item) {
+    return instance_.type(*item)->kind == TypeKind::boolean;
+  });
+  if (all_truths) {
+    const Precedence precedence = precedence_of(expr.op);
+    std::vector<std::string> parts;
+    for (const Expr* item : expr.items) {
+      const Code code = expression(*item);
+      const bool mixed = code.precedence == Precedence::logical_and && !and_;  // a && b || c is misread
+      parts.push_back(mixed ? fmt::format("({})", code.text) : inside(code, precedence));
+    }
+    return {fmt::format("{}", fmt::join(parts, and_ ? " && " : " || ")), precedence, Carrier::boolean};
+  }
+  // The operand that decides is the value.
+  const Carrier carrier = carrier_of(type);
+  Code result = convert(expression(*expr.items.back()), carrier);
+  for (std::size_t i = expr.items.size() - 1; i-- > 0;) {
+    const Code value = convert(expression(*expr.items[i]), carrier);
+    result = call(and_ ? "quern::both" : "quern::either",
+                  {value.text, fmt::format("[&] {{ return {}; }}", result.text)}, carrier);
+  }
+  return result;
+}
+
+Code Emitter::conditional(const Expr& expr) {
+  const Type type = instance_.type(expr);
+  const Code test = condition(*expr.items[0]);
+  Code a = is_array(type) ? array_value(*expr.items[1]) : expression(*expr.items[1]);
+  Code b = is_array(type) ? array_value(*expr.items[2]) : expression(*expr.items[2]);
+  Carrier carrier = carrier_of(type);
+  if (is_number(type)) {
+    if (is_integral(type) && fits_int(a.carrier) && fits_int(b.carrier) && is_signed(carrier)) {
+      carrier = Carrier::i32;
+    } else if (promoted(a.carrier, b.carrier) != carrier || carrier == Carrier::f16) {
+      a = convert(a, carrier);
+      b = convert(b, carrier);
+    }
+  } else if (instance_.type(*expr.items[1]) != type || instance_.type(*expr.items[2]) != type) {
+    a.text = fmt::format("{}({})", cpp_type(type), a.text);
+    b.text = fmt::format("{}({})", cpp_type(type), b.text);
+  }
+  return {fmt::format("{} ? {} : {}", inside(test, Precedence::logical_or), inside(a, Precedence::logical_or),
+                      inside(b, Precedence::conditional)),
+          Precedence::conditional, carrier};
+}
+
+}  // namespace quern::frontend
