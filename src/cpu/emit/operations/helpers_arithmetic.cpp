@@ -101,9 +101,18 @@ void rounded(std::uint32_t op, std::uint32_t rounding, std::uint32_t count, T* o
   run(count, out, a, b, c);
 }
 
-template <class From, class To>
-__attribute__((noinline)) void convert_loop(std::uint32_t count, To* out, const From* in) {
-  for (std::uint32_t at = 0; at < count; ++at) out[at] = static_cast<To>(in[at]);
+/// The processor's own conversion. Behind the empty statement the compiler knows nothing of the number: of
+/// one that it knows not to be negative it makes sums of parts, which are only right when rounding to nearest
+/// (rounding down, 0 becomes -0).
+template <class To>
+To converted(std::int64_t value) {
+  __asm__("" : "+r"(value));
+  return static_cast<To>(value);
+}
+
+template <class To>
+__attribute__((noinline)) void convert_signed(std::uint32_t count, To* out, const std::uint64_t* in) {
+  for (std::uint32_t at = 0; at < count; ++at) out[at] = converted<To>(static_cast<std::int64_t>(in[at]));
 }
 
 /// An unsigned number in a signed conversion: halved with its lowest bit kept as a sticky one, and doubled,
@@ -113,20 +122,18 @@ __attribute__((noinline)) void convert_unsigned(std::uint32_t count, To* out, co
   for (std::uint32_t at = 0; at < count; ++at) {
     const std::uint64_t value = in[at];
     const bool large = value >> 63 != 0;
-    const std::uint64_t half = large ? value >> 1 | (value & 1) : value;
-    const To converted = static_cast<To>(static_cast<std::int64_t>(half));
-    out[at] = large ? converted + converted : converted;
+    const To half = converted<To>(static_cast<std::int64_t>(large ? value >> 1 | (value & 1) : value));
+    out[at] = half * (large ? To{2} : To{1});  // a sum would be made with -0 where nothing is to be added
   }
 }
 
 template <class To>
 void from_integer(bool is_signed, std::uint32_t rounding, std::uint32_t count, To* out,
                   const std::uint64_t* in) {
-  void (*volatile from_signed)(std::uint32_t, To*, const std::int64_t*) = convert_loop<std::int64_t, To>;
-  void (*volatile from_unsigned)(std::uint32_t, To*, const std::uint64_t*) = convert_unsigned<To>;
+  void (*volatile convert)(std::uint32_t, To*, const std::uint64_t*) =
+      is_signed ? convert_signed<To> : convert_unsigned<To>;
   const RoundingScope scope(rounding);
-  if (is_signed) return from_signed(count, out, reinterpret_cast<const std::int64_t*>(in));
-  from_unsigned(count, out, in);
+  convert(count, out, in);
 }
 
 }  // namespace
