@@ -101,18 +101,9 @@ void rounded(std::uint32_t op, std::uint32_t rounding, std::uint32_t count, T* o
   run(count, out, a, b, c);
 }
 
-/// The processor's own conversion. Behind the empty statement the compiler knows nothing of the number: of
-/// one that it knows not to be negative it makes sums of parts, which are only right when rounding to nearest
-/// (rounding down, 0 becomes -0).
-template <class To>
-To converted(std::int64_t value) {
-  __asm__("" : "+r"(value));
-  return static_cast<To>(value);
-}
-
 template <class To>
 __attribute__((noinline)) void convert_signed(std::uint32_t count, To* out, const std::uint64_t* in) {
-  for (std::uint32_t at = 0; at < count; ++at) out[at] = converted<To>(static_cast<std::int64_t>(in[at]));
+  for (std::uint32_t at = 0; at < count; ++at) out[at] = static_cast<To>(static_cast<std::int64_t>(in[at]));
 }
 
 /// An unsigned number in a signed conversion: halved with its lowest bit kept as a sticky one, and doubled,
@@ -122,7 +113,7 @@ __attribute__((noinline)) void convert_unsigned(std::uint32_t count, To* out, co
   for (std::uint32_t at = 0; at < count; ++at) {
     const std::uint64_t value = in[at];
     const bool large = value >> 63 != 0;
-    const To half = converted<To>(static_cast<std::int64_t>(large ? value >> 1 | (value & 1) : value));
+    const To half = static_cast<To>(static_cast<std::int64_t>(large ? value >> 1 | (value & 1) : value));
     out[at] = half * (large ? To{2} : To{1});  // a sum would be made with -0 where nothing is to be added
   }
 }
