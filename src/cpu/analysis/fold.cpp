@@ -10,34 +10,6 @@ namespace {
 using Unsigned = std::uint64_t;
 using Signed = std::int64_t;
 
-bool compare(ir::Icmp how, Unsigned a, Unsigned b, std::uint32_t bits) noexcept {
-  const Signed sa = sign_extend(a, bits);
-  const Signed sb = sign_extend(b, bits);
-  switch (how) {
-    case ir::Icmp::eq:
-      return a == b;
-    case ir::Icmp::ne:
-      return a != b;
-    case ir::Icmp::slt:
-      return sa < sb;
-    case ir::Icmp::sle:
-      return sa <= sb;
-    case ir::Icmp::sgt:
-      return sa > sb;
-    case ir::Icmp::sge:
-      return sa >= sb;
-    case ir::Icmp::ult:
-      return a < b;
-    case ir::Icmp::ule:
-      return a <= b;
-    case ir::Icmp::ugt:
-      return a > b;
-    case ir::Icmp::uge:
-      return a >= b;
-  }
-  return false;
-}
-
 Unsigned signed_divide(Signed a, Signed b) noexcept {
   if (b == 0) return ~Unsigned{0};
   if (b == -1) return Unsigned{0} - static_cast<Unsigned>(a);
@@ -60,11 +32,6 @@ Unsigned shift(ir::Op op, Unsigned a, Unsigned by, std::uint32_t bits) noexcept 
 
 std::uint64_t truncate(std::uint64_t value, std::uint32_t bits) noexcept {
   return bits >= 64 ? value : value & ((Unsigned{1} << bits) - 1);
-}
-
-std::int64_t sign_extend(std::uint64_t value, std::uint32_t bits) noexcept {
-  if (bits == 0 || bits >= 64) return static_cast<Signed>(value);
-  return static_cast<Signed>(value << (64 - bits)) >> (64 - bits);
 }
 
 std::optional<std::uint64_t> fold(const ir::Inst& inst, std::uint32_t bits,
@@ -115,7 +82,7 @@ std::optional<std::uint64_t> fold(const ir::Inst& inst, std::uint32_t bits,
     case ir::Op::clz:
       return done(static_cast<Unsigned>(std::countl_zero(a)) - (64 - bits));
     case ir::Op::icmp:
-      return done(compare(inst.attr.icmp, a, b, bits) ? 1 : 0);
+      return done(ir::holds(inst.attr.icmp, a, b, bits) ? 1 : 0);
     case ir::Op::select:
       return done(a != 0 ? b : args[2]);
     case ir::Op::trunc:

@@ -13,7 +13,7 @@ namespace quern::cpu::analysis {
 /// The low `bits` of `value`.
 std::uint64_t truncate(std::uint64_t value, std::uint32_t bits) noexcept;
 /// The signed number in the low `bits` of `value`.
-std::int64_t sign_extend(std::uint64_t value, std::uint32_t bits) noexcept;
+using ir::sign_extend;
 
 /// What `inst` makes of operands with the bits `args`, masked to the result's width; nothing where the
 /// operation is not one on integers that this function knows. `bits`: width of the first operand (of the

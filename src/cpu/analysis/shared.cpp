@@ -58,11 +58,10 @@ bool is_barrier(ir::Op op) { return op == ir::Op::barrier || op == ir::Op::barri
 /// may take differently does to the phis behind it what one that lanes take differently does for lanes.
 class Finder {
  public:
-  Finder(const ir::Function& function, const Specialisation& specialisation, const Analysis& facts,
-         const Structure& structure, Analysis& of_warps)
+  Finder(const ir::Function& function, const Specialisation& specialisation, const Structure& structure,
+         Analysis& of_warps)
       : function_(function),
         specialisation_(specialisation),
-        facts_(facts),
         warps_(of_warps),
         divergence_(structure, of_warps),
         split_(function.blocks.size(), false),
@@ -83,7 +82,7 @@ class Finder {
  private:
   bool split_branches() {
     bool changed = false;
-    for (const ir::BlockId block : facts_.order) {
+    for (const ir::BlockId block : warps_.order) {
       const ir::Inst& last = function_[function_.blocks[block].insts.back()];
       const bool chooses = last.op == ir::Op::cond_br || last.op == ir::Op::switch_br;
       if (!chooses || split_[block] || shared_[last.args[0]]) continue;
@@ -127,7 +126,6 @@ class Finder {
 
   const ir::Function& function_;
   const Specialisation& specialisation_;
-  const Analysis& facts_;
   Analysis& warps_;
   DivergencePropagation divergence_;
   std::vector<bool> split_;
@@ -136,12 +134,11 @@ class Finder {
 
 }  // namespace
 
-std::vector<bool> find_shared(const ir::Function& function, const Specialisation& specialisation,
-                              const Analysis& facts) {
+std::vector<bool> find_shared(const ir::Function& function, const Specialisation& specialisation) {
   Analysis of_warps;
   const Expected<Structure> structure = find_structure(function, of_warps);
   if (!structure) return std::vector<bool>(function.insts.size(), false);
-  return Finder(function, specialisation, facts, *structure, of_warps).run();
+  return Finder(function, specialisation, *structure, of_warps).run();
 }
 
 }  // namespace quern::cpu::analysis

@@ -12,8 +12,7 @@ namespace quern::cpu::analysis {
 
 /// By ir::Value: every warp of the block that has all its lanes computes the same 32 lanes, each time it
 /// comes to the value's block with the others or after them. Loads count where a program without data races
-/// cannot tell. `facts`: those of `function`.
-std::vector<bool> find_shared(const ir::Function& function, const Specialisation& specialisation,
-                              const Analysis& facts);
+/// cannot tell.
+std::vector<bool> find_shared(const ir::Function& function, const Specialisation& specialisation);
 
 }  // namespace quern::cpu::analysis

@@ -72,11 +72,11 @@ GangPlan choose_gang(const ir::Function& function, const analysis::Analysis& fac
   const std::uint32_t full_warps = specialisation.threads() / kWarp;
   if (specialisation.gang != 0) {
     if (specialisation.gang < 2 || full_warps % specialisation.gang != 0 || full_warps == 0) return {};
-    return {specialisation.gang, analysis::find_shared(function, specialisation, facts)};
+    return {specialisation.gang, analysis::find_shared(function, specialisation)};
   }
   if (full_warps < 2 || !(barriers || loads_in_loop(function, facts)) || parts_by_data(function, facts))
     return {};
-  std::vector<bool> shared = analysis::find_shared(function, specialisation, facts);
+  std::vector<bool> shared = analysis::find_shared(function, specialisation);
   const std::uint64_t bytes = kWarp * std::max<std::uint64_t>(4, pressure(function, facts, shared));
   const std::uint64_t most =
       std::min<std::uint64_t>({kMaxWidth, full_warps, register_bytes(specialisation.isa) / bytes,

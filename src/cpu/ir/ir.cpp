@@ -75,4 +75,37 @@ bool has_trait(Op op, char trait) noexcept {
 int arity(Op op) noexcept { return kOps[static_cast<std::size_t>(op)].arity; }
 std::string_view name(Special which) noexcept { return kSpecials[static_cast<std::size_t>(which)]; }
 
+std::int64_t sign_extend(std::uint64_t value, std::uint32_t bits) noexcept {
+  if (bits == 0 || bits >= 64) return static_cast<std::int64_t>(value);
+  return static_cast<std::int64_t>(value << (64 - bits)) >> (64 - bits);
+}
+
+bool holds(Icmp how, std::uint64_t a, std::uint64_t b, std::uint32_t bits) noexcept {
+  const std::int64_t sa = sign_extend(a, bits);
+  const std::int64_t sb = sign_extend(b, bits);
+  switch (how) {
+    case Icmp::eq:
+      return a == b;
+    case Icmp::ne:
+      return a != b;
+    case Icmp::slt:
+      return sa < sb;
+    case Icmp::sle:
+      return sa <= sb;
+    case Icmp::sgt:
+      return sa > sb;
+    case Icmp::sge:
+      return sa >= sb;
+    case Icmp::ult:
+      return a < b;
+    case Icmp::ule:
+      return a <= b;
+    case Icmp::ugt:
+      return a > b;
+    case Icmp::uge:
+      return a >= b;
+  }
+  return false;
+}
+
 }  // namespace quern::cpu::ir

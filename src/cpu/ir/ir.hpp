@@ -208,4 +208,9 @@ struct Module {
 std::string print(const Module& module);
 std::string print(const Function& function);
 
+/// The low `bits` (1..64) of `value` as a signed number.
+std::int64_t sign_extend(std::uint64_t value, std::uint32_t bits) noexcept;
+/// Whether `a how b`, both zero-extended numbers of `bits`.
+bool holds(Icmp how, std::uint64_t a, std::uint64_t b, std::uint32_t bits) noexcept;
+
 }  // namespace quern::cpu::ir

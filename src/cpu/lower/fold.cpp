@@ -11,39 +11,6 @@ namespace {
 using ir::Op;
 using ir::Value;
 
-std::int64_t sign_extend(std::uint64_t bits, std::uint32_t width) {
-  const std::uint32_t unused = 64 - width;
-  return static_cast<std::int64_t>(bits << unused) >> unused;
-}
-
-bool compare(ir::Icmp how, std::uint64_t a, std::uint64_t b, std::uint32_t width) {
-  const std::int64_t sa = sign_extend(a, width);
-  const std::int64_t sb = sign_extend(b, width);
-  switch (how) {
-    case ir::Icmp::eq:
-      return a == b;
-    case ir::Icmp::ne:
-      return a != b;
-    case ir::Icmp::slt:
-      return sa < sb;
-    case ir::Icmp::sle:
-      return sa <= sb;
-    case ir::Icmp::sgt:
-      return sa > sb;
-    case ir::Icmp::sge:
-      return sa >= sb;
-    case ir::Icmp::ult:
-      return a < b;
-    case ir::Icmp::ule:
-      return a <= b;
-    case ir::Icmp::ugt:
-      return a > b;
-    case ir::Icmp::uge:
-      return a >= b;
-  }
-  return false;
-}
-
 /// Value of an operation on constants, where it is one of the simple ones. `a` and `b` are zero-extended.
 std::optional<std::uint64_t> evaluate(const ir::Inst& inst, std::uint64_t a, std::uint64_t b,
                                       std::uint32_t width) {
@@ -65,9 +32,9 @@ std::optional<std::uint64_t> evaluate(const ir::Inst& inst, std::uint64_t a, std
     case Op::lshr:
       return b >= width ? 0 : a >> b;
     case Op::ashr:
-      return static_cast<std::uint64_t>(sign_extend(a, width) >> (b >= width ? width - 1 : b));
+      return static_cast<std::uint64_t>(ir::sign_extend(a, width) >> (b >= width ? width - 1 : b));
     case Op::icmp:
-      return compare(inst.attr.icmp, a, b, width) ? 1 : 0;
+      return ir::holds(inst.attr.icmp, a, b, width) ? 1 : 0;
     default:
       return std::nullopt;
   }
@@ -90,7 +57,7 @@ struct Folder {
     if (from.type == inst.type) return inst.args[0];
     if (from.op == Op::undef) return draft.nullary(Op::undef, inst.type, 0);
     if (const auto bits = number(0)) {
-      return constant(inst.op == Op::sext ? static_cast<std::uint64_t>(sign_extend(*bits, from_bits))
+      return constant(inst.op == Op::sext ? static_cast<std::uint64_t>(ir::sign_extend(*bits, from_bits))
                                           : *bits);
     }
     const bool undone = (inst.op == Op::bitcast && from.op == Op::bitcast) ||

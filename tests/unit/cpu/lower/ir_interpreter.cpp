@@ -195,7 +195,7 @@ void IrInterpreter::execute(Activation& frame, ir::Value value) {
       return set(static_cast<std::uint64_t>(sum >> arg_bits(0)));
     }
     case Op::icmp:
-      return set(holds(inst.attr.icmp, arg(0), arg(1), arg_bits(0)) ? 1 : 0);
+      return set(test::holds(inst.attr.icmp, arg(0), arg(1), arg_bits(0)) ? 1 : 0);
     case Op::select:
       return set(arg(0) != 0 ? arg(1) : arg(2));
     case Op::trunc:
