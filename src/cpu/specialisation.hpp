@@ -14,6 +14,7 @@ struct Specialisation {
   /// gridDim.d * blockDim.d < 2^31 in every dimension d: global indices computed in 32 bits do not wrap.
   bool small_grid = true;
   Isa isa = Isa::avx2;
+  bool alone = false;          ///< the device has one worker: no two blocks run at the same time
   std::uint8_t opt_level = 2;  ///< 0: emission and codegen only; for tests and a quick tier
   std::uint8_t gang =
       0;  ///< warps in lockstep: 0 where it pays; else that many wherever it can be, for tests

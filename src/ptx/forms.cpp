@@ -162,7 +162,7 @@ bool FormTableBuilder::type(std::string_view& text, OperandSpec& into) {
     rule.index = static_cast<std::uint8_t>(kDotted.find(text[0]));
     text.remove_prefix(1);
   } else {
-    const std::size_t end = std::min(text.find_first_of("~@%_|&!=."), text.size());
+    const std::size_t end = std::min(text.find_first_of("~@%_|&!=.#"), text.size());
     const std::optional<Type> fixed = type_named(text.substr(0, end));
     if (!fixed) return false;
     rule.kind = TypeRule::Kind::fixed;
@@ -176,9 +176,9 @@ void FormTableBuilder::flags(std::string_view& text, OperandSpec& into) {
   for (bool more = true; more;) {
     more = false;
     const std::pair<std::string_view, bool*> kFlags[] = {
-        {"~", &into.relaxed},  {"!", &into.negatable},    {"_", &into.sinkable},
-        {"@", &into.symbol},   {"%", &into.special},      {"=", &into.register_only},
-        {".", &into.selector}, {"|", &into.pair_allowed}, {"&", &into.pair_required}};
+        {"~", &into.relaxed},      {"!", &into.negatable},     {"_", &into.sinkable}, {"@", &into.symbol},
+        {"%", &into.special},      {"=", &into.register_only}, {".", &into.selector}, {"#", &into.lanes},
+        {"|", &into.pair_allowed}, {"&", &into.pair_required}};
     for (const auto& [letter, flag] : kFlags) {
       if (accept(text, letter)) *flag = more = true;
     }

@@ -73,6 +73,7 @@ struct OperandSpec {
   bool special = false;        ///< %
   bool register_only = false;  ///< =
   bool selector = false;       ///< .
+  bool lanes = false;          ///< #
 };
 
 struct Form {

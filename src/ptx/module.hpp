@@ -99,8 +99,7 @@ struct Operand;
 struct RegisterOperand {
   std::uint32_t index = kNoIndex;  ///< into Function::registers
   bool negated = false;
-  /// .x/.y/.z/.w of a vector register: 0..3; in a video instruction .b0 to .b3: 4..7, .h0 and .h1: 8 and 9.
-  std::int8_t component = -1;
+  std::int16_t component = -1;  ///< the suffix, as selector.hpp numbers them; -1: none
   friend bool operator==(const RegisterOperand&, const RegisterOperand&) = default;
 };
 /// An integer constant: its 64-bit two's complement bits; `is_unsigned` where the text says so (U suffix or >

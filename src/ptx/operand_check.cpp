@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ptx/printer.hpp"
+#include "ptx/selector.hpp"
 
 namespace quern::ptx {
 namespace {
@@ -265,10 +266,17 @@ bool OperandCheck::single(const OperandSpec& spec, const Operand& operand, Type 
   return constant(spec, operand, type);
 }
 
+bool OperandCheck::selects(const OperandSpec& spec, std::int16_t component) const {
+  if (!spec.lanes) return spec.selector && component < kPairs;
+  const unsigned lanes = name(instruction_.opcode).back() == '2' ? 2 : 4;
+  return spec.role == Role::destination ? lane_mask(component, lanes).has_value()
+                                        : lane_sources(component, lanes, 0).has_value();
+}
+
 bool OperandCheck::reg(const OperandSpec& spec, const RegisterOperand& reg, Type type) {
   const Register& declared = function_.registers[reg.index];
   if (reg.negated && !spec.negatable) return fault(FaultKind::negation);
-  if (reg.component >= 4 && !spec.selector) return fault(FaultKind::selector);
+  if (reg.component >= kBytes && !selects(spec, reg.component)) return fault(FaultKind::selector);
   if (declared.vector > 1 && reg.component < 0) return fault(FaultKind::wrong_kind);
   if (spec.type.kind == TypeRule::Kind::any && type == Type::none) return true;
   if (spec.type.kind == TypeRule::Kind::address && type == Type::none) {

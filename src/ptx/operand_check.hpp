@@ -71,6 +71,7 @@ class OperandCheck {
   bool immediate(const OperandSpec& spec, const Operand& operand);
   bool packed(const OperandSpec& spec, const Operand& operand);
   bool single(const OperandSpec& spec, const Operand& operand, Type type);
+  bool selects(const OperandSpec& spec, std::int16_t component) const;
   bool reg(const OperandSpec& spec, const RegisterOperand& reg, Type type);
   bool constant(const OperandSpec& spec, const Operand& operand, Type type);
   bool symbol(const OperandSpec& spec, const SymbolOperand& symbol, Type type);

@@ -2,28 +2,13 @@
 // "Instruction Operands".
 #include <fmt/format.h>
 
-#include <array>
 #include <limits>
 
 #include "ptx/function_parser.hpp"
+#include "ptx/selector.hpp"
 
 namespace quern::ptx {
 namespace {
-
-// Component numbers of RegisterOperand::component, by place.
-constexpr std::array<std::string_view, 10> kComponents = {".x",  ".y",  ".z",  ".w",  ".b0",
-                                                          ".b1", ".b2", ".b3", ".h0", ".h1"};
-constexpr std::array<std::string_view, 4> kColours = {".r", ".g", ".b", ".a"};
-
-std::optional<std::int8_t> component_named(std::string_view word) noexcept {
-  for (std::size_t i = 0; i < kComponents.size(); ++i) {
-    if (kComponents[i] == word) return static_cast<std::int8_t>(i);
-  }
-  for (std::size_t i = 0; i < kColours.size(); ++i) {
-    if (kColours[i] == word) return static_cast<std::int8_t>(i);
-  }
-  return std::nullopt;
-}
 
 bool is_video(Opcode opcode) noexcept { return name(opcode)[0] == 'v' && opcode != Opcode::vote; }
 
@@ -149,7 +134,7 @@ bool FunctionParser::parse_name(Operand& operand, std::uint32_t slot, std::uint3
 bool FunctionParser::parse_register_suffix(RegisterOperand& operand) {
   const Token word = tokens_.current();
   if (word.kind != TokenKind::word) return true;
-  const std::optional<std::int8_t> component = component_named(word.text);
+  const std::optional<std::int16_t> component = component_named(word.text);
   if (!component)
     return context_.fail(word,
                          fmt::format("'{}' is no part of a register that this reader knows", word.text));

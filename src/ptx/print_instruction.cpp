@@ -2,16 +2,13 @@
 // Instructions and operands as text.
 #include <fmt/format.h>
 
-#include <array>
 #include <iterator>
 
 #include "ptx/printer.hpp"
+#include "ptx/selector.hpp"
 
 namespace quern::ptx {
 namespace {
-
-constexpr std::array<std::string_view, 10> kComponents = {".x",  ".y",  ".z",  ".w",  ".b0",
-                                                          ".b1", ".b2", ".b3", ".h0", ".h1"};
 
 class OperandPrinter {
  public:
@@ -32,7 +29,7 @@ class OperandPrinter {
   void operator()(const RegisterOperand& reg) {
     if (reg.negated) out_ += name(opcode_)[0] == 'v' && opcode_ != Opcode::vote ? '-' : '!';
     out_ += register_name(reg.index);
-    if (reg.component >= 0) out_ += kComponents[static_cast<std::size_t>(reg.component)];
+    if (reg.component >= 0) out_ += component_text(reg.component);
   }
   void operator()(const IntegerOperand& integer);
   void operator()(const FloatOperand& number) {

@@ -164,8 +164,8 @@ Handler find_control_handler(const Instruction& i) {
 }
 
 Handler find_handler(const Instruction& i) {
-  for (const auto find : {find_control_handler, find_memory_handler, find_video_handler, find_half_handler,
-                          find_float_handler, find_integer_handler})
+  for (const auto find : {find_wide_handler, find_control_handler, find_memory_handler, find_video_handler,
+                          find_half_handler, find_float_handler, find_integer_handler})
     if (const Handler handler = find(i); handler != nullptr) return handler;
   return nullptr;
 }

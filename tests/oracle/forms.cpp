@@ -128,6 +128,7 @@ const std::vector<std::uint64_t>& values_of(char kind) {
       0x7f81, 0x7fff, 0x3eab, 0x0001, 0x4380, 0x7f00, 0x0100, 0x1f80, 0x5f80, 0x4000, 0x3b80};
   switch (kind) {
     case 'd':
+    case 'W':
       return longs;
     case 'n':
       return small;
@@ -216,6 +217,8 @@ const char* register_of(char kind) {
       return "%fd";
     case 'p':
       return "%p";
+    case 'W':
+      return "%q";
     default:
       return "%r";
   }
@@ -229,6 +232,9 @@ std::string load(char kind, unsigned index) {
   if (name == "%rd") return word + fmt::format("\tmov.b64 {}, %w{};\n", target, index);
   if (name == "%fd") return word + fmt::format("\tmov.b64 {}, %w{};\n", target, index);
   if (name == "%p") return word + fmt::format("\tsetp.ne.u64 {}, %w{}, 0;\n", target, index);
+  if (name == "%q")
+    return word + fmt::format("\txor.b64 %x0, %w{1}, 0x5a5a5a5a5a5a5a5a;\n\tmov.b128 {0}, {{%w{1}, %x0}};\n",
+                              target, index);
   if (name == "%f")
     return word + fmt::format("\tcvt.u32.u64 %t0, %w{1};\n\tmov.b32 {0}, %t0;\n", target, index);
   return word + fmt::format("\tcvt.u32.u64 {}, %w{};\n", target, index);
@@ -251,6 +257,10 @@ std::string store(const std::string& destination, unsigned slot) {
     if (name == "%p") text = "\tselp.u64 %x0, 1, 0, %p20;\n";
     if (name == "%f") text = "\tmov.b32 %t0, %f20;\n\tcvt.u64.u32 %x0, %t0;\n";
     if (name == "%r") text = "\tcvt.u64.u32 %x0, %r20;\n";
+    if (name == "%q")
+      text =
+          "\tst.local.b128 [%loc], %q20;\n\tld.local.b128 %q20, [%loc];\n\tmov.b128 {%x0, %x1}, %q20;\n"
+          "\tmul.lo.u64 %x1, %x1, 0x9e3779b9;\n\txor.b64 %x0, %x0, %x1;\n";
   }
   return text + fmt::format("\tst.global.u64 [%out+{}], %x0;\n", slot * 8);
 }
@@ -326,7 +336,8 @@ FormKernel kernel_of(const Shape& shape, const std::vector<std::string>& texts, 
       "k_out)\n{{\n"
       "\t.reg .pred %p<22>;\n\t.reg .b16 %rs<22>;\n\t.reg .b32 %r<22>;\n\t.reg .b64 %rd<22>;\n\t.reg .f32 "
       "%f<22>;\n"
-      "\t.reg .f64 %fd<22>;\n\t.reg .b32 %t<4>;\n\t.reg .b64 %w<8>;\n\t.reg .b64 %x<4>;\n\t.reg .b64 %in, "
+      "\t.reg .b128 %q<22>;\n\t.local .align 16 .b8 %loc[16];\n\t.reg .f64 %fd<22>;\n\t.reg .b32 "
+      "%t<4>;\n\t.reg .b64 %w<8>;\n\t.reg .b64 %x<4>;\n\t.reg .b64 %in, "
       "%out;\n"
       "\tld.param.u64 %in, [k_in];\n\tld.param.u64 %out, [k_out];\n\tmov.u32 %t0, %ctaid.x;\n\tmov.u32 %t1, "
       "%ntid.x;\n"

@@ -11,6 +11,7 @@ namespace quern::oracle {
 Handler find_integer_handler(const Instruction& instruction);
 Handler find_float_handler(const Instruction& instruction);
 Handler find_memory_handler(const Instruction& instruction);
+Handler find_wide_handler(const Instruction& instruction);
 Handler find_video_handler(const Instruction& instruction);
 Handler find_half_handler(const Instruction& instruction);
 Handler find_control_handler(const Instruction& instruction);

@@ -59,7 +59,7 @@ bool parse_type(std::string_view word, Type& type) {
     if (c < '0' || c > '9') return false;
     bits = bits * 10 + static_cast<unsigned>(c - '0');
   }
-  if (bits != 8 && bits != 16 && bits != 32 && bits != 64) return false;
+  if (bits != 8 && bits != 16 && bits != 32 && bits != 64 && (bits != 128 || word[0] != 'b')) return false;
   type = {word[0], bits};
   return true;
 }
@@ -264,8 +264,11 @@ class Reader {
   }
 
   std::uint32_t new_register(Type type) {
-    function_->registers.push_back(type);
-    return static_cast<std::uint32_t>(function_->registers.size() - 1);
+    const auto index = static_cast<std::uint32_t>(function_->registers.size());
+    // Of 128 bits: two words, one after the other.
+    for (unsigned word = 0; word < (type.bits == 128 ? 2u : 1u); ++word)
+      function_->registers.push_back({type.kind, std::min(type.bits, 64u)});
+    return index;
   }
 
   void body() {
@@ -397,9 +400,9 @@ class Reader {
       result.reg = *reg;
       return result;
     }
-    // A byte or half of a register, in video instructions.
+    // Bytes or halves of a register, in video instructions.
     const std::size_t dot = text.rfind('.');
-    if (dot != std::string::npos && dot + 3 == text.size() &&
+    if (dot != std::string::npos && dot + 3 <= text.size() &&
         (text[dot + 1] == 'b' || text[dot + 1] == 'h')) {
       if (const std::uint32_t* reg = find_register(text.substr(0, dot))) {
         result.kind = Operand::Kind::reg;

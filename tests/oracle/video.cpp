@@ -118,17 +118,37 @@ void multiply_add(Thread& t, const Instruction& i) {
   t.set(i.operands[0], static_cast<std::uint64_t>(result));
 }
 
+/// The operand's suffix without its dot.
+std::string_view selector(const Operand& operand, std::string_view otherwise) {
+  return operand.name.size() < 2 ? otherwise : std::string_view(operand.name);
+}
+
 void simd(Thread& t, const Instruction& i) {
   const unsigned width = i.opcode.back() == '2' ? 16 : 8;
   const std::string_view op = std::string_view(i.opcode).substr(1, i.opcode.size() - 2);
   const bool set = op == "set";
   const bool is_signed = !set && i.types[0].is_signed();
   const std::uint64_t a = word(t, i.operands[1]), b = word(t, i.operands[2]), c = word(t, i.operands[3]);
+  const std::uint64_t both = b << 32 | a;
+  const unsigned lanes = 32 / width;
+  const std::string_view identity = width == 16 ? "h10" : "b3210";
+  const std::string_view to = selector(i.operands[0], identity);
+  const std::string_view from_a = selector(i.operands[1], identity);
+  const std::string_view from_b = selector(i.operands[2], width == 16 ? "h32" : "b7654");
   std::uint64_t merged = 0, sum = c;
-  for (unsigned first = 0; first < 32; first += width) {
-    Wide lane = operate(i, op, extend(a >> first, width, i.types[set ? 0 : 1].is_signed()),
-                        extend(b >> first, width, i.types[set ? 1 : 2].is_signed()));
+  for (unsigned k = 0; k < lanes; ++k) {
+    const unsigned first = k * width;
+    const auto part = [&](std::string_view from, Type type) {
+      const auto which =
+          static_cast<unsigned>(from[from.size() - 1 - k] - '0');  // the last digit: the lowest lane
+      return extend(both >> (which * width), width, type.is_signed());
+    };
+    Wide lane = operate(i, op, part(from_a, i.types[set ? 0 : 1]), part(from_b, i.types[set ? 1 : 2]));
     if (i.has("sat")) lane = clamp(lane, width, is_signed);
+    if (to.find(static_cast<char>('0' + k)) == std::string_view::npos) {  // not in the mask
+      merged |= c & mask_of(width) << first;
+      continue;
+    }
     merged |= (static_cast<std::uint64_t>(lane) & mask_of(width)) << first;
     sum += static_cast<std::uint64_t>(lane);
   }

@@ -64,10 +64,11 @@ std::unique_ptr<std::byte[]> copy_parameters(const LaunchRequest& request, const
   return buffer;
 }
 
-Specialisation specialisation_of(const LaunchRequest& request) {
+Specialisation specialisation_of(const LaunchRequest& request, Driver& driver) {
   Specialisation specialisation;
   static const Isa isa = host_isa();
   specialisation.isa = isa;
+  specialisation.alone = driver.scheduler().worker_count() == 1;
   for (std::size_t d = 0; d < 3; ++d) {
     specialisation.block[d] = request.block[d];
     specialisation.small_grid &= std::uint64_t{request.grid[d]} * request.block[d] < (std::uint64_t{1} << 31);
@@ -111,7 +112,7 @@ void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
   auto job = std::make_unique<engine::LaunchJob>();
   const KernelInfo& info = function->info();
   job->params = copy_parameters(request, info);
-  const Specialisation specialisation = specialisation_of(request);
+  const Specialisation specialisation = specialisation_of(request, driver);
   const LoadedCode& loaded = function->code_for(specialisation);
   job->run = loaded.code->run;
   job->text_begin = loaded.code->text_begin;

@@ -231,7 +231,7 @@ void WarpBody::emit_inst(ir::Value value) {
     return;
   if (what.op == ir::Op::host_call) note_place();
   emit_operation(*this, value);
-  if (what.op == ir::Op::load && full() && plan_.has_barriers) prefetch(value);
+  if (what.op == ir::Op::load && full()) prefetch(value);
 }
 
 void WarpBody::note_for_report(std::uint64_t offset, llvm::Value* what) {

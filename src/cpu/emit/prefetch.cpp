@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// WarpBody: loads that walk through memory in a loop with barriers. What stands between two of its rounds is
-// too much for the processor to look past, so the code itself asks for what it will read.
+// WarpBody: loads that walk through memory in a loop, in strides that the processor does not follow (as long
+// as the grid is wide), or with more between two rounds than it looks past (barriers, atomic operations lane
+// by lane). There the code itself asks for what it will read.
 #include <algorithm>
 
 #include <llvm/IR/Module.h>
@@ -10,11 +11,24 @@
 namespace quern::cpu::emit {
 namespace {
 
-/// A round takes about half as long as memory does to answer.
-constexpr std::uint64_t kRoundsAhead = 2;
 constexpr std::int64_t kLineBytes = 64;
+/// Operations between a loop's variable and the address.
+constexpr unsigned kMaxDepth = 8;
 /// Lanes that touch more lines than that are a gather: asking costs as much as loading.
 constexpr std::size_t kMaxLines = 4;
+
+/// How long memory takes to answer, in rounds. Measured.
+std::uint64_t rounds_ahead(RoundLength length, std::uint32_t gang_width) {
+  switch (length) {
+    case RoundLength::barrier:
+      return 2;
+    case RoundLength::atomics:
+      return std::max(2u, 8 / gang_width);
+    case RoundLength::none:
+      break;
+  }
+  return 4;
+}
 
 /// One lane for each cache line that the lanes touch, where the lines of different coefficients are apart.
 std::vector<unsigned> lane_of_each_line(const analysis::Shape& address) {
@@ -32,36 +46,79 @@ std::vector<unsigned> lane_of_each_line(const analysis::Shape& address) {
 
 }  // namespace
 
-/// Of an address that is a loop's variable, in a loop with barriers: what each round adds to it. Else
-/// ir::kNone.
-ir::Value WarpBody::stride_of(ir::Value address) const {
-  const ir::Inst& phi = inst(address);
-  const analysis::Analysis& facts = plan_.full;
-  const std::uint32_t index = phi.op == ir::Op::phi ? facts.loop_of[phi.block] : ir::kNone;
-  if (index == ir::kNone || facts.loops[index].header != phi.block) return ir::kNone;
-  const std::vector<ir::BlockId>& blocks = facts.loops[index].blocks;
-  const auto inside = [&](ir::BlockId id) { return std::ranges::find(blocks, id) != blocks.end(); };
-  if (std::ranges::none_of(blocks, [&](ir::BlockId id) { return plan_.barrier[id] != ir::kNone; }))
-    return ir::kNone;
-  for (const ir::Value next : phi.args) {
-    const ir::Inst& step = inst(next);
-    if (!inside(step.block) || step.op != ir::Op::iadd) continue;
-    for (const std::size_t i : {0u, 1u})
-      if (step.args[i] == address && !inside(inst(step.args[1 - i]).block)) return step.args[1 - i];
+/// What makes a round of the loop long.
+RoundLength WarpBody::round_length(std::uint32_t loop) {
+  const auto known = round_lengths_.find(loop);
+  if (known != round_lengths_.end()) return known->second;
+  const auto by_lane = [&](ir::Value value) {
+    return inst(value).op == ir::Op::atomic &&
+           plan_.full.shapes[inst(value).args[0]].kind != analysis::ShapeKind::uniform;
+  };
+  RoundLength length = RoundLength::none;
+  for (const ir::BlockId id : plan_.full.loops[loop].blocks) {
+    if (plan_.barrier[id] != ir::kNone) return round_lengths_[loop] = RoundLength::barrier;
+    if (std::ranges::any_of(function_->blocks[id].insts, by_lane)) length = RoundLength::atomics;
   }
-  return ir::kNone;
+  return round_lengths_[loop] = length;
+}
+
+/// What each round of the loop adds to `value`, as i64; null where nothing, empty where that is not known.
+/// For a hint, so that it may wrap differently.
+std::optional<llvm::Value*> WarpBody::advance_of(ir::Value value, std::uint32_t loop, unsigned depth) {
+  const auto inside = [&](ir::Value of) {
+    std::uint32_t at = plan_.full.loop_of[inst(of).block];
+    while (at != ir::kNone && at != loop) at = plan_.full.loops[at].parent;
+    return at == loop;
+  };
+  const auto constant_part = [&](ir::Value of) -> llvm::Value* {
+    const bool known = !inside(of) && shape(of).kind == analysis::ShapeKind::uniform &&
+                       (known_constant(version_, of) != nullptr || has_slot(version_, of));
+    return known ? code_.CreateSExtOrTrunc(scalar(of), code_.getInt64Ty()) : nullptr;
+  };
+  const ir::Inst& what = inst(value);
+  if (!inside(value)) return nullptr;
+  if (depth == 0) return std::nullopt;
+  switch (what.op) {
+    case ir::Op::phi:
+      if (plan_.full.loops[loop].header != what.block) return std::nullopt;
+      for (const ir::Value next : what.args)
+        for (const std::size_t i : {0u, 1u})
+          if (inst(next).op == ir::Op::iadd && inst(next).args[i] == value)
+            if (llvm::Value* step = constant_part(inst(next).args[1 - i])) return step;
+      return std::nullopt;
+    case ir::Op::sext:
+    case ir::Op::zext:
+      return advance_of(what.args[0], loop, depth - 1);
+    case ir::Op::iadd: {
+      const auto a = advance_of(what.args[0], loop, depth - 1), b = advance_of(what.args[1], loop, depth - 1);
+      if (!a || !b) return std::nullopt;
+      return *a == nullptr ? *b : *b == nullptr ? *a : code_.CreateAdd(*a, *b);
+    }
+    case ir::Op::imul: {
+      const auto a = advance_of(what.args[0], loop, depth - 1);
+      llvm::Value* const factor = constant_part(what.args[1]);
+      if (!a || *a == nullptr || factor == nullptr) return std::nullopt;
+      return code_.CreateMul(*a, factor);
+    }
+    default:
+      return std::nullopt;
+  }
 }
 
 void WarpBody::prefetch(ir::Value load) {
   const ir::Value address = inst(load).args[0];
   const analysis::Shape& where = shape(address);
   if (inst(load).attr.space != ir::Space::global || where.kind != analysis::ShapeKind::affine) return;
-  const ir::Value stride = stride_of(address);
-  const bool known = stride != ir::kNone && shape(stride).kind == analysis::ShapeKind::uniform &&
-                     (known_constant(version_, stride) != nullptr || has_slot(version_, stride));
+  const std::uint32_t loop = plan_.full.loop_of[inst(load).block];
+  if (loop == ir::kNone) return;
+  const RoundLength length = round_length(loop);
   const std::vector<unsigned> lanes = lane_of_each_line(where);
-  if (!known || lanes.size() > kMaxLines) return;
-  llvm::Value* ahead = code_.CreateMul(scalar(stride), code_.getInt64(kRoundsAhead));
+  if (lanes.size() > kMaxLines) return;
+  const std::optional<llvm::Value*> stride = advance_of(address, loop, kMaxDepth);
+  if (!stride || *stride == nullptr) return;
+  // Strides known at compile time are short: the processor follows those itself where rounds are short, too.
+  if (length == RoundLength::none && llvm::isa<llvm::Constant>(*stride)) return;
+  llvm::Value* ahead = code_.CreateMul(*stride, code_.getInt64(rounds_ahead(length, gang_.width)));
   ahead = code_.CreateAdd(code_.CreateAdd(scalar(address), ahead), code_.getInt64(inst(load).imm));
   for (const unsigned lane : lanes) {
     llvm::Value* at = ahead;

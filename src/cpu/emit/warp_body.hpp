@@ -22,6 +22,7 @@
 #include <array>
 #include <functional>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -74,6 +75,9 @@ struct Gang {
 
 /// A device function that is called, not inlined, by its index in ir::Module::functions.
 using DeviceFunctions = std::map<std::uint32_t, llvm::Function*>;
+
+/// What makes one round of a loop so long that the processor does not look past it.
+enum class RoundLength : std::uint8_t { none, barrier, atomics };
 
 class WarpBody final : public Context {
  public:
@@ -253,7 +257,8 @@ class WarpBody final : public Context {
   void emit_split_states();
 
   // --- prefetch.cpp
-  ir::Value stride_of(ir::Value address) const;
+  RoundLength round_length(std::uint32_t loop);
+  std::optional<llvm::Value*> advance_of(ir::Value value, std::uint32_t loop, unsigned depth);
   void prefetch(ir::Value load);
 
   // --- barriers.cpp
@@ -303,6 +308,7 @@ class WarpBody final : public Context {
   bool certain_ = false;  ///< at least one lane runs
 
   std::array<llvm::Value*, 8> cache_{};
+  std::map<std::uint32_t, RoundLength> round_lengths_;  ///< by loop, as far as asked for
 };
 
 }  // namespace quern::cpu::emit

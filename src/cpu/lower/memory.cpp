@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "cpu/lower/wide.hpp"
+
 namespace quern::cpu::lower {
 
 using In = const ptx::Instruction&;
@@ -85,9 +87,20 @@ void set_order(ir::Attributes& attributes, In in, ir::Semantics otherwise) {
 
 namespace {
 
-ir::Attributes access_attributes(In in, const Address& address, std::size_t count) {
-  ir::Attributes attr{.space = address.space, .count = static_cast<std::uint8_t>(count)};
-  attr.alignment = static_cast<std::uint32_t>(ptx::byte_size(in.type()) * count);
+/// What an access moves, as the IR has it.
+struct Elements {
+  Type type;
+  std::size_t count;
+};
+Elements elements_of(In in) {
+  if (is_wide(in.type())) return {Type::i64, 2};
+  return {ir_type(in.type()), in.vector_count()};
+}
+
+ir::Attributes access_attributes(In in, const Address& address) {
+  const Elements moved = elements_of(in);
+  ir::Attributes attr{.space = address.space, .count = static_cast<std::uint8_t>(moved.count)};
+  attr.alignment = static_cast<std::uint32_t>(ir::byte_size(moved.type) * moved.count);
   set_order(attr, in, ir::Semantics::weak);
   // .mmio accesses are each carried out, as they stand; .cv must not be answered from an earlier load.
   attr.is_volatile = in.has(M::volatile_) || in.has(M::mmio) || in.has(M::cv);
@@ -125,10 +138,10 @@ std::optional<std::uint64_t> kernel_param_offset(Translator& t, In in, const ptx
   return parameter.offset + offset;
 }
 
-/// What a load of `count` elements gives, wherever they are.
-std::vector<Value> load_elements(Translator& t, In in, std::size_t count) {
+/// What a load gives, wherever it is from.
+std::vector<Value> load_elements(Translator& t, In in) {
   const ptx::Operand& operand = t.operand(in, 1);
-  const Type type = ir_type(in.type());
+  const auto [type, count] = elements_of(in);
   const std::uint32_t size = ir::byte_size(type);
   std::vector<Value> values;
   if (const auto offset = kernel_param_offset(t, in, operand)) {
@@ -143,7 +156,7 @@ std::vector<Value> load_elements(Translator& t, In in, std::size_t count) {
   }
   const auto address = address_of(t, in, operand);
   if (!address) return values;
-  ir::Attributes attr = access_attributes(in, *address, count);
+  ir::Attributes attr = access_attributes(in, *address);
   attr.invariant = in.has(M::nc) || in.opcode == ptx::Opcode::ldu || address->space == ir::Space::constant ||
                    address->space == ir::Space::param;
   const Value load = t.emit(Op::load, type, {address->base}, attr, address->offset);
@@ -153,7 +166,7 @@ std::vector<Value> load_elements(Translator& t, In in, std::size_t count) {
 }
 
 bool check_type(Translator& t, In in) {
-  const bool known = ir_type(in.type()) != Type::none && in.type() != ptx::Type::pred;
+  const bool known = elements_of(in).type != Type::none && in.type() != ptx::Type::pred;
   if (!known) t.refuse(fmt::format("accesses of type .{} are not implemented", ptx::name(in.type())));
   return known;
 }
@@ -163,7 +176,11 @@ void ld(Translator& t, In in) {
   const auto destinations = t.elements(t.operand(in, 0));
   if (destinations.size() != in.vector_count())
     return t.refuse("the number of destinations does not fit the vector");
-  const auto values = load_elements(t, in, destinations.size());
+  const auto values = load_elements(t, in);
+  if (is_wide(in.type())) {
+    if (values.size() == 2) t.write_wide(destinations[0], {values[0], values[1]});
+    return;
+  }
   for (std::size_t i = 0; i < values.size(); ++i) t.write(destinations[i], values[i], is_signed(in.type()));
 }
 
@@ -173,11 +190,16 @@ void st(Translator& t, In in) {
   const auto sources = t.elements(t.operand(in, 1));
   if (sources.size() != in.vector_count()) return t.refuse("the number of sources does not fit the vector");
   std::vector<Value> values;
-  for (const ptx::Operand& source : sources) values.push_back(t.read(source, in.type()));
+  if (is_wide(in.type())) {
+    const Translator::Wide words = t.read_wide(sources[0]);
+    values.assign(words.begin(), words.end());
+  } else {
+    for (const ptx::Operand& source : sources) values.push_back(t.read(source, in.type()));
+  }
   std::uint32_t offset = 0;
   if (ParamArray* array = accessed_param(t, in, operand, offset)) {
-    for (std::uint32_t i = 0; i < values.size(); ++i)
-      t.write_param(*array, offset + i * ptx::byte_size(in.type()), values[i]);
+    const std::uint32_t step = ir::byte_size(elements_of(in).type);
+    for (std::uint32_t i = 0; i < values.size(); ++i) t.write_param(*array, offset + i * step, values[i]);
     return;
   }
   const auto address = address_of(t, in, operand);
@@ -185,8 +207,7 @@ void st(Translator& t, In in) {
   if (address->space == ir::Space::constant || address->space == ir::Space::param)
     return t.refuse("this memory cannot be written");
   values.insert(values.begin(), address->base);
-  t.emit(Op::store, Type::none, std::move(values), access_attributes(in, *address, sources.size()),
-         address->offset);
+  t.emit(Op::store, Type::none, std::move(values), access_attributes(in, *address), address->offset);
 }
 
 void fence(Translator& t, In in) {

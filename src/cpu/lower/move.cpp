@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "cpu/lower/memory.hpp"
+#include "cpu/lower/wide.hpp"
 
 namespace quern::cpu::lower {
 namespace {
@@ -49,10 +50,10 @@ void move_vector(Translator& t, In in) {
 
 void mov(Translator& t, In in) {
   if (in.vector_count() > 1) return move_vector(t, in);
+  if (is_wide(in.type())) return move_wide(t, in);
   const auto to = t.elements(t.operand(in, 0));
   const auto from = t.elements(t.operand(in, 1));
   if (to.size() > 1 && from.size() > 1) return move_vector(t, in);
-  if (ptx::bit_size(in.type()) > 64) return t.refuse("128-bit values are not implemented");
   if (to.size() > 1)
     return unpack(t, to, t.as(t.read(in, 1, in.type()), integer_type(ptx::bit_size(in.type()))));
   t.write(in, from.size() > 1 ? pack(t, from, in.type()) : t.read(from[0], in.type()), is_signed(in.type()));

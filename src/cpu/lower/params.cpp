@@ -58,8 +58,10 @@ void Translator::set_up(Frame& frame) {
   const ptx::Function& function = *frame.function;
   frame.blocks.assign(function.body.size() + 1, ir::kNone);
   for (const ptx::Register& reg : function.registers) {
-    frame.registers.push_back(draft_.new_variable(ir_type(reg.type)));
-    for (std::uint8_t i = 1; i < reg.vector; ++i) draft_.new_variable(ir_type(reg.type));
+    const bool wide = reg.type == ptx::Type::b128;
+    const ir::Type type = wide ? ir::Type::i64 : ir_type(reg.type);
+    frame.registers.push_back(draft_.new_variable(type));
+    for (int i = 1; i < reg.vector * (wide ? 2 : 1); ++i) draft_.new_variable(type);
   }
   frame.carry = draft_.new_variable(ir::Type::i1);
   for (const ptx::Variable& variable : function.variables) {

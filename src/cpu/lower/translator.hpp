@@ -3,6 +3,7 @@
 // functions over this class.
 #pragma once
 
+#include <array>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -41,6 +42,10 @@ class Translator {
   void write(const ptx::Instruction& instruction, ir::Value value, bool sign_extended = false) {
     write(operand(instruction, 0), value, sign_extended);
   }
+  /// A .b128 value as two words, the low one first: its register is two variables.
+  using Wide = std::array<ir::Value, 2>;
+  Wide read_wide(const ptx::Operand& operand);
+  void write_wide(const ptx::Operand& operand, const Wide& value);
   /// The elements of `{a, b}`, of a vector register, or the operand itself.
   std::vector<ptx::Operand> elements(const ptx::Operand& operand);
   bool is_sink(const ptx::Operand& operand) const { return operand.as<ptx::SinkOperand>() != nullptr; }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // "Video Instructions": scalar (vadd, vmad, vset, ...) on selected bytes and halves, and SIMD (vadd2, vset4,
-// ...) on all halves or bytes of a word. Intermediate results are 64 bits wide, which holds every exact one.
+// ...) on halves or bytes of two words. Intermediate results are 64 bits wide, which holds every exact one.
 #include <algorithm>
 #include <iterator>
 
 #include "cpu/lower/fields.hpp"
+#include "ptx/selector.hpp"
 
 namespace quern::cpu::lower {
 namespace {
@@ -23,12 +24,11 @@ struct Part {
   std::uint32_t bits = 32;
 };
 
-// RegisterOperand::component: .b0 to .b3 are 4 to 7, .h0 and .h1 8 and 9.
 Part selected(const ptx::Operand& operand) {
   const auto* reg = operand.as<ptx::RegisterOperand>();
-  if (reg == nullptr || reg->component < 4) return {};
+  if (reg == nullptr || reg->component < ptx::kBytes) return {};
   const auto which = static_cast<std::uint32_t>(reg->component);
-  return which < 8 ? Part{(which - 4) * 8, 8} : Part{(which - 8) * 16, 16};
+  return which < ptx::kHalves ? Part{(which - ptx::kBytes) * 8, 8} : Part{(which - ptx::kHalves) * 16, 16};
 }
 
 /// The operand without its selector and sign.
@@ -194,18 +194,49 @@ void vmad(Translator& t, In in) {
 
 // --- SIMD
 
-/// vop2 (lanes of 16 bits) and vop4 (8): the results side by side, or with .add their sum and c.
+/// The bits of a word that are in none of the mask's lanes.
+std::uint32_t outside(std::uint32_t mask, unsigned lanes) {
+  const unsigned bits = 32 / lanes;
+  std::uint32_t result = 0;
+  for (unsigned lane = 0; lane < lanes; ++lane)
+    if ((mask >> lane & 1) == 0) result |= static_cast<std::uint32_t>(low_mask(bits)) << (lane * bits);
+  return result;
+}
+
+std::int16_t component_of(const ptx::Operand& operand) {
+  const auto* reg = operand.as<ptx::RegisterOperand>();
+  return reg == nullptr ? std::int16_t{-1} : reg->component;
+}
+
+/// .asel and .bsel: the parts of {b, a} that the lanes of operand `index` are.
+std::array<std::uint8_t, 4> sources_of(In in, std::size_t index, unsigned lanes) {
+  const auto first = static_cast<unsigned>(index - 1) * lanes;
+  return ptx::lane_sources(component_of(in.operands[index]), lanes, first)
+      .value_or(std::array<std::uint8_t, 4>{});
+}
+
+/// vop2 (lanes of 16 bits) and vop4 (8): the results side by side, those of c outside of the mask; or with
+/// .add the sum of the mask's and c.
 void simd(Translator& t, In in, Function function, std::uint32_t bits) {
   const bool sets = function == Function::set;  // vset has no destination type
   const bool signed_result = !sets && is_signed(in.type(0));
   const Arithmetic w{t, Type::i32};
-  const Value a = t.read(in, 1, ptx::Type::b32);
-  const Value b = t.read(in, 2, ptx::Type::b32);
+  const unsigned lanes = 32 / bits;
+  const Value words[] = {t.read(whole(t.operand(in, 1)), ptx::Type::b32),
+                         t.read(whole(t.operand(in, 2)), ptx::Type::b32)};
   const Value c = t.read(in, 3, ptx::Type::b32);
-  Value result = in.has(M::add) ? c : w.number(0);
-  for (std::uint32_t first = 0; first < 32; first += bits) {
-    const Value x = extract(t, a, {first, bits}, is_signed(in.type(sets ? 0 : 1)), Type::i32);
-    const Value y = extract(t, b, {first, bits}, is_signed(in.type(sets ? 1 : 2)), Type::i32);
+  const std::uint32_t mask = ptx::lane_mask(component_of(t.operand(in, 0)), lanes).value_or(0);
+  const auto from_a = sources_of(in, 1, lanes);
+  const auto from_b = sources_of(in, 2, lanes);
+  const auto part = [&](unsigned source, bool is_signed_type) {
+    return extract(t, words[source / lanes], {source % lanes * bits, bits}, is_signed_type, Type::i32);
+  };
+  Value result = in.has(M::add) ? c : w.apply(Op::and_, c, w.number(outside(mask, lanes)));
+  for (unsigned at = 0; at < lanes; ++at) {
+    if ((mask >> at & 1) == 0) continue;
+    const std::uint32_t first = at * bits;
+    const Value x = part(from_a[at], is_signed(in.type(sets ? 0 : 1)));
+    const Value y = part(from_b[at], is_signed(in.type(sets ? 1 : 2)));
     Value lane = compute(w, in, function, x, y);
     if (in.has(M::sat)) lane = clamp_to_bits(t, lane, bits, signed_result);
     if (in.has(M::add)) {
@@ -215,7 +246,7 @@ void simd(Translator& t, In in, Function function, std::uint32_t bits) {
       result = w.apply(Op::or_, result, t.emit(Op::shl, Type::i32, {cut, t.constant(Type::i32, first)}));
     }
   }
-  t.write(in, result);
+  t.write(whole(t.operand(in, 0)), result);
 }
 
 template <Function function, std::uint32_t bits>

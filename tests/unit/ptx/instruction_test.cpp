@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "helpers.hpp"
+#include "ptx/selector.hpp"
 
 namespace quern::ptx::test {
 
@@ -96,6 +97,20 @@ TEST_CASE("video instructions select bytes and halves and negate") {
   CHECK(i.operands[1].as<RegisterOperand>()->component == 7);
   CHECK(i.operands[2].as<RegisterOperand>()->component == 9);
   CHECK(i.operands[2].as<RegisterOperand>()->negated);
+}
+
+TEST_CASE("SIMD video instructions select lanes of both operands, and lanes to write") {
+  const auto component = [](const Instruction& i, std::size_t operand) {
+    return i.operands[operand].as<RegisterOperand>()->component;
+  };
+  const Instruction halves = instruction("vadd2.s32.s32.s32 %r1.h1, %r2.h03, %r3, %r4;");
+  CHECK(lane_mask(component(halves, 0), 2) == 2u);
+  CHECK(*lane_sources(component(halves, 1), 2, 0) == std::array<std::uint8_t, 4>{3, 0});
+  CHECK(*lane_sources(component(halves, 2), 2, 2) == std::array<std::uint8_t, 4>{2, 3});
+  const Instruction bytes = instruction("vset4.u32.s32.lt.add %r1.b310, %r2.b7052, %r3.b3210, %r4;");
+  CHECK(lane_mask(component(bytes, 0), 4) == 0b1011u);
+  CHECK(*lane_sources(component(bytes, 1), 4, 0) == std::array<std::uint8_t, 4>{2, 5, 0, 7});
+  CHECK(lane_mask(component(instruction("vadd4.u32.u32.u32 %r1, %r2, %r3, %r4;"), 0), 4) == 15u);
 }
 
 TEST_CASE("every form of call has returns, callee, arguments and the prototype where there is one") {

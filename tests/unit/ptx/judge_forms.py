@@ -68,7 +68,7 @@ class Writer:
 
     def operand(self, spec, words, types, number):
         spec = spec.lstrip("?")
-        match = re.match(r"([a-z])([vn\d][\d/]*)?(?::(\w+?))?([~@%_|&!=.]*)$", spec)
+        match = re.match(r"([a-z])([vn\d][\d/]*)?(?::(\w+?))?([~@%_|&!=.#]*)$", spec)
         role, count, rule, flags = match[1], match[2], match[3] or "", match[4]
         if role == "i":
             return (count or "4").split("/")[0]

@@ -25,8 +25,10 @@ TEST_CASE("an instruction prints as it is written") {
        {"add.rn.f32 %f1, %f2, %f3", "@!%p1 ld.global.v2.f32 {%f1, _}, [%rd1+-8]",
         "setp.lt.and.s32 %p1|%p2, %r1, -5, !%p3", "prmt.b32.f4e %r1, %r2, %r3, %r4",
         "mov.f32 %f1, 0f3F800000", "mov.f64 %fd1, 0d3FF0000000000000",
-        "vmad.s32.s32.s32 %r1, %r2.b3, -%r3.h1, %r4", "ld.param.u64 %rd1, [p+8]", "mov.u32 %r1, %tid.x",
-        "mov.u64 %rd1, 18446744073709551615", "mov.u64 %rd1, 5U", "bar.sync 0", "ld.local.u32 %r1, [16]"}) {
+        "vmad.s32.s32.s32 %r1, %r2.b3, -%r3.h1, %r4", "vadd2.s32.s32.s32 %r1.h10, %r2.h03, %r3.h11, %r4",
+        "vset4.u32.s32.lt.add %r1.b310, %r2.b7052, %r3.b0000, %r4", "vmin4.u32.u32.u32 %r1.b2, %r2, %r3, %r4",
+        "ld.param.u64 %rd1, [p+8]", "mov.u32 %r1, %tid.x", "mov.u64 %rd1, 18446744073709551615",
+        "mov.u64 %rd1, 5U", "bar.sync 0", "ld.local.u32 %r1, [16]"}) {
     CHECK(printed_instruction(std::string(text) + ";") == text);
   }
 }

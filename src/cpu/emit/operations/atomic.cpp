@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Atomics. Lanes take their turns in lane order. An operation on one address whose result nobody reads is
-// first reduced over the warp, floating-point sums in lane order too, so that a run gives the same result
-// each time.
+// Atomics: which of the ways to do them. Lanes take their turns in lane order. An operation on one address
+// whose result nobody reads is first reduced over the warp, floating-point sums in lane order too, so that a
+// run gives the same result each time.
 #include <llvm/IR/Intrinsics.h>
 
 #include <optional>
 
+#include "cpu/emit/operations/atomic.hpp"
 #include "cpu/emit/operations/helpers.hpp"
 #include "cpu/emit/operations/lanes.hpp"
 #include "cpu/emit/operations/operands.hpp"
@@ -22,18 +23,17 @@ namespace Intrinsic = llvm::Intrinsic;
 struct Reduction {
   AtomicOp op;
   Intrinsic::ID over_lanes;
-  llvm::AtomicRMWInst::BinOp read_modify_write;
   std::uint64_t identity;  ///< for lanes that do not run; of 64 bits, narrower types take the low ones
 };
 constexpr Reduction kReductions[] = {
-    {AtomicOp::add, Intrinsic::vector_reduce_add, llvm::AtomicRMWInst::Add, 0},
-    {AtomicOp::and_, Intrinsic::vector_reduce_and, llvm::AtomicRMWInst::And, ~std::uint64_t{0}},
-    {AtomicOp::or_, Intrinsic::vector_reduce_or, llvm::AtomicRMWInst::Or, 0},
-    {AtomicOp::xor_, Intrinsic::vector_reduce_xor, llvm::AtomicRMWInst::Xor, 0},
-    {AtomicOp::umin, Intrinsic::vector_reduce_umin, llvm::AtomicRMWInst::UMin, ~std::uint64_t{0}},
-    {AtomicOp::umax, Intrinsic::vector_reduce_umax, llvm::AtomicRMWInst::UMax, 0},
-    {AtomicOp::smin, Intrinsic::vector_reduce_smin, llvm::AtomicRMWInst::Min, 0},
-    {AtomicOp::smax, Intrinsic::vector_reduce_smax, llvm::AtomicRMWInst::Max, 0},
+    {AtomicOp::add, Intrinsic::vector_reduce_add, 0},
+    {AtomicOp::and_, Intrinsic::vector_reduce_and, ~std::uint64_t{0}},
+    {AtomicOp::or_, Intrinsic::vector_reduce_or, 0},
+    {AtomicOp::xor_, Intrinsic::vector_reduce_xor, 0},
+    {AtomicOp::umin, Intrinsic::vector_reduce_umin, ~std::uint64_t{0}},
+    {AtomicOp::umax, Intrinsic::vector_reduce_umax, 0},
+    {AtomicOp::smin, Intrinsic::vector_reduce_smin, 0},
+    {AtomicOp::smax, Intrinsic::vector_reduce_smax, 0},
 };
 
 const Reduction* reduction_of(AtomicOp op) {
@@ -80,48 +80,9 @@ Value* sum_reals(const Access& access) {
   return sum;
 }
 
-/// A block runs on one worker: its shared memory needs no locked instruction.
-Value* apply_plainly(llvm::IRBuilder<>& b, llvm::AtomicRMWInst::BinOp op, Value* old, Value* operand) {
-  switch (op) {
-    case llvm::AtomicRMWInst::Add:
-      return b.CreateAdd(old, operand);
-    case llvm::AtomicRMWInst::And:
-      return b.CreateAnd(old, operand);
-    case llvm::AtomicRMWInst::Or:
-      return b.CreateOr(old, operand);
-    case llvm::AtomicRMWInst::Xor:
-      return b.CreateXor(old, operand);
-    case llvm::AtomicRMWInst::UMin:
-      return b.CreateBinaryIntrinsic(Intrinsic::umin, old, operand);
-    case llvm::AtomicRMWInst::UMax:
-      return b.CreateBinaryIntrinsic(Intrinsic::umax, old, operand);
-    case llvm::AtomicRMWInst::Min:
-      return b.CreateBinaryIntrinsic(Intrinsic::smin, old, operand);
-    case llvm::AtomicRMWInst::Max:
-      return b.CreateBinaryIntrinsic(Intrinsic::smax, old, operand);
-    default:
-      return b.CreateFAdd(old, operand);
-  }
-}
-
 /// Returns the old value.
-Value* update_once(const Access& access, llvm::AtomicRMWInst::BinOp op, Value* operand) {
-  llvm::IRBuilder<>& b = access.context.builder();
-  Value* const pointer = uniform_pointer(access);
-  const llvm::Align align(access.element_bytes);
-  if (access.space == ir::Space::shared) {
-    llvm::LoadInst* const old = b.CreateAlignedLoad(operand->getType(), pointer, align);
-    annotate(access, old);
-    annotate(access, b.CreateAlignedStore(apply_plainly(b, op, old, operand), pointer, align));
-    return old;
-  }
-  const bool relaxed = access.inst.attr.semantics == ir::Semantics::weak ||
-                       access.inst.attr.semantics == ir::Semantics::relaxed;
-  llvm::AtomicRMWInst* const old =
-      b.CreateAtomicRMW(op, pointer, operand, align,
-                        relaxed ? llvm::AtomicOrdering::Monotonic : llvm::AtomicOrdering::AcquireRelease);
-  annotate(access, old);
-  return old;
+Value* update_once(const Access& access, Value* operand) {
+  return update(access, uniform_pointer(access), operand, nullptr);
 }
 
 /// One operation for the warp where that is the same as 32; false where it is not.
@@ -129,12 +90,41 @@ bool emit_reduced(const Access& access) {
   const AtomicOp op = access.inst.attr.atomic;
   if (access.layout.kind != LayoutKind::uniform || !access.inst.attr.unused_result) return false;
   if (op == AtomicOp::fadd && (access.element == ir::Type::f32 || access.element == ir::Type::f64)) {
-    update_once(access, llvm::AtomicRMWInst::FAdd, sum_reals(access));
+    update_once(access, sum_reals(access));
     return true;
   }
   const Reduction* const row = reduction_of(op);
   if (row == nullptr) return false;
-  update_once(access, row->read_modify_write, reduce_integers(access, *row));
+  update_once(access, reduce_integers(access, *row));
+  return true;
+}
+
+/// One operation where all lanes turn out to be at one place, which many counters are for long: locked
+/// operations cost much more than to ask. Else false: nothing is emitted.
+bool emit_met(const Access& access, ir::Value value) {
+  const Reduction* const row = reduction_of(access.inst.attr.atomic);
+  if (!needs_lock(access) || !access.inst.attr.unused_result || row == nullptr) return false;
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  const LanePointers pointers = lane_pointers(access);
+  Value* const place = extract_lane(c, pointers.index, first_lane(c));
+  Value* same = b.CreateICmpEQ(pointers.index, splat(c, place));
+  if (!c.full()) same = b.CreateOr(same, b.CreateNot(c.mask()));
+  Value* const met = b.CreateICmpEQ(mask_to_bits(c, same), b.getInt32(kAllLanes));
+
+  llvm::BasicBlock* const before = b.GetInsertBlock();
+  llvm::BasicBlock* const once = c.new_block("met");
+  Value* const scale = b.getInt64(static_cast<std::uint64_t>(pointers.scale));
+  Value* const offset = b.CreateMul(b.CreateSExt(place, b.getInt64Ty()), scale);
+  update(access, b.CreateGEP(b.getInt8Ty(), pointers.base, offset), reduce_integers(access, *row), nullptr);
+  llvm::BasicBlock* const end_of_once = b.GetInsertBlock();
+  llvm::BasicBlock* const apart = c.new_block("apart");
+  llvm::IRBuilder<>(before).CreateCondBr(met, once, apart);
+  emit_lanes(access, value);
+  llvm::BasicBlock* const end_of_apart = b.GetInsertBlock();
+  llvm::BasicBlock* const done = c.new_block("met_done");
+  llvm::IRBuilder<>(end_of_once).CreateBr(done);
+  llvm::IRBuilder<>(end_of_apart).CreateBr(done);
   return true;
 }
 
@@ -161,12 +151,12 @@ bool emit_scanned(const Access& access, ir::Value value) {
   if (!c.full())
     operands = b.CreateSelect(c.mask(), operands, llvm::Constant::getNullValue(operands->getType()));
   Value* const sums = running_sums(c, operands);
-  Value* const old = update_once(access, llvm::AtomicRMWInst::Add, b.CreateExtractElement(sums, kLanes - 1));
+  Value* const old = update_once(access, b.CreateExtractElement(sums, kLanes - 1));
   define_vector(c, value, b.CreateAdd(splat(c, old), b.CreateSub(sums, operands)));
   return true;
 }
 
-// --- lane by lane
+// --- lane by lane, by a helper: 16-bit types and barrier objects
 
 std::optional<AtomicType> helper_type(AtomicOp op, ir::Type type) {
   const bool is_real = op == AtomicOp::fadd || op == AtomicOp::fmin || op == AtomicOp::fmax;
@@ -197,7 +187,7 @@ Value* lane_addresses(const Access& access) {
   return splat(c, c.builder().CreatePtrToInt(uniform_pointer(access), c.builder().getInt64Ty()));
 }
 
-void emit_by_lane(const Access& access, ir::Value value) {
+void call_by_lane(const Access& access, ir::Value value) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
   const AtomicOp op = access.inst.attr.atomic;
@@ -210,8 +200,8 @@ void emit_by_lane(const Access& access, ir::Value value) {
   Value* const none = llvm::ConstantPointerNull::get(b.getPtrTy());
   Value* const out = access.inst.attr.unused_result ? none : spill(c, llvm::Constant::getNullValue(type));
   call_helper(c, "quern_cpu_atomic", b.getVoidTy(),
-              {number(op), number(*helper_type(op, access.element)),
-               number(access.space == ir::Space::shared), out, addresses, operand, second, c.mask_bits()},
+              {number(op), number(*helper_type(op, access.element)), number(!needs_lock(access)), out,
+               addresses, operand, second, c.mask_bits()},
               Touches::anything);
   if (!access.inst.attr.unused_result)
     define_vector(c, value, from_memory(access, b.CreateAlignedLoad(type, out, llvm::Align(64))));
@@ -221,7 +211,10 @@ void emit_by_lane(const Access& access, ir::Value value) {
 void emit_atomic(Context& context, ir::Value value) {
   const ir::Inst& inst = context.function()[value];
   const Access access(context, value, context.function()[inst.args[1]].type);
-  if (!emit_reduced(access) && !emit_scanned(access, value)) emit_by_lane(access, value);
+  if (!has_update(inst.attr.atomic, access.element)) return call_by_lane(access, value);
+  if (emit_reduced(access) || emit_scanned(access, value)) return;
+  if (access.layout.kind != LayoutKind::uniform && emit_met(access, value)) return;
+  emit_lanes(access, value);
 }
 
 bool accepts_atomic(const ir::Inst& inst) {

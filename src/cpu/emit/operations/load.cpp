@@ -6,6 +6,7 @@
 #include "cpu/emit/operations/lanes.hpp"
 #include "cpu/emit/operations/operands.hpp"
 #include "cpu/emit/operations/vectors.hpp"
+#include "cpu/emit/operations/whole.hpp"
 
 namespace quern::cpu::emit {
 namespace {
@@ -221,7 +222,11 @@ void define_elements(const Access& access, ir::Value value, const Elements& elem
 void emit_load(Context& context, ir::Value value) {
   const Access access(context, value, context.function()[value].type);
   Elements elements;
-  if (access.layout.kind == LayoutKind::uniform) {
+  if (is_whole(access)) {
+    compiler_barrier(context);
+    elements = load_whole(access);
+    compiler_barrier(context);
+  } else if (access.layout.kind == LayoutKind::uniform) {
     elements = load_uniform(access);
   } else {
     // Each lane's access of at most 8 bytes is one access of the processor; the barriers keep the compiler to

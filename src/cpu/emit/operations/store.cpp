@@ -4,6 +4,7 @@
 #include "cpu/emit/operations/lanes.hpp"
 #include "cpu/emit/operations/operands.hpp"
 #include "cpu/emit/operations/vectors.hpp"
+#include "cpu/emit/operations/whole.hpp"
 
 namespace quern::cpu::emit {
 namespace {
@@ -96,6 +97,11 @@ void store_lanes(const Access& access) {
 void emit_store(Context& context, ir::Value value) {
   const ir::Inst& inst = context.function()[value];
   const Access access(context, value, context.function()[inst.args[1]].type);
+  if (is_whole(access)) {
+    compiler_barrier(context);
+    store_whole(access);
+    return compiler_barrier(context);
+  }
   if (access.layout.kind == LayoutKind::uniform) return store_uniform(access);
   // As for loads: the processor's stores are release stores, the compiler must keep to the order.
   if (access.ordered()) compiler_barrier(context);

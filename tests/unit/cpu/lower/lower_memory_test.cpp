@@ -39,6 +39,42 @@ TEST_CASE("kernel parameters are aligned as declared and read at constant offset
   CHECK(machine.double_word(2) == 0x302f2e2d2c2b2a29ull);
 }
 
+TEST_CASE("values of 128 bits are moved whole and in parts") {
+  const std::string text = R"(.version 8.3
+.target sm_80
+.address_size 64
+.entry k(.param .u64 out, .param .align 16 .b8 given[16])
+{
+  .reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .b128 %q<4>; .reg .pred %p<2>;
+  .local .align 16 .b8 own[16];
+  ld.param.u64 %rd1, [out];
+  ld.param.b128 %q0, [given];
+  mov.b128 {%rd2, %rd3}, %q0;
+  add.u64 %rd2, %rd2, 1;
+  mov.b128 %q1, {%rd3, %rd2};
+  st.local.b128 [own], %q1;
+  ld.local.b128 %q2, [own];
+  mov.b128 {%r1, _, %r2, %r3}, %q2;
+  mov.b128 %q3, {%r3, %r2, %r1, 7};
+  setp.eq.u64 %p1, %rd2, 0;
+  @%p1 mov.b128 %q3, %q0;
+  st.global.b128 [%rd1], %q2;
+  st.global.b128 [%rd1+16], %q3;
+  st.global.b128 [%rd1+32], -2;
+})";
+  test::IrInterpreter machine(test::lowered(text));
+  for (std::size_t i = 0; i < 16; ++i) machine.params[16 + i] = static_cast<std::uint8_t>(i);
+  machine.run();
+  CHECK(machine.double_word(0) == 0x0f0e0d0c0b0a0908u);
+  CHECK(machine.double_word(1) == 0x0706050403020101u);
+  CHECK(machine.word(4) == 0x07060504u);
+  CHECK(machine.word(5) == 0x03020101u);
+  CHECK(machine.word(6) == 0x0b0a0908u);
+  CHECK(machine.word(7) == 7u);
+  CHECK(machine.double_word(4) == ~std::uint64_t{1});
+  CHECK(machine.double_word(5) == ~std::uint64_t{0});
+}
+
 TEST_CASE("a kernel parameter is read at an address that a thread computes") {
   const std::string text = R"(.version 8.0
 .target sm_80

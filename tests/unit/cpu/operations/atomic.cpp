@@ -94,6 +94,9 @@ struct Setting {
   bool one_address;
   bool unused;
   bool one_operand = false;
+  ir::Scope scope = ir::Scope::gpu;
+  bool alone = false;
+  bool meet = false;  ///< one address in all lanes, which only shows when it runs
 };
 
 std::uint64_t operand_of(const Setting& setting, std::size_t lane) {
@@ -113,6 +116,7 @@ std::uint64_t operand_of(const Setting& setting, std::size_t lane) {
 void check(const Setting& setting) {
   Operation operation{.op = Op::atomic, .type = setting.type};
   operation.attr = {.space = setting.space, .atomic = setting.op, .unused_result = setting.unused};
+  operation.attr.scope = setting.scope;
   operation.inputs = {
       {Type::i64, setting.one_address ? uniform() : analysis::Shape{.kind = analysis::ShapeKind::varying}},
       {setting.type,
@@ -120,14 +124,15 @@ void check(const Setting& setting) {
   if (setting.op == AtomicOp::cas) operation.inputs.push_back({setting.type});
   for (const Isa isa : {isas().front(), isas().back()})
     for (const bool full : {true, false}) {
-      const Compiled code = compile(operation, {.isa = isa, .full = full});
+      const Compiled code = compile(operation, {.isa = isa, .full = full, .alone = setting.alone});
       for (const std::uint32_t mask : kMasks) {
         if (full && mask != 0xffffffffu) continue;
         Memory memory;
         std::vector<Lanes> inputs(operation.inputs.size());
         std::array<std::size_t, 32> places{};
         for (std::size_t lane = 0; lane < 32; ++lane) {
-          places[lane] = setting.one_address ? 64 : 64 + lane % 6 * 8;  // lanes meet at some addresses
+          places[lane] =
+              setting.one_address || setting.meet ? 64 : 64 + lane % 6 * 8;  // lanes meet at some addresses
           inputs[0][lane] =
               places[lane] +
               (setting.space == Space::shared ? 0 : reinterpret_cast<std::uint64_t>(memory.bytes.data()));
@@ -152,8 +157,8 @@ void check(const Setting& setting) {
           good = good && ((mask >> lane & 1) == 0 || got[0][lane] == old[lane]);
         CHECK_MESSAGE(good, "op ", static_cast<int>(setting.op), " ", ir::name(setting.type), " ",
                       name_of(isa), full ? " full" : " masked", setting.one_address ? " one address" : "",
-                      setting.unused ? " unused" : "", setting.space == Space::shared ? " shared " : " ",
-                      mask);
+                      setting.alone ? " alone" : "", setting.unused ? " unused" : "",
+                      setting.space == Space::shared ? " shared " : " ", mask);
       }
     }
 }
@@ -174,6 +179,45 @@ TEST_CASE("an atomic with one operand for all lanes on one address") {
   for (const AtomicOp op : {AtomicOp::add, AtomicOp::xor_, AtomicOp::umax, AtomicOp::smin, AtomicOp::or_})
     for (const Space space : {Space::generic, Space::shared})
       for (const bool unused : {false, true}) check({op, Type::i32, space, true, unused, true});
+}
+
+TEST_CASE("atomics without a locked instruction do the same") {
+  for (const AtomicOp op :
+       {AtomicOp::add, AtomicOp::and_, AtomicOp::or_, AtomicOp::xor_, AtomicOp::exch, AtomicOp::cas,
+        AtomicOp::smin, AtomicOp::smax, AtomicOp::umin, AtomicOp::umax, AtomicOp::inc, AtomicOp::dec})
+    for (const bool unused : {false, true}) {
+      check({op, Type::i32, Space::global, false, unused, false, ir::Scope::gpu, true});
+      check({op, Type::i64, Space::generic, true, unused, false, ir::Scope::cta, false});
+    }
+  for (const bool unused : {false, true})
+    for (const Type type : {Type::f16, Type::f32, Type::f64}) {
+      check({AtomicOp::fadd, type, Space::global, false, unused, false, ir::Scope::gpu, true});
+      check({AtomicOp::fadd, type, Space::global, true, unused, false, ir::Scope::sys, true});
+    }
+}
+
+TEST_CASE("lanes that meet at one place when the kernel runs") {
+  for (const AtomicOp op :
+       {AtomicOp::add, AtomicOp::xor_, AtomicOp::and_, AtomicOp::umax, AtomicOp::smin, AtomicOp::exch})
+    for (const Type type : {Type::i32, Type::i64})
+      for (const bool one_operand : {false, true})
+        for (const bool unused : {false, true})
+          check({op, type, Space::global, false, unused, one_operand, ir::Scope::gpu, false, true});
+}
+
+TEST_CASE("a locked instruction only where others may be at the place") {
+  Operation operation{.op = Op::atomic,
+                      .type = Type::i32,
+                      .attr = {.space = Space::global, .atomic = AtomicOp::add},
+                      .inputs = {{Type::i64}, {Type::i32}}};
+  const auto locked = [&](ir::Scope scope, bool alone) {
+    operation.attr.scope = scope;
+    return assembly(operation, {.isa = isas().back(), .alone = alone}).find("lock") != std::string::npos;
+  };
+  CHECK(locked(ir::Scope::gpu, false));
+  CHECK_FALSE(locked(ir::Scope::gpu, true));
+  CHECK(locked(ir::Scope::sys, true));  // the host may be there
+  CHECK_FALSE(locked(ir::Scope::cta, false));
 }
 
 TEST_CASE("16-bit compare and swap") { check({AtomicOp::cas, Type::i16, Space::global, false, false}); }

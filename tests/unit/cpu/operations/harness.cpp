@@ -56,6 +56,7 @@ class TestContext final : public Context {
     analysis_ = &analysis;
     specialisation_.isa = machine.isa;
     specialisation_.block = machine.block;
+    specialisation_.alone = machine.alone;
   }
 
   Value* scalar(ir::Value value) override {

@@ -44,6 +44,7 @@ struct Machine {
   bool full = true;  ///< emit the version in which all lanes run
   std::array<std::uint32_t, 3> block{32, 1, 1};
   std::uint8_t opt_level = 2;
+  bool alone = false;
 };
 
 /// What the emitted function reads beside its operands.

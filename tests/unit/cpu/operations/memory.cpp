@@ -371,6 +371,46 @@ TEST_CASE("volatile and ordered accesses do the same") {
       check_store(Space::global, Type::f64, 1, 0, addresses, attr);
 }
 
+TEST_CASE("ordered accesses of 16 bytes") {
+  for (const ir::Semantics order : {ir::Semantics::relaxed, ir::Semantics::acquire, ir::Semantics::release})
+    for (const bool same : {false, true}) {
+      Operation operation{.op = order == ir::Semantics::release ? Op::store : Op::load, .type = Type::i64};
+      operation.attr = {.space = Space::global, .count = 2, .semantics = order, .alignment = 16};
+      operation.elements = 2;
+      const bool stores = operation.op == Op::store;
+      operation.inputs = {{Type::i64, same ? uniform() : Shape{.kind = ShapeKind::varying}}};
+      if (stores) operation.type = Type::none;
+      for (int word = 0; stores && word < 2; ++word) operation.inputs.push_back({Type::i64});
+      for (const Isa isa : isas())
+        for (const bool full : {true, false}) {
+          const Compiled code = compile(operation, {.isa = isa, .full = full});
+          const std::uint32_t mask = full ? 0xffffffffu : 0x8010a5a5u;
+          Memory memory;
+          const std::size_t begin = (16 - reinterpret_cast<std::uint64_t>(memory.bytes.data()) % 16) %
+                                    16;  // a multiple of 16 there
+          std::vector<Lanes> inputs(operation.inputs.size());
+          std::array<std::size_t, 32> places{};
+          for (std::size_t lane = 0; lane < 32; ++lane) {
+            places[lane] = begin + (same ? 64 : lane * 7 % 32 * 32);
+            inputs[0][lane] = memory.address(Space::global, places[lane]);
+            for (std::size_t word = 0; stores && word < 2; ++word)
+              inputs[1 + word][lane] = (lane + 1) * 0x0102030405060708u + word;
+          }
+          std::vector<std::uint8_t> expected = memory.bytes;
+          for (std::size_t lane = 0; stores && lane < 32; ++lane)
+            for (std::size_t word = 0; (mask >> lane & 1) != 0 && word < 2; ++word)
+              std::memcpy(expected.data() + places[lane] + 8 * word, &inputs[1 + word][lane], 8);
+          const auto got = code.run(inputs, mask, memory.around);
+          bool good = memory.bytes == expected;
+          for (std::size_t lane = 0; !stores && lane < 32; ++lane)
+            for (std::size_t word = 0; (mask >> lane & 1) != 0 && word < 2; ++word)
+              good = good && std::memcmp(&got[word][lane], expected.data() + places[lane] + 8 * word, 8) == 0;
+          CHECK_MESSAGE(good, name_of(isa), full ? " full" : " masked", stores ? " store" : " load",
+                        same ? " one address" : "");
+        }
+    }
+}
+
 TEST_CASE("an address outside the window reads behind its end, and nowhere else") {
   Memory memory;
   const std::uint64_t sentinel = read(memory, kWindowBytes, Type::i32);

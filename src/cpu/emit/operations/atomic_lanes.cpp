@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// An atomic operation at one place, and the lanes of a warp one after the other.
+//
+// No locked instruction where nobody else can be at the place:
+//   shared memory, and any memory at the scope of the block   a block runs wholly on one worker, and its
+//   warps
+//                                                             take turns between operations
+//   the scopes of the GPU, where there is one worker          all threads of the device run on it
+//   the scope of the system                                   the host may be there: locked
+#include <llvm/IR/Intrinsics.h>
+
+#include "cpu/emit/operations/atomic.hpp"
+#include "cpu/emit/operations/lane_loop.hpp"
+#include "cpu/emit/operations/operands.hpp"
+#include "cpu/emit/operations/vectors.hpp"
+
+namespace quern::cpu::emit {
+namespace {
+
+using analysis::ShapeKind;
+using ir::AtomicOp;
+using llvm::AtomicRMWInst;
+using llvm::Value;
+namespace Intrinsic = llvm::Intrinsic;
+
+AtomicRMWInst::BinOp locked_operation(AtomicOp op) {
+  switch (op) {
+    case AtomicOp::add:
+      return AtomicRMWInst::Add;
+    case AtomicOp::fadd:
+      return AtomicRMWInst::FAdd;
+    case AtomicOp::and_:
+      return AtomicRMWInst::And;
+    case AtomicOp::or_:
+      return AtomicRMWInst::Or;
+    case AtomicOp::xor_:
+      return AtomicRMWInst::Xor;
+    case AtomicOp::exch:
+      return AtomicRMWInst::Xchg;
+    case AtomicOp::smin:
+      return AtomicRMWInst::Min;
+    case AtomicOp::smax:
+      return AtomicRMWInst::Max;
+    case AtomicOp::umin:
+      return AtomicRMWInst::UMin;
+    case AtomicOp::umax:
+      return AtomicRMWInst::UMax;
+    case AtomicOp::inc:
+      return AtomicRMWInst::UIncWrap;
+    case AtomicOp::dec:
+      return AtomicRMWInst::UDecWrap;
+    default:
+      return AtomicRMWInst::BAD_BINOP;
+  }
+}
+
+/// What is in memory afterwards.
+Value* combine(llvm::IRBuilder<>& b, AtomicOp op, Value* old, Value* operand, Value* second) {
+  const auto number = [&](std::uint64_t value) { return bits(old->getType(), value); };
+  switch (op) {
+    case AtomicOp::add:
+      return b.CreateAdd(old, operand);
+    case AtomicOp::fadd:
+      return b.CreateFAdd(old, operand);
+    case AtomicOp::and_:
+      return b.CreateAnd(old, operand);
+    case AtomicOp::or_:
+      return b.CreateOr(old, operand);
+    case AtomicOp::xor_:
+      return b.CreateXor(old, operand);
+    case AtomicOp::exch:
+      return operand;
+    case AtomicOp::cas:
+      return b.CreateSelect(b.CreateICmpEQ(old, operand), second, old);
+    case AtomicOp::smin:
+      return b.CreateBinaryIntrinsic(Intrinsic::smin, old, operand);
+    case AtomicOp::smax:
+      return b.CreateBinaryIntrinsic(Intrinsic::smax, old, operand);
+    case AtomicOp::umin:
+      return b.CreateBinaryIntrinsic(Intrinsic::umin, old, operand);
+    case AtomicOp::umax:
+      return b.CreateBinaryIntrinsic(Intrinsic::umax, old, operand);
+    case AtomicOp::inc:
+      return b.CreateSelect(b.CreateICmpUGE(old, operand), number(0), b.CreateAdd(old, number(1)));
+    case AtomicOp::dec:
+      return b.CreateSelect(b.CreateOr(b.CreateICmpEQ(old, number(0)), b.CreateICmpUGT(old, operand)),
+                            operand, b.CreateSub(old, number(1)));
+    default:
+      throw Defect("an atomic operation that is not emitted in place");
+  }
+}
+
+bool is_relaxed(const Access& access) {
+  return access.inst.attr.semantics == ir::Semantics::weak ||
+         access.inst.attr.semantics == ir::Semantics::relaxed;
+}
+
+Value* update_plainly(const Access& access, Value* pointer, Value* operand, Value* second) {
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  const llvm::Align align(access.element_bytes);
+  if (!is_relaxed(access)) compiler_barrier(c);
+  llvm::LoadInst* const old = b.CreateAlignedLoad(operand->getType(), pointer, align);
+  annotate(access, old);
+  llvm::StoreInst* const store =
+      b.CreateAlignedStore(combine(b, access.inst.attr.atomic, old, operand, second), pointer, align);
+  annotate(access, store);
+  if (access.space != ir::Space::shared) {
+    // Who reads along (the host, in mapped memory) sees each step.
+    old->setAtomic(llvm::AtomicOrdering::Monotonic);
+    store->setAtomic(llvm::AtomicOrdering::Monotonic);
+  }
+  if (!is_relaxed(access)) compiler_barrier(c);
+  return old;
+}
+
+Value* update_locked(const Access& access, Value* pointer, Value* operand, Value* second) {
+  llvm::IRBuilder<>& b = access.context.builder();
+  const llvm::Align align(access.element_bytes);
+  const auto order =
+      is_relaxed(access) ? llvm::AtomicOrdering::Monotonic : llvm::AtomicOrdering::AcquireRelease;
+  if (access.inst.attr.atomic == AtomicOp::cas) {
+    const auto order_of_failure =
+        is_relaxed(access) ? llvm::AtomicOrdering::Monotonic : llvm::AtomicOrdering::Acquire;
+    llvm::AtomicCmpXchgInst* const exchange =
+        b.CreateAtomicCmpXchg(pointer, operand, second, align, order, order_of_failure);
+    annotate(access, exchange);
+    return b.CreateExtractValue(exchange, 0);
+  }
+  llvm::AtomicRMWInst* const old =
+      b.CreateAtomicRMW(locked_operation(access.inst.attr.atomic), pointer, operand, align, order);
+  annotate(access, old);
+  return old;
+}
+
+// --- the lanes
+
+LaneArray operand_of(const Access& access, ir::Value operand) {
+  Context& c = access.context;
+  if (c.shape(operand).kind == ShapeKind::uniform)
+    return LaneArray::of_scalar(to_memory(access, c.scalar(operand)));
+  return {c, to_memory(access, c.vector(operand))};
+}
+
+}  // namespace
+
+bool needs_lock(const Access& access) {
+  const ir::Scope scope = access.inst.attr.scope;
+  if (access.space == ir::Space::shared || scope == ir::Scope::cta) return false;
+  return scope == ir::Scope::sys || !access.context.specialisation().alone;
+}
+
+bool has_update(AtomicOp op, ir::Type type) {
+  if (op == AtomicOp::fadd) return type == ir::Type::f32 || type == ir::Type::f64;
+  const bool integer = type == ir::Type::i32 || type == ir::Type::i64;
+  return integer && (op == AtomicOp::cas || locked_operation(op) != AtomicRMWInst::BAD_BINOP);
+}
+
+Value* update(const Access& access, Value* pointer, Value* operand, Value* second) {
+  return needs_lock(access) ? update_locked(access, pointer, operand, second)
+                            : update_plainly(access, pointer, operand, second);
+}
+
+void emit_lanes(const Access& access, ir::Value value) {
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  const bool is_cas = access.inst.attr.atomic == AtomicOp::cas;
+  LanePlaces places(access);
+  LaneArray operands = operand_of(access, access.inst.args[1]);
+  LaneArray seconds = is_cas ? operand_of(access, access.inst.args[2]) : LaneArray();
+  llvm::Type* const type = llvm::FixedVectorType::get(access.memory_type(), kLanes);
+  Value* out = nullptr;
+  if (!access.inst.attr.unused_result)
+    out = c.full() ? scratch(c, type) : spill(c, llvm::Constant::getNullValue(type));
+  const auto one = [&](Value* lane) {
+    Value* const second = is_cas ? seconds.at(b, lane) : nullptr;
+    Value* const old = update(access, places.at(b, lane), operands.at(b, lane), second);
+    if (out != nullptr) b.CreateStore(old, b.CreateGEP(access.memory_type(), out, lane));
+  };
+  for_lanes(c, one);
+  if (out != nullptr) {
+    define_vector(c, value, from_memory(access, b.CreateAlignedLoad(type, out, llvm::Align(64))));
+    release(c, {out});
+  }
+  places.release(c);
+  operands.release(c);
+  seconds.release(c);
+}
+
+}  // namespace quern::cpu::emit

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Code that takes the lanes of a warp one after the other, lowest first. Where all run it is a straight line
+// that takes the values out of their registers; else a loop over the running lanes, the values in memory.
+#pragma once
+
+#include <array>
+#include <functional>
+
+#include "cpu/emit/operations/address.hpp"
+
+namespace quern::cpu::emit {
+
+/// A value by lane: a vector, or a scalar for all.
+class LaneArray {
+ public:
+  LaneArray() = default;
+  LaneArray(Context& c, llvm::Value* vector);
+  static LaneArray of_scalar(llvm::Value* scalar);
+  /// Of lane `lane`, an i64 as for_lanes() gives it, in ascending order.
+  llvm::Value* at(llvm::IRBuilder<>& b, llvm::Value* lane);
+  void release(Context& c) const;
+
+ private:
+  llvm::Value* pair_at(llvm::IRBuilder<>& b, std::uint64_t index);
+
+  llvm::Value* scalar_ = nullptr;
+  llvm::Value* vector_ = nullptr;
+  llvm::Value* memory_ = nullptr;
+  llvm::Type* type_ = nullptr;
+  std::array<llvm::Value*, kLanes / 2> pairs_{};
+};
+
+/// The lanes' pointers of an access.
+class LanePlaces {
+ public:
+  explicit LanePlaces(const Access& access);
+  llvm::Value* at(llvm::IRBuilder<>& b, llvm::Value* lane);
+  void release(Context& c) const { index_.release(c); }
+
+ private:
+  LanePointers pointers_{};
+  LaneArray index_;
+};
+
+/// Emits `body` for each running lane, of which there is one at least. The lane is an i64.
+void for_lanes(Context& c, const std::function<void(llvm::Value* lane)>& body);
+
+}  // namespace quern::cpu::emit

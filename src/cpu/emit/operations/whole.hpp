@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "cpu/emit/operations/address.hpp"
+
+namespace quern::cpu::emit {
+
+/// Whether a lane's 16 bytes must be one access: .b128 that other threads may order theirs by. (Processors
+/// with AVX carry out aligned accesses of 16 bytes whole; of wider ones only their parts.)
+bool is_whole(const Access& access);
+/// The two elements, in their memory form; scalars where the address is uniform.
+std::vector<llvm::Value*> load_whole(const Access& access);
+void store_whole(const Access& access);
+
+}  // namespace quern::cpu::emit
