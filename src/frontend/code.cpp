@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <unordered_set>
 
 namespace quern::frontend {
 namespace {
@@ -118,7 +119,7 @@ constexpr Header kHeaders[] = {
     {"quern::libdevice::", "quern/cuda/libdevice.cuh"},
     {"quern::debug::", "quern/cuda/debug.cuh"},
     {"quern::htanh(", "quern/cuda/half.cuh"},
-    {"cooperative_groups::", "cooperative_groups.h"},
+    {"cooperative_groups::", "quern/cuda/cg.cuh"},
     {"__half", "cuda_fp16.h"},
     {"__nv_bfloat16", "cuda_bf16.h"},
 };
@@ -199,7 +200,8 @@ std::string cpp_name(std::string_view name) {
     else
       text += fmt::format("x{:02x}", static_cast<unsigned char>(c));
   }
-  if (std::find(std::begin(kReserved), std::end(kReserved), text) != std::end(kReserved)) return text + "_";
+  static const std::unordered_set<std::string_view> kTaken(std::begin(kReserved), std::end(kReserved));
+  if (kTaken.contains(text)) return text + "_";
   // Names with two underscores in front are the compiler's.
   if (text.starts_with("__")) text = "python" + text;
   return text;
@@ -322,9 +324,21 @@ std::string real_literal(double value, bool single) {
 }
 
 std::set<std::string> headers_of(std::string_view text) {
+  constexpr std::string_view kOurs = "quern::";
   std::set<std::string> headers;
+  std::set<std::string_view> missing;
   for (const Header& row : kHeaders)
-    if (text.find(row.word) != std::string_view::npos) headers.emplace(row.header);
+    if (row.word.starts_with(kOurs))
+      missing.insert(row.word);
+    else if (text.find(row.word) != std::string_view::npos)
+      headers.emplace(row.header);
+  // One walk over the text for all of quern's own.
+  for (std::size_t at = text.find(kOurs); at != std::string_view::npos && !missing.empty();
+       at = text.find(kOurs, at + kOurs.size())) {
+    const std::string_view rest = text.substr(at);
+    for (const Header& row : kHeaders)
+      if (rest.starts_with(row.word) && missing.erase(row.word) > 0) headers.emplace(row.header);
+  }
   return headers;
 }
 

@@ -69,7 +69,10 @@ class Finder {
       found = std::max(found, expression(*node.value));
     if (node.kind != StmtKind::assert_)
       for (const Expr* each : node.targets) found = std::max(found, target(*each));
-    return std::max({found, statements(node.body), statements(node.orelse)});
+    const std::optional<bool> known = instance_.known_branch(node);
+    if (known.value_or(true)) found = std::max(found, statements(node.body));
+    if (!known.value_or(false)) found = std::max(found, statements(node.orelse));
+    return found;
   }
 
   Effects target(const Expr& expr) {

@@ -40,7 +40,7 @@ std::string Emitter::temporary(std::string_view stem) {
 std::string Emitter::header() {
   const Declaration& declaration = *instance_.declaration;
   std::string text;
-  if (declaration.role == Role::kernel) {
+  if (instance_.kernel) {
     text = "extern \"C\" __global__ ";
     if (!declaration.options.launch_bounds.empty())
       text += fmt::format("__launch_bounds__({}) ", fmt::join(declaration.options.launch_bounds, ", "));
@@ -52,9 +52,9 @@ std::string Emitter::header() {
   for (std::size_t i = 0; i < instance_.parameters.size(); ++i) {
     const std::uint32_t id = variables_.of_version[i];
     const Type type = instance_.parameters[i];
-    if (type->kind == TypeKind::function) continue;  // known where it is called
+    if (type->kind == TypeKind::function || type == unit_.types->none) continue;  // known where it is called
     // A record is the caller's, not a copy; a kernel gets its address.
-    const std::string_view by = !is_record(type) ? " " : declaration.role == Role::kernel ? "* " : "& ";
+    const std::string_view by = !is_record(type) ? " " : instance_.kernel ? "* " : "& ";
     text += fmt::format("{}{}{}{}", text.ends_with('(') ? "" : ", ", cpp_type(type), by,
                         id == kNoVariable ? fmt::format("unused{}", i) : variables_.all[id].name);
   }
@@ -158,9 +158,7 @@ void Emitter::block(const std::vector<Stmt*>& body, std::uint32_t id) {
   index_ = outer_index;
 }
 
-void Emitter::leave_thread() {
-  line(instance_.declaration->role == Role::kernel ? "return;" : "quern::end_thread();");
-}
+void Emitter::leave_thread() { line(instance_.kernel ? "return;" : "quern::end_thread();"); }
 
 /// What a failed assertion and 'raise' do: they end the thread, and debug builds tell why.
 void Emitter::raise(const Stmt& node) {
@@ -473,6 +471,14 @@ void Emitter::augmented(const Stmt& node) {
 }
 
 void Emitter::if_statement(const Stmt& node, bool chained) {
+  if (const std::optional<bool> known = instance_.known_branch(node)) {
+    const std::vector<Stmt*>& taken = *known ? node.body : node.orelse;
+    if (chained) lines_.back().text += " {", ++indent_;
+    if (!chained && !taken.empty()) open("{");
+    if (!taken.empty()) block(taken, variables_.block_of[&taken]);
+    if (chained || !taken.empty()) close();
+    return;
+  }
   const std::size_t before = lines_.size();
   Code test = condition(*node.value);
   if (chained && lines_.size() != before) {

@@ -114,7 +114,7 @@ Code Emitter::call_function(const Expr& expr, const Instance& callee) {
       --position;
     }
     const Type to = callee.parameters[index];
-    if (to->kind == TypeKind::function) continue;
+    if (to->kind == TypeKind::function || to->kind == TypeKind::none) continue;
     arguments[index] = is_array(to) ? array_value(*item).text : as(*item, to).text;
   }
   const std::vector<std::uint32_t>& captured = scope_.captures(expr);
@@ -122,12 +122,13 @@ Code Emitter::call_function(const Expr& expr, const Instance& callee) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (i >= own)
       arguments[i] = captured_value(captured[i - own]);
-    else if (arguments[i].empty() && callee.parameters[i]->kind != TypeKind::function)
+    else if (arguments[i].empty() && callee.parameters[i]->kind != TypeKind::function &&
+             callee.parameters[i]->kind != TypeKind::none)
       arguments[i] =
           constant(unit_.names->evaluate(*function.parameters[i].fallback), callee.parameters[i]).text;
   }
   for (std::size_t i = arguments.size(); i-- > 0;)
-    if (callee.parameters[i]->kind == TypeKind::function)
+    if (callee.parameters[i]->kind == TypeKind::function || callee.parameters[i]->kind == TypeKind::none)
       arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(i));
   return call(unit_.function_names.at(&callee), arguments, carrier_of(callee.result));
 }

@@ -111,7 +111,7 @@ Code Emitter::constant(const Value& value, Type type) {
 
 Code Emitter::variable(std::uint32_t id) {
   const Variable& variable = variables_.all[id];
-  if (is_record(variable.type) && !(variable.parameter && instance_.declaration->role != Role::kernel))
+  if (is_record(variable.type) && !(variable.parameter && !instance_.kernel))
     return {fmt::format("(*{})", variable.name), Precedence::primary, Carrier::other};
   return {variable.name, Precedence::primary, variable.narrow ? Carrier::i32 : carrier_of(variable.type)};
 }

@@ -27,6 +27,7 @@ class Inference {
   void meet(std::uint32_t phi);
   void set(std::uint32_t version, Type type);
   void condition(const Expr& expr);
+  std::optional<bool> about_none(const Expr& expr) const;
   Type item_of(Type iterable, const Expr& expr);
 
   // Expressions: infer_expression.cpp.

@@ -47,7 +47,7 @@ class Translation {
     const Function* function = names_.body_of(**kernel);
     std::vector<Type> types;
     if (!choose_types(**kernel, *function, signature, types)) return report_.take();
-    const Instance* instance = program_.instance(**kernel, types);
+    const Instance* instance = program_.kernel(**kernel, types);
     if (report_.failed() || instance == nullptr) return report_.take();
     CudaSource result;
     result.text = emit(*instance);

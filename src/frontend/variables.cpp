@@ -48,8 +48,9 @@ class Finder {
       if (scope_.dead[node->id]) continue;
       if (node->value != nullptr) mark(*node->value);
       for (const Expr* target : node->targets) mark(*target);
-      mark(node->body);
-      mark(node->orelse);
+      const std::optional<bool> known = instance_.known_branch(*node);
+      if (known.value_or(true)) mark(node->body);
+      if (!known.value_or(false)) mark(node->orelse);
     }
   }
 
@@ -219,8 +220,10 @@ class Finder {
         target(*node.targets[0], inner, -1);
       else if (node.kind != StmtKind::assert_)
         for (const Expr* each : node.targets) target(*each, block, index);
-      if (!node.body.empty()) walk(node.body, inner);
-      if (!node.orelse.empty()) walk(node.orelse, open_block(node.orelse, block, index));
+      const std::optional<bool> known = instance_.known_branch(node);
+      if (!node.body.empty() && known.value_or(true)) walk(node.body, inner);
+      if (!node.orelse.empty() && !known.value_or(false))
+        walk(node.orelse, open_block(node.orelse, block, index));
     }
   }
 

@@ -156,6 +156,33 @@ TEST_CASE("outside debug builds nothing is checked") {
   CHECK(holds(text, "return;"));
 }
 
+TEST_CASE("an argument that is None settles the branches that ask for it") {
+  const std::string text = cuda_of(
+      "@cuda.jit(device=True)\ndef f(x, y=None):\n    if y is None:\n        return x\n    else:\n        "
+      "return x + y\n\n"
+      "@cuda.jit(device=True)\ndef g(x, y=None):\n    return x if y is None else y[0]\n\n"
+      "@cuda.jit\ndef k(a):\n    a[0] = f(a[1]) + f(a[2], a[3]) + g(a[4]) + g(a[5], a)\n",
+      "(float32[::1],)");
+  CHECK(holds(text, "static __device__ float f(float x) {"));
+  CHECK(holds(text, "static __device__ float f_2(float x, float y) {"));
+  CHECK(holds(text, "return y[0];"));
+  CHECK(holds(text, "a[0] = f(a[1]) + f_2(a[2], a[3]) + g(a[4]) + g_2(a[5], a);"));
+}
+
+TEST_CASE("a kernel that another calls is a device function there") {
+  const std::string text = cuda_of(
+      "@cuda.jit\ndef one(a):\n    return a[0]\n\n@cuda.jit('void(float32[::1])')\ndef k(a):\n    a[1] = "
+      "one(a)\n",
+      "");
+  CHECK(holds(text, "kernel"));  // of two kernels one must be named
+  const auto source = quern::frontend::translate(
+      quern::test::python("from numba import cuda\n@cuda.jit\ndef one(a):\n    return a[0]\n\n"
+                          "@cuda.jit('void(float32[::1])')\ndef k(a):\n    a[1] = one(a)\n"),
+      "k", "");
+  REQUIRE(source);
+  CHECK(holds(source->text, "static __device__ float one(quern::c_array<float, 1> a) {"));
+}
+
 TEST_CASE("float16 keeps its type in the functions that Numba has for it") {
   const std::string text = cuda_of(
       "@cuda.jit\ndef k(a):\n    a[0] = math.sin(a[1]) + cuda.fp16.hmul(a[1], 2)\n", "(float16[::1],)");
