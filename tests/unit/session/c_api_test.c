@@ -100,7 +100,7 @@ static void python(QuernSession session) {
   CHECK(quern_load(session, &source, &module) == QUERN_USAGE);
   source.struct_bytes = sizeof source;
   source.language = QUERN_LANGUAGE_PYTHON;
-  source.text = "def broken(:";
+  source.text = "from numba import cuda\n@cuda.jit\ndef broken(:\n    pass\n";
   CHECK(quern_load(session, &source, &module) == QUERN_COMPILE);
   source.text = kSource;
   source.file_name = "add.py";
