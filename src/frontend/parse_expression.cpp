@@ -98,8 +98,8 @@ Expr* Parser::unsupported(Place place, std::string_view what) {
 }
 
 bool Parser::enter() {
-  if (depth_ < kDeepestNesting) return true;
-  fail(token().place, fmt::format("this is nested more than {} deep", kDeepestNesting),
+  if (depth_ < kDeepestBrackets) return true;
+  fail(token().place, fmt::format("this is nested more than {} deep", kDeepestBrackets),
        "split it, with names for its parts");
   return false;
 }

@@ -109,7 +109,7 @@ Stmt* Parser::make(StmtKind kind, Place place) {
 
 Function* Parser::parse_function(std::size_t index) {
   at_ = index;
-  depth_ = next_expr_ = next_stmt_ = 0;
+  depth_ = elifs_ = next_expr_ = next_stmt_ = 0;
   panic_ = false;
   Function& function = arena_.functions.emplace_back();
   expect(Tok::k_def, "to begin a function");
@@ -155,7 +155,7 @@ void Parser::parameters(Function& function) {
 
 std::vector<Stmt*> Parser::parse_line(std::size_t index) {
   at_ = index;
-  depth_ = next_expr_ = next_stmt_ = 0;
+  depth_ = elifs_ = next_expr_ = next_stmt_ = 0;
   panic_ = false;
   std::vector<Stmt*> out;
   simple_statements(out);
@@ -164,7 +164,7 @@ std::vector<Stmt*> Parser::parse_line(std::size_t index) {
 
 Expr* Parser::parse_decorator(std::size_t index) {
   at_ = index;
-  depth_ = next_expr_ = 0;
+  depth_ = elifs_ = next_expr_ = 0;
   panic_ = false;
   return expression();
 }
@@ -341,13 +341,15 @@ Stmt* Parser::if_statement() {
   node->place = since(begin);
   block(node->body);
   if (at(Tok::k_elif)) {
-    if (!enter()) {
+    if (elifs_ == kDeepestNesting) {
+      fail(token().place, fmt::format("there are more than {} 'elif' here", kDeepestNesting),
+           "compare with a table's entries in a loop");
       skip_line();
       return node;
     }
-    ++depth_;
+    ++elifs_;
     node->orelse.push_back(if_statement());
-    --depth_;
+    --elifs_;
   } else {
     else_block(node);
   }

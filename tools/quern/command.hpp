@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 
 enum ExitStatus : int { kDone = 0, kFailed = 1, kWrongUsage = 2 };
 
-/// Set by the subcommand that was chosen; main() runs it.
+/// Set by the subcommand that was chosen; program() runs it.
 using Action = std::function<int()>;
 
 void add_run(CLI::App& app, Action& action);
@@ -28,7 +28,8 @@ void add_doctor(CLI::App& app, Action& action);
 /// Prints what went wrong to stderr, with --json also as a document on stdout, and says how to exit.
 int report(const std::exception& error, bool json);
 
-/// CLI11 takes "-2.5" for options; main() marks such words, and whoever reads positional words unmarks them.
+/// CLI11 takes "-2.5" for options; program() marks such words, and whoever reads positional words unmarks
+/// them.
 std::string mark_negative(const std::string& word);
 std::string unmark_negative(const std::string& word);
 

@@ -57,9 +57,9 @@ static void arrays(QuernSession session, QuernKernel kernel) {
   CHECK(quern_release(view.id) == QUERN_OK && released == 1);
   CHECK(quern_release(view.id) == QUERN_BAD_HANDLE);
   CHECK(quern_array_to_host(view, back, sizeof back) == QUERN_BAD_HANDLE);
-  CHECK(quern_release(array.id) == QUERN_OK);
-  description.typestr = "|O8";
+  description.typestr = "|O8"; /* the rest of it is the array's own, and lives as long */
   CHECK(quern_array_adopt(session, &description, count_release, &released, &view) == QUERN_USAGE && released == 2);
+  CHECK(quern_release(array.id) == QUERN_OK);
 }
 
 static void streams(QuernSession session) {
