@@ -6,6 +6,8 @@ import math
 import pathlib
 import numpy as np
 
+import expected_python
+
 HERE = pathlib.Path(__file__).parent
 
 
@@ -205,6 +207,7 @@ def main():
     print(f"transpose 4096 x 4096: sha256 {hashlib.sha256(turned.tobytes()).hexdigest()}")
     python_samples()
     more_samples()
+    expected_python.write(save)
     large = hashlib.sha256(mandelbrot(2048, 2048, 256).tobytes()).hexdigest()
     print(f"mandelbrot 2048 x 2048, 256: sha256 {large}")
 
