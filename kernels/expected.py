@@ -214,6 +214,31 @@ def device_samples():
     save("device/row_sums.npy", random((40, 30), 24).sum(1, dtype=np.float64).astype(np.float32))
 
 
+def waiting_samples():
+    rng = np.random.default_rng(13)
+    values = rng.integers(-5000, 5000, 1000).astype(np.int32)
+    wide = values.astype(np.int64)
+    save("synchronisation/locked_values.npy", values)
+    save("synchronisation/locked_sums.npy", np.array([wide.sum(), (wide * wide).sum()]))
+    save("synchronisation/locked_extremes.npy", np.array([min(values.min(), 0), max(values.max(), 0)], np.int32))
+    tiles = rng.integers(-100, 100, (3, 7, 64)).astype(np.int32)
+    save("synchronisation/produced.npy", tiles.ravel())
+    save("synchronisation/consumed.npy", (tiles * np.arange(1, 8)[None, :, None]).sum(1).astype(np.int32).ravel())
+    numbers = rng.integers(-100, 100, (4, 128)).astype(np.int32)
+    save("synchronisation/numbers.npy", numbers.ravel())
+    save("synchronisation/running_sums.npy", np.cumsum(numbers, 1, dtype=np.int32).ravel())
+    f = np.float32
+    rod = (rng.random(500) * 100).astype(f)
+    save("cooperative_groups/heat_before.npy", rod)
+    for _ in range(40):
+        following = rod.copy()
+        following[1:-1] = rod[1:-1] + f(0.25) * ((rod[:-2] - f(2) * rod[1:-1]) + rod[2:])
+        rod = following
+    total = int((rod * f(1000)).astype(np.uint64).sum())
+    save("cooperative_groups/heat_after.npy", rod)
+    save("cooperative_groups/heat_total.npy", np.array([total, total // 500], np.uint64))
+
+
 def save(name, array):
     np.save(HERE / name, array)
     print(f"{name}: {array.dtype} {array.shape}")
@@ -257,6 +282,7 @@ def main():
     more_samples()
     expected_python.write(save)
     device_samples()
+    waiting_samples()
     large = hashlib.sha256(mandelbrot(2048, 2048, 256).tobytes()).hexdigest()
     print(f"mandelbrot 2048 x 2048, 256: sha256 {large}")
 
