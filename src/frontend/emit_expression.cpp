@@ -92,6 +92,13 @@ Code Emitter::converted(const Code& code, Type from, Type to) {
 }
 
 Code Emitter::constant(const Value& value, Type type) {
+  if (value.kind == Value::Kind::tuple) {
+    std::vector<std::string> items;
+    for (std::size_t i = 0; i < value.items.size(); ++i)
+      items.push_back(constant(value.items[i], type->items[i]).text);
+    return {fmt::format("{}{{{}}}", cpp_type(type), fmt::join(items, ", ")), Precedence::primary,
+            Carrier::other};
+  }
   const Carrier carrier = carrier_of(type);
   if (value.kind == Value::Kind::boolean && type->kind == TypeKind::boolean)
     return {value.integer != 0 ? "true" : "false", Precedence::primary, Carrier::boolean};
@@ -130,13 +137,7 @@ Code Emitter::global(const Expr& expr, const Value& value) {
   const Type type = instance_.type(expr);
   if (value.kind == Value::Kind::builtin && value.builtin->rule == Rule::int_value)
     return {std::string(value.builtin->cuda), Precedence::primary, Carrier::i32};
-  if (value.kind == Value::Kind::tuple) {
-    std::vector<std::string> items;
-    for (std::size_t i = 0; i < value.items.size(); ++i)
-      items.push_back(constant(value.items[i], type->items[i]).text);
-    return {fmt::format("{}{{{}}}", cpp_type(type), fmt::join(items, ", ")), Precedence::primary,
-            Carrier::other};
-  }
+  if (value.kind == Value::Kind::tuple) return constant(value, type);
   if (!value.is_number()) return {};
   Code code = constant(value, type);
   if (expr.kind != ExprKind::name && value.text.empty()) return code;

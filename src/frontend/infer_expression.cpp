@@ -130,6 +130,23 @@ Type Inference::name(const Expr& expr) {
   return from_value(value, expr);
 }
 
+namespace {
+
+/// The type of a tuple of known values; its items may be tuples.
+Type tuple_of(TypeTable& types, const Value& tuple) {
+  std::vector<Type> items;
+  for (const Value& item : tuple.items)
+    items.push_back(item.kind == Value::Kind::tuple     ? tuple_of(types, item)
+                    : item.type != nullptr              ? item.type
+                    : item.kind == Value::Kind::real    ? types.float64
+                    : item.kind == Value::Kind::boolean ? types.boolean
+                    : item.kind == Value::Kind::integer ? types.int64
+                                                        : types.error);
+  return types.tuple(std::move(items));
+}
+
+}  // namespace
+
 /// The type of something that the file's level defines.
 Type Inference::from_value(const Value& value, const Expr& expr) {
   Value& constant = instance_.constants[expr.id];
@@ -145,16 +162,8 @@ Type Inference::from_value(const Value& value, const Expr& expr) {
       return types_.none;
     case Value::Kind::string:
       return types_.string;
-    case Value::Kind::tuple: {
-      std::vector<Type> items;
-      for (const Value& item : value.items)
-        items.push_back(item.type != nullptr                ? item.type
-                        : item.kind == Value::Kind::real    ? types_.float64
-                        : item.kind == Value::Kind::boolean ? types_.boolean
-                        : item.kind == Value::Kind::integer ? types_.int64
-                                                            : types_.error);
-      return types_.tuple(std::move(items));
-    }
+    case Value::Kind::tuple:
+      return tuple_of(types_, value);
     case Value::Kind::array:
       constant.kind = value.kind;  // without the elements, which may be many
       constant.type = value.type;
