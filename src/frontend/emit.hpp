@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "frontend/code.hpp"
@@ -159,7 +160,8 @@ class Emitter {
   std::uint32_t block_ = 0;  // where statements go now
   int index_ = 0;
   std::map<std::string, int> temporaries_;
-  std::vector<std::string> flags_;  // of the loops around, for their `else`
+  std::unordered_set<std::string> names_;  // of the variables, once a temporary was asked for
+  std::vector<std::string> flags_;         // of the loops around, for their `else`
   struct Held {
     const Expr* expr;
     Code code;

@@ -17,6 +17,7 @@ class Inference {
   // Statements: infer.cpp.
   void pass();
   void statements(const std::vector<Stmt*>& body);
+  bool leaves(const std::vector<Stmt*>& body) const;
   void statement(const Stmt& node);
   void loop(const Stmt& node);
   void assign(const Expr& target, Type type, Place from, const Expr* value);

@@ -63,6 +63,7 @@ struct Instance {
   /// By stmt id of an `if` and expr id of a conditional whose outcome these parameters settle: `x is None`.
   std::map<std::uint32_t, bool> known_branches;
   std::map<std::uint32_t, bool> known_choices;
+  std::vector<bool> dead;  ///< by stmt id: never reached with these parameters
 
   Type type(const Expr& expr) const { return types[expr.id]; }
   std::optional<bool> known_branch(const Stmt& node) const { return find(known_branches, node.id); }

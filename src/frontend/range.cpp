@@ -139,7 +139,7 @@ class Finder {
   void statements(const std::vector<Stmt*>& body) {
     const std::size_t mark = saved_.size();
     for (const Stmt* node : body)
-      if (!scope_.dead[node->id]) statement(*node);
+      if (!instance_.dead[node->id]) statement(*node);
     restore(mark);
   }
 

@@ -169,6 +169,16 @@ TEST_CASE("an argument that is None settles the branches that ask for it") {
   CHECK(holds(text, "a[0] = f(a[1]) + f_2(a[2], a[3]) + g(a[4]) + g_2(a[5], a);"));
 }
 
+TEST_CASE("what follows a branch that None settles and that returns is not compiled") {
+  const std::string text = cuda_of(
+      "@cuda.jit(device=True)\ndef f(x, y=None):\n    if y is None:\n        return -x\n    return x + y\n\n"
+      "@cuda.jit\ndef k(a):\n    a[0] = f(a[1]) + f(a[2], a[3])\n",
+      "(int64[::1],)");
+  CHECK(holds(text, "return -x;"));
+  CHECK(holds(text, "return x + y;"));
+  CHECK(holds(text, "f(long long x) {"));
+}
+
 TEST_CASE("a kernel that another calls is a device function there") {
   const std::string text = cuda_of(
       "@cuda.jit\ndef one(a):\n    return a[0]\n\n@cuda.jit('void(float32[::1])')\ndef k(a):\n    a[1] = "
