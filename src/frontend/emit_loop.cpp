@@ -238,7 +238,7 @@ void Emitter::for_items(const Stmt& node) {
       code = {held, Precedence::primary, code.carrier};
     }
     const Code count = is_tuple(of) ? Code{fmt::format("{}LL", of->items.size())}
-                                    : Code{fmt::format("{}.extent(0)", code.text)};
+                                    : Code{fmt::format("{}.extents[0]", code.text)};
     length = length.text.empty() ? count : call("min", {length.text, count.text}, Carrier::i64);
     const Type item = is_tuple(of)    ? (of->items.empty() ? unit_.types->int64 : of->items[0])
                       : of->ndim == 1 ? of->element

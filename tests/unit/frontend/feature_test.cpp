@@ -86,7 +86,7 @@ TEST_CASE("NumPy's limits are known") {
 TEST_CASE("rows of rows are elements, without a view between") {
   const std::string text = cuda_of("@cuda.jit\ndef k(a):\n    i, j = cuda.grid(2)\n    a[i][j] = a[-1][0]\n",
                                    "(float32[:, ::1],)");
-  CHECK(holds(text, "a(i, j) = a(a.extent(0) - 1, 0);"));
+  CHECK(holds(text, "a(i, j) = a(a.extents[0] - 1, 0);"));
 }
 
 TEST_CASE("a view keeps the layout that Numba gives it") {
@@ -142,8 +142,8 @@ TEST_CASE("debug builds check indices, divisors and assertions") {
   CHECK(source->log.empty());
   CHECK(holds(source->text, "extern \"C\" __device__ char quern_failure_file[] = \"k.py\";"));
   CHECK(holds(source->text,
-              "a(quern::debug::index<0>(n, 4, a.extent(0), a.extent(1)), "
-              "quern::debug::index<1>(2, 4, a.extent(0), a.extent(1)))"));
+              "a(quern::debug::index<0>(n, 4, a.extents[0], a.extents[1]), "
+              "quern::debug::index<1>(2, 4, a.extents[0], a.extents[1]))"));
   CHECK(holds(source->text, "quern::debug::divisor("));
   CHECK(holds(source->text, "quern::debug::raise(5, \"AssertionError: not positive\");"));
   CHECK(holds(source->text, "quern::debug::raise(6, \"ValueError: far\");"));
