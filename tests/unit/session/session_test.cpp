@@ -247,7 +247,8 @@ TEST_CASE("a debug build tells what went wrong, where, and in which thread") {
   const Session session("cpu");
   const Module module = session.load_python(
       "from numba import cuda\n\n@cuda.jit(debug=True)\ndef k(a, n):\n    i = cuda.grid(1)\n    if i == 37:\n"
-      "        a[i, n] = 1\n    if i == 38 and n == 3:\n        a[0, 0] = 7 // (n - 3)\n    assert n < 100, 'too far'\n"
+      "        a[i, n] = 1\n    if i == 38 and n == 3:\n        a[0, 0] = 7 // (n - 3)\n    assert n < 100, "
+      "'too far'\n"
       "    if n < 0:\n        raise ValueError('n is negative')\n",
       {.file_name = "k.py"});
   const Kernel kernel = module.kernel("k");
