@@ -60,9 +60,11 @@ bool is_enumeration(const Value& value) {
   return value.kind == Value::Kind::module_ && value.text.starts_with(kEnumeration);
 }
 
-Names::Names(const SourceText& source, TypeTable& types, Report& report)
+Names::Names(const SourceText& source, TypeTable& types, Report& report,
+             std::span<const abi::Constant> constants)
     : source_(source), types_(types), report_(report), tokens_(read_tokens(source, report)) {
   scan(0, tokens_.size() - 1, false);
+  bind_constants(constants);
   for (Declaration& declaration : declarations_) read_decorators(declaration);
 }
 

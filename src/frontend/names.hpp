@@ -4,10 +4,12 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "abi/kernel_request.hpp"
 #include "frontend/ast.hpp"
 #include "frontend/value.hpp"
 
@@ -45,7 +47,9 @@ struct Declaration {
 
 class Names {
  public:
-  Names(const SourceText& source, TypeTable& types, Report& report);
+  /// `constants` are the host's, and stand before what the file itself binds.
+  Names(const SourceText& source, TypeTable& types, Report& report,
+        std::span<const abi::Constant> constants = {});
 
   /// What the name means at the file's level: unknown where nothing binds it.
   const Value& global(std::string_view name);
@@ -98,6 +102,9 @@ class Names {
   std::string dotted(std::size_t& at) const;
   void bind(std::string_view name, Binding binding);
   std::string_view text(std::size_t token) const { return source_.at(tokens_[token].place); }
+
+  void bind_constants(std::span<const abi::Constant> constants);
+  Value constant_value(const abi::Constant& constant);
 
   // Decorators.
   void read_decorators(Declaration& declaration);

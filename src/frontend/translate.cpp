@@ -26,10 +26,10 @@ Diagnostic failure(const std::string& file, std::string code, std::string messag
 /// One translation: everything that lives as long.
 class Translation {
  public:
-  explicit Translation(const abi::KernelSource& source)
+  Translation(const abi::KernelSource& source, std::span<const abi::Constant> constants)
       : source_(source.text, source.file_name),
         report_(source_),
-        names_(source_, types_, report_),
+        names_(source_, types_, report_, constants),
         program_(names_) {}
 
   std::vector<Declaration*> kernels() {
@@ -345,14 +345,15 @@ std::string constant_array_declaration(std::string_view name, const Value& value
 }
 
 Expected<CudaSource> translate(const abi::KernelSource& source, const std::string& entry,
-                               const std::string& signature) {
+                               const std::string& signature, std::span<const abi::Constant> constants) {
   if (Expected<void> good = check_text(source); !good) return std::move(good).errors();
-  return Translation(source).run(entry, signature);
+  return Translation(source, constants).run(entry, signature);
 }
 
-Expected<std::vector<KernelOutline>> outline(const abi::KernelSource& source) {
+Expected<std::vector<KernelOutline>> outline(const abi::KernelSource& source,
+                                             std::span<const abi::Constant> constants) {
   if (Expected<void> good = check_text(source); !good) return std::move(good).errors();
-  Translation translation(source);
+  Translation translation(source, constants);
   std::vector<KernelOutline> result;
   for (Declaration* kernel : translation.kernels()) {
     KernelOutline each;

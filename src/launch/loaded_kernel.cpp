@@ -318,6 +318,16 @@ Kernel Kernel::specialise(std::span<const Argument> arguments) const {
   std::shared_ptr<const launch::KernelState> special = state_->specialise(arguments);
   return special == nullptr ? *this : Kernel(std::move(special));
 }
+Kernel Kernel::specialise(std::string_view signature) const {
+  std::shared_ptr<const launch::KernelState> special = state_->specialise(signature);
+  if (special != nullptr) return Kernel(std::move(special));
+  throw Error(
+      ErrorCode::unsupported,
+      fmt::format("cannot compile kernel {} for the types '{}': its source says its types\n    {}\nhint: "
+                  "launch it with arguments of these",
+                  name(), signature, this->signature()));
+}
+std::vector<std::string> Kernel::specialisations() const { return state_->specialisations(); }
 void Kernel::launch(const LaunchConfig& config, std::span<const Argument> arguments) const {
   state_->launch(config, arguments);
 }

@@ -34,6 +34,8 @@ class LoadedKernel final : public KernelState {
   const std::vector<Parameter>& parameters() const noexcept override { return parameters_; }
   KernelInfo info() const override;
   std::shared_ptr<const KernelState> specialise(std::span<const Argument>) const override { return nullptr; }
+  std::shared_ptr<const KernelState> specialise(std::string_view) const override { return nullptr; }
+  std::vector<std::string> specialisations() const override { return {}; }
   void launch(const LaunchConfig& config, std::span<const Argument> arguments) const override;
   const LoadedKernel* loaded() const noexcept override { return this; }
   std::uint32_t active_blocks(std::uint32_t block, std::size_t shared_bytes) const;

@@ -54,6 +54,26 @@ std::string array_type(const ElementType& element, const Layout& layout) {
   return fmt::format("{}[{}]", name, axes);
 }
 
+const StridedArray* array_of(const Argument& argument) {
+  if (argument.host() != nullptr) return &argument.host()->array;
+  return argument.array();
+}
+
+/// What the type depends on, a few bytes an argument.
+void append_key(const Argument& argument, std::string& key) {
+  const StridedArray* array = array_of(argument);
+  const Layout* layout = array != nullptr              ? &array->layout()
+                         : argument.smart() != nullptr ? &argument.smart()->layout()
+                                                       : nullptr;
+  const std::optional<Dtype> dtype =
+      argument.smart() != nullptr ? argument.smart()->element().dtype : argument.dtype();
+  key += static_cast<char>(argument.kind() == Argument::Kind::scalar ? 's' : layout != nullptr ? 'a' : '?');
+  key += dtype ? static_cast<char>('A' + static_cast<int>(*dtype)) : '?';
+  if (layout == nullptr) return;
+  key += static_cast<char>('0' + layout->ndim());
+  key += layout->is_c_contiguous() ? 'C' : layout->is_f_contiguous() ? 'F' : 'A';
+}
+
 const char* kind_name(const Argument& argument) {
   switch (argument.kind()) {
     case Argument::Kind::pointer:
@@ -124,17 +144,14 @@ KernelInfo PythonKernel::info() const {
   return info;
 }
 
-PythonKernel::Specialisation PythonKernel::find(std::span<const Argument> arguments) const {
-  if (arguments.size() != parameters_.size())
-    throw Error(ErrorCode::usage,
-                fmt::format("kernel {} takes {} argument{}, {} {} given\n    {}\nhint: give one argument for "
-                            "each parameter, in this order",
-                            outline_.name, parameters_.size(), parameters_.size() == 1 ? "" : "s",
-                            arguments.size(), arguments.size() == 1 ? "was" : "were", signature_));
+std::string PythonKernel::types_of(std::span<const Argument> arguments) const {
   std::string types;
   for (std::size_t i = 0; i < arguments.size(); ++i)
     types += (i == 0 ? "" : ", ") + type_of(outline_.name, i, arguments[i]);
-  if (arguments.size() == 1) types = "(" + types + ",)";
+  return arguments.size() == 1 ? "(" + types + ",)" : types;
+}
+
+PythonKernel::Specialisation PythonKernel::compile(const std::string& types) const {
   {
     const base::LockGuard lock(mutex_);
     if (const auto found = known_.find(types); found != known_.end()) return found->second;
@@ -144,12 +161,41 @@ PythonKernel::Specialisation PythonKernel::find(std::span<const Argument> argume
   request.signature = types;
   Specialisation made = value_or_throw(load_specialisation(*session_, request));
   const base::LockGuard lock(mutex_);
-  return known_.emplace(std::move(types), std::move(made)).first->second;
+  return known_.emplace(types, std::move(made)).first->second;
+}
+
+PythonKernel::Specialisation PythonKernel::find(std::span<const Argument> arguments) const {
+  if (arguments.size() != parameters_.size())
+    throw Error(ErrorCode::usage,
+                fmt::format("kernel {} takes {} argument{}, {} {} given\n    {}\nhint: give one argument for "
+                            "each parameter, in this order",
+                            outline_.name, parameters_.size(), parameters_.size() == 1 ? "" : "s",
+                            arguments.size(), arguments.size() == 1 ? "was" : "were", signature_));
+  std::string key;
+  for (const Argument& argument : arguments) append_key(argument, key);
+  {
+    const base::LockGuard lock(mutex_);
+    if (const auto found = launched_.find(key); found != launched_.end()) return found->second;
+  }
+  Specialisation made = compile(types_of(arguments));
+  const base::LockGuard lock(mutex_);
+  return launched_.emplace(std::move(key), std::move(made)).first->second;
 }
 
 std::shared_ptr<const launch::KernelState> PythonKernel::specialise(
     std::span<const Argument> arguments) const {
   return find(arguments);
+}
+
+std::shared_ptr<const launch::KernelState> PythonKernel::specialise(std::string_view signature) const {
+  return compile(std::string(signature));
+}
+
+std::vector<std::string> PythonKernel::specialisations() const {
+  const base::LockGuard lock(mutex_);
+  std::vector<std::string> types;
+  for (const auto& [text, kernel] : known_) types.push_back(text);
+  return types;
 }
 
 void PythonKernel::launch(const LaunchConfig& config, std::span<const Argument> arguments) const {

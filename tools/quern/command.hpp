@@ -22,6 +22,7 @@ using Action = std::function<int()>;
 void add_run(CLI::App& app, Action& action);
 void add_compile(CLI::App& app, Action& action);
 void add_test(CLI::App& app, Action& action);
+void add_bench(CLI::App& app, Action& action);
 void add_devices(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 
@@ -42,6 +43,9 @@ std::string coloured(const std::string& message);
 
 /// "kernel.cu::scale<float>" -> "kernel.cu" and "scale<float>" (empty where it names none).
 std::pair<std::string, std::string> split_kernel(const std::string& text);
+
+/// --bind NAME=ARG, repeatable.
+void add_constant_option(CLI::App& app, std::vector<std::string>& bindings);
 
 /// The options that say how source is compiled, on `app`.
 void add_load_options(CLI::App& app, LoadOptions& options);

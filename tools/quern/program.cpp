@@ -18,6 +18,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_run(app, action);
   add_compile(app, action);
   add_test(app, action);
+  add_bench(app, action);
   add_devices(app, action);
   add_doctor(app, action);
 }

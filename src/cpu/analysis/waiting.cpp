@@ -283,6 +283,14 @@ bool is_partial(const ir::Function& function, const ir::Inst& barrier) {
          function[barrier.args[id]].op != ir::Op::constant;
 }
 
+/// Has anything by which a thread could wait for another.
+bool names_others(const ir::Function& function) {
+  return std::any_of(function.insts.begin(), function.insts.end(), [](const ir::Inst& inst) {
+    return ir::is_barrier(inst.op) || inst.op == ir::Op::atomic || inst.op == ir::Op::fence ||
+           inst.op == ir::Op::nanosleep || (inst.op == ir::Op::load && is_ordered(inst));
+  });
+}
+
 void check_barrier(const ir::Function& function, const Analysis& analysis, ir::Value value,
                    Diagnostics& errors) {
   const ir::Inst& inst = function[value];
@@ -321,12 +329,13 @@ std::vector<Waits> find_waiting_loops(const ir::Function& function, const Analys
 
 Expected<bool> needs_dispatcher(const ir::Module& module, const ir::Function& function,
                                 const Specialisation& specialisation) {
+  Analysis graph;
+  if (auto structure = find_structure(function, graph, true); !structure)
+    return std::move(structure).errors();
+  if (graph.irreducible) return true;
+  if (!names_others(function)) return specialisation.dispatch;
   auto facts = analyse(module, function, specialisation, Assumption::safe);
-  if (!facts) {
-    auto apart = analyse(module, function, specialisation, Assumption::apart);
-    if (apart && apart->irreducible) return true;
-    return std::move(facts).errors();
-  }
+  if (!facts) return std::move(facts).errors();
   if (auto lockstep = check_lockstep(module, function, *facts); !lockstep) {
     if (!function.kernel) return std::move(lockstep).errors();
     return true;

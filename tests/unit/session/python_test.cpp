@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Kernel Python computes on the device, against CPython and NumPy: python_values.txt, written by
-// python_values.py.
+// Kernel Python as a C++ program meets it: specialisation, constants from the host, signatures, what can be
+// inspected.
 #include <doctest/doctest.h>
 #include <quern/quern.hpp>
 
-#include <cmath>
 #include <cstdint>
-#include <cstdlib>
-#include <fstream>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -16,117 +12,173 @@ using namespace quern;
 
 namespace {
 
-bool ready() {
-  static const bool found = Session::try_open({"cpu"}) && doctor().ready;
-  if (!found) MESSAGE("SKIPPED: no CPU device or no NVRTC on this machine");
-  return found;
+constexpr const char* kSource = R"(import numpy as np
+from numba import cuda, float32
+
+FACTOR = 2
+TABLE = np.array([1, 10, 100], dtype=np.int64)
+
+@cuda.jit
+def scale(x, by):
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] = x[i] * by * FACTOR
+
+@cuda.jit
+def look(x):
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] = cuda.const.array_like(TABLE)[i % len(TABLE)]
+
+@cuda.jit
+def sized(x):
+    part = cuda.shared.array(FACTOR * 32, float32)
+    t = cuda.threadIdx.x
+    part[t] = x[t]
+    cuda.syncthreads()
+    x[t] = part[FACTOR * 32 - 1 - t]
+
+@cuda.jit
+def corner(m):
+    m[0, 0] = m.shape[0] * 100 + m.shape[1] + EXTRA.shape[0]
+)";
+
+Session& on_cpu() {
+  static Session instance("cpu");
+  return instance;
 }
 
-struct Row {
-  std::string expression;
-  double value = 0;
-};
+bool same(const CompileStats& a, const CompileStats& b) {
+  return a.translations == b.translations && a.nvrtc_runs == b.nvrtc_runs && a.cache_hits == b.cache_hits;
+}
 
-std::vector<Row> read_rows() {
-  std::ifstream file(QUERN_TEST_DATA "/python_values.txt");
-  std::vector<Row> rows;
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t tab = line.find('\t');
-    rows.push_back({line.substr(0, tab), std::strtod(line.c_str() + tab, nullptr)});
+template <class Action>
+std::string message(Action action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
   }
-  return rows;
+  return {};
 }
 
-/// Within a few units of the last place, or of 1 where the result is a difference near 0.
-bool near(double value, double expected) {
-  if (std::isnan(expected)) return std::isnan(value);
-  return value == expected || std::abs(value - expected) <= 4e-15 * std::max(1.0, std::abs(expected));
-}
+bool holds(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
-TEST_SUITE_BEGIN("session");
-
-TEST_CASE("expressions give what CPython and NumPy give") {
-  if (!ready()) return;
-  const std::vector<Row> rows = read_rows();
-  REQUIRE(rows.size() > 200);
-  std::string source =
-      "import math, cmath\nimport numpy as np\nfrom numba import cuda\n\n@cuda.jit\n"
-      "def k(x, y, n, m, z, w, out):\n";
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    source += "    out[" + std::to_string(i) + "] = " + rows[i].expression + "\n";
-  const Session session("cpu");
-  std::vector<double> out(rows.size(), 0);
-  session.load_python(source).kernel("k")({.grid = 1, .block = 1})(
-      0.7, -2.5, std::int64_t{12}, std::int64_t{-5}, std::complex<double>(0.3, -1.2),
-      std::complex<double>(-2.0, 0.5), out);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    INFO(rows[i].expression << " is " << out[i] << ", expected " << rows[i].value);
-    CHECK(near(out[i], rows[i].value));
-  }
+TEST_CASE("a second launch with the same types is not translated, compiled or loaded again") {
+  const Module module = on_cpu().load_python(kSource);
+  const Kernel scale = module.kernel("scale");
+  const auto x = on_cpu().to_device(std::vector<float>{1, 2, 3});
+  const LaunchConfig config{.grid = 1, .block = 32};
+  const CompileStats before = on_cpu().compile_stats();
+  scale(config)(x, 2.0f);
+  const CompileStats first = on_cpu().compile_stats();
+  CHECK(first.translations == before.translations + 1);
+  CHECK(first.nvrtc_runs == before.nvrtc_runs + 1);
+  const auto modules = on_cpu().memory_stats()[ResourceKind::module].live_count;
+  for (int i = 0; i < 3; ++i) scale(config)(x, 1.0f);
+  module.kernel("scale")(config)(x, 1.0f);
+  CHECK(same(on_cpu().compile_stats(), first));
+  CHECK(on_cpu().memory_stats()[ResourceKind::module].live_count == modules);
+  CHECK(x.copy_to_host() == std::vector<float>{64, 128, 192});
+  scale(config)(x, 1.0);  // another type
+  CHECK(on_cpu().compile_stats().translations == first.translations + 1);
+  CHECK(scale.specialisations().size() == 2);
 }
 
-TEST_CASE("states for random numbers are Numba's") {
-  const auto states = create_xoroshiro128p_states(3, 1, 2);
-  // init_xoroshiro128p_states_cpu(states, seed=1, subsequence_start=2) of numba.cuda.random.
-  CHECK(states[0].s0 == 0xb3d0cd6ddfa7a4cu);
-  CHECK(states[0].s1 == 0xd3c2c33e9b8e707au);
-  CHECK(states[1].s0 == 0x3b80c389fcd31ee7u);
-  CHECK(states[1].s1 == 0xb43c70624d182bbbu);
-  CHECK(states[2].s0 == 0x17e0e052c5094b78u);
-  CHECK(states[2].s1 == 0x8341792fb49d7386u);
+TEST_CASE(
+    "equal source is compiled once in a session, whichever module it is in; other options are another "
+    "result") {
+  const auto x = on_cpu().to_device(std::vector<double>{1, 2});
+  const LaunchConfig config{.grid = 1, .block = 32};
+  on_cpu().load_python(kSource).kernel("scale")(config)(x, 3.0);
+  const CompileStats before = on_cpu().compile_stats();
+  on_cpu().load_python(kSource).kernel("scale")(config)(x, 3.0);
+  CHECK(on_cpu().compile_stats().nvrtc_runs == before.nvrtc_runs);
+  CHECK(on_cpu().compile_stats().cache_hits == before.cache_hits + 1);
+  LoadOptions options;
+  options.options = {"--fmad=false"};
+  on_cpu().load_python(kSource, options).kernel("scale")(config)(x, 3.0);
+  CHECK(on_cpu().compile_stats().nvrtc_runs == before.nvrtc_runs + 1);
 }
 
-TEST_CASE("random numbers on the device are those that the same state gives on the host") {
-  if (!ready()) return;
-  const Session session("cpu");
-  const Module module = session.load_python(
-      "from numba import cuda\nfrom numba.cuda.random import *\n\n@cuda.jit\ndef seed(states):\n"
-      "    init_xoroshiro128p_state(states, 0, 42)\n    for i in range(1, states.size):\n        states[i] = "
-      "states[i - 1]\n"
-      "        xoroshiro128p_jump(states, i)\n\n@cuda.jit\ndef draw(states, bits, even, normal):\n    i = "
-      "cuda.grid(1)\n"
-      "    bits[i] = xoroshiro128p_next(states, i)\n    even[i] = xoroshiro128p_uniform_float64(states, i)\n"
-      "    normal[i] = xoroshiro128p_normal_float32(states, i)\n");
-  auto states = session.to_device(std::vector<Xoroshiro128pState>(4));
-  module.kernel("seed")({.grid = 1, .block = 1})(states);
-  std::vector<Xoroshiro128pState> host = create_xoroshiro128p_states(4, 42);
-  const std::vector<Xoroshiro128pState> seeded = states.copy_to_host();
-  std::vector<std::uint64_t> bits(4);
-  std::vector<double> even(4);
-  std::vector<float> normal(4);
-  module.kernel("draw")({.grid = 1, .block = 4})(states, bits, even, normal);
-  for (std::size_t i = 0; i < 4; ++i) {
-    CHECK(seeded[i].s0 == host[i].s0);
-    CHECK(seeded[i].s1 == host[i].s1);
-    CHECK(bits[i] == host[i].next());
-    const auto unit = [&] { return static_cast<double>(host[i].next() >> 11) * 0x1p-53; };
-    CHECK(even[i] == unit());
-    const auto u = static_cast<float>(unit()), v = static_cast<float>(unit());
-    CHECK(std::abs(normal[i] - std::sqrt(-2.0f * std::log(u)) * std::cos(6.2831855f * v)) < 1e-5f);
-  }
+TEST_CASE("bind gives a module-level name another value, for the kernels that use it") {
+  const Module module = on_cpu().load_python(kSource);
+  const LaunchConfig config{.grid = 1, .block = 64};
+  const auto x = on_cpu().to_device(std::vector<std::int64_t>{1, 2, 3, 4});
+  module.kernel("scale")(config)(x, std::int64_t{1});
+  CHECK(x.copy_to_host() == std::vector<std::int64_t>{2, 4, 6, 8});
+  module.bind("FACTOR", std::int64_t{10}).kernel("scale")(config)(x, std::int64_t{1});
+  CHECK(x.copy_to_host() == std::vector<std::int64_t>{20, 40, 60, 80});
+  const std::vector<std::int64_t> table = {5, 6};
+  module.bind("TABLE", NDArray::of(table)).kernel("look")(config)(x);
+  CHECK(x.copy_to_host() == std::vector<std::int64_t>{5, 6, 5, 6});
+  module.kernel("look")(config)(x);
+  CHECK(x.copy_to_host() == std::vector<std::int64_t>{1, 10, 100, 1});
 }
 
-TEST_CASE("functions inside kernels, effects in their order, and None") {
-  if (!ready()) return;
-  const Session session("cpu");
-  std::vector<std::int64_t> a = {10, 20, 30, 40, 50, 60, 70, 80};
-  session
-      .load_python(
-          "from numba import cuda\n\n@cuda.jit(device=True)\ndef bump(a, i):\n    a[i] += 1\n    return "
-          "a[i]\n\n"
-          "@cuda.jit(device=True)\ndef pick(x, y=None):\n    if y is None:\n        return -x\n    return x "
-          "+ y\n\n"
-          "@cuda.jit\ndef k(a):\n    scale = 3\n    def f(x, y=1):\n        return x * scale + y\n    g = "
-          "lambda t: f(t, 2)\n"
-          "    a[1] = a[0] - bump(a, 0)\n    a[2] = bump(a, 0) * 100 + bump(a, 0)\n    a[bump(a, 3) - 38] += "
-          "bump(a, 3)\n"
-          "    a[4] = f(5) * 1000 + g(6)\n    a[5] = pick(7) + pick(8, 9)\n    a[6] = 5 if a[0] < bump(a, 0) "
-          "< bump(a, 0) < 99 else 6\n"
-          "    a[7] = 1 if a[0] < 0 and bump(a, 0) else 2\n")
-      .kernel("k")({.grid = 1, .block = 1})(a);
-  CHECK(a == std::vector<std::int64_t>{15, -1, 1213, 83, 16020, 10, 5, 2});
+TEST_CASE("a bound number may shape shared memory, and a name that the file lacks may be bound") {
+  const Module module = on_cpu().load_python(kSource);
+  const auto x = on_cpu().to_device(std::vector<float>{1, 2, 3});
+  const Kernel sized = module.bind("FACTOR", 1).kernel("sized").specialise("(float32[::1],)");
+  CHECK(sized.info().shared_bytes == 128);
+  CHECK(module.kernel("sized").specialise("(float32[::1],)").info().shared_bytes == 256);
+  const auto m = on_cpu().to_device(NDArray({2, 3}, Dtype::int64));
+  CHECK(holds(message([&] { module.kernel("corner")({.grid = 1, .block = 1})(m); }), "EXTRA"));
+  module.bind("EXTRA", NDArray({4000, 2}, Dtype::int8)).kernel("corner")({.grid = 1, .block = 1})(m);
+  CHECK(*m.copy_to_host().data_as<std::int64_t>() == 4203);
+  LoadOptions options;
+  options.constants.emplace_back("EXTRA", NDArray({7}, Dtype::float32));
+  on_cpu().load_python(kSource, options).kernel("corner")({.grid = 1, .block = 1})(m);
+  CHECK(*m.copy_to_host().data_as<std::int64_t>() == 210);
 }
 
-TEST_SUITE_END();
+TEST_CASE("what cannot be bound is refused by name") {
+  const Module module = on_cpu().load_python(kSource);
+  CHECK(holds(message([&] { module.bind("NOTHING", 1); }), "nothing in <string>.py has that name"));
+  CHECK(holds(message([&] { module.bind("scale", 1); }), "cannot bind 'scale': it is a function"));
+  CHECK(holds(message([&] { module.bind("TABLE", NDArray({2}, Dtype::complex64)); }), "complex64"));
+  CHECK(holds(message([&] { on_cpu().load_cuda("__global__ void k() {}").bind("N", 1); }),
+              "only Kernel Python"));
+}
+
+TEST_CASE("a signature compiles a kernel beforehand, and its scalars are converted") {
+  const Module module = on_cpu().load_python(kSource);
+  const Kernel scale = module.kernel("scale").specialise("float64[::1], float32");
+  const CompileStats before = on_cpu().compile_stats();
+  const auto x = on_cpu().to_device(std::vector<double>{1, 2});
+  scale({.grid = 1, .block = 32})(x, 3);
+  CHECK(x.copy_to_host() == std::vector<double>{6, 12});
+  CHECK(same(on_cpu().compile_stats(), before));
+  CHECK(module.kernel("scale").specialisations() == std::vector<std::string>{"float64[::1], float32"});
+  CHECK(holds(message([&] { module.kernel("scale").specialise("flaot32"); }), "flaot32"));
+  CHECK(holds(message([&] { module.kernel("scale").specialise("float32"); }), "takes 2 arguments"));
+  const Kernel cuda = on_cpu().load_cuda("extern \"C\" __global__ void k(int n) {}").kernel();
+  CHECK(holds(message([&] { cuda.specialise("int32"); }), "its source says its types"));
+}
+
+TEST_CASE("a compiled kernel tells its CUDA C++, PTX, parameters, and what it takes of the device") {
+  const Module module = on_cpu().load_python(R"(from numba import cuda, float64
+@cuda.jit
+def k(x, n):
+    own = cuda.local.array(64, float64)
+    part = cuda.shared.array((4, 8), float64)
+    t = cuda.threadIdx.x
+    for i in range(n):
+        own[i] = x[i] * t
+    part[t // 8, t % 8] = own[n // 2]
+    cuda.syncthreads()
+    x[t] = part[3 - t // 8, t % 8]
+)");
+  CHECK(module.kernel("k").info().signature == "k(x, n)");
+  const KernelInfo info = module.kernel("k").specialise("float64[::1], int32").info();
+  CHECK(holds(info.cuda_source, "__global__ void k("));
+  CHECK(holds(info.ptx, ".visible .entry k("));
+  CHECK(holds(info.signature, "int n"));
+  CHECK(info.parameters.size() == 2);
+  CHECK(info.shared_bytes == 256);
+  CHECK(info.local_bytes >= 512);
+  CHECK(info.registers >= 0);
+  CHECK(info.max_threads_per_block == 1024);
+}

@@ -44,7 +44,9 @@ def pair_kernel(number):
     whole, real = [], []
     for op in ARITHMETIC:
         (real if op == "/" or is_float(x) or is_float(y) else whole).append(f"x {op} y")
-    (real if is_float(x) or is_float(y) else whole).extend(["min(x, y)", "max(x, y)", "x if x < y else y", "x and y", "x or y"])
+    (real if is_float(x) or is_float(y) else whole).extend(["x if x < y else y", "x and y", "x or y"])
+    if "bool" not in (x, y):
+        (real if is_float(x) or is_float(y) else whole).extend(["min(x, y)", "max(x, y)"])
     whole += [f"x {op} y" for op in COMPARISONS] + ["not x", "x < y < 3", "(x > 0) + (y > 0)"]
     if not is_float(x) and not is_float(y):
         whole += ["x & y", "x | y", "x ^ y", "x << (y & 31)", "x >> (y & 31)", "x ** (y & 3)", "x ** 2"]
@@ -122,7 +124,7 @@ class Generator:
         if kind == 6:
             return f"({w()} if {self.condition(depth - 1)} else {w()})"
         if kind == 7:
-            return f"{self.pick('min', 'max')}({w()}, {w()})"
+            return f"{self.pick('min', 'max')}({w()} + 0, {w()} * 1)"  # Numba has none of bools
         if kind == 8:
             return f"{self.pick('-', '+', 'abs', '~')}({w()})"
         if kind == 9:
