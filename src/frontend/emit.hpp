@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_set>
 #include <vector>
@@ -28,6 +29,8 @@ struct Unit {
   Names* names = nullptr;
   std::map<const Instance*, std::string> function_names;
   std::map<std::string, std::string, std::less<>> constants;  ///< declarations, by the name they declare
+  std::map<std::string, std::string, std::less<>> linked;     ///< prototypes of functions of linked code
+  std::set<std::string, std::less<>> links;                   ///< the files that hold it
   bool debug = false;  ///< indices, divisors and assertions report what is wrong
 };
 
@@ -137,6 +140,7 @@ class Emitter {
   // Calls: emit_call.cpp, emit_builtin.cpp.
   Code call_expression(const Expr& expr);
   Code make_vector(const Expr& expr, Type to);
+  Code call_external(const Expr& expr, const Declaration& callee);
   std::string captured_value(std::uint32_t version);
   Code typed_call(const Expr& expr, const Builtin& row);
   Code element_hint(const Expr& expr, const Builtin& row);

@@ -61,6 +61,7 @@ class Inference {
   Type call_function(const Expr& expr, Declaration& callee);
   Type call_dtype(const Expr& expr, Type to);
   Type make_vector(const Expr& expr, Type to);
+  Type call_external(const Expr& expr, const Declaration& callee);
   Type call_builtin(const Expr& expr, const Builtin& row);
   Type by_rule(const Expr& expr, const Builtin& row, const std::vector<const Expr*>& args,
                const std::vector<Type>& types);

@@ -193,6 +193,22 @@ TEST_CASE("a kernel that another calls is a device function there") {
   CHECK(holds(source->text, "static __device__ float one(quern::c_array<float, 1> a) {"));
 }
 
+TEST_CASE("functions of linked CUDA C++ are called as Numba calls them, or as C does") {
+  const std::string text = cuda_of(
+      "mul = cuda.declare_device('mul_f32', 'float32(float32, float32)', link='f.cu')\n"
+      "plus = cuda.declare_device('plus', 'float32(float32)', abi='c')\n"
+      "@cuda.jit(link=['g.cu'])\ndef k(a):\n    a[0] = mul(a[1], 2) + plus(a[2])\n",
+      "(float32[::1],)");
+  CHECK(holds(text, "#include \"f.cu\"\n#include \"g.cu\"\n"));
+  CHECK(holds(text, "extern \"C\" __device__ int mul_f32(float*, float, float);"));
+  CHECK(holds(
+      text,
+      "static __device__ float call_mul_f32(float x0, float x1) { float result; mul_f32(&result, x0, x1); "
+      "return result; }"));
+  CHECK(holds(text, "extern \"C\" __device__ float plus(float);"));
+  CHECK(holds(text, "const float value = call_mul_f32(a[1], 2.0f); a[0] = value + plus(a[2]);"));
+}
+
 TEST_CASE("float16 keeps its type in the functions that Numba has for it") {
   const std::string text = cuda_of(
       "@cuda.jit\ndef k(a):\n    a[0] = math.sin(a[1]) + cuda.fp16.hmul(a[1], 2)\n", "(float16[::1],)");
