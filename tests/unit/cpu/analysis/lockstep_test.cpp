@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is refused, and what must not be.
+// What cannot be run by keeping the lanes of a warp together, and what can.
 #include "testing.hpp"
 
 using namespace quern::cpu;
@@ -32,7 +32,7 @@ ir::Value volatile_load(IrBuilder& b, ir::Value pointer) {
 
 }  // namespace
 
-TEST_CASE("a barrier that only some lanes reach is refused with its line") {
+TEST_CASE("a barrier that only some lanes reach needs the dispatcher; its line is the reason") {
   IrBuilder b("halves");
   const auto out = b.param(ir::Type::i64);
   const auto then = b.block(), join = b.block();
@@ -75,7 +75,7 @@ TEST_CASE("a barrier after an early exit is fine, also in a loop that lanes leav
   CHECK(refusal(b, block_of(64)).empty());
 }
 
-TEST_CASE("a barrier in a loop that lanes leave at different iterations is refused") {
+TEST_CASE("a barrier in a loop that lanes leave at different iterations needs the dispatcher") {
   IrBuilder b;
   const auto tid = b.tid();
   const auto zero = b.i32(0);
@@ -95,7 +95,7 @@ TEST_CASE("a barrier in a loop that lanes leave at different iterations is refus
   CHECK(!contains(text, "kernel.cu:9"));
 }
 
-TEST_CASE("barriers on both sides of a divergent branch are both refused") {
+TEST_CASE("barriers on both sides of a divergent branch are both reasons for the dispatcher") {
   IrBuilder b;
   const auto then = b.block(), otherwise = b.block(), end = b.block();
   b.cond_br(b.icmp(ir::Icmp::slt, b.tid(), b.i32(16)), then, otherwise);
@@ -109,7 +109,7 @@ TEST_CASE("barriers on both sides of a divergent branch are both refused") {
   CHECK(contains(text, "kernel.cu:7"));
 }
 
-TEST_CASE("a lane that waits for another is refused: locks, polls by one or all lanes") {
+TEST_CASE("a lane that waits for another needs the dispatcher: locks, polls by one or all lanes") {
   const auto lock = loop_until([](IrBuilder& b, ir::Value p) {
     return b.icmp(ir::Icmp::ne, b.atomic_cas(p, b.i32(0), b.i32(1)), b.i32(0));
   });
@@ -134,7 +134,7 @@ TEST_CASE("a lane that waits for another is refused: locks, polls by one or all 
   }
 }
 
-TEST_CASE("a lock taken inside the loop that does the work is refused too") {
+TEST_CASE("a lock taken inside the loop that does the work needs the dispatcher too") {
   IrBuilder b;  // while (!done) if (atomicCAS(lock, 0, 1) == 0) { ...; atomicExch(lock, 0); done = true; }
   const auto lock = b.param(ir::Type::i64);
   const auto no = b.i1(false), yes = b.i1(true);
@@ -152,7 +152,7 @@ TEST_CASE("a lock taken inside the loop that does the work is refused too") {
   CHECK(contains(refusal(b, block_of(64)), "kernel.cu:7"));
 }
 
-TEST_CASE("loops that make progress by themselves are not refused") {
+TEST_CASE("loops that make progress by themselves do not need the dispatcher") {
   SUBCASE("a sum over volatile memory, and atomics whose results are not asked for") {
     IrBuilder b;
     const auto p = b.param(ir::Type::i64);
