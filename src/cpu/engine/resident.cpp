@@ -8,6 +8,7 @@
 #include <cstring>
 #include <thread>
 
+#include "cpu/engine/mapping.hpp"
 #include "cpu/engine/output.hpp"
 #include "cpu/engine/warps.hpp"
 
@@ -22,11 +23,18 @@ constexpr std::uint64_t kSystemSharedBytes = 1024;  ///< of each block
 /// threads, then left to them.
 class Patience {
  public:
-  void rest() {
+  /// True where it took long, so that something else may be done as well.
+  bool rest() {
     ++rounds_;
-    if (rounds_ < kSpins) return __builtin_ia32_pause();
-    if (rounds_ < kYields) return void(::sched_yield());
-    std::this_thread::sleep_for(kNap);
+    if (rounds_ < kSpins) {
+      __builtin_ia32_pause();
+      return false;
+    }
+    if (rounds_ < kYields)
+      ::sched_yield();
+    else
+      std::this_thread::sleep_for(kNap);
+    return true;
   }
   void renew() { rounds_ = 0; }
 
@@ -143,8 +151,8 @@ class Residents {
       if (!waiting && !started && !any_taken()) break;
       if (started || ended_)
         patience.renew();
-      else
-        patience.rest();
+      else if (patience.rest())
+        for (const std::shared_ptr<Mapping>& mapping : job_.mappings) mapping->bring_together();
     }
     return fault_;
   }

@@ -253,3 +253,45 @@ TEST_CASE("loops that make progress by themselves do not need the dispatcher") {
     CHECK(refusal(b, block_of(64)).empty());
   }
 }
+
+TEST_CASE(
+    "a recursive function in which lanes wait is refused with its line; a kernel is given the dispatcher") {
+  IrBuilder b = loop_until([](IrBuilder& at, ir::Value pointer) {
+    return at.icmp(ir::Icmp::eq, volatile_load(at, pointer), at.i32(0));
+  });
+  ir::Module module = b.module();
+  const auto needs = [&] { return analysis::needs_dispatcher(module, module.functions[0], block_of(64)); };
+  REQUIRE(needs().has_value());
+  CHECK(*needs());
+  module.functions[0].kernel = false;
+  REQUIRE(!needs().has_value());
+  CHECK(contains(to_string(needs().errors()), "kernel.cu:50"));
+  CHECK(contains(to_string(needs().errors()), "cannot wait for one another"));
+}
+
+TEST_CASE("irreducible control flow needs the dispatcher, in recursive functions too") {
+  IrBuilder b;
+  const auto first = b.block(), second = b.block(), back = b.block(), end = b.block();
+  b.cond_br(b.icmp(ir::Icmp::slt, b.tid(), b.i32(16)), first, second);
+  b.at(first).br(second);
+  b.at(second).cond_br(b.icmp(ir::Icmp::slt, b.tid(), b.i32(4)), back, end);
+  b.at(back).br(first);
+  b.at(end).ret();
+  ir::Module module = b.module();
+  for (const bool kernel : {true, false}) {
+    module.functions[0].kernel = kernel;
+    const auto needs = analysis::needs_dispatcher(module, module.functions[0], block_of(64));
+    REQUIRE(needs.has_value());
+    CHECK(*needs);
+  }
+}
+
+TEST_CASE("what a test asks for is run by the dispatcher, whatever it does") {
+  IrBuilder b;
+  b.ret();
+  const ir::Module module = b.module();
+  Specialisation specialisation = block_of(64);
+  CHECK(!*analysis::needs_dispatcher(module, module.functions[0], specialisation));
+  specialisation.dispatch = true;
+  CHECK(*analysis::needs_dispatcher(module, module.functions[0], specialisation));
+}
