@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/variables.hpp"
 
+#include "frontend/code.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,11 +10,6 @@
 
 namespace quern::frontend {
 namespace {
-
-constexpr std::string_view kReserved[] = {
-#define QUERN_RESERVED(name) #name,
-#include "frontend/reserved.def"
-};
 
 class Finder {
  public:
@@ -51,13 +48,15 @@ class Finder {
       if (scope_.dead[node->id]) continue;
       if (node->value != nullptr) mark(*node->value);
       for (const Expr* target : node->targets) mark(*target);
-      mark(node->body);
-      mark(node->orelse);
+      const std::optional<bool> known = instance_.known_branch(*node);
+      if (known.value_or(true)) mark(node->body);
+      if (!known.value_or(false)) mark(node->orelse);
     }
   }
 
   void mark(const Expr& expr) {
     if (scope_.loads[expr.id] != kNoVersion) loaded_[scope_.loads[expr.id]] = true;
+    for (const std::uint32_t version : scope_.captures(expr)) loaded_[version] = true;
     for (const Expr* item : expr.items)
       if (item != nullptr) mark(*item);
   }
@@ -188,6 +187,7 @@ class Finder {
 
   void expression(const Expr& expr, std::uint32_t block, int index) {
     mention_version(scope_.loads[expr.id], block, index);
+    for (const std::uint32_t version : scope_.captures(expr)) mention_version(version, block, index);
     for (const Expr* item : expr.items)
       if (item != nullptr) expression(*item, block, index);
   }
@@ -195,6 +195,7 @@ class Finder {
   void target(const Expr& expr, std::uint32_t block, int index) {
     mention_version(scope_.defines[expr.id], block, index);
     mention_version(scope_.loads[expr.id], block, index);
+    for (const std::uint32_t version : scope_.captures(expr)) mention_version(version, block, index);
     for (const Expr* item : expr.items)
       if (item != nullptr) target(*item, block, index);
   }
@@ -219,8 +220,10 @@ class Finder {
         target(*node.targets[0], inner, -1);
       else if (node.kind != StmtKind::assert_)
         for (const Expr* each : node.targets) target(*each, block, index);
-      if (!node.body.empty()) walk(node.body, inner);
-      if (!node.orelse.empty()) walk(node.orelse, open_block(node.orelse, block, index));
+      const std::optional<bool> known = instance_.known_branch(node);
+      if (!node.body.empty() && known.value_or(true)) walk(node.body, inner);
+      if (!node.orelse.empty() && !known.value_or(false))
+        walk(node.orelse, open_block(node.orelse, block, index));
     }
   }
 
@@ -333,20 +336,6 @@ class Finder {
 };
 
 }  // namespace
-
-std::string cpp_name(std::string_view name) {
-  std::string text;
-  for (const char c : name) {
-    if (static_cast<unsigned char>(c) < 0x80)
-      text += c;
-    else
-      text += fmt::format("x{:02x}", static_cast<unsigned char>(c));
-  }
-  if (std::find(std::begin(kReserved), std::end(kReserved), text) != std::end(kReserved)) return text + "_";
-  // Names with two underscores in front are the compiler's.
-  if (text.starts_with("__")) text = "python" + text;
-  return text;
-}
 
 Variables find_variables(const Instance& instance) { return Finder(instance).run(); }
 
