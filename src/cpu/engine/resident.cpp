@@ -37,8 +37,10 @@ class Patience {
     return true;
   }
   void renew() { rounds_ = 0; }
+  bool is_short_of() const { return rounds_ >= kRounds; }
 
  private:
+  static constexpr std::uint32_t kRounds = 16;
   static constexpr std::uint32_t kSpins = 64;
   static constexpr std::uint32_t kYields = 512;
   static constexpr std::chrono::microseconds kNap{50};
@@ -146,7 +148,8 @@ class Residents {
       ended_ = false;
       const bool waiting = turn_of_each();
       if (fault_.kind != FaultKind::none) return fault_;
-      const bool started = start_one();
+      // Others may be about to let them go on: only where they wait for long does it need another block.
+      const bool started = (job_.cooperative || !waiting || patience.is_short_of()) && start_one();
       if (fault_.kind != FaultKind::none) return fault_;
       if (!waiting && !started && !any_taken()) break;
       if (started || ended_)
