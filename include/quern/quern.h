@@ -18,7 +18,7 @@
 #endif
 
 /* Raised when something is added; nothing is ever changed or taken away. */
-#define QUERN_ABI_VERSION 1u
+#define QUERN_ABI_VERSION 2u
 
 #ifdef __cplusplus
 extern "C" {
@@ -112,6 +112,16 @@ typedef struct QuernArgument {
   size_t bytes;
 } QuernArgument;
 
+typedef enum QuernLanguage { QUERN_LANGUAGE_CUDA, QUERN_LANGUAGE_PTX, QUERN_LANGUAGE_PYTHON } QuernLanguage;
+typedef struct QuernSource {
+  uint32_t struct_bytes; /* sizeof(QuernSource), set by the caller */
+  QuernLanguage language;
+  const char* text;
+  const char* file_name;      /* what messages call it; may be null */
+  const char* const* options; /* NVRTC's: "--fmad=false" */
+  size_t option_count;
+} QuernSource;
+
 QUERN_C_API uint32_t quern_abi_version(void);
 /* "0.1.0"; lives for ever. */
 QUERN_C_API const char* quern_version(void);
@@ -128,6 +138,9 @@ QUERN_C_API QuernStatus quern_session_context(QuernSession session, void** conte
 
 QUERN_C_API QuernStatus quern_load_cuda(QuernSession session, const char* source, QuernModule* module);
 QUERN_C_API QuernStatus quern_load_ptx(QuernSession session, const char* ptx, QuernModule* module);
+/* Source of any language; since version 2. A Kernel Python kernel is compiled for the types of the arguments
+ * that it is launched with. */
+QUERN_C_API QuernStatus quern_load(QuernSession session, const QuernSource* source, QuernModule* module);
 /* A null or empty `name`: the module's only kernel. */
 QUERN_C_API QuernStatus quern_kernel(QuernModule module, const char* name, QuernKernel* kernel);
 QUERN_C_API QuernStatus quern_launch(QuernKernel kernel, const QuernLaunch* launch,

@@ -12,6 +12,8 @@
 
 #include "quern/allocator.hpp"
 #include "quern/argument.hpp"
+#include "quern/compile_stats.hpp"
+#include "quern/constant.hpp"
 #include "quern/cuda_array_interface.hpp"
 #include "quern/device.hpp"
 #include "quern/device_array.hpp"
@@ -32,6 +34,7 @@
 #include "quern/module.hpp"
 #include "quern/native.hpp"
 #include "quern/ndarray.hpp"
+#include "quern/random.hpp"
 #include "quern/record.hpp"
 #include "quern/roc.hpp"
 #include "quern/session.hpp"

@@ -18,11 +18,11 @@ namespace {
 std::vector<std::int64_t> contiguous_strides(std::span<const std::int64_t> shape, std::size_t item,
                                              Order order) {
   std::vector<std::int64_t> strides(shape.size());
-  auto stride = static_cast<std::int64_t>(item);
+  std::uint64_t stride = item;  // unsigned: of an array without elements the product may be anything
   for (std::size_t step = 0; step < shape.size(); ++step) {
     const std::size_t axis = order == Order::c ? shape.size() - 1 - step : step;
-    strides[axis] = stride;
-    stride *= std::max<std::int64_t>(shape[axis], 1);
+    strides[axis] = static_cast<std::int64_t>(stride);
+    stride *= static_cast<std::uint64_t>(std::max<std::int64_t>(shape[axis], 1));
   }
   return strides;
 }

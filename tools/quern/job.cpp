@@ -110,6 +110,32 @@ Array in_c_order(const Array& array) {
   return copy;
 }
 
+std::vector<Constant> parse_constants(const LaunchText& text) {
+  std::vector<Constant> constants;
+  for (const std::string& word : text.bind) {
+    const cli::Argument given = parse_argument(word, text.folder);
+    if (!given.name)
+      throw Error(ErrorCode::usage,
+                  fmt::format("--bind '{}' is not of the form NAME=ARG, as in --bind N=16", word));
+    if (const auto* scalar = std::get_if<Scalar>(&given.value)) {
+      const Dtype dtype = scalar->dtype.value_or(scalar->natural_dtype());
+      const NDArray value({}, dtype);
+      std::memcpy(value.data(), to_bytes(*scalar, dtype).data(), value.size_bytes());
+      constants.emplace_back(*given.name, value);
+    } else if (const auto* array = std::get_if<Array>(&given.value)) {
+      const Array ordered = in_c_order(*array);
+      const NDArray value(ordered.shape, element_type(ordered.element));
+      if (value.size_bytes() > 0) std::memcpy(value.data(), ordered.data(), value.size_bytes());
+      constants.emplace_back(*given.name, value);
+    } else {
+      throw Error(
+          ErrorCode::usage,
+          fmt::format("--bind '{}' gives neither a number nor an array; write N=16 or TABLE=x.npy", word));
+    }
+  }
+  return constants;
+}
+
 Job::Job(const Session& session, Kernel kernel, const LaunchText& text)
     : session_(session), kernel_(std::move(kernel)), begin_(session.event()), end_(session.event()) {
   std::vector<cli::Argument> given;
