@@ -20,7 +20,6 @@
 #include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/Dominators.h>
 #include <llvm/IR/LegacyPassManager.h>
-#include <llvm/IR/OptBisect.h>
 #include <llvm/IR/PassInstrumentation.h>
 #include <llvm/IR/PassManager.h>
 #include <llvm/Support/SmallVectorMemoryBuffer.h>
@@ -101,27 +100,6 @@ llvm::FunctionPassManager pass_list() {
   return passes;
 }
 
-/// Looks at loops one by one, but for each at the conditions of all before it: not for kernels of many loops.
-class WithoutLoopStrengthReduction final : public llvm::OptPassGate {
- public:
-  bool isEnabled() const override { return true; }
-  bool shouldRunPass(const llvm::StringRef pass, llvm::StringRef) override {
-    return pass != "Loop Strength Reduction" && pass != "Canonicalize Freeze Instructions in Loops";
-  }
-};
-constexpr std::size_t kManyLoops = 64;
-
-std::size_t loop_count(llvm::Module& module) {
-  std::size_t count = 0;
-  for (llvm::Function& function : module) {
-    if (function.isDeclaration()) continue;
-    const llvm::DominatorTree dominators(function);
-    const llvm::LoopInfo loops(dominators);
-    count += loops.getLoopsInPreorder().size();
-  }
-  return count;
-}
-
 /// Collects the errors of the code generator, which LLVM would otherwise print before it ends the process.
 struct CollectErrors : llvm::DiagnosticHandler {
   explicit CollectErrors(std::string& text_) : text(text_) {}
@@ -141,8 +119,6 @@ Expected<void> generate(llvm::Module& module, llvm::TargetMachine& machine, llvm
                         llvm::SmallVectorImpl<char>& out) {
   std::string errors;
   module.getContext().setDiagnosticHandler(std::make_unique<CollectErrors>(errors));
-  static WithoutLoopStrengthReduction gate;  // without state
-  if (loop_count(module) > kManyLoops) module.getContext().setOptPassGate(gate);
   llvm::raw_svector_ostream stream(out);
   llvm::legacy::PassManager passes;
   const bool refused = machine.addPassesToEmitFile(passes, stream, nullptr, type);
