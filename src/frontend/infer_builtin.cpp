@@ -239,8 +239,8 @@ Type Inference::by_rule(const Expr& expr, const Builtin& row, const std::vector<
       return range(types, args);
     case Rule::enumerate: {
       const Expr* start = enumerate_start(expr);
-      if (start != nullptr &&
-          !wants(*start, instance_.type(*start), is_integral(instance_.type(*start)), "enumerate starts at a whole number"))
+      if (start != nullptr && !wants(*start, instance_.type(*start), is_integral(instance_.type(*start)),
+                                     "enumerate starts at a whole number"))
         return refused();
       return types_.enumerate(types[0]);
     }

@@ -127,7 +127,8 @@ TEST_CASE("what stands behind 'and' is computed only under it, with all that it 
 
 TEST_CASE("a choice that is a function computes both its values") {
   const std::string text = cuda_of(
-      "@cuda.jit\ndef k(a):\n    a[0] = cuda.selp(a[1] > 2, cuda.atomic.add(a, 3, 4), cuda.atomic.add(a, 5, 6))\n",
+      "@cuda.jit\ndef k(a):\n    a[0] = cuda.selp(a[1] > 2, cuda.atomic.add(a, 3, 4), cuda.atomic.add(a, 5, "
+      "6))\n",
       "(int32[::1],)");
   CHECK(holds(text, "const int value2 = atomicAdd(&a[3], 4);"));
   CHECK(holds(text, "const int value3 = atomicAdd(&a[5], 6);"));
