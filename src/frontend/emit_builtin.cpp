@@ -104,7 +104,7 @@ Code Emitter::call_builtin(const Expr& expr, const Builtin& row) {
       return binary(expr, op, argument(1), argument(2));
     }
     case Rule::truths: {
-      // Of numbers that have no effects: C++ may leave the second out.
+      hold_effects(expr);
       const Code a = condition(argument(1)), b = condition(argument(2));
       const Precedence precedence = row.cuda == "&&"   ? Precedence::logical_and
                                     : row.cuda == "||" ? Precedence::logical_or
@@ -140,6 +140,7 @@ Code Emitter::call_builtin(const Expr& expr, const Builtin& row) {
       return {inside(expression(*expr.items[0]->items[0]), Precedence::primary) + ".sync()",
               Precedence::primary, Carrier::other};
     case Rule::select:
+      hold_effects(expr);
       return {fmt::format("{} ? {} : {}", inside(condition(argument(1)), Precedence::logical_or),
                           inside(convert(expression(argument(2)), carrier), Precedence::logical_or),
                           inside(convert(expression(argument(3)), carrier), Precedence::conditional)),

@@ -232,7 +232,10 @@ class Finder {
   void loop_variable(const Expr& target, const Expr& iterable) {
     const Type type = instance_.type(iterable);
     if (type->kind == TypeKind::enumerate && target.kind == ExprKind::tuple && !target.items.empty()) {
-      assign_range(*target.items[0], {0, kMostExtent, true});
+      const Expr* start = iterable.kind == ExprKind::call ? enumerate_start(iterable) : nullptr;
+      const Range from = start == nullptr ? Range{0, 0, true} : range_of(*start);
+      if (!is_nothing(from))
+        assign_range(*target.items[0], bounded(from.low, Wide{from.high} + kMostExtent, from.exact));
       for (std::size_t i = 1; i < target.items.size(); ++i) assign(*target.items[i], nullptr);
     } else if (type->kind == TypeKind::range && iterable.kind == ExprKind::call) {
       assign_range(target, of_range(iterable));
