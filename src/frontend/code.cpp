@@ -10,6 +10,11 @@
 namespace quern::frontend {
 namespace {
 
+constexpr std::string_view kReserved[] = {
+#define QUERN_RESERVED(name) #name,
+#include "frontend/reserved.def"
+};
+
 struct Row {
   Carrier carrier;
   std::string_view cpp;
@@ -86,6 +91,34 @@ constexpr Header kHeaders[] = {
     {"quern::clz(", "quern/cuda/warp.cuh"},
     {"quern::brev(", "quern/cuda/warp.cuh"},
     {"quern::ffs(", "quern/cuda/warp.cuh"},
+    {"quern::minimum(", "quern/cuda/number.cuh"},
+    {"quern::maximum(", "quern/cuda/number.cuh"},
+    {"quern::heaviside(", "quern/cuda/number.cuh"},
+    {"quern::logaddexp", "quern/cuda/number.cuh"},
+    {"quern::sinc(", "quern/cuda/number.cuh"},
+    {"quern::reciprocal(", "quern/cuda/number.cuh"},
+    {"quern::spacing(", "quern/cuda/number.cuh"},
+    {"quern::ulp(", "quern/cuda/number.cuh"},
+    {"quern::gcd(", "quern/cuda/number.cuh"},
+    {"quern::lcm(", "quern/cuda/number.cuh"},
+    {"quern::isqrt(", "quern/cuda/number.cuh"},
+    {"quern::factorial(", "quern/cuda/number.cuh"},
+    {"quern::comb(", "quern/cuda/number.cuh"},
+    {"quern::perm(", "quern/cuda/number.cuh"},
+    {"quern::isclose", "quern/cuda/number.cuh"},
+    {"quern::prod(", "quern/cuda/fold.cuh"},
+    {"quern::fsum(", "quern/cuda/fold.cuh"},
+    {"quern::dist(", "quern/cuda/fold.cuh"},
+    {"quern::sumprod(", "quern/cuda/fold.cuh"},
+    {"quern::cmath::", "quern/cuda/cmath.cuh"},
+    {"quern::conjugate(", "quern/cuda/complex.cuh"},
+    {"quern::vector<", "quern/cuda/vector.cuh"},
+    {"quern::field<", "quern/cuda/view.cuh"},
+    {"quern::random::", "quern/cuda/random.cuh"},
+    {"quern::libdevice::", "quern/cuda/libdevice.cuh"},
+    {"quern::debug::", "quern/cuda/debug.cuh"},
+    {"quern::htanh(", "quern/cuda/half.cuh"},
+    {"cooperative_groups::", "cooperative_groups.h"},
     {"__half", "cuda_fp16.h"},
     {"__nv_bfloat16", "cuda_bf16.h"},
 };
@@ -158,6 +191,20 @@ Carrier carrier_of(Type type) {
   }
 }
 
+std::string cpp_name(std::string_view name) {
+  std::string text;
+  for (const char c : name) {
+    if (static_cast<unsigned char>(c) < 0x80)
+      text += c;
+    else
+      text += fmt::format("x{:02x}", static_cast<unsigned char>(c));
+  }
+  if (std::find(std::begin(kReserved), std::end(kReserved), text) != std::end(kReserved)) return text + "_";
+  // Names with two underscores in front are the compiler's.
+  if (text.starts_with("__")) text = "python" + text;
+  return text;
+}
+
 std::string_view cpp_of(Carrier carrier) { return row_of(carrier).cpp; }
 
 std::string cpp_type(Type type) {
@@ -176,11 +223,12 @@ std::string cpp_type(Type type) {
       for (Type item : type->items) items += (items.empty() ? "" : ", ") + cpp_type(item);
       return fmt::format("quern::tuple<{}>", items);
     }
-    case TypeKind::record: {
-      std::string name = "record";
-      for (const Field& field : type->fields) name += "_" + field.name;
-      return fmt::format("{}_{}", name, type->size_bytes);
-    }
+    case TypeKind::record:
+      return cpp_name(type->label);
+    case TypeKind::vector:
+      return fmt::format("quern::vector<{}, {}>", cpp_type(type->element), type->ndim);
+    case TypeKind::group:
+      return "cooperative_groups::grid_group";
     default:
       return std::string(cpp_of(carrier_of(type)));
   }

@@ -80,10 +80,13 @@ void Emitter::for_statement(const Stmt& node) {
   const std::string flag = loop_flag(node);
   flags_.push_back(flag);
   const Type iterable = instance_.type(*node.value);
+  const std::size_t mark = held_.size();
+  if (node.value->kind == ExprKind::call) hold_operands(*node.value);
   if (iterable->kind == TypeKind::range)
     for_range(node);
   else
     for_items(node);
+  held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(mark), held_.end());
   loop_body(node);
   close();
   loop_else(node, flag);

@@ -71,6 +71,9 @@ void Inference::statement(const Stmt& node) {
     }
     case StmtKind::augmented:
       return augmented(node);
+    case StmtKind::function:
+      set(scope_.defined(*node.targets[0]), types_.function(&program_.declaration_of(*node.function)));
+      return;
     case StmtKind::if_:
       condition(*node.value);
       statements(node.body);
@@ -313,6 +316,18 @@ std::string Inference::shown(const Expr& expr) const {
 
 void infer(Program& program, Instance& instance) { Inference(program, instance).run(); }
 
+Declaration& Program::declaration_of(Function& function) {
+  Declaration*& known = inner_[&function];
+  if (known == nullptr) {
+    known = &inner_declarations_.emplace_back();
+    known->name = function.name;
+    known->place = function.place;
+    known->role = Role::device;
+    known->function = &function;
+  }
+  return *known;
+}
+
 const Scope* Program::scope_of(Declaration& declaration) {
   std::unique_ptr<Scope>& scope = scopes_[&declaration];
   if (scope == nullptr) {
@@ -356,7 +371,10 @@ Instance* Program::instance(Declaration& declaration, const std::vector<Type>& p
     for (const Type type : parameters) types += (types.empty() ? "" : ", ") + text_of(type);
     report().note(from, fmt::format("'{}' is called here with ({})", declaration.name, types));
   }
-  if (!made.failed) find_ranges(made);
+  if (!made.failed) {
+    find_ranges(made);
+    find_effects(made);
+  }
   order_.push_back(&made);
   return &made;
 }

@@ -96,6 +96,7 @@ class Names {
   std::size_t end_of_statement(std::size_t at) const;
   void scan_import(std::size_t at, std::size_t end);
   void scan_from(std::size_t at, std::size_t end);
+  std::vector<std::string_view> all_in(std::string_view module) const;
   void scan_assignment(std::size_t at, std::size_t end);
   std::size_t scan_function(std::size_t at, std::vector<std::size_t> decorators);
   std::string dotted(std::size_t& at) const;
@@ -120,9 +121,13 @@ class Names {
   Value evaluate_subscript(const Expr& expr);
   Value numpy_array(std::string_view path, const std::vector<Value>& arguments, Type dtype);
   Value record_dtype(const Expr& fields, bool align);
+  Type element_type(const Expr& expr);
+  Value read_enumeration(const Binding& binding, std::string_view name);
+  Value member_of(const Value& enumeration, std::string_view name) const;
   Value evaluate_path(const std::string& path);
 
   Type array_type(const Expr& expr);
+  Type record_type(const Expr& list, const Expr& size);
   Type called_type(const Expr& expr);
 
   const SourceText& source_;
@@ -135,7 +140,18 @@ class Names {
   std::map<std::string, Binding, std::less<>> bindings_;
   std::map<std::string, Value, std::less<>> python_names_;
   std::map<std::string, Value, std::less<>> attributes_;  ///< of modules, by path
+  std::map<std::string, std::map<std::string, Value, std::less<>>, std::less<>> enumerations_;
 };
+
+/// Where modules live that Python code reaches under several paths: one path for each.
+std::string canonical(std::string path);
+/// A class of the file whose members are numbers; Python's enum.
+bool is_enumeration(const Value& value);
+
+/// The extents that a number or a tuple of numbers stands for.
+std::optional<std::vector<std::int64_t>> shape_of(const Value& value);
+/// May a field of a record be an array of this shape?
+bool fits_record(const std::vector<std::int64_t>& shape, Type element);
 
 /// Fills a tuple of nested lists into one array's elements and shape; false if it is ragged or holds no
 /// numbers.

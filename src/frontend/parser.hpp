@@ -57,7 +57,13 @@ class Parser {
   Stmt* for_statement();
   Stmt* unsupported_statement();
   void else_block(Stmt* owner);
-  void parameters(Function& function);
+  void parameters(Function& function, Tok close);
+  Stmt* nested_function();
+  struct Numbers {
+    std::uint32_t expr = 0, stmt = 0;
+  };
+  Numbers begin_function();
+  void end_function(Function& function, Numbers outer);
   Stmt* make(StmtKind kind, Place place);
 
   // Expressions.

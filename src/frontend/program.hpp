@@ -35,6 +35,9 @@ struct Range {
   friend bool operator==(const Range&, const Range&) = default;
 };
 
+/// What computing something does besides giving a value. Reads of local variables count as none.
+enum class Effects : std::uint8_t { none, reads, writes };
+
 /// A function specialised on argument types. The vectors are indexed by expr id or version.
 struct Instance {
   Declaration* declaration = nullptr;
@@ -44,7 +47,9 @@ struct Instance {
   bool inferring = false;
   bool recursive = false;
   bool failed = false;
-  std::vector<Type> types;  ///< of expressions
+  Effects effects = Effects::writes;  ///< of a call
+  std::vector<Type> types;            ///< of expressions
+  std::vector<Effects> expr_effects;
   std::vector<Type> version_types;
   std::vector<Value> constants;  ///< of expressions; unknown where they are not
   std::vector<Value> version_constants;
@@ -66,6 +71,8 @@ class Program {
   /// The instance for these argument types, its types inferred; `from` is the call, for notes. Null where its
   /// text is broken.
   Instance* instance(Declaration& declaration, const std::vector<Type>& parameters, Place from = {});
+  /// Of a function inside another.
+  Declaration& declaration_of(Function& function);
   const std::vector<Instance*>& instances() const { return order_; }
   Names& names() { return names_; }
   TypeTable& types() { return names_.types(); }
@@ -78,12 +85,16 @@ class Program {
   std::deque<Instance> all_;
   std::map<std::pair<const Declaration*, std::vector<Type>>, Instance*> known_;
   std::map<const Declaration*, std::unique_ptr<Scope>> scopes_;
+  std::deque<Declaration> inner_declarations_;
+  std::map<const Function*, Declaration*> inner_;
   std::vector<Instance*> order_;
   std::size_t depth_ = 0;
 };
 
 /// Infers the types of all expressions and versions; reports what has none.
 void infer(Program& program, Instance& instance);
+/// Finds what expressions and the whole function do besides giving values; those of its callees are known.
+void find_effects(Instance& instance);
 /// Bounds the integers.
 void find_ranges(Instance& instance);
 

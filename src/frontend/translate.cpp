@@ -143,7 +143,7 @@ class Translation {
 
   void options(const Declaration& kernel, std::vector<std::string>& out) const {
     if (kernel.options.fastmath) out.emplace_back("--use_fast_math");
-    if (kernel.options.lineinfo) out.emplace_back("-lineinfo");
+    if (kernel.options.lineinfo || kernel.options.debug) out.emplace_back("-lineinfo");
     if (kernel.options.max_registers > 0)
       out.push_back(fmt::format("--maxrregcount={}", kernel.options.max_registers));
   }
@@ -165,6 +165,7 @@ class Translation {
     unit_.source = &source_;
     unit_.types = &types_;
     unit_.names = &names_;
+    unit_.debug = kernel.declaration->options.debug;
     name_functions();
     std::vector<std::vector<Line>> functions;
     std::string prototypes;
@@ -180,8 +181,9 @@ class Translation {
     }
     const std::string head = declarations();
     std::string text = banner(kernel);
-    for (const std::string& header : headers_of(head + prototypes + body))
-      text += fmt::format("#include <{}>\n", header);
+    std::set<std::string> headers = headers_of(head + prototypes + body);
+    if (unit_.debug) headers.emplace("quern/cuda/debug.cuh");
+    for (const std::string& header : headers) text += fmt::format("#include <{}>\n", header);
     if (!head.empty()) text += "\n" + head;
     if (!prototypes.empty()) text += "\n" + prototypes;
     return text + body;
@@ -195,7 +197,10 @@ class Translation {
 
   std::string declarations() {
     std::string text;
-    for (const auto& [name, record] : records()) text += record;
+    if (unit_.debug)
+      text += fmt::format("extern \"C\" __device__ char quern_failure_file[] = {};\n",
+                          quoted(source_.file_name()));
+    text += records();
     for (const auto& [name, declaration] : unit_.constants) text += declaration + "\n";
     std::vector<std::string_view> seen;
     for (const Instance* instance : program_.instances())
@@ -209,34 +214,52 @@ class Translation {
     return text;
   }
 
-  std::map<std::string, std::string> records() {
-    std::map<std::string, std::string> found;
+  /// The records that the program uses, those inside others first.
+  std::string records() {
+    std::string text;
+    std::vector<Type> seen;
     const auto visit = [&](Type type, const auto& self) -> void {
       if (type == nullptr) return;
       if (is_array(type)) return self(type->element, self);
-      if (type->kind != TypeKind::record) return;
-      const std::string name = cpp_type(type);
-      bool aligned = true;
-      for (const Field& field : type->fields) {
-        const std::uint32_t natural =
-            is_number(field.type) && size_of(field.type) > 0 ? size_of(field.type) : 1;
-        aligned = aligned && field.offset % natural == 0 && type->size_bytes % natural == 0;
-      }
-      std::string text = fmt::format("struct {}{} {{\n", aligned ? "" : "__attribute__((packed)) ", name);
-      std::uint32_t at = 0;
-      for (const Field& field : type->fields) {
-        if (field.offset > at) text += fmt::format("  char padding{}[{}];\n", at, field.offset - at);
-        text += fmt::format("  {} {};\n", cpp_type(field.type), cpp_name(field.name));
-        at = field.offset + size_of(field.type);
-      }
-      if (type->size_bytes > at) text += fmt::format("  char padding{}[{}];\n", at, type->size_bytes - at);
-      found[name] = text + "};\n";
+      if (!is_record(type) || std::find(seen.begin(), seen.end(), type) != seen.end()) return;
+      seen.push_back(type);
+      for (const Field& field : type->fields) self(field.type, self);
+      text += record(type);
     };
     for (const Instance* instance : program_.instances()) {
+      for (const Type type : instance->parameters) visit(type, visit);
       for (const Type type : instance->types) visit(type, visit);
       for (const auto& [id, storage] : instance->storages) visit(storage.element, visit);
     }
-    return found;
+    return text;
+  }
+
+  static std::uint32_t alignment_of(Type type) {
+    if (is_number(type)) return std::max(size_of(type), 1u);
+    std::uint32_t widest = 1;
+    for (const Field& field : type->fields) widest = std::max(widest, alignment_of(field.type));
+    return widest;
+  }
+
+  /// A struct of the same bytes: padding is written out, and packed where fields are not aligned.
+  static std::string record(Type type) {
+    bool aligned = true;
+    for (const Field& field : type->fields) {
+      const std::uint32_t natural = alignment_of(field.type);
+      aligned = aligned && field.offset % natural == 0 && type->size_bytes % natural == 0;
+    }
+    std::string text =
+        fmt::format("struct {}{} {{\n", aligned ? "" : "__attribute__((packed)) ", cpp_type(type));
+    std::uint32_t at = 0;
+    for (const Field& field : type->fields) {
+      if (field.offset > at) text += fmt::format("  char padding{}[{}];\n", at, field.offset - at);
+      std::string extents;
+      for (const std::int64_t extent : field.shape) extents += fmt::format("[{}]", extent);
+      text += fmt::format("  {} {}{};\n", cpp_type(field.type), cpp_name(field.name), extents);
+      at = field.offset + size_of(field);
+    }
+    if (type->size_bytes > at) text += fmt::format("  char padding{}[{}];\n", at, type->size_bytes - at);
+    return text + "};\n";
   }
 
   /// The lines with what keeps NVRTC at the author's: blank lines for short gaps, #line for others.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/variables.hpp"
 
+#include "frontend/code.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,11 +10,6 @@
 
 namespace quern::frontend {
 namespace {
-
-constexpr std::string_view kReserved[] = {
-#define QUERN_RESERVED(name) #name,
-#include "frontend/reserved.def"
-};
 
 class Finder {
  public:
@@ -58,6 +55,7 @@ class Finder {
 
   void mark(const Expr& expr) {
     if (scope_.loads[expr.id] != kNoVersion) loaded_[scope_.loads[expr.id]] = true;
+    for (const std::uint32_t version : scope_.captures(expr)) loaded_[version] = true;
     for (const Expr* item : expr.items)
       if (item != nullptr) mark(*item);
   }
@@ -188,6 +186,7 @@ class Finder {
 
   void expression(const Expr& expr, std::uint32_t block, int index) {
     mention_version(scope_.loads[expr.id], block, index);
+    for (const std::uint32_t version : scope_.captures(expr)) mention_version(version, block, index);
     for (const Expr* item : expr.items)
       if (item != nullptr) expression(*item, block, index);
   }
@@ -195,6 +194,7 @@ class Finder {
   void target(const Expr& expr, std::uint32_t block, int index) {
     mention_version(scope_.defines[expr.id], block, index);
     mention_version(scope_.loads[expr.id], block, index);
+    for (const std::uint32_t version : scope_.captures(expr)) mention_version(version, block, index);
     for (const Expr* item : expr.items)
       if (item != nullptr) target(*item, block, index);
   }
@@ -333,20 +333,6 @@ class Finder {
 };
 
 }  // namespace
-
-std::string cpp_name(std::string_view name) {
-  std::string text;
-  for (const char c : name) {
-    if (static_cast<unsigned char>(c) < 0x80)
-      text += c;
-    else
-      text += fmt::format("x{:02x}", static_cast<unsigned char>(c));
-  }
-  if (std::find(std::begin(kReserved), std::end(kReserved), text) != std::end(kReserved)) return text + "_";
-  // Names with two underscores in front are the compiler's.
-  if (text.starts_with("__")) text = "python" + text;
-  return text;
-}
 
 Variables find_variables(const Instance& instance) { return Finder(instance).run(); }
 

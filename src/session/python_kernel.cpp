@@ -11,37 +11,57 @@ namespace {
 
 std::string_view type_name(Dtype dtype) { return dtype == Dtype::bool_ ? "boolean" : quern::name(dtype); }
 
+/// Record([('x', float32, 0), ('v', float32, 4, (3,))], 16), as signatures have it.
+std::string record_type(const RecordType& record) {
+  std::string fields;
+  for (const Field& field : record.fields()) {
+    const std::string type =
+        field.element.dtype ? std::string(type_name(*field.element.dtype))
+        : field.element.record
+            ? record_type(*field.element.record)
+            : throw Error(ErrorCode::usage,
+                          fmt::format("the field '{}' is bytes that nothing describes", field.name));
+    fields += fmt::format("{}('{}', {}, {}{})", fields.empty() ? "" : ", ", field.name, type,
+                          field.offset_bytes, field.shape.empty() ? "" : ", " + shape_text(field.shape));
+  }
+  return fmt::format("Record([{}], {})", fields, record.size_bytes());
+}
+
 /// float32[:, ::1]; without the 1 where the elements have gaps between them.
-std::string array_type(Dtype dtype, const Layout& layout) {
+std::string array_type(std::string_view element, const Layout& layout) {
   const std::size_t ndim = layout.ndim();
   const char order = layout.is_c_contiguous() ? 'C' : layout.is_f_contiguous() ? 'F' : 'A';
-  if (ndim == 0) return fmt::format("Array({}, 0, 'C')", type_name(dtype));
+  if (ndim == 0) return fmt::format("Array({}, 0, 'C')", element);
   std::string axes;
   for (std::size_t axis = 0; axis < ndim; ++axis) {
     const bool unit = (order == 'C' && axis + 1 == ndim) || (order == 'F' && axis == 0);
     axes += std::string(axis == 0 ? "" : ", ") + (unit ? "::1" : ":");
   }
-  return fmt::format("{}[{}]", type_name(dtype), axes);
+  return fmt::format("{}[{}]", element, axes);
 }
 
-const StridedArray* array_of(const Argument& argument) {
-  if (argument.host() != nullptr) return &argument.host()->array;
-  return argument.array();
+const ElementType* element_of(const Argument& argument) {
+  if (argument.host() != nullptr) return &argument.host()->array.element();
+  if (argument.array() != nullptr) return &argument.array()->element();
+  return argument.smart() != nullptr ? &argument.smart()->element() : nullptr;
+}
+const Layout* layout_of(const Argument& argument) {
+  if (argument.host() != nullptr) return &argument.host()->array.layout();
+  if (argument.array() != nullptr) return &argument.array()->layout();
+  return argument.smart() != nullptr ? &argument.smart()->layout() : nullptr;
 }
 
 /// What the type depends on, a few bytes an argument.
 void append_key(const Argument& argument, std::string& key) {
-  const StridedArray* array = array_of(argument);
-  const Layout* layout = array != nullptr              ? &array->layout()
-                         : argument.smart() != nullptr ? &argument.smart()->layout()
-                                                       : nullptr;
-  const std::optional<Dtype> dtype =
-      argument.smart() != nullptr ? argument.smart()->element().dtype : argument.dtype();
-  key += static_cast<char>(argument.kind() == Argument::Kind::scalar ? 's' : layout != nullptr ? 'a' : '?');
+  const ElementType* element = element_of(argument);
+  const std::optional<Dtype> dtype = element != nullptr ? element->dtype : argument.dtype();
+  key += element != nullptr ? 'a' : argument.kind() == Argument::Kind::scalar ? 's' : '?';
   key += dtype ? static_cast<char>('A' + static_cast<int>(*dtype)) : '?';
-  if (layout == nullptr) return;
-  key += static_cast<char>('0' + layout->ndim());
-  key += layout->is_c_contiguous() ? 'C' : layout->is_f_contiguous() ? 'F' : 'A';
+  if (element == nullptr) return;
+  const Layout& layout = *layout_of(argument);
+  key += static_cast<char>('0' + layout.ndim());
+  key += layout.is_c_contiguous() ? 'C' : layout.is_f_contiguous() ? 'F' : 'A';
+  if (element->record) key += record_type(*element->record);
 }
 
 const char* kind_name(const Argument& argument) {
@@ -51,7 +71,7 @@ const char* kind_name(const Argument& argument) {
     case Argument::Kind::array:
     case Argument::Kind::host:
     case Argument::Kind::smart:
-      return "an array of structs";
+      return "an array of structs that nothing describes";
     default:
       return "a struct";
   }
@@ -59,14 +79,12 @@ const char* kind_name(const Argument& argument) {
 
 /// The argument's type as a signature writes it; throws for what has none.
 std::string type_of(const std::string& kernel, std::size_t index, const Argument& argument) {
-  const std::optional<Dtype> dtype =
-      argument.smart() != nullptr ? argument.smart()->element().dtype : argument.dtype();
-  if (dtype) {
-    if (argument.kind() == Argument::Kind::scalar) return std::string(type_name(*dtype));
-    if (argument.array() != nullptr) return array_type(*dtype, argument.array()->layout());
-    if (argument.host() != nullptr) return array_type(*dtype, argument.host()->array.layout());
-    if (argument.smart() != nullptr) return array_type(*dtype, argument.smart()->layout());
-  }
+  if (argument.kind() == Argument::Kind::scalar) return std::string(type_name(*argument.dtype()));
+  const ElementType* element = element_of(argument);
+  if (element != nullptr && element->dtype)
+    return array_type(type_name(*element->dtype), *layout_of(argument));
+  if (element != nullptr && element->record)
+    return array_type(record_type(*element->record), *layout_of(argument));
   throw Error(
       ErrorCode::usage,
       fmt::format("cannot specialise kernel {} on argument {}: {} has no type of Kernel Python\nhint: "
