@@ -171,7 +171,11 @@ Code Emitter::call_builtin(const Expr& expr, const Builtin& row) {
         return call("fabs", {convert(code, carrier == Carrier::f64 ? Carrier::f64 : Carrier::f32).text},
                     carrier == Carrier::f64 ? Carrier::f64 : Carrier::f32);
       if (!is_integer(type) || !type->is_signed || range(argument(1)).low >= 0) return code;
-      if (fits_int(code.carrier)) return call("abs", {code.text}, Carrier::i32);
+      if (fits_int(code.carrier)) {
+        const Code magnitude = call("abs", {code.text}, Carrier::i32);
+        return type->bits < 32 && range(expr).low < 0 ? convert(magnitude, carrier)
+                                                      : magnitude;  // abs(int8(-128))
+      }
       return call("llabs", {convert(code, Carrier::i64).text}, Carrier::i64);
     }
     case Rule::extremum:

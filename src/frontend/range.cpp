@@ -578,6 +578,8 @@ class Finder {
       }
       case Rule::absolute:
         if (is_nothing(argument(1))) return kNothing;
+        if (is_integer(type) && argument(1).low <= of_type(type).low)
+          return of_type(type);  // the least number has no opposite and stays what it is
         return argument(1).low >= 0
                    ? argument(1)
                    : bounded(0, std::max(-Wide{argument(1).low}, Wide{argument(1).high}), argument(1).exact);
