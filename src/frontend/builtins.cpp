@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace quern::frontend {
 namespace {
@@ -89,15 +90,31 @@ std::string_view half_function(const Builtin& row) {
 }
 
 std::optional<double> find_constant(std::string_view path) {
-  for (const Constant& row : kConstants)
-    if (row.path == path) return row.value;
-  return std::nullopt;
+  static const std::unordered_map<std::string_view, double> index = [] {
+    std::unordered_map<std::string_view, double> values;
+    for (const Constant& row : kConstants) values.emplace(row.path, row.value);
+    return values;
+  }();
+  const auto found = index.find(path);
+  return found == index.end() ? std::nullopt : std::optional(found->second);
 }
 
 bool is_module(std::string_view path) {
-  bool found = false;
-  for_each_path([&](std::string_view other) { found = found || other == path || is_below(other, path); });
-  return found && find_builtin(path) == nullptr && !find_constant(path);
+  static const std::unordered_set<std::string_view> modules = [] {
+    std::unordered_set<std::string_view> found;
+    const auto add_parents = [&](std::string_view inner) {
+      for (std::size_t dot = inner.rfind('.'); dot != std::string_view::npos; dot = inner.rfind('.'))
+        found.insert(inner = inner.substr(0, dot));
+    };
+    for (const Builtin& row : kBuiltins) add_parents(row.path);
+    for (const Constant& row : kConstants) add_parents(row.path);
+    for (const std::string_view module : kTypeModules) {
+      found.insert(module);
+      add_parents(module);
+    }
+    return found;
+  }();
+  return modules.contains(path) && find_builtin(path) == nullptr && !find_constant(path);
 }
 
 std::vector<std::string_view> names_in(std::string_view path) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <unordered_set>
 
 namespace quern::frontend {
 namespace {
@@ -118,7 +119,7 @@ constexpr Header kHeaders[] = {
     {"quern::libdevice::", "quern/cuda/libdevice.cuh"},
     {"quern::debug::", "quern/cuda/debug.cuh"},
     {"quern::htanh(", "quern/cuda/half.cuh"},
-    {"cooperative_groups::", "cooperative_groups.h"},
+    {"cooperative_groups::", "quern/cuda/cg.cuh"},
     {"__half", "cuda_fp16.h"},
     {"__nv_bfloat16", "cuda_bf16.h"},
 };
@@ -162,6 +163,11 @@ bool is_literal(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
+/// A number as written, with what C++ puts behind it.
+bool is_literal_of(std::string_view text) {
+  return text.find_first_not_of("0123456789.feLU") == std::string_view::npos;
+}
+
 }  // namespace
 
 Carrier carrier_of(Type type) {
@@ -199,7 +205,8 @@ std::string cpp_name(std::string_view name) {
     else
       text += fmt::format("x{:02x}", static_cast<unsigned char>(c));
   }
-  if (std::find(std::begin(kReserved), std::end(kReserved), text) != std::end(kReserved)) return text + "_";
+  static const std::unordered_set<std::string_view> kTaken(std::begin(kReserved), std::end(kReserved));
+  if (kTaken.contains(text)) return text + "_";
   // Names with two underscores in front are the compiler's.
   if (text.starts_with("__")) text = "python" + text;
   return text;
@@ -262,6 +269,12 @@ Code convert(const Code& code, Carrier to) {
     if (to == Carrier::f64) return {code.text + ".0", Precedence::primary, to};
     if (to == Carrier::f32) return {code.text + ".0f", Precedence::primary, to};
   }
+  if (code.text.starts_with('-') && is_literal(std::string_view(code.text).substr(1)) &&
+      (is_real(to) || to == Carrier::i64)) {
+    const Code positive = convert({code.text.substr(1), Precedence::primary, code.carrier}, to);
+    if (positive.precedence == Precedence::primary && is_literal_of(positive.text))
+      return {"-" + positive.text, Precedence::unary, to};
+  }
   // A float literal that is exact in float32 is written as one.
   if (to == Carrier::f32 && code.carrier == Carrier::f64 &&
       code.text.find_first_not_of("0123456789.e-+") == std::string::npos) {
@@ -322,9 +335,21 @@ std::string real_literal(double value, bool single) {
 }
 
 std::set<std::string> headers_of(std::string_view text) {
+  constexpr std::string_view kOurs = "quern::";
   std::set<std::string> headers;
+  std::set<std::string_view> missing;
   for (const Header& row : kHeaders)
-    if (text.find(row.word) != std::string_view::npos) headers.emplace(row.header);
+    if (row.word.starts_with(kOurs))
+      missing.insert(row.word);
+    else if (text.find(row.word) != std::string_view::npos)
+      headers.emplace(row.header);
+  // One walk over the text for all of quern's own.
+  for (std::size_t at = text.find(kOurs); at != std::string_view::npos && !missing.empty();
+       at = text.find(kOurs, at + kOurs.size())) {
+    const std::string_view rest = text.substr(at);
+    for (const Header& row : kHeaders)
+      if (rest.starts_with(row.word) && missing.erase(row.word) > 0) headers.emplace(row.header);
+  }
   return headers;
 }
 

@@ -57,7 +57,7 @@ class Finder {
   Effects statements(const std::vector<Stmt*>& body) {
     Effects found = Effects::none;
     for (const Stmt* node : body)
-      if (!instance_.scope->dead[node->id]) found = std::max(found, statement(*node));
+      if (!instance_.dead[node->id]) found = std::max(found, statement(*node));
     return found;
   }
 

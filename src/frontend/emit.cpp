@@ -29,9 +29,9 @@ std::string Emitter::temporary(std::string_view stem) {
   for (;;) {
     const int number = temporaries_[std::string(stem)]++;
     std::string name = number == 0 ? std::string(stem) : fmt::format("{}{}", stem, number + 1);
-    const bool taken = std::any_of(variables_.all.begin(), variables_.all.end(),
-                                   [&](const Variable& v) { return v.name == name; });
-    if (!taken) return name;
+    if (names_.empty())
+      for (const Variable& variable : variables_.all) names_.insert(variable.name);
+    if (!names_.contains(name)) return name;
   }
 }
 
@@ -40,7 +40,7 @@ std::string Emitter::temporary(std::string_view stem) {
 std::string Emitter::header() {
   const Declaration& declaration = *instance_.declaration;
   std::string text;
-  if (declaration.role == Role::kernel) {
+  if (instance_.kernel) {
     text = "extern \"C\" __global__ ";
     if (!declaration.options.launch_bounds.empty())
       text += fmt::format("__launch_bounds__({}) ", fmt::join(declaration.options.launch_bounds, ", "));
@@ -52,9 +52,9 @@ std::string Emitter::header() {
   for (std::size_t i = 0; i < instance_.parameters.size(); ++i) {
     const std::uint32_t id = variables_.of_version[i];
     const Type type = instance_.parameters[i];
-    if (type->kind == TypeKind::function) continue;  // known where it is called
+    if (type->kind == TypeKind::function || type == unit_.types->none) continue;  // known where it is called
     // A record is the caller's, not a copy; a kernel gets its address.
-    const std::string_view by = !is_record(type) ? " " : declaration.role == Role::kernel ? "* " : "& ";
+    const std::string_view by = !is_record(type) ? " " : instance_.kernel ? "* " : "& ";
     text += fmt::format("{}{}{}{}", text.ends_with('(') ? "" : ", ", cpp_type(type), by,
                         id == kNoVariable ? fmt::format("unused{}", i) : variables_.all[id].name);
   }
@@ -148,7 +148,7 @@ void Emitter::block(const std::vector<Stmt*>& body, std::uint32_t id) {
   block_ = id;
   for (std::size_t i = 0; i < body.size(); ++i) {
     const Stmt& node = *body[i];
-    if (scope_.dead[node.id]) continue;
+    if (instance_.dead[node.id]) continue;
     index_ = static_cast<int>(i);
     source_line_ = unit_.source->line_of(node.place.begin);
     declare_before(node, id, index_);
@@ -158,9 +158,7 @@ void Emitter::block(const std::vector<Stmt*>& body, std::uint32_t id) {
   index_ = outer_index;
 }
 
-void Emitter::leave_thread() {
-  line(instance_.declaration->role == Role::kernel ? "return;" : "quern::end_thread();");
-}
+void Emitter::leave_thread() { line(instance_.kernel ? "return;" : "quern::end_thread();"); }
 
 /// What a failed assertion and 'raise' do: they end the thread, and debug builds tell why.
 void Emitter::raise(const Stmt& node) {
@@ -473,6 +471,14 @@ void Emitter::augmented(const Stmt& node) {
 }
 
 void Emitter::if_statement(const Stmt& node, bool chained) {
+  if (const std::optional<bool> known = instance_.known_branch(node)) {
+    const std::vector<Stmt*>& taken = *known ? node.body : node.orelse;
+    if (chained) lines_.back().text += " {", ++indent_;
+    if (!chained && !taken.empty()) open("{");
+    if (!taken.empty()) block(taken, variables_.block_of[&taken]);
+    if (chained || !taken.empty()) close();
+    return;
+  }
   const std::size_t before = lines_.size();
   Code test = condition(*node.value);
   if (chained && lines_.size() != before) {
@@ -491,7 +497,7 @@ void Emitter::if_statement(const Stmt& node, bool chained) {
   ++indent_;
   block(node.body, node.body.empty() ? 0 : variables_.block_of[&node.body]);
   const bool any_else = std::any_of(node.orelse.begin(), node.orelse.end(), [&](const Stmt* s) {
-    return !scope_.dead[s->id] && s->kind != StmtKind::pass;
+    return !instance_.dead[s->id] && s->kind != StmtKind::pass;
   });
   if (!any_else) return close();
   const Stmt& first = *node.orelse.front();

@@ -152,6 +152,8 @@ Code Emitter::logical(const Expr& expr) {
 }
 
 Code Emitter::conditional(const Expr& expr) {
+  if (const std::optional<bool> known = instance_.known_choice(expr))
+    return isolated(*expr.items[*known ? 1 : 2]);
   const Type type = instance_.type(expr);
   const Code test = condition(*expr.items[0]);
   Code a = isolated(*expr.items[1]), b = isolated(*expr.items[2]);

@@ -86,12 +86,13 @@ bool Inference::bind_arguments(const Expr& expr, Declaration& callee, std::vecto
       return false;
     }
     const Value value = program_.names().evaluate(*parameter.fallback);
-    given[i] = value.kind == Value::Kind::real      ? types_.float64
+    given[i] = value.kind == Value::Kind::none      ? types_.none
+               : value.kind == Value::Kind::real    ? types_.float64
                : value.kind == Value::Kind::boolean ? types_.boolean
                : value.kind == Value::Kind::integer ? types_.int64
                                                     : types_.error;
     if (is_error(given[i])) {
-      fail(parameter.fallback->place, "calls", "give a number", "this default value is no constant");
+      fail(parameter.fallback->place, "calls", "give a number or None", "this default value is no constant");
       return false;
     }
   }
@@ -104,24 +105,20 @@ bool Inference::bind_arguments(const Expr& expr, Declaration& callee, std::vecto
 }
 
 Type Inference::call_function(const Expr& expr, Declaration& callee) {
-  if (callee.role != Role::device) {
+  if (callee.role == Role::host) {
     for (std::size_t i = 1; i < expr.items.size(); ++i) expression(*expr.items[i]);
-    const bool kernel = callee.role == Role::kernel;
-    const Type type = fail(expr.items[0]->place, "calls",
-                           kernel ? "a function that kernels call is decorated with @cuda.jit(device=True)"
-                                  : "decorate it with @cuda.jit(device=True)",
-                           "'{}' is {}, which a kernel cannot call", callee.name,
-                           kernel ? "a kernel" : "a function of the host program");
+    const Type type = fail(expr.items[0]->place, "calls", "decorate it with @cuda.jit(device=True)",
+                           "'{}' is a function of the host program, which a kernel cannot call", callee.name);
     note(callee.place, fmt::format("'{}' is defined here", callee.name));
     return type;
   }
+  if (!callee.external.empty()) return call_external(expr, callee);
   std::vector<Type> types;
   if (!bind_arguments(expr, callee, types)) return reporting_ ? types_.error : nullptr;
   const std::size_t captured = scope_.captures(expr).size();
   for (std::size_t i = 0; i + captured < types.size(); ++i)
-    if (types[i]->kind == TypeKind::none || types[i]->kind == TypeKind::string ||
-        types[i]->kind == TypeKind::builtin || types[i]->kind == TypeKind::dtype ||
-        types[i]->kind == TypeKind::slice)
+    if (types[i]->kind == TypeKind::string || types[i]->kind == TypeKind::builtin ||
+        types[i]->kind == TypeKind::dtype || types[i]->kind == TypeKind::slice)
       return fail(expr.place, "unsupported", "", "{} cannot be passed to a function", text_of(types[i]));
   for (const SignatureTypes& signature : callee.signatures) {
     if (signature.parameters.size() != types.size()) continue;
@@ -140,6 +137,30 @@ Type Inference::call_function(const Expr& expr, Declaration& callee) {
     return type;
   }
   return instance->result;
+}
+
+/// A function of linked CUDA C++: numbers in, a number out.
+Type Inference::call_external(const Expr& expr, const Declaration& callee) {
+  const SignatureTypes& signature = callee.signatures.front();
+  bool unknown = false;
+  for (std::size_t i = 1; i < expr.items.size(); ++i) {
+    const Type type = expression(*expr.items[i]);
+    unknown = unknown || type == nullptr || is_error(type);
+  }
+  if (callee.broken) return reporting_ ? types_.error : nullptr;
+  const std::size_t count = expr.items.size() - 1;
+  if (count != signature.parameters.size())
+    return fail(expr.place, "calls", "", "'{}' takes {} argument{}, {} are given", callee.external,
+                signature.parameters.size(), signature.parameters.size() == 1 ? "" : "s", count);
+  if (unknown) return reporting_ ? types_.error : nullptr;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Expr& item = *expr.items[i + 1];
+    const Type type = instance_.type(item);
+    if (item.kind == ExprKind::keyword || !is_number(type) || !converts(type, signature.parameters[i]))
+      return fail(item.place, "types", "", "'{}' takes {} here, not {}", callee.external,
+                  text_of(signature.parameters[i]), text_of(type));
+  }
+  return signature.result;
 }
 
 /// float32x4(1, 2, xy): from numbers and vectors that have as many parts together.

@@ -603,6 +603,10 @@ Type Inference::logical(const Expr& expr) {
 
 Type Inference::conditional(const Expr& expr) {
   condition(*expr.items[0]);
+  if (const std::optional<bool> known = about_none(*expr.items[0])) {
+    instance_.known_choices[expr.id] = *known;
+    return expression(*expr.items[*known ? 1 : 2]);
+  }
   const Type a = expression(*expr.items[1]), b = expression(*expr.items[2]);
   if (a == nullptr) return b;
   const Type met = unify(types_, a, b);

@@ -200,7 +200,7 @@ class Lexer {
         text.find_first_not_of("rRbBuUfF") == std::string_view::npos)
       return string(begin, text);
     for (const Word& keyword : kKeywords)
-      if (keyword.text == text) return add(keyword.kind, begin);
+      if (keyword.text[0] == text[0] && keyword.text == text) return add(keyword.kind, begin);
     add(Tok::name, begin);
   }
 
@@ -262,7 +262,7 @@ class Lexer {
   void punctuation() {
     const std::string_view rest = text_.substr(at_);
     for (const Word& mark : kPunctuation) {
-      if (!rest.starts_with(mark.text)) continue;
+      if (mark.text[0] != rest[0] || !rest.starts_with(mark.text)) continue;
       const std::size_t begin = at_;
       at_ += mark.text.size();
       nest(mark.kind);

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,7 @@ struct Instance {
   const Scope* scope = nullptr;
   std::vector<Type> parameters;
   Type result = nullptr;  ///< null until known
+  bool kernel = false;    ///< the one that is launched; a kernel that is called is a device function
   bool inferring = false;
   bool recursive = false;
   bool failed = false;
@@ -58,9 +60,21 @@ struct Instance {
   std::map<std::uint32_t, Instance*> callees;  ///< by expr id of the call
   std::vector<Range> ranges;                   ///< of expressions of integers
   std::vector<Range> version_ranges;
+  /// By stmt id of an `if` and expr id of a conditional whose outcome these parameters settle: `x is None`.
+  std::map<std::uint32_t, bool> known_branches;
+  std::map<std::uint32_t, bool> known_choices;
+  std::vector<bool> dead;  ///< by stmt id: never reached with these parameters
 
   Type type(const Expr& expr) const { return types[expr.id]; }
+  std::optional<bool> known_branch(const Stmt& node) const { return find(known_branches, node.id); }
+  std::optional<bool> known_choice(const Expr& expr) const { return find(known_choices, expr.id); }
   const Value& constant(const Expr& expr) const { return constants[expr.id]; }
+
+ private:
+  static std::optional<bool> find(const std::map<std::uint32_t, bool>& known, std::uint32_t id) {
+    const auto found = known.find(id);
+    return found == known.end() ? std::nullopt : std::optional(found->second);
+  }
 };
 
 /// All instances, callees before their callers.
@@ -68,9 +82,11 @@ class Program {
  public:
   explicit Program(Names& names) : names_(names) {}
 
-  /// The instance for these argument types, its types inferred; `from` is the call, for notes. Null where its
-  /// text is broken.
-  Instance* instance(Declaration& declaration, const std::vector<Type>& parameters, Place from = {});
+  /// The device function for these argument types, its types inferred; `from` is the call, for notes. Null
+  /// where its text is broken.
+  Instance* instance(Declaration& declaration, const std::vector<Type>& parameters, Place from);
+  /// The kernel, with all that it calls.
+  Instance* kernel(Declaration& declaration, const std::vector<Type>& parameters);
   /// Of a function inside another.
   Declaration& declaration_of(Function& function);
   const std::vector<Instance*>& instances() const { return order_; }
@@ -80,6 +96,7 @@ class Program {
 
  private:
   const Scope* scope_of(Declaration& declaration);
+  Instance* make(Declaration& declaration, const std::vector<Type>& parameters, bool kernel);
 
   Names& names_;
   std::deque<Instance> all_;

@@ -139,7 +139,7 @@ class Finder {
   void statements(const std::vector<Stmt*>& body) {
     const std::size_t mark = saved_.size();
     for (const Stmt* node : body)
-      if (!scope_.dead[node->id]) statement(*node);
+      if (!instance_.dead[node->id]) statement(*node);
     restore(mark);
   }
 
@@ -178,6 +178,10 @@ class Finder {
   }
 
   void branch(const Stmt& node) {
+    if (const std::optional<bool> known = instance_.known_branch(node)) {
+      statements(*known ? node.body : node.orelse);
+      return meet(node);
+    }
     const std::size_t mark = saved_.size();
     assume(*node.value, true);
     statements(node.body);
@@ -462,6 +466,12 @@ class Finder {
   }
 
   void conditional(const Expr& expr) {
+    if (const std::optional<bool> known = instance_.known_choice(expr)) {
+      const Expr& taken = *expr.items[*known ? 1 : 2];
+      expression(taken);
+      instance_.ranges[expr.id] = range_of(taken);
+      return;
+    }
     expression(*expr.items[0]);
     const std::size_t mark = saved_.size();
     assume(*expr.items[0], true);

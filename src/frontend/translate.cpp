@@ -47,7 +47,7 @@ class Translation {
     const Function* function = names_.body_of(**kernel);
     std::vector<Type> types;
     if (!choose_types(**kernel, *function, signature, types)) return report_.take();
-    const Instance* instance = program_.instance(**kernel, types);
+    const Instance* instance = program_.kernel(**kernel, types);
     if (report_.failed() || instance == nullptr) return report_.take();
     CudaSource result;
     result.text = emit(*instance);
@@ -184,7 +184,10 @@ class Translation {
     std::set<std::string> headers = headers_of(head + prototypes + body);
     if (unit_.debug) headers.emplace("quern/cuda/debug.cuh");
     for (const std::string& header : headers) text += fmt::format("#include <{}>\n", header);
+    for (const std::string& file : kernel.declaration->options.links) unit_.links.insert(file);
+    for (const std::string& file : unit_.links) text += fmt::format("#include \"{}\"\n", file);
     if (!head.empty()) text += "\n" + head;
+    for (const auto& [symbol, prototype] : unit_.linked) text += prototype;
     if (!prototypes.empty()) text += "\n" + prototypes;
     return text + body;
   }

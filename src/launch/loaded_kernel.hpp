@@ -3,11 +3,13 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "abi/kernel_request.hpp"
+#include "launch/failure_check.hpp"
 #include "launch/kernel_state.hpp"
 #include "launch/signature.hpp"
 #include "quern/kernel.hpp"
@@ -60,6 +62,8 @@ class LoadedKernel final : public KernelState {
   const runtime::Function function_;
   const Signature signature_;
   std::vector<Parameter> parameters_;
+  std::optional<FailureCheck> failure_check_;  ///< of debug builds
+  bool grid_wide_ = false;  ///< Kernel Python that waits for its grid: launched cooperatively
   mutable std::atomic<std::size_t> allowed_shared_bytes_;
   mutable std::atomic<std::uint32_t> suggested_block_{0};  ///< 0: not asked for yet
 };

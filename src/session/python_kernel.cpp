@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "quern/error.hpp"
 #include "session/gate.hpp"
 
@@ -11,33 +13,45 @@ namespace {
 
 std::string_view type_name(Dtype dtype) { return dtype == Dtype::bool_ ? "boolean" : quern::name(dtype); }
 
-/// Record([('x', float32, 0), ('v', float32, 4, (3,))], 16), as signatures have it.
-std::string record_type(const RecordType& record) {
-  std::string fields;
-  for (const Field& field : record.fields()) {
-    const std::string type =
-        field.element.dtype ? std::string(type_name(*field.element.dtype))
-        : field.element.record
-            ? record_type(*field.element.record)
-            : throw Error(ErrorCode::usage,
-                          fmt::format("the field '{}' is bytes that nothing describes", field.name));
-    fields += fmt::format("{}('{}', {}, {}{})", fields.empty() ? "" : ", ", field.name, type,
-                          field.offset_bytes, field.shape.empty() ? "" : ", " + shape_text(field.shape));
+std::string element_name(const ElementType& element);
+
+/// Record([('x', float32, 0), ('v', float32, 4, (3,))], 16)
+std::string record_name(const RecordType& record) {
+  std::vector<const Field*> fields;
+  for (const Field& field : record.fields()) fields.push_back(&field);
+  std::sort(fields.begin(), fields.end(),
+            [](const Field* a, const Field* b) { return a->offset_bytes < b->offset_bytes; });
+  std::string text = "Record([";
+  for (const Field* field : fields) {
+    const std::string element = element_name(field->element);
+    if (element.empty()) return {};
+    text += fmt::format("{}('{}', {}, {}", text.ends_with('[') ? "" : ", ", field->name, element,
+                        field->offset_bytes);
+    if (!field->shape.empty()) text += ", " + shape_text(field->shape);
+    text += ")";
   }
-  return fmt::format("Record([{}], {})", fields, record.size_bytes());
+  return text + fmt::format("], {})", record.size_bytes());
+}
+
+/// Empty for what kernels have no type for: bytes that are not described.
+std::string element_name(const ElementType& element) {
+  if (element.dtype) return std::string(type_name(*element.dtype));
+  return element.record == nullptr ? std::string() : record_name(*element.record);
 }
 
 /// float32[:, ::1]; without the 1 where the elements have gaps between them.
-std::string array_type(std::string_view element, const Layout& layout) {
+std::string array_type(const ElementType& element, const Layout& layout) {
+  const std::string name = element_name(element);
+  if (name.empty()) return {};
   const std::size_t ndim = layout.ndim();
   const char order = layout.is_c_contiguous() ? 'C' : layout.is_f_contiguous() ? 'F' : 'A';
-  if (ndim == 0) return fmt::format("Array({}, 0, 'C')", element);
+  if (ndim == 0) return element.record != nullptr ? name : fmt::format("Array({}, 0, 'C')", name);
   std::string axes;
   for (std::size_t axis = 0; axis < ndim; ++axis) {
     const bool unit = (order == 'C' && axis + 1 == ndim) || (order == 'F' && axis == 0);
     axes += std::string(axis == 0 ? "" : ", ") + (unit ? "::1" : ":");
   }
-  return fmt::format("{}[{}]", element, axes);
+  return fmt::format("{}[{}]", name, axes);
 }
 
 const ElementType* element_of(const Argument& argument) {
@@ -61,7 +75,7 @@ void append_key(const Argument& argument, std::string& key) {
   const Layout& layout = *layout_of(argument);
   key += static_cast<char>('0' + layout.ndim());
   key += layout.is_c_contiguous() ? 'C' : layout.is_f_contiguous() ? 'F' : 'A';
-  if (element->record) key += record_type(*element->record);
+  if (element->record) key += record_name(*element->record);
 }
 
 const char* kind_name(const Argument& argument) {
@@ -79,12 +93,12 @@ const char* kind_name(const Argument& argument) {
 
 /// The argument's type as a signature writes it; throws for what has none.
 std::string type_of(const std::string& kernel, std::size_t index, const Argument& argument) {
-  if (argument.kind() == Argument::Kind::scalar) return std::string(type_name(*argument.dtype()));
-  const ElementType* element = element_of(argument);
-  if (element != nullptr && element->dtype)
-    return array_type(type_name(*element->dtype), *layout_of(argument));
-  if (element != nullptr && element->record)
-    return array_type(record_type(*element->record), *layout_of(argument));
+  std::string type;
+  if (const ElementType* element = element_of(argument))
+    type = array_type(*element, *layout_of(argument));
+  else if (argument.kind() == Argument::Kind::scalar)
+    type = type_name(*argument.dtype());
+  if (!type.empty()) return type;
   throw Error(
       ErrorCode::usage,
       fmt::format("cannot specialise kernel {} on argument {}: {} has no type of Kernel Python\nhint: "

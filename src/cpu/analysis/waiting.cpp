@@ -25,9 +25,6 @@ class WaitingLoop {
   WaitingLoop(const ir::Function& function, const Analysis& analysis, std::uint32_t loop)
       : function_(function), analysis_(analysis), loop_(loop), rereads_(has(lets_others_write)) {}
 
-  /// Its end may depend on what other threads write.
-  bool may_depend() const { return may_wait() && !is_counted(); }
-
   /// The read of memory that a lane waits on; nothing for a loop that ends by itself.
   std::optional<ir::Value> find() {
     if (!may_wait()) return std::nullopt;
@@ -283,6 +280,14 @@ bool is_partial(const ir::Function& function, const ir::Inst& barrier) {
          function[barrier.args[id]].op != ir::Op::constant;
 }
 
+/// Has anything by which a thread could wait for another.
+bool names_others(const ir::Function& function) {
+  return std::any_of(function.insts.begin(), function.insts.end(), [](const ir::Inst& inst) {
+    return ir::is_barrier(inst.op) || inst.op == ir::Op::atomic || inst.op == ir::Op::fence ||
+           inst.op == ir::Op::nanosleep || (inst.op == ir::Op::load && is_ordered(inst));
+  });
+}
+
 void check_barrier(const ir::Function& function, const Analysis& analysis, ir::Value value,
                    Diagnostics& errors) {
   const ir::Inst& inst = function[value];
@@ -307,26 +312,22 @@ Expected<void> check_lockstep(const ir::Module&, const ir::Function& function, c
   return {};
 }
 
-std::vector<Waits> find_waiting_loops(const ir::Function& function, const Analysis& analysis) {
-  std::vector<Waits> result;
-  for (std::uint32_t loop = 0; loop < analysis.loops.size(); ++loop) {
-    WaitingLoop here(function, analysis, loop);
-    if (here.find())
-      result.push_back(Waits::yes);
-    else
-      result.push_back(here.may_depend() ? Waits::perhaps : Waits::no);
-  }
+std::vector<bool> find_waiting_loops(const ir::Function& function, const Analysis& analysis) {
+  std::vector<bool> result;
+  for (std::uint32_t loop = 0; loop < analysis.loops.size(); ++loop)
+    result.push_back(WaitingLoop(function, analysis, loop).find().has_value());
   return result;
 }
 
 Expected<bool> needs_dispatcher(const ir::Module& module, const ir::Function& function,
                                 const Specialisation& specialisation) {
+  Analysis graph;
+  if (auto structure = find_structure(function, graph, true); !structure)
+    return std::move(structure).errors();
+  if (graph.irreducible) return true;
+  if (!names_others(function)) return specialisation.dispatch;
   auto facts = analyse(module, function, specialisation, Assumption::safe);
-  if (!facts) {
-    auto apart = analyse(module, function, specialisation, Assumption::apart);
-    if (apart && apart->irreducible) return true;
-    return std::move(facts).errors();
-  }
+  if (!facts) return std::move(facts).errors();
   if (auto lockstep = check_lockstep(module, function, *facts); !lockstep) {
     if (!function.kernel) return std::move(lockstep).errors();
     return true;
