@@ -188,7 +188,9 @@ PARTICLE = np.dtype([("position", np.float32, (3,)), ("velocity", np.float32, (3
 def particles(save):
     now = np.zeros(50, PARTICLE)
     now["position"], now["velocity"], now["mass"] = rng(32).random((50, 3)), rng(33).normal(0, 1, (50, 3)), rng(34).random(50)
-    following = now.copy()
+    following = np.zeros(50, PARTICLE)  # its padding, too
+    for name in PARTICLE.names:
+        following[name] = now[name]
     following["position"] += following["velocity"] * np.float32(0.25)
     outside = (following["position"] < 0) | (following["position"] > 1)
     following["velocity"][outside] *= -1

@@ -94,10 +94,10 @@ const char* kind_name(const Argument& argument) {
 /// The argument's type as a signature writes it; throws for what has none.
 std::string type_of(const std::string& kernel, std::size_t index, const Argument& argument) {
   std::string type;
-  if (argument.kind() == Argument::Kind::scalar)
-    type = type_name(*argument.dtype());
-  else if (const ElementType* element = element_of(argument))
+  if (const ElementType* element = element_of(argument))
     type = array_type(*element, *layout_of(argument));
+  else if (argument.kind() == Argument::Kind::scalar)
+    type = type_name(*argument.dtype());
   if (!type.empty()) return type;
   throw Error(
       ErrorCode::usage,
