@@ -86,6 +86,7 @@ class Emitter {
   void hold_operands(const Expr& expr);
   void hold_in_order(const std::vector<const Expr*>& operands);
   void hold(const Expr& expr);
+  void hold_effects(const Expr& call);
   Code held(Code code, Type type);
   Code once(const Expr& expr);
   Code isolated(const Expr& expr);

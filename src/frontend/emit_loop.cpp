@@ -215,7 +215,9 @@ void Emitter::for_items(const Stmt& node) {
   const Expr& target = *node.targets[0];
   const bool enumerated = type->kind == TypeKind::enumerate, zipped = type->kind == TypeKind::zip;
   std::vector<const Expr*> sources;
-  if (enumerated || zipped)
+  if (enumerated)
+    sources.push_back(iterable.items[1]);
+  else if (zipped)
     for (std::size_t i = 1; i < iterable.items.size(); ++i) sources.push_back(iterable.items[i]);
   else
     sources.push_back(&iterable);
@@ -224,7 +226,9 @@ void Emitter::for_items(const Stmt& node) {
   std::vector<Type> types;
   Code length;
   if (enumerated) {
+    const Expr* start = enumerate_start(iterable);
     codes.push_back({index, Precedence::primary, Carrier::i64});
+    if (start != nullptr) codes.back() = infix(Tok::plus, codes.back(), once(*start), Carrier::i64);
     types.push_back(unit_.types->int64);
   }
   for (const Expr* source : sources) {

@@ -125,6 +125,15 @@ TEST_CASE("what stands behind 'and' is computed only under it, with all that it 
   CHECK(holds(text, "[&] { if (!(0 < n)) return false; const auto middle = bump(a, 0); if (!("));
 }
 
+TEST_CASE("a choice that is a function computes both its values") {
+  const std::string text = cuda_of(
+      "@cuda.jit\ndef k(a):\n    a[0] = cuda.selp(a[1] > 2, cuda.atomic.add(a, 3, 4), cuda.atomic.add(a, 5, "
+      "6))\n",
+      "(int32[::1],)");
+  CHECK(holds(text, "const int value2 = atomicAdd(&a[3], 4);"));
+  CHECK(holds(text, "const int value3 = atomicAdd(&a[5], 6);"));
+}
+
 TEST_CASE("a call without effects whose value is not used is left out") {
   CHECK_FALSE(holds(cuda_of("@cuda.jit(device=True)\ndef f(x):\n    return x + 1\n\n@cuda.jit\ndef k(a):\n   "
                             " f(a[0])\n    a[1] = 1\n",
