@@ -171,7 +171,12 @@ Code Emitter::call_builtin(const Expr& expr, const Builtin& row) {
         return call("fabs", {convert(code, carrier == Carrier::f64 ? Carrier::f64 : Carrier::f32).text},
                     carrier == Carrier::f64 ? Carrier::f64 : Carrier::f32);
       if (!is_integer(type) || !type->is_signed || range(argument(1)).low >= 0) return code;
-      if (fits_int(code.carrier)) return call("abs", {code.text}, Carrier::i32);
+      if (fits_int(code.carrier)) {
+        // The least number of its type stays what it is.
+        const Code size = call("abs", {code.text}, Carrier::i32);
+        const bool wraps = type->bits < 32 && range(argument(1)).low <= -(std::int64_t{1} << (type->bits - 1));
+        return wraps ? convert(size, carrier) : size;
+      }
       return call("llabs", {convert(code, Carrier::i64).text}, Carrier::i64);
     }
     case Rule::extremum:
