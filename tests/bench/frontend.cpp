@@ -104,7 +104,8 @@ using Arrays = std::vector<DeviceNDArray>;
 template <class T, class F>
 const DeviceNDArray& filled(Session& session, Arrays& keep, const Shape& shape, F value) {
   const NDArray host(shape, element_type_of<T>());
-  for (std::int64_t i = 0; i < host.size(); ++i) host.data_as<T>()[i] = value(i);
+  T* const data = host.data_as<T>();
+  for (std::size_t i = 0; i < host.size(); ++i) data[i] = value(static_cast<std::int64_t>(i));
   return keep.emplace_back(session.to_device(host));
 }
 
