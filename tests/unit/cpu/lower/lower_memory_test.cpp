@@ -62,7 +62,8 @@ TEST_CASE("values of 128 bits are moved whole and in parts") {
   st.global.b128 [%rd1+16], %q3;
   st.global.b128 [%rd1+32], -2;
 })";
-  test::IrInterpreter machine(test::lowered(text));
+  const auto module = test::lowered(text);
+  test::IrInterpreter machine(module);
   for (std::size_t i = 0; i < 16; ++i) machine.params[16 + i] = static_cast<std::uint8_t>(i);
   machine.run();
   CHECK(machine.double_word(0) == 0x0f0e0d0c0b0a0908u);
