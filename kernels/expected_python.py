@@ -160,6 +160,66 @@ def small(save):
     save("roc/where_8x6.npy", np.array(where))
 
 
+def xoroshiro(states, draws):
+    """The generator of D. Blackman and S. Vigna, "xoroshiro128+", 2016: 53 of its bits as a number in [0, 1)."""
+    mask = 2**64 - 1
+    rotate = lambda x, k: (x << k | x >> (64 - k)) & mask
+    numbers = np.zeros((len(states), draws))
+    for row, (s0, s1) in enumerate(states.tolist()):
+        for k in range(draws):
+            numbers[row, k] = ((s0 + s1 & mask) >> 11) * 2.0**-53
+            s1 ^= s0
+            s0, s1 = rotate(s0, 55) ^ s1 ^ (s1 << 14 & mask), rotate(s1, 36)
+    return numbers
+
+
+def random_numbers(save):
+    states = np.zeros(40, np.dtype([("s0", np.uint64), ("s1", np.uint64)], align=True))
+    states["s0"], states["s1"] = rng(31).integers(1, 2**63, (2, 40))
+    save("random_numbers/xoroshiro_states.npy", states)
+    save("random_numbers/xoroshiro_numbers.npy", xoroshiro(states, 5))
+    points = xoroshiro(states, 400).astype(np.float32).reshape(40, 200, 2)
+    save("random_numbers/xoroshiro_hits.npy", (points[..., 0] * points[..., 0] + points[..., 1] * points[..., 1] <= 1).sum(1).astype(np.int32))
+
+
+PARTICLE = np.dtype([("position", np.float32, (3,)), ("velocity", np.float32, (3,)), ("mass", np.float64), ("bounces", np.int32)], align=True)
+
+
+def particles(save):
+    now = np.zeros(50, PARTICLE)
+    now["position"], now["velocity"], now["mass"] = rng(32).random((50, 3)), rng(33).normal(0, 1, (50, 3)), rng(34).random(50)
+    following = np.zeros(50, PARTICLE)  # its padding, too
+    for name in PARTICLE.names:
+        following[name] = now[name]
+    following["position"] += following["velocity"] * np.float32(0.25)
+    outside = (following["position"] < 0) | (following["position"] > 1)
+    following["velocity"][outside] *= -1
+    following["bounces"] += outside.sum(1)
+    save("physics/particles_50.npy", now)
+    save("physics/particles_50_next.npy", following)
+    squares = following["velocity"] * following["velocity"]  # in float32, summed in float64
+    save("physics/particles_energy.npy", 0.5 * following["mass"] * (squares[:, 0].astype(float) + squares[:, 1] + squares[:, 2]))
+
+
+def features(save):
+    limits = np.array([[0.0, 1.0], [-2.0, 3.0], [5.0, 1.0]])
+    save("python/closures_limits.npy", limits)
+    middle = limits[:, :1] + (np.arange(100) + 0.5) * (limits[:, 1:] - limits[:, :1]) / 100
+    save("python/closures_integrals.npy", ((middle**2 - limits[:, :1]) * (limits[:, 1:] - limits[:, :1]) / 100).sum(1))
+    t = rng(30).random((30, 3, 3), np.float32)
+    a, b = t[:, 1] - t[:, 0], t[:, 2] - t[:, 0]
+    save("python/vectors_normals.npy", np.stack([a[:, 1] * b[:, 2] - a[:, 2] * b[:, 1], a[:, 2] * b[:, 0] - a[:, 0] * b[:, 2],
+                                                 a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]], 1))
+    x = rng(35).normal(0, 8, 500).astype(np.float16)
+    fused = (x.astype(np.float64) * x + x).astype(np.float16)  # exact in float64, rounded once
+    save("half_precision/polynomial_x.npy", x)
+    save("half_precision/polynomial_out.npy", np.stack([x * x + x, fused, np.maximum(x, np.float16(1)), np.abs(x)], 1))
+    w = np.linspace(0, 3, 31)
+    for name, taps in (("response", [0.25, 0.5, 0.25]), ("bound", [2.0])):
+        total = sum(tap * np.exp(-1j * k * w) for k, tap in enumerate(taps))
+        save(f"signal/filter_{name}.npy", np.stack([np.abs(total), np.angle(total)], 1))
+
+
 def write(save):
-    for part in (basics, images, warps, signals, graphs, atomics, bits, functions, typing, small):
+    for part in (random_numbers, particles, features, basics, images, warps, signals, graphs, atomics, bits, functions, typing, small):
         part(save)

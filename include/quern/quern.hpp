@@ -34,6 +34,7 @@
 #include "quern/module.hpp"
 #include "quern/native.hpp"
 #include "quern/ndarray.hpp"
+#include "quern/random.hpp"
 #include "quern/record.hpp"
 #include "quern/roc.hpp"
 #include "quern/session.hpp"

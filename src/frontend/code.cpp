@@ -163,6 +163,11 @@ bool is_literal(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
+/// A number as written, with what C++ puts behind it.
+bool is_literal_of(std::string_view text) {
+  return text.find_first_not_of("0123456789.feLU") == std::string_view::npos;
+}
+
 }  // namespace
 
 Carrier carrier_of(Type type) {
@@ -263,6 +268,12 @@ Code convert(const Code& code, Carrier to) {
     if (to == Carrier::u32) return {code.text + "u", Precedence::primary, to};
     if (to == Carrier::f64) return {code.text + ".0", Precedence::primary, to};
     if (to == Carrier::f32) return {code.text + ".0f", Precedence::primary, to};
+  }
+  if (code.text.starts_with('-') && is_literal(std::string_view(code.text).substr(1)) &&
+      (is_real(to) || to == Carrier::i64)) {
+    const Code positive = convert({code.text.substr(1), Precedence::primary, code.carrier}, to);
+    if (positive.precedence == Precedence::primary && is_literal_of(positive.text))
+      return {"-" + positive.text, Precedence::unary, to};
   }
   // A float literal that is exact in float32 is written as one.
   if (to == Carrier::f32 && code.carrier == Carrier::f64 &&

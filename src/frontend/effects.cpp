@@ -57,7 +57,7 @@ class Finder {
   Effects statements(const std::vector<Stmt*>& body) {
     Effects found = Effects::none;
     for (const Stmt* node : body)
-      if (!instance_.scope->dead[node->id]) found = std::max(found, statement(*node));
+      if (!instance_.dead[node->id]) found = std::max(found, statement(*node));
     return found;
   }
 
@@ -69,10 +69,7 @@ class Finder {
       found = std::max(found, expression(*node.value));
     if (node.kind != StmtKind::assert_)
       for (const Expr* each : node.targets) found = std::max(found, target(*each));
-    const std::optional<bool> known = instance_.known_branch(node);
-    if (known.value_or(true)) found = std::max(found, statements(node.body));
-    if (!known.value_or(false)) found = std::max(found, statements(node.orelse));
-    return found;
+    return std::max({found, statements(node.body), statements(node.orelse)});
   }
 
   Effects target(const Expr& expr) {

@@ -29,9 +29,9 @@ std::string Emitter::temporary(std::string_view stem) {
   for (;;) {
     const int number = temporaries_[std::string(stem)]++;
     std::string name = number == 0 ? std::string(stem) : fmt::format("{}{}", stem, number + 1);
-    const bool taken = std::any_of(variables_.all.begin(), variables_.all.end(),
-                                   [&](const Variable& v) { return v.name == name; });
-    if (!taken) return name;
+    if (names_.empty())
+      for (const Variable& variable : variables_.all) names_.insert(variable.name);
+    if (!names_.contains(name)) return name;
   }
 }
 
@@ -148,7 +148,7 @@ void Emitter::block(const std::vector<Stmt*>& body, std::uint32_t id) {
   block_ = id;
   for (std::size_t i = 0; i < body.size(); ++i) {
     const Stmt& node = *body[i];
-    if (scope_.dead[node.id]) continue;
+    if (instance_.dead[node.id]) continue;
     index_ = static_cast<int>(i);
     source_line_ = unit_.source->line_of(node.place.begin);
     declare_before(node, id, index_);
@@ -497,7 +497,7 @@ void Emitter::if_statement(const Stmt& node, bool chained) {
   ++indent_;
   block(node.body, node.body.empty() ? 0 : variables_.block_of[&node.body]);
   const bool any_else = std::any_of(node.orelse.begin(), node.orelse.end(), [&](const Stmt* s) {
-    return !scope_.dead[s->id] && s->kind != StmtKind::pass;
+    return !instance_.dead[s->id] && s->kind != StmtKind::pass;
   });
   if (!any_else) return close();
   const Stmt& first = *node.orelse.front();

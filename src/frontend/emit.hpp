@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "frontend/code.hpp"
@@ -27,6 +29,8 @@ struct Unit {
   Names* names = nullptr;
   std::map<const Instance*, std::string> function_names;
   std::map<std::string, std::string, std::less<>> constants;  ///< declarations, by the name they declare
+  std::map<std::string, std::string, std::less<>> linked;     ///< prototypes of functions of linked code
+  std::set<std::string, std::less<>> links;                   ///< the files that hold it
   bool debug = false;  ///< indices, divisors and assertions report what is wrong
 };
 
@@ -82,6 +86,7 @@ class Emitter {
   void hold_operands(const Expr& expr);
   void hold_in_order(const std::vector<const Expr*>& operands);
   void hold(const Expr& expr);
+  void hold_effects(const Expr& call);
   Code held(Code code, Type type);
   Code once(const Expr& expr);
   Code isolated(const Expr& expr);
@@ -136,6 +141,7 @@ class Emitter {
   // Calls: emit_call.cpp, emit_builtin.cpp.
   Code call_expression(const Expr& expr);
   Code make_vector(const Expr& expr, Type to);
+  Code call_external(const Expr& expr, const Declaration& callee);
   std::string captured_value(std::uint32_t version);
   Code typed_call(const Expr& expr, const Builtin& row);
   Code element_hint(const Expr& expr, const Builtin& row);
@@ -159,7 +165,8 @@ class Emitter {
   std::uint32_t block_ = 0;  // where statements go now
   int index_ = 0;
   std::map<std::string, int> temporaries_;
-  std::vector<std::string> flags_;  // of the loops around, for their `else`
+  std::unordered_set<std::string> names_;  // of the variables, once a temporary was asked for
+  std::vector<std::string> flags_;         // of the loops around, for their `else`
   struct Held {
     const Expr* expr;
     Code code;

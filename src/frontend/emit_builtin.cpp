@@ -104,7 +104,7 @@ Code Emitter::call_builtin(const Expr& expr, const Builtin& row) {
       return binary(expr, op, argument(1), argument(2));
     }
     case Rule::truths: {
-      // Of numbers that have no effects: C++ may leave the second out.
+      hold_effects(expr);
       const Code a = condition(argument(1)), b = condition(argument(2));
       const Precedence precedence = row.cuda == "&&"   ? Precedence::logical_and
                                     : row.cuda == "||" ? Precedence::logical_or
@@ -140,6 +140,7 @@ Code Emitter::call_builtin(const Expr& expr, const Builtin& row) {
       return {inside(expression(*expr.items[0]->items[0]), Precedence::primary) + ".sync()",
               Precedence::primary, Carrier::other};
     case Rule::select:
+      hold_effects(expr);
       return {fmt::format("{} ? {} : {}", inside(condition(argument(1)), Precedence::logical_or),
                           inside(convert(expression(argument(2)), carrier), Precedence::logical_or),
                           inside(convert(expression(argument(3)), carrier), Precedence::conditional)),
@@ -170,7 +171,13 @@ Code Emitter::call_builtin(const Expr& expr, const Builtin& row) {
         return call("fabs", {convert(code, carrier == Carrier::f64 ? Carrier::f64 : Carrier::f32).text},
                     carrier == Carrier::f64 ? Carrier::f64 : Carrier::f32);
       if (!is_integer(type) || !type->is_signed || range(argument(1)).low >= 0) return code;
-      if (fits_int(code.carrier)) return call("abs", {code.text}, Carrier::i32);
+      if (fits_int(code.carrier)) {
+        // The least number of its type stays what it is.
+        const Code size = call("abs", {code.text}, Carrier::i32);
+        const bool wraps =
+            type->bits < 32 && range(argument(1)).low <= -(std::int64_t{1} << (type->bits - 1));
+        return wraps ? convert(size, carrier) : size;
+      }
       return call("llabs", {convert(code, Carrier::i64).text}, Carrier::i64);
     }
     case Rule::extremum:

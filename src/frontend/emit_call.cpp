@@ -31,6 +31,8 @@ std::string quoted(std::string_view text) {
 
 Code Emitter::call_expression(const Expr& expr) {
   const Type callee = instance_.type(*expr.items[0]);
+  if (callee->kind == TypeKind::function && !callee->function->external.empty())
+    return call_external(expr, *callee->function);
   if (callee->kind == TypeKind::function) return call_function(expr, *instance_.callees.at(expr.id));
   if (callee->kind == TypeKind::builtin) return call_builtin(expr, *callee->builtin);
   // A type: a conversion.
@@ -42,6 +44,38 @@ Code Emitter::call_expression(const Expr& expr) {
   const bool small = carrier == Carrier::i64 && fits_int(code.carrier);
   if (small) return code;  // the same value, computed on in 64 bits where that matters
   return convert(code, carrier);
+}
+
+/// A function of linked CUDA C++. Numba's way to call it hands over where the result goes; a function of our
+/// own does so.
+Code Emitter::call_external(const Expr& expr, const Declaration& callee) {
+  const SignatureTypes& signature = callee.signatures.front();
+  std::string types, parameters, passed;
+  for (std::size_t i = 0; i < signature.parameters.size(); ++i) {
+    const std::string type = cpp_type(signature.parameters[i]);
+    types += (types.empty() ? "" : ", ") + type;
+    parameters += fmt::format("{}{} x{}", i == 0 ? "" : ", ", type, i);
+    passed += fmt::format(", x{}", i);
+  }
+  const std::string result = cpp_type(signature.result), comma = types.empty() ? "" : ", ";
+  std::string name = callee.external;
+  if (callee.c_abi) {
+    unit_.linked.try_emplace(name, fmt::format("extern \"C\" __device__ {} {}({});\n", result, name, types));
+  } else {
+    name = "call_" + callee.external;
+    const bool none = signature.result->kind == TypeKind::none;
+    unit_.linked.try_emplace(
+        callee.external, fmt::format("extern \"C\" __device__ int {0}({1}*{2}{3});\nstatic __device__ {1} "
+                                     "{4}({5}) {{{6} {0}({7}{8});{9} }}\n",
+                                     callee.external, result, comma, types, name, parameters,
+                                     none ? "" : fmt::format(" {} result;", result),
+                                     none ? "nullptr" : "&result", passed, none ? "" : " return result;"));
+  }
+  for (const std::string& file : callee.options.links) unit_.links.insert(file);
+  std::vector<std::string> arguments;
+  for (std::size_t i = 1; i < expr.items.size(); ++i)
+    arguments.push_back(convert(expression(*expr.items[i]), carrier_of(signature.parameters[i - 1])).text);
+  return call(name, arguments, carrier_of(signature.result));
 }
 
 /// float32x4(xy, 0, 1): a number for each part.

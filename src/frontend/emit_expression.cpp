@@ -187,6 +187,7 @@ bool Emitter::is_simple(const Expr& expr) const {
       return is_simple(*expr.items[0]);
     case ExprKind::call: {
       const Type callee = instance_.type(*expr.items[0]);
+      if (callee->kind == TypeKind::dtype && is_number(callee->element)) return is_simple(*expr.items[1]);
       return callee->kind == TypeKind::builtin &&
              (callee->builtin->rule == Rule::grid ||
               (callee->builtin->rule == Rule::len && is_simple(*expr.items[1])));
@@ -199,7 +200,7 @@ bool Emitter::is_simple(const Expr& expr) const {
 Code Emitter::extent(const Expr& array, std::size_t axis) {
   if (const auto* extents = direct(array))
     return {integer_literal((*extents)[axis]), Precedence::primary, Carrier::i32};
-  return {fmt::format("{}.extent({})", inside(expression(array), Precedence::primary), axis),
+  return {fmt::format("{}.extents[{}]", inside(expression(array), Precedence::primary), axis),
           Precedence::primary, Carrier::i64};
 }
 

@@ -63,6 +63,12 @@ void Emitter::hold_in_order(const std::vector<const Expr*>& operands) {
   }
 }
 
+/// For calls that become operators of C++ which leave operands out.
+void Emitter::hold_effects(const Expr& call) {
+  for (std::size_t i = 1; i < call.items.size(); ++i)
+    if (effects(*call.items[i]) == Effects::writes) hold(*call.items[i]);
+}
+
 /// Computes the expression now; from here on it is the variable that holds it.
 void Emitter::hold(const Expr& expr) {
   const Type type = instance_.type(expr);

@@ -286,6 +286,7 @@ Value Names::evaluate_call(const Expr& expr) {
     arguments.push_back(evaluate(item));
     if (i > 1 && arguments.back().kind == Kind::dtype) dtype = arguments.back().type, arguments.pop_back();
   }
+  if (path == "numba.cuda.declare_device") return declare_device(expr);
   if (path == "numpy.dtype" && first != nullptr) return record_dtype(*first, align);
   if (path == "numba.from_dtype" && arguments.size() == 1 && arguments[0].kind == Kind::dtype)
     return arguments[0];
@@ -329,6 +330,63 @@ Value Names::numpy_array(std::string_view path, const std::vector<Value>& argume
     return filled(arguments[0], arguments[1],
                   dtype != nullptr ? dtype : natural_dtype(types_, {arguments[1]}));
   return {};
+}
+
+/// cuda.declare_device('mul', 'float32(float32, float32)', link='mul.cu', abi='c'): a function of linked CUDA
+/// C++.
+Value Names::declare_device(const Expr& call) {
+  if (call.items.size() < 3 || call.items[1]->kind != ExprKind::string)
+    return Value::host("a function that cuda.declare_device does not name");
+  Declaration& declaration = declarations_.emplace_back();
+  declaration.external = call.items[1]->name;
+  declaration.name = declaration.external;
+  declaration.place = call.place;
+  declaration.role = Role::device;
+  SignatureTypes signature;
+  const std::size_t before = report_.diagnostics().size();
+  if (read_signature(*call.items[2], signature) && signature.result == nullptr)
+    report_.error(call.items[2]->place, "signature",
+                  "a declared function has a result: float32(float32, float32)");
+  for (const Type type : signature.parameters)
+    if (!is_number(type) && report_.diagnostics().size() == before)
+      report_.error(call.items[2]->place, "unsupported",
+                    fmt::format("a linked function takes numbers, not {}", text_of(type)),
+                    "write what works on arrays in Kernel Python, or the kernel in CUDA C++");
+  declaration.broken = report_.diagnostics().size() != before;
+  declaration.signatures = {std::move(signature)};
+  for (std::size_t i = 3; i < call.items.size(); ++i) {
+    const Expr& item = *call.items[i];
+    if (item.kind != ExprKind::keyword) continue;
+    if (item.name == "link") read_links(*item.items[0], declaration.options.links);
+    if (item.name == "abi")
+      declaration.c_abi = item.items[0]->kind == ExprKind::string && item.items[0]->name == "c";
+  }
+  Value value;
+  value.kind = Kind::function;
+  value.function = &declaration;
+  return value;
+}
+
+/// link='f.cu', link=['f.cu', 'g.cu']
+void Names::read_links(const Expr& expr, std::vector<std::string>& out) {
+  constexpr std::string_view kSources[] = {".cu", ".cuh", ".h", ".hpp", ".inl"};
+  const Value value = evaluate(expr);
+  std::vector<Value> files = {value};
+  if (value.kind == Kind::tuple) files = value.items;
+  for (const Value& file : files) {
+    const bool source = file.kind == Kind::string &&
+                        std::any_of(std::begin(kSources), std::end(kSources),
+                                    [&](std::string_view suffix) { return file.text.ends_with(suffix); });
+    if (source && file.text.find_first_of("\"\n\\") == std::string::npos) {
+      out.push_back(file.text);
+      continue;
+    }
+    report_.error(expr.place, "unsupported",
+                  file.kind == Kind::string
+                      ? fmt::format("'{}' cannot be linked: it is no CUDA C++ source", file.text)
+                      : std::string("what is linked is not known here"),
+                  "link files of CUDA C++: link='functions.cu'");
+  }
 }
 
 /// np.dtype([('x', np.float32), ('y', 'i4', (3,))], align=True)

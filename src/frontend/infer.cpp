@@ -22,6 +22,7 @@ Inference::Inference(Program& program, Instance& instance)
 void Inference::run() {
   const Function& function = *scope_.function;
   instance_.types.assign(function.expr_count, nullptr);
+  instance_.dead = scope_.dead;
   instance_.constants.assign(function.expr_count, {});
   instance_.version_types.assign(scope_.versions.size(), nullptr);
   instance_.version_constants.assign(scope_.versions.size(), {});
@@ -45,8 +46,8 @@ void Inference::run() {
 
 void Inference::pass() {
   statements(scope_.function->body);
-  if (scope_.falls_off && instance_.result != nullptr && instance_.result != types_.none &&
-      !is_error(instance_.result)) {
+  if (scope_.falls_off && !leaves(scope_.function->body) && instance_.result != nullptr &&
+      instance_.result != types_.none && !is_error(instance_.result)) {
     fail(scope_.function->place, "return", "return a value on every path",
          "'{}' returns {} on some paths and nothing on others", scope_.function->name,
          text_of(instance_.result));
@@ -55,8 +56,26 @@ void Inference::pass() {
 }
 
 void Inference::statements(const std::vector<Stmt*>& body) {
-  for (const Stmt* node : body)
-    if (!scope_.dead[node->id] && !report_.full()) statement(*node);
+  bool left = false;
+  for (const Stmt* node : body) {
+    if (left) instance_.dead[node->id] = true;
+    if (instance_.dead[node->id] || report_.full()) continue;
+    statement(*node);
+    left = node->kind == StmtKind::if_ && instance_.known_branch(*node) && leaves({const_cast<Stmt*>(node)});
+  }
+}
+
+/// Does every path through these statements leave the function?
+bool Inference::leaves(const std::vector<Stmt*>& body) const {
+  for (const Stmt* node : body) {
+    if (instance_.dead[node->id]) continue;
+    if (node->kind == StmtKind::return_ || node->kind == StmtKind::raise) return true;
+    if (node->kind != StmtKind::if_) continue;
+    const std::optional<bool> known = instance_.known_branch(*node);
+    if (known ? leaves(*known ? node->body : node->orelse) : leaves(node->body) && leaves(node->orelse))
+      return true;
+  }
+  return false;
 }
 
 void Inference::statement(const Stmt& node) {
@@ -77,7 +96,10 @@ void Inference::statement(const Stmt& node) {
     case StmtKind::if_: {
       const std::optional<bool> known = about_none(*node.value);
       condition(*node.value);
-      if (known) instance_.known_branches[node.id] = *known;
+      if (known) {
+        instance_.known_branches[node.id] = *known;
+        for (const Stmt* other : *known ? node.orelse : node.body) instance_.dead[other->id] = true;
+      }
       if (known.value_or(true)) statements(node.body);
       if (!known.value_or(false)) statements(node.orelse);
       for (const std::uint32_t phi : scope_.phis[node.id]) meet(phi);

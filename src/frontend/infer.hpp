@@ -17,6 +17,7 @@ class Inference {
   // Statements: infer.cpp.
   void pass();
   void statements(const std::vector<Stmt*>& body);
+  bool leaves(const std::vector<Stmt*>& body) const;
   void statement(const Stmt& node);
   void loop(const Stmt& node);
   void assign(const Expr& target, Type type, Place from, const Expr* value);
@@ -60,6 +61,7 @@ class Inference {
   Type call_function(const Expr& expr, Declaration& callee);
   Type call_dtype(const Expr& expr, Type to);
   Type make_vector(const Expr& expr, Type to);
+  Type call_external(const Expr& expr, const Declaration& callee);
   Type call_builtin(const Expr& expr, const Builtin& row);
   Type by_rule(const Expr& expr, const Builtin& row, const std::vector<const Expr*>& args,
                const std::vector<Type>& types);

@@ -8,9 +8,21 @@
 namespace quern::frontend {
 namespace {
 
-bool keyword_allowed(const Builtin& row) {
-  return row.rule == Rule::shared_array || row.rule == Rule::local_array || row.rule == Rule::to_complex ||
-         row.rule == Rule::round || row.rule == Rule::enumerate;
+/// At `position` of the call, from 1.
+bool keyword_allowed(const Builtin& row, std::string_view name, std::size_t position) {
+  switch (row.rule) {
+    case Rule::shared_array:
+    case Rule::local_array:
+      return true;  // make_array looks at them
+    case Rule::to_complex:
+      return name == (position == 1 ? "real" : "imag");
+    case Rule::round:
+      return name == "ndigits" && position == 2;
+    case Rule::enumerate:
+      return name == "start" && position == 2;
+    default:
+      return false;
+  }
 }
 
 std::string arguments_text(const Builtin& row) {
@@ -30,11 +42,13 @@ Type Inference::call_builtin(const Expr& expr, const Builtin& row) {
   for (std::size_t i = 1; i < expr.items.size(); ++i) {
     const Expr& item = *expr.items[i];
     if (item.kind == ExprKind::keyword) {
-      expression(*item.items[0]);
-      if (!keyword_allowed(row))
+      const Type type = expression(*item.items[0]);
+      unknown = unknown || type == nullptr;
+      if (type != nullptr && is_error(type)) broken = type;
+      if (!keyword_allowed(row, item.name, i))
         return fail(item.place, "calls",
                     row.rule == Rule::print ? "kernels print with one separator and end the line" : "",
-                    "{} takes no argument by name", row.shown());
+                    "{} takes no argument '{}' by name here", row.shown(), item.name);
       continue;
     }
     args.push_back(&item);
@@ -223,8 +237,13 @@ Type Inference::by_rule(const Expr& expr, const Builtin& row, const std::vector<
           return fail(args[2]->place, "loop", "", "the step of a range is not 0");
       }
       return range(types, args);
-    case Rule::enumerate:
+    case Rule::enumerate: {
+      const Expr* start = enumerate_start(expr);
+      if (start != nullptr && !wants(*start, instance_.type(*start), is_integral(instance_.type(*start)),
+                                     "enumerate starts at a whole number"))
+        return refused();
       return types_.enumerate(types[0]);
+    }
     case Rule::zip:
       return types_.zip(types);
     case Rule::print:

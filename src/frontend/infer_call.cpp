@@ -112,6 +112,7 @@ Type Inference::call_function(const Expr& expr, Declaration& callee) {
     note(callee.place, fmt::format("'{}' is defined here", callee.name));
     return type;
   }
+  if (!callee.external.empty()) return call_external(expr, callee);
   std::vector<Type> types;
   if (!bind_arguments(expr, callee, types)) return reporting_ ? types_.error : nullptr;
   const std::size_t captured = scope_.captures(expr).size();
@@ -136,6 +137,30 @@ Type Inference::call_function(const Expr& expr, Declaration& callee) {
     return type;
   }
   return instance->result;
+}
+
+/// A function of linked CUDA C++: numbers in, a number out.
+Type Inference::call_external(const Expr& expr, const Declaration& callee) {
+  const SignatureTypes& signature = callee.signatures.front();
+  bool unknown = false;
+  for (std::size_t i = 1; i < expr.items.size(); ++i) {
+    const Type type = expression(*expr.items[i]);
+    unknown = unknown || type == nullptr || is_error(type);
+  }
+  if (callee.broken) return reporting_ ? types_.error : nullptr;
+  const std::size_t count = expr.items.size() - 1;
+  if (count != signature.parameters.size())
+    return fail(expr.place, "calls", "", "'{}' takes {} argument{}, {} are given", callee.external,
+                signature.parameters.size(), signature.parameters.size() == 1 ? "" : "s", count);
+  if (unknown) return reporting_ ? types_.error : nullptr;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Expr& item = *expr.items[i + 1];
+    const Type type = instance_.type(item);
+    if (item.kind == ExprKind::keyword || !is_number(type) || !converts(type, signature.parameters[i]))
+      return fail(item.place, "types", "", "'{}' takes {} here, not {}", callee.external,
+                  text_of(signature.parameters[i]), text_of(type));
+  }
+  return signature.result;
 }
 
 /// float32x4(1, 2, xy): from numbers and vectors that have as many parts together.

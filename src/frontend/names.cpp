@@ -301,12 +301,11 @@ void Names::read_option(Declaration& declaration, const Expr& keyword) {
     if (value.kind == Value::Kind::integer) options.launch_bounds = {value.integer};
     for (const Value& item : value.items) options.launch_bounds.push_back(item.integer);
   } else if (name == "link") {
-    report_.error(keyword.place, "unsupported", "the option 'link' is not supported",
-                  "write the function in Kernel Python, or the kernel in CUDA C++");
+    read_links(expr, options.links);
   } else if (name != "opt" && name != "cache" && name != "nopython" && name != "argtypes" && name != "lto" &&
              name != "forceinline" && name != "fastmath" && name != "parallel" && name != "error_model") {
     constexpr std::string_view kKnown =
-        "device, fastmath, debug, lineinfo, inline, max_registers, launch_bounds";
+        "device, fastmath, debug, lineinfo, inline, max_registers, launch_bounds, link";
     report_.error(keyword.place, "decorator", fmt::format("jit has no option '{}'", name),
                   fmt::format("its options are {}", kKnown));
   }

@@ -30,6 +30,7 @@ struct Options {
   bool force_inline = false;
   std::int64_t max_registers = 0;
   std::vector<std::int64_t> launch_bounds;
+  std::vector<std::string> links;  ///< files of CUDA C++
 };
 
 /// A function of the file.
@@ -42,6 +43,8 @@ struct Declaration {
   std::vector<SignatureTypes> signatures;
   Options options;
   Function* function = nullptr;  ///< read on first use
+  std::string external;          ///< of cuda.declare_device: the symbol that linked code defines
+  bool c_abi = false;            ///< it returns its result, and not through a pointer
   bool broken = false;           ///< its own text has errors, reported already
 };
 
@@ -122,6 +125,8 @@ class Names {
   Value numpy_array(std::string_view path, const std::vector<Value>& arguments, Type dtype);
   Value record_dtype(const Expr& fields, bool align);
   Type element_type(const Expr& expr);
+  Value declare_device(const Expr& call);
+  void read_links(const Expr& expr, std::vector<std::string>& out);
   Value read_enumeration(const Binding& binding, std::string_view name);
   Value member_of(const Value& enumeration, std::string_view name) const;
   Value evaluate_path(const std::string& path);

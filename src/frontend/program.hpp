@@ -63,6 +63,7 @@ struct Instance {
   /// By stmt id of an `if` and expr id of a conditional whose outcome these parameters settle: `x is None`.
   std::map<std::uint32_t, bool> known_branches;
   std::map<std::uint32_t, bool> known_choices;
+  std::vector<bool> dead;  ///< by stmt id: never reached with these parameters
 
   Type type(const Expr& expr) const { return types[expr.id]; }
   std::optional<bool> known_branch(const Stmt& node) const { return find(known_branches, node.id); }
@@ -111,6 +112,11 @@ class Program {
 void infer(Program& program, Instance& instance);
 /// Finds what expressions and the whole function do besides giving values; those of its callees are known.
 void find_effects(Instance& instance);
+/// The start of an enumerate(...), or null.
+inline const Expr* enumerate_start(const Expr& call) {
+  if (call.items.size() < 3) return nullptr;
+  return call.items[2]->kind == ExprKind::keyword ? call.items[2]->items[0] : call.items[2];
+}
 /// Bounds the integers.
 void find_ranges(Instance& instance);
 

@@ -96,7 +96,7 @@ class Builder {
   void collect_target(const Expr& target, std::vector<std::uint32_t>* out) {
     if (target.kind == ExprKind::name) {
       const std::uint32_t local = add_local(target.name, target.place);
-      if (out != nullptr && std::find(out->begin(), out->end(), local) == out->end()) out->push_back(local);
+      if (out != nullptr) out->push_back(local);
     } else if (target.kind == ExprKind::tuple || target.kind == ExprKind::list) {
       for (const Expr* item : target.items) collect_target(*item, out);
     }
@@ -112,6 +112,11 @@ class Builder {
       collect_locals(statement->body, out);
       collect_locals(statement->orelse, out);
     }
+  }
+
+  static void remove_repeated(std::vector<std::uint32_t>& locals) {
+    std::sort(locals.begin(), locals.end());
+    locals.erase(std::unique(locals.begin(), locals.end()), locals.end());
   }
 
   std::uint32_t add_version(Version::Kind kind, std::uint32_t local, Place place) {
@@ -341,6 +346,7 @@ class Builder {
     std::vector<std::uint32_t> assigned;
     if (node.kind == StmtKind::for_) collect_target(*node.targets[0], &assigned);
     collect_locals(node.body, &assigned);
+    remove_repeated(assigned);
     Environment head = *flow;
     for (const std::uint32_t local : assigned) {
       const std::uint32_t phi = add_version(Version::Kind::phi, local, node.place);
@@ -375,7 +381,14 @@ class Builder {
   Flow merge(const Stmt& node, std::vector<Environment> ends) {
     if (ends.empty()) return std::nullopt;
     Environment result = ends.front();
-    for (std::uint32_t local = 0; local < result.size(); ++local) {
+    if (ends.size() == 1) return result;
+    // Only what the statement assigns can differ.
+    std::vector<std::uint32_t> assigned;
+    if (node.kind == StmtKind::for_) collect_target(*node.targets[0], &assigned);
+    collect_locals(node.body, &assigned);
+    collect_locals(node.orelse, &assigned);
+    remove_repeated(assigned);
+    for (const std::uint32_t local : assigned) {
       const bool same = std::all_of(ends.begin(), ends.end(),
                                     [&](const Environment& end) { return end[local] == result[local]; });
       if (same) continue;

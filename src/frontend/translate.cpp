@@ -184,7 +184,10 @@ class Translation {
     std::set<std::string> headers = headers_of(head + prototypes + body);
     if (unit_.debug) headers.emplace("quern/cuda/debug.cuh");
     for (const std::string& header : headers) text += fmt::format("#include <{}>\n", header);
+    for (const std::string& file : kernel.declaration->options.links) unit_.links.insert(file);
+    for (const std::string& file : unit_.links) text += fmt::format("#include \"{}\"\n", file);
     if (!head.empty()) text += "\n" + head;
+    for (const auto& [symbol, prototype] : unit_.linked) text += prototype;
     if (!prototypes.empty()) text += "\n" + prototypes;
     return text + body;
   }

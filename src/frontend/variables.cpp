@@ -7,9 +7,38 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_set>
 
 namespace quern::frontend {
 namespace {
+
+/// Blocks where something lies, and those around them: what is asked is whether a block is one of them,
+/// around one of them, or inside one.
+class Occupied {
+ public:
+  explicit Occupied(const std::vector<Block>& blocks) : blocks_(&blocks) {}
+
+  bool related(std::uint32_t block) const {
+    if (everywhere_ || around_.contains(block)) return true;
+    for (;; block = (*blocks_)[block].parent) {
+      if (here_.contains(block)) return true;
+      if (block == 0) return false;
+    }
+  }
+  void add(std::uint32_t block) {
+    if (block == kNoVariable) {
+      everywhere_ = true;
+      return;
+    }
+    here_.insert(block);
+    while (around_.insert(block).second && block != 0) block = (*blocks_)[block].parent;
+  }
+
+ private:
+  const std::vector<Block>* blocks_;
+  std::unordered_set<std::uint32_t> here_, around_;
+  bool everywhere_ = false;  // a parameter
+};
 
 class Finder {
  public:
@@ -45,12 +74,11 @@ class Finder {
 
   void mark(const std::vector<Stmt*>& body) {
     for (const Stmt* node : body) {
-      if (scope_.dead[node->id]) continue;
+      if (instance_.dead[node->id]) continue;
       if (node->value != nullptr) mark(*node->value);
       for (const Expr* target : node->targets) mark(*target);
-      const std::optional<bool> known = instance_.known_branch(*node);
-      if (known.value_or(true)) mark(node->body);
-      if (!known.value_or(false)) mark(node->orelse);
+      mark(node->body);
+      mark(node->orelse);
     }
   }
 
@@ -211,7 +239,7 @@ class Finder {
     for (std::size_t i = 0; i < body.size(); ++i) {
       const Stmt& node = *body[i];
       const int index = static_cast<int>(i);
-      if (scope_.dead[node.id]) continue;
+      if (instance_.dead[node.id]) continue;
       if (node.value != nullptr && node.kind != StmtKind::raise) expression(*node.value, block, index);
       for (const std::uint32_t phi : scope_.phis[node.id]) mention(out_.of_version[phi], block, index);
       std::uint32_t inner = 0;
@@ -220,10 +248,8 @@ class Finder {
         target(*node.targets[0], inner, -1);
       else if (node.kind != StmtKind::assert_)
         for (const Expr* each : node.targets) target(*each, block, index);
-      const std::optional<bool> known = instance_.known_branch(node);
-      if (!node.body.empty() && known.value_or(true)) walk(node.body, inner);
-      if (!node.orelse.empty() && !known.value_or(false))
-        walk(node.orelse, open_block(node.orelse, block, index));
+      if (!node.body.empty()) walk(node.body, inner);
+      if (!node.orelse.empty()) walk(node.orelse, open_block(node.orelse, block, index));
     }
   }
 
@@ -244,9 +270,17 @@ class Finder {
       same[{out_.all[i].local, out_.all[i].type}].push_back(i);
     }
     for (const auto& [key, list] : same) {
+      if (list.size() == 1) continue;
       std::vector<std::uint32_t> kept;  // whose blocks lie apart
+      Occupied occupied(out_.blocks);
       for (const std::uint32_t i : list) {
         std::uint32_t now = i;
+        const bool anywhere = out_.all[i].parameter || out_.all[i].block == kNoVariable;
+        if (!kept.empty() && !anywhere && !occupied.related(out_.all[i].block)) {
+          occupied.add(out_.all[i].block);
+          kept.push_back(i);
+          continue;
+        }
         for (std::size_t k = 0; k < kept.size();) {
           Variable &one = out_.all[kept[k]], &other = out_.all[now];
           if (!one.parameter && !other.parameter && !related(one.block, other.block)) {
@@ -262,6 +296,7 @@ class Finder {
           k = 0;
         }
         kept.push_back(now);
+        occupied.add(out_.all[now].parameter ? kNoVariable : out_.all[now].block);
       }
     }
     const auto final = [&](std::uint32_t id) {
@@ -304,20 +339,20 @@ class Finder {
   }
 
   void name_all() {
-    std::map<std::string, std::vector<const Variable*>> taken;
+    std::map<std::string, Occupied> taken;
     for (Variable& variable : out_.all) {
       if (variable.merged) continue;
       const std::string plain = cpp_name(scope_.locals[variable.local].name);
+      const bool anywhere = variable.parameter || variable.block == kNoVariable;
       const auto is_free = [&](const std::string& name) {
-        for (const Variable* other : taken[name])
-          if (other->parameter || variable.parameter || related(other->block, variable.block)) return false;
-        return true;
+        const auto found = taken.find(name);
+        return found == taken.end() || (!anywhere && !found->second.related(variable.block));
       };
       std::string name = plain;
       if (!is_free(name)) name = fmt::format("{}_{}", plain, suffix(variable.type));
       for (int number = 2; !is_free(name); ++number)
         name = fmt::format("{}_{}{}", plain, suffix(variable.type), number);
-      taken[name].push_back(&variable);
+      taken.try_emplace(name, out_.blocks).first->second.add(anywhere ? kNoVariable : variable.block);
       variable.name = std::move(name);
     }
   }

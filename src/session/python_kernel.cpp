@@ -54,24 +54,28 @@ std::string array_type(const ElementType& element, const Layout& layout) {
   return fmt::format("{}[{}]", name, axes);
 }
 
-const StridedArray* array_of(const Argument& argument) {
-  if (argument.host() != nullptr) return &argument.host()->array;
-  return argument.array();
+const ElementType* element_of(const Argument& argument) {
+  if (argument.host() != nullptr) return &argument.host()->array.element();
+  if (argument.array() != nullptr) return &argument.array()->element();
+  return argument.smart() != nullptr ? &argument.smart()->element() : nullptr;
+}
+const Layout* layout_of(const Argument& argument) {
+  if (argument.host() != nullptr) return &argument.host()->array.layout();
+  if (argument.array() != nullptr) return &argument.array()->layout();
+  return argument.smart() != nullptr ? &argument.smart()->layout() : nullptr;
 }
 
 /// What the type depends on, a few bytes an argument.
 void append_key(const Argument& argument, std::string& key) {
-  const StridedArray* array = array_of(argument);
-  const Layout* layout = array != nullptr              ? &array->layout()
-                         : argument.smart() != nullptr ? &argument.smart()->layout()
-                                                       : nullptr;
-  const std::optional<Dtype> dtype =
-      argument.smart() != nullptr ? argument.smart()->element().dtype : argument.dtype();
-  key += static_cast<char>(argument.kind() == Argument::Kind::scalar ? 's' : layout != nullptr ? 'a' : '?');
+  const ElementType* element = element_of(argument);
+  const std::optional<Dtype> dtype = element != nullptr ? element->dtype : argument.dtype();
+  key += element != nullptr ? 'a' : argument.kind() == Argument::Kind::scalar ? 's' : '?';
   key += dtype ? static_cast<char>('A' + static_cast<int>(*dtype)) : '?';
-  if (layout == nullptr) return;
-  key += static_cast<char>('0' + layout->ndim());
-  key += layout->is_c_contiguous() ? 'C' : layout->is_f_contiguous() ? 'F' : 'A';
+  if (element == nullptr) return;
+  const Layout& layout = *layout_of(argument);
+  key += static_cast<char>('0' + layout.ndim());
+  key += layout.is_c_contiguous() ? 'C' : layout.is_f_contiguous() ? 'F' : 'A';
+  if (element->record) key += record_name(*element->record);
 }
 
 const char* kind_name(const Argument& argument) {
@@ -81,7 +85,7 @@ const char* kind_name(const Argument& argument) {
     case Argument::Kind::array:
     case Argument::Kind::host:
     case Argument::Kind::smart:
-      return "an array of structs";
+      return "an array of structs that nothing describes";
     default:
       return "a struct";
   }
@@ -90,14 +94,10 @@ const char* kind_name(const Argument& argument) {
 /// The argument's type as a signature writes it; throws for what has none.
 std::string type_of(const std::string& kernel, std::size_t index, const Argument& argument) {
   std::string type;
-  if (argument.kind() == Argument::Kind::scalar)
+  if (const ElementType* element = element_of(argument))
+    type = array_type(*element, *layout_of(argument));
+  else if (argument.kind() == Argument::Kind::scalar)
     type = type_name(*argument.dtype());
-  else if (argument.array() != nullptr)
-    type = array_type(argument.array()->element(), argument.array()->layout());
-  else if (argument.host() != nullptr)
-    type = array_type(argument.host()->array.element(), argument.host()->array.layout());
-  else if (argument.smart() != nullptr)
-    type = array_type(argument.smart()->element(), argument.smart()->layout());
   if (!type.empty()) return type;
   throw Error(
       ErrorCode::usage,

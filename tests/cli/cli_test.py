@@ -453,12 +453,13 @@ class ProgressBar(Case):
 
     def test_long_work_shows_a_bar_on_a_terminal_only(self):
         cases = 'kernel = "k.cu::busy"\n' + "".join(
-            f'[[case]]\nname = "case {k}"\nargs = ["400000000", "zeros(1, int64)"]\nblock = "1"\ngrid = "1"\nexpect = {{ "x" = {{ value = 1 }} }}\n' for k in range(3))
+            f'[[case]]\nname = "case {k}"\nargs = ["600000000", "zeros(1, int64)"]\nblock = "1"\ngrid = "1"\nexpect = {{ "x" = {{ value = 1 }} }}\n' for k in range(3))
         self.path("k.cu").write_text(SOURCE + """
-extern "C" __global__ void busy(long long n, long long* x) {
-  volatile long long y = 0;
-  for (long long i = 0; i < n; ++i) y = y + 1;
-  x[0] = y == n;
+extern "C" __global__ void busy(long long nanoseconds, long long* x) {
+  long long begin, now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begin));
+  do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now)); while (now - begin < nanoseconds);
+  x[0] = now > begin;
 }""")
         self.path("long.case.toml").write_text(cases)
         seen, out = self.run_on_terminal("test", "long.case.toml")

@@ -22,6 +22,22 @@ again:
   ret;
 }
 
+// block 0 traps; the others wait for ever
+.visible .entry abandoned(.param .u64 words)
+{
+  .reg .b32 %r<3>; .reg .b64 %rd<2>; .reg .pred %p<3>;
+  ld.param.u64 %rd1, [words];
+  mov.u32 %r1, %ctaid.x;
+  setp.ne.u32 %p1, %r1, 0;
+  @%p1 bra again;
+  trap;
+again:
+  ld.volatile.u32 %r2, [%rd1];
+  setp.eq.u32 %p2, %r2, 0;
+  @%p2 bra again;
+  ret;
+}
+
 // counts the threads in words[0]; when all blocks have come, words[1 + block] = what the count is
 .visible .entry meet(.param .u64 words)
 {

@@ -45,10 +45,6 @@ std::vector<const cli::Argument*> in_order(const Kernel& kernel, const std::vect
   return ordered;
 }
 
-ElementType element_type(const Element& element) {
-  return element.dtype ? ElementType(*element.dtype) : ElementType::opaque(element.size_bytes);
-}
-
 std::uint64_t blocks_for(std::uint64_t count, std::uint32_t block) {
   return block == 0 ? 0 : (count + block - 1) / block;
 }
@@ -124,7 +120,7 @@ std::vector<Constant> parse_constants(const LaunchText& text) {
       constants.emplace_back(*given.name, value);
     } else if (const auto* array = std::get_if<Array>(&given.value)) {
       const Array ordered = in_c_order(*array);
-      const NDArray value(ordered.shape, element_type(ordered.element));
+      const NDArray value(ordered.shape, ordered.element.type);
       if (value.size_bytes() > 0) std::memcpy(value.data(), ordered.data(), value.size_bytes());
       constants.emplace_back(*given.name, value);
     } else {
@@ -183,7 +179,7 @@ void Job::add_array(std::size_t index, const Array& array) {
   const Array ordered = in_c_order(array);
   ArrayArgument argument{
       named ? parameters[index].name : fmt::format("#{}", index), index, array.element, {}};
-  argument.device = session_.to_device(*ordered.bytes, ordered.shape, element_type(array.element));
+  argument.device = session_.to_device(*ordered.bytes, ordered.shape, array.element.type);
   arrays_.push_back(std::move(argument));
   arguments_.emplace_back(arrays_.back().device);
 }

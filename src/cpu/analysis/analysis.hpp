@@ -117,13 +117,7 @@ Expected<void> check_lockstep(const ir::Module& module, const ir::Function& func
 Expected<bool> needs_dispatcher(const ir::Module& module, const ir::Function& function,
                                 const Specialisation& specialisation);
 
-/// Whether lanes in a loop wait there for what other threads do.
-enum class Waits : std::uint8_t {
-  no,
-  perhaps,  ///< memory that others write decides when it ends, but they can only make it shorter
-  yes,
-};
-/// By loop.
-std::vector<Waits> find_waiting_loops(const ir::Function& function, const Analysis& analysis);
+/// By loop: lanes may go round in it until other threads do something.
+std::vector<bool> find_waiting_loops(const ir::Function& function, const Analysis& analysis);
 
 }  // namespace quern::cpu::analysis

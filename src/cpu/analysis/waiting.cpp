@@ -25,9 +25,6 @@ class WaitingLoop {
   WaitingLoop(const ir::Function& function, const Analysis& analysis, std::uint32_t loop)
       : function_(function), analysis_(analysis), loop_(loop), rereads_(has(lets_others_write)) {}
 
-  /// Its end may depend on what other threads write.
-  bool may_depend() const { return may_wait() && !is_counted(); }
-
   /// The read of memory that a lane waits on; nothing for a loop that ends by itself.
   std::optional<ir::Value> find() {
     if (!may_wait()) return std::nullopt;
@@ -315,15 +312,10 @@ Expected<void> check_lockstep(const ir::Module&, const ir::Function& function, c
   return {};
 }
 
-std::vector<Waits> find_waiting_loops(const ir::Function& function, const Analysis& analysis) {
-  std::vector<Waits> result;
-  for (std::uint32_t loop = 0; loop < analysis.loops.size(); ++loop) {
-    WaitingLoop here(function, analysis, loop);
-    if (here.find())
-      result.push_back(Waits::yes);
-    else
-      result.push_back(here.may_depend() ? Waits::perhaps : Waits::no);
-  }
+std::vector<bool> find_waiting_loops(const ir::Function& function, const Analysis& analysis) {
+  std::vector<bool> result;
+  for (std::uint32_t loop = 0; loop < analysis.loops.size(); ++loop)
+    result.push_back(WaitingLoop(function, analysis, loop).find().has_value());
   return result;
 }
 

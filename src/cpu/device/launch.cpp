@@ -152,6 +152,7 @@ void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
   job->keep_alive = function;  // which owns code, symbols and locations
   if (request.cooperative) give_workspace(*job, driver, *context);
   const auto mappings = driver.memory().mappings(context->id);
+  if (job->waits) job->mappings = mappings;
   bring_together(driver, stream, mappings);
   driver.scheduler().submit(stream, std::move(job));
   bring_together(driver, stream, mappings);

@@ -239,7 +239,8 @@ void WarpBody::emit_inst(ir::Value value) {
   if (ir::has_trait(what.op, 'p') && what.type != ir::Type::none &&
       known_constant(version_, value) != nullptr)
     return;
-  if (what.op == ir::Op::nanosleep && plan_.dispatched) return;  // a round of the loop is the turn of others
+  // Where lanes wait, going round in the loop is the turn of others: sleep would only hold them up.
+  if (what.op == ir::Op::nanosleep && !plan_.full_needed[block_]) return;
   if (what.op == ir::Op::host_call) note_place();
   emit_operation(*this, value);
   if (what.op == ir::Op::load && full() && plan_.has_barriers) prefetch(value);

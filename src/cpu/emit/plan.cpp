@@ -247,14 +247,15 @@ void find_waits(Plan& plan) {
   plan.tires.assign(count, false);
   if (!plan.dispatched) return;
   const Analysis& facts = plan.masked;
-  const std::vector<analysis::Waits> loops = analysis::find_waiting_loops(*plan.function, facts);
+  const std::vector<bool> waiting = analysis::find_waiting_loops(*plan.function, facts);
   for (const ir::BlockId id : facts.order) {
     plan.full_needed[id] =
         plan.waits[id] == ir::kNone || !ir::is_barrier((*plan.function)[plan.waits[id]].op);
     plan.tires[id] = facts.irreducible;
     for (std::uint32_t loop = facts.loop_of[id]; loop != ir::kNone; loop = facts.loops[loop].parent) {
-      if (loops[loop] == analysis::Waits::yes) plan.full_needed[id] = false;
-      if (facts.loops[loop].header == id && loops[loop] != analysis::Waits::no) plan.tires[id] = true;
+      if (!waiting[loop]) continue;
+      plan.full_needed[id] = false;
+      if (facts.loops[loop].header == id) plan.tires[id] = true;
     }
   }
 }

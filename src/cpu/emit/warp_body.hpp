@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The code that one warp runs, or a gang of warps in lockstep: the class behind Context. Its parts are in
 // flow.cpp, values.cpp, full.cpp and masked.cpp (the two versions of the blocks), versions.cpp (going from
-// one to the other), dispatch.cpp (what stands in for masked code where lanes wait for each other), gang.cpp,
-// barriers.cpp and calls.cpp.
+// one to the other), dispatch.cpp (what stands in for masked code where lanes wait for each other),
+// meetings.cpp (where they wait), gang.cpp, barriers.cpp and calls.cpp.
 //
 // Memory form: every phi and every value read outside its block has a slot (an alloca), one for each version;
 // definitions store, reads load, and LLVM's SROA makes SSA of it. So going from one version to the other, or
@@ -286,16 +286,17 @@ class WarpBody final : public Context {
   void leave_step(llvm::Value* end);
   void emit_dispatched();
   void emit_dispatched_block(ir::BlockId block);
-  void meet_lanes(ir::BlockId block);
-  void meet_block(ir::BlockId block);
-  void define_reduction(ir::BlockId block);
   void dispatched_terminator(ir::BlockId block);
   void send(ir::BlockId block, unsigned successor_index, llvm::Value* lanes);
   bool goes_straight(ir::BlockId block) const;
   void end_lanes(llvm::Value* word);
   void go_apart(ir::BlockId block, const std::vector<unsigned>& edges);
-  void call_engine(const char* name, llvm::Type* result, llvm::ArrayRef<llvm::Value*> args,
-                   llvm::Value** out = nullptr);
+  llvm::Value* call_engine(const char* name, llvm::Type* result, llvm::ArrayRef<llvm::Value*> args);
+
+  // --- meetings.cpp
+  void meet_lanes(ir::BlockId block);
+  void meet_block(ir::BlockId block);
+  void define_reduction(ir::BlockId block);
 
   // --- calls.cpp
   void emit_call(ir::Value value);

@@ -20,6 +20,7 @@
 #endif
 #endif
 #if defined(QUERN_ADDRESS_SANITIZER)
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -146,11 +147,15 @@ class SignalStack {
 };
 
 #if defined(QUERN_ADDRESS_SANITIZER)
+constexpr std::size_t kNearTop = 65536;
+/// A run that was left has not cleared what AddressSanitizer notes of its frames.
+void forget_frames(const KernelRun& run) {
+  __asan_unpoison_memory_region(static_cast<std::byte*>(run.stack->top()) - kNearTop, kNearTop);
+}
 /// Tells AddressSanitizer of the stack switch; it keeps track of where a thread's stack is.
 class FiberNote {
  public:
   explicit FiberNote(const KernelRun& run) {
-    constexpr std::size_t kNearTop = 65536;
     __sanitizer_start_switch_fiber(&fake_stack_, static_cast<std::byte*>(run.stack->top()) - kNearTop,
                                    kNearTop);
     __sanitizer_finish_switch_fiber(nullptr, &bottom_, &size_);
@@ -168,6 +173,7 @@ class FiberNote {
   std::size_t size_ = 0;
 };
 #else
+void forget_frames(const KernelRun&) noexcept {}
 struct FiberNote {
   explicit FiberNote(const KernelRun&) noexcept {}
 };
@@ -216,6 +222,7 @@ StayEnd stay(KernelRun& run, const Enter& enter) {
 }  // namespace
 
 StayEnd run_guarded(KernelRun& run, void (*function)(void*), void* argument) {
+  forget_frames(run);
   return stay(run, [&] { return quern_cpu_run_on_stack(&run.saved, run.stack->top(), function, argument); });
 }
 

@@ -33,6 +33,7 @@ struct LaunchJob {
   const std::vector<ir::Location>* locations = nullptr;  ///< for Fault::location
   std::shared_ptr<const void> keep_alive;                ///< owns code, symbols and locations
   std::shared_ptr<const void> workspace;                 ///< what state.grid_workspace points to
+  std::vector<std::shared_ptr<Mapping>> mappings;  ///< memory of the host's through which it may wait for it
 
   std::atomic<std::uint64_t> next_block{0};
   std::atomic<bool> stopped{false};         ///< a worker met a fault, or the time is over

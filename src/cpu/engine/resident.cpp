@@ -8,6 +8,7 @@
 #include <cstring>
 #include <thread>
 
+#include "cpu/engine/mapping.hpp"
 #include "cpu/engine/output.hpp"
 #include "cpu/engine/warps.hpp"
 
@@ -22,15 +23,24 @@ constexpr std::uint64_t kSystemSharedBytes = 1024;  ///< of each block
 /// threads, then left to them.
 class Patience {
  public:
-  void rest() {
+  /// True where it took long, so that something else may be done as well.
+  bool rest() {
     ++rounds_;
-    if (rounds_ < kSpins) return __builtin_ia32_pause();
-    if (rounds_ < kYields) return void(::sched_yield());
-    std::this_thread::sleep_for(kNap);
+    if (rounds_ < kSpins) {
+      __builtin_ia32_pause();
+      return false;
+    }
+    if (rounds_ < kYields)
+      ::sched_yield();
+    else
+      std::this_thread::sleep_for(kNap);
+    return true;
   }
   void renew() { rounds_ = 0; }
+  bool is_short_of() const { return rounds_ >= kRounds; }
 
  private:
+  static constexpr std::uint32_t kRounds = 16;
   static constexpr std::uint32_t kSpins = 64;
   static constexpr std::uint32_t kYields = 512;
   static constexpr std::chrono::microseconds kNap{50};
@@ -138,13 +148,14 @@ class Residents {
       ended_ = false;
       const bool waiting = turn_of_each();
       if (fault_.kind != FaultKind::none) return fault_;
-      const bool started = start_one();
+      // Others may be about to let them go on: only where they wait for long does it need another block.
+      const bool started = (job_.cooperative || !waiting || patience.is_short_of()) && start_one();
       if (fault_.kind != FaultKind::none) return fault_;
       if (!waiting && !started && !any_taken()) break;
       if (started || ended_)
         patience.renew();
-      else
-        patience.rest();
+      else if (patience.rest())
+        for (const std::shared_ptr<Mapping>& mapping : job_.mappings) mapping->bring_together();
     }
     return fault_;
   }

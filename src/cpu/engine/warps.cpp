@@ -117,6 +117,7 @@ void begin(WarpFrame& frame, std::uint32_t lanes) {
   frame.live = lanes;
   frame.turns = 0;
   frame.rounds = 0;
+  frame.location = ir::kNone;
 }
 
 bool can_go_on(const WarpFrame& frame) {
@@ -180,7 +181,7 @@ void quern_cpu_run_warps(const LaunchState* launch, WorkerState* worker, const W
   }
 }
 
-std::uint32_t quern_cpu_choose_place(WorkerState* worker, WarpFrame* frame, std::uint32_t location) {
+std::uint32_t quern_cpu_choose_place(WorkerState* worker, WarpFrame* frame) {
   if (frame->turns % kTurnsInStep == 0) return static_cast<std::uint32_t>(StepEnd::tired);
   const std::uint32_t ready = lanes_where(*frame, [](std::uint32_t at) { return at < place::kTired; });
   if (ready != 0) {  // whoever comes next after the lane that the count of turns says
@@ -200,11 +201,11 @@ std::uint32_t quern_cpu_choose_place(WorkerState* worker, WarpFrame* frame, std:
   if (frame->live == 0) return place::kEnded;
   const bool at_barrier =
       lanes_where(*frame, [](std::uint32_t at) { return marked(at, place::kAtBarrier); }) != 0;
-  if (!at_barrier) stuck(worker, location, frame->live);
+  if (!at_barrier) stuck(worker, frame->location, frame->live);
   return static_cast<std::uint32_t>(StepEnd::waiting);
 }
 
-std::uint32_t quern_cpu_meet_lanes(WarpFrame* frame, std::uint32_t at) {
+std::uint32_t quern_cpu_meet_lanes(WarpFrame* frame, std::uint32_t at, std::uint32_t location) {
   const auto is_here = [&](std::uint32_t other) {
     return other != place::kEnded && (other & ~(place::kMarks | place::kMet)) == at &&
            other < place::kAtBarrier;
@@ -226,6 +227,7 @@ std::uint32_t quern_cpu_meet_lanes(WarpFrame* frame, std::uint32_t at) {
       met |= members;
     } else {
       frame->place[lane] = at | place::kAsleep;
+      frame->location = location;
     }
   });
   for_each_lane(ready, [&](std::uint32_t lane) { frame->place[lane] = at; });

@@ -31,9 +31,10 @@ struct alignas(64) WarpFrame {
   std::uint32_t members[32];     ///< of the lanes asleep
   std::uint32_t true_lanes[32];  ///< what a barrier_reduce counted, for each lane that it let go on
   std::uint32_t arrived_lanes[32];
-  std::uint32_t live;    ///< lanes that have not ended
-  std::uint32_t turns;   ///< places run so far
-  std::uint32_t rounds;  ///< times that all lanes were tired since the step began
+  std::uint32_t live;      ///< lanes that have not ended
+  std::uint32_t turns;     ///< places run so far
+  std::uint32_t rounds;    ///< times that all lanes were tired since the step began
+  std::uint32_t location;  ///< where lanes last fell asleep: an index into KernelCode::locations
 };
 inline constexpr std::uint32_t kWarpFrameBytes = sizeof(WarpFrame);
 /// Every so many turns another lane than the least has its turn.
@@ -63,9 +64,9 @@ extern "C" {
 void quern_cpu_run_warps(const LaunchState* launch, WorkerState* worker, const WarpSteps* steps,
                          std::uint32_t ctaid_x, std::uint32_t ctaid_y, std::uint32_t ctaid_z);
 /// The place to run where the least one is marked, or where another lane's turn has come; or a StepEnd.
-std::uint32_t quern_cpu_choose_place(WorkerState* worker, WarpFrame* frame, std::uint32_t location);
+std::uint32_t quern_cpu_choose_place(WorkerState* worker, WarpFrame* frame);
 /// Of the lanes at `at`: those whose members are all there. The others sleep.
-std::uint32_t quern_cpu_meet_lanes(WarpFrame* frame, std::uint32_t at);
+std::uint32_t quern_cpu_meet_lanes(WarpFrame* frame, std::uint32_t at, std::uint32_t location);
 /// The lanes' threads have ended.
 void quern_cpu_end_lanes(WarpFrame* frame, std::uint32_t lanes);
 /// `lanes` come to barrier `id`, which is for `count` threads (0: all of the block), and go on at `next`.

@@ -33,8 +33,8 @@ TEST_CASE("an index that can be negative counts from the end, and no other does"
   const auto index = [](const std::string& text) {
     return cuda_of("@cuda.jit\ndef k(a, n):\n    i = cuda.grid(1)\n" + text, "float32[:, ::1], int32");
   };
-  CHECK(holds(index("    a[i, n] = 0\n"), "a(i, quern::wrap(n, a.extent(1))) = 0;"));
-  CHECK(holds(index("    a[i, -1] = 0\n"), "a(i, a.extent(1) - 1) = 0;"));
+  CHECK(holds(index("    a[i, n] = 0\n"), "a(i, quern::wrap(n, a.extents[1])) = 0;"));
+  CHECK(holds(index("    a[i, -1] = 0\n"), "a(i, a.extents[1] - 1) = 0;"));
   CHECK(holds(index("    if i > 0:\n        a[i - 1, 0] = 0\n"), "a(i - 1, 0) = 0;"));
   CHECK(holds(index("    if 0 <= n and n < 9:\n        a[n, 0] = 0\n"), "a(n, 0) = 0;"));
   CHECK(holds(index("    if n < 0:\n        return\n    a[n, 0] = 0\n"), "a(n, 0) = 0;"));
@@ -50,6 +50,14 @@ TEST_CASE("integers are computed in 32 bits where they fit, in 64 where Python's
   CHECK(holds(statement("a[t] = n * n"), "a[t] = (long long)n * n;"));
   CHECK(holds(statement("a[t] = n + 1"), "a[t] = (long long)n + 1;"));
   CHECK(holds(statement("a[t] = n & 15"), "a[t] = n & 15;"));
+}
+
+TEST_CASE("the magnitude of a narrow integer is of its type, as in Numba") {
+  const auto statement = [](const std::string& text) {
+    return cuda_of("@cuda.jit\ndef k(a, b):\n    " + text + "\n", "int64[::1], int8[::1]");
+  };
+  CHECK(holds(statement("a[0] = abs(b[1])"), "a[0] = (signed char)abs(b[1]);"));
+  CHECK(holds(statement("x = b[1]\n    if x > 0:\n        a[0] = abs(x)"), "a[0] = x;"));
 }
 
 TEST_CASE("division is Python's") {

@@ -86,7 +86,7 @@ TEST_CASE("NumPy's limits are known") {
 TEST_CASE("rows of rows are elements, without a view between") {
   const std::string text = cuda_of("@cuda.jit\ndef k(a):\n    i, j = cuda.grid(2)\n    a[i][j] = a[-1][0]\n",
                                    "(float32[:, ::1],)");
-  CHECK(holds(text, "a(i, j) = a(a.extent(0) - 1, 0);"));
+  CHECK(holds(text, "a(i, j) = a(a.extents[0] - 1, 0);"));
 }
 
 TEST_CASE("a view keeps the layout that Numba gives it") {
@@ -125,6 +125,15 @@ TEST_CASE("what stands behind 'and' is computed only under it, with all that it 
   CHECK(holds(text, "[&] { if (!(0 < n)) return false; const auto middle = bump(a, 0); if (!("));
 }
 
+TEST_CASE("a choice that is a function computes both its values") {
+  const std::string text = cuda_of(
+      "@cuda.jit\ndef k(a):\n    a[0] = cuda.selp(a[1] > 2, cuda.atomic.add(a, 3, 4), cuda.atomic.add(a, 5, "
+      "6))\n",
+      "(int32[::1],)");
+  CHECK(holds(text, "const int value2 = atomicAdd(&a[3], 4);"));
+  CHECK(holds(text, "const int value3 = atomicAdd(&a[5], 6);"));
+}
+
 TEST_CASE("a call without effects whose value is not used is left out") {
   CHECK_FALSE(holds(cuda_of("@cuda.jit(device=True)\ndef f(x):\n    return x + 1\n\n@cuda.jit\ndef k(a):\n   "
                             " f(a[0])\n    a[1] = 1\n",
@@ -142,8 +151,8 @@ TEST_CASE("debug builds check indices, divisors and assertions") {
   CHECK(source->log.empty());
   CHECK(holds(source->text, "extern \"C\" __device__ char quern_failure_file[] = \"k.py\";"));
   CHECK(holds(source->text,
-              "a(quern::debug::index<0>(n, 4, a.extent(0), a.extent(1)), "
-              "quern::debug::index<1>(2, 4, a.extent(0), a.extent(1)))"));
+              "a(quern::debug::index<0>(n, 4, a.extents[0], a.extents[1]), "
+              "quern::debug::index<1>(2, 4, a.extents[0], a.extents[1]))"));
   CHECK(holds(source->text, "quern::debug::divisor("));
   CHECK(holds(source->text, "quern::debug::raise(5, \"AssertionError: not positive\");"));
   CHECK(holds(source->text, "quern::debug::raise(6, \"ValueError: far\");"));
@@ -169,6 +178,16 @@ TEST_CASE("an argument that is None settles the branches that ask for it") {
   CHECK(holds(text, "a[0] = f(a[1]) + f_2(a[2], a[3]) + g(a[4]) + g_2(a[5], a);"));
 }
 
+TEST_CASE("what follows a branch that None settles and that returns is not compiled") {
+  const std::string text = cuda_of(
+      "@cuda.jit(device=True)\ndef f(x, y=None):\n    if y is None:\n        return -x\n    return x + y\n\n"
+      "@cuda.jit\ndef k(a):\n    a[0] = f(a[1]) + f(a[2], a[3])\n",
+      "(int64[::1],)");
+  CHECK(holds(text, "return -x;"));
+  CHECK(holds(text, "return x + y;"));
+  CHECK(holds(text, "f(long long x) {"));
+}
+
 TEST_CASE("a kernel that another calls is a device function there") {
   const std::string text = cuda_of(
       "@cuda.jit\ndef one(a):\n    return a[0]\n\n@cuda.jit('void(float32[::1])')\ndef k(a):\n    a[1] = "
@@ -181,6 +200,22 @@ TEST_CASE("a kernel that another calls is a device function there") {
       "k", "");
   REQUIRE(source);
   CHECK(holds(source->text, "static __device__ float one(quern::c_array<float, 1> a) {"));
+}
+
+TEST_CASE("functions of linked CUDA C++ are called as Numba calls them, or as C does") {
+  const std::string text = cuda_of(
+      "mul = cuda.declare_device('mul_f32', 'float32(float32, float32)', link='f.cu')\n"
+      "plus = cuda.declare_device('plus', 'float32(float32)', abi='c')\n"
+      "@cuda.jit(link=['g.cu'])\ndef k(a):\n    a[0] = mul(a[1], 2) + plus(a[2])\n",
+      "(float32[::1],)");
+  CHECK(holds(text, "#include \"f.cu\"\n#include \"g.cu\"\n"));
+  CHECK(holds(text, "extern \"C\" __device__ int mul_f32(float*, float, float);"));
+  CHECK(holds(
+      text,
+      "static __device__ float call_mul_f32(float x0, float x1) { float result; mul_f32(&result, x0, x1); "
+      "return result; }"));
+  CHECK(holds(text, "extern \"C\" __device__ float plus(float);"));
+  CHECK(holds(text, "const float value = call_mul_f32(a[1], 2.0f); a[0] = value + plus(a[2]);"));
 }
 
 TEST_CASE("float16 keeps its type in the functions that Numba has for it") {

@@ -29,8 +29,14 @@ def load(path):
     return module
 
 
+def tuples(described):
+    """NumPy's description of a record, whose tuples JSON made lists of."""
+    return [tuple(tuples(part) if isinstance(part, list) and part and isinstance(part[0], list) else tuple(part) if isinstance(part, list) else part
+                  for part in field) for field in described]
+
+
 def type_of(dtype, ndim):
-    scalar = from_dtype(np.dtype(dtype))
+    scalar = from_dtype(np.dtype(dtype) if isinstance(dtype, str) else np.lib.format.descr_to_dtype(tuples(dtype)))
     return scalar if ndim is None else types.Array(scalar, ndim, "C")
 
 

@@ -93,13 +93,14 @@ class Run:
             if failure.fault:
                 self.session = quern_c.Session(self.options["library"])
             return "differs", f"Numba's PTX: {failure}"
+        problems = []
         for name, mine, other in zip(("whole", "real"), ours[4:], theirs[4:]):
             a, b = mine.fetch(), other.fetch()
             libm = kernel.libm and name == "real"
             for row in range(kernels.SLOTS):
                 if problem := compare.difference(f"{name}[{row}]", a[row], b[row], LIBM_ULP if libm and row >= kernels.SLOTS - 3 else 0):
-                    return "differs", f"{problem} in {statement(kernel, name, row)}"
-        return "agrees", ""
+                    problems.append(f"{problem} in {statement(kernel, name, row)}")
+        return ("differs", "; ".join(problems[:6])) if problems else ("agrees", "")
 
 
 def statement(kernel, name, row):

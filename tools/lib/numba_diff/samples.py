@@ -44,6 +44,7 @@ class Sample:
         self.words = case.get("args", [])
         self.launch = [f"--{word}={case[word]}" for word in ("grid", "block", "shared") if word in case]
         self.nvrtc = [f"--option={o}" for o in case.get("options", root.get("options", []))] + ["--option=--fmad=false"]
+        self.nvrtc += [word for name, text in case.get("bind", {}).items() for word in ("--bind", f"{name}={text}")]
         self.name = f"{file.parent.name}/{file.name}: {case['name']}"
 
     def quern(self, *words):
@@ -58,8 +59,10 @@ class Sample:
         arguments = []
         for parameter, word in zip((p.arg for p in function.args.args), self.words):
             if parameter in arrays:
-                dtype, shape = arrays[parameter]["dtype"], arrays[parameter]["shape"]
-                arguments.append({"name": parameter, "dtype": dtype, "ndim": len(shape), "shape": shape, "itemsize": np.dtype(dtype).itemsize})
+                shape = arrays[parameter]["shape"]
+                dtype = np.load(self.folder / word).dtype if word.endswith(".npy") else np.dtype(arrays[parameter]["dtype"])
+                described = np.lib.format.dtype_to_descr(dtype)
+                arguments.append({"name": parameter, "dtype": described, "ndim": len(shape), "shape": shape, "itemsize": dtype.itemsize})
             else:
                 typed = re.match(r"(\w+)\(", word)
                 dtype = typed.group(1) if typed else "float64" if "." in word else "int64"
@@ -79,6 +82,8 @@ class Sample:
     def compare(self, scratch):
         if any(word.startswith("value(") for word in self.words):
             return "passed over: a struct argument"
+        if "--bind" in self.nvrtc:
+            return "passed over: constants from the host"
         arguments = self.arguments()
         ptx = self.numba_ptx(arguments, scratch)
         flat, places = flattened(self.words, arguments)

@@ -129,13 +129,11 @@ std::vector<Specialisation> variants(const Extents& block) {
       result.back().gang = static_cast<std::uint8_t>(width);
       if (width == full_warps) break;
     }
-  // By the dispatcher, at both levels.
-  for (const std::uint8_t level : {std::uint8_t{0}, std::uint8_t{2}}) {
-    result.push_back(result.front());
-    result.back().isa = emit::processor_isa();
-    result.back().opt_level = level;
-    result.back().dispatch = true;
-  }
+  // By the dispatcher.
+  result.push_back(result.front());
+  result.back().isa = emit::processor_isa();
+  result.back().opt_level = 2;
+  result.back().dispatch = true;
   return result;
 }
 
