@@ -71,22 +71,26 @@ std::vector<std::byte> run_device(const driver::DriverTable& table, const Genera
   return output;
 }
 
+/// QUERN_TEST_FRACTION: slow builds ask for a part. Threads that wait take the oracle long.
+std::uint64_t usual_count(bool waiting) {
+  const char* fraction = std::getenv("QUERN_TEST_FRACTION");
+  const std::uint64_t part = fraction == nullptr ? 1 : std::strtoull(fraction, nullptr, 10);
+  return (waiting ? 60 : 200) / std::max<std::uint64_t>(part, 1);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app{"Generated kernels on the oracle and on the CPU device"};
-  // QUERN_TEST_FRACTION: slow builds ask for a part.
-  const char* fraction = std::getenv("QUERN_TEST_FRACTION");
-  std::uint64_t first = 0, show = 0;
-  std::uint64_t count =
-      200 / std::max<std::uint64_t>(fraction == nullptr ? 1 : std::strtoull(fraction, nullptr, 10), 1);
+  std::uint64_t first = 0, count = 0, show = 0;
   app.add_option("--first", first, "first seed");
-  app.add_option("--count", count, "number of seeds");
+  const auto* count_option = app.add_option("--count", count, "number of seeds, instead of a usual number");
   oracle::GenerateOptions options;
   app.add_flag("--waiting", options.waiting,
                "with locks, chains of threads, barriers for a part of the block, loops with two entries");
   const auto* show_option = app.add_option("--show", show, "print the kernel of this seed and stop");
   CLI11_PARSE(app, argc, argv);
+  if (count_option->empty()) count = usual_count(options.waiting);
   if (!show_option->empty()) {
     const Generated kernel = oracle::generate(show, options);
     fmt::print("// grid {}x{}x{}, block {}x{}x{}\n{}", kernel.grid[0], kernel.grid[1], kernel.grid[2],
