@@ -435,7 +435,7 @@ def run_llc(llc, folder, name, text, arguments):
 
 def native_results(llc, folder, text, names, data):
     compiled = run_llc(llc, folder, "native", text, ["-filetype=obj", "-relocation-model=pic", "-fp-contract=off"])
-    library = folder / "native.so"
+    library = folder / f"native-{min(names)}.so"  # of its own: the loader takes a name that it has loaded for the same library
     subprocess.run(["cc", "-shared", "-o", str(library), str(compiled), "-lm"], check=True)
     loaded = ctypes.CDLL(str(library))
     results = {}
