@@ -67,13 +67,17 @@ Expected<LoadedPlugin> open_plugin(const std::filesystem::path& path) {
 }  // namespace
 
 Expected<LoadedDriver> load_libcuda(const std::string& name) {
-  Expected<base::DynamicLibrary> library = base::DynamicLibrary::open(name);
+  // Whoever names a file means it, even where it is ours.
+  const std::optional<std::string> named =
+      name == kSystemDriver ? base::env("QUERN_LIBCUDA") : std::optional<std::string>();
+  Expected<base::DynamicLibrary> library = base::DynamicLibrary::open(named.value_or(name));
   if (!library) {
     Diagnostics errors = std::move(library).errors();
-    errors.front().hint = "install the NVIDIA driver, or use the CPU device";
+    errors.front().hint = named ? "QUERN_LIBCUDA names this file: correct it, or unset it"
+                                : "install the NVIDIA driver, or use the CPU device";
     return errors;
   }
-  if (library->symbol(kPluginExport) != nullptr)
+  if (!named && library->symbol(kPluginExport) != nullptr)
     return diagnostic("driver-is-quern",
                       fmt::format("{} is quern's own CPU device, not a GPU driver", library->path()),
                       "take quern's folder out of LD_LIBRARY_PATH, or choose the CPU device by its name");

@@ -20,10 +20,13 @@ struct LoadedDriver {
   DriverTable table;
 };
 
-/// The system's driver, searched by the loader. Functions that it lacks answer CUDA_ERROR_NOT_SUPPORTED.
-/// Errors: "library-not-loaded", "driver-incomplete" (not a driver), "driver-is-quern" (our own stand-alone
-/// libcuda.so.1, which would be taken for a GPU).
-Expected<LoadedDriver> load_libcuda(const std::string& name = "libcuda.so.1");
+inline constexpr const char* kSystemDriver = "libcuda.so.1";
+
+/// The system's driver, searched by the loader, or the file that QUERN_LIBCUDA names. Functions that it lacks
+/// answer CUDA_ERROR_NOT_SUPPORTED. Errors: "library-not-loaded", "driver-incomplete" (not a driver),
+/// "driver-is-quern" (our own stand-alone libcuda.so.1, which would be taken for a GPU; QUERN_LIBCUDA may
+/// name it).
+Expected<LoadedDriver> load_libcuda(const std::string& name = kSystemDriver);
 
 /// The embedded CPU device: its struct (owned by the library) and its table.
 struct LoadedPlugin {

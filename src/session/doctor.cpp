@@ -18,6 +18,7 @@ struct VariableRow {
 constexpr VariableRow kVariables[] = {
     {"QUERN_DEVICE", "the device to use: auto, cpu, cuda or cuda:N"},
     {"QUERN_CPU_PLUGIN", "the CPU device's library (libquern-cpu.so)"},
+    {"QUERN_LIBCUDA", "the CUDA driver's library, instead of the system's libcuda.so.1"},
     {"QUERN_CPU_WORKERS", "threads of the CPU device; default: the process's CPU affinity"},
     {"QUERN_CPU_TIMEOUT", "seconds after which the CPU device ends a kernel; default: never"},
     {"QUERN_CPU_MEMORY", "memory of the CPU device, as in 512M or 4G"},

@@ -398,4 +398,35 @@ bool same_result(Kind kind, std::uint64_t expected, std::uint64_t got) {
   return false;
 }
 
+std::uint64_t canonical_result(Kind kind, std::uint64_t word) {
+  struct Nan {
+    std::uint64_t magnitude, infinity, one;
+    unsigned width;
+  };
+  const auto replaced = [](std::uint64_t all, const Nan& nan) {
+    std::uint64_t result = 0;
+    const std::uint64_t mask = nan.magnitude * 2 + 1;
+    for (unsigned shift = 0; shift < 64; shift += nan.width) {
+      const std::uint64_t part = all >> shift & mask;
+      result |= ((part & nan.magnitude) > nan.infinity ? nan.one : part) << shift;
+    }
+    return result;
+  };
+  switch (kind) {
+    case Kind::f16:
+    case Kind::f16x2:
+      return replaced(word, {0x7fff, 0x7c00, 0x7fff, 16});
+    case Kind::bf16:
+    case Kind::bf16x2:
+      return replaced(word, {0x7fff, 0x7f80, 0x7fff, 16});
+    case Kind::f32:
+      return replaced(word, {0x7fffffff, 0x7f800000, 0x7fffffff, 32});
+    case Kind::f64:
+      return replaced(word, {0x7fffffffffffffff, 0x7ff0000000000000, 0x7fffffffffffffff, 64});
+    case Kind::bits:
+      break;
+  }
+  return word;
+}
+
 }  // namespace quern::oracle

@@ -33,5 +33,7 @@ std::vector<FormKernel> form_kernels(const std::string& only = {});
 
 /// True if the device's word may stand for the oracle's.
 bool same_result(Kind kind, std::uint64_t expected, std::uint64_t got);
+/// The word with every NaN that may be any the same one.
+std::uint64_t canonical_result(Kind kind, std::uint64_t word);
 
 }  // namespace quern::oracle

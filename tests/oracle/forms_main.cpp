@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every instruction of forms.def on boundary values, on the oracle and on the CPU device: the bits must agree
 // (any NaN for any NaN, except where PTX says which one).
-//   forms [--only TEXT] [--part I/N] [--list] [--show]
+//   forms [--only TEXT] [--part I/N] [--list] [--show] [--device cpu|cuda] [--results FILE]
+// --results: a line for each instruction: its text and a digest of what the device gave. Status 77: there is
+// no such device.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -91,6 +93,30 @@ std::size_t compare(const FormKernel& kernel, const std::vector<std::uint64_t>& 
   return failed;
 }
 
+/// FNV-1a over the instruction's results, any NaN as one where any may stand.
+std::uint64_t digest_of(const FormKernel& kernel, const std::vector<std::uint64_t>& got, std::size_t k) {
+  std::uint64_t digest = 0xcbf29ce484222325u;
+  for (std::size_t thread = 0; thread < kernel.threads; ++thread) {
+    std::uint64_t word = got[thread * kernel.instances.size() + k];
+    word = oracle::canonical_result(kernel.instances[k].kind, word);
+    for (unsigned byte = 0; byte < 8; ++byte)
+      digest = (digest ^ (word >> (8 * byte) & 0xff)) * 0x100000001b3u;
+  }
+  return digest;
+}
+
+Expected<driver::DriverTable> open_table(const std::string& device) {
+  // The libraries stay open: their threads may outlive everything here.
+  if (device == "cuda") {
+    auto loaded = driver::load_libcuda();
+    if (!loaded) return loaded.errors();
+    return (new driver::LoadedDriver(std::move(*loaded)))->table;
+  }
+  auto loaded = driver::load_cpu_plugin();
+  if (!loaded) return loaded.errors();
+  return (new driver::LoadedPlugin(std::move(*loaded)))->table;
+}
+
 bool is_mine(std::size_t index, const std::string& part) {
   const std::size_t slash = part.find('/');
   if (slash == std::string::npos) return true;
@@ -101,10 +127,12 @@ bool is_mine(std::size_t index, const std::string& part) {
 
 int main(int argc, char** argv) {
   CLI::App app{"Instructions on boundary values, on the oracle and on the CPU device"};
-  std::string only, part;
+  std::string only, part, device_name = "cpu", results_file;
   bool list = false, show = false;
   app.add_option("--only", only, "instructions whose text contains this");
   app.add_option("--part", part, "I/N: every N-th kernel from I on");
+  app.add_option("--device", device_name, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}));
+  app.add_option("--results", results_file, "write a digest of each instruction's results");
   app.add_flag("--list", list, "print the instructions and stop");
   app.add_flag("--show", show, "print the kernels and stop");
   CLI11_PARSE(app, argc, argv);
@@ -115,12 +143,13 @@ int main(int argc, char** argv) {
       for (const oracle::FormInstance& instance : kernel.instances) fmt::print("{}\n", instance.text);
   }
   if (list || show) return 0;
-  auto device = driver::load_cpu_plugin();
-  if (!device) {
-    fmt::print(stderr, "{}", to_string(device.errors()));
-    return 1;
+  const Expected<driver::DriverTable> opened = open_table(device_name);
+  if (!opened) {
+    fmt::print(stderr, "{}", to_string(opened.errors()));
+    return device_name == "cpu" ? 1 : 77;
   }
-  const driver::DriverTable& table = device->table;
+  const driver::DriverTable& table = *opened;
+  std::FILE* const results = results_file.empty() ? nullptr : std::fopen(results_file.c_str(), "w");
   std::size_t passed = 0, failed = 0;
   try {
     CUcontext context = nullptr;
@@ -135,7 +164,10 @@ int main(int argc, char** argv) {
     const FormKernel& kernel = kernels[index];
     if (!is_mine(index, part)) continue;
     try {
-      const std::size_t wrong = compare(kernel, run_oracle(kernel), run_device(table, kernel));
+      const std::vector<std::uint64_t> got = run_device(table, kernel);
+      for (std::size_t k = 0; results != nullptr && k < kernel.instances.size(); ++k)
+        fmt::print(results, "{}\t{:016x}\n", kernel.instances[k].text, digest_of(kernel, got, k));
+      const std::size_t wrong = compare(kernel, run_oracle(kernel), got);
       failed += wrong;
       passed += kernel.instances.size() - wrong;
     } catch (const Failure& failure) {
@@ -146,6 +178,7 @@ int main(int argc, char** argv) {
       failed += kernel.instances.size();
     }
   }
+  if (results != nullptr) std::fclose(results);
   fmt::print("{} instructions passed, {} failed\n", passed, failed);
   return failed == 0 ? 0 : 1;
 }

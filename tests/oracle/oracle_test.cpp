@@ -189,6 +189,19 @@ TEST_CASE("single instructions give what the manual says") {
   CHECK(run_one("copysign.f32 %r0, %r1, %r2;", {bits(-1.0f), bits(2.0f), 0, 0}) == bits(-2.0f));
 }
 
+TEST_CASE("a match whose destination is its source compares what was there before") {
+  Machine machine(
+      read(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out)\n{ .reg .b32 "
+           "%r<2>; .reg .b64 %rd<2>; .reg .pred %p<1>;\n ld.param.u64 %rd0, [out]; mov.u32 %r0, %tid.x; "
+           "mul.wide.u32 %rd1, %r0, 4; add.s64 %rd0, %rd0, %rd1;\n match.all.sync.b32 %r0|%p0, %r0, -1; "
+           "st.global.u32 [%rd0], %r0; ret; }"));
+  const auto out = machine.allocate(4 * 4);
+  Parameters parameters;
+  parameters.add(out);
+  REQUIRE(machine.launch("k", {.block = {4, 1, 1}}, parameters.bytes).outcome == Outcome::ok);
+  CHECK(download<std::uint32_t>(machine, out) == std::vector<std::uint32_t>(4, 0));
+}
+
 TEST_CASE("every generated kernel runs to its end in the oracle") {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     CAPTURE(seed);

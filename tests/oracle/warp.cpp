@@ -42,7 +42,7 @@ bool is_warp_operation(const Instruction& instruction) {
 }
 
 void Block::warp_operation(const std::vector<Thread*>& members, const Instruction& instruction,
-                           std::uint32_t mask) {
+                           std::uint32_t) {
   const auto& operands = instruction.operands;
   const Type b32{'b', 32};
   if (instruction.opcode == "bar") return;
@@ -103,16 +103,19 @@ void Block::warp_operation(const std::vector<Thread*>& members, const Instructio
   }
   if (instruction.opcode == "match") {
     const Type type = instruction.types.back();
+    // All are read before any is written: the destination may be the source.
+    std::array<std::uint64_t, 32> values{};
+    std::uint32_t everyone = 0;
+    for (Thread* member : members) {
+      values[member->lane()] = member->get(operands[1], type);
+      everyone |= 1u << member->lane();
+    }
     for (Thread* member : members) {
       std::uint32_t same = 0;
       for (Thread* other : members)
-        if (other->get(operands[1], type) == member->get(operands[1], type)) same |= 1u << other->lane();
+        if (values[other->lane()] == values[member->lane()]) same |= 1u << other->lane();
       const bool pair = operands[0].kind == Operand::Kind::vector;
-      const bool all = same == (mask & same) && same == [&] {
-        std::uint32_t everyone = 0;
-        for (Thread* other : members) everyone |= 1u << other->lane();
-        return everyone;
-      }();
+      const bool all = same == everyone;
       member->set(pair ? operands[0].parts[0] : operands[0], instruction.has("all") && !all ? 0 : same);
       if (pair) member->set(operands[0].parts[1], all ? 1 : 0);
     }

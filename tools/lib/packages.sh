@@ -30,6 +30,7 @@ clang-format-19    -
 clang-tidy-19      -
 libclang-rt-19-dev -
 lld-19             -
+llvm-19            -
 cmake              cmake --version
 git                git --version
 python3-numpy      python3 -c 'import numpy'

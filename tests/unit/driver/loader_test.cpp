@@ -37,6 +37,17 @@ TEST_CASE("our own stand-alone libcuda is recognised and refused as a GPU driver
   CHECK_FALSE(loaded.errors().front().hint.empty());
 }
 
+TEST_CASE("the file that QUERN_LIBCUDA names is the system's driver, even our own") {
+  setenv("QUERN_LIBCUDA", in_test_dir("libfake_own_driver.so").c_str(), 1);
+  CHECK(driver::load_libcuda());
+  setenv("QUERN_LIBCUDA", in_test_dir("libnothing.so").c_str(), 1);
+  const auto missing = driver::load_libcuda();
+  unsetenv("QUERN_LIBCUDA");
+  REQUIRE_FALSE(missing);
+  CHECK(missing.errors().front().message.find("libnothing.so") != std::string::npos);
+  CHECK(missing.errors().front().hint.find("QUERN_LIBCUDA") != std::string::npos);
+}
+
 TEST_CASE("a library that is no driver is refused") {
   const auto loaded = driver::load_libcuda(in_test_dir("libfake_no_driver.so"));
   REQUIRE_FALSE(loaded);

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU device without a driver: compiled kernels run on this thread, in memory made for them. Here every
+// choice that the driver makes by itself (instruction set, optimisation level, gangs) can be made otherwise.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cpu/compiler.hpp"
+#include "generate.hpp"
+#include "ptx/module.hpp"
+
+namespace quern::oracle {
+
+/// One at a time in a process (reserves some 90 GiB of addresses, no memory).
+class BareDevice {
+ public:
+  BareDevice();
+  ~BareDevice();
+  BareDevice(const BareDevice&) = delete;
+  BareDevice& operator=(const BareDevice&) = delete;
+
+  /// Places the module's variables anew and forgets all other memory.
+  void load(const ptx::Module& module);
+  std::byte* allocate(std::size_t bytes);
+
+  /// Runs the grid; false if a trap ended it.
+  bool launch(const cpu::KernelCode& code, const cpu::Specialisation& specialisation, const Extents& grid,
+              const std::vector<std::byte>& params, std::uint64_t local_bytes);
+
+ private:
+  std::byte* reservation_ = nullptr;
+  std::byte* window_ = nullptr;
+  std::byte* shared_ = nullptr;
+  std::byte* local_ = nullptr;
+  std::size_t used_ = 0;
+  std::map<std::string, std::byte*> variables_;
+  std::unique_ptr<std::byte, void (*)(void*)> frames_;
+  std::size_t frame_bytes_ = 0;
+};
+
+/// What a kernel is compiled for: several for each seed, over instruction sets, optimisation levels and
+/// gangs, some with lanes that the dispatcher runs.
+std::vector<cpu::Specialisation> configurations(std::uint64_t seed, const Extents& block, unsigned count,
+                                                unsigned dispatched_percent);
+std::string name_of(const cpu::Specialisation& specialisation);
+
+}  // namespace quern::oracle

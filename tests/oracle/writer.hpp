@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside of the generator of kernels: the text that is written and the registers that statements use.
+// Statements read and write %r (32 bits), %rd (64), %f, %fd and %p; %t, %td, %tf, %h, %w and %q are theirs
+// for a while.
+#pragma once
+
+#include "generate.hpp"
+#include "random.hpp"
+
+namespace quern::oracle {
+
+inline constexpr unsigned kR = 6, kRd = 4, kF = 4, kFd = 3, kP = 4;
+/// Words of a thread's local memory and of the table in constant memory; a power of two.
+inline constexpr unsigned kStackWords = 16;
+/// A block's bytes for meeting: see generate_waiting.cpp.
+inline constexpr unsigned kMeetingBytes = 2048;
+
+class Writer {
+ public:
+  Writer(std::uint64_t seed, const GenerateOptions& given) : random(seed), options(given) {}
+
+  void line(const std::string& instruction) { text += "\t" + instruction + ";\n"; }
+  void label(unsigned number) { text += Text{"$L{}:\n", number}; }
+  unsigned new_label() { return labels++; }
+
+  std::string r() { return Text{"%r{}", random.below(kR)}; }
+  std::string rd() { return Text{"%rd{}", random.below(kRd)}; }
+  std::string f() { return Text{"%f{}", random.below(kF)}; }
+  std::string fd() { return Text{"%fd{}", random.below(kFd)}; }
+  std::string p() { return Text{"%p{}", random.below(kP)}; }
+  /// "" or "@!%p1 "
+  std::string guard() {
+    return random.chance(15) ? Text{"@{}{} ", random.chance(50) ? "!" : "", p()} : Text{""};
+  }
+  template <std::size_t N>
+  std::string pick(const char* const (&list)[N]) {
+    return random.pick(list);
+  }
+
+  std::string constant32();
+  std::string constant64();
+  std::string r_or_constant() { return random.chance(25) ? constant32() : r(); }
+  std::string rd_or_constant() { return random.chance(20) ? constant64() : rd(); }
+  std::string f_or_constant();
+  std::string fd_or_constant();
+  /// A shift amount or a position: a constant below `limit` or a register.
+  std::string amount(unsigned limit) { return random.chance(50) ? std::to_string(random.below(limit)) : r(); }
+
+  Random random;
+  const GenerateOptions& options;
+  std::string text;
+  unsigned threads = 1;  ///< in a block
+  unsigned labels = 0;
+  unsigned loops = 0;
+  unsigned chains = 0;
+  bool uses_stack = false;  ///< local memory
+  bool together = true;     ///< no thread has ended yet
+};
+
+// One statement each, for any place:
+void integer32(Writer& w);
+void integer64(Writer& w);
+void short_integer(Writer& w);
+void carry_chain(Writer& w);
+void fields(Writer& w);
+void float32(Writer& w);
+void float64(Writer& w);
+void half(Writer& w);
+void conversion(Writer& w);
+void predicate(Writer& w);
+void load(Writer& w);
+void own_memory(Writer& w);
+void own_atomic(Writer& w);
+void accumulate(Writer& w);
+void call(Writer& w);
+// ... and for places where all threads of the block are:
+void shuffle(Writer& w);
+void vote(Writer& w);
+void reduce(Writer& w);
+void exchange(Writer& w);
+void shared_atomic(Writer& w);
+void barrier_reduce(Writer& w);
+// With GenerateOptions::waiting: `lock` for any place,
+void lock(Writer& w);
+// ... and for where all threads of the block are:
+void read_sum(Writer& w);
+void chain(Writer& w);
+void produce_and_consume(Writer& w);
+
+}  // namespace quern::oracle
