@@ -12,6 +12,8 @@
 
 #include "quern/allocator.hpp"
 #include "quern/argument.hpp"
+#include "quern/array_view.hpp"
+#include "quern/attempt.hpp"
 #include "quern/cuda_array_interface.hpp"
 #include "quern/device.hpp"
 #include "quern/device_array.hpp"

@@ -17,6 +17,18 @@ using namespace quern;
 
 namespace {
 
+/// AddressSanitizer keeps what was freed for a while, so that uses of it are found.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define QUERN_TEST_ADDRESS_SANITIZER
+#endif
+#endif
+#ifdef QUERN_TEST_ADDRESS_SANITIZER
+constexpr bool kFreedMemoryStays = true;
+#else
+constexpr bool kFreedMemoryStays = false;
+#endif
+
 constexpr const char* kTwice = R"(.version 6.0
 .target sm_50
 .address_size 64
@@ -102,7 +114,7 @@ TEST_CASE("rounds of allocate, launch and free run at constant memory") {
   CHECK(session.memory_stats()[ResourceKind::device].live_count == 0);
   // What waits in the queue may differ by the count limit's worth of small arrays.
   CHECK(session.free_memory_bytes() + (std::size_t{1} << 20) >= free_before);
-  CHECK(resident_after < resident_before + 4096);
+  if (!kFreedMemoryStays) CHECK(resident_after < resident_before + 4096);
   std::printf("soak: %lu rounds, resident memory %zu KiB before and %zu KiB after\n", count, resident_before,
               resident_after);
 }
