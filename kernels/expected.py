@@ -6,6 +6,8 @@ import math
 import pathlib
 import numpy as np
 
+import expected_python
+
 HERE = pathlib.Path(__file__).parent
 
 
@@ -164,6 +166,79 @@ def more_samples():
     save("sorting/bitonic_1024_sorted.npy", np.sort(values.reshape(4, 256), 1).ravel())
 
 
+def device_samples():
+    """kernels/device: the constructs of <quern/device.cuh>."""
+    rng = np.random.default_rng(13)
+    integers = rng.integers(-1000, 1000, 512).astype(np.int32)
+    blocks = integers.reshape(8, 64)
+    save("device/integers.npy", integers)
+    save("device/transposed.npy", np.ascontiguousarray(random((48, 48), 21).T))
+    save("device/rotated.npy", np.roll(blocks, -1, 1).ravel())
+    save("device/sums.npy", blocks.sum(1, dtype=np.int32))
+    save("device/reversed.npy", blocks[:, ::-1].ravel())
+    save("device/reversed_128.npy", integers.reshape(4, 128)[:, ::-1].ravel())
+    save("device/warp_sums.npy", np.cumsum(integers.reshape(16, 32), 1, dtype=np.int32).ravel())
+    save("device/positive.npy", np.array([(integers > 0).sum()], np.int32))
+    signs = rng.integers(-5, 6, 500).astype(np.int32)
+    signs[64:128] = -1
+    signs[128:192] = 4
+    save("device/signs.npy", signs)
+    parts = [signs[i : i + 64] < 0 for i in range(0, 500, 64)]
+    save("device/negative.npy", np.array([part.sum() for part in parts], np.int32))
+    save("device/all_negative.npy", np.array([part.all() for part in parts], np.int32))
+    save("device/any_negative.npy", np.array([part.any() for part in parts], np.int32))
+    row = np.pad(random(300, 22), 4, "edge")
+    save("device/medians.npy", np.array([np.median(row[i : i + 9]) for i in range(300)], np.float32))
+    matrices = rng.normal(0, 1, (50, 3, 3))
+    save("device/matrices.npy", matrices)
+    save("device/powers.npy", np.linalg.matrix_power(matrices, 4))
+    row = np.pad(random(300, 23).astype(np.float64), 2, "edge")
+    save("device/smoothed.npy", sum(w / 16 * row[k : k + 300] for k, w in enumerate([1, 4, 6, 4, 1])).astype(np.float32))
+    steps = rng.integers(0, 2**32, 200, dtype=np.uint64).astype(np.uint32)
+    turns = steps[:, None] >> np.arange(0, 32, 2, dtype=np.uint32) & 3
+    save("device/steps.npy", steps)
+    save("device/walk_x.npy", np.array([0, 1, 0, -1], np.int32)[turns].sum(1, dtype=np.int32))
+    save("device/walk_y.npy", np.array([1, 0, -1, 0], np.int32)[turns].sum(1, dtype=np.int32))
+    rotors = np.arange(1, 13, dtype=np.int32).reshape(2, 3, 2)
+    save("device/unrolled.npy", (rotors * 100 + rotors[::-1, ::-1]).ravel())
+    y, x = np.mgrid[:6, :12]
+    ones = np.ones_like(x)
+    save("device/described.npy", np.stack([x % 4 + 100 * (y % 3), x // 4 + 100 * (y // 3), (4 + 300) * ones, (3 + 200) * ones, 6 * ones, 2 * ones,
+                                           10 * ones, x * 1000 + y], 2).astype(np.int32))
+    doubled = 2 * np.arange(128, dtype=np.int32).reshape(2, 64)
+    save("device/neighbours.npy", (doubled + np.roll(doubled, -1, 1)[:, np.arange(64) ^ 1]).ravel().astype(np.int32))
+    save("device/line.npy", np.arange(1000, dtype=np.int64) ** 2)
+    save("device/plane.npy", (np.arange(37)[:, None] * 1000 + np.arange(53)).astype(np.int32))
+    z, y, x = np.mgrid[:5, :6, :7]
+    save("device/space.npy", (z * 10000 + y * 100 + x).astype(np.int32))
+    save("device/row_sums.npy", random((40, 30), 24).sum(1, dtype=np.float64).astype(np.float32))
+
+
+def waiting_samples():
+    rng = np.random.default_rng(13)
+    values = rng.integers(-5000, 5000, 1000).astype(np.int32)
+    wide = values.astype(np.int64)
+    save("synchronisation/locked_values.npy", values)
+    save("synchronisation/locked_sums.npy", np.array([wide.sum(), (wide * wide).sum()]))
+    save("synchronisation/locked_extremes.npy", np.array([min(values.min(), 0), max(values.max(), 0)], np.int32))
+    tiles = rng.integers(-100, 100, (3, 7, 64)).astype(np.int32)
+    save("synchronisation/produced.npy", tiles.ravel())
+    save("synchronisation/consumed.npy", (tiles * np.arange(1, 8)[None, :, None]).sum(1).astype(np.int32).ravel())
+    numbers = rng.integers(-100, 100, (4, 128)).astype(np.int32)
+    save("synchronisation/numbers.npy", numbers.ravel())
+    save("synchronisation/running_sums.npy", np.cumsum(numbers, 1, dtype=np.int32).ravel())
+    f = np.float32
+    rod = (rng.random(500) * 100).astype(f)
+    save("cooperative_groups/heat_before.npy", rod)
+    for _ in range(40):
+        following = rod.copy()
+        following[1:-1] = rod[1:-1] + f(0.25) * ((rod[:-2] - f(2) * rod[1:-1]) + rod[2:])
+        rod = following
+    total = int((rod * f(1000)).astype(np.uint64).sum())
+    save("cooperative_groups/heat_after.npy", rod)
+    save("cooperative_groups/heat_total.npy", np.array([total, total // 500], np.uint64))
+
+
 def save(name, array):
     np.save(HERE / name, array)
     print(f"{name}: {array.dtype} {array.shape}")
@@ -205,6 +280,9 @@ def main():
     print(f"transpose 4096 x 4096: sha256 {hashlib.sha256(turned.tobytes()).hexdigest()}")
     python_samples()
     more_samples()
+    expected_python.write(save)
+    device_samples()
+    waiting_samples()
     large = hashlib.sha256(mandelbrot(2048, 2048, 256).tobytes()).hexdigest()
     print(f"mandelbrot 2048 x 2048, 256: sha256 {large}")
 

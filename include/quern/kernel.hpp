@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "quern/argument.hpp"
@@ -65,6 +66,13 @@ class QUERN_API Kernel {
   /// A Kernel Python kernel is compiled for the types of its arguments: the kernel for these. Launches do it
   /// by themselves. Every other kernel is its own. Throws CompileError.
   Kernel specialise(std::span<const Argument> arguments) const;
+  /// The same for types written as Numba writes them: "float32, float32[::1]", "(int64, float64[:, :])".
+  /// Scalars are then converted to these. Throws CompileError, Error(unsupported) for kernels whose source
+  /// has the types.
+  Kernel specialise(std::string_view signature) const;
+  Kernel specialise(const char* signature) const { return specialise(std::string_view(signature)); }
+  /// The argument types that a Kernel Python kernel is compiled for so far, "float32, float32[::1]" each.
+  std::vector<std::string> specialisations() const;
 
   /// `kernel({.grid = 4, .block = 256})(arguments...)` queues one launch on the config's stream.
   BoundKernel operator()(const LaunchConfig& config) const;

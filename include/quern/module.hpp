@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "quern/constant.hpp"
 #include "quern/diagnostic.hpp"
 #include "quern/expected.hpp"
 #include "quern/export.hpp"
@@ -28,6 +29,7 @@ struct LoadOptions {
       name_expressions;   ///< "scale<float>": instantiated at once; kernel() asks for others by itself
   bool fastmath = false;  ///< --use_fast_math
   std::string file_name;  ///< what messages call a source that is a string
+  std::vector<Constant> constants;  ///< of Kernel Python: see Module::bind
 };
 
 /// Compiled and loaded source (Session::load_*). Copies share it; kernels keep it alive. Thread-safe.
@@ -42,6 +44,18 @@ class QUERN_API Module {
   Expected<Kernel> try_kernel(std::string_view name) const;
   /// The module's only kernel. Throws Error(usage) where it has several, or none.
   Kernel kernel() const;
+
+  /// The same Kernel Python file with a module-level name that means `value`, whatever the file says: a
+  /// number, or an array, which kernels read from constant memory (cuda.const.array_like) and which may have
+  /// any shape. Its kernels are compiled anew where the value reaches them. Throws Error(usage) for names
+  /// that the file does not use and for types that constants do not have.
+  Module bind(std::string name, const NDArray& value) const { return bind(Constant(std::move(name), value)); }
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  Module bind(std::string name, T value) const {
+    return bind(Constant(std::move(name), value));
+  }
+  Module bind(Constant constant) const;
 
   /// Names of the kernels that are compiled.
   std::vector<std::string> kernel_names() const;

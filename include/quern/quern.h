@@ -17,8 +17,10 @@
 #define QUERN_C_API
 #endif
 
-/* Raised when something is added; nothing is ever changed or taken away. */
-#define QUERN_ABI_VERSION 1u
+/* Raised when something is added; nothing is ever changed or taken away. 2: quern_load. 3: allocators, pinned
+ * memory, events, copies between arrays, quern_load_file, and questions about the device and a kernel's
+ * block. */
+#define QUERN_ABI_VERSION 3u
 
 #ifdef __cplusplus
 extern "C" {
@@ -129,6 +131,15 @@ typedef struct QuernAllocator {
   void (*deallocate)(void* user, void* memory, size_t bytes, size_t alignment, void* cu_stream);
   void (*release)(void* user); /* when the last memory has gone back and the allocator is not used; or null */
 } QuernAllocator;
+typedef enum QuernLanguage { QUERN_LANGUAGE_CUDA, QUERN_LANGUAGE_PTX, QUERN_LANGUAGE_PYTHON } QuernLanguage;
+typedef struct QuernSource {
+  uint32_t struct_bytes; /* sizeof(QuernSource), set by the caller */
+  QuernLanguage language;
+  const char* text;
+  const char* file_name;      /* what messages call it; may be null */
+  const char* const* options; /* NVRTC's: "--fmad=false" */
+  size_t option_count;
+} QuernSource;
 
 QUERN_C_API uint32_t quern_abi_version(void);
 /* "0.1.0"; lives for ever. */
@@ -155,6 +166,9 @@ QUERN_C_API QuernStatus quern_load_cuda(QuernSession session, const char* source
 QUERN_C_API QuernStatus quern_load_ptx(QuernSession session, const char* ptx, QuernModule* module);
 /* `.py` is Kernel Python, `.cu` CUDA C++, `.ptx` PTX. */
 QUERN_C_API QuernStatus quern_load_file(QuernSession session, const char* path, QuernModule* module);
+/* Source of any language; since version 2. A Kernel Python kernel is compiled for the types of the arguments
+ * that it is launched with. */
+QUERN_C_API QuernStatus quern_load(QuernSession session, const QuernSource* source, QuernModule* module);
 /* A null or empty `name`: the module's only kernel. */
 QUERN_C_API QuernStatus quern_kernel(QuernModule module, const char* name, QuernKernel* kernel);
 QUERN_C_API QuernStatus quern_launch(QuernKernel kernel, const QuernLaunch* launch,

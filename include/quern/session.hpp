@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "quern/allocator.hpp"
+#include "quern/compile_stats.hpp"
 #include "quern/cuda_array_interface.hpp"
 #include "quern/device.hpp"
 #include "quern/device_array.hpp"
@@ -96,6 +97,9 @@ class QUERN_API Session {
   Expected<Module> try_load_python(std::string_view source, const LoadOptions& options = {}) const;
   Expected<Module> try_load_file(const std::filesystem::path& path, const LoadOptions& options = {}) const;
   Expected<Module> try_load_ptx(std::string_view ptx, const LoadOptions& options = {}) const;
+
+  /// What compiling for this session has taken so far.
+  CompileStats compile_stats() const;
 
   // --- arrays (numba.cuda's functions of the same names; shapes in elements, strides in bytes)
 

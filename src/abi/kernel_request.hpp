@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "quern/diagnostic.hpp"
+#include "quern/dtype.hpp"
 
 namespace quern::abi {
 
@@ -32,6 +33,14 @@ struct Target {
   friend bool operator==(const Target&, const Target&) = default;
 };
 
+/// A value that the host gives to a name at the file's level of Kernel Python.
+struct Constant {
+  std::string name;
+  Dtype dtype = Dtype::int64;
+  std::vector<std::int64_t> shape;  ///< empty: a number
+  std::vector<std::byte> bytes;     ///< the elements in C order
+};
+
 struct KernelRequest {
   KernelSource source;
   std::vector<std::string> name_expressions;  ///< "scale<float>", "ns::kernel": what must be instantiated
@@ -40,6 +49,7 @@ struct KernelRequest {
   std::string entry;                 ///< Kernel Python: which kernel; empty: the only one
   std::string
       signature;  ///< Kernel Python: its argument types, "float32, float32[::1]"; empty: its decorator's
+  std::vector<Constant> constants;  ///< Kernel Python: bound by the host
 };
 
 /// A kernel parameter in the parameter buffer; bytes.

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <mutex>
 
 #include "compile/cuda_source.hpp"
@@ -31,6 +32,8 @@ struct Compiler::State {
   std::once_flag searched;
   Toolkit found;  // written once, under `searched`
   cache::MemoryCache<abi::PtxImage> images;
+  std::atomic<std::uint64_t> translations = 0;
+  std::atomic<std::uint64_t> nvrtc_runs = 0;
 
   const Toolkit& toolkit() {
     std::call_once(searched, [this] { found = find_toolkit(options.around); });
@@ -42,6 +45,7 @@ struct Compiler::State {
     if (!plan) return plan.errors();
     Image fresh;  // of this very call, with its time; the cache keeps one without
     const auto compute = [&]() -> Expected<Image> {
+      ++nvrtc_runs;
       Expected<abi::PtxImage> image = run_cuda(*plan);
       if (!image) return std::move(image).errors();
       fresh = std::make_shared<const abi::PtxImage>(*image);
@@ -56,8 +60,9 @@ struct Compiler::State {
 
   /// Through CUDA C++, which the image then holds.
   Expected<Image> compile_python(const abi::KernelRequest& request) {
+    ++translations;
     Expected<frontend::CudaSource> source =
-        frontend::translate(request.source, request.entry, request.signature);
+        frontend::translate(request.source, request.entry, request.signature, request.constants);
     if (!source) return std::move(source).errors();
     abi::KernelRequest cuda = request;
     cuda.source.language = abi::Language::cuda;
@@ -110,5 +115,8 @@ ToolkitReport Compiler::toolkit() {
 }
 
 cache::CacheStats Compiler::cache_stats() const { return state_->images.stats(); }
+CompileStats Compiler::stats() const {
+  return {state_->translations, state_->nvrtc_runs, state_->images.stats().hits};
+}
 
 }  // namespace quern::compile

@@ -10,6 +10,7 @@
 #include "abi/kernel_request.hpp"
 #include "cache/memory_cache.hpp"
 #include "compile/places.hpp"
+#include "quern/compile_stats.hpp"
 #include "quern/expected.hpp"
 
 namespace quern::compile {
@@ -51,6 +52,7 @@ class Compiler {
 
   ToolkitReport toolkit();
   cache::CacheStats cache_stats() const;
+  CompileStats stats() const;
 
  private:
   struct State;

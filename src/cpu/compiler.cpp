@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes, in order: lower -> analyse -> check -> emit. (Analysis happens once more inside emit, on the
-// blocks as it cuts them; here it is asked for its refusals.)
+// The passes, in order: lower -> analyse -> emit. (Analysis happens once more inside emit, on the blocks as
+// it cuts them; here it is asked for its refusals.)
 #include "cpu/compiler.hpp"
 
 #include <algorithm>
@@ -46,9 +46,7 @@ std::uint32_t max_threads(const ptx::PerformanceDirectives& directives) {
 Expected<void> check(const ir::Module& module, const Specialisation& specialisation) {
   if (auto done = emit::check_emittable(module); !done) return done.errors();
   for (const ir::Function& function : module.functions) {
-    auto facts = analysis::analyse(module, function, specialisation, analysis::Assumption::safe);
-    if (!facts) return facts.errors();
-    if (auto done = analysis::check_supported(module, function, *facts); !done) return done.errors();
+    if (auto done = analysis::needs_dispatcher(module, function, specialisation); !done) return done.errors();
   }
   return {};
 }

@@ -29,6 +29,7 @@ struct KernelCode {
   const std::byte* text_begin = nullptr;  ///< machine code range: a fault with its pc in here is the kernel's
   const std::byte* text_end = nullptr;
   std::uint64_t frame_bytes = 0;        ///< a warp's frame across barriers (0: none)
+  bool waits = false;                   ///< a block may wait for others (WorkerState::team, quern_cpu_yield)
   std::vector<SymbolUse> symbols;       ///< in the order of LaunchState::symbols
   std::vector<ir::Location> locations;  ///< for WorkerState::fault_location
   std::shared_ptr<void> memory;         ///< owns the mapping

@@ -17,6 +17,7 @@ struct Specialisation {
   std::uint8_t opt_level = 2;  ///< 0: emission and codegen only; for tests and a quick tier
   std::uint8_t gang =
       0;  ///< warps in lockstep: 0 where it pays; else that many wherever it can be, for tests
+  bool dispatch = false;  ///< run the lanes by the dispatcher though they could be kept together, for tests
   friend bool operator==(const Specialisation&, const Specialisation&) = default;
 
   std::uint32_t threads() const noexcept { return block[0] * block[1] * block[2]; }

@@ -6,6 +6,7 @@
 #include <deque>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "frontend/token.hpp"
@@ -33,9 +34,12 @@ enum class ExprKind : std::uint8_t {
   compare,      ///< items[0] ops[0] items[1] ops[1] ...
   logical,      ///< `and` or `or` of two or more items
   conditional,  ///< items: condition, value if true, value if false
+  lambda,       ///< `function`
   unsupported,  ///< Python that the language leaves out; `name` says what: "a lambda"
   broken,       ///< a syntax error, reported already
 };
+
+struct Function;
 
 struct Expr {
   ExprKind kind = ExprKind::broken;
@@ -49,6 +53,7 @@ struct Expr {
   double real = 0;
   std::vector<Expr*> items;
   std::vector<Tok> ops;
+  Function* function = nullptr;
 };
 
 enum class StmtKind : std::uint8_t {
@@ -63,6 +68,7 @@ enum class StmtKind : std::uint8_t {
   continue_,
   return_,  ///< value may be null
   pass,
+  function,    ///< `function`, of the name targets[0]
   assert_,     ///< value; targets: the message, if any
   raise,       ///< value may be null
   unsupported  ///< `name` says what: "'try'"
@@ -78,12 +84,14 @@ struct Stmt {
   Expr* value = nullptr;
   std::vector<Stmt*> body;
   std::vector<Stmt*> orelse;
+  Function* function = nullptr;
 };
 
 struct Parameter {
   std::string_view name;
   Place place;
   Expr* fallback = nullptr;
+  bool captured = false;  ///< a name of the function around, handed over at every call
 };
 
 /// A function whose body was read.
@@ -94,6 +102,8 @@ struct Function {
   std::vector<Stmt*> body;
   std::uint32_t expr_count = 0;
   std::uint32_t stmt_count = 0;
+  /// Functions of the function around that this one calls, by their names; known once that one's scope is.
+  std::vector<std::pair<std::string_view, Function*>> functions;
 };
 
 /// Owns nodes; addresses stay.

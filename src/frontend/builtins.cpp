@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace quern::frontend {
 namespace {
 
 constexpr Builtin kBuiltins[] = {
 #define QUERN_BUILTIN(path, rule, cuda, least, most, doc) {path, Rule::rule, cuda, least, most, doc},
+#define QUERN_TYPED(path, forms, doc) {path, Rule::typed, forms, 0, 32, doc},
 #include "frontend/builtins.def"
 };
 
@@ -20,6 +22,24 @@ struct Constant {
 const Constant kConstants[] = {
 #define QUERN_CONSTANT(path, value, doc) {path, value},
 #include "frontend/builtins.def"
+};
+
+struct Other {
+  std::string_view cuda;  // of the row for real numbers
+  std::string_view name;
+};
+constexpr Other kComplex[] = {
+    {"sqrt", "quern::cmath::sqrt"},   {"exp", "quern::cmath::exp"},     {"log", "quern::cmath::log"},
+    {"log10", "quern::cmath::log10"}, {"sin", "quern::cmath::sin"},     {"cos", "quern::cmath::cos"},
+    {"tan", "quern::cmath::tan"},     {"asin", "quern::cmath::asin"},   {"acos", "quern::cmath::acos"},
+    {"atan", "quern::cmath::atan"},   {"sinh", "quern::cmath::sinh"},   {"cosh", "quern::cmath::cosh"},
+    {"tanh", "quern::cmath::tanh"},   {"asinh", "quern::cmath::asinh"}, {"acosh", "quern::cmath::acosh"},
+    {"atanh", "quern::cmath::atanh"},
+};
+constexpr Other kHalf[] = {
+    {"sin", "hsin"},     {"cos", "hcos"},   {"ceil", "hceil"},  {"floor", "hfloor"},
+    {"sqrt", "hsqrt"},   {"log", "hlog"},   {"log2", "hlog2"},  {"exp", "hexp"},
+    {"log10", "hlog10"}, {"exp2", "hexp2"}, {"fabs", "__habs"}, {"trunc", "htrunc"},
 };
 
 // Types, which types.cpp names, live in these as well.
@@ -55,16 +75,46 @@ const Builtin* find_builtin(std::string_view path) {
   return found == index.end() ? nullptr : found->second;
 }
 
+std::string_view complex_function(const Builtin& row) {
+  if (!row.path.starts_with("numpy.")) return {};
+  for (const Other& other : kComplex)
+    if (other.cuda == row.cuda) return other.name;
+  return {};
+}
+
+std::string_view half_function(const Builtin& row) {
+  if (!row.path.starts_with("math.")) return {};
+  for (const Other& other : kHalf)
+    if (other.cuda == row.cuda) return other.name;
+  return {};
+}
+
 std::optional<double> find_constant(std::string_view path) {
-  for (const Constant& row : kConstants)
-    if (row.path == path) return row.value;
-  return std::nullopt;
+  static const std::unordered_map<std::string_view, double> index = [] {
+    std::unordered_map<std::string_view, double> values;
+    for (const Constant& row : kConstants) values.emplace(row.path, row.value);
+    return values;
+  }();
+  const auto found = index.find(path);
+  return found == index.end() ? std::nullopt : std::optional(found->second);
 }
 
 bool is_module(std::string_view path) {
-  bool found = false;
-  for_each_path([&](std::string_view other) { found = found || other == path || is_below(other, path); });
-  return found && find_builtin(path) == nullptr && !find_constant(path);
+  static const std::unordered_set<std::string_view> modules = [] {
+    std::unordered_set<std::string_view> found;
+    const auto add_parents = [&](std::string_view inner) {
+      for (std::size_t dot = inner.rfind('.'); dot != std::string_view::npos; dot = inner.rfind('.'))
+        found.insert(inner = inner.substr(0, dot));
+    };
+    for (const Builtin& row : kBuiltins) add_parents(row.path);
+    for (const Constant& row : kConstants) add_parents(row.path);
+    for (const std::string_view module : kTypeModules) {
+      found.insert(module);
+      add_parents(module);
+    }
+    return found;
+  }();
+  return modules.contains(path) && find_builtin(path) == nullptr && !find_constant(path);
 }
 
 std::vector<std::string_view> names_in(std::string_view path) {

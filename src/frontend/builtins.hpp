@@ -20,7 +20,9 @@ enum class Rule : std::uint8_t {
   ballot,
   bit_reverse,
   block_vote,
+  clip,
   clock,
+  conjugate,
   const_array,
   dim3,
   divmod,
@@ -29,20 +31,26 @@ enum class Rule : std::uint8_t {
   find_first,
   frexp,
   grid,
+  grid_sync,
   int_value,
   lane_mask,
   ldexp,
   len,
-  libdevice32,
-  libdevice64,
+  load_hint,
   local_array,
+  logarithm,
   match_all,
   match_any,
   modf,
   nanosleep,
+  operator1,
+  operator2,
+  over_tuple,
+  part,
   power,
   predicate,
   print,
+  random,
   range,
   real1,
   real2,
@@ -58,11 +66,15 @@ enum class Rule : std::uint8_t {
   sign,
   square,
   statement,
+  store_hint,
   syncwarp,
+  this_grid,
   to_bool,
   to_complex,
   to_float,
   to_int,
+  truths,
+  typed,
   warp_vote,
   zip,
 };
@@ -81,6 +93,11 @@ struct Builtin {
 };
 
 const Builtin* find_builtin(std::string_view path);
+/// quern's function for complex numbers behind one of NumPy's: "quern::cmath::sqrt"; empty where there is
+/// none.
+std::string_view complex_function(const Builtin& row);
+/// CUDA's function of float16 for one of math's: "hsqrt"; empty where Numba has none.
+std::string_view half_function(const Builtin& row);
 std::optional<double> find_constant(std::string_view path);
 /// Is there anything below `path`: is it a module as far as kernels see it?
 bool is_module(std::string_view path);

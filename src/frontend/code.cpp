@@ -6,9 +6,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <unordered_set>
 
 namespace quern::frontend {
 namespace {
+
+constexpr std::string_view kReserved[] = {
+#define QUERN_RESERVED(name) #name,
+#include "frontend/reserved.def"
+};
 
 struct Row {
   Carrier carrier;
@@ -86,6 +92,34 @@ constexpr Header kHeaders[] = {
     {"quern::clz(", "quern/cuda/warp.cuh"},
     {"quern::brev(", "quern/cuda/warp.cuh"},
     {"quern::ffs(", "quern/cuda/warp.cuh"},
+    {"quern::minimum(", "quern/cuda/number.cuh"},
+    {"quern::maximum(", "quern/cuda/number.cuh"},
+    {"quern::heaviside(", "quern/cuda/number.cuh"},
+    {"quern::logaddexp", "quern/cuda/number.cuh"},
+    {"quern::sinc(", "quern/cuda/number.cuh"},
+    {"quern::reciprocal(", "quern/cuda/number.cuh"},
+    {"quern::spacing(", "quern/cuda/number.cuh"},
+    {"quern::ulp(", "quern/cuda/number.cuh"},
+    {"quern::gcd(", "quern/cuda/number.cuh"},
+    {"quern::lcm(", "quern/cuda/number.cuh"},
+    {"quern::isqrt(", "quern/cuda/number.cuh"},
+    {"quern::factorial(", "quern/cuda/number.cuh"},
+    {"quern::comb(", "quern/cuda/number.cuh"},
+    {"quern::perm(", "quern/cuda/number.cuh"},
+    {"quern::isclose", "quern/cuda/number.cuh"},
+    {"quern::prod(", "quern/cuda/fold.cuh"},
+    {"quern::fsum(", "quern/cuda/fold.cuh"},
+    {"quern::dist(", "quern/cuda/fold.cuh"},
+    {"quern::sumprod(", "quern/cuda/fold.cuh"},
+    {"quern::cmath::", "quern/cuda/cmath.cuh"},
+    {"quern::conjugate(", "quern/cuda/complex.cuh"},
+    {"quern::vector<", "quern/cuda/vector.cuh"},
+    {"quern::field<", "quern/cuda/view.cuh"},
+    {"quern::random::", "quern/cuda/random.cuh"},
+    {"quern::libdevice::", "quern/cuda/libdevice.cuh"},
+    {"quern::debug::", "quern/cuda/debug.cuh"},
+    {"quern::htanh(", "quern/cuda/half.cuh"},
+    {"cooperative_groups::", "quern/cuda/cg.cuh"},
     {"__half", "cuda_fp16.h"},
     {"__nv_bfloat16", "cuda_bf16.h"},
 };
@@ -129,6 +163,11 @@ bool is_literal(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
+/// A number as written, with what C++ puts behind it.
+bool is_literal_of(std::string_view text) {
+  return text.find_first_not_of("0123456789.feLU") == std::string_view::npos;
+}
+
 }  // namespace
 
 Carrier carrier_of(Type type) {
@@ -158,6 +197,21 @@ Carrier carrier_of(Type type) {
   }
 }
 
+std::string cpp_name(std::string_view name) {
+  std::string text;
+  for (const char c : name) {
+    if (static_cast<unsigned char>(c) < 0x80)
+      text += c;
+    else
+      text += fmt::format("x{:02x}", static_cast<unsigned char>(c));
+  }
+  static const std::unordered_set<std::string_view> kTaken(std::begin(kReserved), std::end(kReserved));
+  if (kTaken.contains(text)) return text + "_";
+  // Names with two underscores in front are the compiler's.
+  if (text.starts_with("__")) text = "python" + text;
+  return text;
+}
+
 std::string_view cpp_of(Carrier carrier) { return row_of(carrier).cpp; }
 
 std::string cpp_type(Type type) {
@@ -176,11 +230,12 @@ std::string cpp_type(Type type) {
       for (Type item : type->items) items += (items.empty() ? "" : ", ") + cpp_type(item);
       return fmt::format("quern::tuple<{}>", items);
     }
-    case TypeKind::record: {
-      std::string name = "record";
-      for (const Field& field : type->fields) name += "_" + field.name;
-      return fmt::format("{}_{}", name, type->size_bytes);
-    }
+    case TypeKind::record:
+      return cpp_name(type->label);
+    case TypeKind::vector:
+      return fmt::format("quern::vector<{}, {}>", cpp_type(type->element), type->ndim);
+    case TypeKind::group:
+      return "cooperative_groups::grid_group";
     default:
       return std::string(cpp_of(carrier_of(type)));
   }
@@ -213,6 +268,12 @@ Code convert(const Code& code, Carrier to) {
     if (to == Carrier::u32) return {code.text + "u", Precedence::primary, to};
     if (to == Carrier::f64) return {code.text + ".0", Precedence::primary, to};
     if (to == Carrier::f32) return {code.text + ".0f", Precedence::primary, to};
+  }
+  if (code.text.starts_with('-') && is_literal(std::string_view(code.text).substr(1)) &&
+      (is_real(to) || to == Carrier::i64)) {
+    const Code positive = convert({code.text.substr(1), Precedence::primary, code.carrier}, to);
+    if (positive.precedence == Precedence::primary && is_literal_of(positive.text))
+      return {"-" + positive.text, Precedence::unary, to};
   }
   // A float literal that is exact in float32 is written as one.
   if (to == Carrier::f32 && code.carrier == Carrier::f64 &&
@@ -274,9 +335,21 @@ std::string real_literal(double value, bool single) {
 }
 
 std::set<std::string> headers_of(std::string_view text) {
+  constexpr std::string_view kOurs = "quern::";
   std::set<std::string> headers;
+  std::set<std::string_view> missing;
   for (const Header& row : kHeaders)
-    if (text.find(row.word) != std::string_view::npos) headers.emplace(row.header);
+    if (row.word.starts_with(kOurs))
+      missing.insert(row.word);
+    else if (text.find(row.word) != std::string_view::npos)
+      headers.emplace(row.header);
+  // One walk over the text for all of quern's own.
+  for (std::size_t at = text.find(kOurs); at != std::string_view::npos && !missing.empty();
+       at = text.find(kOurs, at + kOurs.size())) {
+    const std::string_view rest = text.substr(at);
+    for (const Header& row : kHeaders)
+      if (rest.starts_with(row.word) && missing.erase(row.word) > 0) headers.emplace(row.header);
+  }
   return headers;
 }
 

@@ -61,6 +61,9 @@ std::string_view cpp_of(Carrier carrier);
 /// "float", "quern::c_array<float, 2>"
 std::string cpp_type(Type type);
 
+/// A name that C++ and CUDA leave free, as close to the author's as can be.
+std::string cpp_name(std::string_view name);
+
 bool is_signed(Carrier carrier);
 bool is_integer(Carrier carrier);
 bool is_real(Carrier carrier);

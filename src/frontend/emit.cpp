@@ -7,24 +7,6 @@
 namespace quern::frontend {
 namespace {
 
-constexpr Rule kWithEffects[] = {
-    Rule::atomic,    Rule::atomic_cas, Rule::atomic_integer, Rule::atomic_swap, Rule::atomic_unsigned,
-    Rule::ballot,    Rule::block_vote, Rule::match_all,      Rule::match_any,   Rule::nanosleep,
-    Rule::print,     Rule::roc_fence,  Rule::shuffle,        Rule::statement,   Rule::syncwarp,
-    Rule::warp_vote, Rule::clock};
-
-bool has_effects(const Instance& instance, const Expr& expr) {
-  if (expr.kind == ExprKind::call) {
-    const Type callee = instance.type(*expr.items[0]);
-    if (callee->kind == TypeKind::function) return true;
-    if (callee->kind == TypeKind::builtin && std::find(std::begin(kWithEffects), std::end(kWithEffects),
-                                                       callee->builtin->rule) != std::end(kWithEffects))
-      return true;
-  }
-  return std::any_of(expr.items.begin(), expr.items.end(),
-                     [&](const Expr* item) { return item != nullptr && has_effects(instance, *item); });
-}
-
 bool compound(Tok op) { return op == Tok::plus || op == Tok::minus || op == Tok::times || op == Tok::divide; }
 
 }  // namespace
@@ -47,9 +29,9 @@ std::string Emitter::temporary(std::string_view stem) {
   for (;;) {
     const int number = temporaries_[std::string(stem)]++;
     std::string name = number == 0 ? std::string(stem) : fmt::format("{}{}", stem, number + 1);
-    const bool taken = std::any_of(variables_.all.begin(), variables_.all.end(),
-                                   [&](const Variable& v) { return v.name == name; });
-    if (!taken) return name;
+    if (names_.empty())
+      for (const Variable& variable : variables_.all) names_.insert(variable.name);
+    if (!names_.contains(name)) return name;
   }
 }
 
@@ -58,17 +40,22 @@ std::string Emitter::temporary(std::string_view stem) {
 std::string Emitter::header() {
   const Declaration& declaration = *instance_.declaration;
   std::string text;
-  if (declaration.role == Role::kernel) {
+  if (instance_.kernel) {
     text = "extern \"C\" __global__ ";
     if (!declaration.options.launch_bounds.empty())
       text += fmt::format("__launch_bounds__({}) ", fmt::join(declaration.options.launch_bounds, ", "));
   } else {
     text = declaration.options.force_inline ? "static __device__ __forceinline__ " : "static __device__ ";
   }
-  text += fmt::format("{} {}(", cpp_type(instance_.result), unit_.function_names.at(&instance_));
+  text += fmt::format("{}{} {}(", cpp_type(instance_.result), is_record(instance_.result) ? "&" : "",
+                      unit_.function_names.at(&instance_));
   for (std::size_t i = 0; i < instance_.parameters.size(); ++i) {
     const std::uint32_t id = variables_.of_version[i];
-    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", cpp_type(instance_.parameters[i]),
+    const Type type = instance_.parameters[i];
+    if (type->kind == TypeKind::function || type == unit_.types->none) continue;  // known where it is called
+    // A record is the caller's, not a copy; a kernel gets its address.
+    const std::string_view by = !is_record(type) ? " " : instance_.kernel ? "* " : "& ";
+    text += fmt::format("{}{}{}{}", text.ends_with('(') ? "" : ", ", cpp_type(type), by,
                         id == kNoVariable ? fmt::format("unused{}", i) : variables_.all[id].name);
   }
   return text + ")";
@@ -102,13 +89,16 @@ std::string Emitter::declared(std::uint32_t id, bool fresh) {
   if (!fresh) return variable.name;
   variable.declared = true;
   const std::string type = variable.narrow ? "int" : cpp_type(variable.type);
+  if (is_record(variable.type))
+    return fmt::format("{}* {}{}", type, variable.versions == 1 ? "const " : "", variable.name);
   return fmt::format("{}{} {}", variable.versions == 1 ? "const " : "", type, variable.name);
 }
 
 void Emitter::declare(Variable& variable) {
   variable.declared = true;
   const std::string type = variable.narrow ? "int" : cpp_type(variable.type);
-  line(fmt::format("{} {}{};", type, variable.name, variable.maybe_unset ? "{}" : ""));
+  line(fmt::format("{}{} {}{};", type, is_record(variable.type) ? "*" : "", variable.name,
+                   variable.maybe_unset ? "{}" : ""));
 }
 
 /// Variables that statement `index` of a block mentions first, unless its own assignment declares them.
@@ -158,7 +148,7 @@ void Emitter::block(const std::vector<Stmt*>& body, std::uint32_t id) {
   block_ = id;
   for (std::size_t i = 0; i < body.size(); ++i) {
     const Stmt& node = *body[i];
-    if (scope_.dead[node.id]) continue;
+    if (instance_.dead[node.id]) continue;
     index_ = static_cast<int>(i);
     source_line_ = unit_.source->line_of(node.place.begin);
     declare_before(node, id, index_);
@@ -168,14 +158,29 @@ void Emitter::block(const std::vector<Stmt*>& body, std::uint32_t id) {
   index_ = outer_index;
 }
 
-void Emitter::leave_thread() {
-  line(instance_.declaration->role == Role::kernel ? "return;" : "quern::end_thread();");
+void Emitter::leave_thread() { line(instance_.kernel ? "return;" : "quern::end_thread();"); }
+
+/// What a failed assertion and 'raise' do: they end the thread, and debug builds tell why.
+void Emitter::raise(const Stmt& node) {
+  if (!unit_.debug) return leave_thread();
+  const bool assertion = node.kind == StmtKind::assert_;
+  const Expr* error = assertion ? (node.targets.empty() ? nullptr : node.targets[0]) : node.value;
+  std::string text = assertion ? "AssertionError" : "RuntimeError";
+  if (error != nullptr && !assertion) {
+    const Expr& type = error->kind == ExprKind::call ? *error->items[0] : *error;
+    text = std::string(unit_.source->at(type.place));
+    error = error->kind == ExprKind::call && error->items.size() > 1 ? error->items[1] : nullptr;
+  }
+  if (error != nullptr)
+    text +=
+        ": " + std::string(error->kind == ExprKind::string ? error->name : unit_.source->at(error->place));
+  line(fmt::format("quern::debug::raise({}, {});", unit_.source->line_of(node.place.begin), quoted(text)));
 }
 
 void Emitter::statement(const Stmt& node) {
   switch (node.kind) {
     case StmtKind::expression:
-      if (has_effects(instance_, *node.value)) line(expression(*node.value).text + ";");
+      if (effects(*node.value) == Effects::writes) line(expression(*node.value).text + ";");
       return;
     case StmtKind::assign:
       return assign(node);
@@ -207,12 +212,12 @@ void Emitter::statement(const Stmt& node) {
     case StmtKind::assert_: {
       const Code test = condition(*node.value);
       open(fmt::format("if (!{}) {{", inside(test, Precedence::unary)));
-      leave_thread();
+      raise(node);
       close();
       return;
     }
     case StmtKind::raise:
-      return leave_thread();
+      return raise(node);
     default:
       return;
   }
@@ -226,7 +231,7 @@ void Emitter::assign(const Stmt& node) {
       const std::uint32_t version = scope_.defined(target);
       const std::uint32_t id = variables_.of_version[version];
       if (id == kNoVariable && variables_.also[version].empty()) {
-        if (has_effects(instance_, value)) line(expression(value).text + ";");
+        if (effects(value) == Effects::writes) line(expression(value).text + ";");
         return;
       }
       if (id != kNoVariable && variables_.all[id].storage != nullptr) {
@@ -238,15 +243,16 @@ void Emitter::assign(const Stmt& node) {
     if (target.kind == ExprKind::subscript && is_array(instance_.type(target)))
       return assign_array(target, value);
     const Type type = instance_.type(value);
-    return assign_to(target, is_array(type) ? array_value(value) : expression(value), type);
+    Code code = is_array(type) ? array_value(value) : expression(value);
+    // The value comes before what the target computes.
+    if (target.kind != ExprKind::name && effects(target) == Effects::writes &&
+        effects(value) != Effects::none)
+      code = held(code, type);
+    return assign_to(target, code, type);
   }
   const Type type = instance_.type(value);
   Code code = is_array(type) ? array_value(value) : expression(value);
-  if (!is_simple(value)) {
-    const std::string name = temporary("value");
-    line(fmt::format("const auto {} = {};", name, code.text));
-    code = {name, Precedence::primary, code.carrier};
-  }
+  if (!is_simple(value)) code = held(code, type);
   for (const Expr* target : node.targets) assign_to(*target, code, type);
 }
 
@@ -266,7 +272,10 @@ void Emitter::assign_to(const Expr& target, const Code& value, Type type) {
              ";");
         return;
       }
+      const std::size_t mark = held_.size();
+      hold_operands(target);
       const Code element = target.kind == ExprKind::subscript ? subscript(target) : attribute(target);
+      held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(mark), held_.end());
       line(fmt::format("{} = {};", element.text, converted(value, type, place).text));
     }
   }
@@ -278,6 +287,9 @@ void Emitter::assign_name(const Expr& target, const Code& value, Type type) {
   Code held = value;
   const auto text_for = [&](std::uint32_t to) {
     const Type wanted = variables_.all[to].type;
+    if (is_record(wanted))
+      return held.text.starts_with("(*") ? held.text.substr(2, held.text.size() - 3)
+                                         : "&" + inside(held, Precedence::primary);
     if (wanted != type && (is_tuple(wanted) || is_array(wanted)))
       return fmt::format("{}({})", cpp_type(wanted), held.text);
     return converted(held, type, wanted).text;
@@ -310,13 +322,7 @@ void Emitter::assign_tuple(const Expr& target, const Expr& value) {
       const Expr& item = *value.items[i];
       Code code = is_array(instance_.type(item)) ? array_value(item) : expression(item);
       if (!safe) {
-        const std::string name = temporary("value");
-        const std::string kind = is_number(instance_.type(item)) && code.carrier != Carrier::other
-                                     ? std::string(cpp_of(code.carrier))
-                                     : "auto";
-        line(fmt::format("const {} {} = {};", kind, name, code.text));
-        code = {name, Precedence::primary, code.carrier};
-        codes.push_back(code);
+        codes.push_back(held(code, instance_.type(item)));
       } else {
         assign_to(*target.items[i], code, instance_.type(item));
       }
@@ -390,6 +396,41 @@ void Emitter::assign_array(const Expr& target, const Expr& value) {
     line(call("quern::fill", {view, as(value, place->element).text}, Carrier::other).text + ";");
 }
 
+/// Can C++ say it as `place op= operand`, with the same conversions?
+bool Emitter::same_in_cpp(const Stmt& node, const Code& place, const Code& operand, Type result) const {
+  const Type left = instance_.type(*node.targets[0]), right = instance_.type(*node.value);
+  if (left->kind == TypeKind::boolean) return false;
+  const Carrier carrier = carrier_of(result);
+  const auto is_half = [](const Code& code) {
+    return code.carrier == Carrier::f16 || code.carrier == Carrier::bf16;
+  };
+  const bool half = is_half(place) || is_half(operand);
+  const bool integral = is_integral(left) && is_integral(right);
+  const bool bits = node.op == Tok::bit_and || node.op == Tok::bit_or || node.op == Tok::bit_xor;
+  if (!compound(node.op) && !(bits && integral)) return false;
+  if (integral) return node.op != Tok::divide;
+  if (half || promoted(place.carrier, operand.carrier) != carrier) return false;
+  return node.op != Tok::divide || is_floating(left);
+}
+
+/// a[i] op= value: the element's place is computed once, and read before the value.
+void Emitter::hold_place(const Expr& target, const Expr& value) {
+  std::vector<const Expr*> parts = {target.items[0]};
+  if (target.kind == ExprKind::subscript) {
+    const Expr& index = *target.items[1];
+    if (index.kind == ExprKind::tuple)
+      parts.insert(parts.end(), index.items.begin(), index.items.end());
+    else
+      parts.push_back(&index);
+  }
+  for (const Expr* part : parts) {
+    const bool plain = effects(*part) == Effects::none ||
+                       (effects(*part) == Effects::reads && effects(value) != Effects::writes);
+    const bool repeated = effects(*part) != Effects::none;
+    if (!plain || repeated) hold(*part);
+  }
+}
+
 void Emitter::augmented(const Stmt& node) {
   const Expr &target = *node.targets[0], &value = *node.value;
   const bool is_name = target.kind == ExprKind::name;
@@ -401,39 +442,43 @@ void Emitter::augmented(const Stmt& node) {
   if (is_name) {
     const std::uint32_t version = scope_.defined(target), read = scope_.load(target);
     id = variables_.of_version[version];
-    if (id == kNoVariable && variables_.also[version].empty()) return;
+    if (id == kNoVariable && variables_.also[version].empty()) {
+      if (effects(value) == Effects::writes) line(expression(value).text + ";");
+      return;
+    }
     if (id != variables_.of_version[read] || !variables_.also[version].empty()) id = kNoVariable;
   }
+  const std::size_t mark = held_.size();
+  if (!is_name) hold_place(target, value);
   const Code place = is_name ? variable(variables_.of_version[scope_.load(target)])
                      : target.kind == ExprKind::subscript ? subscript(target)
                                                           : attribute(target);
-  Code operand = expression(value);
-  const Carrier carrier = carrier_of(result);
-  const bool half = place.carrier == Carrier::f16 || place.carrier == Carrier::bf16 ||
-                    operand.carrier == Carrier::f16 || operand.carrier == Carrier::bf16;
-  const bool integral = is_integral(left) && is_integral(right) && node.op != Tok::divide;
-  const bool same =
-      integral || (!half && promoted(place.carrier, operand.carrier) == carrier && node.op != Tok::divide) ||
-      (!half && node.op == Tok::divide && is_floating(left) &&
-       promoted(place.carrier, operand.carrier) == carrier);
-  const bool bits = node.op == Tok::bit_and || node.op == Tok::bit_or || node.op == Tok::bit_xor;
-  if ((compound(node.op) || (bits && integral)) && same && (!is_name || id != kNoVariable) &&
-      left->kind != TypeKind::boolean) {
-    if (node.op != Tok::divide || !integral) {
-      const std::string_view sign = text_of(node.op);
-      // 1 is added as C++ programs do it.
-      line(fmt::format("{} {}= {};", place.text, sign, operand.text));
-      return;
-    }
+  Code before = place;
+  if (!is_name && effects(value) == Effects::writes) before = held(place, left);
+  Code operand = checked_divisor(node.op, expression(value), value);
+  if (is_complex(result)) operand = convert(operand, carrier_of(result));
+  held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(mark), held_.end());
+  if (before.text == place.text && (!is_name || id != kNoVariable) &&
+      same_in_cpp(node, place, operand, result)) {
+    line(fmt::format("{} {}= {};", place.text, text_of(node.op), operand.text));
+    return;
   }
   const Range all = is_name ? instance_.version_ranges[scope_.defined(target)] : Range{};
   const Range left_range = is_name ? instance_.ranges[target.id] : Range{};
-  const Code computed = operate(node.op, place, left, operand, right, result, all, left_range, range(value));
+  const Code computed = operate(node.op, before, left, operand, right, result, all, left_range, range(value));
   if (is_name) return assign_name(target, computed, result);
   line(fmt::format("{} = {};", place.text, converted(computed, result, left).text));
 }
 
 void Emitter::if_statement(const Stmt& node, bool chained) {
+  if (const std::optional<bool> known = instance_.known_branch(node)) {
+    const std::vector<Stmt*>& taken = *known ? node.body : node.orelse;
+    if (chained) lines_.back().text += " {", ++indent_;
+    if (!chained && !taken.empty()) open("{");
+    if (!taken.empty()) block(taken, variables_.block_of[&taken]);
+    if (chained || !taken.empty()) close();
+    return;
+  }
   const std::size_t before = lines_.size();
   Code test = condition(*node.value);
   if (chained && lines_.size() != before) {
@@ -452,7 +497,7 @@ void Emitter::if_statement(const Stmt& node, bool chained) {
   ++indent_;
   block(node.body, node.body.empty() ? 0 : variables_.block_of[&node.body]);
   const bool any_else = std::any_of(node.orelse.begin(), node.orelse.end(), [&](const Stmt* s) {
-    return !scope_.dead[s->id] && s->kind != StmtKind::pass;
+    return !instance_.dead[s->id] && s->kind != StmtKind::pass;
   });
   if (!any_else) return close();
   const Stmt& first = *node.orelse.front();

@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "frontend/code.hpp"
@@ -27,7 +29,9 @@ struct Unit {
   Names* names = nullptr;
   std::map<const Instance*, std::string> function_names;
   std::map<std::string, std::string, std::less<>> constants;  ///< declarations, by the name they declare
-  std::map<std::string, Type, std::less<>> records;
+  std::map<std::string, std::string, std::less<>> linked;     ///< prototypes of functions of linked code
+  std::set<std::string, std::less<>> links;                   ///< the files that hold it
+  bool debug = false;  ///< indices, divisors and assertions report what is wrong
 };
 
 /// Emits one function.
@@ -51,6 +55,8 @@ class Emitter {
   void assign_array(const Expr& target, const Expr& value);
   void unpack(const Expr& target, const Code& value, Type type);
   void augmented(const Stmt& node);
+  void hold_place(const Expr& target, const Expr& value);
+  bool same_in_cpp(const Stmt& node, const Code& place, const Code& operand, Type result) const;
   void if_statement(const Stmt& node, bool chained);
   // Loops: emit_loop.cpp.
   void while_statement(const Stmt& node);
@@ -74,7 +80,18 @@ class Emitter {
 
   // Expressions: emit_expression.cpp.
   Code expression(const Expr& expr);
+  Code folded(const Expr& expr);
   Code compute(const Expr& expr);
+  /// The order of evaluation: emit_order.cpp.
+  void hold_operands(const Expr& expr);
+  void hold_in_order(const std::vector<const Expr*>& operands);
+  void hold(const Expr& expr);
+  void hold_effects(const Expr& call);
+  Code held(Code code, Type type);
+  Code once(const Expr& expr);
+  Code isolated(const Expr& expr);
+  const Code* held_code(const Expr& expr) const;
+  Effects effects(const Expr& expr) const { return instance_.expr_effects[expr.id]; }
   /// Converted to the C++ type of `type`, where C++ would not do it by itself.
   Code as(const Expr& expr, Type type);
   Code converted(const Code& code, Type from, Type to);
@@ -88,6 +105,9 @@ class Emitter {
   Code element_of(const Expr& array, const std::vector<Code>& indices);
   std::vector<Code> indices_of(const Expr& array, const Expr& index);
   Code wrapped(const Expr& array, const Expr& index, std::size_t axis);
+  Code wrapped(const Expr& array, const Code& index, std::size_t axis, Place place);
+  Code record_part(const Expr& base, std::string_view field);
+  Code field_view(const Expr& array, std::string_view field, Type result);
   Code view_of(const Expr& array, const Expr& index, Type result);
   Code extent(const Expr& array, std::size_t axis);
   Code array_value(const Expr& array);
@@ -100,19 +120,33 @@ class Emitter {
   Code integer_operation(Tok op, Code left, Code right, Carrier result, const Range& range,
                          const Range& left_range, const Range& right_range);
   Code power(const Code& left, Type left_type, const Code& right, Type right_type, Type result);
+  struct Comparison {
+    std::string before;  // declares what the test compares
+    std::string test;
+  };
   Code compare(const Expr& expr);
+  bool written_twice(const Expr& expr) const;
+  static Code joined(const std::vector<Comparison>& parts);
   Code compare_two(Tok op, const Expr& left, const Code& a, const Expr& right, const Code& b);
   Code logical(const Expr& expr);
   Code condition(const Expr& expr);
   Code condition_of(const Code& code, Type type);
   Code conditional(const Expr& expr);
   Code tuple(const Expr& expr);
-  const Storage* direct(const Expr& array) const;
+  const std::vector<std::int64_t>* direct(const Expr& array) const;
+  const std::vector<std::int64_t>* field_extents(const Expr& expr) const;
   bool is_simple(const Expr& expr) const;
   const Range& range(const Expr& expr) const { return instance_.ranges[expr.id]; }
 
-  // Calls: emit_call.cpp.
+  // Calls: emit_call.cpp, emit_builtin.cpp.
   Code call_expression(const Expr& expr);
+  Code make_vector(const Expr& expr, Type to);
+  Code call_external(const Expr& expr, const Declaration& callee);
+  std::string captured_value(std::uint32_t version);
+  Code typed_call(const Expr& expr, const Builtin& row);
+  Code element_hint(const Expr& expr, const Builtin& row);
+  Code checked_divisor(Tok op, const Code& code, const Expr& expr);
+  void raise(const Stmt& node);
   Code call_function(const Expr& expr, const Instance& callee);
   Code call_builtin(const Expr& expr, const Builtin& row);
   Code real_call(const Expr& expr, const Builtin& row, Type result);
@@ -131,8 +165,17 @@ class Emitter {
   std::uint32_t block_ = 0;  // where statements go now
   int index_ = 0;
   std::map<std::string, int> temporaries_;
-  std::vector<std::string> flags_;  // of the loops around, for their `else`
+  std::unordered_set<std::string> names_;  // of the variables, once a temporary was asked for
+  std::vector<std::string> flags_;         // of the loops around, for their `else`
+  struct Held {
+    const Expr* expr;
+    Code code;
+  };
+  std::vector<Held> held_;  // operands that stand in variables already
 };
+
+/// The text as a string literal of C++.
+std::string quoted(std::string_view text);
 
 /// Does the expression read a version of that local?
 bool reads(const Scope& scope, const Expr& expr, std::uint32_t local);

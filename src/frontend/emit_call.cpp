@@ -2,9 +2,18 @@
 #include <algorithm>
 
 #include "frontend/emit.hpp"
+#include "frontend/forms.hpp"
 
 namespace quern::frontend {
 namespace {
+
+std::string escaped_format(std::string_view text) {
+  std::string result;
+  for (const char c : text) result += c == '%' ? std::string("%%") : std::string(1, c);
+  return result;
+}
+
+}  // namespace
 
 std::string quoted(std::string_view text) {
   std::string result = "\"";
@@ -20,19 +29,14 @@ std::string quoted(std::string_view text) {
   return result + '"';
 }
 
-std::string escaped_format(std::string_view text) {
-  std::string result;
-  for (const char c : text) result += c == '%' ? std::string("%%") : std::string(1, c);
-  return result;
-}
-
-}  // namespace
-
 Code Emitter::call_expression(const Expr& expr) {
   const Type callee = instance_.type(*expr.items[0]);
+  if (callee->kind == TypeKind::function && !callee->function->external.empty())
+    return call_external(expr, *callee->function);
   if (callee->kind == TypeKind::function) return call_function(expr, *instance_.callees.at(expr.id));
   if (callee->kind == TypeKind::builtin) return call_builtin(expr, *callee->builtin);
   // A type: a conversion.
+  if (is_vector(callee->element)) return make_vector(expr, callee->element);
   const Type to = callee->element, from = instance_.type(*expr.items[1]);
   Code code = expression(*expr.items[1]);
   const Carrier carrier = carrier_of(to);
@@ -40,6 +44,93 @@ Code Emitter::call_expression(const Expr& expr) {
   const bool small = carrier == Carrier::i64 && fits_int(code.carrier);
   if (small) return code;  // the same value, computed on in 64 bits where that matters
   return convert(code, carrier);
+}
+
+/// A function of linked CUDA C++. Numba's way to call it hands over where the result goes; a function of our
+/// own does so.
+Code Emitter::call_external(const Expr& expr, const Declaration& callee) {
+  const SignatureTypes& signature = callee.signatures.front();
+  std::string types, parameters, passed;
+  for (std::size_t i = 0; i < signature.parameters.size(); ++i) {
+    const std::string type = cpp_type(signature.parameters[i]);
+    types += (types.empty() ? "" : ", ") + type;
+    parameters += fmt::format("{}{} x{}", i == 0 ? "" : ", ", type, i);
+    passed += fmt::format(", x{}", i);
+  }
+  const std::string result = cpp_type(signature.result), comma = types.empty() ? "" : ", ";
+  std::string name = callee.external;
+  if (callee.c_abi) {
+    unit_.linked.try_emplace(name, fmt::format("extern \"C\" __device__ {} {}({});\n", result, name, types));
+  } else {
+    name = "call_" + callee.external;
+    const bool none = signature.result->kind == TypeKind::none;
+    unit_.linked.try_emplace(
+        callee.external, fmt::format("extern \"C\" __device__ int {0}({1}*{2}{3});\nstatic __device__ {1} "
+                                     "{4}({5}) {{{6} {0}({7}{8});{9} }}\n",
+                                     callee.external, result, comma, types, name, parameters,
+                                     none ? "" : fmt::format(" {} result;", result),
+                                     none ? "nullptr" : "&result", passed, none ? "" : " return result;"));
+  }
+  for (const std::string& file : callee.options.links) unit_.links.insert(file);
+  std::vector<std::string> arguments;
+  for (std::size_t i = 1; i < expr.items.size(); ++i)
+    arguments.push_back(convert(expression(*expr.items[i]), carrier_of(signature.parameters[i - 1])).text);
+  return call(name, arguments, carrier_of(signature.result));
+}
+
+/// float32x4(xy, 0, 1): a number for each part.
+Code Emitter::make_vector(const Expr& expr, Type to) {
+  const Carrier carrier = carrier_of(to->element);
+  std::vector<std::string> parts;
+  for (std::size_t i = 1; i < expr.items.size(); ++i) {
+    const Expr& item = *expr.items[i];
+    const Type type = instance_.type(item);
+    if (!is_vector(type)) {
+      parts.push_back(convert(expression(item), carrier).text);
+      continue;
+    }
+    const Code whole = once(item);
+    for (unsigned k = 0; k < type->ndim; ++k)
+      parts.push_back(convert({fmt::format("{}.{}", whole.text, "xyzw"[k]), Precedence::primary,
+                               carrier_of(type->element)},
+                              carrier)
+                          .text);
+  }
+  return {fmt::format("{}{{{}}}", cpp_type(to), fmt::join(parts, ", ")), Precedence::primary, Carrier::other};
+}
+
+/// A function with types of its own: every argument becomes what the form wants.
+Code Emitter::typed_call(const Expr& expr, const Builtin& row) {
+  std::vector<Type> types;
+  for (std::size_t i = 1; i < expr.items.size(); ++i)
+    if (expr.items[i]->kind != ExprKind::keyword) types.push_back(instance_.type(*expr.items[i]));
+  const Form form = *choose_form(*unit_.types, row, types);
+  std::vector<std::string> arguments;
+  for (const Form::Parameter& parameter : form.parameters) arguments.emplace_back(parameter.fallback);
+  std::size_t position = 0;
+  for (std::size_t i = 1; i < expr.items.size(); ++i) {
+    const Expr* item = expr.items[i];
+    std::size_t at = position;
+    if (item->kind == ExprKind::keyword) {
+      while (form.parameters[at].name != item->name) ++at;
+      item = item->items[0];
+    } else {
+      ++position;
+    }
+    arguments[at] = convert(expression(*item), carrier_of(form.parameters[at].type)).text;
+  }
+  Code code = call(form.cuda, arguments, carrier_of(form.result));
+  if (form.cuda.starts_with('(')) code.precedence = Precedence::unary;
+  return code;
+}
+
+/// cuda.ldcg(array, index) and cuda.stcg(array, index, value): CUDA's function of the element's address.
+Code Emitter::element_hint(const Expr& expr, const Builtin& row) {
+  const Expr& array = *expr.items[1];
+  const Carrier carrier = carrier_of(instance_.type(array)->element);
+  std::vector<std::string> arguments = {"&" + inside(element(array, *expr.items[2]), Precedence::primary)};
+  if (row.rule == Rule::store_hint) arguments.push_back(convert(expression(*expr.items[3]), carrier).text);
+  return call(row.cuda, arguments, row.rule == Rule::store_hint ? Carrier::other : carrier);
 }
 
 Code Emitter::call_function(const Expr& expr, const Instance& callee) {
@@ -57,24 +148,47 @@ Code Emitter::call_function(const Expr& expr, const Instance& callee) {
       --position;
     }
     const Type to = callee.parameters[index];
+    if (to->kind == TypeKind::function || to->kind == TypeKind::none) continue;
     arguments[index] = is_array(to) ? array_value(*item).text : as(*item, to).text;
   }
-  for (std::size_t i = 0; i < arguments.size(); ++i)
-    if (arguments[i].empty())
+  const std::vector<std::uint32_t>& captured = scope_.captures(expr);
+  const std::size_t own = arguments.size() - captured.size();
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (i >= own)
+      arguments[i] = captured_value(captured[i - own]);
+    else if (arguments[i].empty() && callee.parameters[i]->kind != TypeKind::function &&
+             callee.parameters[i]->kind != TypeKind::none)
       arguments[i] =
           constant(unit_.names->evaluate(*function.parameters[i].fallback), callee.parameters[i]).text;
+  }
+  for (std::size_t i = arguments.size(); i-- > 0;)
+    if (callee.parameters[i]->kind == TypeKind::function || callee.parameters[i]->kind == TypeKind::none)
+      arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(i));
   return call(unit_.function_names.at(&callee), arguments, carrier_of(callee.result));
+}
+
+/// What a function inside this one takes from it.
+std::string Emitter::captured_value(std::uint32_t version) {
+  const std::uint32_t id = variables_.of_version[version];
+  if (id == kNoVariable) return "0";
+  return variables_.all[id].storage != nullptr ? fmt::format("quern::view({})", variables_.all[id].name)
+                                               : variable(id).text;
 }
 
 /// A function of float32 or float64: the arguments become what it computes in.
 Code Emitter::real_call(const Expr& expr, const Builtin& row, Type result) {
-  const Carrier carrier = row.rule == Rule::libdevice32   ? Carrier::f32
-                          : row.rule == Rule::libdevice64 ? Carrier::f64
-                                                          : carrier_of(result);
+  const Carrier carrier = carrier_of(result);
+  const std::string_view other = is_complex(result)               ? complex_function(row)
+                                 : result == unit_.types->float16 ? half_function(row)
+                                                                  : std::string_view();
   std::vector<std::string> arguments;
   for (std::size_t i = 1; i < expr.items.size(); ++i)
     arguments.push_back(convert(expression(*expr.items[i]), carrier).text);
-  return call(row.cuda, arguments, row.rule == Rule::predicate ? Carrier::boolean : carrier);
+  const std::string_view function = other.empty() ? row.cuda : other;
+  if (row.rule == Rule::logarithm && arguments.size() == 2)
+    return infix(Tok::divide, call(function, {arguments[0]}, carrier),
+                 call(function, {arguments[1]}, carrier), carrier);
+  return call(function, arguments, row.rule == Rule::predicate ? Carrier::boolean : carrier);
 }
 
 Code Emitter::extremum(const Expr& expr, const Builtin& row) {
@@ -96,9 +210,11 @@ Code Emitter::extremum(const Expr& expr, const Builtin& row) {
   bool floats = codes.size() == 2;
   for (std::size_t i = 1; i < expr.items.size(); ++i)
     floats = floats && is_floating(instance_.type(*expr.items[i]));
-  const std::string_view function = is_integral(type) || floats ? row.cuda
-                                    : row.cuda == "min"         ? "quern::lesser"
-                                                                : "quern::greater";
+  const bool least = row.cuda.ends_with("min") || row.cuda.ends_with("minimum");
+  const std::string_view function = is_integral(type) ? (least ? "min" : "max")
+                                    : floats          ? row.cuda
+                                    : least           ? "quern::lesser"
+                                                      : "quern::greater";
   Code result = convert(codes[0], carrier);
   for (std::size_t i = 1; i < codes.size(); ++i)
     result = call(function, {result.text, convert(codes[i], carrier).text}, carrier);
@@ -162,7 +278,7 @@ Code Emitter::print(const Expr& expr) {
       format += "(%d, %d, %d)";
       for (const char axis : {'x', 'y', 'z'}) arguments.push_back(fmt::format("{}.{}", name, axis));
     } else if (is_tuple(type)) {
-      const Code whole = expression(item);
+      const Code whole = once(item);
       format += '(';
       for (std::size_t k = 0; k < type->items.size(); ++k) {
         if (k > 0) format += ", ";
@@ -175,165 +291,6 @@ Code Emitter::print(const Expr& expr) {
   }
   arguments.insert(arguments.begin(), quoted(format + "\n"));
   return call("printf", arguments, Carrier::other);
-}
-
-Code Emitter::call_builtin(const Expr& expr, const Builtin& row) {
-  const Type type = instance_.type(expr);
-  const Carrier carrier = carrier_of(type);
-  const auto argument = [&](std::size_t i) -> const Expr& { return *expr.items[i]; };
-  const auto type_of = [&](std::size_t i) { return instance_.type(*expr.items[i]); };
-  const auto plain = [&](Carrier result) {
-    std::vector<std::string> arguments;
-    for (std::size_t i = 1; i < expr.items.size(); ++i) arguments.push_back(expression(*expr.items[i]).text);
-    return call(row.cuda, arguments, result);
-  };
-  switch (row.rule) {
-    case Rule::statement:
-    case Rule::syncwarp:
-    case Rule::nanosleep:
-    case Rule::roc_fence:
-      return plain(Carrier::other);
-    case Rule::block_vote:
-    case Rule::ballot: {
-      const std::size_t last = expr.items.size() - 1;
-      std::vector<std::string> arguments;
-      if (last == 2) arguments.push_back(convert(expression(argument(1)), Carrier::u32).text);
-      arguments.push_back(condition(argument(last)).text);
-      Code code = call(row.cuda, arguments, Carrier::i32);
-      return row.rule == Rule::ballot ? convert(Code{code.text, code.precedence, Carrier::u32}, Carrier::i32)
-                                      : code;
-    }
-    case Rule::warp_vote:
-      return {fmt::format("{}({}, {}) != 0", row.cuda, convert(expression(argument(1)), Carrier::u32).text,
-                          condition(argument(2)).text),
-              Precedence::equality, Carrier::boolean};
-    case Rule::grid: {
-      const std::int64_t ndim = instance_.constant(argument(1)).integer;
-      return {fmt::format("quern::{}<{}, long long>()", row.cuda, ndim), Precedence::primary,
-              ndim == 1 ? Carrier::i64 : Carrier::other};
-    }
-    case Rule::roc_place:
-      return plain(row.cuda.ends_with("<long long>") ? Carrier::i64 : Carrier::u32);
-    case Rule::roc_dims:
-    case Rule::lane_mask:
-      return plain(Carrier::u32);
-    case Rule::clock:
-      return plain(Carrier::i64);
-    case Rule::shared_array:
-    case Rule::local_array:
-    case Rule::const_array:
-      return make_array(expr);
-    case Rule::atomic:
-    case Rule::atomic_integer:
-    case Rule::atomic_unsigned:
-    case Rule::atomic_cas:
-    case Rule::atomic_swap:
-      return atomic(expr, row);
-    case Rule::shuffle:
-      return call(row.cuda,
-                  {convert(expression(argument(1)), Carrier::u32).text,
-                   convert(expression(argument(2)), carrier).text, expression(argument(3)).text},
-                  carrier);
-    case Rule::match_any:
-    case Rule::match_all: {
-      const Carrier value = carrier_of(type_of(2));
-      const Code code = call(
-          row.cuda,
-          {convert(expression(argument(1)), Carrier::u32).text, convert(expression(argument(2)), value).text},
-          row.rule == Rule::match_any ? Carrier::u32 : Carrier::other);
-      return row.rule == Rule::match_any ? convert(code, Carrier::i32) : code;
-    }
-    case Rule::same_integer:
-    case Rule::find_first:
-    case Rule::bit_reverse:
-      return call(row.cuda, {convert(expression(argument(1)), carrier_of(type_of(1))).text},
-                  row.rule == Rule::same_integer ? Carrier::i32 : carrier);
-    case Rule::select:
-      return {fmt::format("{} ? {} : {}", inside(condition(argument(1)), Precedence::logical_or),
-                          inside(convert(expression(argument(2)), carrier), Precedence::logical_or),
-                          inside(convert(expression(argument(3)), carrier), Precedence::conditional)),
-              Precedence::conditional, carrier};
-    case Rule::real1:
-    case Rule::real2:
-    case Rule::real3:
-    case Rule::libdevice32:
-    case Rule::libdevice64:
-      return real_call(expr, row, type);
-    case Rule::predicate:
-      return real_call(expr, row, real_operand(*unit_.types, type_of(1)));
-    case Rule::ldexp:
-      return call("ldexp",
-                  {convert(expression(argument(1)), carrier).text,
-                   convert(expression(argument(2)), Carrier::i32).text},
-                  carrier);
-    case Rule::frexp:
-    case Rule::modf:
-      return call(row.cuda, {convert(expression(argument(1)), carrier_of(type->items[0])).text},
-                  Carrier::other);
-    case Rule::sign:
-    case Rule::square:
-      return call(row.cuda, {convert(expression(argument(1)), carrier).text}, carrier);
-    case Rule::absolute: {
-      const Code code = expression(argument(1));
-      if (is_complex(type_of(1))) return call("quern::abs", {code.text}, carrier);
-      if (is_floating(type))
-        return call("fabs", {convert(code, carrier == Carrier::f64 ? Carrier::f64 : Carrier::f32).text},
-                    carrier == Carrier::f64 ? Carrier::f64 : Carrier::f32);
-      if (!is_integer(type) || !type->is_signed || range(argument(1)).low >= 0) return code;
-      if (fits_int(code.carrier)) return call("abs", {code.text}, Carrier::i32);
-      return call("llabs", {convert(code, Carrier::i64).text}, Carrier::i64);
-    }
-    case Rule::extremum:
-      return extremum(expr, row);
-    case Rule::round: {
-      if (expr.items.size() == 2)
-        return call("llrint", {convert(expression(argument(1)), Carrier::f64).text}, Carrier::i64);
-      const Expr& digits = argument(2).kind == ExprKind::keyword ? *argument(2).items[0] : argument(2);
-      return call("quern::round_to",
-                  {convert(expression(argument(1)), carrier).text, expression(digits).text}, carrier);
-    }
-    case Rule::to_int: {
-      const Code code = expression(argument(1));
-      return is_integral(type_of(1)) ? code : convert(code, Carrier::i64);
-    }
-    case Rule::to_float:
-      return is_floating(type_of(1)) ? expression(argument(1))
-                                     : convert(expression(argument(1)), Carrier::f64);
-    case Rule::to_bool:
-      return condition(argument(1));
-    case Rule::to_complex: {
-      const Carrier part = carrier == Carrier::c64 ? Carrier::f32 : Carrier::f64;
-      std::vector<std::string> arguments;
-      for (std::size_t i = 1; i < expr.items.size(); ++i) {
-        const Expr& item = argument(i).kind == ExprKind::keyword ? *argument(i).items[0] : argument(i);
-        const Code code = expression(item);
-        arguments.push_back(is_complex(instance_.type(item)) ? code.text : convert(code, part).text);
-      }
-      return call(cpp_of(carrier), arguments, carrier);
-    }
-    case Rule::power:
-      return binary(expr, Tok::power, argument(1), argument(2));
-    case Rule::divmod: {
-      const Carrier part = carrier_of(type->items[0]);
-      const std::string a = convert(expression(argument(1)), part).text,
-                        b = convert(expression(argument(2)), part).text;
-      return {
-          fmt::format("{}{{quern::floor_div({}, {}), quern::floor_mod({}, {})}}", cpp_type(type), a, b, a, b),
-          Precedence::primary, Carrier::other};
-    }
-    case Rule::len:
-      if (is_tuple(type_of(1))) return constant(instance_.constant(expr), type);
-      return extent(argument(1), 0);
-    case Rule::print:
-      return print(expr);
-    case Rule::range:
-    case Rule::enumerate:
-    case Rule::zip:
-    case Rule::dim3:
-    case Rule::int_value:
-      break;
-  }
-  return {};
 }
 
 }  // namespace quern::frontend

@@ -11,10 +11,22 @@ bool is_bitwise(Tok op) { return op == Tok::bit_and || op == Tok::bit_or || op =
 }  // namespace
 
 Code Emitter::expression(const Expr& expr) {
+  if (!held_.empty())
+    if (const Code* code = held_code(expr)) return *code;
+  const std::size_t mark = held_.size();
+  hold_operands(expr);
+  Code code = folded(expr);
+  held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(mark), held_.end());
+  return code;
+}
+
+Code Emitter::folded(const Expr& expr) {
   const Type type = instance_.type(expr);
   const Value& value = instance_.constant(expr);
   // Arithmetic with literals alone is done here; names stay names.
   const bool folds = expr.kind == ExprKind::unary || expr.kind == ExprKind::binary;
+  if (expr.kind == ExprKind::attribute && instance_.type(*expr.items[0]) == nullptr)
+    return constant(value, type);
   if (folds && value.is_number() && is_number(type)) {
     bool literal = true;
     for (const Expr* item : expr.items)
@@ -80,6 +92,13 @@ Code Emitter::converted(const Code& code, Type from, Type to) {
 }
 
 Code Emitter::constant(const Value& value, Type type) {
+  if (value.kind == Value::Kind::tuple) {
+    std::vector<std::string> items;
+    for (std::size_t i = 0; i < value.items.size(); ++i)
+      items.push_back(constant(value.items[i], type->items[i]).text);
+    return {fmt::format("{}{{{}}}", cpp_type(type), fmt::join(items, ", ")), Precedence::primary,
+            Carrier::other};
+  }
   const Carrier carrier = carrier_of(type);
   if (value.kind == Value::Kind::boolean && type->kind == TypeKind::boolean)
     return {value.integer != 0 ? "true" : "false", Precedence::primary, Carrier::boolean};
@@ -99,6 +118,8 @@ Code Emitter::constant(const Value& value, Type type) {
 
 Code Emitter::variable(std::uint32_t id) {
   const Variable& variable = variables_.all[id];
+  if (is_record(variable.type) && !(variable.parameter && !instance_.kernel))
+    return {fmt::format("(*{})", variable.name), Precedence::primary, Carrier::other};
   return {variable.name, Precedence::primary, variable.narrow ? Carrier::i32 : carrier_of(variable.type)};
 }
 
@@ -116,31 +137,40 @@ Code Emitter::global(const Expr& expr, const Value& value) {
   const Type type = instance_.type(expr);
   if (value.kind == Value::Kind::builtin && value.builtin->rule == Rule::int_value)
     return {std::string(value.builtin->cuda), Precedence::primary, Carrier::i32};
-  if (value.kind == Value::Kind::tuple) {
-    std::vector<std::string> items;
-    for (std::size_t i = 0; i < value.items.size(); ++i)
-      items.push_back(constant(value.items[i], type->items[i]).text);
-    return {fmt::format("{}{{{}}}", cpp_type(type), fmt::join(items, ", ")), Precedence::primary,
-            Carrier::other};
-  }
+  if (value.kind == Value::Kind::tuple) return constant(value, type);
   if (!value.is_number()) return {};
   Code code = constant(value, type);
-  if (expr.kind != ExprKind::name) return code;
-  const std::string name = cpp_name(expr.name);
+  if (expr.kind != ExprKind::name && value.text.empty()) return code;
+  std::string name = cpp_name(expr.kind == ExprKind::name ? expr.name : std::string_view(value.text));
+  std::replace(name.begin(), name.end(), '.', '_');  // a member of an enumeration
   unit_.constants.try_emplace(name,
                               fmt::format("constexpr {} {} = {};", cpp_of(code.carrier), name, code.text));
   return {name, Precedence::primary, code.carrier};
 }
 
-const Storage* Emitter::direct(const Expr& array) const {
+/// The extents of what is a C array in C++: one of shared, local or constant memory, or a field of a record.
+const std::vector<std::int64_t>* Emitter::direct(const Expr& array) const {
+  if (array.kind == ExprKind::attribute || array.kind == ExprKind::subscript) return field_extents(array);
   if (array.kind != ExprKind::name) return nullptr;
   const std::uint32_t version = scope_.load(array);
   if (version == kNoVersion) {
     const auto found = instance_.storages.find(array.id);
-    return found == instance_.storages.end() ? nullptr : &found->second;
+    return found == instance_.storages.end() ? nullptr : &found->second.extents;
   }
   const std::uint32_t variable = variables_.of_version[version];
-  return variable == kNoVariable ? nullptr : variables_.all[variable].storage;
+  if (variable == kNoVariable || variables_.all[variable].storage == nullptr) return nullptr;
+  return &variables_.all[variable].storage->extents;
+}
+
+const std::vector<std::int64_t>* Emitter::field_extents(const Expr& expr) const {
+  const Type base = instance_.type(*expr.items[0]);
+  if (base == nullptr || !is_record(base) || !is_array(instance_.type(expr))) return nullptr;
+  const std::string_view name = expr.kind == ExprKind::attribute
+                                    ? expr.name
+                                    : std::string_view(instance_.constant(*expr.items[1]).text);
+  for (const Field& field : base->fields)
+    if (field.name == name) return &field.shape;
+  return nullptr;
 }
 
 /// Evaluating it twice is as good as once.
@@ -157,6 +187,7 @@ bool Emitter::is_simple(const Expr& expr) const {
       return is_simple(*expr.items[0]);
     case ExprKind::call: {
       const Type callee = instance_.type(*expr.items[0]);
+      if (callee->kind == TypeKind::dtype && is_number(callee->element)) return is_simple(*expr.items[1]);
       return callee->kind == TypeKind::builtin &&
              (callee->builtin->rule == Rule::grid ||
               (callee->builtin->rule == Rule::len && is_simple(*expr.items[1])));
@@ -167,9 +198,9 @@ bool Emitter::is_simple(const Expr& expr) const {
 }
 
 Code Emitter::extent(const Expr& array, std::size_t axis) {
-  if (const Storage* storage = direct(array))
-    return {integer_literal(storage->extents[axis]), Precedence::primary, Carrier::i32};
-  return {fmt::format("{}.extent({})", inside(expression(array), Precedence::primary), axis),
+  if (const auto* extents = direct(array))
+    return {integer_literal((*extents)[axis]), Precedence::primary, Carrier::i32};
+  return {fmt::format("{}.extents[{}]", inside(expression(array), Precedence::primary), axis),
           Precedence::primary, Carrier::i64};
 }
 
@@ -189,25 +220,30 @@ Code Emitter::attribute(const Expr& expr) {
   const Expr& base = *expr.items[0];
   const Type type = instance_.type(base);
   switch (type->kind) {
-    case TypeKind::module_: {
-      const Value& value = instance_.constant(expr);
-      return global(expr, value);
-    }
+    case TypeKind::module_:
+      return global(expr, instance_.constant(expr));
+    case TypeKind::vector:
+      return {fmt::format("{}.{}", inside(expression(base), Precedence::primary), expr.name),
+              Precedence::primary, carrier_of(type->element)};
     case TypeKind::dim3:
       return {fmt::format("{}.{}", instance_.constant(base).builtin->cuda, expr.name), Precedence::primary,
               Carrier::u32};
-    case TypeKind::record:
-      return {fmt::format("{}.{}", inside(expression(base), Precedence::primary), cpp_name(expr.name)),
-              Precedence::primary, carrier_of(instance_.type(expr))};
+    case TypeKind::record: {
+      Code code = record_part(base, expr.name);
+      code.carrier = carrier_of(instance_.type(expr));
+      return code;
+    }
     case TypeKind::complex:
       return {fmt::format("{}.{}", inside(expression(base), Precedence::primary), expr.name),
               Precedence::primary, carrier_of(instance_.type(expr))};
     case TypeKind::array:
       break;
     default:
-      return expr.name == "real" ? expression(base)
-                                 : constant(Value::of(std::int64_t{0}), instance_.type(expr));
+      return expr.name == "imag" ? constant(Value::of(std::int64_t{0}), instance_.type(expr))
+                                 : expression(base);
   }
+  if (is_record(type->element) && is_array(instance_.type(expr)) && expr.name != "T")
+    return field_view(base, expr.name, instance_.type(expr));
   if (instance_.constant(expr).kind == Value::Kind::integer)
     return constant(instance_.constant(expr), instance_.type(expr));
   const std::string array = inside(array_value(base), Precedence::primary);
@@ -220,6 +256,24 @@ Code Emitter::attribute(const Expr& expr) {
   return call("quern::shape", {array}, Carrier::other);
 }
 
+/// record.field; of a variable that refers to one, pointer->field.
+Code Emitter::record_part(const Expr& base, std::string_view field) {
+  const std::string text = inside(expression(base), Precedence::primary);
+  const bool refers = text.starts_with("(*") && text.find(')') == text.size() - 1;
+  return {refers ? fmt::format("{}->{}", text.substr(2, text.size() - 3), cpp_name(field))
+                 : fmt::format("{}.{}", text, cpp_name(field)),
+          Precedence::primary, Carrier::other};
+}
+
+/// A field of every record of an array.
+Code Emitter::field_view(const Expr& array, std::string_view field, Type result) {
+  std::uint32_t offset = 0;
+  for (const Field& each : instance_.type(array)->element->fields)
+    if (each.name == field) offset = each.offset;
+  return call(fmt::format("quern::field<{}>", cpp_type(result)),
+              {array_value(array).text, fmt::format("{}", offset)}, Carrier::other);
+}
+
 Code Emitter::tuple(const Expr& expr) {
   const Type type = instance_.type(expr);
   std::vector<std::string> items;
@@ -230,134 +284,6 @@ Code Emitter::tuple(const Expr& expr) {
   }
   return {fmt::format("{}{{{}}}", cpp_type(type), fmt::join(items, ", ")), Precedence::primary,
           Carrier::other};
-}
-
-// Indexing.
-
-Code Emitter::subscript(const Expr& expr) {
-  const Expr &base = *expr.items[0], &index = *expr.items[1];
-  const Type type = instance_.type(base), result = instance_.type(expr);
-  if (is_array(type)) {
-    if (is_array(result)) return view_of(base, index, result);
-    return element(base, index);
-  }
-  if (type->kind == TypeKind::record)
-    return {fmt::format("{}.{}", inside(expression(base), Precedence::primary),
-                        cpp_name(instance_.constant(index).text)),
-            Precedence::primary, carrier_of(result)};
-  const Value& at = instance_.constant(index);
-  const auto count = static_cast<std::int64_t>(type->items.size());
-  if (index.kind == ExprKind::slice) {
-    std::int64_t first = 0;
-    if (index.items[0] != nullptr) {
-      first = instance_.constant(*index.items[0]).integer;
-      first = std::clamp<std::int64_t>(first < 0 ? first + count : first, 0, count);
-    }
-    const Code whole = expression(base);
-    std::vector<std::string> items;
-    for (std::size_t i = 0; i < result->items.size(); ++i)
-      items.push_back(item(whole, static_cast<std::size_t>(first) + i, result->items[i]).text);
-    return {fmt::format("{}{{{}}}", cpp_type(result), fmt::join(items, ", ")), Precedence::primary,
-            Carrier::other};
-  }
-  if (at.kind == Value::Kind::integer) {
-    const auto place = static_cast<std::size_t>(at.integer < 0 ? at.integer + count : at.integer);
-    if (base.kind == ExprKind::attribute && base.name == "shape" && is_array(instance_.type(*base.items[0])))
-      return extent(*base.items[0], place);
-    if (base.kind == ExprKind::tuple) return convert(expression(*base.items[place]), carrier_of(result));
-    const Value& whole = instance_.constant(base);
-    if (whole.kind == Value::Kind::tuple) return constant(whole.items[place], result);
-    return item(expression(base), place, result);
-  }
-  return {fmt::format("quern::item_at({}, {})", expression(base).text, expression(index).text),
-          Precedence::primary, carrier_of(result)};
-}
-
-/// The index of one axis; a negative one counts from the end.
-Code Emitter::wrapped(const Expr& array, const Expr& index, std::size_t axis) {
-  const Code code = expression(index);
-  const Type type = instance_.type(index);
-  if (!is_integer(type) || !type->is_signed || range(index).low >= 0) return code;
-  const Code length = extent(array, axis);
-  const Value& value = instance_.constant(index);
-  if (value.kind == Value::Kind::integer && value.integer < 0 && value.integer != INT64_MIN)
-    return {fmt::format("{} - {}", inside(length, Precedence::plus), integer_literal(-value.integer)),
-            Precedence::plus, length.carrier};
-  return call("quern::wrap", {code.text, length.text}, Carrier::i64);
-}
-
-std::vector<Code> Emitter::indices_of(const Expr& array, const Expr& index) {
-  std::vector<Code> codes;
-  const Type type = instance_.type(index);
-  if (index.kind == ExprKind::tuple) {
-    for (std::size_t axis = 0; axis < index.items.size(); ++axis)
-      codes.push_back(wrapped(array, *index.items[axis], axis));
-  } else if (is_tuple(type)) {
-    const Code tuple = expression(index);
-    for (std::size_t axis = 0; axis < type->items.size(); ++axis) {
-      const Code part = item(tuple, axis, type->items[axis]);
-      const bool may_wrap = is_integer(type->items[axis]) && type->items[axis]->is_signed;
-      codes.push_back(may_wrap ? call("quern::wrap", {part.text, extent(array, axis).text}, Carrier::i64)
-                               : part);
-    }
-  } else {
-    codes.push_back(wrapped(array, index, 0));
-  }
-  return codes;
-}
-
-Code Emitter::element(const Expr& array, const Expr& index) {
-  return element_of(array, indices_of(array, index));
-}
-
-Code Emitter::element_of(const Expr& array, const std::vector<Code>& indices) {
-  const Carrier carrier = carrier_of(instance_.type(array)->element);
-  const bool c_array = direct(array) != nullptr;
-  Code base = c_array && scope_.load(array) == kNoVersion ? Code{cpp_name(array.name)} : expression(array);
-  std::string text = inside(base, Precedence::primary);
-  if (c_array || indices.size() == 1) {
-    for (const Code& index : indices) text += fmt::format("[{}]", index.text);
-    return {text, Precedence::primary, carrier};
-  }
-  std::vector<std::string> list;
-  for (const Code& index : indices) list.push_back(index.text);
-  return {fmt::format("{}({})", text, fmt::join(list, ", ")), Precedence::primary, carrier};
-}
-
-/// a[i], a[1:n, ::2], a[..., 0] as a view of the type that inference chose.
-Code Emitter::view_of(const Expr& array, const Expr& index, Type result) {
-  std::vector<const Expr*> indices = {&index};
-  if (index.kind == ExprKind::tuple) indices.assign(index.items.begin(), index.items.end());
-  std::size_t given = 0, axis = 0;
-  for (const Expr* each : indices) given += instance_.type(*each)->kind == TypeKind::ellipsis ? 0 : 1;
-  const std::size_t ndim = instance_.type(array)->ndim;
-  std::vector<std::string> arguments = {array_value(array).text};
-  for (const Expr* each : indices) {
-    const Type type = instance_.type(*each);
-    if (type->kind == TypeKind::ellipsis) {
-      for (std::size_t i = given; i < ndim; ++i, ++axis) arguments.emplace_back("quern::slice_all{}");
-    } else if (type->kind == TypeKind::slice) {
-      std::vector<std::string> parts;
-      bool plain = true;
-      for (std::size_t i = 0; i < 3; ++i) {
-        const Expr* part = each->items[i];
-        const bool absent = part == nullptr || part->kind == ExprKind::none;
-        plain = plain && absent;
-        parts.push_back(absent ? i == 2 ? "1" : "quern::slice_open" : expression(*part).text);
-      }
-      arguments.push_back(plain ? "quern::slice_all{}"
-                                : fmt::format("quern::slice({})", fmt::join(parts, ", ")));
-      ++axis;
-    } else if (is_tuple(type)) {
-      for (const Code& code : indices_of(array, *each)) arguments.push_back(code.text);
-      axis += type->items.size();
-    } else {
-      arguments.push_back(wrapped(array, *each, axis).text);
-      ++axis;
-    }
-  }
-  for (; axis < ndim; ++axis) arguments.emplace_back("quern::slice_all{}");
-  return call(fmt::format("quern::subview<{}>", cpp_type(result)), arguments, Carrier::other);
 }
 
 // Operators.
@@ -407,7 +333,7 @@ Code Emitter::binary(const Expr& expr, Tok op, const Expr& left, const Expr& rig
   if (is_tuple(result)) {
     std::vector<std::string> items;
     for (const Expr* side : {&left, &right}) {
-      const Code whole = expression(*side);
+      const Code whole = once(*side);
       const Type type = instance_.type(*side);
       for (std::size_t i = 0; i < type->items.size(); ++i)
         items.push_back(item(whole, i, type->items[i]).text);
@@ -421,8 +347,20 @@ Code Emitter::binary(const Expr& expr, Tok op, const Expr& left, const Expr& rig
       !is_complex(a))
     return operate(Tok::times, expression(left), a, expression(left), a, result, range(expr), range(left),
                    range(left));
-  return operate(op, expression(left), a, expression(right), b, result, range(expr), range(left),
+  const Code x = expression(left);
+  return operate(op, x, a, checked_divisor(op, expression(right), right), b, result, range(expr), range(left),
                  range(right));
+}
+
+/// In debug builds division by zero ends the thread and tells so.
+Code Emitter::checked_divisor(Tok op, const Code& code, const Expr& expr) {
+  if (!unit_.debug || (op != Tok::divide && op != Tok::floor_divide && op != Tok::mod)) return code;
+  const Value& value = instance_.constant(expr);
+  const Type type = instance_.type(expr);
+  if (value.is_number() && value.as_real() != 0) return code;
+  if (is_integral(type) && range(expr).exact && (range(expr).low > 0 || range(expr).high < 0)) return code;
+  return call("quern::debug::divisor",
+              {code.text, fmt::format("{}", unit_.source->line_of(expr.place.begin))}, code.carrier);
 }
 
 Code Emitter::operate(Tok op, const Code& left, Type left_type, const Code& right, Type right_type,

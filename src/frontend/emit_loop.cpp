@@ -24,6 +24,18 @@ bool defines(const Scope& scope, const std::vector<Stmt*>& body, std::uint32_t l
   });
 }
 
+/// Does the expression read what a loop assigns?
+bool reads_assigned(const Scope& scope, const Expr& expr, const std::vector<Stmt*>& body,
+                    const Expr& target) {
+  if (const std::uint32_t version = scope.load(expr); version != kNoVersion) {
+    const std::uint32_t local = scope.versions[version].local;
+    if (defines(scope, target, local) || defines(scope, body, local)) return true;
+  }
+  return std::any_of(expr.items.begin(), expr.items.end(), [&](const Expr* item) {
+    return item != nullptr && reads_assigned(scope, *item, body, target);
+  });
+}
+
 bool breaks(const std::vector<Stmt*>& body) {
   return std::any_of(body.begin(), body.end(), [](const Stmt* node) {
     if (node->kind == StmtKind::break_) return true;
@@ -80,10 +92,13 @@ void Emitter::for_statement(const Stmt& node) {
   const std::string flag = loop_flag(node);
   flags_.push_back(flag);
   const Type iterable = instance_.type(*node.value);
+  const std::size_t mark = held_.size();
+  if (node.value->kind == ExprKind::call) hold_operands(*node.value);
   if (iterable->kind == TypeKind::range)
     for_range(node);
   else
     for_items(node);
+  held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(mark), held_.end());
   loop_body(node);
   close();
   loop_else(node, flag);
@@ -94,13 +109,7 @@ bool Emitter::plain_for(const Stmt& node, const Expr& call) {
   const Expr& target = *node.targets[0];
   const std::uint32_t version = scope_.defined(target), id = variables_.of_version[version];
   const std::size_t count = call.items.size() - 1;
-  const auto changes = [&](const Expr& bound) {
-    for (std::uint32_t local = 0; local < scope_.locals.size(); ++local)
-      if (reads(scope_, bound, local) &&
-          (defines(scope_, node.body, local) || defines(scope_, target, local)))
-        return true;
-    return false;
-  };
+  const auto changes = [&](const Expr& bound) { return reads_assigned(scope_, bound, node.body, target); };
   std::int64_t step = 1;
   const Expr* stride = nullptr;  // a step that is not known, but positive
   if (count == 3) {
@@ -206,7 +215,9 @@ void Emitter::for_items(const Stmt& node) {
   const Expr& target = *node.targets[0];
   const bool enumerated = type->kind == TypeKind::enumerate, zipped = type->kind == TypeKind::zip;
   std::vector<const Expr*> sources;
-  if (enumerated || zipped)
+  if (enumerated)
+    sources.push_back(iterable.items[1]);
+  else if (zipped)
     for (std::size_t i = 1; i < iterable.items.size(); ++i) sources.push_back(iterable.items[i]);
   else
     sources.push_back(&iterable);
@@ -215,7 +226,9 @@ void Emitter::for_items(const Stmt& node) {
   std::vector<Type> types;
   Code length;
   if (enumerated) {
+    const Expr* start = enumerate_start(iterable);
     codes.push_back({index, Precedence::primary, Carrier::i64});
+    if (start != nullptr) codes.back() = infix(Tok::plus, codes.back(), once(*start), Carrier::i64);
     types.push_back(unit_.types->int64);
   }
   for (const Expr* source : sources) {
@@ -229,7 +242,7 @@ void Emitter::for_items(const Stmt& node) {
       code = {held, Precedence::primary, code.carrier};
     }
     const Code count = is_tuple(of) ? Code{fmt::format("{}LL", of->items.size())}
-                                    : Code{fmt::format("{}.extent(0)", code.text)};
+                                    : Code{fmt::format("{}.extents[0]", code.text)};
     length = length.text.empty() ? count : call("min", {length.text, count.text}, Carrier::i64);
     const Type item = is_tuple(of)    ? (of->items.empty() ? unit_.types->int64 : of->items[0])
                       : of->ndim == 1 ? of->element

@@ -20,25 +20,55 @@ Code Emitter::condition_of(const Code& code, Type type) {
   return {fmt::format("{} != 0", inside(code, Precedence::relation)), Precedence::equality, Carrier::boolean};
 }
 
+/// a < b < c is a < b and b < c, with b computed once and c only if it matters.
 Code Emitter::compare(const Expr& expr) {
-  std::vector<std::string> parts;
-  Code only;
-  std::vector<Code> operands;
-  for (const Expr* item : expr.items)
-    operands.push_back(is_tuple(instance_.type(*item)) || is_number(instance_.type(*item)) ? expression(*item)
-                                                                                           : Code{"0"});
-  // What stands between two comparisons is computed once.
-  if (expr.ops.size() == 2 && !is_simple(*expr.items[1]) && expr.items[1]->kind != ExprKind::binary) {
-    const std::string name = temporary("middle");
-    line(fmt::format("const {} {} = {};", cpp_of(operands[1].carrier), name, operands[1].text));
-    operands[1] = {name, Precedence::primary, operands[1].carrier};
+  const std::size_t count = expr.items.size();
+  const auto operand = [&](std::size_t i) {
+    const Type type = instance_.type(*expr.items[i]);
+    if (!is_tuple(type) && !is_number(type)) return Code{"0"};
+    return i < 2 ? expression(*expr.items[i]) : isolated(*expr.items[i]);
+  };
+  std::vector<Comparison> parts;
+  Code left = operand(0), only;
+  for (std::size_t i = 1; i < count; ++i) {
+    Code right = operand(i);
+    Comparison part;
+    if (i + 1 < count && written_twice(*expr.items[i])) {
+      if (i == 1) {
+        right = held(right, instance_.type(*expr.items[i]));
+      } else {
+        const std::string name = temporary("middle");
+        part.before = fmt::format("const auto {} = {}; ", name, right.text);
+        right = {name, Precedence::primary, right.carrier};
+      }
+    }
+    only = compare_two(expr.ops[i - 1], *expr.items[i - 1], left, *expr.items[i], right);
+    part.test = inside(only, Precedence::logical_and);
+    parts.push_back(std::move(part));
+    left = right;
   }
-  for (std::size_t i = 0; i < expr.ops.size(); ++i) {
-    only = compare_two(expr.ops[i], *expr.items[i], operands[i], *expr.items[i + 1], operands[i + 1]);
-    parts.push_back(inside(only, Precedence::logical_and));
+  return count == 2 ? only : joined(parts);
+}
+
+/// Not worth a variable: a name, a number, arithmetic on such.
+bool Emitter::written_twice(const Expr& expr) const {
+  if (is_simple(expr) || held_code(expr) != nullptr) return false;
+  return expr.kind != ExprKind::binary || effects(expr) != Effects::none;
+}
+
+Code Emitter::joined(const std::vector<Comparison>& parts) {
+  const bool plain =
+      std::all_of(parts.begin(), parts.end(), [](const Comparison& part) { return part.before.empty(); });
+  std::string text = plain ? "" : "[&] { ";
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (plain)
+      text += (i == 0 ? "" : " && ") + parts[i].test;
+    else if (i + 1 < parts.size())
+      text += fmt::format("{}if (!({})) return false; ", parts[i].before, parts[i].test);
+    else
+      text += fmt::format("{}return {}; }}()", parts[i].before, parts[i].test);
   }
-  if (parts.size() == 1) return only;
-  return {fmt::format("{}", fmt::join(parts, " && ")), Precedence::logical_and, Carrier::boolean};
+  return {text, plain ? Precedence::logical_and : Precedence::primary, Carrier::boolean};
 }
 
 Code Emitter::compare_two(Tok op, const Expr& left, const Code& a, const Expr& right, const Code& b) {
@@ -104,7 +134,7 @@ Code Emitter::logical(const Expr& expr) {
     const Precedence precedence = precedence_of(expr.op);
     std::vector<std::string> parts;
     for (const Expr* item : expr.items) {
-      const Code code = expression(*item);
+      const Code code = item == expr.items[0] ? expression(*item) : isolated(*item);
       const bool mixed = code.precedence == Precedence::logical_and && !and_;  // a && b || c is misread
       parts.push_back(mixed ? fmt::format("({})", code.text) : inside(code, precedence));
     }
@@ -112,9 +142,9 @@ Code Emitter::logical(const Expr& expr) {
   }
   // The operand that decides is the value.
   const Carrier carrier = carrier_of(type);
-  Code result = convert(expression(*expr.items.back()), carrier);
+  Code result = convert(isolated(*expr.items.back()), carrier);
   for (std::size_t i = expr.items.size() - 1; i-- > 0;) {
-    const Code value = convert(expression(*expr.items[i]), carrier);
+    const Code value = convert(i == 0 ? expression(*expr.items[i]) : isolated(*expr.items[i]), carrier);
     result = call(and_ ? "quern::both" : "quern::either",
                   {value.text, fmt::format("[&] {{ return {}; }}", result.text)}, carrier);
   }
@@ -122,10 +152,11 @@ Code Emitter::logical(const Expr& expr) {
 }
 
 Code Emitter::conditional(const Expr& expr) {
+  if (const std::optional<bool> known = instance_.known_choice(expr))
+    return isolated(*expr.items[*known ? 1 : 2]);
   const Type type = instance_.type(expr);
   const Code test = condition(*expr.items[0]);
-  Code a = is_array(type) ? array_value(*expr.items[1]) : expression(*expr.items[1]);
-  Code b = is_array(type) ? array_value(*expr.items[2]) : expression(*expr.items[2]);
+  Code a = isolated(*expr.items[1]), b = isolated(*expr.items[2]);
   Carrier carrier = carrier_of(type);
   if (is_number(type)) {
     if (is_integral(type) && fits_int(a.carrier) && fits_int(b.carrier) && is_signed(carrier)) {
@@ -134,6 +165,7 @@ Code Emitter::conditional(const Expr& expr) {
       a = convert(a, carrier);
       b = convert(b, carrier);
     }
+  } else if (is_record(type) || is_vector(type)) {
   } else if (instance_.type(*expr.items[1]) != type || instance_.type(*expr.items[2]) != type) {
     a.text = fmt::format("{}({})", cpp_type(type), a.text);
     b.text = fmt::format("{}({})", cpp_type(type), b.text);

@@ -12,6 +12,7 @@ namespace {
 
 using Kind = Value::Kind;
 constexpr std::size_t kMostElements = std::size_t{1} << 16;
+constexpr std::int64_t kMostFieldBytes = std::int64_t{1} << 20;
 
 bool flatten_into(const Value& nested, std::size_t depth, std::vector<Value>& elements,
                   std::vector<std::int64_t>& shape) {
@@ -41,17 +42,6 @@ std::string dotted_text(const Expr& expr) {
   if (expr.kind != ExprKind::attribute) return {};
   const std::string base = dotted_text(*expr.items[0]);
   return base.empty() ? base : fmt::format("{}.{}", base, expr.name);
-}
-
-std::optional<std::vector<std::int64_t>> shape_of(const Value& value) {
-  if (value.kind == Kind::integer) return std::vector<std::int64_t>{value.integer};
-  if (value.kind != Kind::tuple) return std::nullopt;
-  std::vector<std::int64_t> shape;
-  for (const Value& item : value.items) {
-    if (item.kind != Kind::integer) return std::nullopt;
-    shape.push_back(item.integer);
-  }
-  return shape;
 }
 
 Value make_array(std::vector<Value> elements, std::vector<std::int64_t> shape, Type dtype) {
@@ -118,7 +108,59 @@ Value linspace(const std::vector<Value>& arguments, Type dtype, const TypeTable&
   return make_array(std::move(elements), {count}, dtype != nullptr ? dtype : types.float64);
 }
 
+std::uint32_t alignment_of(Type type) {
+  if (is_complex(type)) return size_of(type) / 2;
+  if (!is_record(type)) return std::max(size_of(type), 1u);
+  std::uint32_t widest = 1;
+  for (const Field& field : type->fields) widest = std::max(widest, alignment_of(field.type));
+  return widest;
+}
+
+/// np.iinfo(T).max, np.finfo(T).eps and their like.
+Value limit_of(std::string_view table, Type type, std::string_view name) {
+  if (table == "numpy.iinfo" && is_integer(type)) {
+    const std::uint64_t ones = ~std::uint64_t{0} >> (64 - type->bits);
+    const std::uint64_t most = type->is_signed ? ones >> 1 : ones;
+    if (name == "bits") return Value::of(std::int64_t{type->bits});
+    if (name == "min") return Value::of(type->is_signed ? -static_cast<std::int64_t>(most) - 1 : 0);
+    // Beyond int64 the float says it as well as Numba does.
+    if (name == "max") return most > INT64_MAX ? Value{} : Value::of(static_cast<std::int64_t>(most));
+  }
+  if (table != "numpy.finfo" || !is_floating(type)) return {};
+  const int digits = type->brain ? 8 : type->bits == 16 ? 11 : type->bits == 32 ? 24 : 53;
+  const int exponent = type->bits == 16 && !type->brain ? 16 : type->bits <= 32 ? 128 : 1024;
+  const double eps = std::ldexp(1.0, 1 - digits), most = std::ldexp(2.0 - eps, exponent - 1);
+  Value value;
+  if (name == "eps") value = Value::of(eps);
+  if (name == "max") value = Value::of(most);
+  if (name == "min") value = Value::of(-most);
+  if (name == "tiny" || name == "smallest_normal") value = Value::of(std::ldexp(1.0, 2 - exponent));
+  if (name == "bits") return Value::of(std::int64_t{type->bits});
+  if (value.kind == Kind::real && type->bits != 64) value.type = type;
+  return value;
+}
+
 }  // namespace
+
+std::optional<std::vector<std::int64_t>> shape_of(const Value& value) {
+  if (value.kind == Kind::integer) return std::vector<std::int64_t>{value.integer};
+  if (value.kind != Kind::tuple) return std::nullopt;
+  std::vector<std::int64_t> shape;
+  for (const Value& item : value.items) {
+    if (item.kind != Kind::integer) return std::nullopt;
+    shape.push_back(item.integer);
+  }
+  return shape;
+}
+
+bool fits_record(const std::vector<std::int64_t>& shape, Type element) {
+  std::int64_t bytes = std::max<std::int64_t>(size_of(element), 1);
+  for (const std::int64_t extent : shape) {
+    if (extent <= 0 || extent > kMostFieldBytes / bytes) return false;
+    bytes *= extent;
+  }
+  return true;
+}
 
 bool flatten(const Value& nested, std::vector<Value>& elements, std::vector<std::int64_t>& shape) {
   return flatten_into(nested, 0, elements, shape);
@@ -184,8 +226,17 @@ Value Names::evaluate_items(const Expr& expr) {
 
 /// module.name, array.shape, dtype attributes.
 Value Names::evaluate_name(const Expr& expr) {
+  if (const Expr& call = *expr.items[0]; call.kind == ExprKind::call && call.items.size() == 2) {
+    const Value callee = evaluate(*call.items[0]);
+    const Type type =
+        callee.kind == Kind::host && callee.text.ends_with("info") ? element_type(*call.items[1]) : nullptr;
+    const Value limit = type == nullptr ? Value{} : limit_of(callee.text, type, expr.name);
+    if (limit.kind != Kind::unknown) return limit;
+  }
   const Value base = evaluate(*expr.items[0]);
-  if (base.kind == Kind::module_) return evaluate_path(fmt::format("{}.{}", base.text, expr.name));
+  if (base.kind == Kind::module_ && is_enumeration(base)) return member_of(base, expr.name);
+  if (base.kind == Kind::module_) return evaluate_path(canonical(fmt::format("{}.{}", base.text, expr.name)));
+  if (base.is_number() && !base.text.empty() && expr.name == "value") return base;
   if (base.kind == Kind::array && expr.name == "shape") {
     Value shape;
     shape.kind = Kind::tuple;
@@ -235,6 +286,7 @@ Value Names::evaluate_call(const Expr& expr) {
     arguments.push_back(evaluate(item));
     if (i > 1 && arguments.back().kind == Kind::dtype) dtype = arguments.back().type, arguments.pop_back();
   }
+  if (path == "numba.cuda.declare_device") return declare_device(expr);
   if (path == "numpy.dtype" && first != nullptr) return record_dtype(*first, align);
   if (path == "numba.from_dtype" && arguments.size() == 1 && arguments[0].kind == Kind::dtype)
     return arguments[0];
@@ -280,7 +332,64 @@ Value Names::numpy_array(std::string_view path, const std::vector<Value>& argume
   return {};
 }
 
-/// np.dtype([('x', np.float32), ('y', 'i4')], align=True)
+/// cuda.declare_device('mul', 'float32(float32, float32)', link='mul.cu', abi='c'): a function of linked CUDA
+/// C++.
+Value Names::declare_device(const Expr& call) {
+  if (call.items.size() < 3 || call.items[1]->kind != ExprKind::string)
+    return Value::host("a function that cuda.declare_device does not name");
+  Declaration& declaration = declarations_.emplace_back();
+  declaration.external = call.items[1]->name;
+  declaration.name = declaration.external;
+  declaration.place = call.place;
+  declaration.role = Role::device;
+  SignatureTypes signature;
+  const std::size_t before = report_.diagnostics().size();
+  if (read_signature(*call.items[2], signature) && signature.result == nullptr)
+    report_.error(call.items[2]->place, "signature",
+                  "a declared function has a result: float32(float32, float32)");
+  for (const Type type : signature.parameters)
+    if (!is_number(type) && report_.diagnostics().size() == before)
+      report_.error(call.items[2]->place, "unsupported",
+                    fmt::format("a linked function takes numbers, not {}", text_of(type)),
+                    "write what works on arrays in Kernel Python, or the kernel in CUDA C++");
+  declaration.broken = report_.diagnostics().size() != before;
+  declaration.signatures = {std::move(signature)};
+  for (std::size_t i = 3; i < call.items.size(); ++i) {
+    const Expr& item = *call.items[i];
+    if (item.kind != ExprKind::keyword) continue;
+    if (item.name == "link") read_links(*item.items[0], declaration.options.links);
+    if (item.name == "abi")
+      declaration.c_abi = item.items[0]->kind == ExprKind::string && item.items[0]->name == "c";
+  }
+  Value value;
+  value.kind = Kind::function;
+  value.function = &declaration;
+  return value;
+}
+
+/// link='f.cu', link=['f.cu', 'g.cu']
+void Names::read_links(const Expr& expr, std::vector<std::string>& out) {
+  constexpr std::string_view kSources[] = {".cu", ".cuh", ".h", ".hpp", ".inl"};
+  const Value value = evaluate(expr);
+  std::vector<Value> files = {value};
+  if (value.kind == Kind::tuple) files = value.items;
+  for (const Value& file : files) {
+    const bool source = file.kind == Kind::string &&
+                        std::any_of(std::begin(kSources), std::end(kSources),
+                                    [&](std::string_view suffix) { return file.text.ends_with(suffix); });
+    if (source && file.text.find_first_of("\"\n\\") == std::string::npos) {
+      out.push_back(file.text);
+      continue;
+    }
+    report_.error(expr.place, "unsupported",
+                  file.kind == Kind::string
+                      ? fmt::format("'{}' cannot be linked: it is no CUDA C++ source", file.text)
+                      : std::string("what is linked is not known here"),
+                  "link files of CUDA C++: link='functions.cu'");
+  }
+}
+
+/// np.dtype([('x', np.float32), ('y', 'i4', (3,))], align=True)
 Value Names::record_dtype(const Expr& fields, bool align) {
   Value value;
   value.kind = Kind::dtype;
@@ -291,30 +400,34 @@ Value Names::record_dtype(const Expr& fields, bool align) {
   std::vector<Field> list;
   std::uint32_t offset = 0, widest = 1;
   for (const Expr* item : fields.items) {
-    if (item->kind != ExprKind::tuple || item->items.size() != 2 || item->items[0]->kind != ExprKind::string)
+    const std::size_t parts = item->items.size();
+    if (item->kind != ExprKind::tuple || parts < 2 || parts > 3 || item->items[0]->kind != ExprKind::string)
       return Value::host("a record type that only Python computes");
-    Value type = evaluate(*item->items[1]);
-    if (type.kind == Kind::string) {
-      std::string_view word = type.text;
-      if (!word.empty() && (word[0] == '<' || word[0] == '=')) word.remove_prefix(1);
-      type.type = types_.scalar_named(word);
-      type.kind = type.type != nullptr ? Kind::dtype : Kind::host;
-    }
-    if (type.kind != Kind::dtype) return Value::host("a record type that only Python computes");
-    const std::uint32_t size = size_of(type.type);
-    const std::uint32_t alignment = is_complex(type.type)                 ? size / 2
-                                    : type.type->kind == TypeKind::record ? 8
-                                                                          : size;
-    if (align && alignment > 0) offset = (offset + alignment - 1) / alignment * alignment;
+    Field field{std::string(item->items[0]->name), element_type(*item->items[1]), 0, {}};
+    const auto shape = parts == 3 ? shape_of(evaluate(*item->items[2])) : std::vector<std::int64_t>{};
+    if (field.type == nullptr || !shape || !fits_record(*shape, field.type))
+      return Value::host("a record type that only Python computes");
+    field.shape = *shape;
+    const std::uint32_t alignment = alignment_of(field.type);
+    if (align) offset = (offset + alignment - 1) / alignment * alignment;
     widest = std::max(widest, alignment);
-    list.push_back({std::string(item->items[0]->name), type.type, offset});
-    offset += size;
+    field.offset = offset;
+    offset += size_of(field);
+    list.push_back(std::move(field));
   }
   if (align) offset = (offset + widest - 1) / widest * widest;
-  std::string name;
-  for (const Field& field : list) name += (name.empty() ? "{" : ", ") + field.name;
-  value.type = types_.record(name + "}", std::move(list), offset);
+  value.type = types_.record(std::move(list), offset);
   return value;
+}
+
+/// np.float32, float32, 'f4', or a record type; null for what is none.
+Type Names::element_type(const Expr& expr) {
+  const Value value = evaluate(expr);
+  if (value.kind == Kind::dtype && (is_number(value.type) || is_record(value.type))) return value.type;
+  if (value.kind != Kind::string) return nullptr;
+  std::string_view word = value.text;
+  if (!word.empty() && (word[0] == '<' || word[0] == '=')) word.remove_prefix(1);
+  return types_.scalar_named(word);
 }
 
 }  // namespace quern::frontend

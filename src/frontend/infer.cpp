@@ -22,6 +22,7 @@ Inference::Inference(Program& program, Instance& instance)
 void Inference::run() {
   const Function& function = *scope_.function;
   instance_.types.assign(function.expr_count, nullptr);
+  instance_.dead = scope_.dead;
   instance_.constants.assign(function.expr_count, {});
   instance_.version_types.assign(scope_.versions.size(), nullptr);
   instance_.version_constants.assign(scope_.versions.size(), {});
@@ -45,8 +46,8 @@ void Inference::run() {
 
 void Inference::pass() {
   statements(scope_.function->body);
-  if (scope_.falls_off && instance_.result != nullptr && instance_.result != types_.none &&
-      !is_error(instance_.result)) {
+  if (scope_.falls_off && !leaves(scope_.function->body) && instance_.result != nullptr &&
+      instance_.result != types_.none && !is_error(instance_.result)) {
     fail(scope_.function->place, "return", "return a value on every path",
          "'{}' returns {} on some paths and nothing on others", scope_.function->name,
          text_of(instance_.result));
@@ -55,8 +56,26 @@ void Inference::pass() {
 }
 
 void Inference::statements(const std::vector<Stmt*>& body) {
-  for (const Stmt* node : body)
-    if (!scope_.dead[node->id] && !report_.full()) statement(*node);
+  bool left = false;
+  for (const Stmt* node : body) {
+    if (left) instance_.dead[node->id] = true;
+    if (instance_.dead[node->id] || report_.full()) continue;
+    statement(*node);
+    left = node->kind == StmtKind::if_ && instance_.known_branch(*node) && leaves({const_cast<Stmt*>(node)});
+  }
+}
+
+/// Does every path through these statements leave the function?
+bool Inference::leaves(const std::vector<Stmt*>& body) const {
+  for (const Stmt* node : body) {
+    if (instance_.dead[node->id]) continue;
+    if (node->kind == StmtKind::return_ || node->kind == StmtKind::raise) return true;
+    if (node->kind != StmtKind::if_) continue;
+    const std::optional<bool> known = instance_.known_branch(*node);
+    if (known ? leaves(*known ? node->body : node->orelse) : leaves(node->body) && leaves(node->orelse))
+      return true;
+  }
+  return false;
 }
 
 void Inference::statement(const Stmt& node) {
@@ -71,12 +90,21 @@ void Inference::statement(const Stmt& node) {
     }
     case StmtKind::augmented:
       return augmented(node);
-    case StmtKind::if_:
+    case StmtKind::function:
+      set(scope_.defined(*node.targets[0]), types_.function(&program_.declaration_of(*node.function)));
+      return;
+    case StmtKind::if_: {
+      const std::optional<bool> known = about_none(*node.value);
       condition(*node.value);
-      statements(node.body);
-      statements(node.orelse);
+      if (known) {
+        instance_.known_branches[node.id] = *known;
+        for (const Stmt* other : *known ? node.orelse : node.body) instance_.dead[other->id] = true;
+      }
+      if (known.value_or(true)) statements(node.body);
+      if (!known.value_or(false)) statements(node.orelse);
       for (const std::uint32_t phi : scope_.phis[node.id]) meet(phi);
       return;
+    }
     case StmtKind::while_:
     case StmtKind::for_:
       return loop(node);
@@ -277,7 +305,7 @@ void Inference::augmented(const Stmt& node) {
 void Inference::returned(const Stmt& node) {
   const Type type = node.value == nullptr ? types_.none : expression(*node.value);
   if (type == nullptr || is_error(type)) return;
-  if (instance_.declaration->role == Role::kernel) {
+  if (instance_.kernel) {
     if (type != types_.none)
       fail(node.value->place, "return", "write results to an array; device functions can return values",
            "a kernel cannot return a value");
@@ -294,6 +322,24 @@ void Inference::returned(const Stmt& node) {
   if (before == nullptr) return_place_ = node.place;
   if (met != before) changed_ = true;
   instance_.result = met;
+}
+
+/// `x is None`, where x is a parameter: known for these argument types, so that the other branch need not
+/// make sense.
+std::optional<bool> Inference::about_none(const Expr& expr) const {
+  if (expr.kind == ExprKind::unary && expr.op == Tok::k_not) {
+    const std::optional<bool> inner = about_none(*expr.items[0]);
+    return inner ? std::optional(!*inner) : std::nullopt;
+  }
+  if (expr.kind != ExprKind::compare || expr.ops.size() != 1 || expr.items[1]->kind != ExprKind::none ||
+      expr.items[0]->kind != ExprKind::name)
+    return std::nullopt;
+  const std::uint32_t version = scope_.load(*expr.items[0]);
+  if (version == kNoVersion || scope_.versions[version].kind != Version::Kind::parameter) return std::nullopt;
+  const bool none = instance_.version_types[version] == types_.none;
+  if (expr.ops[0] == Tok::k_is || expr.ops[0] == Tok::equal) return none;
+  if (expr.ops[0] == Tok::is_not || expr.ops[0] == Tok::not_equal) return !none;
+  return std::nullopt;
 }
 
 /// What 'if' and 'while' test.
@@ -313,6 +359,18 @@ std::string Inference::shown(const Expr& expr) const {
 
 void infer(Program& program, Instance& instance) { Inference(program, instance).run(); }
 
+Declaration& Program::declaration_of(Function& function) {
+  Declaration*& known = inner_[&function];
+  if (known == nullptr) {
+    known = &inner_declarations_.emplace_back();
+    known->name = function.name;
+    known->place = function.place;
+    known->role = Role::device;
+    known->function = &function;
+  }
+  return *known;
+}
+
 const Scope* Program::scope_of(Declaration& declaration) {
   std::unique_ptr<Scope>& scope = scopes_[&declaration];
   if (scope == nullptr) {
@@ -324,12 +382,26 @@ const Scope* Program::scope_of(Declaration& declaration) {
   return scope.get();
 }
 
+Instance* Program::kernel(Declaration& declaration, const std::vector<Type>& parameters) {
+  return make(declaration, parameters, true);
+}
+
 Instance* Program::instance(Declaration& declaration, const std::vector<Type>& parameters, Place from) {
   const auto [found, fresh] = known_.try_emplace({&declaration, parameters}, nullptr);
   if (!fresh) {
     if (found->second != nullptr && found->second->inferring) found->second->recursive = true;
     return found->second;
   }
+  Instance* made = make(declaration, parameters, false);
+  if (made != nullptr && made->failed) {
+    std::string types;
+    for (const Type type : parameters) types += (types.empty() ? "" : ", ") + text_of(type);
+    report().note(from, fmt::format("'{}' is called here with ({})", declaration.name, types));
+  }
+  return made;
+}
+
+Instance* Program::make(Declaration& declaration, const std::vector<Type>& parameters, bool kernel) {
   const Scope* scope = scope_of(declaration);
   if (declaration.broken || depth_ >= kDeepestCalls) {
     if (!declaration.broken)
@@ -339,24 +411,23 @@ Instance* Program::instance(Declaration& declaration, const std::vector<Type>& p
     return nullptr;
   }
   Instance& made = all_.emplace_back();
-  known_[{&declaration, parameters}] = &made;
+  if (!kernel) known_[{&declaration, parameters}] = &made;
   made.declaration = &declaration;
   made.scope = scope;
   made.parameters = parameters;
+  made.kernel = kernel;
   for (const SignatureTypes& signature : declaration.signatures)
     if (signature.parameters == parameters && signature.result != nullptr) made.result = signature.result;
-  if (declaration.role == Role::kernel) made.result = types().none;
+  if (kernel) made.result = types().none;
   made.inferring = true;
   ++depth_;
   infer(*this, made);
   --depth_;
   made.inferring = false;
-  if (made.failed && from.end > from.begin) {
-    std::string types;
-    for (const Type type : parameters) types += (types.empty() ? "" : ", ") + text_of(type);
-    report().note(from, fmt::format("'{}' is called here with ({})", declaration.name, types));
+  if (!made.failed) {
+    find_ranges(made);
+    find_effects(made);
   }
-  if (!made.failed) find_ranges(made);
   order_.push_back(&made);
   return &made;
 }

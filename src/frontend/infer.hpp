@@ -17,6 +17,7 @@ class Inference {
   // Statements: infer.cpp.
   void pass();
   void statements(const std::vector<Stmt*>& body);
+  bool leaves(const std::vector<Stmt*>& body) const;
   void statement(const Stmt& node);
   void loop(const Stmt& node);
   void assign(const Expr& target, Type type, Place from, const Expr* value);
@@ -27,6 +28,7 @@ class Inference {
   void meet(std::uint32_t phi);
   void set(std::uint32_t version, Type type);
   void condition(const Expr& expr);
+  std::optional<bool> about_none(const Expr& expr) const;
   Type item_of(Type iterable, const Expr& expr);
 
   // Expressions: infer_expression.cpp.
@@ -41,6 +43,10 @@ class Inference {
   Type indexed(Type array, const Expr& index);
   Type index_type(Type array, const std::vector<const Expr*>& indices, Place place);
   Type record_field(Type record, std::string_view field, Place place);
+  Type field_view(Type array, const Field& field, Place place);
+  Type numpy_limit(const Expr& expr);
+  bool keeps_order(const Expr& index, bool at_fast_end) const;
+  char view_layout(Type array, std::vector<const Expr*> left, std::vector<const Expr*> right) const;
   Type slice(const Expr& expr);
   Type unary(const Expr& expr);
   Type binary(const Expr& expr, Tok op, const Expr& left, const Expr& right);
@@ -50,10 +56,12 @@ class Inference {
   Type conditional(const Expr& expr);
   Type tuple(const Expr& expr);
 
-  // Calls: infer_call.cpp.
+  // Calls: infer_call.cpp, infer_builtin.cpp, infer_memory.cpp.
   Type call(const Expr& expr);
   Type call_function(const Expr& expr, Declaration& callee);
   Type call_dtype(const Expr& expr, Type to);
+  Type make_vector(const Expr& expr, Type to);
+  Type call_external(const Expr& expr, const Declaration& callee);
   Type call_builtin(const Expr& expr, const Builtin& row);
   Type by_rule(const Expr& expr, const Builtin& row, const std::vector<const Expr*>& args,
                const std::vector<Type>& types);
@@ -63,6 +71,13 @@ class Inference {
   Type atomic(const Expr& expr, const Builtin& row, const std::vector<const Expr*>& args,
               const std::vector<Type>& types);
   Type extremum(const Expr& expr, const std::vector<Type>& types);
+  Type real_function(const Expr& argument, const Builtin& row, Type type);
+  Type over_tuple(const Expr& expr, const Builtin& row, const std::vector<const Expr*>& args,
+                  const std::vector<Type>& types);
+  Type typed_call(const Expr& expr, const Builtin& row);
+  Type random(const Builtin& row, const std::vector<const Expr*>& args, const std::vector<Type>& types);
+  Type element_hint(const Builtin& row, const std::vector<const Expr*>& args, const std::vector<Type>& types);
+  bool check_index(const Expr& expr, Type index, Type array);
   Type range(const std::vector<Type>& types, const std::vector<const Expr*>& args);
   bool bind_arguments(const Expr& expr, Declaration& callee, std::vector<Type>& types);
   bool shape_of(const Expr& expr, std::vector<std::int64_t>& extents);

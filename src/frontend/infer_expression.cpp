@@ -99,6 +99,8 @@ Type Inference::compute(const Expr& expr) {
       return logical(expr);
     case ExprKind::conditional:
       return conditional(expr);
+    case ExprKind::lambda:
+      return types_.function(&program_.declaration_of(*expr.function));
     case ExprKind::unsupported:
     case ExprKind::broken:
       return types_.error;
@@ -128,6 +130,23 @@ Type Inference::name(const Expr& expr) {
   return from_value(value, expr);
 }
 
+namespace {
+
+/// The type of a tuple of known values; its items may be tuples.
+Type tuple_of(TypeTable& types, const Value& tuple) {
+  std::vector<Type> items;
+  for (const Value& item : tuple.items)
+    items.push_back(item.kind == Value::Kind::tuple     ? tuple_of(types, item)
+                    : item.type != nullptr              ? item.type
+                    : item.kind == Value::Kind::real    ? types.float64
+                    : item.kind == Value::Kind::boolean ? types.boolean
+                    : item.kind == Value::Kind::integer ? types.int64
+                                                        : types.error);
+  return types.tuple(std::move(items));
+}
+
+}  // namespace
+
 /// The type of something that the file's level defines.
 Type Inference::from_value(const Value& value, const Expr& expr) {
   Value& constant = instance_.constants[expr.id];
@@ -143,16 +162,8 @@ Type Inference::from_value(const Value& value, const Expr& expr) {
       return types_.none;
     case Value::Kind::string:
       return types_.string;
-    case Value::Kind::tuple: {
-      std::vector<Type> items;
-      for (const Value& item : value.items)
-        items.push_back(item.type != nullptr                ? item.type
-                        : item.kind == Value::Kind::real    ? types_.float64
-                        : item.kind == Value::Kind::boolean ? types_.boolean
-                        : item.kind == Value::Kind::integer ? types_.int64
-                                                            : types_.error);
-      return types_.tuple(std::move(items));
-    }
+    case Value::Kind::tuple:
+      return tuple_of(types_, value);
     case Value::Kind::array:
       constant.kind = value.kind;  // without the elements, which may be many
       constant.type = value.type;
@@ -188,7 +199,18 @@ Type Inference::from_value(const Value& value, const Expr& expr) {
   return types_.error;
 }
 
+/// np.iinfo(np.int32).max: a number of NumPy's, known here.
+Type Inference::numpy_limit(const Expr& expr) {
+  const Expr& base = *expr.items[0];
+  if (base.kind != ExprKind::call || base.items[0]->kind != ExprKind::attribute ||
+      !base.items[0]->name.ends_with("info"))
+    return nullptr;
+  const Value value = program_.names().evaluate(expr);
+  return value.is_number() ? from_value(value, expr) : nullptr;
+}
+
 Type Inference::attribute(const Expr& expr) {
+  if (const Type limit = numpy_limit(expr)) return limit;
   const Type base = expression(*expr.items[0]);
   if (base == nullptr || is_error(base)) return base;
   switch (base->kind) {
@@ -213,6 +235,17 @@ Type Inference::attribute(const Expr& expr) {
       return array_attribute(expr, base);
     case TypeKind::record:
       return record_field(base, expr.name, expr.place);
+    case TypeKind::vector:
+      if (expr.name.size() == 1 &&
+          std::string_view("xyzw").substr(0, base->ndim).find(expr.name) != std::string_view::npos)
+        return base->element;
+      return fail(
+          expr.place, "unknown-name",
+          fmt::format("its parts are {}", std::string_view("x, y, z, w").substr(0, 3u * base->ndim - 2)),
+          "{} has no '{}'", text_of(base), expr.name);
+    case TypeKind::group:
+      if (expr.name == "sync") return types_.builtin(find_builtin("numba.cuda.cg.GridGroup.sync"));
+      break;
     case TypeKind::complex:
       if (expr.name == "real" || expr.name == "imag") return types_.floating(base->bits / 2u);
       break;
@@ -220,6 +253,11 @@ Type Inference::attribute(const Expr& expr) {
     case TypeKind::floating:
     case TypeKind::boolean:
       if (expr.name == "real" || expr.name == "imag") return base;
+      if (const Value& known = instance_.constant(*expr.items[0]);
+          expr.name == "value" && !known.text.empty()) {
+        instance_.constants[expr.id] = known;
+        return base;
+      }
       break;
     default:
       break;
@@ -248,6 +286,9 @@ Type Inference::array_attribute(const Expr& expr, Type base) {
     const char layout = base->layout == 'C' ? 'F' : base->layout == 'F' ? 'C' : 'A';
     return types_.array(base->element, base->ndim, layout, base->read_only);
   }
+  if (base->element->kind == TypeKind::record)
+    for (const Field& field : base->element->fields)
+      if (field.name == name) return field_view(base, field, expr.place);
   for (const Attribute& row : kHostAttributes)
     if (row.name == name)
       return fail(expr.place, "unknown-name", std::string(row.hint), "arrays have no '{}' in kernels", name);
@@ -259,10 +300,19 @@ Type Inference::array_attribute(const Expr& expr, Type base) {
               "arrays have no '{}' in kernels", name);
 }
 
+/// a.x of an array of records: that field of each, as a view.
+Type Inference::field_view(Type array, const Field& field, Place place) {
+  if (field.shape.empty()) return types_.array(field.type, array->ndim, 'A', array->read_only);
+  return fail(place, "unsupported", "index the element first: a[i].x",
+              "'{}' is an array in each record, and cannot be taken of all at once", field.name);
+}
+
 Type Inference::record_field(Type record, std::string_view field, Place place) {
   std::vector<std::string_view> known;
   for (const Field& each : record->fields) {
-    if (each.name == field) return each.type;
+    if (each.name == field)
+      return each.shape.empty() ? each.type
+                                : types_.array(each.type, static_cast<unsigned>(each.shape.size()), 'C');
     known.push_back(each.name);
   }
   const std::string_view near = closest(field, known);
@@ -351,10 +401,11 @@ Type Inference::indexed(Type array, const Expr& index) {
   if (whole == nullptr) return nullptr;
   if (is_error(whole)) return whole;
   if (whole->kind == TypeKind::string) {
-    if (array->element->kind == TypeKind::record)
-      return fail(index.place, "unsupported", "index the element first: a[i]['x']",
-                  "a field of a whole array cannot be taken in a kernel");
-    return fail(index.place, "types", "", "an array of {} has no fields", text_of(array->element));
+    if (array->element->kind != TypeKind::record)
+      return fail(index.place, "types", "", "an array of {} has no fields", text_of(array->element));
+    for (const Field& field : array->element->fields)
+      if (field.name == instance_.constant(index).text) return field_view(array, field, index.place);
+    return record_field(array->element, instance_.constant(index).text, index.place);
   }
   // a[t] with a tuple t stands for a[t[0], t[1], ...].
   if (index.kind != ExprKind::tuple && is_tuple(whole)) {
@@ -369,22 +420,48 @@ Type Inference::indexed(Type array, const Expr& index) {
   return index_type(array, indices, index.place);
 }
 
-/// An element for as many whole numbers as there are dimensions, else a view; its layout is Numba's choice.
+/// Does indexing by this part leave the rest of the array without gaps? A slice does only at the fast end.
+bool Inference::keeps_order(const Expr& index, bool at_fast_end) const {
+  const Type type = instance_.type(index);
+  if (type->kind == TypeKind::slice) return at_fast_end && index.items[2] == nullptr;
+  return true;
+}
+
+/// The layout of a view, as Numba chooses it: `left` are the indices before an ellipsis, `right` those
+/// behind.
+char Inference::view_layout(Type array, std::vector<const Expr*> left, std::vector<const Expr*> right) const {
+  const bool all = left.size() + right.size() == array->ndim;
+  const auto check = [&](const std::vector<const Expr*>& outer) {
+    for (std::size_t i = 0; i < outer.size(); ++i)
+      if (!keeps_order(*outer[i], i + 1 == outer.size())) return false;
+    return true;
+  };
+  if (array->layout == 'C') {
+    if (all) left.insert(left.end(), right.begin(), right.end()), right.clear();
+    return right.empty() && check(left) ? 'C' : 'A';
+  }
+  if (array->layout == 'F') {
+    if (all) right.insert(right.begin(), left.begin(), left.end()), left.clear();
+    std::reverse(right.begin(), right.end());
+    return left.empty() && check(right) ? 'F' : 'A';
+  }
+  return 'A';
+}
+
+/// An element for as many whole numbers as there are dimensions, else a view.
 Type Inference::index_type(Type array, const std::vector<const Expr*>& indices, Place place) {
-  unsigned consumed = 0, kept = 0;
-  bool ellipsis = false, contiguous = array->layout == 'C';
-  for (std::size_t i = 0; i < indices.size(); ++i) {
-    const Expr& index = *indices[i];
+  unsigned kept = 0;
+  bool ellipsis = false;
+  std::vector<const Expr*> left, right;
+  for (const Expr* each : indices) {
+    const Expr& index = *each;
     const Type type = instance_.type(index);
     if (type->kind == TypeKind::ellipsis) {
       if (ellipsis) return fail(index.place, "types", "", "an index has at most one '...'");
       ellipsis = true;
-      if (i + 1 < indices.size()) contiguous = false;
       continue;
     }
     if (type->kind == TypeKind::slice) {
-      const bool last = i + 1 == indices.size() && consumed + 1 == array->ndim;
-      contiguous = contiguous && last && index.items[2] == nullptr;
       ++kept;
     } else if (type == types_.none) {
       return fail(index.place, "unsupported", "", "kernels cannot add dimensions with None");
@@ -395,16 +472,18 @@ Type Inference::index_type(Type array, const std::vector<const Expr*>& indices, 
       return fail(index.place, "types", is_floating(type) ? "convert it: int(...)" : "",
                   "an array is indexed by whole numbers and slices, not by {}", text_of(type));
     }
-    ++consumed;
+    (ellipsis ? right : left).push_back(each);
   }
+  const std::size_t consumed = left.size() + right.size();
   if (consumed > array->ndim) {
     const Type result = fail(place, "types", "", "an array of {} dimension{} is indexed by {}", array->ndim,
                              array->ndim == 1 ? "" : "s", consumed);
     return result;
   }
-  kept += array->ndim - consumed;
-  if (kept == 0 && !ellipsis) return array->element;
-  return types_.array(array->element, kept, contiguous ? 'C' : 'A', array->read_only);
+  kept += array->ndim - static_cast<unsigned>(consumed);
+  if (kept == 0) return array->element;
+  return types_.array(array->element, kept, view_layout(array, std::move(left), std::move(right)),
+                      array->read_only);
 }
 
 Type Inference::tuple(const Expr& expr) {
@@ -524,6 +603,10 @@ Type Inference::logical(const Expr& expr) {
 
 Type Inference::conditional(const Expr& expr) {
   condition(*expr.items[0]);
+  if (const std::optional<bool> known = about_none(*expr.items[0])) {
+    instance_.known_choices[expr.id] = *known;
+    return expression(*expr.items[*known ? 1 : 2]);
+  }
   const Type a = expression(*expr.items[1]), b = expression(*expr.items[2]);
   if (a == nullptr) return b;
   const Type met = unify(types_, a, b);

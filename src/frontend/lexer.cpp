@@ -47,7 +47,7 @@ bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' 
 
 constexpr std::size_t kTabWidth = 8;
 constexpr int kDeepestFormat = 64;  // f-strings inside f-strings
-constexpr std::size_t kDeepestIndent = 1000;
+constexpr std::size_t kDeepestIndent = 100;
 
 class Lexer {
  public:
@@ -132,9 +132,11 @@ class Lexer {
 
   void indent_to(std::size_t column, std::size_t begin) {
     if (column > indents_.back()) {
-      if (indents_.size() > kDeepestIndent)
+      if (indents_.size() > kDeepestIndent) {
+        at_ = text_.size();  // what follows would be reported again and again
         return fail(begin, fmt::format("blocks are nested more than {} deep", kDeepestIndent),
                     "move inner blocks into device functions");
+      }
       indents_.push_back(column);
       return add(Tok::indent, begin);
     }
@@ -198,7 +200,7 @@ class Lexer {
         text.find_first_not_of("rRbBuUfF") == std::string_view::npos)
       return string(begin, text);
     for (const Word& keyword : kKeywords)
-      if (keyword.text == text) return add(keyword.kind, begin);
+      if (keyword.text[0] == text[0] && keyword.text == text) return add(keyword.kind, begin);
     add(Tok::name, begin);
   }
 
@@ -260,7 +262,7 @@ class Lexer {
   void punctuation() {
     const std::string_view rest = text_.substr(at_);
     for (const Word& mark : kPunctuation) {
-      if (!rest.starts_with(mark.text)) continue;
+      if (mark.text[0] != rest[0] || !rest.starts_with(mark.text)) continue;
       const std::size_t begin = at_;
       at_ += mark.text.size();
       nest(mark.kind);

@@ -37,13 +37,6 @@ constexpr Alias kAliases[] = {{"numba_cuda.numba.cuda", "numba.cuda"},
                               {"numba.core.types", "numba.types"},
                               {"numba.cuda.types", "numba.types"}};
 
-std::string canonical(std::string path) {
-  for (const Alias& alias : kAliases)
-    if (path == alias.from || (path.starts_with(alias.from) && path[alias.from.size()] == '.'))
-      return std::string(alias.to) + path.substr(alias.from.size());
-  return path;
-}
-
 constexpr std::size_t kDeepestNames = 100;  // constants that are computed from constants
 
 bool opens_block(Tok kind) {
@@ -52,11 +45,26 @@ bool opens_block(Tok kind) {
   return std::find(std::begin(kAll), std::end(kAll), kind) != std::end(kAll);
 }
 
+constexpr std::string_view kEnumeration = "enum ";
+
 }  // namespace
 
-Names::Names(const SourceText& source, TypeTable& types, Report& report)
+std::string canonical(std::string path) {
+  for (const Alias& alias : kAliases)
+    if (path == alias.from || (path.starts_with(alias.from) && path[alias.from.size()] == '.'))
+      return std::string(alias.to) + path.substr(alias.from.size());
+  return path;
+}
+
+bool is_enumeration(const Value& value) {
+  return value.kind == Value::Kind::module_ && value.text.starts_with(kEnumeration);
+}
+
+Names::Names(const SourceText& source, TypeTable& types, Report& report,
+             std::span<const abi::Constant> constants)
     : source_(source), types_(types), report_(report), tokens_(read_tokens(source, report)) {
   scan(0, tokens_.size() - 1, false);
+  bind_constants(constants);
   for (Declaration& declaration : declarations_) read_decorators(declaration);
 }
 
@@ -97,6 +105,7 @@ void Names::scan(std::size_t at, std::size_t end, bool nested) {
       Binding binding;
       binding.kind = Binding::Kind::host_class;
       binding.place = tokens_[at + 1].place;
+      binding.token = at;
       bind(text(at + 1), std::move(binding));
     } else if (opens_block(kind)) {
       std::size_t inner = at;
@@ -144,6 +153,15 @@ void Names::scan_import(std::size_t at, std::size_t end) {
   }
 }
 
+/// What `from module import *` binds, as far as kernels see it.
+std::vector<std::string_view> Names::all_in(std::string_view module) const {
+  std::vector<std::string_view> names = names_in(module);
+  if (module == "numba" || module == "numba.types" || module == "numpy")
+    for (const std::string_view type : types_.scalar_names()) names.push_back(type);
+  if (module == "numba.cuda.random") names.insert(names.end(), {"xoroshiro128p_dtype", "xoroshiro128p_type"});
+  return names;
+}
+
 /// from a.b import c, d as e
 void Names::scan_from(std::size_t at, std::size_t end) {
   ++at;
@@ -152,7 +170,7 @@ void Names::scan_from(std::size_t at, std::size_t end) {
   for (++at; at < end; ++at) {
     if (tokens_[at].kind != Tok::name) {
       if (tokens_[at].kind == Tok::times)
-        for (const std::string_view name : names_in(canonical(module))) {
+        for (const std::string_view name : all_in(canonical(module))) {
           Binding binding;
           binding.kind = Binding::Kind::import;
           binding.place = tokens_[at].place;
@@ -273,10 +291,6 @@ void Names::read_option(Declaration& declaration, const Expr& keyword) {
     options.fastmath = truth;
   } else if (name == "debug") {
     options.debug = truth;
-    if (truth)
-      report_.warning(keyword.place, "debug",
-                      "debug=True has no effect yet: indices, divisors and assertions are not reported",
-                      "leave it out, or run the kernel under Numba to debug it");
   } else if (name == "lineinfo") {
     options.lineinfo = truth;
   } else if (name == "inline") {
@@ -287,12 +301,11 @@ void Names::read_option(Declaration& declaration, const Expr& keyword) {
     if (value.kind == Value::Kind::integer) options.launch_bounds = {value.integer};
     for (const Value& item : value.items) options.launch_bounds.push_back(item.integer);
   } else if (name == "link") {
-    report_.error(keyword.place, "unsupported", "the option 'link' is not supported",
-                  "write the function in Kernel Python, or the kernel in CUDA C++");
+    read_links(expr, options.links);
   } else if (name != "opt" && name != "cache" && name != "nopython" && name != "argtypes" && name != "lto" &&
              name != "forceinline" && name != "fastmath" && name != "parallel" && name != "error_model") {
     constexpr std::string_view kKnown =
-        "device, fastmath, debug, lineinfo, inline, max_registers, launch_bounds";
+        "device, fastmath, debug, lineinfo, inline, max_registers, launch_bounds, link";
     report_.error(keyword.place, "decorator", fmt::format("jit has no option '{}'", name),
                   fmt::format("its options are {}", kKnown));
   }
@@ -356,7 +369,7 @@ Value Names::value_of(Binding& binding, std::string_view name) {
       value.function = binding.declaration;
       break;
     case Binding::Kind::host_class:
-      value = Value::host("a class");
+      value = read_enumeration(binding, name);
       break;
     case Binding::Kind::changed:
       value = Value::host("a variable that the host program changes");
@@ -389,16 +402,31 @@ Value Names::assigned(const Binding& binding, std::string_view name) {
 
 Value Names::evaluate_path(const std::string& path) {
   Value value;
-  if (path == "numba.cuda.threadIdx" || find_builtin(path) != nullptr) {
+  if (const Builtin* row = find_builtin(path)) {
     value.kind = Value::Kind::builtin;
-    value.builtin = find_builtin(path);
+    value.builtin = row;
     return value;
   }
   if (const std::optional<double> number = find_constant(path)) return Value::of(*number);
   const std::size_t dot = path.rfind('.');
   const std::string_view module = std::string_view(path).substr(0, dot == std::string::npos ? 0 : dot);
-  if (module == "numba" || module == "numba.types" || module == "numpy")
-    if (const Type type = types_.scalar_named(std::string_view(path).substr(dot + 1))) {
+  const std::string_view last = std::string_view(path).substr(dot + 1);
+  if (path.starts_with("numba.cuda.random.xoroshiro128p_")) {
+    if (last == "xoroshiro128p_dtype" || last == "xoroshiro128p_type") {
+      value.kind = Value::Kind::dtype;
+      value.type = types_.record({{"s0", types_.uint64, 0, {}}, {"s1", types_.uint64, 8, {}}}, 16);
+      return value;
+    }
+  }
+  if (module == "numba.cuda" || module == "numba.cuda.vector_types")
+    if (const Type type = types_.vector_named(last)) {
+      value.kind = Value::Kind::dtype;
+      value.type = type;
+      return value;
+    }
+  if (module == "numba" || module == "numba.types" || module == "numpy" || module == "numba.cuda" ||
+      module == "numba.cuda.bf16")
+    if (const Type type = types_.scalar_named(last)) {
       value.kind = Value::Kind::dtype;
       value.type = type;
       if (path == "numpy.byte") value.type = types_.int8;
@@ -414,7 +442,58 @@ Value Names::evaluate_path(const std::string& path) {
   return value;
 }
 
+/// class Colour(IntEnum): RED = 1
+Value Names::read_enumeration(const Binding& binding, std::string_view name) {
+  const std::size_t end = end_of_statement(binding.token);
+  std::size_t at = binding.token + 2;
+  bool is_enum = false;
+  for (; at < end && tokens_[at].kind != Tok::newline && tokens_[at].kind != Tok::colon; ++at)
+    is_enum =
+        is_enum || (tokens_[at].kind == Tok::name && text(at).ends_with("Enum")) || text(at) == "IntFlag";
+  while (at < end && tokens_[at].kind != Tok::indent) ++at;
+  if (!is_enum || at >= end) return Value::host("a class");
+  std::map<std::string, Value, std::less<>> members;
+  std::int64_t last = 0;
+  for (++at; at < end && tokens_[at].kind != Tok::dedent; at = std::max(end_of_statement(at), at + 1)) {
+    if (tokens_[at].kind != Tok::name || tokens_[at + 1].kind != Tok::assign) continue;
+    for (const Stmt* line : Parser(tokens_, source_, arena_, report_).parse_line(at)) {
+      if (line->kind != StmtKind::assign || line->targets[0]->kind != ExprKind::name) continue;
+      const Expr& source = *line->value;
+      const bool automatic = source.kind == ExprKind::call && source.items[0]->name == "auto";
+      Value value = automatic ? Value::of(last + 1) : evaluate(source);
+      if (!value.is_number()) continue;
+      last = value.integer;
+      value.text = fmt::format("{}.{}", name, line->targets[0]->name);
+      members.insert_or_assign(std::string(line->targets[0]->name), std::move(value));
+    }
+  }
+  Value value;
+  value.kind = Value::Kind::module_;
+  value.text = fmt::format("{}{}", kEnumeration, name);
+  enumerations_.insert_or_assign(value.text, std::move(members));
+  return value;
+}
+
+Value Names::member_of(const Value& enumeration, std::string_view name) const {
+  const auto members = enumerations_.find(enumeration.text);
+  if (members != enumerations_.end())
+    if (const auto found = members->second.find(name); found != members->second.end()) return found->second;
+  return Value::host("a member of a class");
+}
+
 Value Names::attribute(const Value& base, std::string_view name, Place place) {
+  if (is_enumeration(base)) {
+    Value member = member_of(base, name);
+    if (member.kind != Value::Kind::host) return member;
+    std::vector<std::string_view> members;
+    for (const auto& [known, value] : enumerations_.find(base.text)->second) members.push_back(known);
+    const std::string_view close_name = closest(name, members);
+    report_.error(
+        place, "unknown-name",
+        fmt::format("'{}' has no member '{}' that is a number", base.text.substr(kEnumeration.size()), name),
+        close_name.empty() ? "" : fmt::format("did you mean '{}'?", close_name));
+    return member;
+  }
   std::string path = fmt::format("{}.{}", base.text, name);
   const auto found = attributes_.find(path);
   if (found != attributes_.end() && found->second.kind != Value::Kind::host) return found->second;

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "abi/kernel_request.hpp"
 #include "frontend/ast.hpp"
 #include "frontend/value.hpp"
 
@@ -28,6 +30,7 @@ struct Options {
   bool force_inline = false;
   std::int64_t max_registers = 0;
   std::vector<std::int64_t> launch_bounds;
+  std::vector<std::string> links;  ///< files of CUDA C++
 };
 
 /// A function of the file.
@@ -40,12 +43,16 @@ struct Declaration {
   std::vector<SignatureTypes> signatures;
   Options options;
   Function* function = nullptr;  ///< read on first use
+  std::string external;          ///< of cuda.declare_device: the symbol that linked code defines
+  bool c_abi = false;            ///< it returns its result, and not through a pointer
   bool broken = false;           ///< its own text has errors, reported already
 };
 
 class Names {
  public:
-  Names(const SourceText& source, TypeTable& types, Report& report);
+  /// `constants` are the host's, and stand before what the file itself binds.
+  Names(const SourceText& source, TypeTable& types, Report& report,
+        std::span<const abi::Constant> constants = {});
 
   /// What the name means at the file's level: unknown where nothing binds it.
   const Value& global(std::string_view name);
@@ -92,11 +99,15 @@ class Names {
   std::size_t end_of_statement(std::size_t at) const;
   void scan_import(std::size_t at, std::size_t end);
   void scan_from(std::size_t at, std::size_t end);
+  std::vector<std::string_view> all_in(std::string_view module) const;
   void scan_assignment(std::size_t at, std::size_t end);
   std::size_t scan_function(std::size_t at, std::vector<std::size_t> decorators);
   std::string dotted(std::size_t& at) const;
   void bind(std::string_view name, Binding binding);
   std::string_view text(std::size_t token) const { return source_.at(tokens_[token].place); }
+
+  void bind_constants(std::span<const abi::Constant> constants);
+  Value constant_value(const abi::Constant& constant);
 
   // Decorators.
   void read_decorators(Declaration& declaration);
@@ -113,9 +124,15 @@ class Names {
   Value evaluate_subscript(const Expr& expr);
   Value numpy_array(std::string_view path, const std::vector<Value>& arguments, Type dtype);
   Value record_dtype(const Expr& fields, bool align);
+  Type element_type(const Expr& expr);
+  Value declare_device(const Expr& call);
+  void read_links(const Expr& expr, std::vector<std::string>& out);
+  Value read_enumeration(const Binding& binding, std::string_view name);
+  Value member_of(const Value& enumeration, std::string_view name) const;
   Value evaluate_path(const std::string& path);
 
   Type array_type(const Expr& expr);
+  Type record_type(const Expr& list, const Expr& size);
   Type called_type(const Expr& expr);
 
   const SourceText& source_;
@@ -128,7 +145,18 @@ class Names {
   std::map<std::string, Binding, std::less<>> bindings_;
   std::map<std::string, Value, std::less<>> python_names_;
   std::map<std::string, Value, std::less<>> attributes_;  ///< of modules, by path
+  std::map<std::string, std::map<std::string, Value, std::less<>>, std::less<>> enumerations_;
 };
+
+/// Where modules live that Python code reaches under several paths: one path for each.
+std::string canonical(std::string path);
+/// A class of the file whose members are numbers; Python's enum.
+bool is_enumeration(const Value& value);
+
+/// The extents that a number or a tuple of numbers stands for.
+std::optional<std::vector<std::int64_t>> shape_of(const Value& value);
+/// May a field of a record be an array of this shape?
+bool fits_record(const std::vector<std::int64_t>& shape, Type element);
 
 /// Fills a tuple of nested lists into one array's elements and shape; false if it is ragged or holds no
 /// numbers.

@@ -98,8 +98,8 @@ Expr* Parser::unsupported(Place place, std::string_view what) {
 }
 
 bool Parser::enter() {
-  if (depth_ < kDeepestNesting) return true;
-  fail(token().place, fmt::format("this is nested more than {} deep", kDeepestNesting),
+  if (depth_ < kDeepestBrackets) return true;
+  fail(token().place, fmt::format("this is nested more than {} deep", kDeepestBrackets),
        "split it, with names for its parts");
   return false;
 }
@@ -149,15 +149,27 @@ Expr* Parser::expression() {
   return result;
 }
 
+/// lambda x, y: a function whose body returns the expression.
 Expr* Parser::lambda() {
   const Place begin = token().place;
-  for (std::size_t open = 0; !at(Tok::newline) && !at(Tok::end); advance()) {
-    if (at(Tok::open_round) || at(Tok::open_square) || at(Tok::open_curly)) ++open;
-    if (at(Tok::close_round) || at(Tok::close_square) || at(Tok::close_curly)) --open;
-    if (open == 0 && at(Tok::colon)) break;
+  advance();
+  Expr* node = make(ExprKind::lambda, begin);
+  Function& function = arena_.functions.emplace_back();
+  function.place = begin;
+  function.name = "lambda";
+  node->function = &function;
+  const Numbers outer = begin_function();
+  parameters(function, Tok::colon);
+  if (expect(Tok::colon, "after a lambda's parameters")) {
+    Expr* value = expression();
+    Stmt* result = make(StmtKind::return_, value->place);
+    result->value = value;
+    function.body = {result};
+    node->height = value->height + 1;
   }
-  if (expect(Tok::colon, "after a lambda's parameters")) expression();
-  return unsupported(since(begin), "a lambda");
+  end_function(function, outer);
+  node->place = since(begin);
+  return node;
 }
 
 Expr* Parser::disjunction() {

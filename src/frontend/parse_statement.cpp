@@ -28,11 +28,15 @@ struct Refused {
   bool block;
 };
 constexpr Refused kRefused[] = {
-    {Tok::k_try, "'try'", true},        {Tok::k_with, "'with'", true},
-    {Tok::k_class, "a class", true},    {Tok::k_def, "a function inside a function", true},
-    {Tok::k_async, "'async'", true},    {Tok::at, "a function inside a function", true},
-    {Tok::k_global, "'global'", false}, {Tok::k_nonlocal, "'nonlocal'", false},
-    {Tok::k_del, "'del'", false},       {Tok::k_import, "'import'", false},
+    {Tok::k_try, "'try'", true},
+    {Tok::k_with, "'with'", true},
+    {Tok::k_class, "a class", true},
+    {Tok::at, "a decorator inside a function", true},
+    {Tok::k_async, "'async'", true},
+    {Tok::k_global, "'global'", false},
+    {Tok::k_nonlocal, "'nonlocal'", false},
+    {Tok::k_del, "'del'", false},
+    {Tok::k_import, "'import'", false},
     {Tok::k_from, "'import'", false},
 };
 
@@ -109,14 +113,14 @@ Stmt* Parser::make(StmtKind kind, Place place) {
 
 Function* Parser::parse_function(std::size_t index) {
   at_ = index;
-  depth_ = next_expr_ = next_stmt_ = 0;
+  depth_ = elifs_ = next_expr_ = next_stmt_ = 0;
   panic_ = false;
   Function& function = arena_.functions.emplace_back();
   expect(Tok::k_def, "to begin a function");
   function.place = token().place;
   function.name = source_.at(function.place);
   expect(Tok::name, "after 'def'");
-  if (expect(Tok::open_round, "after the function's name")) parameters(function);
+  if (expect(Tok::open_round, "after the function's name")) parameters(function, Tok::close_round);
   expect(Tok::close_round, "to end the parameters");
   if (!panic_ && accept(Tok::arrow)) expression();
   block(function.body);
@@ -125,23 +129,61 @@ Function* Parser::parse_function(std::size_t index) {
   return &function;
 }
 
-void Parser::parameters(Function& function) {
-  while (!panic_ && !at(Tok::close_round) && !at(Tok::end)) {
+/// Expressions and statements of a function inside another are numbered by themselves.
+Parser::Numbers Parser::begin_function() {
+  const Numbers outer{next_expr_, next_stmt_};
+  next_expr_ = next_stmt_ = 0;
+  return outer;
+}
+
+void Parser::end_function(Function& function, Numbers outer) {
+  function.expr_count = next_expr_;
+  function.stmt_count = next_stmt_;
+  next_expr_ = outer.expr;
+  next_stmt_ = outer.stmt;
+}
+
+Stmt* Parser::nested_function() {
+  const Place begin = token().place;
+  advance();
+  Stmt* node = make(StmtKind::function, begin);
+  Function& function = arena_.functions.emplace_back();
+  function.place = token().place;
+  function.name = source_.at(function.place);
+  Expr* name = make(ExprKind::name, function.place);
+  name->name = function.name;
+  node->targets = {name};
+  node->function = &function;
+  const Numbers outer = begin_function();
+  expect(Tok::name, "after 'def'");
+  if (expect(Tok::open_round, "after the function's name")) parameters(function, Tok::close_round);
+  expect(Tok::close_round, "to end the parameters");
+  if (!panic_ && accept(Tok::arrow)) expression();
+  node->place = since(begin);
+  block(function.body);
+  end_function(function, outer);
+  return node;
+}
+
+void Parser::parameters(Function& function, Tok close) {
+  while (!panic_ && !at(close) && !at(Tok::end)) {
     const Token first = token();
     if (at(Tok::times) || at(Tok::power) || at(Tok::divide)) {
       const std::string text(text_of(first.kind));
       advance();
       fail(first.place, fmt::format("'{}' among the parameters is outside the kernel language", text),
            "name every parameter");
-      skip_to_close(Tok::close_round);
-      panic_ = false;  // the body can be read all the same
+      if (close == Tok::close_round) {
+        skip_to_close(close);
+        panic_ = false;  // the body can be read all the same
+      }
       return;
     }
     Parameter parameter;
     parameter.name = source_.at(first.place);
     parameter.place = first.place;
     if (!expect(Tok::name, "as a parameter")) return;
-    if (accept(Tok::colon)) expression();
+    if (close == Tok::close_round && accept(Tok::colon)) expression();
     if (accept(Tok::assign)) parameter.fallback = expression();
     for (const Parameter& other : function.parameters)
       if (other.name == parameter.name) {
@@ -155,7 +197,7 @@ void Parser::parameters(Function& function) {
 
 std::vector<Stmt*> Parser::parse_line(std::size_t index) {
   at_ = index;
-  depth_ = next_expr_ = next_stmt_ = 0;
+  depth_ = elifs_ = next_expr_ = next_stmt_ = 0;
   panic_ = false;
   std::vector<Stmt*> out;
   simple_statements(out);
@@ -164,7 +206,7 @@ std::vector<Stmt*> Parser::parse_line(std::size_t index) {
 
 Expr* Parser::parse_decorator(std::size_t index) {
   at_ = index;
-  depth_ = next_expr_ = 0;
+  depth_ = elifs_ = next_expr_ = 0;
   panic_ = false;
   return expression();
 }
@@ -226,6 +268,9 @@ void Parser::statement(std::vector<Stmt*>& out) {
       return;
     case Tok::k_for:
       out.push_back(for_statement());
+      return;
+    case Tok::k_def:
+      out.push_back(nested_function());
       return;
     default:
       break;
@@ -341,13 +386,15 @@ Stmt* Parser::if_statement() {
   node->place = since(begin);
   block(node->body);
   if (at(Tok::k_elif)) {
-    if (!enter()) {
+    if (elifs_ == kDeepestNesting) {
+      fail(token().place, fmt::format("there are more than {} 'elif' here", kDeepestNesting),
+           "compare with a table's entries in a loop");
       skip_line();
       return node;
     }
-    ++depth_;
+    ++elifs_;
     node->orelse.push_back(if_statement());
-    --depth_;
+    --elifs_;
   } else {
     else_block(node);
   }

@@ -9,7 +9,11 @@
 namespace quern::frontend {
 
 /// Nesting of expressions and blocks beyond this is an error.
+/// Of a tree: what passes walk into.
 inline constexpr std::uint32_t kDeepestNesting = 1000;
+/// Of what the parser itself walks into, which takes far more stack a level; CPython's tokenizer has the same
+/// limit for brackets.
+inline constexpr std::uint32_t kDeepestBrackets = 200;
 
 /// Recursive descent over tokens, with Python 3.12's grammar. A syntax error is reported once, and parsing
 /// goes on with the next statement. What Python has and kernels have not becomes an `unsupported` node.
@@ -53,7 +57,13 @@ class Parser {
   Stmt* for_statement();
   Stmt* unsupported_statement();
   void else_block(Stmt* owner);
-  void parameters(Function& function);
+  void parameters(Function& function, Tok close);
+  Stmt* nested_function();
+  struct Numbers {
+    std::uint32_t expr = 0, stmt = 0;
+  };
+  Numbers begin_function();
+  void end_function(Function& function, Numbers outer);
   Stmt* make(StmtKind kind, Place place);
 
   // Expressions.
@@ -87,6 +97,7 @@ class Parser {
   Report& report_;
   std::size_t at_ = 0;
   std::uint32_t depth_ = 0;
+  std::uint32_t elifs_ = 0;  // open at once: each is an if in the one before
   std::uint32_t next_expr_ = 0;
   std::uint32_t next_stmt_ = 0;
   bool panic_ = false;  // an error of this statement was reported

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,16 +36,22 @@ struct Range {
   friend bool operator==(const Range&, const Range&) = default;
 };
 
+/// What computing something does besides giving a value. Reads of local variables count as none.
+enum class Effects : std::uint8_t { none, reads, writes };
+
 /// A function specialised on argument types. The vectors are indexed by expr id or version.
 struct Instance {
   Declaration* declaration = nullptr;
   const Scope* scope = nullptr;
   std::vector<Type> parameters;
   Type result = nullptr;  ///< null until known
+  bool kernel = false;    ///< the one that is launched; a kernel that is called is a device function
   bool inferring = false;
   bool recursive = false;
   bool failed = false;
-  std::vector<Type> types;  ///< of expressions
+  Effects effects = Effects::writes;  ///< of a call
+  std::vector<Type> types;            ///< of expressions
+  std::vector<Effects> expr_effects;
   std::vector<Type> version_types;
   std::vector<Value> constants;  ///< of expressions; unknown where they are not
   std::vector<Value> version_constants;
@@ -53,9 +60,21 @@ struct Instance {
   std::map<std::uint32_t, Instance*> callees;  ///< by expr id of the call
   std::vector<Range> ranges;                   ///< of expressions of integers
   std::vector<Range> version_ranges;
+  /// By stmt id of an `if` and expr id of a conditional whose outcome these parameters settle: `x is None`.
+  std::map<std::uint32_t, bool> known_branches;
+  std::map<std::uint32_t, bool> known_choices;
+  std::vector<bool> dead;  ///< by stmt id: never reached with these parameters
 
   Type type(const Expr& expr) const { return types[expr.id]; }
+  std::optional<bool> known_branch(const Stmt& node) const { return find(known_branches, node.id); }
+  std::optional<bool> known_choice(const Expr& expr) const { return find(known_choices, expr.id); }
   const Value& constant(const Expr& expr) const { return constants[expr.id]; }
+
+ private:
+  static std::optional<bool> find(const std::map<std::uint32_t, bool>& known, std::uint32_t id) {
+    const auto found = known.find(id);
+    return found == known.end() ? std::nullopt : std::optional(found->second);
+  }
 };
 
 /// All instances, callees before their callers.
@@ -63,9 +82,13 @@ class Program {
  public:
   explicit Program(Names& names) : names_(names) {}
 
-  /// The instance for these argument types, its types inferred; `from` is the call, for notes. Null where its
-  /// text is broken.
-  Instance* instance(Declaration& declaration, const std::vector<Type>& parameters, Place from = {});
+  /// The device function for these argument types, its types inferred; `from` is the call, for notes. Null
+  /// where its text is broken.
+  Instance* instance(Declaration& declaration, const std::vector<Type>& parameters, Place from);
+  /// The kernel, with all that it calls.
+  Instance* kernel(Declaration& declaration, const std::vector<Type>& parameters);
+  /// Of a function inside another.
+  Declaration& declaration_of(Function& function);
   const std::vector<Instance*>& instances() const { return order_; }
   Names& names() { return names_; }
   TypeTable& types() { return names_.types(); }
@@ -73,17 +96,27 @@ class Program {
 
  private:
   const Scope* scope_of(Declaration& declaration);
+  Instance* make(Declaration& declaration, const std::vector<Type>& parameters, bool kernel);
 
   Names& names_;
   std::deque<Instance> all_;
   std::map<std::pair<const Declaration*, std::vector<Type>>, Instance*> known_;
   std::map<const Declaration*, std::unique_ptr<Scope>> scopes_;
+  std::deque<Declaration> inner_declarations_;
+  std::map<const Function*, Declaration*> inner_;
   std::vector<Instance*> order_;
   std::size_t depth_ = 0;
 };
 
 /// Infers the types of all expressions and versions; reports what has none.
 void infer(Program& program, Instance& instance);
+/// Finds what expressions and the whole function do besides giving values; those of its callees are known.
+void find_effects(Instance& instance);
+/// The start of an enumerate(...), or null.
+inline const Expr* enumerate_start(const Expr& call) {
+  if (call.items.size() < 3) return nullptr;
+  return call.items[2]->kind == ExprKind::keyword ? call.items[2]->items[0] : call.items[2];
+}
 /// Bounds the integers.
 void find_ranges(Instance& instance);
 

@@ -139,7 +139,7 @@ class Finder {
   void statements(const std::vector<Stmt*>& body) {
     const std::size_t mark = saved_.size();
     for (const Stmt* node : body)
-      if (!scope_.dead[node->id]) statement(*node);
+      if (!instance_.dead[node->id]) statement(*node);
     restore(mark);
   }
 
@@ -178,6 +178,10 @@ class Finder {
   }
 
   void branch(const Stmt& node) {
+    if (const std::optional<bool> known = instance_.known_branch(node)) {
+      statements(*known ? node.body : node.orelse);
+      return meet(node);
+    }
     const std::size_t mark = saved_.size();
     assume(*node.value, true);
     statements(node.body);
@@ -228,7 +232,10 @@ class Finder {
   void loop_variable(const Expr& target, const Expr& iterable) {
     const Type type = instance_.type(iterable);
     if (type->kind == TypeKind::enumerate && target.kind == ExprKind::tuple && !target.items.empty()) {
-      assign_range(*target.items[0], {0, kMostExtent, true});
+      const Expr* start = iterable.kind == ExprKind::call ? enumerate_start(iterable) : nullptr;
+      const Range from = start == nullptr ? Range{0, 0, true} : range_of(*start);
+      if (!is_nothing(from))
+        assign_range(*target.items[0], bounded(from.low, Wide{from.high} + kMostExtent, from.exact));
       for (std::size_t i = 1; i < target.items.size(); ++i) assign(*target.items[i], nullptr);
     } else if (type->kind == TypeKind::range && iterable.kind == ExprKind::call) {
       assign_range(target, of_range(iterable));
@@ -462,6 +469,12 @@ class Finder {
   }
 
   void conditional(const Expr& expr) {
+    if (const std::optional<bool> known = instance_.known_choice(expr)) {
+      const Expr& taken = *expr.items[*known ? 1 : 2];
+      expression(taken);
+      instance_.ranges[expr.id] = range_of(taken);
+      return;
+    }
     expression(*expr.items[0]);
     const std::size_t mark = saved_.size();
     assume(*expr.items[0], true);
@@ -565,6 +578,8 @@ class Finder {
       }
       case Rule::absolute:
         if (is_nothing(argument(1))) return kNothing;
+        if (is_integer(type) && argument(1).low <= of_type(type).low)
+          return of_type(type);  // the least number has no opposite and stays what it is
         return argument(1).low >= 0
                    ? argument(1)
                    : bounded(0, std::max(-Wide{argument(1).low}, Wide{argument(1).high}), argument(1).exact);

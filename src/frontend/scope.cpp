@@ -18,7 +18,8 @@ struct Refusal {
   std::string_view hint;
 };
 constexpr Refusal kRefusals[] = {
-    {"a lambda", "write a function with @cuda.jit(device=True)"},
+    {"a lambda that is not called", "give it a name, f = lambda x: ..., and call that"},
+    {"a function that is not called", "functions inside a function can only be called"},
     {"a list comprehension", "write a loop; an array of constant shape comes from cuda.local.array"},
     {"a generator expression", "write a loop"},
     {"a dict or set", "use arrays, or a record type"},
@@ -32,7 +33,7 @@ constexpr Refusal kRefusals[] = {
     {"'try'", "kernels cannot catch exceptions; test with 'if' before"},
     {"'with'", "kernels have no context managers"},
     {"a class", "use tuples, arrays or record types"},
-    {"a function inside a function", "move it out, and decorate it with @cuda.jit(device=True)"},
+    {"a decorator inside a function", "leave it out: functions inside a function need none"},
     {"'async'", "kernels have no coroutines"},
     {"'global'", "kernels cannot write module-level names; use an array argument"},
     {"'nonlocal'", "kernels cannot write names of outer functions; use an array argument"},
@@ -60,6 +61,7 @@ class Builder {
   Scope run() {
     const Function& function = *scope_.function;
     for (const Parameter& parameter : function.parameters) add_local(parameter.name, parameter.place);
+    for (const auto& [name, inner] : function.functions) functions_[index_.find(name)->second] = inner;
     collect_locals(function.body);
     Environment start;
     for (std::uint32_t local = 0; local < scope_.locals.size(); ++local) {
@@ -70,6 +72,7 @@ class Builder {
     Flow flow = std::move(start);
     statements(function.body, flow);
     scope_.falls_off = flow.has_value();
+    check_captured();
     simplify();
     mark_used();
     report_unassigned();
@@ -93,7 +96,7 @@ class Builder {
   void collect_target(const Expr& target, std::vector<std::uint32_t>* out) {
     if (target.kind == ExprKind::name) {
       const std::uint32_t local = add_local(target.name, target.place);
-      if (out != nullptr && std::find(out->begin(), out->end(), local) == out->end()) out->push_back(local);
+      if (out != nullptr) out->push_back(local);
     } else if (target.kind == ExprKind::tuple || target.kind == ExprKind::list) {
       for (const Expr* item : target.items) collect_target(*item, out);
     }
@@ -102,12 +105,18 @@ class Builder {
   void collect_locals(const std::vector<Stmt*>& body, std::vector<std::uint32_t>* out = nullptr) {
     for (const Stmt* statement : body) {
       const bool binds = statement->kind == StmtKind::assign || statement->kind == StmtKind::augmented ||
-                         statement->kind == StmtKind::for_ || statement->kind == StmtKind::declare;
+                         statement->kind == StmtKind::for_ || statement->kind == StmtKind::declare ||
+                         statement->kind == StmtKind::function;
       if (binds)
         for (const Expr* target : statement->targets) collect_target(*target, out);
       collect_locals(statement->body, out);
       collect_locals(statement->orelse, out);
     }
+  }
+
+  static void remove_repeated(std::vector<std::uint32_t>& locals) {
+    std::sort(locals.begin(), locals.end());
+    locals.erase(std::unique(locals.begin(), locals.end()), locals.end());
   }
 
   std::uint32_t add_version(Version::Kind kind, std::uint32_t local, Place place) {
@@ -128,12 +137,93 @@ class Builder {
   void read(const Expr* expr, const Environment& now) {
     if (expr == nullptr) return;
     if (expr->kind == ExprKind::unsupported) return refuse(expr->place, expr->name);
+    if (expr->kind == ExprKind::lambda) return refuse(expr->place, "a lambda that is not called");
     if (expr->kind == ExprKind::name) {
-      if (const auto found = index_.find(expr->name); found != index_.end())
+      if (const auto found = index_.find(expr->name); found != index_.end()) {
         scope_.loads[expr->id] = now[found->second];
+        if (functions_.contains(found->second)) refuse(expr->place, "a function that is not called");
+      }
+      return;
+    }
+    if (expr->kind == ExprKind::call) {
+      call(*expr, now);
       return;
     }
     for (const Expr* item : expr->items) read(item, now);
+  }
+
+  // Functions inside this one.
+
+  void call(const Expr& expr, const Environment& now) {
+    const Expr& callee = *expr.items[0];
+    const auto local = callee.kind == ExprKind::name ? index_.find(callee.name) : index_.end();
+    Function* inner = nullptr;
+    if (callee.kind == ExprKind::lambda) {
+      inner = callee.function;
+      close(*inner);
+    } else if (local != index_.end() && functions_.contains(local->second)) {
+      inner = functions_.at(local->second);
+      scope_.loads[callee.id] = now[local->second];
+    }
+    if (inner != nullptr) {
+      std::vector<std::uint32_t>& versions = scope_.captured[expr.id];
+      for (const Parameter& parameter : inner->parameters)
+        if (parameter.captured) versions.push_back(now[index_.at(parameter.name)]);
+    }
+    for (const Expr* item : expr.items)
+      if (inner == nullptr || item != &callee) read(item, now);
+  }
+
+  /// Makes parameters of what a function takes from this one.
+  void close(Function& inner) {
+    for (const Parameter& parameter : inner.parameters)
+      if (parameter.captured) return;
+    std::vector<std::string_view> names = free_names(inner);
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const auto local = index_.find(names[i]);
+      if (local == index_.end()) continue;
+      Parameter parameter;
+      parameter.name = names[i];
+      parameter.place = inner.place;
+      parameter.captured = true;
+      inner.parameters.push_back(parameter);
+      captured_.push_back({local->second, inner.place});
+      const auto function = functions_.find(local->second);
+      if (function == functions_.end()) continue;
+      inner.functions.emplace_back(names[i], function->second);
+      for (const Parameter& further : function->second->parameters)
+        if (further.captured && std::find(names.begin(), names.end(), further.name) == names.end())
+          names.push_back(further.name);
+    }
+  }
+
+  void define_function(const Expr& name, Function& inner, Environment& now) {
+    const std::uint32_t local = index_.find(name.name)->second;
+    if (functions_.contains(local) || local < scope_.function->parameters.size())
+      report_.error(name.place, "unsupported",
+                    fmt::format("the name '{}' has more than one meaning, one of them a function", name.name),
+                    "use two names");
+    functions_[local] = &inner;
+    close(inner);
+    define(name, now);
+  }
+
+  /// What is captured has one value: Python would see the latest, and the C++ variable might hold another.
+  void check_captured() {
+    for (const Captured& each : captured_) {
+      std::size_t count = 0;
+      for (const Version& version : scope_.versions)
+        if (version.local == each.local &&
+            (version.kind == Version::Kind::definition || version.kind == Version::Kind::parameter))
+          ++count;
+      if (count <= 1) continue;
+      report_.error(
+          each.place, "unsupported",
+          fmt::format("the function takes '{}' from the one around it, where it is assigned more than once",
+                      scope_.locals[each.local].name),
+          "pass it as an argument");
+      report_.note(scope_.locals[each.local].first, "it is assigned here first");
+    }
   }
 
   void define(const Expr& target, Environment& now) {
@@ -179,7 +269,14 @@ class Builder {
   void statement(const Stmt& node, Flow& flow) {
     Environment& now = *flow;
     switch (node.kind) {
+      case StmtKind::function:
+        return define_function(*node.targets[0], *node.function, now);
       case StmtKind::assign:
+        if (node.value->kind == ExprKind::lambda && node.targets.size() == 1 &&
+            node.targets[0]->kind == ExprKind::name) {
+          node.value->function->name = node.targets[0]->name;
+          return define_function(*node.targets[0], *node.value->function, now);
+        }
         read(node.value, now);
         for (const Expr* target : node.targets) define(*target, now);
         return;
@@ -249,6 +346,7 @@ class Builder {
     std::vector<std::uint32_t> assigned;
     if (node.kind == StmtKind::for_) collect_target(*node.targets[0], &assigned);
     collect_locals(node.body, &assigned);
+    remove_repeated(assigned);
     Environment head = *flow;
     for (const std::uint32_t local : assigned) {
       const std::uint32_t phi = add_version(Version::Kind::phi, local, node.place);
@@ -283,7 +381,14 @@ class Builder {
   Flow merge(const Stmt& node, std::vector<Environment> ends) {
     if (ends.empty()) return std::nullopt;
     Environment result = ends.front();
-    for (std::uint32_t local = 0; local < result.size(); ++local) {
+    if (ends.size() == 1) return result;
+    // Only what the statement assigns can differ.
+    std::vector<std::uint32_t> assigned;
+    if (node.kind == StmtKind::for_) collect_target(*node.targets[0], &assigned);
+    collect_locals(node.body, &assigned);
+    collect_locals(node.orelse, &assigned);
+    remove_repeated(assigned);
+    for (const std::uint32_t local : assigned) {
       const bool same = std::all_of(ends.begin(), ends.end(),
                                     [&](const Environment& end) { return end[local] == result[local]; });
       if (same) continue;
@@ -331,6 +436,8 @@ class Builder {
     }
     for (std::uint32_t& load : scope_.loads)
       if (load != kNoVersion) load = resolve(load);
+    for (auto& [call, versions] : scope_.captured)
+      for (std::uint32_t& version : versions) version = resolve(version);
     for (auto& list : scope_.phis) std::erase_if(list, [&](std::uint32_t phi) { return alias_[phi] != phi; });
   }
 
@@ -338,6 +445,8 @@ class Builder {
     std::vector<std::uint32_t> open;
     for (const std::uint32_t load : scope_.loads)
       if (load != kNoVersion) open.push_back(load);
+    for (const auto& [call, versions] : scope_.captured)
+      open.insert(open.end(), versions.begin(), versions.end());
     while (!open.empty()) {
       Version& version = scope_.versions[open.back()];
       open.pop_back();
@@ -365,6 +474,14 @@ class Builder {
   void report_in(const Expr* expr) {
     if (expr == nullptr) return;
     for (const Expr* item : expr->items) report_in(item);
+    for (const std::uint32_t version : scope_.captures(*expr))
+      if (scope_.versions[version].kind == Version::Kind::undefined)
+        report_.error(
+            expr->place, "unassigned",
+            fmt::format(
+                "the function called here takes '{}' from the one around it, and it is not assigned yet",
+                scope_.locals[scope_.versions[version].local].name),
+            "assign it before the call");
     if (expr->kind != ExprKind::name || scope_.loads[expr->id] == kNoVersion) return;
     const Version& version = scope_.versions[scope_.loads[expr->id]];
     if (version.kind != Version::Kind::undefined) return;
@@ -377,7 +494,13 @@ class Builder {
 
   Report& report_;
   Scope scope_;
+  struct Captured {
+    std::uint32_t local;
+    Place place;
+  };
   std::map<std::string_view, std::uint32_t> index_;
+  std::map<std::uint32_t, Function*> functions_;  // by local: those inside this one
+  std::vector<Captured> captured_;
   std::vector<Loop> loops_;
   std::vector<std::uint32_t> alias_;
 };

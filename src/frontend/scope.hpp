@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string_view>
 #include <vector>
 
@@ -36,15 +37,25 @@ struct Scope {
   std::vector<std::uint32_t> loads;    ///< by expr id: the version that a name reads
   std::vector<std::uint32_t> defines;  ///< by expr id: the version that a target makes
   std::vector<bool> dead;              ///< by stmt id: never reached
+  /// By expr id of a call of a function inside this one: the versions of what that function captures.
+  std::map<std::uint32_t, std::vector<std::uint32_t>> captured;
   std::vector<std::vector<std::uint32_t>>
       phis;               ///< by stmt id: of a loop's head and of what follows the statement
   bool falls_off = true;  ///< the end can be reached without `return`
 
+  /// What the call hands over besides its arguments.
+  const std::vector<std::uint32_t>& captures(const Expr& call) const {
+    static const std::vector<std::uint32_t> kNone;
+    const auto found = captured.find(call.id);
+    return found == captured.end() ? kNone : found->second;
+  }
   std::uint32_t load(const Expr& expr) const { return loads[expr.id]; }
   std::uint32_t defined(const Expr& expr) const { return defines[expr.id]; }
 };
 
 /// Builds it; reports what the language leaves out, and names that are read before they are assigned.
 Scope build_scope(const Function& function, Report& report);
+/// The names that a function, or a function inside it, reads without binding them.
+std::vector<std::string_view> free_names(const Function& function);
 
 }  // namespace quern::frontend

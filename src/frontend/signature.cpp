@@ -9,6 +9,8 @@
 namespace quern::frontend {
 namespace {
 
+constexpr std::int64_t kMostRecordBytes = std::int64_t{1} << 20;
+
 // The name behind the last dot: types are known by it, whatever module they were reached through.
 std::string_view last_name(const Expr& expr) {
   return expr.kind == ExprKind::name || expr.kind == ExprKind::attribute ? expr.name : std::string_view();
@@ -63,7 +65,36 @@ Type Names::called_type(const Expr& expr) {
     return types_.tuple(std::move(items));
   }
   if (name == "from_dtype" && count == 1) return type_of(*expr.items[1]);
+  if (name == "Record" && count == 2) return record_type(*expr.items[1], *expr.items[2]);
   return nullptr;
+}
+
+/// Record([('x', float32, 0), ('v', float32, 4, (3,))], 16): names, types, offsets, and shapes of fields that
+/// are arrays.
+Type Names::record_type(const Expr& list, const Expr& size) {
+  const Value bytes = evaluate(size);
+  if (list.kind != ExprKind::list || bytes.kind != Value::Kind::integer || bytes.integer < 0 ||
+      bytes.integer > kMostRecordBytes)
+    return nullptr;
+  std::vector<Field> fields;
+  for (const Expr* item : list.items) {
+    const std::size_t parts = item->items.size();
+    if (item->kind != ExprKind::tuple || parts < 3 || parts > 4 || item->items[0]->kind != ExprKind::string)
+      return nullptr;
+    const Value offset = evaluate(*item->items[2]);
+    Field field{std::string(item->items[0]->name), type_of(*item->items[1]), 0, {}};
+    const std::optional<std::vector<std::int64_t>> shape =
+        parts == 4 ? shape_of(evaluate(*item->items[3])) : std::vector<std::int64_t>{};
+    if (offset.kind != Value::Kind::integer || !shape || !(is_number(field.type) || is_record(field.type)))
+      return nullptr;
+    if (!fits_record(*shape, field.type)) return nullptr;
+    field.shape = *shape;
+    if (offset.integer < 0 || offset.integer + std::int64_t{size_of(field)} > bytes.integer) return nullptr;
+    field.offset = static_cast<std::uint32_t>(offset.integer);
+    if (!fields.empty() && field.offset < fields.back().offset + size_of(fields.back())) return nullptr;
+    fields.push_back(std::move(field));
+  }
+  return types_.record(std::move(fields), static_cast<std::uint32_t>(bytes.integer));
 }
 
 Type Names::type_of(const Expr& expr) {

@@ -26,10 +26,10 @@ Diagnostic failure(const std::string& file, std::string code, std::string messag
 /// One translation: everything that lives as long.
 class Translation {
  public:
-  explicit Translation(const abi::KernelSource& source)
+  Translation(const abi::KernelSource& source, std::span<const abi::Constant> constants)
       : source_(source.text, source.file_name),
         report_(source_),
-        names_(source_, types_, report_),
+        names_(source_, types_, report_, constants),
         program_(names_) {}
 
   std::vector<Declaration*> kernels() {
@@ -47,7 +47,7 @@ class Translation {
     const Function* function = names_.body_of(**kernel);
     std::vector<Type> types;
     if (!choose_types(**kernel, *function, signature, types)) return report_.take();
-    const Instance* instance = program_.instance(**kernel, types);
+    const Instance* instance = program_.kernel(**kernel, types);
     if (report_.failed() || instance == nullptr) return report_.take();
     CudaSource result;
     result.text = emit(*instance);
@@ -143,7 +143,7 @@ class Translation {
 
   void options(const Declaration& kernel, std::vector<std::string>& out) const {
     if (kernel.options.fastmath) out.emplace_back("--use_fast_math");
-    if (kernel.options.lineinfo) out.emplace_back("-lineinfo");
+    if (kernel.options.lineinfo || kernel.options.debug) out.emplace_back("-lineinfo");
     if (kernel.options.max_registers > 0)
       out.push_back(fmt::format("--maxrregcount={}", kernel.options.max_registers));
   }
@@ -165,6 +165,7 @@ class Translation {
     unit_.source = &source_;
     unit_.types = &types_;
     unit_.names = &names_;
+    unit_.debug = kernel.declaration->options.debug;
     name_functions();
     std::vector<std::vector<Line>> functions;
     std::string prototypes;
@@ -180,9 +181,13 @@ class Translation {
     }
     const std::string head = declarations();
     std::string text = banner(kernel);
-    for (const std::string& header : headers_of(head + prototypes + body))
-      text += fmt::format("#include <{}>\n", header);
+    std::set<std::string> headers = headers_of(head + prototypes + body);
+    if (unit_.debug) headers.emplace("quern/cuda/debug.cuh");
+    for (const std::string& header : headers) text += fmt::format("#include <{}>\n", header);
+    for (const std::string& file : kernel.declaration->options.links) unit_.links.insert(file);
+    for (const std::string& file : unit_.links) text += fmt::format("#include \"{}\"\n", file);
     if (!head.empty()) text += "\n" + head;
+    for (const auto& [symbol, prototype] : unit_.linked) text += prototype;
     if (!prototypes.empty()) text += "\n" + prototypes;
     return text + body;
   }
@@ -195,7 +200,10 @@ class Translation {
 
   std::string declarations() {
     std::string text;
-    for (const auto& [name, record] : records()) text += record;
+    if (unit_.debug)
+      text += fmt::format("extern \"C\" __device__ char quern_failure_file[] = {};\n",
+                          quoted(source_.file_name()));
+    text += records();
     for (const auto& [name, declaration] : unit_.constants) text += declaration + "\n";
     std::vector<std::string_view> seen;
     for (const Instance* instance : program_.instances())
@@ -209,34 +217,52 @@ class Translation {
     return text;
   }
 
-  std::map<std::string, std::string> records() {
-    std::map<std::string, std::string> found;
+  /// The records that the program uses, those inside others first.
+  std::string records() {
+    std::string text;
+    std::vector<Type> seen;
     const auto visit = [&](Type type, const auto& self) -> void {
       if (type == nullptr) return;
       if (is_array(type)) return self(type->element, self);
-      if (type->kind != TypeKind::record) return;
-      const std::string name = cpp_type(type);
-      bool aligned = true;
-      for (const Field& field : type->fields) {
-        const std::uint32_t natural =
-            is_number(field.type) && size_of(field.type) > 0 ? size_of(field.type) : 1;
-        aligned = aligned && field.offset % natural == 0 && type->size_bytes % natural == 0;
-      }
-      std::string text = fmt::format("struct {}{} {{\n", aligned ? "" : "__attribute__((packed)) ", name);
-      std::uint32_t at = 0;
-      for (const Field& field : type->fields) {
-        if (field.offset > at) text += fmt::format("  char padding{}[{}];\n", at, field.offset - at);
-        text += fmt::format("  {} {};\n", cpp_type(field.type), cpp_name(field.name));
-        at = field.offset + size_of(field.type);
-      }
-      if (type->size_bytes > at) text += fmt::format("  char padding{}[{}];\n", at, type->size_bytes - at);
-      found[name] = text + "};\n";
+      if (!is_record(type) || std::find(seen.begin(), seen.end(), type) != seen.end()) return;
+      seen.push_back(type);
+      for (const Field& field : type->fields) self(field.type, self);
+      text += record(type);
     };
     for (const Instance* instance : program_.instances()) {
+      for (const Type type : instance->parameters) visit(type, visit);
       for (const Type type : instance->types) visit(type, visit);
       for (const auto& [id, storage] : instance->storages) visit(storage.element, visit);
     }
-    return found;
+    return text;
+  }
+
+  static std::uint32_t alignment_of(Type type) {
+    if (is_number(type)) return std::max(size_of(type), 1u);
+    std::uint32_t widest = 1;
+    for (const Field& field : type->fields) widest = std::max(widest, alignment_of(field.type));
+    return widest;
+  }
+
+  /// A struct of the same bytes: padding is written out, and packed where fields are not aligned.
+  static std::string record(Type type) {
+    bool aligned = true;
+    for (const Field& field : type->fields) {
+      const std::uint32_t natural = alignment_of(field.type);
+      aligned = aligned && field.offset % natural == 0 && type->size_bytes % natural == 0;
+    }
+    std::string text =
+        fmt::format("struct {}{} {{\n", aligned ? "" : "__attribute__((packed)) ", cpp_type(type));
+    std::uint32_t at = 0;
+    for (const Field& field : type->fields) {
+      if (field.offset > at) text += fmt::format("  char padding{}[{}];\n", at, field.offset - at);
+      std::string extents;
+      for (const std::int64_t extent : field.shape) extents += fmt::format("[{}]", extent);
+      text += fmt::format("  {} {}{};\n", cpp_type(field.type), cpp_name(field.name), extents);
+      at = field.offset + size_of(field);
+    }
+    if (type->size_bytes > at) text += fmt::format("  char padding{}[{}];\n", at, type->size_bytes - at);
+    return text + "};\n";
   }
 
   /// The lines with what keeps NVRTC at the author's: blank lines for short gaps, #line for others.
@@ -322,14 +348,15 @@ std::string constant_array_declaration(std::string_view name, const Value& value
 }
 
 Expected<CudaSource> translate(const abi::KernelSource& source, const std::string& entry,
-                               const std::string& signature) {
+                               const std::string& signature, std::span<const abi::Constant> constants) {
   if (Expected<void> good = check_text(source); !good) return std::move(good).errors();
-  return Translation(source).run(entry, signature);
+  return Translation(source, constants).run(entry, signature);
 }
 
-Expected<std::vector<KernelOutline>> outline(const abi::KernelSource& source) {
+Expected<std::vector<KernelOutline>> outline(const abi::KernelSource& source,
+                                             std::span<const abi::Constant> constants) {
   if (Expected<void> good = check_text(source); !good) return std::move(good).errors();
-  Translation translation(source);
+  Translation translation(source, constants);
   std::vector<KernelOutline> result;
   for (Declaration* kernel : translation.kernels()) {
     KernelOutline each;

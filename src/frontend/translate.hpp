@@ -2,6 +2,7 @@
 // The room's front door: Kernel Python -> CUDA C++.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,11 +27,13 @@ struct KernelOutline {
 };
 
 /// CUDA C++ for kernel `entry` of the file (the only one, where it is empty) with arguments of these types:
-/// Numba's syntax, "float32, float32[::1]"; empty: those that its decorator gives.
+/// Numba's syntax, "float32, float32[::1]"; empty: those that its decorator gives. `constants` are bound to
+/// names of the file's level, new ones or in place of the file's own.
 Expected<CudaSource> translate(const abi::KernelSource& source, const std::string& entry,
-                               const std::string& signature);
+                               const std::string& signature, std::span<const abi::Constant> constants = {});
 
 /// The kernels of a file, in its order. Fails where the file cannot be read as Python.
-Expected<std::vector<KernelOutline>> outline(const abi::KernelSource& source);
+Expected<std::vector<KernelOutline>> outline(const abi::KernelSource& source,
+                                             std::span<const abi::Constant> constants = {});
 
 }  // namespace quern::frontend

@@ -69,6 +69,20 @@ constexpr Name kNames[] = {
     {"none", &TypeTable::none},
 };
 
+struct VectorName {
+  std::string_view numba;
+  std::string_view cuda;
+  Type TypeTable::* element;
+};
+constexpr VectorName kVectorNames[] = {
+    {"int8", "char", &TypeTable::int8},        {"int16", "short", &TypeTable::int16},
+    {"int32", "int", &TypeTable::int32},       {"int64", "long", &TypeTable::int64},
+    {"int64", "longlong", &TypeTable::int64},  {"uint8", "uchar", &TypeTable::uint8},
+    {"uint16", "ushort", &TypeTable::uint16},  {"uint32", "uint", &TypeTable::uint32},
+    {"uint64", "ulong", &TypeTable::uint64},   {"uint64", "ulonglong", &TypeTable::uint64},
+    {"float32", "float", &TypeTable::float32}, {"float64", "double", &TypeTable::float64},
+};
+
 constexpr Dtype kDtypes[] = {Dtype::bool_,   Dtype::int8,      Dtype::int16,     Dtype::int32,
                              Dtype::int64,   Dtype::uint8,     Dtype::uint16,    Dtype::uint32,
                              Dtype::uint64,  Dtype::float16,   Dtype::bfloat16,  Dtype::float32,
@@ -169,6 +183,8 @@ Type TypeTable::intern(TypeInfo info) {
     key += field.name;
     add(field.type);
     add(field.offset);
+    for (const std::int64_t extent : field.shape) add(extent);
+    key += ';';
   }
   if (const auto found = known_.find(key); found != known_.end()) return found->second;
   all_.push_back(std::move(info));
@@ -259,13 +275,49 @@ Type TypeTable::module_(std::string path) {
   return intern(std::move(info));
 }
 
-Type TypeTable::record(std::string name, std::vector<Field> fields, std::uint32_t size_bytes) {
+/// "record_x_y", with a number behind it where another record has the same fields.
+std::string TypeTable::label_for(const std::vector<Field>& fields) const {
+  constexpr std::size_t kShown = 4;
+  std::string plain = "record";
+  for (std::size_t i = 0; i < std::min(fields.size(), kShown); ++i) plain += "_" + fields[i].name;
+  std::string label = plain;
+  const auto taken = [&] {
+    return std::any_of(all_.begin(), all_.end(), [&](const TypeInfo& other) { return other.label == label; });
+  };
+  for (int number = 2; taken(); ++number) label = fmt::format("{}_{}", plain, number);
+  return label;
+}
+
+Type TypeTable::record(std::vector<Field> fields, std::uint32_t size_bytes) {
   TypeInfo info;
   info.kind = TypeKind::record;
-  info.name = std::move(name);
+  for (const Field& field : fields) info.name += (info.name.empty() ? "{" : ", ") + field.name;
+  info.name += "}";
+  std::string label = label_for(fields);
   info.fields = std::move(fields);
   info.size_bytes = size_bytes;
+  const std::size_t before = all_.size();
+  const Type made = intern(std::move(info));
+  if (all_.size() != before) all_.back().label = std::move(label);
+  return made;
+}
+
+Type TypeTable::vector(Type element, unsigned count) {
+  TypeInfo info;
+  info.kind = TypeKind::vector;
+  info.element = element;
+  info.ndim = static_cast<std::uint8_t>(count);
   return intern(std::move(info));
+}
+
+Type TypeTable::vector_named(std::string_view name) {
+  if (name.size() < 4 || name.back() < '1' || name.back() > '4') return nullptr;
+  const auto count = static_cast<unsigned>(name.back() - '0');
+  const std::string_view stem = name.substr(0, name.size() - 1);
+  for (const VectorName& row : kVectorNames)
+    if (stem == row.cuda || (stem.ends_with('x') && stem.substr(0, stem.size() - 1) == row.numba))
+      return vector(this->*row.element, count);
+  return nullptr;
 }
 
 Type TypeTable::scalar_named(std::string_view name) const {
@@ -327,6 +379,8 @@ std::string text_of(Type type) {
       return "ellipsis";
     case TypeKind::group:
       return "a grid group";
+    case TypeKind::vector:
+      return fmt::format("{}x{}", text_of(type->element), type->ndim);
   }
   return {};
 }
@@ -335,6 +389,12 @@ std::uint32_t size_of(Type type) {
   if (type->kind == TypeKind::record) return type->size_bytes;
   if (type->kind == TypeKind::boolean) return 1;
   return type->bits / 8u;
+}
+
+std::uint32_t size_of(const Field& field) {
+  std::uint32_t size = size_of(field.type);
+  for (const std::int64_t extent : field.shape) size *= static_cast<std::uint32_t>(extent);
+  return size;
 }
 
 bool is_uniform(Type tuple) {
@@ -469,6 +529,21 @@ std::optional<Operation> operation(const TypeTable& table, Tok op, Type a, Type 
   if (op == Tok::divide) return Operation{table.float64, table.float64};
   const Type result = arithmetic_integer(table, a, b);
   return Operation{result, result};
+}
+
+Tok unary_operator(std::string_view text) {
+  for (const Tok op : {Tok::plus, Tok::minus, Tok::invert, Tok::k_not})
+    if (text_of(op) == text) return op;
+  return Tok::end;
+}
+
+Tok binary_operator(std::string_view text) {
+  for (const Tok op :
+       {Tok::plus, Tok::minus, Tok::times, Tok::divide, Tok::floor_divide, Tok::mod, Tok::power, Tok::bit_and,
+        Tok::bit_or, Tok::bit_xor, Tok::left_shift, Tok::right_shift, Tok::less, Tok::less_equal,
+        Tok::greater, Tok::greater_equal, Tok::equal, Tok::not_equal})
+    if (text_of(op) == text) return op;
+  return Tok::end;
 }
 
 Type unary_result(const TypeTable& table, Tok op, Type a) {

@@ -42,31 +42,34 @@ enum class TypeKind : std::uint8_t {
   zip,
   slice,
   ellipsis,
-  group,  ///< cooperative groups: the grid
+  group,   ///< cooperative groups: the grid
+  vector,  ///< float32x4: its parts are x, y, z, w
 };
 
 struct Field {
   std::string name;
-  Type type = nullptr;
+  Type type = nullptr;  ///< of one element, where `shape` is given
   std::uint32_t offset = 0;
+  std::vector<std::int64_t> shape;  ///< of a field that is an array
 };
 
 struct TypeInfo {
   TypeKind kind = TypeKind::error;
   std::uint8_t bits = 0;  ///< of a number; of a complex one both parts
   bool is_signed = false;
-  bool brain = false;  ///< bfloat16
-  std::uint8_t ndim = 0;
+  bool brain = false;       ///< bfloat16
+  std::uint8_t ndim = 0;    ///< of an array; the parts of a vector
   char layout = 'C';        ///< 'C', 'F' or 'A'
   bool read_only = false;   ///< an array that cannot be written
-  Type element = nullptr;   ///< of an array, range or dtype
+  Type element = nullptr;   ///< of an array, vector, range or dtype
   std::vector<Type> items;  ///< of a tuple; what enumerate and zip go over
   std::vector<Field> fields;
   std::uint32_t size_bytes = 0;  ///< of a record
   std::uint32_t weight = 1;      ///< of a tuple: all items, those of its items included
   const Declaration* function = nullptr;
   const Builtin* builtin = nullptr;
-  std::string name;  ///< a record's; a module's path
+  std::string name;   ///< a record's; a module's path
+  std::string label;  ///< a record's name in CUDA C++
 };
 
 /// Makes types, each once.
@@ -91,13 +94,18 @@ class TypeTable {
   Type function(const Declaration* declaration);
   Type builtin(const Builtin* row);
   Type module_(std::string path);
-  Type record(std::string name, std::vector<Field> fields, std::uint32_t size_bytes);
+  Type record(std::vector<Field> fields, std::uint32_t size_bytes);
+  Type vector(Type element, unsigned count);
+  /// "float32x4" and CUDA's "float4"; null for what is no vector type.
+  Type vector_named(std::string_view name);
   /// "float32", "int_", "f4", ...: the names that Numba and NumPy give scalar types.
   Type scalar_named(std::string_view name) const;
   std::vector<std::string_view> scalar_names() const;
 
  private:
   Type intern(TypeInfo info);
+
+  std::string label_for(const std::vector<Field>& fields) const;
 
   std::deque<TypeInfo> all_;
   std::unordered_map<std::string, Type> known_;
@@ -107,6 +115,8 @@ class TypeTable {
 std::string text_of(Type type);
 /// Bytes of one element in memory.
 std::uint32_t size_of(Type type);
+/// Bytes of the whole field.
+std::uint32_t size_of(const Field& field);
 
 inline bool is_integer(Type t) { return t->kind == TypeKind::integer; }
 inline bool is_integral(Type t) { return t->kind == TypeKind::integer || t->kind == TypeKind::boolean; }
@@ -115,6 +125,8 @@ inline bool is_complex(Type t) { return t->kind == TypeKind::complex; }
 inline bool is_number(Type t) { return is_integral(t) || is_floating(t) || is_complex(t); }
 inline bool is_array(Type t) { return t->kind == TypeKind::array; }
 inline bool is_tuple(Type t) { return t->kind == TypeKind::tuple; }
+inline bool is_record(Type t) { return t->kind == TypeKind::record; }
+inline bool is_vector(Type t) { return t->kind == TypeKind::vector; }
 inline bool is_error(Type t) { return t->kind == TypeKind::error; }
 /// Tuples beyond this are refused: their types would grow faster than the source.
 inline constexpr std::uint32_t kMostItems = 1000;
@@ -132,6 +144,9 @@ struct Operation {
 };
 /// Nothing where the operator does not take these types. `op` is a binary operator or a comparison.
 std::optional<Operation> operation(const TypeTable& table, Tok op, Type a, Type b);
+/// The operators that text stands for: "+" of one or two operands, "not", "//".
+Tok unary_operator(std::string_view text);
+Tok binary_operator(std::string_view text);
 /// The type of `op a`: +, -, ~ or not.
 Type unary_result(const TypeTable& table, Tok op, Type a);
 /// What a real function of math computes `a` in: float32 or float64.

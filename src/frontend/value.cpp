@@ -82,6 +82,17 @@ Value fold_reals(Tok op, double a, double b) {
   }
 }
 
+/// Numbers without a type of their own are Python's: int64 and float64. Integers with one compute to int64 as
+/// well, unless both are unsigned, or one is too wide for it.
+bool gives_pythons_type(const Value& a, const Value& b) {
+  const auto fits = [](const Value& value) {
+    return value.type == nullptr ||
+           (is_integer(value.type) && (value.type->is_signed || value.type->bits < 64));
+  };
+  const auto is_unsigned = [](const Value& value) { return value.type != nullptr && !value.type->is_signed; };
+  return fits(a) && fits(b) && !(is_unsigned(a) && is_unsigned(b));
+}
+
 template <class T>
 std::optional<bool> compare(Tok op, T a, T b) {
   switch (op) {
@@ -130,7 +141,7 @@ Value Value::host(std::string what) {
 }
 
 Value fold(Tok op, const Value& a, const Value& b) {
-  if (!a.is_number() || !b.is_number() || a.type != nullptr || b.type != nullptr) return {};
+  if (!a.is_number() || !b.is_number() || !gives_pythons_type(a, b)) return {};
   const bool real = a.kind == Kind::real || b.kind == Kind::real;
   const std::optional<bool> truth =
       real ? compare(op, a.as_real(), b.as_real()) : compare(op, a.integer, b.integer);

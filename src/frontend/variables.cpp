@@ -1,17 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/variables.hpp"
 
+#include "frontend/code.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
+#include <unordered_set>
 
 namespace quern::frontend {
 namespace {
 
-constexpr std::string_view kReserved[] = {
-#define QUERN_RESERVED(name) #name,
-#include "frontend/reserved.def"
+/// Blocks where something lies, and those around them: what is asked is whether a block is one of them,
+/// around one of them, or inside one.
+class Occupied {
+ public:
+  explicit Occupied(const std::vector<Block>& blocks) : blocks_(&blocks) {}
+
+  bool related(std::uint32_t block) const {
+    if (everywhere_ || around_.contains(block)) return true;
+    for (;; block = (*blocks_)[block].parent) {
+      if (here_.contains(block)) return true;
+      if (block == 0) return false;
+    }
+  }
+  void add(std::uint32_t block) {
+    if (block == kNoVariable) {
+      everywhere_ = true;
+      return;
+    }
+    here_.insert(block);
+    while (around_.insert(block).second && block != 0) block = (*blocks_)[block].parent;
+  }
+
+ private:
+  const std::vector<Block>* blocks_;
+  std::unordered_set<std::uint32_t> here_, around_;
+  bool everywhere_ = false;  // a parameter
 };
 
 class Finder {
@@ -48,7 +74,7 @@ class Finder {
 
   void mark(const std::vector<Stmt*>& body) {
     for (const Stmt* node : body) {
-      if (scope_.dead[node->id]) continue;
+      if (instance_.dead[node->id]) continue;
       if (node->value != nullptr) mark(*node->value);
       for (const Expr* target : node->targets) mark(*target);
       mark(node->body);
@@ -58,6 +84,7 @@ class Finder {
 
   void mark(const Expr& expr) {
     if (scope_.loads[expr.id] != kNoVersion) loaded_[scope_.loads[expr.id]] = true;
+    for (const std::uint32_t version : scope_.captures(expr)) loaded_[version] = true;
     for (const Expr* item : expr.items)
       if (item != nullptr) mark(*item);
   }
@@ -188,6 +215,7 @@ class Finder {
 
   void expression(const Expr& expr, std::uint32_t block, int index) {
     mention_version(scope_.loads[expr.id], block, index);
+    for (const std::uint32_t version : scope_.captures(expr)) mention_version(version, block, index);
     for (const Expr* item : expr.items)
       if (item != nullptr) expression(*item, block, index);
   }
@@ -195,6 +223,7 @@ class Finder {
   void target(const Expr& expr, std::uint32_t block, int index) {
     mention_version(scope_.defines[expr.id], block, index);
     mention_version(scope_.loads[expr.id], block, index);
+    for (const std::uint32_t version : scope_.captures(expr)) mention_version(version, block, index);
     for (const Expr* item : expr.items)
       if (item != nullptr) target(*item, block, index);
   }
@@ -210,7 +239,7 @@ class Finder {
     for (std::size_t i = 0; i < body.size(); ++i) {
       const Stmt& node = *body[i];
       const int index = static_cast<int>(i);
-      if (scope_.dead[node.id]) continue;
+      if (instance_.dead[node.id]) continue;
       if (node.value != nullptr && node.kind != StmtKind::raise) expression(*node.value, block, index);
       for (const std::uint32_t phi : scope_.phis[node.id]) mention(out_.of_version[phi], block, index);
       std::uint32_t inner = 0;
@@ -241,9 +270,17 @@ class Finder {
       same[{out_.all[i].local, out_.all[i].type}].push_back(i);
     }
     for (const auto& [key, list] : same) {
+      if (list.size() == 1) continue;
       std::vector<std::uint32_t> kept;  // whose blocks lie apart
+      Occupied occupied(out_.blocks);
       for (const std::uint32_t i : list) {
         std::uint32_t now = i;
+        const bool anywhere = out_.all[i].parameter || out_.all[i].block == kNoVariable;
+        if (!kept.empty() && !anywhere && !occupied.related(out_.all[i].block)) {
+          occupied.add(out_.all[i].block);
+          kept.push_back(i);
+          continue;
+        }
         for (std::size_t k = 0; k < kept.size();) {
           Variable &one = out_.all[kept[k]], &other = out_.all[now];
           if (!one.parameter && !other.parameter && !related(one.block, other.block)) {
@@ -259,6 +296,7 @@ class Finder {
           k = 0;
         }
         kept.push_back(now);
+        occupied.add(out_.all[now].parameter ? kNoVariable : out_.all[now].block);
       }
     }
     const auto final = [&](std::uint32_t id) {
@@ -301,20 +339,20 @@ class Finder {
   }
 
   void name_all() {
-    std::map<std::string, std::vector<const Variable*>> taken;
+    std::map<std::string, Occupied> taken;
     for (Variable& variable : out_.all) {
       if (variable.merged) continue;
       const std::string plain = cpp_name(scope_.locals[variable.local].name);
+      const bool anywhere = variable.parameter || variable.block == kNoVariable;
       const auto is_free = [&](const std::string& name) {
-        for (const Variable* other : taken[name])
-          if (other->parameter || variable.parameter || related(other->block, variable.block)) return false;
-        return true;
+        const auto found = taken.find(name);
+        return found == taken.end() || (!anywhere && !found->second.related(variable.block));
       };
       std::string name = plain;
       if (!is_free(name)) name = fmt::format("{}_{}", plain, suffix(variable.type));
       for (int number = 2; !is_free(name); ++number)
         name = fmt::format("{}_{}{}", plain, suffix(variable.type), number);
-      taken[name].push_back(&variable);
+      taken.try_emplace(name, out_.blocks).first->second.add(anywhere ? kNoVariable : variable.block);
       variable.name = std::move(name);
     }
   }
@@ -333,20 +371,6 @@ class Finder {
 };
 
 }  // namespace
-
-std::string cpp_name(std::string_view name) {
-  std::string text;
-  for (const char c : name) {
-    if (static_cast<unsigned char>(c) < 0x80)
-      text += c;
-    else
-      text += fmt::format("x{:02x}", static_cast<unsigned char>(c));
-  }
-  if (std::find(std::begin(kReserved), std::end(kReserved), text) != std::end(kReserved)) return text + "_";
-  // Names with two underscores in front are the compiler's.
-  if (text.starts_with("__")) text = "python" + text;
-  return text;
-}
 
 Variables find_variables(const Instance& instance) { return Finder(instance).run(); }
 

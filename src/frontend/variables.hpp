@@ -49,7 +49,4 @@ struct Variables {
 
 Variables find_variables(const Instance& instance);
 
-/// A name that C++ and CUDA leave free, as close to the author's as can be.
-std::string cpp_name(std::string_view name);
-
 }  // namespace quern::frontend

@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "quern/kernel.hpp"
@@ -26,6 +27,9 @@ class KernelState {
   virtual const LoadedKernel* loaded() const noexcept = 0;
   /// The code for arguments of these types; null: this is it.
   virtual std::shared_ptr<const KernelState> specialise(std::span<const Argument> arguments) const = 0;
+  /// The same for types as a signature writes them; null: its source has the types.
+  virtual std::shared_ptr<const KernelState> specialise(std::string_view signature) const = 0;
+  virtual std::vector<std::string> specialisations() const = 0;
   virtual void launch(const LaunchConfig& config, std::span<const Argument> arguments) const = 0;
 };
 

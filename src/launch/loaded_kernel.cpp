@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "abi/failure.hpp"
 #include "launch/host_arguments.hpp"
 #include "launch/pack.hpp"
 #include "quern/error.hpp"
@@ -48,6 +49,11 @@ LoadedKernel::LoadedKernel(std::shared_ptr<runtime::Module> module, Image image,
   allowed_shared_bytes_ =
       without_asking > function_.shared_bytes ? without_asking - function_.shared_bytes : 0;
   check_parameters();
+  const bool from_python = !image_->cuda_source.empty();
+  if (from_python && image_->ptx.find(abi::kFailureVariable) != std::string::npos)
+    failure_check_.emplace(*module_, entry_.name);
+  // The register that tells where the grid's barrier lies is set for cooperative launches only.
+  grid_wide_ = from_python && image_->ptx.find("%envreg2") != std::string::npos;
 }
 
 /// The buffer that the driver reads must be the one that the compiler described.
@@ -242,7 +248,9 @@ runtime::InFlight::Work LoadedKernel::pooled(CUstream stream, std::span<const Ar
   return work;
 }
 
-void LoadedKernel::launch_packed(const LaunchConfig& config, std::span<const Argument> arguments) const {
+void LoadedKernel::launch_packed(const LaunchConfig& wanted, std::span<const Argument> arguments) const {
+  LaunchConfig config = wanted;
+  config.cooperative = config.cooperative || grid_wide_;
   const runtime::Context& context = *module_->context();
   const CUstream stream = runtime::stream_handle(config.stream, context);
   PackedArguments packed(signature_, arguments);
@@ -262,6 +270,7 @@ void LoadedKernel::launch_packed(const LaunchConfig& config, std::span<const Arg
     fail(config, result);
   if (!work.keep.empty()) [[unlikely]]
     module_->context()->after(stream, std::move(work));
+  if (failure_check_) failure_check_->after_launch(context, stream);
 }
 
 void LoadedKernel::launch(const LaunchConfig& config, std::span<const Argument> arguments) const {
@@ -310,6 +319,16 @@ Kernel Kernel::specialise(std::span<const Argument> arguments) const {
   std::shared_ptr<const launch::KernelState> special = state_->specialise(arguments);
   return special == nullptr ? *this : Kernel(std::move(special));
 }
+Kernel Kernel::specialise(std::string_view signature) const {
+  std::shared_ptr<const launch::KernelState> special = state_->specialise(signature);
+  if (special != nullptr) return Kernel(std::move(special));
+  throw Error(
+      ErrorCode::unsupported,
+      fmt::format("cannot compile kernel {} for the types '{}': its source says its types\n    {}\nhint: "
+                  "launch it with arguments of these",
+                  name(), signature, this->signature()));
+}
+std::vector<std::string> Kernel::specialisations() const { return state_->specialisations(); }
 void Kernel::launch(const LaunchConfig& config, std::span<const Argument> arguments) const {
   state_->launch(config, arguments);
 }

@@ -3,11 +3,13 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "abi/kernel_request.hpp"
+#include "launch/failure_check.hpp"
 #include "launch/kernel_state.hpp"
 #include "launch/signature.hpp"
 #include "quern/kernel.hpp"
@@ -32,6 +34,8 @@ class LoadedKernel final : public KernelState {
   const std::vector<Parameter>& parameters() const noexcept override { return parameters_; }
   KernelInfo info() const override;
   std::shared_ptr<const KernelState> specialise(std::span<const Argument>) const override { return nullptr; }
+  std::shared_ptr<const KernelState> specialise(std::string_view) const override { return nullptr; }
+  std::vector<std::string> specialisations() const override { return {}; }
   void launch(const LaunchConfig& config, std::span<const Argument> arguments) const override;
   const LoadedKernel* loaded() const noexcept override { return this; }
   std::uint32_t active_blocks(std::uint32_t block, std::size_t shared_bytes) const;
@@ -58,6 +62,8 @@ class LoadedKernel final : public KernelState {
   const runtime::Function function_;
   const Signature signature_;
   std::vector<Parameter> parameters_;
+  std::optional<FailureCheck> failure_check_;  ///< of debug builds
+  bool grid_wide_ = false;  ///< Kernel Python that waits for its grid: launched cooperatively
   mutable std::atomic<std::size_t> allowed_shared_bytes_;
   mutable std::atomic<std::uint32_t> suggested_block_{0};  ///< 0: not asked for yet
 };

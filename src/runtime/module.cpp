@@ -55,4 +55,14 @@ std::optional<ParameterPlace> Module::parameter(const Function& function, std::s
   return place;
 }
 
+std::optional<ModuleVariable> Module::variable(const char* name) const {
+  const CurrentContext current(*context_);
+  ModuleVariable variable;
+  const CUresult result =
+      context_->api().cuModuleGetGlobal_v2(&variable.address, &variable.size_bytes, handle_, name);
+  if (result == CUDA_ERROR_NOT_FOUND) return std::nullopt;
+  context_->check(result, "cuModuleGetGlobal", std::string("find variable ") + name);
+  return variable;
+}
+
 }  // namespace quern::runtime

@@ -26,6 +26,12 @@ struct ParameterPlace {
   std::size_t size = 0;
 };
 
+/// A variable of a module in device memory.
+struct ModuleVariable {
+  CUdeviceptr address = 0;
+  std::size_t size_bytes = 0;
+};
+
 /// Code loaded into a context; the last reference schedules its unloading. Thread-safe.
 class Module {
  public:
@@ -37,6 +43,8 @@ class Module {
   Function function(const std::string& lowered_name) const;
   /// The parameter at `index`; nothing past the last one, or where the driver cannot tell.
   std::optional<ParameterPlace> parameter(const Function& function, std::size_t index) const;
+  /// Nothing where the module has no variable of that name.
+  std::optional<ModuleVariable> variable(const char* name) const;
 
  private:
   std::shared_ptr<Context> context_;

@@ -39,11 +39,24 @@ QuernStatus open(const char* device, ContextChoice context, QuernSession* sessio
   });
 }
 
-template <class Load>
-QuernStatus load(QuernSession session, const char* text, QuernModule* module, Load&& how) {
+Module load_text(const Session& session, QuernLanguage language, const char* text,
+                 const LoadOptions& options) {
+  switch (language) {
+    case QUERN_LANGUAGE_CUDA:
+      return session.load_cuda(text, options);
+    case QUERN_LANGUAGE_PTX:
+      return session.load_ptx(text, options);
+    case QUERN_LANGUAGE_PYTHON:
+      return session.load_python(text, options);
+  }
+  throw Error(ErrorCode::usage, "the language is none of QuernLanguage");
+}
+
+QuernStatus load(QuernSession session, QuernLanguage language, const char* text, QuernModule* module,
+                 const LoadOptions& options = {}) {
   return guarded([&] {
     require(text != nullptr && module != nullptr, "loading needs source text and a place for the module");
-    module->id = insert(how(session_of(session), text));
+    module->id = insert(load_text(session_of(session), language, text, options));
   });
 }
 
@@ -132,14 +145,28 @@ QuernStatus quern_session_context(QuernSession session, void** context) {
 }
 
 QuernStatus quern_load_cuda(QuernSession session, const char* source, QuernModule* module) {
-  return load(session, source, module,
-              [](const Session& in, const char* text) { return in.load_cuda(text); });
+  return load(session, QUERN_LANGUAGE_CUDA, source, module);
 }
 QuernStatus quern_load_ptx(QuernSession session, const char* ptx, QuernModule* module) {
-  return load(session, ptx, module, [](const Session& in, const char* text) { return in.load_ptx(text); });
+  return load(session, QUERN_LANGUAGE_PTX, ptx, module);
+}
+QuernStatus quern_load(QuernSession session, const QuernSource* source, QuernModule* module) {
+  LoadOptions options;
+  const QuernStatus read = guarded([&] {
+    require(source != nullptr && source->struct_bytes >= sizeof(QuernSource),
+            "quern_load needs a whole QuernSource");
+    require(source->option_count == 0 || source->options != nullptr,
+            "quern_load needs as many options as it is told");
+    if (source->file_name != nullptr) options.file_name = source->file_name;
+    options.options.assign(source->options, source->options + source->option_count);
+  });
+  return read != QUERN_OK ? read : load(session, source->language, source->text, module, options);
 }
 QuernStatus quern_load_file(QuernSession session, const char* path, QuernModule* module) {
-  return load(session, path, module, [](const Session& in, const char* text) { return in.load_file(text); });
+  return guarded([&] {
+    require(path != nullptr && module != nullptr, "quern_load_file needs a path and a place for the module");
+    module->id = insert(session_of(session).load_file(path));
+  });
 }
 QuernStatus quern_kernel(QuernModule module, const char* name, QuernKernel* kernel) {
   return guarded([&] {

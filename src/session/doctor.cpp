@@ -19,6 +19,7 @@ constexpr VariableRow kVariables[] = {
     {"QUERN_DEVICE", "the device to use: auto, cpu, cuda or cuda:N"},
     {"QUERN_CPU_PLUGIN", "the CPU device's library (libquern-cpu.so)"},
     {"QUERN_CPU_WORKERS", "threads of the CPU device; default: the process's CPU affinity"},
+    {"QUERN_CPU_TIMEOUT", "seconds after which the CPU device ends a kernel; default: never"},
     {"QUERN_CPU_MEMORY", "memory of the CPU device, as in 512M or 4G"},
     {"QUERN_NVRTC", "the NVRTC library to use, and no other"},
     {"QUERN_HIDE_TOOLKIT", "1: pass over installed CUDA toolkits"},

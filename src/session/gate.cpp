@@ -14,6 +14,7 @@ struct Row {
 constexpr Row kRows[] = {
     {"io", ErrorCode::io},
     {"usage", ErrorCode::usage},
+    {"bind", ErrorCode::usage},
     {"file-kind", ErrorCode::unsupported},
     {"unsupported", ErrorCode::unsupported},
     {"device-name", ErrorCode::usage},

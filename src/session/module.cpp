@@ -91,8 +91,9 @@ Expected<std::shared_ptr<runtime::Module>> load_image(const SessionState& sessio
   session.context()->fail(outcome.result, "cuModuleLoadDataEx", "load the code of " + file_name);
 }
 
-Expected<std::shared_ptr<const abi::PtxImage>> outline_image(const abi::KernelSource& source) {
-  Expected<std::vector<frontend::KernelOutline>> kernels = frontend::outline(source);
+Expected<std::shared_ptr<const abi::PtxImage>> outline_image(const abi::KernelRequest& request) {
+  Expected<std::vector<frontend::KernelOutline>> kernels =
+      frontend::outline(request.source, request.constants);
   if (!kernels) return std::move(kernels).errors();
   auto image = std::make_shared<abi::PtxImage>();
   for (const frontend::KernelOutline& kernel : *kernels) {
@@ -108,10 +109,15 @@ Expected<std::shared_ptr<const abi::PtxImage>> outline_image(const abi::KernelSo
 Expected<std::shared_ptr<ModuleState>> load_module(const std::shared_ptr<SessionState>& session,
                                                    abi::KernelRequest request) {
   if (request.source.language == abi::Language::python) {
-    Expected<ModuleState::Image> image = outline_image(request.source);
+    Expected<ModuleState::Image> image = outline_image(request);
     if (!image) return std::move(image).errors();
     return std::make_shared<ModuleState>(session, std::move(request), *std::move(image), nullptr);
   }
+  if (!request.constants.empty())
+    return make_diagnostic("usage",
+                           fmt::format("cannot bind '{}' in {}: only Kernel Python has names for it",
+                                       request.constants.front().name, request.source.file_name),
+                           "CUDA C++ takes numbers as macros: -D NAME=VALUE, LoadOptions::defines");
   Expected<ModuleState::Image> image = session->compiler().compile(request);
   if (!image) return std::move(image).errors();
   Expected<std::shared_ptr<runtime::Module>> module = load_image(*session, **image, request.source.file_name);
@@ -128,6 +134,13 @@ ModuleState::ModuleState(std::shared_ptr<SessionState> session, abi::KernelReque
                        : nullptr),
       image_(std::move(image)),
       module_(std::move(module)) {}
+
+Expected<std::shared_ptr<ModuleState>> ModuleState::with_constant(const Constant& constant) const {
+  abi::KernelRequest request = request_;
+  std::erase_if(request.constants, [&](const abi::Constant& known) { return known.name == constant.name; });
+  request.constants.push_back(plain_constant(constant));
+  return load_module(session_, std::move(request));
+}
 
 Expected<Kernel> ModuleState::kernel(std::string_view name) {
   name = trimmed(name);
@@ -208,6 +221,9 @@ Expected<Kernel> ModuleState::only_kernel() {
 
 Kernel Module::kernel(std::string_view name) const { return session::value_or_throw(state_->kernel(name)); }
 Expected<Kernel> Module::try_kernel(std::string_view name) const { return state_->kernel(name); }
+Module Module::bind(Constant constant) const {
+  return Module(session::value_or_throw(state_->with_constant(constant)));
+}
 Kernel Module::kernel() const { return session::value_or_throw(state_->only_kernel()); }
 
 std::vector<std::string> Module::kernel_names() const {

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "quern/error.hpp"
 #include "session/gate.hpp"
 
@@ -11,17 +13,69 @@ namespace {
 
 std::string_view type_name(Dtype dtype) { return dtype == Dtype::bool_ ? "boolean" : quern::name(dtype); }
 
+std::string element_name(const ElementType& element);
+
+/// Record([('x', float32, 0), ('v', float32, 4, (3,))], 16)
+std::string record_name(const RecordType& record) {
+  std::vector<const Field*> fields;
+  for (const Field& field : record.fields()) fields.push_back(&field);
+  std::sort(fields.begin(), fields.end(),
+            [](const Field* a, const Field* b) { return a->offset_bytes < b->offset_bytes; });
+  std::string text = "Record([";
+  for (const Field* field : fields) {
+    const std::string element = element_name(field->element);
+    if (element.empty()) return {};
+    text += fmt::format("{}('{}', {}, {}", text.ends_with('[') ? "" : ", ", field->name, element,
+                        field->offset_bytes);
+    if (!field->shape.empty()) text += ", " + shape_text(field->shape);
+    text += ")";
+  }
+  return text + fmt::format("], {})", record.size_bytes());
+}
+
+/// Empty for what kernels have no type for: bytes that are not described.
+std::string element_name(const ElementType& element) {
+  if (element.dtype) return std::string(type_name(*element.dtype));
+  return element.record == nullptr ? std::string() : record_name(*element.record);
+}
+
 /// float32[:, ::1]; without the 1 where the elements have gaps between them.
-std::string array_type(Dtype dtype, const Layout& layout) {
+std::string array_type(const ElementType& element, const Layout& layout) {
+  const std::string name = element_name(element);
+  if (name.empty()) return {};
   const std::size_t ndim = layout.ndim();
   const char order = layout.is_c_contiguous() ? 'C' : layout.is_f_contiguous() ? 'F' : 'A';
-  if (ndim == 0) return fmt::format("Array({}, 0, 'C')", type_name(dtype));
+  if (ndim == 0) return element.record != nullptr ? name : fmt::format("Array({}, 0, 'C')", name);
   std::string axes;
   for (std::size_t axis = 0; axis < ndim; ++axis) {
     const bool unit = (order == 'C' && axis + 1 == ndim) || (order == 'F' && axis == 0);
     axes += std::string(axis == 0 ? "" : ", ") + (unit ? "::1" : ":");
   }
-  return fmt::format("{}[{}]", type_name(dtype), axes);
+  return fmt::format("{}[{}]", name, axes);
+}
+
+const ElementType* element_of(const Argument& argument) {
+  if (argument.host() != nullptr) return &argument.host()->array.element();
+  if (argument.array() != nullptr) return &argument.array()->element();
+  return argument.smart() != nullptr ? &argument.smart()->element() : nullptr;
+}
+const Layout* layout_of(const Argument& argument) {
+  if (argument.host() != nullptr) return &argument.host()->array.layout();
+  if (argument.array() != nullptr) return &argument.array()->layout();
+  return argument.smart() != nullptr ? &argument.smart()->layout() : nullptr;
+}
+
+/// What the type depends on, a few bytes an argument.
+void append_key(const Argument& argument, std::string& key) {
+  const ElementType* element = element_of(argument);
+  const std::optional<Dtype> dtype = element != nullptr ? element->dtype : argument.dtype();
+  key += element != nullptr ? 'a' : argument.kind() == Argument::Kind::scalar ? 's' : '?';
+  key += dtype ? static_cast<char>('A' + static_cast<int>(*dtype)) : '?';
+  if (element == nullptr) return;
+  const Layout& layout = *layout_of(argument);
+  key += static_cast<char>('0' + layout.ndim());
+  key += layout.is_c_contiguous() ? 'C' : layout.is_f_contiguous() ? 'F' : 'A';
+  if (element->record) key += record_name(*element->record);
 }
 
 const char* kind_name(const Argument& argument) {
@@ -31,7 +85,7 @@ const char* kind_name(const Argument& argument) {
     case Argument::Kind::array:
     case Argument::Kind::host:
     case Argument::Kind::smart:
-      return "an array of structs";
+      return "an array of structs that nothing describes";
     default:
       return "a struct";
   }
@@ -39,14 +93,12 @@ const char* kind_name(const Argument& argument) {
 
 /// The argument's type as a signature writes it; throws for what has none.
 std::string type_of(const std::string& kernel, std::size_t index, const Argument& argument) {
-  const std::optional<Dtype> dtype =
-      argument.smart() != nullptr ? argument.smart()->element().dtype : argument.dtype();
-  if (dtype) {
-    if (argument.kind() == Argument::Kind::scalar) return std::string(type_name(*dtype));
-    if (argument.array() != nullptr) return array_type(*dtype, argument.array()->layout());
-    if (argument.host() != nullptr) return array_type(*dtype, argument.host()->array.layout());
-    if (argument.smart() != nullptr) return array_type(*dtype, argument.smart()->layout());
-  }
+  std::string type;
+  if (const ElementType* element = element_of(argument))
+    type = array_type(*element, *layout_of(argument));
+  else if (argument.kind() == Argument::Kind::scalar)
+    type = type_name(*argument.dtype());
+  if (!type.empty()) return type;
   throw Error(
       ErrorCode::usage,
       fmt::format("cannot specialise kernel {} on argument {}: {} has no type of Kernel Python\nhint: "
@@ -92,17 +144,14 @@ KernelInfo PythonKernel::info() const {
   return info;
 }
 
-PythonKernel::Specialisation PythonKernel::find(std::span<const Argument> arguments) const {
-  if (arguments.size() != parameters_.size())
-    throw Error(ErrorCode::usage,
-                fmt::format("kernel {} takes {} argument{}, {} {} given\n    {}\nhint: give one argument for "
-                            "each parameter, in this order",
-                            outline_.name, parameters_.size(), parameters_.size() == 1 ? "" : "s",
-                            arguments.size(), arguments.size() == 1 ? "was" : "were", signature_));
+std::string PythonKernel::types_of(std::span<const Argument> arguments) const {
   std::string types;
   for (std::size_t i = 0; i < arguments.size(); ++i)
     types += (i == 0 ? "" : ", ") + type_of(outline_.name, i, arguments[i]);
-  if (arguments.size() == 1) types = "(" + types + ",)";
+  return arguments.size() == 1 ? "(" + types + ",)" : types;
+}
+
+PythonKernel::Specialisation PythonKernel::compile(const std::string& types) const {
   {
     const base::LockGuard lock(mutex_);
     if (const auto found = known_.find(types); found != known_.end()) return found->second;
@@ -112,12 +161,41 @@ PythonKernel::Specialisation PythonKernel::find(std::span<const Argument> argume
   request.signature = types;
   Specialisation made = value_or_throw(load_specialisation(*session_, request));
   const base::LockGuard lock(mutex_);
-  return known_.emplace(std::move(types), std::move(made)).first->second;
+  return known_.emplace(types, std::move(made)).first->second;
+}
+
+PythonKernel::Specialisation PythonKernel::find(std::span<const Argument> arguments) const {
+  if (arguments.size() != parameters_.size())
+    throw Error(ErrorCode::usage,
+                fmt::format("kernel {} takes {} argument{}, {} {} given\n    {}\nhint: give one argument for "
+                            "each parameter, in this order",
+                            outline_.name, parameters_.size(), parameters_.size() == 1 ? "" : "s",
+                            arguments.size(), arguments.size() == 1 ? "was" : "were", signature_));
+  std::string key;
+  for (const Argument& argument : arguments) append_key(argument, key);
+  {
+    const base::LockGuard lock(mutex_);
+    if (const auto found = launched_.find(key); found != launched_.end()) return found->second;
+  }
+  Specialisation made = compile(types_of(arguments));
+  const base::LockGuard lock(mutex_);
+  return launched_.emplace(std::move(key), std::move(made)).first->second;
 }
 
 std::shared_ptr<const launch::KernelState> PythonKernel::specialise(
     std::span<const Argument> arguments) const {
   return find(arguments);
+}
+
+std::shared_ptr<const launch::KernelState> PythonKernel::specialise(std::string_view signature) const {
+  return compile(std::string(signature));
+}
+
+std::vector<std::string> PythonKernel::specialisations() const {
+  const base::LockGuard lock(mutex_);
+  std::vector<std::string> types;
+  for (const auto& [text, kernel] : known_) types.push_back(text);
+  return types;
 }
 
 void PythonKernel::launch(const LaunchConfig& config, std::span<const Argument> arguments) const {

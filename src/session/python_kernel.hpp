@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/thread_annotations.hpp"
@@ -30,10 +31,14 @@ class PythonKernel final : public launch::KernelState {
   KernelInfo info() const override;
   const launch::LoadedKernel* loaded() const noexcept override { return nullptr; }
   std::shared_ptr<const launch::KernelState> specialise(std::span<const Argument> arguments) const override;
+  std::shared_ptr<const launch::KernelState> specialise(std::string_view signature) const override;
+  std::vector<std::string> specialisations() const override;
   void launch(const LaunchConfig& config, std::span<const Argument> arguments) const override;
 
  private:
   Specialisation find(std::span<const Argument> arguments) const QUERN_EXCLUDES(mutex_);
+  Specialisation compile(const std::string& types) const QUERN_EXCLUDES(mutex_);
+  std::string types_of(std::span<const Argument> arguments) const;
 
   const std::shared_ptr<SessionState> session_;
   const abi::KernelRequest request_;
@@ -41,7 +46,10 @@ class PythonKernel final : public launch::KernelState {
   std::string signature_;  // "saxpy(a, x, y)"
   std::vector<Parameter> parameters_;
   mutable base::Mutex mutex_;
-  mutable std::map<std::string, Specialisation, std::less<>> known_ QUERN_GUARDED_BY(mutex_);
+  mutable std::map<std::string, Specialisation, std::less<>> known_
+      QUERN_GUARDED_BY(mutex_);  ///< by their types
+  /// The same by what launches give, so that a launch of known types neither writes nor reads a signature.
+  mutable std::map<std::string, Specialisation, std::less<>> launched_ QUERN_GUARDED_BY(mutex_);
 };
 
 }  // namespace quern::session

@@ -158,6 +158,8 @@ Module Session::load_file(const std::filesystem::path& path, const LoadOptions& 
   return value_or_throw(try_load_file(path, options));
 }
 
+CompileStats Session::compile_stats() const { return state_->compiler().stats(); }
+
 DeviceBuffer Session::allocate(std::size_t bytes, StreamView stream) const {
   return runtime::make_buffer(state_->context(), bytes, stream);
 }

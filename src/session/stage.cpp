@@ -53,7 +53,9 @@ Expected<std::string> stage_of(const std::filesystem::path& path, Stage stage, c
     return make_diagnostic("stage-missing", fmt::format("{} is PTX: no CUDA C++ precedes it", path.string()),
                            "the stages of PTX are ptx, simt, llvm and asm");
   if (stage == Stage::cuda && language == abi::Language::python) {
-    Expected<frontend::CudaSource> cuda = frontend::translate(*source, options.kernel, options.signature);
+    const abi::KernelRequest request = make_request(*std::move(source), options.load, {});
+    Expected<frontend::CudaSource> cuda =
+        frontend::translate(request.source, options.kernel, options.signature, request.constants);
     if (!cuda) return std::move(cuda).errors();
     return std::move(cuda->text);
   }

@@ -74,6 +74,7 @@ class ModuleState {
   Expected<Kernel> kernel(std::string_view name) QUERN_EXCLUDES(mutex_);
   Expected<Kernel> only_kernel();
   const abi::PtxImage& image() const noexcept { return *image_; }
+  Expected<std::shared_ptr<ModuleState>> with_constant(const Constant& constant) const;
 
  private:
   Expected<Kernel> make_kernel(const std::string& name);
@@ -92,7 +93,7 @@ class ModuleState {
   std::map<std::string, Kernel, std::less<>> kernels_ QUERN_GUARDED_BY(mutex_);
 };
 
-/// What NVRTC is to be given for `source` under `options`.
+/// What NVRTC is to be given for `source` under `options`. Throws Error(usage) for constants that cannot be.
 abi::KernelRequest make_request(abi::KernelSource source, const LoadOptions& options,
                                 const abi::Target& target);
 
@@ -105,7 +106,10 @@ Expected<std::shared_ptr<ModuleState>> load_module(const std::shared_ptr<Session
 
 /// An image that names the kernels of a Kernel Python file and holds no code: that comes with the argument
 /// types.
-Expected<std::shared_ptr<const abi::PtxImage>> outline_image(const abi::KernelSource& source);
+Expected<std::shared_ptr<const abi::PtxImage>> outline_image(const abi::KernelRequest& request);
+
+/// The constant as the compiler takes it. Records are refused.
+abi::Constant plain_constant(const Constant& constant);
 
 /// The image in the device: machine code first, where there is some, PTX as the fall-back. What the device
 /// refuses comes back as diagnostics; everything else that fails is thrown.

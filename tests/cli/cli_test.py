@@ -257,7 +257,7 @@ class Mistakes(Case):
 class Others(Case):
     def test_help(self):
         self.assertIn("run", self.quern("--help").stdout)
-        for command in ("run", "compile", "test", "devices", "doctor"):
+        for command in ("run", "compile", "test", "bench", "devices", "doctor"):
             self.assertIn("--json", self.quern(command, "--help").stdout)
         self.assertTrue(self.quern("--version").stdout.startswith("quern 0."))
 
@@ -316,6 +316,159 @@ expect = { "y" = { value = 3.0 } }
         self.assertIn("[0] is 2., expected 3.; 4 of 4 values are wrong", document["cases"][0]["message"])
         self.fails("test", "good.case.toml", "-k", "nothing like it", status=2, says=["no cases"])
         self.fails("test", "nowhere", says=["nowhere"])
+
+PYTHON = """
+import numpy as np
+from numba import cuda
+N = 3
+TABLE = np.array([1, 2, 3])
+
+@cuda.jit
+def power(x):
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] = x[i] ** N
+
+@cuda.jit
+def look(x):
+    table = cuda.const.array_like(TABLE)
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] = table[i % table.shape[0]]
+
+@cuda.jit
+def wide(x):
+    table = cuda.const.array_like(WIDE)
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] = table[i % table.shape[0], 1]
+
+@cuda.jit
+def halve(x, by):
+    i = cuda.grid(1)
+    if i < x.size:
+        x[i] = x[i] / by
+"""
+
+
+class KernelPython(Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.path("k.py").write_text(PYTHON)
+
+    def last(self, *words):
+        return self.document("run", *words)["arguments"][0]["last"]
+
+    def test_bind_gives_constants_of_any_shape(self):
+        self.assertEqual(self.last("k.py::power", "arange(5)"), 64)
+        self.assertEqual(self.last("k.py::power", "arange(5)", "--bind", "N=2"), 16)
+        self.assertEqual(self.last("k.py::power", "arange(5)", "--bind", "N=float32(0.5)"), 2)
+        self.assertEqual(self.last("k.py::look", "zeros(6, int64)"), 3)
+        self.assertEqual(self.last("k.py::look", "zeros(7, int64)", "--bind", "TABLE=arange(10, 15)"), 11)
+        np.save(self.path("wide.npy"), np.arange(12).reshape(3, 4)[:, ::2])
+        self.assertEqual(self.last("k.py::wide", "zeros(6, int64)", "--bind", "WIDE=wide.npy"), 10)
+        self.assertEqual(self.last("k.py::wide", "zeros(6, int64)", "--bind", "WIDE=wide.npy[:2, ::-1]"), 4)
+        source = self.quern("compile", "k.py::wide", "--sig", "(int64[::1],)", "--emit", "cuda", "--bind", "WIDE=wide.npy").stdout
+        self.assertIn("WIDE[3][2] = {0, 2, 4, 6, 8, 10}", source)
+        self.fails("run", "k.py::wide", "zeros(6, int64)", says=["WIDE"])
+        self.fails("run", "k.py::power", "arange(5)", "--bind", "M=2", status=2, says=["cannot bind 'M'", "k.py"])
+        self.fails("run", "k.py::power", "arange(5)", "--bind", "2", status=2, says=["NAME=ARG"])
+        self.fails("run", "k.py::power", "arange(5)", "--bind", "N=#0", status=2, says=["N=#0"])
+        self.fails("run", "k.cu::twice", 4, "zeros(4, float32)", "zeros(4, float32)", "--bind", "N=2", status=2, says=["only Kernel Python"])
+
+    def test_a_signature_settles_the_types(self):
+        self.assertEqual(self.last("k.py::halve", "ones(4, float32)", "3", "--sig", "float32[::1], float32"), float(np.float32(1) / np.float32(3)))
+        self.fails("run", "k.py::halve", "ones(4, float32)", "3", "--sig", "float32[::1]", says=["takes 2 arguments"])
+        self.fails("run", "k.py::halve", "ones(4, float64)", "3", "--sig", "float32[::1], float32", status=2, says=["float64"])
+
+
+class Bench(Case):
+    CASES = """
+kernel = "k.cu::twice"
+[[case]]
+name = "doubled"
+args = ["1000", "arange(1000, float32)", "zeros(1000, float32)"]
+expect = { "y" = { same_as = "k.cu::twice" } }
+bench = { bytes = "2 * 4 * 10**3", flops = "1e3" }
+[[case]]
+name = "not for timing"
+args = ["4", "ones(4, float32)", "zeros(4, float32)"]
+expect = { "y" = { value = 2.0 } }
+"""
+
+    def setUp(self):
+        self.path("b.case.toml").write_text(self.CASES)
+
+    def test_marked_cases_are_timed(self):
+        text = self.quern("bench", "b.case.toml", "--seconds", 0, "--repeat", 3).stdout
+        self.assertIn("b.case.toml: doubled", text)
+        self.assertNotIn("not for timing", text)
+        row, = self.document("bench", "b.case.toml", "--seconds", 0, "--repeat", 3)["benchmarks"]
+        self.assertEqual((row["device"], row["launches"]), ("cpu", 3))
+        self.assertLessEqual(row["min_ms"], row["median_ms"])
+        self.assertAlmostEqual(row["gb_per_s"], 8000 / row["median_ms"] / 1e6)
+        self.assertAlmostEqual(row["gflop_per_s"], 1000 / row["median_ms"] / 1e6)
+
+    def test_medians_are_compared_with_an_earlier_document(self):
+        first = self.quern("bench", "b.case.toml", "--seconds", 0, "--json").stdout
+        before = json.loads(first)
+        before["benchmarks"][0]["median_ms"] = 1e9
+        self.path("before.json").write_text(json.dumps(before))
+        row, = self.document("bench", "b.case.toml", "--seconds", 0, "--compare", "before.json")["benchmarks"]
+        self.assertAlmostEqual(row["ratio"], row["median_ms"] / 1e9)
+        self.assertIn("ratio", self.quern("bench", "b.case.toml", "--seconds", 0, "--compare", "before.json").stdout)
+        self.path("other.json").write_text("[1, 2]")
+        self.fails("bench", "b.case.toml", "--compare", "other.json", status=2, says=["other.json"])
+
+    def test_wrong_results_are_not_timed(self):
+        self.path("w.case.toml").write_text(self.CASES.replace('same_as = "k.cu::twice"', "value = 7.0"))
+        done = self.quern("bench", "w.case.toml", status=1)
+        self.assertIn("FAILED y: [0] is 0., expected 7.", done.stdout)
+        self.fails("bench", "b.case.toml", "-k", "not for timing", status=2, says=["nothing to time"])
+        self.path("f.case.toml").write_text(self.CASES.replace("10**3", "10 apples"))
+        self.fails("bench", "f.case.toml", status=2, says=["f.case.toml:7", "10 apples"])
+
+
+class ProgressBar(Case):
+    def run_on_terminal(self, *words, env=None):
+        """What a terminal gets on stderr, and what stdout gets in a pipe."""
+        import pty
+        ours, theirs = pty.openpty()
+        environment = {**os.environ, "QUERN_DEVICE": "cpu", "TERM": "xterm", **(env or {})}
+        with subprocess.Popen([QUERN, *words], cwd=self.folder.name, env=environment, stderr=theirs, stdout=subprocess.PIPE) as child:
+            os.close(theirs)
+            seen = b""
+            while True:
+                try:
+                    part = os.read(ours, 4096)
+                except OSError:
+                    break
+                if not part:
+                    break
+                seen += part
+            out = child.stdout.read()
+        os.close(ours)
+        return seen.decode(), out.decode()
+
+    def test_long_work_shows_a_bar_on_a_terminal_only(self):
+        cases = 'kernel = "k.cu::busy"\n' + "".join(
+            f'[[case]]\nname = "case {k}"\nargs = ["600000000", "zeros(1, int64)"]\nblock = "1"\ngrid = "1"\nexpect = {{ "x" = {{ value = 1 }} }}\n' for k in range(3))
+        self.path("k.cu").write_text(SOURCE + """
+extern "C" __global__ void busy(long long nanoseconds, long long* x) {
+  long long begin, now;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(begin));
+  do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now)); while (now - begin < nanoseconds);
+  x[0] = now > begin;
+}""")
+        self.path("long.case.toml").write_text(cases)
+        seen, out = self.run_on_terminal("test", "long.case.toml")
+        self.assertIn("3 passed, 0 failed", out)
+        self.assertIn("/3 long.case.toml: case", seen)
+        self.assertTrue(seen.endswith("\r\x1b[K"), "the bar is gone at the end")
+        self.assertNotIn("\x1b", out)
+        seen, out = self.run_on_terminal("test", "long.case.toml", "-k", "case 1", env={"TERM": "dumb"})
+        self.assertEqual(seen, "")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a kernel does wrong ends its context, nothing else.
+#include "kernels.hpp"
 #include "suite.hpp"
 
 using namespace quern::conformance;
@@ -27,6 +28,19 @@ void check_fault(CUresult expected, const char* kernel, unsigned grid, unsigned 
 }  // namespace
 
 TEST_CASE("a trap is LAUNCH_FAILED") { check_fault(CUDA_ERROR_LAUNCH_FAILED, "trap_here", 100, 64); }
+
+TEST_CASE("a trap ends blocks that wait for the one that trapped") {
+  Fixture fixture;
+  CUmodule waiting = nullptr;
+  CUfunction abandoned = nullptr;
+  REQUIRE(cu().cuModuleLoadData(&waiting, kWaitingModule) == CUDA_SUCCESS);
+  REQUIRE(cu().cuModuleGetFunction(&abandoned, waiting, "abandoned") == CUDA_SUCCESS);
+  CUdeviceptr words = fixture.allocate(4);
+  REQUIRE(cu().cuMemsetD32_v2(words, 0, 1) == CUDA_SUCCESS);
+  void* parameters[] = {&words};
+  REQUIRE(cu().cuLaunchKernel(abandoned, 8, 1, 1, 96, 1, 1, 0, nullptr, parameters, nullptr) == CUDA_SUCCESS);
+  CHECK(cu().cuCtxSynchronize() == CUDA_ERROR_LAUNCH_FAILED);
+}
 
 TEST_CASE("a call through a pointer to nothing is an invalid program counter") {
   check_fault(CUDA_ERROR_INVALID_PC, "call_pointer", 1, 32, std::uint32_t{1});

@@ -9,7 +9,8 @@ extern const char* const kKernels;
 /// Only the first lines of a module.
 extern const char* const kEmptyModule;
 
-/// A kernel that waits for the host: `spin`. By itself, because a device may refuse it.
-extern const char* const kSpinModule;
+/// Kernels that wait: `spin` for the host, `meet` for every block of the grid, `abandoned` for a block that
+/// traps.
+extern const char* const kWaitingModule;
 
 }  // namespace quern::conformance

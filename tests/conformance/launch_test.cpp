@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "kernels.hpp"
 #include "suite.hpp"
 
 using namespace quern::conformance;
@@ -134,6 +135,52 @@ TEST_CASE_FIXTURE(Fixture, "cuLaunchKernelEx launches as cuLaunchKernel does") {
   REQUIRE(cu().cuLaunchKernelEx(&config, function("count"), parameters, nullptr) == CUDA_SUCCESS);
   CHECK(download<std::uint32_t>(counter, 1)[0] == 200);
   CHECK(cu().cuLaunchKernelEx(nullptr, function("count"), parameters, nullptr) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE_FIXTURE(Fixture, "blocks of a cooperative launch wait for each other, as many as fit") {
+  CUmodule waiting = nullptr;
+  CUfunction meet = nullptr;
+  REQUIRE(cu().cuModuleLoadData(&waiting, kWaitingModule) == CUDA_SUCCESS);
+  REQUIRE(cu().cuModuleGetFunction(&meet, waiting, "meet") == CUDA_SUCCESS);
+  int processors = 0, each = 0;
+  REQUIRE(cu().cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 0) ==
+          CUDA_SUCCESS);
+  REQUIRE(cu().cuOccupancyMaxActiveBlocksPerMultiprocessor(&each, meet, 96, 0) == CUDA_SUCCESS);
+  CUlaunchAttribute attribute{};
+  attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+  attribute.value.cooperative = 1;
+  CUlaunchConfig config{};
+  config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
+  config.blockDimX = 96;
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  const auto most = static_cast<unsigned>(processors * each);
+  for (const unsigned blocks : {1u, 2u, 7u, most}) {
+    CAPTURE(blocks);
+    CUdeviceptr words = allocate((1 + blocks) * 4);
+    REQUIRE(cu().cuMemsetD32_v2(words, 0, 1 + blocks) == CUDA_SUCCESS);
+    void* parameters[] = {&words};
+    config.gridDimX = blocks;
+    REQUIRE(cu().cuLaunchKernelEx(&config, meet, parameters, nullptr) == CUDA_SUCCESS);
+    for (const std::uint32_t word : download<std::uint32_t>(words, 1 + blocks)) REQUIRE(word == blocks * 96);
+  }
+  config.gridDimX = most + 1;
+  void* parameters[] = {nullptr};
+  CUdeviceptr none = 0;
+  parameters[0] = &none;
+  CHECK(cu().cuLaunchKernelEx(&config, meet, parameters, nullptr) == CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+}
+
+TEST_CASE_FIXTURE(Fixture, "blocks that fit on the device at once may wait for each other in any launch") {
+  CUmodule waiting = nullptr;
+  CUfunction meet = nullptr;
+  REQUIRE(cu().cuModuleLoadData(&waiting, kWaitingModule) == CUDA_SUCCESS);
+  REQUIRE(cu().cuModuleGetFunction(&meet, waiting, "meet") == CUDA_SUCCESS);
+  CUdeviceptr words = allocate(11 * 4);
+  REQUIRE(cu().cuMemsetD32_v2(words, 0, 11) == CUDA_SUCCESS);
+  void* parameters[] = {&words};
+  REQUIRE(cu().cuLaunchKernel(meet, 10, 1, 1, 64, 1, 1, 0, nullptr, parameters, nullptr) == CUDA_SUCCESS);
+  for (const std::uint32_t word : download<std::uint32_t>(words, 11)) REQUIRE(word == 640);
 }
 
 TEST_CASE_FIXTURE(Fixture, "recursion to a moderate depth works") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generated kernels on the oracle and on the CPU device: every bit must agree (NaNs as NaNs).
-//   differential [--first SEED] [--count N] [--show SEED]
+//   differential [--first SEED] [--count N] [--show SEED] [--waiting]
+// With QUERN_CPU_DISPATCH=1 the device runs every kernel by the dispatcher.
 // Exit status 1 where a kernel differs; the seed, the place and both values are printed. A seed alone
 // reproduces a kernel.
 #include <fmt/format.h>
@@ -124,10 +125,13 @@ int main(int argc, char** argv) {
       200 / std::max<std::uint64_t>(fraction == nullptr ? 1 : std::strtoull(fraction, nullptr, 10), 1);
   app.add_option("--first", first, "first seed");
   app.add_option("--count", count, "number of seeds");
+  oracle::GenerateOptions options;
+  app.add_flag("--waiting", options.waiting,
+               "with locks, chains of threads, barriers for a part of the block, loops with two entries");
   const auto* show_option = app.add_option("--show", show, "print the kernel of this seed and stop");
   CLI11_PARSE(app, argc, argv);
   if (!show_option->empty()) {
-    const Generated kernel = oracle::generate(show);
+    const Generated kernel = oracle::generate(show, options);
     fmt::print("// grid {}x{}x{}, block {}x{}x{}\n{}", kernel.grid[0], kernel.grid[1], kernel.grid[2],
                kernel.block[0], kernel.block[1], kernel.block[2], kernel.ptx);
     return 0;
@@ -150,7 +154,7 @@ int main(int argc, char** argv) {
   }
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     try {
-      const Generated kernel = oracle::generate(seed);
+      const Generated kernel = oracle::generate(seed, options);
       const std::vector<std::byte> input = input_of(seed, kernel.in_bytes);
       compare(run_oracle(kernel, input), run_device(table, kernel, input));
       ++passed;

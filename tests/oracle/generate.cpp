@@ -37,6 +37,9 @@ struct Text : std::string {
       : std::string(fmt::format(format, std::forward<Arguments>(arguments)...)) {}
 };
 
+/// A block's words for meeting: lock, sum, and from byte 64 on one for each thread, with one before and one
+/// behind.
+constexpr unsigned kMeetingBytes = 2048;
 constexpr unsigned kR = 6, kRd = 4, kF = 4, kFd = 3, kP = 4;  // registers that statements read and write
 
 // What calls through registers reach.
@@ -68,7 +71,10 @@ class Writer {
         "\t.reg .b16 %h<2>;\n\t.reg .b32 %t<12>;\n\t.reg .b64 %td<12>;\n\t.reg .f32 %tf<2>;\n\t.reg .b32 "
         "%loop<{}>;\n\t.shared "
         ".align 8 .b8 tile[{}];\n{}}}\n",
-        kFunctions, kP, 3, kR, kRd, kF, kFd, loops_ + 1, 1024 * 4, text_);
+        options_.waiting
+            ? std::string(kFunctions) + Text{".global .align 8 .b8 meeting[{}];\n", 6 * kMeetingBytes}
+            : std::string(kFunctions),
+        kP, 3, kR, kRd, kF, kFd, loops_ + 1, 1024 * 4, text_);
     return result;
   }
 
@@ -123,6 +129,12 @@ class Writer {
       line(text);
     line(Text{"mul.wide.u32 %td4, %t1, {}", kOutWords * 8});
     line("add.s64 %td1, %td3, %td4");
+    if (options_.waiting) {
+      line("mov.u64 %td8, meeting");
+      line("cvta.global.u64 %td8, %td8");
+      line(Text{"mul.wide.u32 %td9, %t2, {}", kMeetingBytes});
+      line("add.s64 %td8, %td8, %td9");
+    }
     for (unsigned i = 0; i < kR; ++i) {
       if (i == 0)
         line("mov.u32 %r0, %t0");
@@ -160,6 +172,7 @@ class Writer {
 
   // Structured statements; together: all threads of the block run it.
   void statement(unsigned depth) {
+    if (options_.waiting && random_.chance(25)) return wait(depth);
     const unsigned kind = random_.below(100);
     const bool together = depth == 0;
     if (kind < 10 && depth < 3) return branch(depth);
@@ -210,6 +223,104 @@ class Writer {
     line(Text{"setp.ne.s32 %q1, %loop{}, 0", counter});
     line(Text{"@%q1 bra $L{}", head});
     label(out);
+  }
+
+  // ---- threads that wait for each other. Whatever their order, the outcome is the same.
+
+  void wait(unsigned depth) {
+    switch (random_.below(depth == 0 ? 6 : 3)) {
+      case 0:
+        return depth < 2 ? enter_in_the_middle(depth) : lock();
+      case 1:
+      case 2:
+        return lock();
+      case 3:
+        return chain();
+      case 4:
+        return threads_ % 64 == 0 ? produce_and_consume() : chain();
+      default:
+        return read_sum();
+    }
+  }
+
+  // A loop with two entries.
+  void enter_in_the_middle(unsigned depth) {
+    const unsigned counter = ++loops_, head = labels_++, middle = labels_++;
+    line(Text{"and.b32 %loop{}, {}, 3", counter, r()});
+    line(Text{"add.s32 %loop{0}, %loop{0}, 1", counter});
+    line(Text{"@{}{} bra $L{}", random_.chance(50) ? "!" : "", p(), middle});
+    label(head);
+    for (unsigned i = 0, n = 1 + random_.below(2); i < n; ++i) statement(depth + 1);
+    label(middle);
+    for (unsigned i = 0, n = 1 + random_.below(2); i < n; ++i) statement(depth + 1);
+    line(Text{"add.s32 %loop{0}, %loop{0}, -1", counter});
+    line(Text{"setp.ne.s32 %q1, %loop{}, 0", counter});
+    line(Text{"@%q1 bra $L{}", head});
+  }
+
+  // %td8: the block's words in `meeting`: the lock, and what is added up under it.
+  void lock() {
+    const unsigned again = labels_++, out = labels_++;
+    const bool holder_leaves = random_.chance(50);
+    label(again);
+    line("atom.global.cas.b32 %t8, [%td8], 0, 1");
+    line("setp.ne.s32 %q0, %t8, 0");
+    line(Text{"@%q0 bra $L{}", again});
+    line("ld.volatile.global.u32 %t8, [%td8+4]");
+    line(Text{"and.b32 %t9, {}, 255", r()});
+    line("add.s32 %t8, %t8, %t9");
+    line("st.volatile.global.u32 [%td8+4], %t8");
+    line("membar.gl");
+    line("atom.global.exch.b32 %t8, [%td8], 0");
+    if (!holder_leaves) {  // round the same loop once more, as `while (!done)` has it
+      line("setp.eq.s32 %q0, %t8, 1");
+      line(Text{"@%q0 bra $L{}", out});
+      line(Text{"bra $L{}", again});
+    }
+    label(out);
+  }
+
+  void read_sum() {
+    line("bar.sync 0");
+    line(Text{"ld.volatile.global.u32 {}, [%td8+4]", r()});
+    line("bar.sync 0");
+  }
+
+  // Each thread waits until its neighbour has come this far.
+  void chain() {
+    const unsigned again = labels_++, first = labels_++, turn = ++chains_;
+    const bool upwards = random_.chance(50);
+    const unsigned end = upwards ? 0 : threads_ - 1;
+    line("mul.wide.u32 %td9, %t0, 4");
+    line("add.s64 %td9, %td8, %td9");
+    line(Text{"setp.eq.u32 %q0, %t0, {}", end});
+    line(Text{"@%q0 bra $L{}", first});
+    label(again);
+    line(Text{"ld.volatile.global.u32 %t8, [%td9+{}]", 64 + (upwards ? -4 : 4)});
+    line(Text{"setp.lt.u32 %q0, %t8, {}", turn});
+    if (random_.chance(30)) line("nanosleep.u32 10");
+    line(Text{"@%q0 bra $L{}", again});
+    label(first);
+    line(Text{"st.volatile.global.u32 [%td9+64], {}", turn});
+  }
+
+  // The first half of the warps writes and goes on, the second half waits for it and reads.
+  void produce_and_consume() {
+    const unsigned id = 1 + random_.below(15);
+    line("mov.u32 %t2, tile");
+    line("shl.b32 %t3, %t0, 2");
+    line("add.s32 %t3, %t2, %t3");
+    line(Text{"setp.lt.u32 %q0, %t0, {}", threads_ / 2});
+    line(Text{"@%q0 st.shared.u32 [%t3], {}", r()});
+    const unsigned consumer = labels_++, end = labels_++;
+    line(Text{"@!%q0 bra $L{}", consumer});
+    line(Text{"bar.arrive {}, {}", id, threads_});
+    line(Text{"bra $L{}", end});
+    label(consumer);
+    line(Text{"bar.sync {}, {}", id, threads_});
+    line(Text{"ld.shared.u32 {}, [%t3+-{}]", r(), threads_ / 2 * 4});
+    label(end);
+    line("bar.sync 0");
   }
 
   void shuffle() {
@@ -495,6 +606,7 @@ class Writer {
   unsigned threads_ = 1;
   unsigned labels_ = 0;
   unsigned loops_ = 0;
+  unsigned chains_ = 0;
 };
 
 }  // namespace

@@ -28,6 +28,7 @@ struct GenerateOptions {
   bool barriers = true;
   bool shuffles = true;
   bool memory = true;
+  bool waiting = false;  ///< threads wait for each other in loops and at barriers for a part of the block
 };
 
 /// The same seed gives the same kernel everywhere.

@@ -52,13 +52,35 @@ Result Machine::launch(const std::string& kernel, const Launch& launch, std::spa
   const Function* function = program_.find(kernel);
   if (function == nullptr || !function->defined) throw Unsupported("oracle: no kernel " + kernel);
   std::uint64_t steps = 0;
+  std::vector<std::unique_ptr<Block>> blocks;
   for (std::uint32_t z = 0; z < launch.grid[2]; ++z)
     for (std::uint32_t y = 0; y < launch.grid[1]; ++y)
       for (std::uint32_t x = 0; x < launch.grid[0]; ++x) {
-        const Result result = Block(*this, *function, launch, {x, y, z}, params, steps).run();
-        if (result.outcome != Outcome::ok) return result;
+        blocks.push_back(
+            std::make_unique<Block>(*this, *function, launch, std::array{x, y, z}, params, steps));
+        if (launch.all_blocks_at_once) continue;
+        if (const Result result = run(blocks, launch, steps); result.outcome != Outcome::ok) return result;
+        blocks.clear();
       }
-  return {};
+  return run(blocks, launch, steps);
+}
+
+Result Machine::run(const std::vector<std::unique_ptr<Block>>& blocks, const Launch& launch,
+                    const std::uint64_t& steps) {
+  for (;;) {
+    bool done = true;
+    bool progress = false;
+    for (const std::unique_ptr<Block>& block : blocks) try {
+        const Block::Round round = block->run_round();
+        done &= round.done;
+        progress |= round.progress;
+      } catch (const Fault& fault) {
+        return {fault.outcome, block->place()};
+      }
+    if (done) return {};
+    if (!progress) return {Outcome::deadlock, "threads wait for each other"};
+    if (steps > launch.max_steps) return {Outcome::too_long, "the step limit is reached"};
+  }
 }
 
 Block::Block(Machine& machine, const Function& kernel, const Launch& launch_,
@@ -148,34 +170,29 @@ std::uint64_t Block::symbol_address(Thread& thread, const std::string& name, boo
   throw Unsupported("oracle: the address of " + name);
 }
 
-Result Block::run() {
-  const Instruction* current = nullptr;
-  Thread* who = nullptr;
-  try {
-    while (true) {
-      bool progress = false;
-      bool all_done = true;
-      for (Thread& thread : threads_) {
-        who = &thread;
-        while (thread.state == Thread::State::running) {
-          current = thread.frame().pc < thread.frame().function->body.size()
-                        ? &thread.frame().function->body[thread.frame().pc]
-                        : nullptr;
-          step(thread);
-          progress = true;
-          if (++steps_ > launch.max_steps) return {Outcome::too_long, "the step limit is reached"};
-        }
-        all_done &= thread.state == Thread::State::exited;
-      }
-      if (all_done) return {};
-      progress |= run_warp_operations();
-      progress |= release_barrier();
-      if (!progress) return {Outcome::deadlock, "threads wait for each other"};
+Block::Round Block::run_round() {
+  constexpr unsigned kTurn = 500;  // instructions
+  Round round;
+  for (Thread& thread : threads_) {
+    who_ = &thread;
+    for (unsigned i = 0; i < kTurn && thread.state == Thread::State::running; ++i) {
+      current_ = thread.frame().pc < thread.frame().function->body.size()
+                     ? &thread.frame().function->body[thread.frame().pc]
+                     : nullptr;
+      step(thread);
+      round.progress = true;
+      ++steps_;
     }
-  } catch (const Fault& fault) {
-    return {fault.outcome, (current != nullptr ? current->text : std::string("end")) + ", thread " +
-                               std::to_string(who->linear)};
+    round.done &= thread.state == Thread::State::exited;
   }
+  round.progress |= run_warp_operations();
+  for (unsigned id = 0; id < arrived_.size(); ++id) round.progress |= release_barrier(id);
+  return round;
+}
+
+std::string Block::place() const {
+  return (current_ != nullptr ? current_->text : std::string("end")) + ", thread " +
+         std::to_string(who_->linear);
 }
 
 void Block::step(Thread& thread) {
@@ -193,6 +210,8 @@ void Block::step(Thread& thread) {
     }
   }
   if (instruction.kind != Instruction::Kind::ordinary) {
+    if (instruction.kind == Instruction::Kind::barrier && instruction.has("arrive"))
+      return arrive(thread, instruction);
     thread.state = instruction.kind == Instruction::Kind::barrier ? Thread::State::at_barrier
                                                                   : Thread::State::at_warp_operation;
     return;
@@ -202,27 +221,54 @@ void Block::step(Thread& thread) {
   instruction.handler(thread, instruction);
 }
 
-// All threads that have not exited wait at a barrier: they pass it together. (Named barriers with counts are
-// not known here.)
-bool Block::release_barrier() {
-  std::vector<Thread*> waiting;
-  for (Thread& thread : threads_) {
-    if (thread.state == Thread::State::exited) continue;
-    if (thread.state != Thread::State::at_barrier) return false;
-    waiting.push_back(&thread);
+/// Threads that `thread` stands for at a barrier: itself, and if it is the first living one of its warp, the
+/// lanes that do not live. A barrier counts whole warps.
+unsigned Block::warp_share(const Thread& thread) const {
+  unsigned living = 0, before = 0;
+  for (const Thread& other : threads_) {
+    if (other.warp() != thread.warp() || other.state == Thread::State::exited) continue;
+    ++living;
+    before += other.linear < thread.linear ? 1 : 0;
   }
-  if (waiting.empty()) return false;
-  std::uint64_t count = 0;
+  return before == 0 ? 1 + 32 - living : 1;
+}
+
+void Block::arrive(Thread& thread, const Instruction& instruction) {
+  arrived_.at(thread.get(instruction.operands[0], {'u', 32})) += warp_share(thread);
+  ++thread.frame().pc;
+}
+
+/// Lets those go on who wait at barrier `id`, if all have come that it is for.
+bool Block::release_barrier(unsigned id) {
   const auto instruction_of = [](Thread& thread) -> const Instruction& {
     return thread.frame().function->body[thread.frame().pc];
   };
+  std::vector<Thread*> waiting;
+  bool everybody = true;
+  std::uint64_t expected = 0, come = arrived_[id];
+  for (Thread& thread : threads_) {
+    if (thread.state == Thread::State::exited) continue;
+    bool here = thread.state == Thread::State::at_barrier;
+    if (here) {
+      const Instruction& instruction = instruction_of(thread);
+      const std::size_t first = instruction.has("red") ? 1 : 0;
+      const std::size_t last = instruction.operands.size() - first;  // behind it: bar.red's predicate
+      here = thread.get(instruction.operands[first], {'u', 32}) == id;
+      if (here && last > first + 1) expected = thread.get(instruction.operands[first + 1], {'u', 32});
+    }
+    everybody &= here;
+    if (!here) continue;
+    waiting.push_back(&thread);
+  }
+  if (expected != 0)
+    for (const Thread* thread : waiting) come += warp_share(*thread);
+  if (waiting.empty() || (expected == 0 ? !everybody : come < expected)) return false;
+  std::uint64_t count = 0;
   for (Thread* thread : waiting)
     if (instruction_of(*thread).has("red"))
       count += thread->get_pred(instruction_of(*thread).operands.back()) ? 1 : 0;
   for (Thread* thread : waiting) {
     const Instruction& instruction = instruction_of(*thread);
-    if (instruction.operands.size() > 1 && !instruction.has("red"))
-      throw Unsupported("oracle: " + instruction.text);
     if (instruction.has("popc"))
       thread->set(instruction.operands[0], count);
     else if (instruction.has("and"))
@@ -232,6 +278,7 @@ bool Block::release_barrier() {
     ++thread->frame().pc;
     thread->state = Thread::State::running;
   }
+  arrived_[id] = 0;
   return true;
 }
 
@@ -254,9 +301,12 @@ bool Block::run_warp_operations() {
       if ((mask >> lane & 1) == 0 || at >= threads_.size() || threads_[at].state == Thread::State::exited)
         continue;
       Thread& other = threads_[at];
+      const auto same = [&](const Instruction& others) {
+        return &others == &instruction || (instruction.opcode == "bar" && others.opcode == "bar");
+      };
       const bool here = other.state == Thread::State::at_warp_operation &&
-                        &other.frame().function->body[other.frame().pc] == &instruction &&
-                        member_mask(other, instruction) == mask;
+                        same(other.frame().function->body[other.frame().pc]) &&
+                        member_mask(other, other.frame().function->body[other.frame().pc]) == mask;
       complete &= here;
       members.push_back(&other);
     }

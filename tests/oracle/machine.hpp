@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a program, every thread by itself, one instruction at a time. Threads meet only at barriers and at
-// warp operations.
+// warp operations; all that have started get their turns, so that one may wait in a loop for another.
 #pragma once
 
 #include <array>
@@ -21,6 +21,7 @@ struct Launch {
   std::array<std::uint32_t, 3> block{1, 1, 1};
   std::uint32_t dynamic_shared_bytes = 0;
   std::uint64_t max_steps = std::uint64_t{1} << 32;  ///< instructions of all threads together
+  bool all_blocks_at_once = false;                   ///< else one after the other
 };
 
 enum class Outcome : std::uint8_t { ok, illegal_address, misaligned, trap, deadlock, too_long };
@@ -33,6 +34,8 @@ struct Result {
 /// Generic addresses of the two windows; everything below is global.
 inline constexpr std::uint64_t kSharedWindow = std::uint64_t{1} << 46;
 inline constexpr std::uint64_t kLocalWindow = std::uint64_t{1} << 45;
+
+class Block;
 
 class Machine {
  public:
@@ -52,6 +55,8 @@ class Machine {
 
  private:
   friend class Block;
+  static Result run(const std::vector<std::unique_ptr<Block>>& blocks, const Launch& launch,
+                    const std::uint64_t& steps);
   std::byte* translate(std::uint64_t address, std::size_t size);
 
   Program program_;

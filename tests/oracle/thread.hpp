@@ -56,7 +56,14 @@ class Block {
  public:
   Block(Machine& machine, const Function& kernel, const Launch& launch, std::array<std::uint32_t, 3> index,
         std::span<const std::byte> params, std::uint64_t& steps);
-  Result run();
+  /// A turn for each thread. Throws Fault.
+  struct Round {
+    bool done = true;       ///< all threads have exited
+    bool progress = false;  ///< something happened
+  };
+  Round run_round();
+  /// Where a fault came from.
+  std::string place() const;
 
   std::byte* memory(Thread& thread, Space space, std::uint64_t address, std::size_t size);
   std::uint64_t symbol_address(Thread& thread, const std::string& name, bool generic);
@@ -69,7 +76,9 @@ class Block {
 
  private:
   void step(Thread& thread);
-  bool release_barrier();
+  bool release_barrier(unsigned id);
+  void arrive(Thread& thread, const Instruction& instruction);
+  unsigned warp_share(const Thread& thread) const;
   bool run_warp_operations();
   void warp_operation(const std::vector<Thread*>& members, const Instruction& instruction,
                       std::uint32_t mask);
@@ -79,6 +88,9 @@ class Block {
   Machine& machine_;
   std::vector<Thread> threads_;
   std::vector<std::byte> shared_;
+  std::array<unsigned, 16> arrived_{};  ///< threads that came to a barrier without waiting
+  const Instruction* current_ = nullptr;
+  const Thread* who_ = nullptr;
   std::map<std::string, std::uint64_t> shared_symbols_;
   std::uint64_t& steps_;
 };

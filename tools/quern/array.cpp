@@ -76,14 +76,10 @@ bool follows(const Array& array, bool reversed) {
 
 }  // namespace
 
-Element element_of(Dtype dtype) {
-  static constexpr const char* kDescr[] = {"|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4",
-                                           "<u8", "<f2", "|V2", "<f4", "<f8", "<c8", "<c16"};
-  return {dtype, kDescr[static_cast<std::size_t>(dtype)], size_bytes(dtype)};
-}
+Element element_of(Dtype dtype) { return {dtype, dtype, size_bytes(dtype)}; }
 
 std::string name(const Element& element) {
-  return element.dtype ? std::string(quern::name(*element.dtype)) : element.descr;
+  return element.dtype ? std::string(quern::name(*element.dtype)) : to_string(element.type);
 }
 
 std::int64_t Array::count() const noexcept {

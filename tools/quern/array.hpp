@@ -4,6 +4,7 @@
 #pragma once
 
 #include <quern/dtype.hpp>
+#include <quern/element_type.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -14,18 +15,17 @@
 
 namespace quern::cli {
 
-/// What one element is. `descr` is NumPy's own word for it ("<f4", or the list of a record) and is kept so
-/// that a saved file has the type of the file that was read.
+/// What one element is. A saved file has the type of the file that was read.
 struct Element {
   std::optional<Dtype> dtype;  ///< nothing: a record or another type that kernels take as bytes
-  std::string descr;
+  ElementType type;
   std::size_t size_bytes = 0;
   friend bool operator==(const Element&, const Element&) = default;
 };
 
-/// The element type of a Dtype. bfloat16, which .npy lacks, is "|V2".
+/// The element type of a Dtype. bfloat16, which .npy lacks, is written as "|V2".
 Element element_of(Dtype dtype);
-/// "float32", or the descr of a record.
+/// "float32", or what a record holds.
 std::string name(const Element& element);
 
 /// A view of shared bytes: shape in elements, strides and offset in bytes.

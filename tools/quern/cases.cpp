@@ -6,6 +6,7 @@
 #include <toml++/toml.h>
 #include <algorithm>
 
+#include "figure.hpp"
 #include "files.hpp"
 
 namespace quern::cli {
@@ -89,7 +90,7 @@ class Reader {
 
   Case read_case(const toml::table& table, const Case& common) const {
     check_keys(table, {"name", "kernel", "args", "grid", "block", "shared", "cooperative", "options",
-                       "defines", "expect", "error", "bench"});
+                       "defines", "bind", "sig", "expect", "error", "bench"});
     Case result = common;
     if (const toml::node* node = table.get("name"))
       result.name = text(*node, "name");
@@ -108,11 +109,40 @@ class Reader {
     if (const toml::node* node = table.get("options")) result.load.options = texts(*node, "options");
     if (const toml::node* node = table.get("defines")) result.load.defines = texts(*node, "defines");
     if (const toml::node* node = table.get("error")) result.error = text(*node, "error");
-    result.bench = table.contains("bench");
+    if (const toml::node* node = table.get("sig")) result.launch.signature = text(*node, "sig");
+    if (const toml::node* node = table.get("bind")) result.launch.bind = read_bindings(*node);
+    if (const toml::node* node = table.get("bench")) result.bench = read_figures(*node);
     if (const toml::node* node = table.get("expect")) read_expectations(*node, result);
     if (result.expectations.empty() && !result.error)
       fail(table.source(), "the case expects nothing: give it 'expect' or 'error'");
     return result;
+  }
+
+  /// bind = { N = "16", TABLE = "table.npy" }
+  std::vector<std::string> read_bindings(const toml::node& node) const {
+    const toml::table* table = node.as_table();
+    if (table == nullptr) fail(node.source(), "bind must be a table: { N = \"16\" }");
+    std::vector<std::string> bindings;
+    for (const auto& [key, item] : *table)
+      bindings.push_back(fmt::format("{}={}", key.str(), text(item, "a bound constant")));
+    return bindings;
+  }
+
+  /// bench = { bytes = "3 * 4 * 2**24", flops = "2 * 2**24" }
+  BenchFigures read_figures(const toml::node& node) const {
+    const toml::table* table = node.as_table();
+    if (table == nullptr) fail(node.source(), "bench must be a table: { flops = \"2 * 256**3\" }");
+    check_keys(*table, {"bytes", "flops"});
+    const auto figure = [&](const char* key) {
+      const toml::node* item = table->get(key);
+      if (item == nullptr) return 0.0;
+      try {
+        return evaluate_figure(text(*item, key));
+      } catch (const Error& error) {
+        fail(item->source(), error.what());
+      }
+    };
+    return {figure("bytes"), figure("flops")};
   }
 
   void read_expectations(const toml::node& node, Case& result) const {

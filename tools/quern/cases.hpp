@@ -38,6 +38,12 @@ struct Expectation {
   double atol = 0;
 };
 
+/// What a benchmark moves and computes in one launch; 0: not said.
+struct BenchFigures {
+  double bytes = 0;
+  double flops = 0;
+};
+
 struct Case {
   std::filesystem::path file;
   std::string kernel;  ///< FILE::KERNEL, the file made relative to the case file's folder
@@ -47,7 +53,7 @@ struct Case {
   std::vector<Expectation> expectations;
   std::optional<std::string>
       error;  ///< the case must fail with a message that holds this, as text or as a regular expression
-  bool bench = false;
+  std::optional<BenchFigures> bench;  ///< `quern bench` times it
 };
 
 /// Every case of a file's text. Throws Error(usage) naming the file and the line; an unknown key is an error.

@@ -106,6 +106,14 @@ std::pair<std::string, std::string> split_kernel(const std::string& text) {
   return {text.substr(0, at), text.substr(at + 2)};
 }
 
+void add_constant_option(CLI::App& app, std::vector<std::string>& bindings) {
+  app.add_option(
+         "--bind", bindings,
+         "Give a module-level name of Kernel Python a value, new or instead of the file's: N=16, TABLE=x.npy")
+      ->allow_extra_args(false)
+      ->type_name("NAME=ARG");
+}
+
 void add_load_options(CLI::App& app, LoadOptions& options) {
   app.add_option("-D,--define", options.defines, "Define a macro: NAME or NAME=VALUE")
       ->allow_extra_args(false)

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -18,9 +19,17 @@ bool close(double actual, double expected, double rtol, double atol) {
   return std::fabs(actual - expected) <= atol + rtol * std::fabs(expected);
 }
 
-bool matches(const Element& element, const std::byte* actual, const std::byte* expected, double rtol,
+/// Records match where their fields do: what lies between them is no data.
+bool matches(const ElementType& element, const std::byte* actual, const std::byte* expected, double rtol,
              double atol) {
   if (std::memcmp(actual, expected, element.size_bytes) == 0) return true;
+  if (element.record != nullptr)
+    return std::ranges::all_of(element.record->fields(), [&](const Field& field) {
+      for (std::size_t at = field.offset_bytes; at < field.offset_bytes + field.size_bytes();
+           at += field.element.size_bytes)
+        if (!matches(field.element, actual + at, expected + at, rtol, atol)) return false;
+      return true;
+    });
   if (!element.dtype || (*element.dtype < Dtype::float16 && rtol == 0 && atol == 0)) return false;
   const std::complex<double> a = number_at(*element.dtype, actual);
   const std::complex<double> b = number_at(*element.dtype, expected);
@@ -43,8 +52,9 @@ std::optional<std::string> first_mismatch(const Array& actual, double rtol, doub
                                           ExpectedAt expected_at) {
   std::int64_t first = -1;
   std::int64_t wrong = 0;
+  const ElementType& type = actual.element.type;
   for (std::int64_t i = 0; i < actual.count(); ++i) {
-    if (matches(actual.element, element_at(actual, i), expected_at(i), rtol, atol)) continue;
+    if (matches(type, element_at(actual, i), expected_at(i), rtol, atol)) continue;
     if (wrong++ == 0) first = i;
   }
   if (wrong == 0) return std::nullopt;

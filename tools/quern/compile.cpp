@@ -7,6 +7,7 @@
 #include "argument.hpp"
 #include "command.hpp"
 #include "files.hpp"
+#include "job.hpp"
 
 namespace quern::cli {
 namespace {
@@ -17,6 +18,7 @@ struct Settings {
   std::string block = "256";
   std::string output;
   StageOptions stage;
+  LaunchText launch;
   bool json = false;
 };
 
@@ -24,6 +26,7 @@ int run_compile(const Settings& settings) {
   const auto [file, kernel] = split_kernel(settings.file);
   StageOptions options = settings.stage;
   options.kernel = kernel;
+  options.load.constants = parse_constants(settings.launch);
   const auto block = parse_dimensions(settings.block, "--block");
   options.block = Dim3(block[0], block[1], block[2]);
   const std::string text = stage_text(file, *stage_named(settings.emit), options);
@@ -66,6 +69,7 @@ void add_compile(CLI::App& app, Action& action) {
                    "The argument types of a Kernel Python kernel: \"float32, float32[::1]\" (default: its "
                    "decorator's)")
       ->type_name("TYPES");
+  add_constant_option(*command, settings->launch.bind);
   add_load_options(*command, settings->stage.load);
   command->add_flag("--json", settings->json, "Print one JSON document");
   command->callback([&action, settings] { action = [settings] { return run_compile(*settings); }; });

@@ -45,10 +45,6 @@ std::vector<const cli::Argument*> in_order(const Kernel& kernel, const std::vect
   return ordered;
 }
 
-ElementType element_type(const Element& element) {
-  return element.dtype ? ElementType(*element.dtype) : ElementType::opaque(element.size_bytes);
-}
-
 std::uint64_t blocks_for(std::uint64_t count, std::uint32_t block) {
   return block == 0 ? 0 : (count + block - 1) / block;
 }
@@ -110,6 +106,32 @@ Array in_c_order(const Array& array) {
   return copy;
 }
 
+std::vector<Constant> parse_constants(const LaunchText& text) {
+  std::vector<Constant> constants;
+  for (const std::string& word : text.bind) {
+    const cli::Argument given = parse_argument(word, text.folder);
+    if (!given.name)
+      throw Error(ErrorCode::usage,
+                  fmt::format("--bind '{}' is not of the form NAME=ARG, as in --bind N=16", word));
+    if (const auto* scalar = std::get_if<Scalar>(&given.value)) {
+      const Dtype dtype = scalar->dtype.value_or(scalar->natural_dtype());
+      const NDArray value({}, dtype);
+      std::memcpy(value.data(), to_bytes(*scalar, dtype).data(), value.size_bytes());
+      constants.emplace_back(*given.name, value);
+    } else if (const auto* array = std::get_if<Array>(&given.value)) {
+      const Array ordered = in_c_order(*array);
+      const NDArray value(ordered.shape, ordered.element.type);
+      if (value.size_bytes() > 0) std::memcpy(value.data(), ordered.data(), value.size_bytes());
+      constants.emplace_back(*given.name, value);
+    } else {
+      throw Error(
+          ErrorCode::usage,
+          fmt::format("--bind '{}' gives neither a number nor an array; write N=16 or TABLE=x.npy", word));
+    }
+  }
+  return constants;
+}
+
 Job::Job(const Session& session, Kernel kernel, const LaunchText& text)
     : session_(session), kernel_(std::move(kernel)), begin_(session.event()), end_(session.event()) {
   std::vector<cli::Argument> given;
@@ -157,7 +179,7 @@ void Job::add_array(std::size_t index, const Array& array) {
   const Array ordered = in_c_order(array);
   ArrayArgument argument{
       named ? parameters[index].name : fmt::format("#{}", index), index, array.element, {}};
-  argument.device = session_.to_device(*ordered.bytes, ordered.shape, element_type(array.element));
+  argument.device = session_.to_device(*ordered.bytes, ordered.shape, array.element.type);
   arrays_.push_back(std::move(argument));
   arguments_.emplace_back(arrays_.back().device);
 }

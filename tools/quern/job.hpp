@@ -20,7 +20,9 @@ struct LaunchText {
   std::size_t shared_bytes = 0;
   bool cooperative = false;
   bool own_stream = false;
-  std::string folder;  ///< what the files in `args` are relative to
+  std::vector<std::string> bind;  ///< constants of Kernel Python: NAME=ARG
+  std::string signature;          ///< argument types of Kernel Python; empty: those of the arguments
+  std::string folder;             ///< what the files in `args` are relative to
 };
 
 /// An array argument: what the kernel sees, under its parameter's name ("#2" where it has none).
@@ -63,6 +65,9 @@ class Job {
   std::vector<std::vector<std::byte>> values_;  // what structs by value refer to
   std::vector<quern::Argument> arguments_;
 };
+
+/// The constants that `text.bind` gives. Throws Error(usage) for what is no number or array.
+std::vector<Constant> parse_constants(const LaunchText& text);
 
 /// The elements one after the other in C order, whatever the array's layout.
 Array in_c_order(const Array& array);

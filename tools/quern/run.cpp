@@ -177,9 +177,12 @@ int run(const Settings& settings) {
   const auto [file, name] = split_kernel(settings.file);
   LoadOptions load = settings.load;
   if (name.find('<') != std::string::npos) load.name_expressions.push_back(name);
+  load.constants = parse_constants(settings.launch);
   const Module module = session.load_file(file, load);
   if (!settings.quiet && !settings.json) std::fputs(coloured(to_string(module.log())).c_str(), stderr);
-  Job job(session, name.empty() ? module.kernel() : module.kernel(name), settings.launch);
+  Kernel kernel = name.empty() ? module.kernel() : module.kernel(name);
+  if (!settings.launch.signature.empty()) kernel = kernel.specialise(settings.launch.signature);
+  Job job(session, std::move(kernel), settings.launch);
   for (const Output& output : outputs)
     static_cast<void>(job.array(output.name));  // wrong names before the work, not after it
   const Times times = run_launches(job, settings.repeat);
@@ -205,6 +208,13 @@ void add_launch_options(CLI::App& command, Settings& settings) {
   command.add_option("--shared", settings.launch.shared_bytes, "Dynamic shared memory of a block")
       ->type_name("BYTES");
   command.add_flag("--stream", settings.launch.own_stream, "Launch on a stream of its own");
+  add_constant_option(command, settings.launch.bind);
+  command
+      .add_option(
+          "--sig", settings.launch.signature,
+          "Compile a Kernel Python kernel for these argument types, \"float32, float32[::1]\", instead of "
+          "those of the arguments")
+      ->type_name("TYPES");
   command
       .add_option("--device", settings.device, "cpu, cuda, cuda:N or auto (default: QUERN_DEVICE, else auto)")
       ->type_name("DEVICE");

@@ -13,10 +13,9 @@
 
 #include "cases.hpp"
 #include "command.hpp"
-#include "compare.hpp"
 #include "files.hpp"
-#include "npy.hpp"
-#include "values.hpp"
+#include "judge.hpp"
+#include "progress.hpp"
 
 namespace quern::cli {
 namespace {
@@ -63,41 +62,11 @@ struct Outcome {
 
 [[noreturn]] void fail(const std::string& message) { throw Error(ErrorCode::usage, message); }
 
-Kernel load_kernel(const Session& session, const std::string& text, LoadOptions load) {
-  const auto [file, name] = split_kernel(text);
-  if (name.find('<') != std::string::npos) load.name_expressions.push_back(name);
-  const Module module = session.load_file(file, load);
-  return name.empty() ? module.kernel() : module.kernel(name);
-}
-
-std::optional<std::string> check(const Session& session, const Case& of, const Job& job,
-                                 const Expectation& expectation) {
-  const ArrayArgument& argument = job.array(expectation.name);
-  const Array actual = job.fetch(argument);
-  if (const auto* file = std::get_if<ExpectedFile>(&expectation.expected))
-    return difference(actual, read_npy(file->path.string()), expectation.rtol, expectation.atol);
-  if (const auto* values = std::get_if<ExpectedValues>(&expectation.expected))
-    return difference(actual, *values, expectation.rtol, expectation.atol);
-  if (const auto* digest = std::get_if<ExpectedDigest>(&expectation.expected)) {
-    const std::string found = sha256_hex(*actual.bytes);
-    if (found == digest->sha256) return std::nullopt;
-    return fmt::format("its SHA-256 is {}, expected {}", found, digest->sha256);
-  }
-  const std::string& same = std::get<ExpectedSame>(expectation.expected).kernel;
-  Job other(session, load_kernel(session, same, of.load), of.launch);
-  other.launch();
-  for (const ArrayArgument& candidate : other.arrays())
-    if (candidate.index == argument.index)
-      return difference(actual, other.fetch(candidate), expectation.rtol, expectation.atol);
-  return fmt::format("{} has no such argument", same);
-}
-
 void run_case(const Session& session, const Case& of) {
-  Job job(session, load_kernel(session, of.kernel, of.load), of.launch);
+  Job job(session, load_kernel(session, of.kernel, of.load, of.launch), of.launch);
   job.launch();
-  for (const Expectation& expectation : of.expectations)
-    if (const std::optional<std::string> wrong = check(session, of, job, expectation))
-      throw Error(ErrorCode::internal, fmt::format("{}: {}", expectation.name, *wrong));
+  if (const std::optional<std::string> wrong = wrong_result(session, of, job))
+    throw Error(ErrorCode::internal, *wrong);
 }
 
 bool message_matches(const std::string& message, const std::string& pattern) {
@@ -137,22 +106,19 @@ void print(const Outcome& outcome) {
     fmt::print("ok      {} ({:.2f} s)\n", title(outcome), outcome.seconds);
   else
     fmt::print("FAILED  {}\n        {}\n", title(outcome), outcome.message);
-  std::fflush(stdout);
 }
 
 /// Runs the outcomes from `begin` to `end`, `jobs` at a time.
 void run_range(std::vector<Outcome>& outcomes, std::size_t begin, std::size_t end, unsigned jobs,
-               const Settings& settings) {
+               const Settings& settings, Progress& progress) {
   std::atomic<std::size_t> next = begin;
-  std::mutex printing;
   const auto work = [&] {
     for (std::size_t i = next++; i < end; i = next++) {
       const auto start = std::chrono::steady_clock::now();
       judge(outcomes[i]);
       outcomes[i].seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      if (settings.json || (settings.quiet && outcomes[i].passed)) continue;
-      const std::lock_guard lock(printing);
-      print(outcomes[i]);
+      const bool silent = settings.json || (settings.quiet && outcomes[i].passed);
+      progress.done(title(outcomes[i]), silent ? std::function<void()>() : [&] { print(outcomes[i]); });
     }
   };
   std::vector<std::thread> threads;
@@ -171,8 +137,9 @@ void run_all(std::vector<Outcome>& outcomes, const Settings& settings) {
   const auto must_work =
       std::count_if(outcomes.begin(), outcomes.end(), [](const Outcome& o) { return !o.of->error; });
   const auto middle = static_cast<std::size_t>(must_work);
-  run_range(outcomes, 0, middle, settings.jobs, settings);
-  run_range(outcomes, middle, outcomes.size(), 1, settings);
+  Progress progress(outcomes.size());
+  run_range(outcomes, 0, middle, settings.jobs, settings, progress);
+  run_range(outcomes, middle, outcomes.size(), 1, settings, progress);
 }
 
 std::string xml(const std::string& text) {

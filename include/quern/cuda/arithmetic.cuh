@@ -20,10 +20,23 @@ struct is_real<double> {
   enum : bool { value = true };
 };
 
+// The remainder with the sign of a, as Numba's compiler has it: of magnitudes, each step rounded. fmod would
+// be exact, and give other numbers than Numba where a / b is large.
+__device__ __forceinline__ float remainder(float a, float b) {
+  const float x = fabsf(a), y = fabsf(b);
+  const float rest = __fsub_rn(x, __fmul_rn(floorf(__fdiv_rn(x, y)), y));
+  return a < 0 ? -rest : rest;
+}
+__device__ __forceinline__ double remainder(double a, double b) {
+  const double x = fabs(a), y = fabs(b);
+  const double rest = __dsub_rn(x, __dmul_rn(floor(__ddiv_rn(x, y)), y));
+  return a < 0 ? -rest : rest;
+}
+
 // Both of a float division: the quotient rounded down, the remainder with the sign of the divisor.
 template <class T>
-__device__ __forceinline__ void divide_real(T a, T b, T& quotient, T& remainder) {
-  T mod = fmod(a, b);
+__device__ __forceinline__ void divide_real(T a, T b, T& quotient, T& rest) {
+  T mod = remainder(a, b);
   T div = (a - mod) / b;
   if (mod != 0) {
     if ((b < 0) != (mod < 0)) {
@@ -37,9 +50,9 @@ __device__ __forceinline__ void divide_real(T a, T b, T& quotient, T& remainder)
     quotient = floor(div);
     if (div - quotient > T(0.5)) quotient += 1;
   } else {
-    quotient = copysign(T(0), a / b);
+    quotient = div * div * a / b;
   }
-  remainder = mod;
+  rest = mod;
 }
 
 }  // namespace detail
@@ -68,7 +81,7 @@ __device__ __forceinline__ T floor_div(T a, T b) {
 template <class T>
 __device__ __forceinline__ T floor_mod(T a, T b) {
   if constexpr (detail::is_real<T>::value) {
-    if (b == 0) return fmod(a, b);
+    if (b == 0) return detail::remainder(a, b);
     T quotient, remainder;
     detail::divide_real(a, b, quotient, remainder);
     return remainder;

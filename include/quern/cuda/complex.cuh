@@ -69,6 +69,11 @@ QUERN_HOST_DEVICE constexpr bool operator!=(complex<T> a, int b) {
   return a.real != T(b) || a.imag != T(0);
 }
 
+template <class T>
+QUERN_HOST_DEVICE constexpr complex<T> conjugate(complex<T> a) {
+  return {a.real, -a.imag};
+}
+
 #if defined(__CUDACC__)
 template <class T>
 __device__ __forceinline__ T abs(complex<T> a) {

@@ -1,48 +1,109 @@
 // SPDX-License-Identifier: Apache-2.0
 // room: compile
 // Arrays whose layout the compiler knows: indexed by extents alone, without strides. They are what an array
-// argument is specialised to, have the fields of quern::array, and turn into one.
+// argument is specialised to, have the fields of quern::array, and turn into one. Each rank that is common is
+// written out: loops over dimensions would be unrolled again at every use, which shows in the time that a
+// kernel takes to compile.
 #pragma once
 
 #include <quern/cuda/array.cuh>
 
 namespace quern {
 
+#define QUERN_LAYOUT_MEMBERS(N)                                                        \
+  using value_type = T;                                                                \
+  enum : int { rank = N };                                                             \
+  T* data;                                                                             \
+  long long extents[N];                                                                \
+  long long strides_bytes[N];                                                          \
+  QUERN_HOST_DEVICE constexpr long long extent(int dim) const { return extents[dim]; } \
+  template <class U>                                                                   \
+  QUERN_HOST_DEVICE operator array<U, N>() const {                                     \
+    array<U, N> result;                                                                \
+    result.data = data;                                                                \
+    for (int dim = 0; dim < N; ++dim) {                                                \
+      result.extents[dim] = extents[dim];                                              \
+      result.strides_bytes[dim] = strides_bytes[dim];                                  \
+    }                                                                                  \
+    return result;                                                                     \
+  }
+
 /// Contiguous, the last index fastest: a[i] of one dimension, a(i, j) of more.
 template <class T, int N>
-struct c_array : array<T, N> {
+struct c_array {
+  QUERN_LAYOUT_MEMBERS(N)
+  QUERN_HOST_DEVICE constexpr long long size() const {
+    long long count = 1;
+    for (int dim = 0; dim < N; ++dim) count *= extents[dim];
+    return count;
+  }
   template <class... Index>
   QUERN_HOST_DEVICE T& operator()(Index... index) const {
     static_assert(sizeof...(Index) == N,
                   "quern::c_array: the number of indices is not the number of dimensions");
     const long long indices[] = {static_cast<long long>(index)...};
     long long at = indices[0];
-    for (int dim = 1; dim < N; ++dim) at = at * this->extents[dim] + indices[dim];
-    return this->data[at];
-  }
-  template <class Index>
-  QUERN_HOST_DEVICE T& operator[](Index index) const {
-    static_assert(N == 1, "quern::c_array: a[i] is for one dimension; write a(i, j, ...)");
-    return this->data[index];
+    for (int dim = 1; dim < N; ++dim) at = at * extents[dim] + indices[dim];
+    return data[at];
   }
 };
+template <class T>
+struct c_array<T, 1> {
+  QUERN_LAYOUT_MEMBERS(1)
+  QUERN_HOST_DEVICE constexpr long long size() const { return extents[0]; }
+  template <class Index>
+  QUERN_HOST_DEVICE T& operator[](Index index) const {
+    return data[index];
+  }
+  template <class Index>
+  QUERN_HOST_DEVICE T& operator()(Index index) const {
+    return data[index];
+  }
+};
+template <class T>
+struct c_array<T, 2> {
+  QUERN_LAYOUT_MEMBERS(2)
+  QUERN_HOST_DEVICE constexpr long long size() const { return extents[0] * extents[1]; }
+  QUERN_HOST_DEVICE T& operator()(long long i, long long j) const { return data[i * extents[1] + j]; }
+};
+template <class T>
+struct c_array<T, 3> {
+  QUERN_LAYOUT_MEMBERS(3)
+  QUERN_HOST_DEVICE constexpr long long size() const { return extents[0] * extents[1] * extents[2]; }
+  QUERN_HOST_DEVICE T& operator()(long long i, long long j, long long k) const {
+    return data[(i * extents[1] + j) * extents[2] + k];
+  }
+};
+template <class T>
+struct c_array<T, 0> : array<T, 0> {};
 
 /// Contiguous, the first index fastest, as in Fortran.
 template <class T, int N>
-struct f_array : array<T, N> {
+struct f_array {
+  QUERN_LAYOUT_MEMBERS(N)
+  QUERN_HOST_DEVICE constexpr long long size() const {
+    long long count = 1;
+    for (int dim = 0; dim < N; ++dim) count *= extents[dim];
+    return count;
+  }
   template <class... Index>
   QUERN_HOST_DEVICE T& operator()(Index... index) const {
     static_assert(sizeof...(Index) == N,
                   "quern::f_array: the number of indices is not the number of dimensions");
     const long long indices[] = {static_cast<long long>(index)...};
     long long at = indices[N - 1];
-    for (int dim = N - 2; dim >= 0; --dim) at = at * this->extents[dim] + indices[dim];
-    return this->data[at];
+    for (int dim = N - 2; dim >= 0; --dim) at = at * extents[dim] + indices[dim];
+    return data[at];
   }
 };
-
 template <class T>
-struct c_array<T, 0> : array<T, 0> {};
+struct f_array<T, 2> {
+  QUERN_LAYOUT_MEMBERS(2)
+  QUERN_HOST_DEVICE constexpr long long size() const { return extents[0] * extents[1]; }
+  QUERN_HOST_DEVICE T& operator()(long long i, long long j) const { return data[i + j * extents[0]]; }
+};
+
+#undef QUERN_LAYOUT_MEMBERS
 
 namespace detail {
 

@@ -91,6 +91,18 @@ QUERN_HOST_DEVICE Result subview(const Source& source, Index... index) {
   return result;
 }
 
+/// A field of each record of an array, `offset` bytes from its begin.
+template <class Result, class Source>
+QUERN_HOST_DEVICE Result field(const Source& source, long long offset) {
+  Result result;
+  result.data = reinterpret_cast<decltype(result.data)>(detail::advance(source.data, offset));
+  for (int dim = 0; dim < Source::rank; ++dim) {
+    result.extents[dim] = source.extents[dim];
+    result.strides_bytes[dim] = source.strides_bytes[dim];
+  }
+  return result;
+}
+
 /// The array with its dimensions in reverse order.
 template <class Result, class Source>
 QUERN_HOST_DEVICE Result transpose(const Source& source) {

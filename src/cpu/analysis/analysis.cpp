@@ -39,6 +39,7 @@ class Solver {
       : function_(function),
         structure_(structure),
         analysis_(analysis),
+        apart_(assumption == Assumption::apart),
         rules_(module, function, specialisation, assumption, analysis.shapes),
         divergence_(structure, analysis),
         number_(function.insts.size(), ir::kNone),
@@ -91,7 +92,7 @@ class Solver {
   void check_branch(ir::Value terminator) {
     const ir::Inst& inst = function_[terminator];
     const ir::BlockId block = inst.block;
-    if (inst.args.empty() || analysis_.divergent_branch[block]) return;
+    if (inst.args.empty() || analysis_.divergent_branch[block] || apart_) return;
     const ShapeKind kind = analysis_.shapes[inst.args[0]].kind;
     const std::vector<ir::BlockId>& succs = structure_.graph.succs[block];
     const bool one_way =
@@ -111,6 +112,9 @@ class Solver {
     Rules::Result result = is_phi ? Rules::Result{phi(value)} : rules_.evaluate(value);
     Shape& shape = result.shape;
     const std::uint32_t bits = ir::bit_size(function_[value].type);
+    if (apart_ && !is_phi && bits != 0 && shape.kind != ShapeKind::undefined &&
+        !is_timeless(function_[value]))
+      make_varying(shape, bits);
     if (old.kind != ShapeKind::undefined) {
       const bool regained = shape.kind < old.kind;
       const bool other_terms =
@@ -124,6 +128,21 @@ class Solver {
     for (const ir::Value user : users_[value]) enqueue(user);
   }
 
+  static void make_varying(Shape& shape, std::uint32_t bits) {
+    const Range range = range_of(shape);
+    shape = varying_shape(bits);
+    set_range(shape, range);
+  }
+  static bool is_clock(const ir::Inst& inst) {
+    const auto which = static_cast<ir::Special>(inst.imm);
+    return inst.op == ir::Op::special && which >= ir::Special::clock && which <= ir::Special::globaltimer_hi;
+  }
+  /// From the same operands the same result, whenever and by whichever lanes it is computed.
+  static bool is_timeless(const ir::Inst& inst) {
+    if (inst.op == ir::Op::load) return inst.attr.invariant;
+    return ir::has_trait(inst.op, 'p') && !is_clock(inst);
+  }
+
   // --- phis
   Shape phi(ir::Value value) {
     const ir::Inst& inst = function_[value];
@@ -131,12 +150,9 @@ class Solver {
     Shape shape;
     for (const ir::Value arg : inst.args) shape = join(shape, analysis_.shapes[arg]);
     if (shape.kind == ShapeKind::undefined) return shape;
-    if ((divergence_.is_join(inst.block) && !one_value(inst)) || differs_in_time(inst) ||
-        loses_operands(inst, shape)) {
-      const Range range = range_of(shape);
-      shape = varying_shape(bits);
-      set_range(shape, range);
-    }
+    const bool joins = apart_ || divergence_.is_join(inst.block);
+    if ((joins && !one_value(inst)) || differs_in_time(inst) || loses_operands(inst, shape))
+      make_varying(shape, bits);
     const Range stable = stable_range(value, shape, bits);
     set_range(shape, stable);
     return shape;
@@ -174,12 +190,8 @@ class Solver {
   bool computes_the_same(ir::Value value, std::uint32_t loop, unsigned depth) const {
     const ir::Inst& inst = function_[value];
     if (!loop_contains(analysis_, loop, inst.block)) return true;
-    const auto is_clock = [&] {
-      const auto which = static_cast<ir::Special>(inst.imm);
-      return which >= ir::Special::clock && which <= ir::Special::globaltimer_hi;
-    };
     const bool steady = ir::has_trait(inst.op, 'p') && inst.op != ir::Op::phi && inst.op != ir::Op::extract &&
-                        !(inst.op == ir::Op::special && is_clock());
+                        !is_clock(inst);
     const auto same = [&](ir::Value arg) { return computes_the_same(arg, loop, depth - 1); };
     return steady && depth > 0 && std::all_of(inst.args.begin(), inst.args.end(), same);
   }
@@ -208,6 +220,7 @@ class Solver {
   const ir::Function& function_;
   const Structure& structure_;
   Analysis& analysis_;
+  bool apart_;
   Rules rules_;
   DivergencePropagation divergence_;
   std::vector<std::uint32_t> number_;  ///< by value: place in sequence_
@@ -249,9 +262,14 @@ Expected<void> check_loop_exits(const ir::Function& function, const Analysis& an
 Expected<Analysis> analyse(const ir::Module& module, const ir::Function& function,
                            const Specialisation& specialisation, Assumption assumption) {
   Analysis analysis;
-  Expected<Structure> structure = find_structure(function, analysis);
+  const bool apart = assumption == Assumption::apart;
+  Expected<Structure> structure = find_structure(function, analysis, apart);
   if (!structure) return std::move(structure).errors();
   Solver(module, function, specialisation, assumption, *structure, analysis).run();
+  if (apart) {
+    analysis.divergent_control.assign(function.blocks.size(), true);
+    return analysis;
+  }
   find_divergent_control(function, *structure, analysis);
   if (Expected<void> checked = check_loop_exits(function, analysis); !checked)
     return std::move(checked).errors();

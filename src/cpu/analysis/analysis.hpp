@@ -76,6 +76,10 @@ enum class Assumption : std::uint8_t {
   /// tests it. The test of a sext (zext): with the narrow base and coefficients sign- (zero-) extended to 64
   /// bits, base + terms stays within the signed (unsigned) 32-bit numbers in every running lane.
   optimistic,
+  /// The lanes of the warp do not go on together: some may be rounds of a loop ahead of others. Only what
+  /// would be the same at any time is uniform or affine. Irreducible control flow is taken as it is, without
+  /// loops.
+  apart,
 };
 
 struct Analysis {
@@ -93,6 +97,7 @@ struct Analysis {
   /// nothing that others could see count as ended: they must not be waited for, and of the blocks on that way
   /// this is always true. Other sides of branches that only end are ordered before the code that goes on.
   std::vector<bool> divergent_control;
+  bool irreducible = false;  ///< Assumption::apart only: some cycle has several entries; `loops` is empty
 };
 
 /// Analyses one function. Errors (code "ptx-unsupported", with the author's and the PTX's line): irreducible
@@ -101,10 +106,18 @@ struct Analysis {
 Expected<Analysis> analyse(const ir::Module& module, const ir::Function& function,
                            const Specialisation& specialisation, Assumption assumption);
 
-/// What this device cannot run yet although it is valid: barriers under divergent control other than after
-/// early exits, spin loops (a divergent loop that only another lane of the same warp can end). Same form of
-/// errors.
-Expected<void> check_supported(const ir::Module& module, const ir::Function& function,
-                               const Analysis& analysis);
+/// What cannot be run while the lanes of a warp are kept together: barriers under divergent control other
+/// than after early exits, barriers that are not for every thread of the block, and loops that go on until
+/// another thread does something. Same form of errors.
+Expected<void> check_lockstep(const ir::Module& module, const ir::Function& function,
+                              const Analysis& analysis);
+
+/// Whether a function needs the dispatcher (docs/decisions/0004-dispatcher.md): what check_lockstep names, or
+/// irreducible control flow. Errors: a called function in which a lane would wait for others.
+Expected<bool> needs_dispatcher(const ir::Module& module, const ir::Function& function,
+                                const Specialisation& specialisation);
+
+/// By loop: lanes may go round in it until other threads do something.
+std::vector<bool> find_waiting_loops(const ir::Function& function, const Analysis& analysis);
 
 }  // namespace quern::cpu::analysis

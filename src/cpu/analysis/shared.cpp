@@ -52,8 +52,6 @@ bool same_of_same(const ir::Inst& inst, const Specialisation& specialisation) {
   }
 }
 
-bool is_barrier(ir::Op op) { return op == ir::Op::barrier || op == ir::Op::barrier_reduce; }
-
 /// Starts from everything shared and takes away what cannot be, until nothing changes. A branch that warps
 /// may take differently does to the phis behind it what one that lanes take differently does for lanes.
 class Finder {
@@ -118,8 +116,9 @@ class Finder {
   bool waits_in_divergent_loop() const {
     return std::ranges::any_of(warps_.loops, [&](const Loop& loop) {
       return loop.divergent && std::ranges::any_of(loop.blocks, [&](ir::BlockId block) {
-               return std::ranges::any_of(function_.blocks[block].insts,
-                                          [&](ir::Value value) { return is_barrier(function_[value].op); });
+               return std::ranges::any_of(function_.blocks[block].insts, [&](ir::Value value) {
+                 return ir::is_barrier(function_[value].op);
+               });
              });
     });
   }

@@ -35,7 +35,7 @@ Expected<void> check_reducible(const ir::Function& function, const Structure& st
       return unsupported(function, placed_value(function, from),
                          fmt::format("kernel '{}': the jump from {} to {} goes into the middle of a loop "
                                      "(irreducible control flow), "
-                                     "which the CPU device cannot run yet",
+                                     "where the lanes of a warp cannot be kept together",
                                      function.name, place_of(function, from), place_of(function, to)),
                          "Enter the loop only at its head: replace the goto by a loop with conditions.");
     }
@@ -97,8 +97,6 @@ class LoopFinder {
   std::vector<std::uint32_t> loop_of_;
 };
 
-bool is_barrier(ir::Op op) { return op == ir::Op::barrier || op == ir::Op::barrier_reduce; }
-
 /// `known`: of the successors.
 bool ends_at_once(const ir::Function& function, const ir::Block& block, const std::vector<bool>& known) {
   const ir::Op last = function[block.insts.back()].op;
@@ -131,7 +129,7 @@ void find_ends(const ir::Function& function, Structure& structure, const Analysi
       low = std::min(low, back ? depth[to] : depth[analysis.idom[to]]);
     }
     for (const ir::Value value : function.blocks[block].insts)
-      if (is_barrier(function[value].op)) low = 0;
+      if (ir::is_barrier(function[value].op)) low = 0;
     structure.ends_alone[block] =
         low >= depth[block] && depth[block] > 0 && structure.graph.preds[block].size() == 1;
     const ir::BlockId up = analysis.idom[block];
@@ -192,7 +190,7 @@ void set_positions(Analysis& analysis, const std::vector<ir::BlockId>& order) {
 
 }  // namespace
 
-Expected<Structure> find_structure(const ir::Function& function, Analysis& analysis) {
+Expected<Structure> find_structure(const ir::Function& function, Analysis& analysis, bool any_graph) {
   Structure structure;
   structure.graph = reachable_graph(function);
   structure.rpo = reverse_postorder(structure.graph, 0);
@@ -200,8 +198,15 @@ Expected<Structure> find_structure(const ir::Function& function, Analysis& analy
   analysis.ipostdom = immediate_post_dominators(structure.graph, structure.rpo);
   analysis.position.resize(function.blocks.size());
   set_positions(analysis, structure.rpo);
-  if (Expected<void> reducible = check_reducible(function, structure, analysis); !reducible)
-    return std::move(reducible).errors();
+  if (Expected<void> reducible = check_reducible(function, structure, analysis); !reducible) {
+    if (!any_graph) return std::move(reducible).errors();
+    analysis.irreducible = true;
+    analysis.order = structure.rpo;
+    analysis.loop_of.assign(function.blocks.size(), ir::kNone);
+    structure.ends_at_once.assign(function.blocks.size(), false);
+    structure.ends_alone.assign(function.blocks.size(), false);
+    return structure;
+  }
   LoopFinder(structure, analysis).run(analysis);
   find_ends(function, structure, analysis);
   analysis.order = BlockOrder(structure, analysis).run();

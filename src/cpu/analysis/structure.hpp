@@ -22,8 +22,8 @@ struct Structure {
 };
 
 /// Fills order, position, idom, ipostdom, loops (not `divergent`) and loop_of. Error: irreducible control
-/// flow.
-Expected<Structure> find_structure(const ir::Function& function, Analysis& analysis);
+/// flow; with `any_graph` that is marked instead, and there are no loops.
+Expected<Structure> find_structure(const ir::Function& function, Analysis& analysis, bool any_graph = false);
 
 bool dominates(const Analysis& analysis, ir::BlockId above, ir::BlockId below);
 bool loop_contains(const Analysis& analysis, std::uint32_t loop, ir::BlockId block);

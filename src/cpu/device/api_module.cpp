@@ -10,6 +10,7 @@
 #include "cpu/device/launch.hpp"
 #include "cpu/device/limits.hpp"
 #include "cpu/device/module_load.hpp"
+#include "cpu/engine/resident.hpp"
 
 using namespace quern::cpu::device;
 using namespace quern::cpu;
@@ -225,9 +226,11 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction fun
     driver.current();
     require(blocks != nullptr && block_size > 0);
     const auto object = driver.find(function);
-    // A worker runs one block at a time, whatever its size.
     const bool fits = static_cast<std::uint32_t>(block_size) <= object->info().max_threads &&
                       shared_bytes <= object->max_dynamic_shared_bytes.load();
-    *blocks = fits ? 1 : 0;
+    const std::uint64_t all_shared = object->info().static_shared_bytes + shared_bytes;
+    *blocks =
+        fits ? static_cast<int>(engine::resident_blocks(static_cast<std::uint32_t>(block_size), all_shared))
+             : 0;
   });
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <string_view>
 
@@ -74,6 +75,21 @@ std::uint32_t configured_worker_count() {
   return limited("QUERN_CPU_WORKERS", engine::usable_processor_count(), kMaxWorkers);
 }
 
+/// QUERN_CPU_TIMEOUT, in seconds; 0 where it is not set.
+std::chrono::milliseconds launch_limit() {
+  const std::string text = base::env("QUERN_CPU_TIMEOUT").value_or("");
+  if (text.empty()) return {};
+  char* end = nullptr;
+  const double seconds = std::strtod(text.c_str(), &end);
+  constexpr double kMost = 1e9;
+  if (*end != '\0' || !(seconds >= 0) || seconds > kMost) {
+    engine::report("QUERN_CPU_TIMEOUT is not a number of seconds, and is passed over: " + text);
+    return {};
+  }
+  const std::chrono::milliseconds limit(static_cast<std::int64_t>(seconds * 1000));
+  return seconds > 0 ? std::max(limit, std::chrono::milliseconds{1}) : limit;
+}
+
 std::vector<CUcontext>& context_stack() noexcept {
   struct ContextStack;
   return base::thread_value<std::vector<CUcontext>, ContextStack>();
@@ -98,6 +114,8 @@ CUresult result_of(engine::FaultKind fault) noexcept {
       return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     case FaultKind::unreachable:
       return CUDA_ERROR_INVALID_PC;
+    case FaultKind::launch_timeout:
+      return CUDA_ERROR_LAUNCH_TIMEOUT;
     case FaultKind::trap:
     case FaultKind::divergent_barrier:
       return CUDA_ERROR_LAUNCH_FAILED;
@@ -139,7 +157,7 @@ std::unique_ptr<Driver> Driver::make() {
     }
     workers.push_back(std::move(*worker));
   }
-  driver->scheduler_ = std::make_unique<engine::Scheduler>(std::move(workers));
+  driver->scheduler_ = std::make_unique<engine::Scheduler>(std::move(workers), launch_limit());
   const base::LockGuard lock(driver->mutex_);
   for (std::uint32_t device = 0; device < devices; ++device) {
     auto context = std::make_shared<Context>();

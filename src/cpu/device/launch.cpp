@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/device/launch.hpp"
+#include "base/env.hpp"
 #include "cpu/engine/mapping.hpp"
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <cstring>
 
 #include "cpu/device/limits.hpp"
+#include "cpu/engine/resident.hpp"
 
 namespace quern::cpu::device {
 namespace {
@@ -67,7 +69,9 @@ std::unique_ptr<std::byte[]> copy_parameters(const LaunchRequest& request, const
 Specialisation specialisation_of(const LaunchRequest& request) {
   Specialisation specialisation;
   static const Isa isa = host_isa();
+  static const bool dispatch = base::env("QUERN_CPU_DISPATCH").value_or("") == "1";
   specialisation.isa = isa;
+  specialisation.dispatch = dispatch;
   for (std::size_t d = 0; d < 3; ++d) {
     specialisation.block[d] = request.block[d];
     specialisation.small_grid &= std::uint64_t{request.grid[d]} * request.block[d] < (std::uint64_t{1} << 31);
@@ -85,6 +89,20 @@ void fill_state(engine::LaunchState& state, const LaunchRequest& request, const 
   state.total_shared_bytes =
       static_cast<std::uint32_t>(info.static_shared_bytes) + request.dynamic_shared_bytes;
   state.grid_id = next_grid_id.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// Where the blocks of a cooperative launch meet: cooperative_groups keeps a size and a counter there
+/// (cooperative_groups/details/driver_abi.h), which have to be zero at first.
+void give_workspace(engine::LaunchJob& job, Driver& driver, const ContextState& context) {
+  constexpr std::uint64_t kBytes = 256;
+  engine::Memory& memory = driver.memory();
+  const auto allocation =
+      memory.allocate({kBytes, engine::AllocationKind::module, context.device, context.id, 0});
+  require(allocation != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
+  std::memset(allocation->base, 0, kBytes);
+  job.state.grid_workspace = reinterpret_cast<std::uint64_t>(allocation->base);
+  job.workspace = std::shared_ptr<const void>(
+      allocation->base, [&memory](const void* base) { memory.remove(base, engine::AllocationKind::module); });
 }
 
 /// Unregistering waits for the context's work, so the mappings are there when the stream comes to it.
@@ -105,11 +123,14 @@ void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
   const std::shared_ptr<engine::Stream> stream = driver.find_stream(request.stream, context);
   check_shape(request, *function);
   const std::uint64_t blocks = std::uint64_t{request.grid[0]} * request.grid[1] * request.grid[2];
-  require(!request.cooperative || blocks <= driver.scheduler().worker_count(),
-          CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+  const KernelInfo& info = function->info();
+  const std::uint64_t shared_bytes = info.static_shared_bytes + request.dynamic_shared_bytes;
+  const std::uint64_t resident =
+      std::uint64_t{driver.scheduler().worker_count()} *
+      engine::resident_blocks(request.block[0] * request.block[1] * request.block[2], shared_bytes);
+  require(!request.cooperative || blocks <= resident, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 
   auto job = std::make_unique<engine::LaunchJob>();
-  const KernelInfo& info = function->info();
   job->params = copy_parameters(request, info);
   const Specialisation specialisation = specialisation_of(request);
   const LoadedCode& loaded = function->code_for(specialisation);
@@ -124,11 +145,14 @@ void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
   job->state.sm_count = driver.scheduler().worker_count();
   job->block_count = blocks;
   job->cooperative = request.cooperative;
+  job->waits = loaded.code->waits;
   job->owner = context->id;
   job->device = context->device;
   job->heap_bytes = context->heap_bytes.load(std::memory_order_relaxed);
   job->keep_alive = function;  // which owns code, symbols and locations
+  if (request.cooperative) give_workspace(*job, driver, *context);
   const auto mappings = driver.memory().mappings(context->id);
+  if (job->waits) job->mappings = mappings;
   bring_together(driver, stream, mappings);
   driver.scheduler().submit(stream, std::move(job));
   bring_together(driver, stream, mappings);

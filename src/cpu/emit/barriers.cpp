@@ -15,7 +15,7 @@ namespace quern::cpu::emit {
 /// Gives every slot that is read after some barrier, or where a warp leaves its gang, its place in the frame:
 /// vectors first, each on its own cache lines.
 void WarpBody::find_frame() {
-  if (place_.frame == nullptr || is_gang()) return;
+  if (place_.frame == nullptr || is_gang() || plan_.dispatched) return;
   const llvm::DataLayout& layout = place_.function->getParent()->getDataLayout();
   std::vector<Slot*> live;
   const auto add = [&](Version version, ir::Value value, bool framed) {
@@ -37,11 +37,11 @@ void WarpBody::find_frame() {
     for (const ir::BlockId id : plan_.full.order)
       if (plan_.parts[id])
         for (const ir::Value value : plan_.live_in[id]) add(Version::full, value, false);
-  const auto is_scalar = [](const Slot* each) { return !each->memory->getAllocatedType()->isVectorTy(); };
+  const auto is_scalar = [](const Slot* each) { return !each->type->isVectorTy(); };
   for (const bool scalars : {false, true})  // vectors first: they need the alignment
     for (Slot* each : live) {
       if (is_scalar(each) != scalars) continue;
-      llvm::Type* type = each->memory->getAllocatedType();
+      llvm::Type* type = each->type;
       each->frame = static_cast<std::uint32_t>(llvm::alignTo(frame_end_, frame_align(type)));
       frame_end_ = each->frame + static_cast<std::uint32_t>(layout.getTypeAllocSize(type).getFixedValue());
     }
@@ -144,6 +144,7 @@ llvm::Value* WarpBody::reduction(ir::Value which, llvm::Value* true_lanes, llvm:
 
 /// The states that were made become cases of the switch that every step begins with.
 void WarpBody::emit_states() {
+  if (resume_ == nullptr) return;
   for (const auto& [state, block] : resumes_) resume_->addCase(code_.getInt32(state), block);
 }
 

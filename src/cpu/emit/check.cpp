@@ -14,6 +14,7 @@ bool is_flow(ir::Op op) {
     case ir::Op::phi:
     case ir::Op::extract:
     case ir::Op::barrier:
+    case ir::Op::barrier_arrive:
     case ir::Op::barrier_reduce:
     case ir::Op::br:
     case ir::Op::cond_br:
@@ -53,31 +54,17 @@ class Checker {
 
   void check(const ir::Function& function, ir::Value value) {
     const ir::Inst& inst = function[value];
-    const bool is_barrier = inst.op == ir::Op::barrier || inst.op == ir::Op::barrier_reduce;
     if (!is_flow(inst.op) && !can_emit(inst))
       refuse(function, value,
              "the operation '" + std::string(ir::name(inst.op)) + "'" +
                  (can_emit(inst.op) ? " in this form" : ""),
              "the CPU device has no code for it yet", "");
-    else if (is_barrier && !function.kernel)
+    else if (ir::is_barrier(inst.op) && !function.kernel)
       refuse(function, value, "a barrier in the recursive function " + function.name,
              "barriers are supported in kernels and inlined functions", "Turn the recursion into a loop.");
-    else if (is_barrier)
-      check_barrier(function, value);
     else if (inst.op == ir::Op::exit && !function.kernel)
       refuse(function, value, "'exit' in the recursive function " + function.name,
              "a thread can end only in its kernel", "Return to the kernel and end the thread there.");
-  }
-
-  void check_barrier(const ir::Function& function, ir::Value value) {
-    const ir::Inst& inst = function[value];
-    const std::size_t id = inst.op == ir::Op::barrier_reduce ? 1 : 0;
-    if (inst.args.size() <= id || function[inst.args[id]].op != ir::Op::constant)
-      refuse(function, value, "a barrier whose number is computed",
-             "which barrier it is must be known at load", "Use a constant number.");
-    else if (inst.args.size() > id + 1)
-      refuse(function, value, "a barrier for part of the block (with a thread count)",
-             "the CPU device has barriers of the whole block only", "Use __syncthreads().");
   }
 
   void refuse(const ir::Function& function, ir::Value value, const std::string& what,

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "cpu/emit/llvm_target.hpp"
-#include "cpu/engine/abi.hpp"
+#include "cpu/engine/warps.hpp"
 
 namespace quern::cpu::emit {
 namespace {
@@ -49,7 +49,10 @@ class RunEmitter {
 
   std::uint32_t run() {
     steps_ = (plan_.has_barriers && specialisation_.warps() > 1) || plan_.gang.width > 1;
-    if (steps_) emit_steps();
+    if (plan_.dispatched)
+      emit_dispatched_steps();
+    else if (steps_)
+      emit_steps();
     begin_function();
     emit_block_loop();
     return frame_bytes_;
@@ -113,6 +116,56 @@ class RunEmitter {
     return false;
   }
 
+  // --- with the dispatcher: step(launch, worker, frame, ctaid.x, .y, .z, warp) -> engine::StepEnd; turns and
+  // barriers are the engine's
+  void emit_dispatched_steps() {
+    for (WarpKind& kind : kinds_) {
+      kind.step = create_dispatched_step(kind.lanes == 0xffffffffu ? "step" : "step_partial");
+      function_ = kind.step;
+      WarpPlace place = make_place();
+      llvm::IRBuilder<>(place.entry).CreateBr(place.begin);
+      place.launch = kind.step->getArg(0);
+      place.worker = kind.step->getArg(1);
+      place.frame = kind.step->getArg(2);
+      for (unsigned d = 0; d < 3; ++d) place.ctaid[d] = kind.step->getArg(3 + d);
+      place.warp = kind.step->getArg(6);
+      place.lanes = at_.getInt32(kind.lanes);
+      WarpBody body(*kind.plan, specialisation_, place, callees_);
+      emit_body(body, place);
+      frame_bytes_ = std::max(frame_bytes_, body.frame_bytes());
+    }
+  }
+
+  llvm::Function* create_dispatched_step(const char* name) {
+    llvm::FunctionType* type = llvm::FunctionType::get(
+        word(), {pointer(), pointer(), pointer(), word(), word(), word(), word()}, false);
+    llvm::Function* made = llvm::Function::Create(type, llvm::Function::InternalLinkage, name, module_);
+    set_state_attributes(*made);
+    made->addParamAttr(2, llvm::Attribute::getWithAlignment(context_, llvm::Align(64)));
+    return made;
+  }
+
+  void emit_run_warps() {
+    llvm::Constant* none = llvm::ConstantPointerNull::get(at_.getPtrTy());
+    std::array<llvm::Constant*, 2> steps{none, none};
+    std::uint32_t full_count = 0;
+    std::uint32_t rest = 0;
+    for (const WarpKind& kind : kinds_) {
+      const bool full = kind.lanes == 0xffffffffu;
+      steps[full ? 0 : 1] = kind.step;
+      (full ? full_count : rest) = full ? kind.count : kind.lanes;
+    }
+    llvm::Constant* fields[] = {steps[0], steps[1], at_.getInt32(full_count), at_.getInt32(rest),
+                                at_.getInt32(frame_bytes_)};
+    llvm::Constant* value = llvm::ConstantStruct::getAnon(context_, fields);
+    auto* table = new llvm::GlobalVariable(module_, value->getType(), true, llvm::GlobalValue::PrivateLinkage,
+                                           value, "warp_steps");
+    llvm::FunctionType* type = llvm::FunctionType::get(
+        at_.getVoidTy(), {pointer(), pointer(), pointer(), word(), word(), word()}, false);
+    at_.CreateCall(module_.getOrInsertFunction("quern_cpu_run_warps", type),
+                   {launch_, worker_, table, ctaid_[0], ctaid_[1], ctaid_[2]});
+  }
+
   llvm::Function* create_step(const char* name) {
     llvm::FunctionType* type = llvm::FunctionType::get(
         word(), {pointer(), pointer(), pointer(), word(), word(), word(), word(), word(), word(), word()},
@@ -140,7 +193,7 @@ class RunEmitter {
 
   void emit_body(WarpBody& body, const WarpPlace& place) {
     body.emit();
-    llvm::IRBuilder<>(place.done).CreateRet(at_.getInt32(frame::kDone));
+    llvm::IRBuilder<>(place.done).CreateRet(at_.getInt32(frame::kDone));  // and engine::StepEnd::ended
   }
 
   WarpPlace make_place() {
@@ -197,7 +250,9 @@ class RunEmitter {
       ctaid[d]->addIncoming(start[d], setup);
       ctaid_[d] = ctaid[d];
     }
-    if (steps_)
+    if (plan_.dispatched)
+      emit_run_warps();
+    else if (steps_)
       emit_rounds();
     else
       for (const WarpKind& kind : kinds_) emit_warps(kind);

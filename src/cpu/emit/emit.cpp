@@ -24,6 +24,7 @@ struct Emitted {
   std::unique_ptr<llvm::TargetMachine> machine;
   std::vector<ir::Location> locations;
   std::uint32_t frame_bytes = 0;
+  bool waits = false;
 };
 
 Diagnostic defect(const ir::Module& module, const std::string& what) {
@@ -40,6 +41,7 @@ void emit_functions(ir::Module& module, const std::vector<Plan>& plans, const Sp
     callees[i] = declare_device_function(*out.module, module.functions[i], i, specialisation.isa);
   for (std::uint32_t i = 1; i < plans.size(); ++i)
     emit_device_function(*callees[i], plans[i], specialisation, callees);
+  out.waits = plans[0].dispatched;
   out.frame_bytes = emit_run(*out.module, plans[0], specialisation, callees);
 }
 
@@ -64,8 +66,6 @@ Expected<Emitted> emit_llvm(ir::Module& module, const Specialisation& specialisa
   for (ir::Function& function : module.functions) {
     auto plan = make_plan(module, function, specialisation);
     if (!plan) return plan.errors();
-    if (auto supported = analysis::check_supported(module, function, plan->masked); !supported)
-      return supported.errors();
     plans.push_back(std::move(*plan));
   }
   Emitted out;
@@ -108,6 +108,7 @@ Expected<std::shared_ptr<const KernelCode>> emit_code(ir::Module module,
   code->text_begin = loaded->text_begin;
   code->text_end = loaded->text_end;
   code->frame_bytes = emitted->frame_bytes;
+  code->waits = emitted->waits;
   code->symbols = symbols_of(module);
   code->locations = std::move(emitted->locations);
   code->memory = std::move(loaded->memory);

@@ -36,7 +36,9 @@ void WarpBody::emit() {
   find_frame();
   begin_warp();
   if (plan_.has_full) emit_full();
-  if (!is_gang()) {
+  if (plan_.dispatched) {
+    emit_dispatched();
+  } else if (!is_gang()) {
     emit_masked();
     emit_split_states();
   }
@@ -136,25 +138,32 @@ void WarpBody::create_blocks() {
     llvm::Type* type = kept_type(version, value);
     if (type->isVectorTy() && inst(value).type == ir::Type::i1) type = masks_.type();
     for_each_warp(value, [&] {
-      warp_of(value).slots[static_cast<std::size_t>(version)][value].memory = at.CreateAlloca(type);
+      Slot& made = warp_of(value).slots[static_cast<std::size_t>(version)][value];
+      made.memory = at.CreateAlloca(type);
+      made.type = type;
     });
   };
   for (WarpValues& warp : warps_)
     for (auto& slots : warp.slots) slots.resize(function_->insts.size());
   for (ir::Value value = 0; value < function_->insts.size(); ++value) {
     if (!plan_.crosses[value] || inst(value).type == ir::Type::none) continue;
-    if (!is_gang()) add_slot(Version::masked, value);
+    if (!is_gang() && !plan_.dispatched) add_slot(Version::masked, value);
     if (plan_.has_full) add_slot(Version::full, value);
   }
   full_.resize(function_->blocks.size());
   masked_.resize(function_->blocks.size());
-  live_ = at.CreateAlloca(at.getInt32Ty());
+  if (plan_.dispatched)
+    place_dispatched();
+  else
+    live_ = at.CreateAlloca(at.getInt32Ty());
   for (const ir::BlockId id : plan_.masked.order) {
     const auto make = [&](const char* name) {
       return llvm::BasicBlock::Create(llvm(), name + std::to_string(id), place_.function, place_.done);
     };
-    if (plan_.has_full) full_[id] = make("full");
-    if (plan_.masked_needed[id] && !is_gang())
+    if (plan_.has_full && plan_.full_needed[id]) full_[id] = make("full");
+    if (plan_.dispatched)
+      masked_[id] = {nullptr, make("apart"), nullptr};
+    else if (plan_.masked_needed[id] && !is_gang())
       masked_[id] = {make("test"), make("masked"), at.CreateAlloca(masks_.type())};
   }
   for (const ir::Type type : function_->result_types)
@@ -168,6 +177,7 @@ void WarpBody::begin_warp() {
   clear_masked();
   for (llvm::AllocaInst* result : results_)
     code_.CreateStore(llvm::Constant::getNullValue(result->getAllocatedType()), result);
+  if (plan_.dispatched) return begin_dispatch();
   llvm::BasicBlock* start = make_block("start");
   if (place_.state != nullptr)
     resume_ = code_.CreateSwitch(place_.state, start);
@@ -229,6 +239,8 @@ void WarpBody::emit_inst(ir::Value value) {
   if (ir::has_trait(what.op, 'p') && what.type != ir::Type::none &&
       known_constant(version_, value) != nullptr)
     return;
+  // Where lanes wait, going round in the loop is the turn of others: sleep would only hold them up.
+  if (what.op == ir::Op::nanosleep && !plan_.full_needed[block_]) return;
   if (what.op == ir::Op::host_call) note_place();
   emit_operation(*this, value);
   if (what.op == ir::Op::load && full() && plan_.has_barriers) prefetch(value);

@@ -2,6 +2,7 @@
 // WarpBody: the full version of the blocks. All 32 lanes run, of one warp or of every warp of a gang;
 // branches are branches as long as the lanes agree.
 #include <algorithm>
+#include <numeric>
 
 #include "cpu/emit/warp_body.hpp"
 
@@ -9,6 +10,7 @@ namespace quern::cpu::emit {
 
 void WarpBody::emit_full() {
   for (const ir::BlockId id : plan_.full.order) {
+    if (!plan_.full_needed[id]) continue;
     begin_block(Version::full, id, full_[id]);
     emit_insts(id);
     if (plan_.barrier[id] == ir::kNone)
@@ -34,6 +36,7 @@ void WarpBody::full_terminator(ir::BlockId block) {
       return emit_trap(last.imm, last.location);
     case ir::Op::ret:
     case ir::Op::exit:
+      if (plan_.dispatched) end_lanes(code_.getInt32(0xffffffffu));
       code_.CreateBr(place_.done);
       return;
     default:
@@ -43,8 +46,10 @@ void WarpBody::full_terminator(ir::BlockId block) {
 
 /// To successor `successor_index` with all lanes: its phis take their operands.
 void WarpBody::full_edge(ir::BlockId block, unsigned successor_index) {
+  const ir::BlockId successor = function_->blocks[block].succs[successor_index];
+  if (!plan_.full_needed[successor]) return go_apart(block, {successor_index});
   for_each_warp([&] { full_phis(block, successor_index); });
-  code_.CreateBr(full_[function_->blocks[block].succs[successor_index]]);
+  code_.CreateBr(full_[successor]);
 }
 
 void WarpBody::full_phis(ir::BlockId block, unsigned successor_index) {
@@ -175,10 +180,18 @@ llvm::Value* WarpBody::widening_holds(ir::Value widening) {
   return code_.CreateAnd(holds, code_.CreateICmpSLE(high, number(maximum)));
 }
 
+std::vector<unsigned> WarpBody::every_edge(ir::BlockId block) const {
+  std::vector<unsigned> edges(function_->blocks[block].succs.size());
+  std::iota(edges.begin(), edges.end(), 0u);
+  return edges;
+}
+
 /// At the end of `block`: the full version cannot go on.
 void WarpBody::leave_full(ir::BlockId block) {
   if (is_gang())
     gang_split(block);
+  else if (plan_.dispatched)
+    go_apart(block, every_edge(block));
   else if (function_->blocks[block].succs.size() == 1)
     go_masked_whole(block);
   else

@@ -138,18 +138,18 @@ void WarpBody::masked_edge(ir::BlockId block, unsigned successor_index, llvm::Va
   const ir::BlockId successor = function_->blocks[block].succs[successor_index];
   if (plan_.ends[successor]) return retire(lanes);
   const bool blend = must_blend(block, successor);
-  std::vector<std::pair<llvm::AllocaInst*, llvm::Value*>> stores;
+  std::vector<std::pair<llvm::Value*, llvm::Value*>> stores;
   for (const auto& [phi, operand] : phi_operands(block, successor_index)) {
     if (!has_slot(Version::masked, phi)) continue;
     const bool keep_scalar = kept_scalar(Version::masked, phi);
-    llvm::AllocaInst* memory = slot(Version::masked, phi).memory;
+    const Slot& to = slot(Version::masked, phi);
     llvm::Value* what = pack_bits(as_kept(operand, keep_scalar));
-    llvm::Value* old = code_.CreateLoad(memory->getAllocatedType(), memory);
+    llvm::Value* old = code_.CreateLoad(to.type, to.memory);
     if (keep_scalar && !certain_)
       what = code_.CreateSelect(masks_.any(lanes), what, old);
     else if (!keep_scalar && blend)
       what = code_.CreateSelect(masks_.bits_of(lanes), what, old);
-    stores.emplace_back(memory, what);
+    stores.emplace_back(to.memory, what);
   }
   for (const auto& [memory, what] : stores) code_.CreateStore(what, memory);
   llvm::AllocaInst* waiting = masked_[successor].waiting;
@@ -230,8 +230,8 @@ void WarpBody::clear_loop(ir::BlockId header) {
       code_.CreateStore(masks_.none(), masked_[block].waiting);
     for (const ir::Value value : function_->blocks[block].insts)
       if (has_slot(Version::masked, value) && !(block == header && is_phi(value))) {
-        llvm::AllocaInst* memory = slot(Version::masked, value).memory;
-        code_.CreateStore(llvm::Constant::getNullValue(memory->getAllocatedType()), memory);
+        const Slot& to = slot(Version::masked, value);
+        code_.CreateStore(llvm::Constant::getNullValue(to.type), to.memory);
       }
   }
 }

@@ -13,8 +13,6 @@ using analysis::Analysis;
 using analysis::Assumption;
 using analysis::ShapeKind;
 
-bool is_barrier(ir::Op op) { return op == ir::Op::barrier || op == ir::Op::barrier_reduce; }
-
 /// An extract reads what its producer just made: putting it there means that the elements need no storage of
 /// their own.
 void place_extracts(ir::Function& function) {
@@ -61,6 +59,33 @@ ir::BlockId cut(ir::Function& function, ir::BlockId id, std::size_t at) {
   return rest;
 }
 
+/// By block: what its lanes wait at, now its first instruction. A barrier stands alone with its branch.
+std::vector<ir::Value> cut_at_waits(ir::Function& function) {
+  std::vector<ir::Value> waits;
+  for (ir::BlockId id = 0; id < function.blocks.size(); ++id) {  // the blocks that cut() adds are visited too
+    waits.resize(function.blocks.size(), ir::kNone);
+    const std::vector<ir::Value>& insts = function.blocks[id].insts;
+    if (waits[id] != ir::kNone && ir::is_barrier(function[waits[id]].op)) {
+      cut(function, id, 1);
+      continue;
+    }
+    ir::Value members = waits[id] == ir::kNone ? ir::kNone : function[waits[id]].args.back();
+    for (std::size_t i = 0; i < insts.size(); ++i) {
+      const ir::Inst& inst = function[insts[i]];
+      // Lanes that have met once stay together to the end of the block.
+      if (!ir::is_barrier(inst.op) && !(ir::meets_lanes(inst.op) && inst.args.back() != members)) continue;
+      if (waits[id] == insts[i]) continue;
+      const ir::Value here = insts[i];
+      const ir::BlockId rest = cut(function, id, i);
+      waits.resize(function.blocks.size(), ir::kNone);
+      waits[rest] = here;
+      break;
+    }
+  }
+  waits.resize(function.blocks.size(), ir::kNone);
+  return waits;
+}
+
 /// By block: the barrier that now stands right before its branch.
 std::vector<ir::Value> cut_after_barriers(ir::Function& function) {
   std::vector<ir::Value> barrier(function.blocks.size(), ir::kNone);
@@ -68,7 +93,7 @@ std::vector<ir::Value> cut_after_barriers(ir::Function& function) {
     barrier.resize(function.blocks.size(), ir::kNone);
     const std::vector<ir::Value>& insts = function.blocks[id].insts;
     for (std::size_t i = 0; i < insts.size(); ++i)
-      if (is_barrier(function[insts[i]].op)) {
+      if (ir::is_barrier(function[insts[i]].op)) {
         barrier[id] = insts[i];
         cut(function, id, i + 1);
         break;
@@ -145,7 +170,8 @@ bool all_tested(const Plan& plan) {
 /// cuts changed what the optimistic one assumes.
 Expected<void> analyse_both(const ir::Module& module, const ir::Function& function,
                             const Specialisation& specialisation, Plan& plan) {
-  auto safe = analysis::analyse(module, function, specialisation, Assumption::safe);
+  auto safe = analysis::analyse(module, function, specialisation,
+                                plan.dispatched ? Assumption::apart : Assumption::safe);
   if (!safe) return safe.errors();
   plan.masked = std::move(*safe);
   if (!plan.has_full) return {};
@@ -153,6 +179,10 @@ Expected<void> analyse_both(const ir::Module& module, const ir::Function& functi
   if (!optimistic) return optimistic.errors();
   plan.full = std::move(*optimistic);
   if (!all_tested(plan)) {
+    if (plan.dispatched) {
+      plan.has_full = false;
+      return {};
+    }
     plan.full = plan.masked;
     for (std::vector<ir::Value>& list : plan.tested) list.clear();
     plan.gang = {};
@@ -202,12 +232,42 @@ std::vector<bool> find_masked_needed(const Plan& plan) {
   return needed;
 }
 
+/// Before the block, lanes waited where full code cannot.
+bool leaves_wait(const Plan& plan, ir::BlockId id) {
+  const std::vector<ir::BlockId>& preds = plan.function->blocks[id].preds;
+  return preds.size() == 1 && !plan.full_needed[preds[0]];
+}
+
+/// Full code neither waits at barriers nor goes round in a loop that waits; lanes that do let others go
+/// first.
+void find_waits(Plan& plan) {
+  const std::size_t count = plan.function->blocks.size();
+  plan.waits.resize(count, ir::kNone);
+  plan.full_needed.assign(count, true);
+  plan.tires.assign(count, false);
+  if (!plan.dispatched) return;
+  const Analysis& facts = plan.masked;
+  const std::vector<bool> waiting = analysis::find_waiting_loops(*plan.function, facts);
+  for (const ir::BlockId id : facts.order) {
+    plan.full_needed[id] =
+        plan.waits[id] == ir::kNone || !ir::is_barrier((*plan.function)[plan.waits[id]].op);
+    plan.tires[id] = facts.irreducible;
+    for (std::uint32_t loop = facts.loop_of[id]; loop != ir::kNone; loop = facts.loops[loop].parent) {
+      if (!waiting[loop]) continue;
+      plan.full_needed[id] = false;
+      if (facts.loops[loop].header == id) plan.tires[id] = true;
+    }
+  }
+}
+
 /// Where masked code looks whether all lanes are together again. In a loop only at its header: entering the
 /// full version of a loop in its middle would keep LLVM from seeing it as a loop. After a barrier it is none
 /// for LLVM anyway.
 bool worth_reentering(const Plan& plan, ir::BlockId id, const Specialisation& specialisation) {
-  const Analysis& facts = plan.masked;
+  const Analysis& facts = plan.dispatched ? plan.full : plan.masked;
   const ir::Block& block = plan.function->blocks[id];
+  if (plan.dispatched && (!plan.full_needed[id] || id == 0 || leaves_wait(plan, id)))
+    return plan.full_needed[id];
   if (!plan.masked_needed[id] || block.insts.size() <= 2) return false;
   const bool resumed = block.preds.size() == 1 && plan.barrier[block.preds[0]] != ir::kNone;
   if (resumed && specialisation.warps() > 1) return true;
@@ -219,12 +279,13 @@ bool worth_reentering(const Plan& plan, ir::BlockId id, const Specialisation& sp
 void find_versions(Plan& plan, const Specialisation& specialisation) {
   const std::size_t count = plan.function->blocks.size();
   plan.reenter.assign(count, false);
-  if (!plan.has_full) {
+  if (!plan.has_full || plan.dispatched) {
     plan.masked_needed.assign(count, false);
     for (const ir::BlockId id : plan.masked.order) plan.masked_needed[id] = true;
-    return;
+    if (!plan.has_full) return;
+  } else {
+    plan.masked_needed = find_masked_needed(plan);
   }
-  plan.masked_needed = find_masked_needed(plan);
   for (const ir::BlockId id : plan.masked.order)
     plan.reenter[id] = worth_reentering(plan, id, specialisation);
 }
@@ -238,15 +299,26 @@ Expected<Plan> make_plan(const ir::Module& module, ir::Function& function,
   plan.function = &function;
   plan.has_full = function.kernel && function.insts.size() <= kMaxTwoVersionInsts &&
                   specialisation.threads() >= kWarpLanes;
+  auto dispatched = analysis::needs_dispatcher(module, function, specialisation);
+  if (!dispatched) return dispatched.errors();
+  plan.dispatched = *dispatched;
   place_extracts(function);
-  plan.barrier = cut_after_barriers(function);
+  if (plan.dispatched) {
+    plan.waits = cut_at_waits(function);
+    plan.barrier.assign(function.blocks.size(), ir::kNone);
+    auto facts = analysis::analyse(module, function, specialisation, Assumption::apart);
+    if (!facts) return facts.errors();
+    plan.has_full &= !facts->irreducible;
+  } else {
+    plan.barrier = cut_after_barriers(function);
+  }
   plan.has_barriers = std::any_of(plan.barrier.begin(), plan.barrier.end(),
                                   [](ir::Value value) { return value != ir::kNone; });
   plan.tested.resize(function.blocks.size());
   if (plan.has_full) {
     auto first = analysis::analyse(module, function, specialisation, Assumption::optimistic);
     if (!first) return first.errors();
-    plan.gang = choose_gang(function, *first, specialisation, plan.has_barriers);
+    if (!plan.dispatched) plan.gang = choose_gang(function, *first, specialisation, plan.has_barriers);
     cut_before_assumed(function, first->assumed, plan);
     plan.parts.resize(function.blocks.size(), false);
     if (plan.gang.width > 1) cut_where_gang_parts(function, *first, plan);
@@ -254,6 +326,7 @@ Expected<Plan> make_plan(const ir::Module& module, ir::Function& function,
   plan.parts.resize(function.blocks.size(), false);
   if (auto done = analyse_both(module, function, specialisation, plan); !done) return done.errors();
   plan.ends = find_ends(function, plan.masked.order);
+  find_waits(plan);
   find_versions(plan, specialisation);
   std::vector<const Analysis*> facts{&plan.masked};
   if (plan.has_full) facts.push_back(&plan.full);

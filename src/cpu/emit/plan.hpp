@@ -40,6 +40,13 @@ struct Plan {
   std::vector<bool>
       parts;  ///< by BlockId: at its end, which is all there is of it, the warps of a gang may part
 
+  /// Lanes may wait for each other: the masked version is run by the dispatcher, and full code knows no
+  /// barriers.
+  bool dispatched = false;
+  std::vector<ir::Value> waits;   ///< by BlockId: what lanes wait at, its first instruction; ir::kNone
+  std::vector<bool> full_needed;  ///< by BlockId: has a full version, where has_full
+  std::vector<bool> tires;  ///< by BlockId: lanes that go back to it from a later block let others run first
+
   const analysis::Analysis& facts(Version version) const { return version == Version::full ? full : masked; }
 };
 

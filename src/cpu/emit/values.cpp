@@ -50,8 +50,15 @@ void WarpBody::write_slot(Version version, ir::Value value, llvm::Value* what) {
   if (!has_slot(version, value)) return;
   const Slot& to = slot(version, value);
   llvm::Value* packed = pack_bits(what);
-  code_.CreateStore(packed, to.memory);
-  store_to_frame(to, packed);
+  if (!plan_.dispatched || version == Version::full) {
+    code_.CreateStore(packed, to.memory);
+    return store_to_frame(to, packed);
+  }
+  // Other lanes may still need what they defined.
+  if (!full() && packed->getType()->isVectorTy())
+    packed =
+        code_.CreateSelect(mask_, packed, code_.CreateAlignedLoad(to.type, to.memory, frame_align(to.type)));
+  code_.CreateAlignedStore(packed, to.memory, frame_align(to.type));
 }
 
 void WarpBody::store_to_frame(const Slot& slot, llvm::Value* what) {
@@ -59,8 +66,7 @@ void WarpBody::store_to_frame(const Slot& slot, llvm::Value* what) {
 }
 
 void WarpBody::load_from_frame(std::uint32_t offset, const Slot& to) {
-  llvm::Type* type = to.memory->getAllocatedType();
-  code_.CreateStore(code_.CreateAlignedLoad(type, frame_address(offset), frame_align(type)), to.memory);
+  code_.CreateStore(code_.CreateAlignedLoad(to.type, frame_address(offset), frame_align(to.type)), to.memory);
 }
 
 // --- values
@@ -81,7 +87,9 @@ llvm::Value* WarpBody::kept(ir::Value value) {
   // At the start of the block, where it serves all of it: slots of other values do not change within a block.
   const llvm::IRBuilder<>::InsertPointGuard guard(code_);
   code_.SetInsertPoint(first_, first_->getFirstInsertionPt());
-  llvm::Value* loaded = code_.CreateLoad(from.memory->getAllocatedType(), from.memory);
+  llvm::Value* loaded = plan_.dispatched && version_ == Version::masked
+                            ? code_.CreateAlignedLoad(from.type, from.memory, frame_align(from.type))
+                            : code_.CreateLoad(from.type, from.memory);
   return values[value] = unpack_bits(loaded, inst(value).type);
 }
 

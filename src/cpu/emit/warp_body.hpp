@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The code that one warp runs, or a gang of warps in lockstep: the class behind Context. Its parts are in
 // flow.cpp, values.cpp, full.cpp and masked.cpp (the two versions of the blocks), versions.cpp (going from
-// one to the other), gang.cpp, barriers.cpp and calls.cpp.
+// one to the other), dispatch.cpp (what stands in for masked code where lanes wait for each other),
+// meetings.cpp (where they wait), gang.cpp, barriers.cpp and calls.cpp.
 //
 // Memory form: every phi and every value read outside its block has a slot (an alloca), one for each version;
 // definitions store, reads load, and LLVM's SROA makes SSA of it. So going from one version to the other, or
@@ -13,6 +14,11 @@
 //  - a value's masked slot is right in the lanes that ran its definition; in the others it holds any defined
 //  value (never undef);
 //  - in full code every waiting variable is empty.
+//
+// Dispatched code (Plan::dispatched) is masked code in another order: which block comes next is decided while
+// the warp runs. The masked slots are places in the warp's frame, so that a warp can be left at any time, and
+// a definition changes those of the running lanes only. There are no waiting variables: each lane's place is
+// in the frame's head.
 //
 // A gang runs full code only: each instruction once for every warp, or once for all where the warps cannot
 // differ. Where its warps part, it leaves each one's values in that warp's frame, from where the warps go on
@@ -118,9 +124,10 @@ class WarpBody final : public Context {
 
  private:
   struct Slot {
-    llvm::AllocaInst* memory = nullptr;
-    std::uint32_t frame = 0;  ///< offset in the warp's frame; 0: has no place there
-    bool framed = false;      ///< live across a barrier: stored to the frame wherever it is defined
+    llvm::Value* memory = nullptr;
+    llvm::Type* type = nullptr;  ///< of what it holds
+    std::uint32_t frame = 0;     ///< offset in the warp's frame; 0: has no place there
+    bool framed = false;         ///< live across a barrier: stored to the frame wherever it is defined
   };
   struct Expansion {
     llvm::Value* vector = nullptr;
@@ -198,6 +205,7 @@ class WarpBody final : public Context {
   void full_tests(ir::BlockId block);
   llvm::Value* widening_holds(ir::Value widening);
   void leave_full(ir::BlockId block);
+  std::vector<unsigned> every_edge(ir::BlockId block) const;
   void go_masked_at_branch(ir::BlockId block);
   void go_masked_whole(ir::BlockId block);
 
@@ -267,6 +275,29 @@ class WarpBody final : public Context {
   llvm::Value* reduction(ir::Value which, llvm::Value* true_lanes, llvm::Value* arrived_lanes);
   void emit_states();
 
+  // --- dispatch.cpp
+  void place_dispatched();
+  std::uint32_t place_of(ir::BlockId block) const;
+  llvm::Value* head_field(std::uint64_t offset);
+  llvm::Value* load_places();
+  void store_places(llvm::Value* places);
+  void begin_dispatch();
+  void emit_dispatcher();
+  void leave_step(llvm::Value* end);
+  void emit_dispatched();
+  void emit_dispatched_block(ir::BlockId block);
+  void dispatched_terminator(ir::BlockId block);
+  void send(ir::BlockId block, unsigned successor_index, llvm::Value* lanes);
+  bool goes_straight(ir::BlockId block) const;
+  void end_lanes(llvm::Value* word);
+  void go_apart(ir::BlockId block, const std::vector<unsigned>& edges);
+  llvm::Value* call_engine(const char* name, llvm::Type* result, llvm::ArrayRef<llvm::Value*> args);
+
+  // --- meetings.cpp
+  void meet_lanes(ir::BlockId block);
+  void meet_block(ir::BlockId block);
+  void define_reduction(ir::BlockId block);
+
   // --- calls.cpp
   void emit_call(ir::Value value);
   void emit_set_result(ir::Value value);
@@ -284,7 +315,7 @@ class WarpBody final : public Context {
   std::size_t current_ = 0;  ///< the warp that code is emitted for
   std::vector<llvm::BasicBlock*> full_;
   std::vector<MaskedBlocks> masked_;
-  llvm::AllocaInst* live_ = nullptr;  ///< lanes that have not exited, in masked code
+  llvm::Value* live_ = nullptr;  ///< i32: lanes that have not exited, in masked code
   std::uint32_t live_frame_ = 0;
   std::uint32_t frame_end_ = frame::kHeaderBytes;
   std::vector<ir::Value> states_;
@@ -292,6 +323,8 @@ class WarpBody final : public Context {
   std::map<ir::BlockId, std::uint32_t> full_state_;     ///< after the barrier at the end of this block
   std::map<ir::BlockId, std::uint32_t> split_state_;    ///< at the end of this block, left by a gang
   llvm::SwitchInst* resume_ = nullptr;
+  llvm::BasicBlock* dispatch_ = nullptr;
+  llvm::SwitchInst* places_ = nullptr;
   std::vector<llvm::Value*> arguments_;
   std::vector<llvm::AllocaInst*> results_;
 

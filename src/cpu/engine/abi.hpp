@@ -59,6 +59,7 @@ struct WorkerState {
   std::uint64_t block_index = ~std::uint64_t{0};
   std::uint32_t warp_index = ~std::uint32_t{0};
   std::uint32_t reserved2 = 0;
+  void* team = nullptr;  ///< the warps of the running block, where the dispatcher runs them (warps.cpp)
 };
 inline constexpr std::uint64_t kUnknownIndex = ~std::uint64_t{0};
 inline constexpr std::uint32_t kUnknownWarp = ~std::uint32_t{0};

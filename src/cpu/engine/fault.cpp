@@ -20,6 +20,7 @@
 #endif
 #endif
 #if defined(QUERN_ADDRESS_SANITIZER)
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -61,6 +62,13 @@ bool is_ours(const KernelRun& run, int signal, const siginfo_t& info, const void
   return run.window->reaches(info.si_addr) || run.stack->overflowed_at(info.si_addr);
 }
 
+/// What request_stop sends along, so that the handler knows its own signals.
+int stop_mark = 0;
+
+bool is_stop_request(int signal, const siginfo_t& info) noexcept {
+  return signal == SIGSEGV && info.si_code == SI_QUEUE && info.si_value.sival_ptr == &stop_mark;
+}
+
 void chain(int signal, siginfo_t* info, void* context) {
   std::size_t index = 0;
   while (kSignals[index] != signal) ++index;
@@ -90,6 +98,15 @@ void handle(int signal, siginfo_t* info, void* context) {
   KernelRun* run = current_run;
   auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
   const void* pc = reinterpret_cast<const void*>(registers[REG_RIP]);
+  if (is_stop_request(signal, *info)) {
+    // A signal may come late, when the thread is in another run or in none.
+    const bool meant = run != nullptr && run->stop.load(std::memory_order_relaxed);
+    const auto text_bytes = run == nullptr ? 0 : static_cast<std::uint64_t>(run->text_end - run->text_begin);
+    if (!meant || !Range{const_cast<std::byte*>(run->text_begin), text_bytes}.contains(pc)) return;
+    registers[REG_RIP] = reinterpret_cast<greg_t>(&quern_cpu_leave_stack);
+    registers[REG_RDI] = reinterpret_cast<greg_t>(&run->saved);
+    return;
+  }
   if (run == nullptr || !is_ours(*run, signal, *info, pc)) return chain(signal, info, context);
   run->fault.kind = classify(*run, signal, *info);
   run->fault.address = reinterpret_cast<std::uint64_t>(info->si_addr);
@@ -130,11 +147,15 @@ class SignalStack {
 };
 
 #if defined(QUERN_ADDRESS_SANITIZER)
+constexpr std::size_t kNearTop = 65536;
+/// A run that was left has not cleared what AddressSanitizer notes of its frames.
+void forget_frames(const KernelRun& run) {
+  __asan_unpoison_memory_region(static_cast<std::byte*>(run.stack->top()) - kNearTop, kNearTop);
+}
 /// Tells AddressSanitizer of the stack switch; it keeps track of where a thread's stack is.
 class FiberNote {
  public:
   explicit FiberNote(const KernelRun& run) {
-    constexpr std::size_t kNearTop = 65536;
     __sanitizer_start_switch_fiber(&fake_stack_, static_cast<std::byte*>(run.stack->top()) - kNearTop,
                                    kNearTop);
     __sanitizer_finish_switch_fiber(nullptr, &bottom_, &size_);
@@ -152,6 +173,7 @@ class FiberNote {
   std::size_t size_ = 0;
 };
 #else
+void forget_frames(const KernelRun&) noexcept {}
 struct FiberNote {
   explicit FiberNote(const KernelRun&) noexcept {}
 };
@@ -175,23 +197,53 @@ void install_fault_handlers() {
     }
     struct sigaction action{};
     action.sa_sigaction = &handle;
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
     sigemptyset(&action.sa_mask);
     ::sigaction(kSignals[i], &action, nullptr);
   }
 }
 
-bool run_guarded(KernelRun& run, void (*function)(void*), void* argument) {
+namespace {
+
+template <class Enter>
+StayEnd stay(KernelRun& run, const Enter& enter) {
   static thread_local const SignalStack signal_stack;
   static_cast<void>(signal_stack);
   KernelRun* const outer = current_run;  // a host function run by a waiting thread may itself wait
   current_run = &run;
-  const bool finished = [&] {
+  const StayEnd end = [&] {
     const FiberNote note(run);
-    return quern_cpu_run_on_stack(&run.saved, run.stack->top(), function, argument);
+    return enter();
   }();
   current_run = outer;
-  return finished;
+  return end;
+}
+
+}  // namespace
+
+StayEnd run_guarded(KernelRun& run, void (*function)(void*), void* argument) {
+  forget_frames(run);
+  return stay(run, [&] { return quern_cpu_run_on_stack(&run.saved, run.stack->top(), function, argument); });
+}
+
+StayEnd resume_guarded(KernelRun& run) {
+  return stay(run, [&] { return quern_cpu_resume_stack(&run.saved, &run.here); });
+}
+
+void suspend_run() {
+  end_if_stopped();
+  KernelRun* run = current_run;
+  quern_cpu_suspend_stack(&run->saved, &run->here);
+}
+
+void end_if_stopped() {
+  KernelRun* run = current_run;
+  if (run != nullptr && run->stop.load(std::memory_order_relaxed)) quern_cpu_leave_stack(&run->saved);
+}
+
+void request_stop(KernelRun& run, pthread_t thread) {
+  run.stop.store(true, std::memory_order_relaxed);
+  ::pthread_sigqueue(thread, SIGSEGV, {.sival_ptr = &stop_mark});
 }
 
 void raise_fault(const Fault& fault) {

@@ -2,6 +2,9 @@
 // What can go wrong in a kernel, and how the engine gets out of it.
 #pragma once
 
+#include <pthread.h>
+
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -20,7 +23,8 @@ enum class FaultKind : std::uint8_t {
   trap,
   divergent_barrier,
   unreachable,
-  out_of_memory,  ///< a worker's local memory or frames could not be had
+  out_of_memory,   ///< a worker's local memory or frames could not be had
+  launch_timeout,  ///< QUERN_CPU_TIMEOUT
 };
 
 struct Fault {
@@ -39,6 +43,10 @@ struct KernelRun {
   const Window* window = nullptr;
   const GuardedStack* stack = nullptr;
   Fault fault;
+  SavedStack here;  ///< where it was suspended
+  /// Set by another thread: the run shall end. It does so where it next yields or calls the host, or when a
+  /// signal finds it in its own code (request_stop).
+  std::atomic<bool> stop{false};
 };
 
 /// Installs handlers for SIGSEGV, SIGBUS, SIGFPE and SIGILL, unless they are in place; called again, it puts
@@ -48,9 +56,19 @@ struct KernelRun {
 /// Thread-safe.
 void install_fault_handlers();
 
-/// Runs function(argument) on run.stack. False: a fault ended it, run.fault says which. The thread gets an
-/// alternate signal stack if it has none.
-bool run_guarded(KernelRun& run, void (*function)(void*), void* argument);
+/// Runs function(argument) on run.stack. left: a fault ended it, run.fault says which; suspended:
+/// resume_guarded goes on, on the same thread. The thread gets an alternate signal stack if it has none.
+StayEnd run_guarded(KernelRun& run, void (*function)(void*), void* argument);
+StayEnd resume_guarded(KernelRun& run);
+/// Suspends the current run of this thread, or ends it if it shall stop. No object with a destructor that
+/// matters may be alive on its stack.
+void suspend_run();
+/// Ends the current run of this thread if it shall stop.
+void end_if_stopped();
+
+/// Asks the thread that is inside `run` to end it, whatever it does; to be called again until it has, since
+/// code that is not the kernel's cannot be left. The caller sees to it that the run is not over.
+void request_stop(KernelRun& run, pthread_t thread);
 
 /// Ends the current run of this thread with `fault`. Only from inside run_guarded().
 [[noreturn]] void raise_fault(const Fault& fault);

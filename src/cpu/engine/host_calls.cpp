@@ -79,14 +79,15 @@ std::string thread_text(const WorkerState& state, const LaunchState& launch) {
   return coordinates(std::uint64_t{state.warp_index} * 32 + state.fault_lane, launch.block);
 }
 
-Outcome device_assertfail(Worker& worker, const LaunchState& launch, const std::uint64_t* args) {
+Outcome device_assertfail(Worker& worker, const WorkerState& state, const LaunchState& launch,
+                          const std::uint64_t* args) {
   const std::optional<std::string> message = read_string(worker, args[0]);
   const std::optional<std::string> file = read_string(worker, args[1]);
   const std::optional<std::string> function = read_string(worker, args[3]);
-  const std::string line = fmt::format("{}:{}: {}: block: {}, thread: {} Assertion `{}` failed.\n",
-                                       file.value_or("?"), static_cast<std::uint32_t>(args[2]),
-                                       function.value_or("?"), block_text(worker, worker.state(), launch),
-                                       thread_text(worker.state(), launch), message.value_or("?"));
+  const std::string line =
+      fmt::format("{}:{}: {}: block: {}, thread: {} Assertion `{}` failed.\n", file.value_or("?"),
+                  static_cast<std::uint32_t>(args[2]), function.value_or("?"),
+                  block_text(worker, state, launch), thread_text(state, launch), message.value_or("?"));
   std::fwrite(line.data(), 1, line.size(), stderr);
   return {0, FaultKind::assertion};
 }
@@ -129,7 +130,7 @@ Outcome host_call(WorkerState* state, const LaunchState* launch, std::uint32_t c
     case ir::HostCall::vprintf:
       return device_vprintf(worker, *launch, args);
     case ir::HostCall::assertfail:
-      return device_assertfail(worker, *launch, args);
+      return device_assertfail(worker, *state, *launch, args);
     case ir::HostCall::malloc:
       return device_malloc(worker, *launch, args);
     case ir::HostCall::free:
@@ -149,6 +150,7 @@ void quern_cpu_trap(WorkerState* worker, std::uint32_t trap) {
 std::uint64_t quern_cpu_host_call(WorkerState* worker, const LaunchState* launch, std::uint32_t call,
                                   const std::uint64_t* args) {
   const Outcome outcome = host_call(worker, launch, call, args);
+  end_if_stopped();
   if (outcome.fault != FaultKind::none)
     raise_fault({outcome.fault, 0, worker->fault_location, worker->fault_lane});
   return outcome.result;

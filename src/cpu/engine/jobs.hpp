@@ -26,14 +26,19 @@ struct LaunchJob {
   std::unique_ptr<std::byte[]> params;  ///< what state.params points to
   std::uint64_t block_count = 0;
   bool cooperative = false;  ///< every block runs at the same time as every other
+  bool waits = false;        ///< blocks may wait for others, or for the host
   std::uint64_t owner = 0;
   std::uint32_t device = 0;
   std::uint64_t heap_bytes = 0;
   const std::vector<ir::Location>* locations = nullptr;  ///< for Fault::location
   std::shared_ptr<const void> keep_alive;                ///< owns code, symbols and locations
+  std::shared_ptr<const void> workspace;                 ///< what state.grid_workspace points to
+  std::vector<std::shared_ptr<Mapping>> mappings;  ///< memory of the host's through which it may wait for it
 
   std::atomic<std::uint64_t> next_block{0};
-  std::atomic<bool> stopped{false};  ///< a worker met a fault
+  std::atomic<bool> stopped{false};         ///< a worker met a fault, or the time is over
+  std::atomic<std::int64_t> started_ns{0};  ///< monotonic; set where launches are watched
+  std::atomic<bool> timed_out{false};
   bool exhausted() const noexcept {
     return stopped.load(std::memory_order_relaxed) ||
            next_block.load(std::memory_order_relaxed) >= block_count;

@@ -14,8 +14,8 @@ namespace quern::cpu::engine {
 /// window, and both are brought together before and after every launch: a byte that the host changed since
 /// the last time goes to the shadow, one that a kernel changed goes to the host. Copies take the host's
 /// memory for the shadow. So the host sees what a kernel wrote once the launch has ended, which is what the
-/// Driver API promises of mapped memory; a kernel does not see what the host writes while it runs.
-/// Thread-safe.
+/// Driver API promises of mapped memory. While a launch runs, only a kernel whose blocks all wait sees what
+/// the host writes, and the host what such a kernel wrote (Residents in resident.cpp). Thread-safe.
 class Mapping {
  public:
   Mapping(std::byte* host, std::shared_ptr<Allocation> shadow);

@@ -139,7 +139,7 @@ std::optional<Scheduler::Task> Scheduler::take_for(const Stream& stream) {
 
 void Scheduler::execute(Task& task) {
   if (task.worker != nullptr) {
-    task.fault = run_launch(*task.command->launch(), *task.worker, worker_count());
+    task.fault = run_launch(*task.command->launch(), *task.worker, worker_count(), watchdog_);
   } else if (auto* transfer = std::get_if<TransferJob>(&task.command->job)) {
     run(*transfer);
     // Before anyone learns that the copy is done: who frees memory next finds it free.
@@ -220,47 +220,6 @@ void Scheduler::park(GroupId id, Section& section) {
   ++its_group.parked;
   section.wait(its_group.wake, [&]() QUERN_NO_THREAD_SAFETY_ANALYSIS { return its_group.notified > 0; });
   --its_group.notified;
-}
-
-Fault run_launch(LaunchJob& job, Worker& worker, std::uint32_t worker_count) {
-  worker.owner = job.owner;
-  worker.device = job.device;
-  worker.heap_bytes = job.heap_bytes;
-  if (!worker.prepare(job.needs)) return {FaultKind::out_of_memory, 0, 0, 0};
-  KernelRun kernel_run;
-  kernel_run.text_begin = job.text_begin;
-  kernel_run.text_end = job.text_end;
-  kernel_run.window = worker.services().window;
-  kernel_run.stack = &worker.stack();
-  struct Loop {
-    LaunchJob& job;
-    Worker& worker;
-    std::uint32_t worker_count;
-  } loop{job, worker, worker_count};
-  run_guarded(
-      kernel_run,
-      [](void* argument) {
-        auto& [its_job, its_worker, count] = *static_cast<Loop*>(argument);
-        // Big grids in few, large steps, the last blocks one by one; a fault elsewhere is noticed after at
-        // most 1,024 blocks.
-        constexpr std::uint64_t kMaxChunk = 1024;
-        const std::uint64_t steps = std::uint64_t{16} * count;
-        while (!its_job.exhausted()) {
-          const std::uint64_t left = its_job.block_count - its_job.next_block.load(std::memory_order_relaxed);
-          const std::uint64_t chunk =
-              its_job.cooperative ? 1 : std::clamp<std::uint64_t>(left / steps, 1, kMaxChunk);
-          const std::uint64_t first = its_job.next_block.fetch_add(chunk, std::memory_order_relaxed);
-          if (first >= its_job.block_count) break;
-          its_worker.chunk_first = first;
-          its_worker.chunk_count = std::min(chunk, its_job.block_count - first);
-          its_worker.state().block_index = kUnknownIndex;
-          its_worker.state().warp_index = kUnknownWarp;
-          its_job.run(&its_job.state, &its_worker.state(), first, its_worker.chunk_count);
-        }
-      },
-      &loop);
-  if (worker.printed) worker.services().output->flush();
-  return kernel_run.fault;
 }
 
 }  // namespace quern::cpu::engine

@@ -32,7 +32,8 @@ bool spin_until(const Stream& stream, std::uint64_t sequence) noexcept {
 
 bool EventPoint::done() const noexcept { return stream->completed() >= sequence; }
 
-Scheduler::Scheduler(std::vector<std::unique_ptr<Worker>> workers) : workers_(std::move(workers)) {
+Scheduler::Scheduler(std::vector<std::unique_ptr<Worker>> workers, std::chrono::milliseconds limit)
+    : workers_(std::move(workers)), watchdog_(limit) {
   for (const auto& worker : workers_) free_workers_.push_back(worker.get());
   std::reverse(free_workers_.begin(), free_workers_.end());  // worker 0 is taken first
   groups_[static_cast<std::size_t>(GroupId::compute)].max_threads = worker_count();

@@ -13,6 +13,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -22,6 +23,7 @@
 #include "cpu/engine/fault.hpp"
 #include "cpu/engine/jobs.hpp"
 #include "cpu/engine/stream.hpp"
+#include "cpu/engine/watchdog.hpp"
 #include "cpu/engine/worker.hpp"
 
 namespace quern::cpu::engine {
@@ -30,7 +32,8 @@ namespace quern::cpu::engine {
 /// holds its own.
 class Scheduler {
  public:
-  explicit Scheduler(std::vector<std::unique_ptr<Worker>> workers);
+  /// No launch runs for longer than `limit`; 0: for as long as it likes.
+  explicit Scheduler(std::vector<std::unique_ptr<Worker>> workers, std::chrono::milliseconds limit = {});
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
@@ -119,6 +122,7 @@ class Scheduler {
   void carry_out(Aftermath aftermath) QUERN_EXCLUDES(mutex_);
 
   const std::vector<std::unique_ptr<Worker>> workers_;
+  Watchdog watchdog_;
   base::Mutex mutex_;
   std::array<Group, kGroupCount> groups_ QUERN_GUARDED_BY(mutex_);
   std::vector<Worker*> free_workers_ QUERN_GUARDED_BY(mutex_);
@@ -130,6 +134,6 @@ class Scheduler {
 };
 
 /// The launch's next chunks, run on `worker` until none is left or a fault ends it.
-Fault run_launch(LaunchJob& job, Worker& worker, std::uint32_t worker_count);
+Fault run_launch(LaunchJob& job, Worker& worker, std::uint32_t worker_count, Watchdog& watchdog);
 
 }  // namespace quern::cpu::engine

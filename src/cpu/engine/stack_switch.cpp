@@ -58,6 +58,45 @@ quern_cpu_leave_stack:
   xorl %eax, %eax
   jmp 1b
 .size quern_cpu_leave_stack, .-quern_cpu_leave_stack
+
+.p2align 4
+.hidden quern_cpu_suspend_stack
+.globl quern_cpu_suspend_stack
+.type quern_cpu_suspend_stack, @function
+quern_cpu_suspend_stack:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  subq $8, %rsp
+  stmxcsr (%rsp)
+  fnstcw 4(%rsp)
+  movq %rsp, (%rsi)
+  movq (%rdi), %rsp
+  movl $2, %eax
+  jmp 1b
+.size quern_cpu_suspend_stack, .-quern_cpu_suspend_stack
+
+.p2align 4
+.hidden quern_cpu_resume_stack
+.globl quern_cpu_resume_stack
+.type quern_cpu_resume_stack, @function
+quern_cpu_resume_stack:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  subq $8, %rsp
+  stmxcsr (%rsp)
+  fnstcw 4(%rsp)
+  movq %rsp, (%rdi)
+  movq (%rsi), %rsp
+  jmp 1b
+.size quern_cpu_resume_stack, .-quern_cpu_resume_stack
 )");
 
 namespace quern::cpu::engine {

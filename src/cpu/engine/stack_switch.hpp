@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a function on another stack, and leaves it from anywhere below without returning: what a fault in a
-// kernel does. One pair of functions does the work of swapcontext and sigsetjmp without their system calls.
+// Runs a function on another stack, and leaves it from anywhere below: for good, which is what a fault in a
+// kernel does, or for a while, which is what a block does that waits for others. These functions do the work
+// of swapcontext and sigsetjmp without their system calls.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +17,19 @@ struct SavedStack {
   void* stack_pointer = nullptr;
 };
 
-/// Calls function(argument) with the stack pointer at `stack_top` (16-byte aligned). False if it was left by
-/// quern_cpu_leave_stack(saved); callee-saved registers and the floating-point control words are then as
-/// before the call. No exception may come out of `function`, and objects alive on its stack when it is left
-/// are not destroyed.
-extern "C" bool quern_cpu_run_on_stack(SavedStack* saved, void* stack_top, void (*function)(void*),
-                                       void* argument);
+/// How a stay on the other stack ended.
+enum class StayEnd : int { left = 0, finished = 1, suspended = 2 };
+
+/// Calls function(argument) with the stack pointer at `stack_top` (16-byte aligned). Where it is left by
+/// quern_cpu_leave_stack(saved) or quern_cpu_suspend_stack(saved, here), callee-saved registers and the
+/// floating-point control words are as before the call. No exception may come out of `function`, and objects
+/// alive on its stack when it is left for good are not destroyed.
+extern "C" StayEnd quern_cpu_run_on_stack(SavedStack* saved, void* stack_top, void (*function)(void*),
+                                          void* argument);
 extern "C" [[noreturn]] void quern_cpu_leave_stack(SavedStack* saved);
+/// Returns when quern_cpu_resume_stack(saved, here) is called, which stands for the rest of the run.
+extern "C" void quern_cpu_suspend_stack(SavedStack* saved, SavedStack* here);
+extern "C" StayEnd quern_cpu_resume_stack(SavedStack* saved, SavedStack* here);
 
 /// A stack with an inaccessible zone below it, wide enough that no frame steps over it. Immutable.
 class GuardedStack {

@@ -2,11 +2,11 @@
 #include "cpu/engine/worker.hpp"
 
 #include "cpu/engine/memory.hpp"
+#include "cpu/engine/resident.hpp"
 
 namespace quern::cpu::engine {
 namespace {
 
-constexpr std::uint64_t kFrameAlignment = 64;
 constexpr std::uint64_t kLocalAlignment = 16;
 
 bool inside(const std::byte* base, std::uint64_t size, std::uint64_t address, std::uint64_t bytes) noexcept {
@@ -23,6 +23,8 @@ Worker::Worker(std::uint32_t index, const Services& services, GuardedStack stack
   state_.worker_index = index;
   state_.scheduler = this;
 }
+
+Worker::~Worker() = default;
 
 Expected<std::unique_ptr<Worker>> Worker::make(std::uint32_t index, const Services& services) {
   Expected<GuardedStack> stack = GuardedStack::make();
@@ -46,13 +48,8 @@ bool Worker::prepare(const WorkerNeeds& needs) {
     if (!commit(state_.local_base, local)) return false;
     local_committed_ = local;
   }
-  const std::uint64_t frames = round_up(needs.frame_bytes * needs.warps, kFrameAlignment);
-  if (frames > frames_bytes_) {
-    frames_.reset(static_cast<std::byte*>(std::aligned_alloc(kFrameAlignment, frames)));
-    frames_bytes_ = frames_ == nullptr ? 0 : frames;
-    state_.frames = frames_.get();
-    if (frames_ == nullptr) return false;
-  }
+  if (!frames_.reserve(needs.frame_bytes * needs.warps)) return false;
+  state_.frames = frames_.data();
   printed = false;
   return true;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <vector>
 
 #include "cpu/engine/abi.hpp"
 #include "cpu/engine/fault.hpp"
@@ -28,6 +29,30 @@ struct WorkerNeeds {
   std::uint64_t local_bytes = 0;  ///< of a lane
   std::uint64_t frame_bytes = 0;  ///< of a warp
 };
+
+/// Memory on a cache line's boundary that grows when asked for more, and keeps nothing then.
+class AlignedMemory {
+ public:
+  static constexpr std::uint64_t kAlignment = 64;
+  /// False: there is no more memory.
+  bool reserve(std::uint64_t bytes) {
+    bytes = round_up(bytes, kAlignment);
+    if (bytes <= bytes_) return true;
+    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, bytes)));
+    bytes_ = memory_ == nullptr ? 0 : bytes;
+    return memory_ != nullptr;
+  }
+  std::byte* data() const noexcept { return memory_.get(); }
+
+ private:
+  struct Free {
+    void operator()(void* memory) const noexcept { std::free(memory); }
+  };
+  std::unique_ptr<std::byte, Free> memory_;
+  std::uint64_t bytes_ = 0;
+};
+
+class Seat;
 
 /// What one thread needs to run blocks: shared and local memory, warp frames, a stack. A thread borrows a
 /// worker while it runs chunks of a launch. Thread-compatible.
@@ -54,19 +79,20 @@ class Worker {
   std::uint64_t chunk_first = 0;
   std::uint64_t chunk_count = 0;
   bool printed = false;
+  std::vector<std::unique_ptr<Seat>> seats;  ///< for blocks that take turns (resident.cpp)
+
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
 
  private:
-  struct Free {
-    void operator()(void* memory) const noexcept { std::free(memory); }
-  };
   Worker(std::uint32_t index, const Services& services, GuardedStack stack);
 
   WorkerState state_;
   Services services_;
   GuardedStack stack_;
   std::uint64_t local_committed_ = 0;
-  std::uint64_t frames_bytes_ = 0;
-  std::unique_ptr<std::byte, Free> frames_;
+  AlignedMemory frames_;
 };
 
 /// Shared memory a block may have: 99 KiB opt-in, and one for the system, as compute capability 8.9 has it.

@@ -73,6 +73,10 @@ bool has_trait(Op op, char trait) noexcept {
   return kOps[static_cast<std::size_t>(op)].traits.find(trait) != std::string_view::npos;
 }
 int arity(Op op) noexcept { return kOps[static_cast<std::size_t>(op)].arity; }
+bool is_barrier(Op op) noexcept {
+  return op == Op::barrier || op == Op::barrier_arrive || op == Op::barrier_reduce;
+}
+bool meets_lanes(Op op) noexcept { return has_trait(op, 'c') && !is_barrier(op) && op != Op::activemask; }
 std::string_view name(Special which) noexcept { return kSpecials[static_cast<std::size_t>(which)]; }
 
 std::int64_t sign_extend(std::uint64_t value, std::uint32_t bits) noexcept {

@@ -28,6 +28,10 @@ enum class Op : std::uint8_t {
 std::string_view name(Op op) noexcept;
 bool has_trait(Op op, char trait) noexcept;
 int arity(Op op) noexcept;
+/// At which threads of the block meet.
+bool is_barrier(Op op) noexcept;
+/// Waits for the lanes that its last operand, a membermask, names.
+bool meets_lanes(Op op) noexcept;
 
 /// An instruction and the value it makes are one thing, named by its index in Function::insts.
 using Value = std::uint32_t;

@@ -116,13 +116,11 @@ void barrier(Translator& t, In in) {
     return;
   }
   if (in.has(M::red)) return barrier_reduce(t, in);
-  if (in.has(M::arrive))
-    return t.refuse("barriers at which some warps arrive without waiting are not implemented");
   if (in.has(M::cluster)) return t.refuse("thread block clusters are not implemented");
-  if (!in.has(M::sync)) return t.refuse("this barrier operation is not implemented");
+  if (!in.has(M::sync) && !in.has(M::arrive)) return t.refuse("this barrier operation is not implemented");
   std::vector<Value> operands;
   for (std::size_t i = 0; i < in.operands.size(); ++i) operands.push_back(t.read(in, i, ptx::Type::u32));
-  t.emit(Op::barrier, Type::none, std::move(operands), {}, 0);
+  t.emit(in.has(M::arrive) ? Op::barrier_arrive : Op::barrier, Type::none, std::move(operands), {}, 0);
 }
 
 constexpr M kShuffleModifiers[] = {M::sync, M::up, M::down, M::bfly, M::idx};

@@ -46,7 +46,7 @@ void read_argument(std::string_view text) {
   if (const auto* array = std::get_if<cli::Array>(&argument.value)) {
     for (std::int64_t i = 0; i < array->count(); ++i)
       (void)cli::format_element(array->element, cli::element_at(*array, i));
-    (void)cli::format_npy(*array);
+    (void)cli::contiguous(*array);
   } else if (const auto* scalar = std::get_if<cli::Scalar>(&argument.value)) {
     (void)cli::to_string(*scalar);
   }

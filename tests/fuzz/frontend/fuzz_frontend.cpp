@@ -15,7 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto kernels = quern::frontend::outline(source);
   if (!kernels) return quern::to_string(kernels.errors()).empty() ? std::abort(), 0 : 0;
   for (const quern::frontend::KernelOutline& kernel : *kernels)
-    for (const char* type : {"float32[::1]", "int32", "float64[:, :]"}) {
+    for (const char* type : {"float32[::1]", "int32", "float64[:, :]",
+                             "Record([('x', float32, 0), ('y', int64, 8, (2,))], 24)[::1]"}) {
       std::string signature = "(";
       for (std::size_t i = 0; i < kernel.parameters.size(); ++i) signature += std::string(type) + ", ";
       const auto cuda =

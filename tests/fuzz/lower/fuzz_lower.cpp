@@ -36,7 +36,7 @@ void analyse(const cpu::ir::Module& module, const cpu::ir::Function& function,
   for (const auto assumption : {cpu::analysis::Assumption::safe, cpu::analysis::Assumption::optimistic}) {
     const auto facts = cpu::analysis::analyse(module, function, shape, assumption);
     if (!facts) return;  // irreducible
-    (void)cpu::analysis::check_supported(module, function, *facts);
+    (void)cpu::analysis::check_lockstep(module, function, *facts);
   }
 }
 

@@ -33,8 +33,8 @@ TEST_CASE("an index that can be negative counts from the end, and no other does"
   const auto index = [](const std::string& text) {
     return cuda_of("@cuda.jit\ndef k(a, n):\n    i = cuda.grid(1)\n" + text, "float32[:, ::1], int32");
   };
-  CHECK(holds(index("    a[i, n] = 0\n"), "a(i, quern::wrap(n, a.extent(1))) = 0;"));
-  CHECK(holds(index("    a[i, -1] = 0\n"), "a(i, a.extent(1) - 1) = 0;"));
+  CHECK(holds(index("    a[i, n] = 0\n"), "a(i, quern::wrap(n, a.extents[1])) = 0;"));
+  CHECK(holds(index("    a[i, -1] = 0\n"), "a(i, a.extents[1] - 1) = 0;"));
   CHECK(holds(index("    if i > 0:\n        a[i - 1, 0] = 0\n"), "a(i - 1, 0) = 0;"));
   CHECK(holds(index("    if 0 <= n and n < 9:\n        a[n, 0] = 0\n"), "a(n, 0) = 0;"));
   CHECK(holds(index("    if n < 0:\n        return\n    a[n, 0] = 0\n"), "a(n, 0) = 0;"));

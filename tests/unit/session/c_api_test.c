@@ -136,6 +136,43 @@ static void memory(QuernSession session) {
   CHECK(quern_release(array.id) == QUERN_OK);
 }
 
+static void python(QuernSession session) {
+  static const char kSource[] =
+      "from numba import cuda\n"
+      "@cuda.jit\n"
+      "def add(x, by):\n"
+      "    i = cuda.grid(1)\n"
+      "    if i < x.size:\n"
+      "        x[i] += by\n";
+  const char* const options[] = {"--fmad=false"};
+  QuernSource source = {0};
+  QuernModule module = {0};
+  QuernKernel kernel = {0};
+  QuernArray array = {0};
+  QuernLaunch launch = {sizeof launch, 0, {1, 1, 1}, {32, 1, 1}, 0, {0}};
+  QuernArgument arguments[2] = {{QUERN_ARGUMENT_ARRAY, QUERN_INT32, {0}, NULL, 0}, {QUERN_ARGUMENT_SCALAR, QUERN_INT64, {0}, NULL, 8}};
+  const int64_t shape[1] = {3}, by = 40;
+  int host[3] = {1, 2, 3};
+  CHECK(quern_load(session, &source, &module) == QUERN_USAGE);
+  source.struct_bytes = sizeof source;
+  source.language = QUERN_LANGUAGE_PYTHON;
+  source.text = "from numba import cuda\n@cuda.jit\ndef broken(:\n    pass\n";
+  CHECK(quern_load(session, &source, &module) == QUERN_COMPILE);
+  source.text = kSource;
+  source.file_name = "add.py";
+  source.options = options;
+  source.option_count = 1;
+  CHECK(quern_load(session, &source, &module) == QUERN_OK);
+  CHECK(quern_kernel(module, "add", &kernel) == QUERN_OK);
+  CHECK(quern_array_new(session, QUERN_INT32, 1, shape, &array) == QUERN_OK);
+  CHECK(quern_array_from_host(array, host, sizeof host) == QUERN_OK);
+  arguments[0].array = array;
+  arguments[1].data = &by;
+  CHECK(quern_launch(kernel, &launch, arguments, 2) == QUERN_OK);
+  CHECK(quern_array_to_host(array, host, sizeof host) == QUERN_OK);
+  CHECK(host[0] == 41 && host[2] == 43);
+}
+
 int main(void) {
   QuernSession session = {0};
   QuernModule module = {0};
@@ -155,6 +192,7 @@ int main(void) {
   arrays(session, kernel);
   streams(session);
   memory(session);
+  python(session);
   CHECK(quern_session_synchronize(session) == QUERN_OK);
   CHECK(quern_release(session.id) == QUERN_OK);
   CHECK(quern_session_synchronize(session) == QUERN_BAD_HANDLE);

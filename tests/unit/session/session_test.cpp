@@ -242,6 +242,49 @@ TEST_CASE("Kernel Python is compiled for the arguments of each launch, and tells
               "no kernel 'f'"));
 }
 
+TEST_CASE("a debug build tells what went wrong, where, and in which thread") {
+  if (!ready()) return;
+  const Session session("cpu");
+  const Module module = session.load_python(
+      "from numba import cuda\n\n@cuda.jit(debug=True)\ndef k(a, n):\n    i = cuda.grid(1)\n    if i == 37:\n"
+      "        a[i, n] = 1\n    if i == 38 and n == 3:\n        a[0, 0] = 7 // (n - 3)\n    assert n < 100, "
+      "'too far'\n"
+      "    if n < 0:\n        raise ValueError('n is negative')\n",
+      {.file_name = "k.py"});
+  const Kernel kernel = module.kernel("k");
+  const LaunchConfig config{.grid = 2, .block = 32};
+  auto a = session.device_array({64, 4}, Dtype::float32);
+  const auto said = [&](int n) { return message([&] { kernel(config)(a, n); }); };
+  CHECK(said(0) == "");
+  CHECK(said(5) ==
+        "kernel k failed in block (1, 0, 0), thread (5, 0, 0)\n"
+        "k.py:7: IndexError: index 5 is out of bounds for axis 1 with size 4 (shape (64, 4))");
+  CHECK(holds(said(3), "block (1, 0, 0), thread (6, 0, 0)\nk.py:9: ZeroDivisionError: division by zero"));
+  CHECK(holds(said(-1), "k.py:12: ValueError: n is negative"));
+  CHECK(said(1) == "");  // one failure does not outlast its launch
+}
+
+struct Particle {
+  float x;
+  float velocity[3];
+  std::int32_t id;
+};
+
+TEST_CASE("records reach Kernel Python without a declared type") {
+  if (!ready()) return;
+  const Session session("cpu");
+  const Module module = session.load_python(
+      "from numba import cuda\n\n@cuda.jit\ndef move(ps, one):\n    i = cuda.grid(1)\n    p = ps[i]\n"
+      "    p.x += p.velocity[2]\n    p['id'] = i\n    cuda.atomic.add(ps.x, 0, one.x)\n");
+  auto particles = session.to_device(std::vector<Particle>{{1, {0, 0, 0.5f}, 7}, {2, {0, 0, 0.25f}, 7}});
+  auto one = session.to_device(Particle{10, {}, 0});
+  module.kernel("move")({.grid = 1, .block = 2})(particles, one);
+  const std::vector<Particle> after = particles.copy_to_host();
+  CHECK(after[0].x == 21.5f);
+  CHECK(after[1].x == 2.25f);
+  CHECK(after[1].id == 1);
+}
+
 TEST_CASE("one session serves many threads") {
   if (!ready()) return;
   const Session session("cpu");

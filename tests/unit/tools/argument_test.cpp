@@ -49,13 +49,22 @@ struct TemporaryFile {
   ~TemporaryFile() { std::filesystem::remove(path); }
 };
 
+std::string file_of(const Array& array) {
+  const TemporaryFile file("");
+  write_npy(file.path, array);
+  std::ifstream in(file.path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+Array written_and_read(const Array& array) { return read_npy(TemporaryFile(file_of(array)).path); }
+
 }  // namespace
 
 TEST_CASE("array expressions hold what NumPy's functions hold, bit for bit") {
   for (const NumpyRow& row : kNumpyRows) {
     CAPTURE(row.argument);
     const Array array = array_of(row.argument);
-    CHECK(array.element.descr == row.descr);
+    CHECK((array.element.dtype == Dtype::bfloat16 ? "|V2" : typestr(array.element.type)) == row.descr);
     CHECK(array.shape == row.shape);
     CHECK(hex(array) == row.hex);
   }
@@ -75,7 +84,7 @@ TEST_CASE("a written file reads back to the same array") {
   for (const char* text : {"arange(0, 24, 1, float32)", "zeros((0, 3), int8)", "full((2, 3, 4), 7, bfloat16)",
                            "full((), 2.5, float64)"}) {
     const Array array = array_of(text);
-    const Array again = parse_npy(format_npy(array), "memory");
+    const Array again = written_and_read(array);
     CHECK(again.shape == array.shape);
     CHECK(again.element == array.element);
     CHECK(hex(again) == hex(array));
@@ -86,23 +95,24 @@ TEST_CASE("a Fortran-ordered array stays in Fortran order when written") {
   Array array = array_of("arange(0, 6, 1, int16)");
   array.shape = {2, 3};
   array.strides = {2, 4};
-  const Array again = parse_npy(format_npy(array), "memory");
+  const Array again = written_and_read(array);
   CHECK(again.strides == array.strides);
   CHECK(hex(again) == hex(array));
 }
 
 TEST_CASE("every truncation and every corruption of a header's byte is an error or an array, never a crash") {
-  const std::string good = format_npy(array_of("arange(0, 8, 1, int32)"));
+  const std::string good = file_of(array_of("arange(0, 8, 1, int32)"));
   for (std::size_t size = 0; size < good.size(); ++size)
-    CHECK_THROWS_AS(parse_npy(good.substr(0, size), "cut.npy"), Error);
+    CHECK_THROWS_AS(read_npy(TemporaryFile(good.substr(0, size)).path), Error);
   for (std::size_t i = 0; i < 80; ++i)
     for (int value = 0; value < 256; value += 7) {
       std::string bad = good;
       bad[i] = static_cast<char>(value);
+      const TemporaryFile file(bad);
       try {
-        parse_npy(bad, "bad.npy");
+        read_npy(file.path);
       } catch (const Error& error) {
-        CHECK(std::string(error.what()).find("bad.npy") != std::string::npos);
+        CHECK(std::string(error.what()).find(file.path) != std::string::npos);
       }
     }
 }
@@ -154,7 +164,7 @@ TEST_CASE("numbers at the ends of their range neither overflow nor lose their me
 
 TEST_CASE("a slice's step may be larger than its axis") {
   // numpy.arange(3)[::4611686018427387904], [2::-9223372036854775808]
-  const TemporaryFile file(format_npy(array_of("arange(3)")));
+  const TemporaryFile file(file_of(array_of("arange(3)")));
   const auto sliced = [&](const char* slice) { return hex(array_of((file.path + slice).c_str())); };
   CHECK(sliced("[::4611686018427387904]") == "0000000000000000");
   CHECK(sliced("[2::-9223372036854775808]") == "0200000000000000");
@@ -165,7 +175,8 @@ TEST_CASE("a .npy header that NumPy would not write is refused") {
     const std::string length{static_cast<char>(header.size()), '\0'};
     return std::string("\x93NUMPY\x01", 7) + '\0' + length + header + std::string(64, '\0');
   };
-  CHECK(parse_npy(with("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }"), "f").count() == 2);
+  CHECK(read_npy(TemporaryFile(with("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }")).path)
+            .count() == 2);
   for (const char* header :
        {"{'descr': '<f4', 'descr': '<f4', 'shape': (2,), }",
         "{'descr': '|S0', 'fortran_order': False, 'shape': (2,), }",
@@ -174,7 +185,7 @@ TEST_CASE("a .npy header that NumPy would not write is refused") {
         "{'descr': '<f4', 'fortran_order': True, 'shape': (0, 4611686018427387904, 4), }",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4), }"}) {
     CAPTURE(header);
-    CHECK_THROWS_AS(parse_npy(with(header), "f"), Error);
+    CHECK_THROWS_AS(read_npy(TemporaryFile(with(header)).path), Error);
   }
 }
 

@@ -68,7 +68,7 @@ error  = "shape"
   CHECK(cases[0].launch.args == std::vector<std::string>{"#1", "x.npy"});
   CHECK(cases[0].launch.shared_bytes == 100);
   CHECK(cases[0].launch.folder == folder.path.string());
-  CHECK(cases[0].bench);
+  REQUIRE(cases[0].bench.has_value());
   REQUIRE(cases[0].expectations.size() == 2);
   CHECK(std::get<ExpectedValues>(cases[0].expectations[0].expected).numbers.size() == 4);
   CHECK(std::get<ExpectedFile>(cases[0].expectations[1].expected).path == folder.path / "y.npy");

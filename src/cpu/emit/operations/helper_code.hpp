@@ -31,6 +31,7 @@ std::span<const Helper> atomic_helpers();
 std::span<const Helper> arithmetic_helpers();
 std::span<const Helper> warp_helpers();
 std::span<const Helper> system_helpers();
+std::span<const Helper> dispatch_helpers();
 
 template <class Function>
 Helper helper_row(const char* name, Function* function) {

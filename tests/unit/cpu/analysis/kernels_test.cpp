@@ -47,7 +47,7 @@ TEST_CASE("claims about saxpy, matmul, mandelbrot and a reduction hold in every 
         program.specialisation.block = block;
         const auto a = analysis::analyse(program.module, function, program.specialisation, assumption);
         REQUIRE(a.has_value());
-        CHECK(analysis::check_supported(program.module, function, *a).has_value());
+        CHECK(analysis::check_lockstep(program.module, function, *a).has_value());
         test::Witnessed witnessed;
         for (std::uint64_t seed = 0; seed < 4; ++seed) {
           test::Launch launch = test::random_launch(program, seed);

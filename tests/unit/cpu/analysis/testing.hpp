@@ -26,11 +26,11 @@ inline analysis::Analysis analysed(const IrBuilder& b, const Specialisation& spe
   return *std::move(result);
 }
 
-/// The only or first error of check_supported, as text; empty if there is none.
+/// The only or first error of check_lockstep, as text; empty if there is none.
 inline std::string refusal(const IrBuilder& b, const Specialisation& specialisation) {
   const ir::Module module = b.module();
   const analysis::Analysis analysis = analysed(b, specialisation);
-  const Expected<void> result = analysis::check_supported(module, module.functions[0], analysis);
+  const Expected<void> result = analysis::check_lockstep(module, module.functions[0], analysis);
   return result ? "" : to_string(result.errors());
 }
 

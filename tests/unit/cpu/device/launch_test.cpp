@@ -251,7 +251,7 @@ TEST_CASE_FIXTURE(Fixture,
     REQUIRE(cu.cuLaunchKernelEx(&config, function("meet"), parameters, nullptr) == CUDA_SUCCESS);
     CHECK(cu.cuCtxSynchronize() == CUDA_SUCCESS);
   }
-  config.gridDimX = 3;
+  config.gridDimX = 2 * 24 + 1;  // two workers, and what a multiprocessor of compute capability 8.9 holds
   CHECK(cu.cuLaunchKernelEx(&config, function("meet"), parameters, nullptr) ==
         CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 }

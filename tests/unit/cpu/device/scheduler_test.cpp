@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cpu/engine/output.hpp"
+#include "cpu/engine/warps.hpp"
 
 using namespace quern::cpu::engine;
 
@@ -224,6 +225,58 @@ TEST_CASE("after a fault the rest of the domain is dropped, events still complet
   CHECK(domain->fault() == FaultKind::trap);
   CHECK(counts.runs[0].load() == 0);
   CHECK(engine.domain->fault() == FaultKind::none);
+}
+
+/// Each block writes its number to shared and local memory, waits until all have come, and looks again.
+struct Meeting {
+  std::uint64_t blocks = 0;
+  std::atomic<std::uint64_t> come{0};
+  std::atomic<std::uint64_t> kept{0};
+  static void run(const LaunchState* launch, WorkerState* worker, std::uint64_t block, std::uint64_t) {
+    auto& meeting = *const_cast<Meeting*>(reinterpret_cast<const Meeting*>(launch->params));
+    volatile std::uint64_t* shared = reinterpret_cast<volatile std::uint64_t*>(worker->shared_base);
+    volatile std::uint64_t* local = reinterpret_cast<volatile std::uint64_t*>(worker->local_base);
+    shared[0] = block;
+    local[1] = block;
+    meeting.come.fetch_add(1);
+    while (meeting.come.load() < meeting.blocks) quern_cpu_yield(worker);
+    if (shared[0] == block && local[1] == block) meeting.kept.fetch_add(1);
+  }
+};
+
+TEST_CASE(
+    "blocks that wait for each other take turns on a thread, and each keeps its shared and local memory") {
+  Engine& engine = Engine::get();
+  const auto stream = engine.scheduler->make_stream(*engine.domain, true);
+  for (const bool cooperative : {true, false})
+    for (const std::uint64_t blocks : {1u, 2u, 5u, 24u}) {
+      Meeting meeting;
+      meeting.blocks = blocks;
+      auto job = launch_of(&Meeting::run, blocks, &meeting);
+      job->waits = true;
+      job->cooperative = cooperative;
+      job->state.total_shared_bytes = 4096;
+      job->needs = {1, 16, 64};
+      engine.scheduler->submit(stream, std::move(job));
+      engine.scheduler->synchronize(stream);
+      CHECK(meeting.kept.load() == blocks);
+    }
+}
+
+TEST_CASE("a fault ends a launch of which other blocks wait for ever") {
+  Engine& engine = Engine::get();
+  const auto domain = engine.scheduler->make_domain();
+  const auto stream = engine.scheduler->make_stream(*domain, true);
+  auto job = launch_of(
+      [](const LaunchState*, WorkerState* worker, std::uint64_t block, std::uint64_t) {
+        if (block == 7) quern_cpu_trap(worker, 0);
+        for (;;) quern_cpu_yield(worker);
+      },
+      10, nullptr);
+  job->waits = true;
+  engine.scheduler->submit(stream, std::move(job));
+  engine.scheduler->synchronize(stream);
+  CHECK(domain->fault() == FaultKind::trap);
 }
 
 TEST_CASE("a retired stream finishes what it has") {

@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "cpu/emit/emit.hpp"
+#include "cpu/engine/warps.hpp"
 
 namespace quern::cpu::engine {
 namespace {
@@ -16,6 +17,7 @@ thread_local std::jmp_buf* landing = nullptr;
 }
 
 // What the scheduler defines in the device: here a trap goes back to TestDevice::launch.
+extern "C" void quern_cpu_yield(WorkerState*) {}
 extern "C" void quern_cpu_trap(WorkerState*, std::uint32_t trap) {
   std::longjmp(*landing, static_cast<int>(trap) + 1);
 }
@@ -127,6 +129,11 @@ std::vector<Specialisation> variants(const Extents& block) {
       result.back().gang = static_cast<std::uint8_t>(width);
       if (width == full_warps) break;
     }
+  // By the dispatcher.
+  result.push_back(result.front());
+  result.back().isa = emit::processor_isa();
+  result.back().opt_level = 2;
+  result.back().dispatch = true;
   return result;
 }
 
@@ -135,8 +142,8 @@ std::string name(const Specialisation& specialisation) {
   const auto& block = specialisation.block;
   return std::string(kIsaNames[static_cast<std::size_t>(specialisation.isa)]) + " level " +
          std::to_string(specialisation.opt_level) + " gang " + std::to_string(specialisation.gang) +
-         " block " + std::to_string(block[0]) + "x" + std::to_string(block[1]) + "x" +
-         std::to_string(block[2]);
+         (specialisation.dispatch ? " dispatched" : "") + " block " + std::to_string(block[0]) + "x" +
+         std::to_string(block[1]) + "x" + std::to_string(block[2]);
 }
 
 }  // namespace quern::cpu::test

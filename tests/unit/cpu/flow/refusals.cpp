@@ -21,30 +21,6 @@ Diagnostic refusal(const ir::Module& module) {
   return checked.errors()[0];
 }
 
-ir::Module with_barrier(const std::function<std::vector<Value>(IrBuilder&)>& operands) {
-  IrBuilder b;
-  b.line(12);
-  b.op(ir::Op::barrier, Type::none, operands(b));
-  b.ret();
-  return b.module();
-}
-
-TEST_CASE("a barrier for part of the block is refused at its line") {
-  const Diagnostic error =
-      refusal(with_barrier([](IrBuilder& b) { return std::vector<Value>{b.i32(1), b.i32(64)}; }));
-  CHECK(error.span.file == "kernel.cu");
-  CHECK(error.span.line == 12);
-  CHECK(error.message.find("thread count") != std::string::npos);
-  CHECK(error.message.find("PTX line 1012") != std::string::npos);
-  CHECK(error.hint.find("__syncthreads") != std::string::npos);
-}
-
-TEST_CASE("a barrier whose number is computed is refused") {
-  const Diagnostic error =
-      refusal(with_barrier([](IrBuilder& b) { return std::vector<Value>{b.param(Type::i32)}; }));
-  CHECK(error.message.find("number is computed") != std::string::npos);
-}
-
 TEST_CASE("a recursive function may have neither barriers nor local memory nor end the thread") {
   const auto module_with = [](const std::function<void(IrBuilder&, ir::Function&)>& change) {
     IrBuilder kernel;

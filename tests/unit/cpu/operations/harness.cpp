@@ -18,9 +18,11 @@
 #include "cpu/emit/llvm_target.hpp"
 #include "cpu/emit/operations/helpers.hpp"
 #include "cpu/emit/optimise.hpp"
+#include "cpu/engine/warps.hpp"
 
 namespace quern::cpu::engine {
 
+extern "C" void quern_cpu_yield(WorkerState*) {}
 extern "C" void quern_cpu_trap(WorkerState*, std::uint32_t) { std::abort(); }
 
 /// Returns a digest of what it was called with.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is refused, and what must not be.
+// What cannot be run by keeping the lanes of a warp together, and what can.
 #include "testing.hpp"
 
 using namespace quern::cpu;
@@ -32,7 +32,7 @@ ir::Value volatile_load(IrBuilder& b, ir::Value pointer) {
 
 }  // namespace
 
-TEST_CASE("a barrier that only some lanes reach is refused with its line") {
+TEST_CASE("a barrier that only some lanes reach needs the dispatcher; its line is the reason") {
   IrBuilder b("halves");
   const auto out = b.param(ir::Type::i64);
   const auto then = b.block(), join = b.block();
@@ -75,7 +75,7 @@ TEST_CASE("a barrier after an early exit is fine, also in a loop that lanes leav
   CHECK(refusal(b, block_of(64)).empty());
 }
 
-TEST_CASE("a barrier in a loop that lanes leave at different iterations is refused") {
+TEST_CASE("a barrier in a loop that lanes leave at different iterations needs the dispatcher") {
   IrBuilder b;
   const auto tid = b.tid();
   const auto zero = b.i32(0);
@@ -95,7 +95,7 @@ TEST_CASE("a barrier in a loop that lanes leave at different iterations is refus
   CHECK(!contains(text, "kernel.cu:9"));
 }
 
-TEST_CASE("barriers on both sides of a divergent branch are both refused") {
+TEST_CASE("barriers on both sides of a divergent branch are both reasons for the dispatcher") {
   IrBuilder b;
   const auto then = b.block(), otherwise = b.block(), end = b.block();
   b.cond_br(b.icmp(ir::Icmp::slt, b.tid(), b.i32(16)), then, otherwise);
@@ -109,7 +109,7 @@ TEST_CASE("barriers on both sides of a divergent branch are both refused") {
   CHECK(contains(text, "kernel.cu:7"));
 }
 
-TEST_CASE("a lane that waits for another is refused: locks, polls by one or all lanes") {
+TEST_CASE("a lane that waits for another needs the dispatcher: locks, polls by one or all lanes") {
   const auto lock = loop_until([](IrBuilder& b, ir::Value p) {
     return b.icmp(ir::Icmp::ne, b.atomic_cas(p, b.i32(0), b.i32(1)), b.i32(0));
   });
@@ -134,7 +134,7 @@ TEST_CASE("a lane that waits for another is refused: locks, polls by one or all 
   }
 }
 
-TEST_CASE("a lock taken inside the loop that does the work is refused too") {
+TEST_CASE("a lock taken inside the loop that does the work needs the dispatcher too") {
   IrBuilder b;  // while (!done) if (atomicCAS(lock, 0, 1) == 0) { ...; atomicExch(lock, 0); done = true; }
   const auto lock = b.param(ir::Type::i64);
   const auto no = b.i1(false), yes = b.i1(true);
@@ -152,7 +152,7 @@ TEST_CASE("a lock taken inside the loop that does the work is refused too") {
   CHECK(contains(refusal(b, block_of(64)), "kernel.cu:7"));
 }
 
-TEST_CASE("loops that make progress by themselves are not refused") {
+TEST_CASE("loops that make progress by themselves do not need the dispatcher") {
   SUBCASE("a sum over volatile memory, and atomics whose results are not asked for") {
     IrBuilder b;
     const auto p = b.param(ir::Type::i64);
@@ -252,4 +252,46 @@ TEST_CASE("loops that make progress by themselves are not refused") {
     b.incoming(node, loop, next);
     CHECK(refusal(b, block_of(64)).empty());
   }
+}
+
+TEST_CASE(
+    "a recursive function in which lanes wait is refused with its line; a kernel is given the dispatcher") {
+  IrBuilder b = loop_until([](IrBuilder& at, ir::Value pointer) {
+    return at.icmp(ir::Icmp::eq, volatile_load(at, pointer), at.i32(0));
+  });
+  ir::Module module = b.module();
+  const auto needs = [&] { return analysis::needs_dispatcher(module, module.functions[0], block_of(64)); };
+  REQUIRE(needs().has_value());
+  CHECK(*needs());
+  module.functions[0].kernel = false;
+  REQUIRE(!needs().has_value());
+  CHECK(contains(to_string(needs().errors()), "kernel.cu:50"));
+  CHECK(contains(to_string(needs().errors()), "cannot wait for one another"));
+}
+
+TEST_CASE("irreducible control flow needs the dispatcher, in recursive functions too") {
+  IrBuilder b;
+  const auto first = b.block(), second = b.block(), back = b.block(), end = b.block();
+  b.cond_br(b.icmp(ir::Icmp::slt, b.tid(), b.i32(16)), first, second);
+  b.at(first).br(second);
+  b.at(second).cond_br(b.icmp(ir::Icmp::slt, b.tid(), b.i32(4)), back, end);
+  b.at(back).br(first);
+  b.at(end).ret();
+  ir::Module module = b.module();
+  for (const bool kernel : {true, false}) {
+    module.functions[0].kernel = kernel;
+    const auto needs = analysis::needs_dispatcher(module, module.functions[0], block_of(64));
+    REQUIRE(needs.has_value());
+    CHECK(*needs);
+  }
+}
+
+TEST_CASE("what a test asks for is run by the dispatcher, whatever it does") {
+  IrBuilder b;
+  b.ret();
+  const ir::Module module = b.module();
+  Specialisation specialisation = block_of(64);
+  CHECK(!*analysis::needs_dispatcher(module, module.functions[0], specialisation));
+  specialisation.dispatch = true;
+  CHECK(*analysis::needs_dispatcher(module, module.functions[0], specialisation));
 }

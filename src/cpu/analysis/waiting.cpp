@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is valid PTX but cannot run on warps whose lanes go on together: barriers that only some lanes reach,
-// and loops in which a lane waits for another thread.
+// What cannot be run by keeping the lanes of a warp together: barriers that only some lanes reach or that are
+// for a part of the block, and loops in which a lane waits for another thread.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ bool is_ordered(const ir::Inst& inst) {
 class WaitingLoop {
  public:
   WaitingLoop(const ir::Function& function, const Analysis& analysis, std::uint32_t loop)
-      : function_(function), analysis_(analysis), loop_(loop) {}
+      : function_(function), analysis_(analysis), loop_(loop), rereads_(has(lets_others_write)) {}
 
   /// The read of memory that a lane waits on; nothing for a loop that ends by itself.
   std::optional<ir::Value> find() {
@@ -43,15 +43,23 @@ class WaitingLoop {
 
  private:
   bool may_wait() const {
-    const auto reads = [&](ir::Value value) {
-      return function_[value].op == ir::Op::atomic ||
-             (function_[value].op == ir::Op::load && is_ordered(function_[value]));
+    const auto reads = [&](const ir::Inst& inst) {
+      return inst.op == ir::Op::atomic || (inst.op == ir::Op::load && (is_ordered(inst) || rereads_));
     };
+    return has(reads);
+  }
+  template <class Predicate>
+  bool has(const Predicate& predicate) const {
     const std::vector<ir::BlockId>& blocks = analysis_.loops[loop_].blocks;
     return std::any_of(blocks.begin(), blocks.end(), [&](ir::BlockId block) {
       const std::vector<ir::Value>& insts = function_.blocks[block].insts;
-      return std::any_of(insts.begin(), insts.end(), reads);
+      return std::any_of(insts.begin(), insts.end(),
+                         [&](ir::Value value) { return predicate(function_[value]); });
     });
+  }
+  /// Between two reads the author lets others write: a plain load is then as good as a volatile one.
+  static bool lets_others_write(const ir::Inst& inst) {
+    return inst.op == ir::Op::fence || inst.op == ir::Op::nanosleep;
   }
   bool inside(ir::Value value) const { return loop_contains(analysis_, loop_, function_[value].block); }
   bool leaves(ir::BlockId block) const {
@@ -104,7 +112,7 @@ class WaitingLoop {
   /// A read of a place that stays the same from iteration to iteration, and may give the same for ever.
   bool waits(ir::Value value) const {
     const ir::Inst& inst = function_[value];
-    const bool reads = inst.op == ir::Op::load && is_ordered(inst);
+    const bool reads = inst.op == ir::Op::load && (is_ordered(inst) || (rereads_ && !inst.attr.invariant));
     const bool atomic = inst.op == ir::Op::atomic && !always_changes(inst) && !is_retried_exchange(inst);
     return (reads || atomic) && !moves_on(inst.args[0]);
   }
@@ -223,6 +231,7 @@ class WaitingLoop {
   const ir::Function& function_;
   const Analysis& analysis_;
   std::uint32_t loop_;
+  bool rereads_;
   std::vector<bool> seen_;    ///< by value
   std::vector<bool> chosen_;  ///< by block: follow_choice was here
   std::vector<ir::Value> work_;
@@ -233,7 +242,7 @@ Diagnostic divergent_barrier(const ir::Function& function, ir::Value barrier) {
   return unsupported(
       function, barrier,
       fmt::format("kernel '{}': the barrier at {} is in code that only some threads of a warp may reach; the "
-                  "CPU device can wait only where all threads that have not ended come together",
+                  "lanes of a warp that are kept together cannot wait there",
                   function.name, line_of(function, barrier)),
       "Move __syncthreads() out of the condition or loop, or make the condition the same for every thread of "
       "the block.");
@@ -246,7 +255,7 @@ Diagnostic waiting_loop(const ir::Function& function, const Loop& loop, ir::Valu
       fmt::format(
           "kernel '{}': the loop at {} goes on until the {} at {} sees what another thread writes (a lock or "
           "a spin "
-          "wait); the CPU device runs the threads of a warp together and cannot let one wait for another",
+          "wait); the lanes of a warp that are kept together cannot wait for one another",
           function.name, line_of(function, placed_value(function, loop.header)), what,
           line_of(function, read)),
       "Replace the lock by atomic operations on the data (atomicAdd, or a compare-and-swap that retries with "
@@ -254,21 +263,76 @@ Diagnostic waiting_loop(const ir::Function& function, const Loop& loop, ir::Valu
       "read), or wait by ending the kernel and launching another.");
 }
 
+Diagnostic partial_barrier(const ir::Function& function, ir::Value barrier) {
+  return unsupported(
+      function, barrier,
+      fmt::format(
+          "kernel '{}': the barrier at {} has a thread count or a computed number, or is one at which "
+          "threads arrive without waiting; the warps of the block do not come to it together",
+          function.name, line_of(function, barrier)),
+      "Use __syncthreads().");
+}
+
+/// Not simply "every thread of the block".
+bool is_partial(const ir::Function& function, const ir::Inst& barrier) {
+  const std::size_t id = barrier.op == ir::Op::barrier_reduce ? 1 : 0;
+  return barrier.op == ir::Op::barrier_arrive || barrier.args.size() != id + 1 ||
+         function[barrier.args[id]].op != ir::Op::constant;
+}
+
+/// Has anything by which a thread could wait for another.
+bool names_others(const ir::Function& function) {
+  return std::any_of(function.insts.begin(), function.insts.end(), [](const ir::Inst& inst) {
+    return ir::is_barrier(inst.op) || inst.op == ir::Op::atomic || inst.op == ir::Op::fence ||
+           inst.op == ir::Op::nanosleep || (inst.op == ir::Op::load && is_ordered(inst));
+  });
+}
+
+void check_barrier(const ir::Function& function, const Analysis& analysis, ir::Value value,
+                   Diagnostics& errors) {
+  const ir::Inst& inst = function[value];
+  if (!ir::is_barrier(inst.op)) return;
+  if (is_partial(function, inst))
+    errors.push_back(partial_barrier(function, value));
+  else if (analysis.divergent_control[inst.block])
+    errors.push_back(divergent_barrier(function, value));
+}
+
 }  // namespace
 
-Expected<void> check_supported(const ir::Module&, const ir::Function& function, const Analysis& analysis) {
+Expected<void> check_lockstep(const ir::Module&, const ir::Function& function, const Analysis& analysis) {
   Diagnostics errors;
-  for (const ir::BlockId block : analysis.order) {
-    if (!analysis.divergent_control[block]) continue;
+  for (const ir::BlockId block : analysis.order)
     for (const ir::Value value : function.blocks[block].insts)
-      if (function[value].op == ir::Op::barrier || function[value].op == ir::Op::barrier_reduce)
-        errors.push_back(divergent_barrier(function, value));
-  }
+      check_barrier(function, analysis, value, errors);
   for (std::uint32_t loop = 0; loop < analysis.loops.size(); ++loop)
     if (const std::optional<ir::Value> read = WaitingLoop(function, analysis, loop).find())
       errors.push_back(waiting_loop(function, analysis.loops[loop], *read));
   if (!errors.empty()) return errors;
   return {};
+}
+
+std::vector<bool> find_waiting_loops(const ir::Function& function, const Analysis& analysis) {
+  std::vector<bool> result;
+  for (std::uint32_t loop = 0; loop < analysis.loops.size(); ++loop)
+    result.push_back(WaitingLoop(function, analysis, loop).find().has_value());
+  return result;
+}
+
+Expected<bool> needs_dispatcher(const ir::Module& module, const ir::Function& function,
+                                const Specialisation& specialisation) {
+  Analysis graph;
+  if (auto structure = find_structure(function, graph, true); !structure)
+    return std::move(structure).errors();
+  if (graph.irreducible) return true;
+  if (!names_others(function)) return specialisation.dispatch;
+  auto facts = analyse(module, function, specialisation, Assumption::safe);
+  if (!facts) return std::move(facts).errors();
+  if (auto lockstep = check_lockstep(module, function, *facts); !lockstep) {
+    if (!function.kernel) return std::move(lockstep).errors();
+    return true;
+  }
+  return specialisation.dispatch;
 }
 
 }  // namespace quern::cpu::analysis

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// room: compile
+#pragma once
+
+#include <cstdint>
+
+namespace quern {
+
+/// What a session's compiler has done so far. A launch of a kernel for types that it was launched with before
+/// raises none of them.
+struct CompileStats {
+  std::uint64_t translations = 0;  ///< of Kernel Python into CUDA C++
+  std::uint64_t nvrtc_runs = 0;
+  std::uint64_t cache_hits = 0;  ///< requests for which all that NVRTC would see was compiled before
+};
+
+}  // namespace quern

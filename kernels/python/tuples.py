@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tuples: of several results, as constants, indexed, compared in loops, unpacked, chained."""
+from numba import cuda
+
+OFFSETS = ((0, 1), (1, 0), (0, -1), (-1, 0))
+LIMITS = (3, 5)
+
+
+@cuda.jit(device=True)
+def divide(a, b):
+    return a // b, a % b
+
+
+@cuda.jit(device=True)
+def extremes(values):
+    least = most = values[0]
+    for v in values:
+        least, most = min(least, v), max(most, v)
+    return least, most, (least + most) / 2
+
+
+@cuda.jit
+def tuples(values, out):
+    quotient, remainder = divide(values[0], values[1])
+    out[0] = quotient
+    out[1] = remainder
+    low, high, middle = extremes(values)
+    out[2] = low
+    out[3] = high
+    out[4] = middle
+    total = 0
+    for dy, dx in OFFSETS:
+        total += 10 * dy + dx
+    out[5] = total
+    pair = (values[2], values[3])
+    out[6] = pair[0] - pair[1]
+    out[7] = len(OFFSETS) + LIMITS[1]
+    a = b, c = pair
+    out[8] = a[1] * b + c
+    rest = pair[1:]
+    out[9] = rest[0]
+    out[10] = values.shape[0] in LIMITS
+    out[11] = divmod(values[3], 4)[1]

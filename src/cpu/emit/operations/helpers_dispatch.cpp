@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What dispatched code calls of the engine.
+#include "cpu/emit/operations/helper_code.hpp"
+#include "cpu/engine/warps.hpp"
+
+namespace quern::cpu::emit {
+
+std::span<const Helper> dispatch_helpers() {
+  static const Helper rows[] = {
+      {"quern_cpu_run_warps", reinterpret_cast<void*>(&engine::quern_cpu_run_warps)},
+      {"quern_cpu_choose_place", reinterpret_cast<void*>(&engine::quern_cpu_choose_place)},
+      {"quern_cpu_meet_lanes", reinterpret_cast<void*>(&engine::quern_cpu_meet_lanes)},
+      {"quern_cpu_end_lanes", reinterpret_cast<void*>(&engine::quern_cpu_end_lanes)},
+      {"quern_cpu_meet_block", reinterpret_cast<void*>(&engine::quern_cpu_meet_block)},
+  };
+  return rows;
+}
+
+}  // namespace quern::cpu::emit

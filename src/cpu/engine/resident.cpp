@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/engine/resident.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "cpu/engine/mapping.hpp"
+#include "cpu/engine/output.hpp"
+#include "cpu/engine/warps.hpp"
+
+namespace quern::cpu::engine {
+namespace {
+
+constexpr std::uint32_t kMaxBlocks = 24;
+constexpr std::uint32_t kMaxThreads = 1536;
+constexpr std::uint64_t kSystemSharedBytes = 1024;  ///< of each block
+
+/// Between rounds in which every block only waited: first the processor is kept, then offered to other
+/// threads, then left to them.
+class Patience {
+ public:
+  /// True where it took long, so that something else may be done as well.
+  bool rest() {
+    ++rounds_;
+    if (rounds_ < kSpins) {
+      __builtin_ia32_pause();
+      return false;
+    }
+    if (rounds_ < kYields)
+      ::sched_yield();
+    else
+      std::this_thread::sleep_for(kNap);
+    return true;
+  }
+  void renew() { rounds_ = 0; }
+  bool is_short_of() const { return rounds_ >= kRounds; }
+
+ private:
+  static constexpr std::uint32_t kRounds = 16;
+  static constexpr std::uint32_t kSpins = 64;
+  static constexpr std::uint32_t kYields = 512;
+  static constexpr std::chrono::microseconds kNap{50};
+  std::uint32_t rounds_ = 0;
+};
+
+void copy(std::vector<std::byte>& to, const std::byte* from, std::uint64_t bytes) {
+  to.resize(bytes);
+  std::memcpy(to.data(), from, bytes);
+}
+
+}  // namespace
+
+void quern_cpu_yield(WorkerState*) { suspend_run(); }
+
+std::uint32_t resident_blocks(std::uint32_t threads, std::uint64_t shared_bytes) noexcept {
+  const std::uint32_t whole_warps = (threads + 31) / 32 * 32;
+  const std::uint64_t by_threads = kMaxThreads / std::max(whole_warps, 1u);
+  const std::uint64_t by_shared = kSharedBytes / (shared_bytes + kSystemSharedBytes);
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>({kMaxBlocks, by_threads, by_shared}));
+}
+
+// --- a seat
+
+Seat::Seat(Worker& worker, GuardedStack stack)
+    : worker_(worker), state_(worker.state()), stack_(std::move(stack)) {}
+
+Expected<std::unique_ptr<Seat>> Seat::make(Worker& worker) {
+  Expected<GuardedStack> stack = GuardedStack::make();
+  if (!stack) return std::move(stack).errors();
+  return std::unique_ptr<Seat>(new Seat(worker, std::move(*stack)));
+}
+
+bool Seat::prepare(const LaunchJob& job) {
+  state_ = worker_.state();
+  shared_bytes_ = job.state.total_shared_bytes;
+  local_bytes_ = job.needs.local_bytes == 0 ? 0 : state_.local_stride * job.needs.warps * 32;
+  if (!frames_.reserve(job.needs.frame_bytes * job.needs.warps)) return false;
+  state_.frames = frames_.data();
+  taken_ = started_ = has_copy_ = false;
+  return true;
+}
+
+void Seat::begin(LaunchJob& job, std::uint64_t block) {
+  job_ = &job;
+  block_ = block;
+  state_.block_index = kUnknownIndex;
+  state_.warp_index = kUnknownWarp;
+  run_ = std::make_unique<KernelRun>();
+  run_->text_begin = job.text_begin;
+  run_->text_end = job.text_end;
+  run_->window = worker_.services().window;
+  run_->stack = &stack_;
+  taken_ = true;
+  started_ = has_copy_ = false;
+}
+
+void Seat::move_in() {
+  if (!has_copy_) return;
+  std::memcpy(state_.shared_base, shared_.data(), shared_bytes_);
+  if (local_bytes_ != 0) std::memcpy(state_.local_base, local_.data(), local_bytes_);
+}
+
+void Seat::move_out() {
+  if (!taken_) return;
+  copy(shared_, state_.shared_base, shared_bytes_);
+  if (local_bytes_ != 0) copy(local_, state_.local_base, local_bytes_);
+  has_copy_ = true;
+}
+
+StayEnd Seat::go_on(Watchdog::Watch& watch) {
+  worker_.chunk_first = block_;
+  worker_.chunk_count = 1;
+  watch.set_run(run_.get());
+  StayEnd end = StayEnd::finished;
+  if (started_) {
+    end = resume_guarded(*run_);
+  } else {
+    started_ = true;
+    end = run_guarded(
+        *run_,
+        [](void* argument) {
+          auto& seat = *static_cast<Seat*>(argument);
+          seat.job_->run(&seat.job_->state, &seat.state_, seat.block_, 1);
+        },
+        this);
+  }
+  watch.set_run(nullptr);
+  if (end != StayEnd::suspended) taken_ = false;
+  return end;
+}
+
+// --- the blocks of a thread
+
+namespace {
+
+class Residents {
+ public:
+  Residents(LaunchJob& job, Worker& worker, Watchdog::Watch& watch)
+      : job_(job), worker_(worker), watch_(watch), most_(most(job)) {}
+
+  Fault run() {
+    Patience patience;
+    while (!job_.stopped.load(std::memory_order_relaxed)) {
+      ended_ = false;
+      const bool waiting = turn_of_each();
+      if (fault_.kind != FaultKind::none) return fault_;
+      // Others may be about to let them go on: only where they wait for long does it need another block.
+      const bool started = (job_.cooperative || !waiting || patience.is_short_of()) && start_one();
+      if (fault_.kind != FaultKind::none) return fault_;
+      if (!waiting && !started && !any_taken()) break;
+      if (started || ended_)
+        patience.renew();
+      else if (patience.rest())
+        for (const std::shared_ptr<Mapping>& mapping : job_.mappings) mapping->bring_together();
+    }
+    return fault_;
+  }
+
+ private:
+  /// A cooperative launch has no more blocks than fit on the device; where other threads are slow to come,
+  /// one has them all.
+  static std::uint64_t most(const LaunchJob& job) {
+    if (job.cooperative) return job.block_count;
+    return std::max(1u, resident_blocks(job.needs.warps * 32, job.state.total_shared_bytes));
+  }
+
+  bool any_taken() const {
+    return std::any_of(seats().begin(), seats().end(), [](const auto& seat) { return seat->is_taken(); });
+  }
+  const std::vector<std::unique_ptr<Seat>>& seats() const { return worker_.seats; }
+
+  /// True if some block still waits.
+  bool turn_of_each() {
+    bool waiting = false;
+    for (std::size_t i = 0; i < ready_; ++i) {
+      Seat& seat = *worker_.seats[i];
+      if (!seat.is_taken()) continue;
+      if (go_on(seat) == StayEnd::suspended) waiting = true;
+      if (fault_.kind != FaultKind::none || job_.stopped.load(std::memory_order_relaxed)) break;
+    }
+    return waiting;
+  }
+
+  StayEnd go_on(Seat& seat) {
+    if (present_ != &seat) {
+      if (present_ != nullptr) present_->move_out();
+      seat.move_in();
+      present_ = &seat;
+    }
+    const StayEnd end = seat.go_on(watch_);
+    if (end != StayEnd::suspended) ended_ = true;
+    if (end == StayEnd::left) fault_ = seat.fault();
+    return end;
+  }
+
+  /// The next block of the grid, if there is one and room for it.
+  bool start_one() {
+    if (job_.exhausted()) return false;
+    Seat* seat = free_seat();
+    if (seat == nullptr) return false;
+    const std::uint64_t block = job_.next_block.fetch_add(1, std::memory_order_relaxed);
+    if (block >= job_.block_count) return false;
+    seat->begin(job_, block);
+    go_on(*seat);
+    return true;
+  }
+
+  Seat* free_seat() {
+    for (std::size_t i = 0; i < ready_; ++i)
+      if (!worker_.seats[i]->is_taken()) return worker_.seats[i].get();
+    if (ready_ >= most_) return nullptr;
+    if (ready_ == worker_.seats.size()) {
+      Expected<std::unique_ptr<Seat>> seat = Seat::make(worker_);
+      if (!seat) return no_room();
+      worker_.seats.push_back(std::move(*seat));
+    }
+    if (!worker_.seats[ready_]->prepare(job_)) return no_room();
+    return worker_.seats[ready_++].get();
+  }
+  /// With one seat the grid still goes on, block after block, unless it needs several at a time.
+  Seat* no_room() {
+    if (ready_ == 0 || job_.cooperative) fault_.kind = FaultKind::out_of_memory;
+    return nullptr;
+  }
+
+  LaunchJob& job_;
+  Worker& worker_;
+  Watchdog::Watch& watch_;
+  const std::uint64_t most_;
+  std::size_t ready_ = 0;    ///< seats prepared for this launch
+  Seat* present_ = nullptr;  ///< whose memory is in place
+  bool ended_ = false;       ///< some block ended in this round
+  Fault fault_;
+};
+
+}  // namespace
+
+Fault run_resident(LaunchJob& job, Worker& worker, Watchdog::Watch& watch) {
+  const Fault fault = Residents(job, worker, watch).run();
+  for (const auto& seat : worker.seats) seat->abandon();
+  return fault;
+}
+
+}  // namespace quern::cpu::engine

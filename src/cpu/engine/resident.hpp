@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks that wait for other blocks or for the host: several of them are started on one thread and take
+// turns.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cpu/engine/fault.hpp"
+#include "cpu/engine/jobs.hpp"
+#include "cpu/engine/watchdog.hpp"
+#include "cpu/engine/worker.hpp"
+
+namespace quern::cpu::engine {
+
+/// What a started block keeps while others of its thread run: its stack and frames, and, since all blocks of
+/// a thread have their shared and local memory at the same addresses, a copy of that.
+class Seat {
+ public:
+  static Expected<std::unique_ptr<Seat>> make(Worker& worker);
+
+  /// Gets the seat ready for blocks of a launch. False: the memory could not be had.
+  bool prepare(const LaunchJob& job);
+  void begin(LaunchJob& job, std::uint64_t block);
+  /// Runs the block until it has ended or waits.
+  StayEnd go_on(Watchdog::Watch& watch);
+  bool is_taken() const noexcept { return taken_; }
+  /// The launch was stopped: its block will not go on.
+  void abandon() noexcept { taken_ = false; }
+  const Fault& fault() const noexcept { return run_->fault; }
+
+  /// Its memory is in place, or goes out of the way.
+  void move_in();
+  void move_out();
+
+ private:
+  Seat(Worker& worker, GuardedStack stack);
+
+  Worker& worker_;
+  WorkerState state_;
+  GuardedStack stack_;
+  AlignedMemory frames_;
+  std::vector<std::byte> shared_;
+  std::vector<std::byte> local_;
+  std::uint64_t shared_bytes_ = 0;
+  std::uint64_t local_bytes_ = 0;
+  LaunchJob* job_ = nullptr;
+  std::uint64_t block_ = 0;
+  std::unique_ptr<KernelRun> run_;
+  bool taken_ = false;
+  bool started_ = false;
+  bool has_copy_ = false;
+};
+
+/// Starts blocks of the launch as long as those that are started only wait, and gives each its turn, until
+/// none is left or the launch is stopped.
+Fault run_resident(LaunchJob& job, Worker& worker, Watchdog::Watch& watch);
+
+/// How many blocks of a launch are at most started on one thread at a time, as on a multiprocessor of compute
+/// capability 8.9 (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
+std::uint32_t resident_blocks(std::uint32_t threads, std::uint64_t shared_bytes) noexcept;
+
+}  // namespace quern::cpu::engine

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a thread does with a launch: chunks of its blocks, one after the other.
+#include <algorithm>
+
+#include "cpu/engine/output.hpp"
+#include "cpu/engine/resident.hpp"
+#include "cpu/engine/scheduler.hpp"
+
+namespace quern::cpu::engine {
+namespace {
+
+struct Loop {
+  LaunchJob& job;
+  Worker& worker;
+  std::uint32_t worker_count;
+
+  /// Big grids in few, large steps, the last blocks one by one; a fault elsewhere is noticed after at most
+  /// 1,024 blocks.
+  void run() {
+    constexpr std::uint64_t kMaxChunk = 1024;
+    const std::uint64_t steps = std::uint64_t{16} * worker_count;
+    while (!job.exhausted()) {
+      const std::uint64_t left = job.block_count - job.next_block.load(std::memory_order_relaxed);
+      const std::uint64_t chunk = job.cooperative ? 1 : std::clamp<std::uint64_t>(left / steps, 1, kMaxChunk);
+      const std::uint64_t first = job.next_block.fetch_add(chunk, std::memory_order_relaxed);
+      if (first >= job.block_count) break;
+      worker.chunk_first = first;
+      worker.chunk_count = std::min(chunk, job.block_count - first);
+      worker.state().block_index = kUnknownIndex;
+      worker.state().warp_index = kUnknownWarp;
+      job.run(&job.state, &worker.state(), first, worker.chunk_count);
+    }
+  }
+};
+
+Fault run_chunks(LaunchJob& job, Worker& worker, std::uint32_t worker_count, Watchdog::Watch& watch) {
+  KernelRun run;
+  run.text_begin = job.text_begin;
+  run.text_end = job.text_end;
+  run.window = worker.services().window;
+  run.stack = &worker.stack();
+  Loop loop{job, worker, worker_count};
+  watch.set_run(&run);
+  run_guarded(run, [](void* argument) { static_cast<Loop*>(argument)->run(); }, &loop);
+  watch.set_run(nullptr);
+  return run.fault;
+}
+
+}  // namespace
+
+Fault run_launch(LaunchJob& job, Worker& worker, std::uint32_t worker_count, Watchdog& watchdog) {
+  worker.owner = job.owner;
+  worker.device = job.device;
+  worker.heap_bytes = job.heap_bytes;
+  if (!worker.prepare(job.needs)) return {FaultKind::out_of_memory, 0, 0, 0};
+  Fault fault;
+  {
+    Watchdog::Watch watch(watchdog, job);
+    fault = job.waits ? run_resident(job, worker, watch) : run_chunks(job, worker, worker_count, watch);
+  }
+  if (worker.printed) worker.services().output->flush();
+  if (fault.kind == FaultKind::none && job.timed_out.load(std::memory_order_relaxed))
+    fault.kind = FaultKind::launch_timeout;
+  return fault;
+}
+
+}  // namespace quern::cpu::engine

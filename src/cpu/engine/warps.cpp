@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Between the lanes of a warp: who goes on. Between the warps of a block: turns, and barriers. No object with
+// a destructor is alive while a step runs or quern_cpu_yield is called: a launch that is ended leaves them.
+#include "cpu/engine/warps.hpp"
+
+#include <bit>
+#include <cstddef>
+#include <cstring>
+
+#include "cpu/ir/ir.hpp"
+
+namespace quern::cpu::engine {
+namespace {
+
+constexpr std::uint32_t kLanes = 32;
+constexpr std::uint32_t kMaxWarps = 32;
+constexpr std::uint32_t kBarriers = 16;
+/// All lanes may be tired this often before other warps have their turn.
+constexpr std::uint32_t kRoundsInStep = 32;
+/// No step is longer, whatever its loops are.
+constexpr std::uint32_t kTurnsInStep = 1u << 16;
+
+std::uint32_t bit(std::uint32_t lane) { return 1u << lane; }
+
+template <class Function>
+void for_each_lane(std::uint32_t lanes, const Function& function) {
+  for (; lanes != 0; lanes &= lanes - 1) function(static_cast<std::uint32_t>(std::countr_zero(lanes)));
+}
+
+template <class Predicate>
+std::uint32_t lanes_where(const WarpFrame& frame, const Predicate& predicate) {
+  std::uint32_t lanes = 0;
+  for (std::uint32_t lane = 0; lane < kLanes; ++lane)
+    if (predicate(frame.place[lane])) lanes |= bit(lane);
+  return lanes;
+}
+
+bool marked(std::uint32_t at, std::uint32_t mark) {
+  return at != place::kEnded && (at & place::kMarks) == mark;
+}
+
+// --- barriers
+
+/// One of the barriers of a block, between two times that it was complete.
+struct Barrier {
+  std::uint32_t waiting[kMaxWarps];  ///< lanes by warp
+  std::uint32_t arrived;             ///< threads that came without waiting
+  std::uint32_t expected;            ///< threads; 0: all of the block
+  std::uint32_t true_lanes;
+  std::uint32_t arrived_lanes;
+  std::uint32_t location;
+  bool in_use;
+};
+
+struct Team {
+  std::byte* frames = nullptr;
+  std::uint32_t frame_bytes = 0;
+  std::uint32_t warps = 0;
+  Barrier barriers[kBarriers];
+
+  WarpFrame& frame(std::uint32_t warp) const {
+    return *reinterpret_cast<WarpFrame*>(frames + std::size_t{warp} * frame_bytes);
+  }
+  std::uint32_t warp_of(const WarpFrame* frame) const {
+    return static_cast<std::uint32_t>(
+        static_cast<std::size_t>(reinterpret_cast<const std::byte*>(frame) - frames) / frame_bytes);
+  }
+};
+
+/// Threads that `lanes` of a warp count for: a warp that is there with all it has counts for 32 (PTX ISA,
+/// "bar", "barrier": the number of threads is that of whole warps).
+std::uint32_t threads_of(std::uint32_t lanes, std::uint32_t live) {
+  if (lanes == 0) return 0;
+  return (live & ~lanes) == 0 ? kLanes : static_cast<std::uint32_t>(std::popcount(lanes));
+}
+
+bool is_complete(const Team& team, const Barrier& barrier) {
+  std::uint32_t threads = barrier.arrived;
+  for (std::uint32_t warp = 0; warp < team.warps; ++warp) {
+    const std::uint32_t live = team.frame(warp).live;
+    if (barrier.expected == 0 && (live & ~barrier.waiting[warp]) != 0) return false;
+    threads += threads_of(barrier.waiting[warp], live);
+  }
+  return threads >= barrier.expected;
+}
+
+/// Everybody who waits goes on.
+void open(Team& team, Barrier& barrier) {
+  for (std::uint32_t warp = 0; warp < team.warps; ++warp) {
+    WarpFrame& frame = team.frame(warp);
+    for_each_lane(barrier.waiting[warp], [&](std::uint32_t lane) {
+      frame.place[lane] &= ~place::kMarks;
+      frame.true_lanes[lane] = barrier.true_lanes;
+      frame.arrived_lanes[lane] = barrier.arrived_lanes;
+    });
+  }
+  std::memset(&barrier, 0, sizeof barrier);
+}
+
+/// After threads have ended: those that wait may have waited for them alone.
+void open_complete(Team& team) {
+  for (Barrier& barrier : team.barriers)
+    if (barrier.in_use && barrier.expected == 0 && is_complete(team, barrier)) open(team, barrier);
+}
+
+[[noreturn]] void stuck(WorkerState* worker, std::uint32_t location, std::uint32_t lanes) {
+  worker->fault_location = location;
+  worker->fault_lane = lanes == 0 ? 0 : static_cast<std::uint32_t>(std::countr_zero(lanes));
+  quern_cpu_trap(worker, static_cast<std::uint32_t>(ir::Trap::divergent_barrier));
+}
+
+// --- warps
+
+void begin(WarpFrame& frame, std::uint32_t lanes) {
+  for (std::uint32_t lane = 0; lane < kLanes; ++lane)
+    frame.place[lane] = (lanes & bit(lane)) != 0 ? 0 : place::kEnded;
+  frame.live = lanes;
+  frame.turns = 0;
+  frame.rounds = 0;
+  frame.location = ir::kNone;
+}
+
+bool can_go_on(const WarpFrame& frame) {
+  return frame.live != 0 && lanes_where(frame, [](std::uint32_t at) { return at < place::kAsleep; }) != 0;
+}
+
+std::uint32_t location_of_wait(const Team& team, std::uint32_t warp) {
+  for (const Barrier& barrier : team.barriers)
+    if (barrier.waiting[warp] != 0) return barrier.location;
+  return ir::kNone;
+}
+
+/// What one round over the warps came to.
+struct Round {
+  bool ran = false;       ///< some warp had something to do
+  bool progress = false;  ///< and did not only wait
+};
+
+Round run_round(const LaunchState* launch, WorkerState* worker, const WarpSteps& steps, Team& team,
+                const std::uint32_t (&ctaid)[3]) {
+  Round round;
+  for (std::uint32_t warp = 0; warp < team.warps; ++warp) {
+    WarpFrame& frame = team.frame(warp);
+    if (!can_go_on(frame)) continue;
+    round.ran = true;
+    frame.rounds = 0;
+    worker->warp_index = warp;
+    const std::uint32_t live = frame.live;
+    const StepWarp step = warp < steps.full_count ? steps.full : steps.partial;
+    const std::uint32_t end = step(launch, worker, &frame, ctaid[0], ctaid[1], ctaid[2], warp);
+    if (end != static_cast<std::uint32_t>(StepEnd::tired)) round.progress = true;
+    if (frame.live != live) open_complete(team);
+  }
+  return round;
+}
+
+}  // namespace
+
+extern "C" {
+
+void quern_cpu_run_warps(const LaunchState* launch, WorkerState* worker, const WarpSteps* steps,
+                         std::uint32_t ctaid_x, std::uint32_t ctaid_y, std::uint32_t ctaid_z) {
+  Team team{};
+  team.frames = worker->frames;
+  team.frame_bytes = steps->frame_bytes;
+  team.warps = steps->full_count + (steps->rest != 0 ? 1 : 0);
+  for (std::uint32_t warp = 0; warp < team.warps; ++warp)
+    begin(team.frame(warp), warp < steps->full_count ? 0xffffffffu : steps->rest);
+  worker->team = &team;
+  const std::uint32_t ctaid[3] = {ctaid_x, ctaid_y, ctaid_z};
+  for (;;) {
+    const Round round = run_round(launch, worker, *steps, team, ctaid);
+    if (!round.ran) break;
+    if (!round.progress) quern_cpu_yield(worker);
+  }
+  worker->team = nullptr;
+  for (std::uint32_t warp = 0; warp < team.warps; ++warp) {
+    if (team.frame(warp).live == 0) continue;
+    worker->warp_index = warp;
+    stuck(worker, location_of_wait(team, warp), team.frame(warp).live);
+  }
+}
+
+std::uint32_t quern_cpu_choose_place(WorkerState* worker, WarpFrame* frame) {
+  if (frame->turns % kTurnsInStep == 0) return static_cast<std::uint32_t>(StepEnd::tired);
+  const std::uint32_t ready = lanes_where(*frame, [](std::uint32_t at) { return at < place::kTired; });
+  if (ready != 0) {  // whoever comes next after the lane that the count of turns says
+    const int turn = static_cast<int>(frame->turns / kFairTurns % kLanes);
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(std::rotr(ready, turn)) + turn) % kLanes;
+    return frame->place[lane];
+  }
+  const std::uint32_t tired = lanes_where(*frame, [](std::uint32_t at) { return marked(at, place::kTired); });
+  if (tired != 0) {
+    std::uint32_t least = place::kEnded;
+    for_each_lane(tired, [&](std::uint32_t lane) {
+      frame->place[lane] &= ~place::kMarks;
+      if (frame->place[lane] < least) least = frame->place[lane];
+    });
+    return ++frame->rounds % kRoundsInStep == 0 ? static_cast<std::uint32_t>(StepEnd::tired) : least;
+  }
+  if (frame->live == 0) return place::kEnded;
+  const bool at_barrier =
+      lanes_where(*frame, [](std::uint32_t at) { return marked(at, place::kAtBarrier); }) != 0;
+  if (!at_barrier) stuck(worker, frame->location, frame->live);
+  return static_cast<std::uint32_t>(StepEnd::waiting);
+}
+
+std::uint32_t quern_cpu_meet_lanes(WarpFrame* frame, std::uint32_t at, std::uint32_t location) {
+  const auto is_here = [&](std::uint32_t other) {
+    return other != place::kEnded && (other & ~(place::kMarks | place::kMet)) == at &&
+           other < place::kAtBarrier;
+  };
+  const std::uint32_t here = lanes_where(*frame, is_here);
+  // A warp_sync is met by members at any other one; all else only by those at the same instruction.
+  const std::uint32_t present =
+      (at & place::kSync) == 0 ? here : lanes_where(*frame, [](std::uint32_t other) {
+        return other < place::kAtBarrier && (other & place::kSync) != 0 && (other & place::kMet) == 0;
+      });
+  std::uint32_t ready = 0;
+  std::uint32_t met = 0;
+  for_each_lane(here, [&](std::uint32_t lane) {
+    const std::uint32_t members = frame->members[lane] & frame->live;
+    if ((frame->place[lane] & place::kMet) != 0) {
+      ready |= bit(lane);
+    } else if ((members & ~present) == 0) {
+      ready |= bit(lane);
+      met |= members;
+    } else {
+      frame->place[lane] = at | place::kAsleep;
+      frame->location = location;
+    }
+  });
+  for_each_lane(ready, [&](std::uint32_t lane) { frame->place[lane] = at; });
+  for_each_lane(met & ~here, [&](std::uint32_t lane) {
+    frame->place[lane] = (frame->place[lane] & ~place::kMarks) | place::kMet;
+  });
+  return ready;
+}
+
+void quern_cpu_end_lanes(WarpFrame* frame, std::uint32_t lanes) {
+  if (lanes == 0) return;
+  frame->live &= ~lanes;
+  for_each_lane(lanes, [&](std::uint32_t lane) { frame->place[lane] = place::kEnded; });
+  for (std::uint32_t& at : frame->place)  // whose members they were
+    if (marked(at, place::kAsleep)) at &= ~place::kMarks;
+}
+
+void quern_cpu_meet_block(WorkerState* worker, WarpFrame* frame, std::uint32_t lanes, std::uint32_t next,
+                          std::uint32_t how, std::uint32_t id, std::uint32_t count, std::uint32_t yes,
+                          std::uint32_t location) {
+  Team& team = *static_cast<Team*>(worker->team);
+  Barrier& barrier = team.barriers[id % kBarriers];
+  const bool waits = how == static_cast<std::uint32_t>(BarrierStep::wait);
+  for_each_lane(lanes,
+                [&](std::uint32_t lane) { frame->place[lane] = waits ? next | place::kAtBarrier : next; });
+  barrier.in_use = true;
+  barrier.expected = count;
+  barrier.location = location;
+  barrier.true_lanes += static_cast<std::uint32_t>(std::popcount(yes & lanes));
+  barrier.arrived_lanes += static_cast<std::uint32_t>(std::popcount(lanes));
+  if (waits)
+    barrier.waiting[team.warp_of(frame)] |= lanes;
+  else
+    barrier.arrived += threads_of(lanes, frame->live);
+  if (is_complete(team, barrier)) open(team, barrier);
+}
+
+}  // extern "C"
+
+}  // namespace quern::cpu::engine

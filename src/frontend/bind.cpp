@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Constants that the host gives to names of the file's level, new or in place of the file's own.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "frontend/names.hpp"
+
+namespace quern::frontend {
+namespace {
+
+template <class T>
+T read(const std::byte* bytes) {
+  T value;
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
+}
+
+/// Nothing for types whose constants the language does not have.
+std::optional<Value> number(Dtype dtype, const std::byte* bytes) {
+  switch (dtype) {
+    case Dtype::bool_:
+      return Value::boolean(std::to_integer<int>(*bytes) != 0);
+    case Dtype::int8:
+      return Value::of(std::int64_t{read<std::int8_t>(bytes)});
+    case Dtype::int16:
+      return Value::of(std::int64_t{read<std::int16_t>(bytes)});
+    case Dtype::int32:
+      return Value::of(std::int64_t{read<std::int32_t>(bytes)});
+    case Dtype::int64:
+      return Value::of(read<std::int64_t>(bytes));
+    case Dtype::uint8:
+      return Value::of(std::int64_t{read<std::uint8_t>(bytes)});
+    case Dtype::uint16:
+      return Value::of(std::int64_t{read<std::uint16_t>(bytes)});
+    case Dtype::uint32:
+      return Value::of(std::int64_t{read<std::uint32_t>(bytes)});
+    case Dtype::uint64:
+      return Value::of(std::bit_cast<std::int64_t>(read<std::uint64_t>(bytes)));
+    case Dtype::float32:
+      return Value::of(static_cast<double>(read<float>(bytes)));
+    case Dtype::float64:
+      return Value::of(read<double>(bytes));
+    default:
+      return std::nullopt;
+  }
+}
+
+/// The types of Python's own numbers, which literals have too.
+bool is_pythons(Dtype dtype) {
+  return dtype == Dtype::bool_ || dtype == Dtype::int64 || dtype == Dtype::float64;
+}
+
+}  // namespace
+
+Value Names::constant_value(const abi::Constant& constant) {
+  Value whole;
+  const std::size_t size = size_bytes(constant.dtype);
+  for (std::size_t at = 0; at + size <= constant.bytes.size(); at += size) {
+    std::optional<Value> item = number(constant.dtype, constant.bytes.data() + at);
+    if (!item) return whole;
+    whole.items.push_back(std::move(*item));
+  }
+  if (constant.shape.empty() && !whole.items.empty()) {
+    Value single = std::move(whole.items.front());
+    if (!is_pythons(constant.dtype)) single.type = types_.of(constant.dtype);
+    return single;
+  }
+  whole.kind = Value::Kind::array;
+  whole.type = types_.of(constant.dtype);
+  whole.shape = constant.shape;
+  return whole;
+}
+
+void Names::bind_constants(std::span<const abi::Constant> constants) {
+  for (const abi::Constant& constant : constants) {
+    const auto known = bindings_.find(constant.name);
+    const Place place = known == bindings_.end() ? Place{} : known->second.place;
+    const bool mentioned = std::any_of(tokens_.begin(), tokens_.end(), [&](const Token& token) {
+      return token.kind == Tok::name && source_.at(token.place) == constant.name;
+    });
+    const auto refuse = [&](const std::string& why, const std::string& hint) {
+      report_.error(place, "bind", fmt::format("cannot bind '{}': {}", constant.name, why), hint);
+    };
+    if (!mentioned) {
+      refuse(fmt::format("nothing in {} has that name", source_.file_name()),
+             "bind a name that a kernel of the file uses");
+      continue;
+    }
+    if (known != bindings_.end() && known->second.kind != Binding::Kind::assignment &&
+        known->second.kind != Binding::Kind::changed) {
+      refuse("it is a function, a class or an import of the file", "bind the name of a number or an array");
+      continue;
+    }
+    Binding binding;
+    binding.place = place;
+    binding.known = true;
+    binding.value = constant_value(constant);
+    if (binding.value.kind == Value::Kind::unknown)
+      refuse(fmt::format("kernels have no constants of {}", quern::name(constant.dtype)),
+             "bind booleans, integers, float32 or float64");
+    bind(constant.name, std::move(binding));
+  }
+}
+
+}  // namespace quern::frontend

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The forms of a typed built-in: "f32 sinf(f32)", "(f64,i32) quern::frexp(f64)", "b
+// isclose(f64,f64,tol:f64=0.5)".
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "frontend/builtins.hpp"
+#include "frontend/types.hpp"
+
+namespace quern::frontend {
+
+struct Form {
+  struct Parameter {
+    Type type = nullptr;
+    std::string_view name;      ///< of one that is given by name
+    std::string_view fallback;  ///< what it is otherwise, as C++
+  };
+  Type result = nullptr;
+  std::string_view cuda;  ///< what is called; "(int)__brev" where its result is converted
+  std::vector<Parameter> parameters;
+
+  std::size_t positional() const;
+};
+
+/// All of them, those for narrower types first.
+std::vector<Form> forms_of(TypeTable& table, const Builtin& row);
+/// The first form that holds the values of these positional arguments, else the last that takes them.
+std::optional<Form> choose_form(TypeTable& table, const Builtin& row, const std::vector<Type>& arguments);
+/// The type that a form calls "f32"; null for what is none.
+Type type_of_code(const TypeTable& table, std::string_view code);
+/// "float32, float32"
+std::string parameters_text(const Form& form);
+
+}  // namespace quern::frontend

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "runtime/module.hpp"
+
+namespace quern::launch {
+
+/// What a debug build (Kernel Python's debug=True) tells after a launch. Immutable; thread-compatible: of
+/// launches that run at once on several streams, one reports a failure.
+class FailureCheck {
+ public:
+  FailureCheck(const runtime::Module& module, std::string kernel);
+
+  /// Waits for the stream; throws Error(device_fault) with place and reason if the kernel has failed, and
+  /// makes the module ready for the next launch.
+  void after_launch(const runtime::Context& context, CUstream stream) const;
+
+ private:
+  std::string kernel_;
+  std::string file_;
+  std::optional<runtime::ModuleVariable> failure_;
+};
+
+}  // namespace quern::launch

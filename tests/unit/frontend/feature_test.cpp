@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions inside functions, records, vectors, enumerations, debug builds: what they become.
+#include <doctest/doctest.h>
+
+#include "helpers.hpp"
+
+using quern::test::cuda_of;
+using quern::test::holds;
+
+TEST_SUITE_BEGIN("frontend");
+
+TEST_CASE("a function inside a kernel gets what it captures as arguments") {
+  const std::string text = cuda_of(
+      "@cuda.jit\ndef k(a, n):\n    scale = a[0]\n    def f(x, y=2):\n        return x * scale + y\n"
+      "    g = lambda t: f(t, 1) + n\n    a[1] = f(a[2]) + g(3) + (lambda q: q + 1)(4)\n",
+      "float32[::1], int32");
+  CHECK(holds(text, "static __device__ double f(float x, long long y, float scale)"));
+  CHECK(holds(text, "static __device__ double g(long long t, int n, float scale)"));
+  CHECK(holds(text, "a[1] = f(a[2], 2, scale) + g(3, n, scale) + lambda(4);"));
+}
+
+TEST_CASE("a function inside a kernel can call itself and one beside it") {
+  const std::string text = cuda_of(
+      "@cuda.jit\ndef k(a):\n    def half(n):\n        return n // 2\n    def depth(n):\n        if n < 1:\n"
+      "            return 0\n        return 1 + depth(half(n))\n    a[0] = depth(9)\n",
+      "(int64[::1],)");
+  CHECK(holds(text, "a[0] = depth(9);"));
+  CHECK(holds(text, "1 + depth(half_(n))"));
+}
+
+TEST_CASE("a record is referred to, as in NumPy: a name for it is a pointer") {
+  const std::string text = cuda_of(
+      "point = np.dtype([('x', np.float32), ('v', np.float32, (3,)), ('id', np.int8)], align=True)\n"
+      "@cuda.jit\ndef k(ps, one):\n    p = ps[3]\n    p.x = one.x + p['v'][1]\n    ps[0].v[2] = 1\n    xs = "
+      "ps.x\n"
+      "    xs[1] += float32(2)\n    ps[1] = ps[2]\n",
+      "point[::1], point");
+  CHECK(holds(
+      text,
+      "struct record_x_v_id {\n  float x;\n  float v[3];\n  signed char id;\n  char padding17[3];\n};"));
+  CHECK(holds(text, "record_x_v_id* one)"));
+  CHECK(holds(text, "record_x_v_id* const p = &ps[3];"));
+  CHECK(holds(text, "p->x = one->x + p->v[1];"));
+  CHECK(holds(text, "ps[0].v[2] = 1;"));
+  CHECK(holds(text, "quern::field<quern::array<float, 1>>(ps, 0)"));
+  CHECK(holds(text, "ps[1] = ps[2];"));
+}
+
+TEST_CASE("records of the same field names and other types are two structs") {
+  const std::string text = cuda_of("@cuda.jit\ndef k(a, b):\n    a[0].x = b[0].x\n",
+                                   "Record([('x', float32, 0)], 8)[::1], Record([('x', int32, 0)], 8)[::1]");
+  CHECK(holds(text, "struct record_x {\n  float x;\n  char padding4[4];\n};"));
+  CHECK(holds(text, "struct record_x_2 {\n  int x;\n  char padding4[4];\n};"));
+}
+
+TEST_CASE("vectors are made of numbers and of vectors") {
+  const std::string text = cuda_of(
+      "@cuda.jit\ndef k(a):\n    xy = cuda.float32x2(a[0], 1)\n    v = cuda.float4(xy, 2, a[1])\n    a[2] = "
+      "v.w\n",
+      "(float32[::1],)");
+  CHECK(holds(text, "quern::vector<float, 4>{xy.x, xy.y, 2.0f, a[1]}"));
+  CHECK(holds(text, "a[2] = v.w;"));
+}
+
+TEST_CASE("members of enumerations are numbers with their names") {
+  const std::string text = cuda_of(
+      "from enum import Enum, IntEnum, auto\nclass Mode(IntEnum):\n    READ = 4\nclass Side(Enum):\n    LEFT "
+      "= auto()\n"
+      "    RIGHT = auto()\n@cuda.jit\ndef k(a, m):\n    if m == Mode.READ:\n        a[0] = "
+      "Side.RIGHT.value\n",
+      "float32[::1], int32");
+  CHECK(holds(text, "constexpr int Mode_READ = 4;"));
+  CHECK(holds(text, "constexpr int Side_RIGHT = 2;"));
+  CHECK(holds(text, "if (m == Mode_READ) {"));
+}
+
+TEST_CASE("NumPy's limits are known") {
+  const std::string text = cuda_of(
+      "BIG = np.iinfo(np.int16).max\n@cuda.jit\ndef k(a):\n    a[0] = np.finfo(np.float32).eps\n    a[1] = "
+      "BIG\n",
+      "(float32[::1],)");
+  CHECK(holds(text, "a[0] = 1.1920929e-07f;"));
+  CHECK(holds(text, "constexpr int BIG = 32767;"));
+}
+
+TEST_CASE("rows of rows are elements, without a view between") {
+  const std::string text = cuda_of("@cuda.jit\ndef k(a):\n    i, j = cuda.grid(2)\n    a[i][j] = a[-1][0]\n",
+                                   "(float32[:, ::1],)");
+  CHECK(holds(text, "a(i, j) = a(a.extents[0] - 1, 0);"));
+}
+
+TEST_CASE("a view keeps the layout that Numba gives it") {
+  const auto view = [](const std::string& index, const std::string& type) {
+    return cuda_of("@cuda.jit\ndef k(a):\n    v = a[" + index + "]\n    v[0] = 1\n", "(" + type + ",)");
+  };
+  CHECK(holds(view("1:3", "float32[:, ::1]"), "const quern::c_array<float, 2> v"));
+  CHECK(holds(view("2", "float32[:, ::1]"), "const quern::c_array<float, 1> v"));
+  CHECK(holds(view("1:3, 1:2", "float32[:, ::1]"), "const quern::array<float, 2> v"));
+  CHECK(holds(view("::2", "float32[::1]"), "const quern::array<float, 1> v"));
+  CHECK(holds(view("..., 2", "float32[::1, :, :]"), "const quern::f_array<float, 2> v"));
+  CHECK(holds(view(":, :, 2", "float32[::1, :, :]"), "const quern::array<float, 2> v"));
+  CHECK(holds(view("2", "float32[::1, :]"), "const quern::array<float, 1> v"));
+}
+
+TEST_CASE("what has effects is computed from left to right") {
+  const std::string text = cuda_of(
+      "@cuda.jit(device=True)\ndef bump(a, i):\n    a[i] += 1\n    return a[i]\n\n@cuda.jit\ndef k(a):\n"
+      "    a[0] = bump(a, 1) - bump(a, 2)\n    a[bump(a, 3)] = bump(a, 4)\n    a[bump(a, 5)] += 6\n"
+      "    a[7] += bump(a, 8)\n",
+      "(uint64[::1],)");
+  CHECK(holds(text, "const unsigned long long value = bump(a, 1); a[0] = value - bump(a, 2);"));
+  CHECK(holds(text, "const unsigned long long value2 = bump(a, 4); a[bump(a, 3)] = value2;"));
+  CHECK(holds(text, "const unsigned long long value3 = bump(a, 5); a[value3] += 6"));
+  CHECK(holds(text, "const unsigned long long value4 = a[7]; a[7] = value4 + bump(a, 8);"));
+}
+
+TEST_CASE("what stands behind 'and' is computed only under it, with all that it needs") {
+  const std::string text = cuda_of(
+      "@cuda.jit(device=True)\ndef bump(a, i):\n    a[i] += 1\n    return a[i]\n\n@cuda.jit\ndef k(a, n):\n"
+      "    if n > 3 and a[0] < bump(a, 0):\n        a[1] = 1\n    if 0 < n < bump(a, 0) < bump(a, 1) < 9:\n"
+      "        a[2] = 1\n",
+      "uint64[::1], int32");
+  CHECK(holds(text,
+              "if (n > 3 && [&] { const unsigned long long value = a[0]; return value < bump(a, 0); }()) {"));
+  CHECK(holds(text, "[&] { if (!(0 < n)) return false; const auto middle = bump(a, 0); if (!("));
+}
+
+TEST_CASE("a choice that is a function computes both its values") {
+  const std::string text = cuda_of(
+      "@cuda.jit\ndef k(a):\n    a[0] = cuda.selp(a[1] > 2, cuda.atomic.add(a, 3, 4), cuda.atomic.add(a, 5, "
+      "6))\n",
+      "(int32[::1],)");
+  CHECK(holds(text, "const int value2 = atomicAdd(&a[3], 4);"));
+  CHECK(holds(text, "const int value3 = atomicAdd(&a[5], 6);"));
+}
+
+TEST_CASE("a call without effects whose value is not used is left out") {
+  CHECK_FALSE(holds(cuda_of("@cuda.jit(device=True)\ndef f(x):\n    return x + 1\n\n@cuda.jit\ndef k(a):\n   "
+                            " f(a[0])\n    a[1] = 1\n",
+                            "(float32[::1],)"),
+                    "f(a[0]);"));
+}
+
+TEST_CASE("debug builds check indices, divisors and assertions") {
+  const auto source = quern::frontend::translate(
+      quern::test::python(
+          "from numba import cuda\n@cuda.jit('void(int64[:, ::1], int32)', debug=True)\ndef k(a, n):\n"
+          "    a[n, 2] = a[0, 0] // n\n    assert n > 0, 'not positive'\n    raise ValueError('far')\n"),
+      "", "");
+  REQUIRE(source);
+  CHECK(source->log.empty());
+  CHECK(holds(source->text, "extern \"C\" __device__ char quern_failure_file[] = \"k.py\";"));
+  CHECK(holds(source->text,
+              "a(quern::debug::index<0>(n, 4, a.extents[0], a.extents[1]), "
+              "quern::debug::index<1>(2, 4, a.extents[0], a.extents[1]))"));
+  CHECK(holds(source->text, "quern::debug::divisor("));
+  CHECK(holds(source->text, "quern::debug::raise(5, \"AssertionError: not positive\");"));
+  CHECK(holds(source->text, "quern::debug::raise(6, \"ValueError: far\");"));
+}
+
+TEST_CASE("outside debug builds nothing is checked") {
+  const std::string text =
+      cuda_of("@cuda.jit\ndef k(a):\n    assert a[0] > 1, 'x'\n    a[1] = a[2] / a[3]\n", "(float32[::1],)");
+  CHECK_FALSE(holds(text, "debug"));
+  CHECK(holds(text, "return;"));
+}
+
+TEST_CASE("an argument that is None settles the branches that ask for it") {
+  const std::string text = cuda_of(
+      "@cuda.jit(device=True)\ndef f(x, y=None):\n    if y is None:\n        return x\n    else:\n        "
+      "return x + y\n\n"
+      "@cuda.jit(device=True)\ndef g(x, y=None):\n    return x if y is None else y[0]\n\n"
+      "@cuda.jit\ndef k(a):\n    a[0] = f(a[1]) + f(a[2], a[3]) + g(a[4]) + g(a[5], a)\n",
+      "(float32[::1],)");
+  CHECK(holds(text, "static __device__ float f(float x) {"));
+  CHECK(holds(text, "static __device__ float f_2(float x, float y) {"));
+  CHECK(holds(text, "return y[0];"));
+  CHECK(holds(text, "a[0] = f(a[1]) + f_2(a[2], a[3]) + g(a[4]) + g_2(a[5], a);"));
+}
+
+TEST_CASE("what follows a branch that None settles and that returns is not compiled") {
+  const std::string text = cuda_of(
+      "@cuda.jit(device=True)\ndef f(x, y=None):\n    if y is None:\n        return -x\n    return x + y\n\n"
+      "@cuda.jit\ndef k(a):\n    a[0] = f(a[1]) + f(a[2], a[3])\n",
+      "(int64[::1],)");
+  CHECK(holds(text, "return -x;"));
+  CHECK(holds(text, "return x + y;"));
+  CHECK(holds(text, "f(long long x) {"));
+}
+
+TEST_CASE("a kernel that another calls is a device function there") {
+  const std::string text = cuda_of(
+      "@cuda.jit\ndef one(a):\n    return a[0]\n\n@cuda.jit('void(float32[::1])')\ndef k(a):\n    a[1] = "
+      "one(a)\n",
+      "");
+  CHECK(holds(text, "kernel"));  // of two kernels one must be named
+  const auto source = quern::frontend::translate(
+      quern::test::python("from numba import cuda\n@cuda.jit\ndef one(a):\n    return a[0]\n\n"
+                          "@cuda.jit('void(float32[::1])')\ndef k(a):\n    a[1] = one(a)\n"),
+      "k", "");
+  REQUIRE(source);
+  CHECK(holds(source->text, "static __device__ float one(quern::c_array<float, 1> a) {"));
+}
+
+TEST_CASE("functions of linked CUDA C++ are called as Numba calls them, or as C does") {
+  const std::string text = cuda_of(
+      "mul = cuda.declare_device('mul_f32', 'float32(float32, float32)', link='f.cu')\n"
+      "plus = cuda.declare_device('plus', 'float32(float32)', abi='c')\n"
+      "@cuda.jit(link=['g.cu'])\ndef k(a):\n    a[0] = mul(a[1], 2) + plus(a[2])\n",
+      "(float32[::1],)");
+  CHECK(holds(text, "#include \"f.cu\"\n#include \"g.cu\"\n"));
+  CHECK(holds(text, "extern \"C\" __device__ int mul_f32(float*, float, float);"));
+  CHECK(holds(
+      text,
+      "static __device__ float call_mul_f32(float x0, float x1) { float result; mul_f32(&result, x0, x1); "
+      "return result; }"));
+  CHECK(holds(text, "extern \"C\" __device__ float plus(float);"));
+  CHECK(holds(text, "const float value = call_mul_f32(a[1], 2.0f); a[0] = value + plus(a[2]);"));
+}
+
+TEST_CASE("float16 keeps its type in the functions that Numba has for it") {
+  const std::string text = cuda_of(
+      "@cuda.jit\ndef k(a):\n    a[0] = math.sin(a[1]) + cuda.fp16.hmul(a[1], 2)\n", "(float16[::1],)");
+  CHECK(holds(text, "a[0] = hsin(a[1]) + __hmul(a[1], "));
+}
+
+TEST_SUITE_END();

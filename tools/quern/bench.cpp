@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// quern bench: the cases marked `bench`, checked once and then timed.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <memory>
+
+#include "cases.hpp"
+#include "command.hpp"
+#include "files.hpp"
+#include "judge.hpp"
+#include "progress.hpp"
+
+namespace quern::cli {
+namespace {
+
+struct Settings {
+  std::vector<std::string> paths = {"kernels"};
+  std::string device;
+  std::string word;
+  std::string compare;
+  double seconds = 0.5;
+  std::uint64_t least = 5;
+  bool json = false;
+};
+
+/// One case on one device; milliseconds of a launch.
+struct Row {
+  std::string name;
+  std::string device;
+  BenchFigures figures;
+  double median_ms = 0;
+  double minimum_ms = 0;
+  std::size_t launches = 0;
+  std::string failure;   ///< why there are no times
+  double before_ms = 0;  ///< the median of the document to compare with; 0: not in it
+
+  double gigabytes() const { return median_ms > 0 ? figures.bytes / median_ms / 1e6 : 0; }
+  double gigaflops() const { return median_ms > 0 ? figures.flops / median_ms / 1e6 : 0; }
+};
+
+std::string key(const std::string& name, const std::string& device) { return name + "\n" + device; }
+
+double median(std::vector<double> times) {
+  std::sort(times.begin(), times.end());
+  const std::size_t middle = times.size() / 2;
+  return times.size() % 2 == 1 ? times[middle] : (times[middle - 1] + times[middle]) / 2;
+}
+
+/// The first launch is checked and not timed; those that follow see what it left.
+void time_case(const Session& session, const Case& of, const Settings& settings, Row& row) {
+  Job job(session, load_kernel(session, of.kernel, of.load, of.launch), of.launch);
+  job.launch();
+  if (const std::optional<std::string> wrong = wrong_result(session, of, job)) {
+    row.failure = *wrong;
+    return;
+  }
+  std::vector<double> times;
+  double total = 0;
+  while (times.size() < settings.least || total < settings.seconds * 1e3) {
+    times.push_back(job.launch());
+    total += times.back();
+    if (times.size() >= 100'000) break;
+  }
+  row.median_ms = median(times);
+  row.minimum_ms = *std::min_element(times.begin(), times.end());
+  row.launches = times.size();
+}
+
+std::vector<Case> marked_cases(const Settings& settings) {
+  std::vector<Case> cases;
+  for (const std::string& path : settings.paths)
+    for (const std::filesystem::path& file : find_case_files(path))
+      for (Case& of : read_cases(file))
+        if (of.bench && (file.string() + ": " + of.name).find(settings.word) != std::string::npos)
+          cases.push_back(std::move(of));
+  if (cases.empty())
+    throw Error(ErrorCode::usage,
+                "there is nothing to time: no case below PATH has a `bench` and matches -k; mark one with "
+                "bench = { flops = \"2 * 256**3\" }");
+  return cases;
+}
+
+std::vector<Session> sessions(const Settings& settings) {
+  std::vector<Session> opened;
+  if (!settings.device.empty()) return {Session(settings.device)};
+  for (const Device& device : devices()) opened.emplace_back(device.label());
+  if (opened.empty())
+    throw Error(ErrorCode::not_found, "there is no device to time on; `quern doctor` says what is missing");
+  return opened;
+}
+
+/// The medians of an earlier `quern bench --json`, by case and device.
+std::map<std::string, double> read_medians(const std::string& path) {
+  std::map<std::string, double> medians;
+  const Json document = Json::parse(read_whole_file(path), nullptr, false);
+  const auto benchmarks = document.is_object() ? document.find("benchmarks") : document.end();
+  if (!document.is_object() || benchmarks == document.end() || !benchmarks->is_array())
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("cannot compare with {}: it is no document that `quern bench --json` printed", path));
+  for (const Json& row : *benchmarks) {
+    if (!row.is_object() || !row.contains("name") || !row.contains("device") || !row.contains("median_ms"))
+      continue;
+    if (row["name"].is_string() && row["device"].is_string() && row["median_ms"].is_number())
+      medians[key(row["name"], row["device"])] = row["median_ms"];
+  }
+  return medians;
+}
+
+std::string figure_text(double value) { return value > 0 ? fmt::format("{:.2f}", value) : "-"; }
+
+void print(const std::vector<Row>& rows, bool compared) {
+  std::size_t width = 4;
+  for (const Row& row : rows) width = std::max(width, row.name.size());
+  fmt::print("{:<{}} {:<8} {:>10} {:>10} {:>9} {:>9} {:>8}{}\n", "case", width, "device", "median ms",
+             "min ms", "GB/s", "GFLOP/s", "launches", compared ? "   before   ratio" : "");
+  for (const Row& row : rows) {
+    if (!row.failure.empty()) {
+      fmt::print("{:<{}} {:<8} FAILED {}\n", row.name, width, row.device, row.failure);
+      continue;
+    }
+    fmt::print("{:<{}} {:<8} {:>10.4f} {:>10.4f} {:>9} {:>9} {:>8}", row.name, width, row.device,
+               row.median_ms, row.minimum_ms, figure_text(row.gigabytes()), figure_text(row.gigaflops()),
+               row.launches);
+    if (compared && row.before_ms > 0)
+      fmt::print(" {:>8.4f} {:>7.2f}", row.before_ms, row.median_ms / row.before_ms);
+    else if (compared)
+      fmt::print(" {:>8} {:>7}", "-", "-");
+    fmt::print("\n");
+  }
+}
+
+Json document(const std::vector<Row>& rows, bool compared) {
+  Json list = Json::array();
+  for (const Row& row : rows) {
+    Json item = {{"name", row.name}, {"device", row.device}};
+    if (!row.failure.empty()) {
+      item["error"] = row.failure;
+    } else {
+      item.update({{"median_ms", row.median_ms}, {"min_ms", row.minimum_ms}, {"launches", row.launches}});
+      if (row.figures.bytes > 0) item["gb_per_s"] = row.gigabytes();
+      if (row.figures.flops > 0) item["gflop_per_s"] = row.gigaflops();
+      if (compared && row.before_ms > 0) item["ratio"] = row.median_ms / row.before_ms;
+    }
+    list.push_back(std::move(item));
+  }
+  return {{"benchmarks", list}};
+}
+
+int run_bench(const Settings& settings) {
+  const std::vector<Case> cases = marked_cases(settings);
+  const std::map<std::string, double> before =
+      settings.compare.empty() ? std::map<std::string, double>() : read_medians(settings.compare);
+  std::vector<Row> rows;
+  {
+    const std::vector<Session> opened = sessions(settings);
+    Progress progress(cases.size() * opened.size());
+    for (const Session& session : opened)
+      for (const Case& of : cases) {
+        Row row;
+        row.name = fmt::format("{}: {}", of.file.string(), of.name);
+        row.device = session.device().label();
+        row.figures = *of.bench;
+        const auto found = before.find(key(row.name, row.device));
+        if (found != before.end()) row.before_ms = found->second;
+        try {
+          time_case(session, of, settings, row);
+        } catch (const Error& error) {
+          if (error.code() == ErrorCode::device_fault) throw;  // nothing runs in this session any more
+          row.failure = error.what();
+        }
+        progress.done(row.name);
+        rows.push_back(std::move(row));
+      }
+  }
+  const bool compared = !settings.compare.empty();
+  if (settings.json)
+    print_json(document(rows, compared));
+  else
+    print(rows, compared);
+  const bool failed =
+      std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.failure.empty(); });
+  return failed ? kFailed : kDone;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("bench", "Time the cases that are marked `bench`, after checking their results");
+  auto settings = std::make_shared<Settings>();
+  command->add_option("paths", settings->paths, "Case files, or folders that hold some (default kernels)")
+      ->type_name("PATH");
+  command->add_option("--device", settings->device, "On this device only")->type_name("DEVICE");
+  command->add_option("-k", settings->word, "Only cases whose file or name holds WORD")->type_name("WORD");
+  command->add_option("--seconds", settings->seconds, "Launch each case for about that long (default 0.5)")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->type_name("S");
+  command->add_option("--repeat", settings->least, "Launch each case at least N times (default 5)")
+      ->check(CLI::Range(1u, 100'000u))
+      ->type_name("N");
+  command
+      ->add_option("--compare", settings->compare,
+                   "Show the ratio to the medians of an earlier --json document")
+      ->type_name("FILE.json");
+  command->add_flag("--json", settings->json, "Print one JSON document");
+  command->callback([&action, settings] { action = [settings] { return run_bench(*settings); }; });
+}
+
+}  // namespace quern::cli

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// A case on a device: loaded, launched, and compared with what it expects.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cases.hpp"
+
+namespace quern::cli {
+
+/// The kernel that FILE::KERNEL names, compiled for the signature that `launch` gives, if any;
+/// `load.constants` come from `launch.bind`.
+Kernel load_kernel(const Session& session, const std::string& text, LoadOptions load,
+                   const LaunchText& launch);
+
+/// Which of the case's arrays does not hold what it should after the launch, and how; nothing: all do.
+std::optional<std::string> wrong_result(const Session& session, const Case& of, const Job& job);
+
+}  // namespace quern::cli

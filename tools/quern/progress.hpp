@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// A progress bar on the last line of a terminal, for work that takes longer than a second.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <string>
+
+namespace quern::cli {
+
+/// Draws on stderr where that is a terminal, and nowhere else. Thread-safe.
+class Progress {
+ public:
+  explicit Progress(std::size_t total);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// One part of `total` is done. `print` writes its lines to stdout, with the bar out of the way.
+  void done(const std::string& what, const std::function<void()>& print = {});
+
+ private:
+  void clear();
+  void draw();
+
+  const std::size_t total_;
+  const bool shown_;  ///< stderr is a terminal that understands how to clear a line
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::mutex mutex_;
+  std::size_t done_ = 0;
+  std::string what_;
+  bool drawn_ = false;
+};
+
+/// "[=====>    ] 12/25 name", in at most `width` columns.
+std::string progress_text(std::size_t done, std::size_t total, const std::string& what, std::size_t width);
+
+}  // namespace quern::cli
