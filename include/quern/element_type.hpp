@@ -49,7 +49,7 @@ struct QUERN_API ElementType {
 };
 
 /// A field of a record: a scalar, a record of its own, or an array of either where `shape` is not empty.
-struct Field {
+struct QUERN_API Field {
   std::string name;
   ElementType element;
   std::size_t offset_bytes = 0;

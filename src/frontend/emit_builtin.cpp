@@ -172,9 +172,11 @@ Code Emitter::call_builtin(const Expr& expr, const Builtin& row) {
                     carrier == Carrier::f64 ? Carrier::f64 : Carrier::f32);
       if (!is_integer(type) || !type->is_signed || range(argument(1)).low >= 0) return code;
       if (fits_int(code.carrier)) {
-        const Code magnitude = call("abs", {code.text}, Carrier::i32);
-        return type->bits < 32 && range(expr).low < 0 ? convert(magnitude, carrier)
-                                                      : magnitude;  // abs(int8(-128))
+        // The least number of its type stays what it is.
+        const Code size = call("abs", {code.text}, Carrier::i32);
+        const bool wraps =
+            type->bits < 32 && range(argument(1)).low <= -(std::int64_t{1} << (type->bits - 1));
+        return wraps ? convert(size, carrier) : size;
       }
       return call("llabs", {convert(code, Carrier::i64).text}, Carrier::i64);
     }

@@ -52,6 +52,14 @@ TEST_CASE("integers are computed in 32 bits where they fit, in 64 where Python's
   CHECK(holds(statement("a[t] = n & 15"), "a[t] = n & 15;"));
 }
 
+TEST_CASE("the magnitude of a narrow integer is of its type, as in Numba") {
+  const auto statement = [](const std::string& text) {
+    return cuda_of("@cuda.jit\ndef k(a, b):\n    " + text + "\n", "int64[::1], int8[::1]");
+  };
+  CHECK(holds(statement("a[0] = abs(b[1])"), "a[0] = (signed char)abs(b[1]);"));
+  CHECK(holds(statement("x = b[1]\n    if x > 0:\n        a[0] = abs(x)"), "a[0] = x;"));
+}
+
 TEST_CASE("division is Python's") {
   const auto statement = [](const std::string& text) {
     return cuda_of("@cuda.jit\ndef k(a, n):\n    t = cuda.threadIdx.x\n    " + text + "\n",
