@@ -65,7 +65,8 @@ bool sites_wanted() {
 
 std::vector<void*> frames_of_call() {
   void* frames[kFramesTaken];
-  return {frames, frames + backtrace(frames, kFramesTaken)};
+  const int count = backtrace(frames, kFramesTaken);
+  return std::vector<void*>(frames, frames + count);  // in braces these would be two elements
 }
 
 /// Code of quern's own: what called it is meant. A static library's is known by its names only.

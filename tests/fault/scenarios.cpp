@@ -307,8 +307,14 @@ bool numba_calls(const Session& session) {
   array.mark_changed(Where::device, session.external_stream(stream.handle()));
   session.release_pending();
   return *called && is_counting(mapped.host(), 0) &&
-         mapped.as_element(Dtype::int32)(1).item<int>() == 0x3f800000 && is_counting(array.host(), 0) &&
-         session.try_device_array({3}).has_value();
+         mapped.as_element(Dtype::int32)(1).item<int>() == 0x3f800000 && is_counting(array.host(), 0);
+}
+/// A failure comes back as diagnostics, and is one.
+bool expected_failures(const Session& session) {
+  const auto array = session.try_device_array({kCount}, Dtype::float32);
+  if (!array) throw Error(ErrorCode::driver, to_string(array.errors()));
+  array->assign(counting());
+  return is_counting(array->copy_to_host(), 0);
 }
 bool deferred(const Session& session) {
   const DeferredCleanup scope = session.defer_cleanup();
@@ -338,6 +344,7 @@ constexpr Scenario kScenarios[] = {
     {"DLPack", dlpack_exchange},
     {"the C functions", c_functions},
     {"callbacks and likes", numba_calls},
+    {"expected failures", expected_failures},
     {"deferred cleanup", deferred},
 };
 
