@@ -25,8 +25,10 @@ bool matches(const ElementType& element, const std::byte* actual, const std::byt
   if (std::memcmp(actual, expected, element.size_bytes) == 0) return true;
   if (element.record != nullptr)
     return std::ranges::all_of(element.record->fields(), [&](const Field& field) {
-      for (std::size_t at = field.offset_bytes; at < field.offset_bytes + field.size_bytes();
-           at += field.element.size_bytes)
+      std::int64_t count = 1;
+      for (const std::int64_t extent : field.shape) count *= extent;
+      std::size_t at = field.offset_bytes;
+      for (std::int64_t i = 0; i < count; ++i, at += field.element.size_bytes)
         if (!matches(field.element, actual + at, expected + at, rtol, atol)) return false;
       return true;
     });

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "npy.hpp"
 
+#include <fmt/format.h>
+#include <quern/error.hpp>
 #include <quern/ndarray.hpp>
 
 #include <cstring>
@@ -9,7 +11,11 @@ namespace quern::cli {
 
 Array read_npy(const std::string& path) {
   const NDArray file = NDArray::load_npy(path);
-  const ElementType& element = file.element();
+  ElementType element = file.element();
+  if (element.size_bytes == 0)
+    throw Error(ErrorCode::io,
+                fmt::format("{} is not a readable .npy file: its elements have no bytes", path));
+  if (element == ElementType::opaque(2)) element = Dtype::bfloat16;  // as NumPy's ml_dtypes writes it
   const std::span<const std::int64_t> shape = file.shape(), strides = file.layout().strides_bytes();
   Array array = make_array({element.dtype, element, element.size_bytes}, {shape.begin(), shape.end()});
   array.strides.assign(strides.begin(), strides.end());

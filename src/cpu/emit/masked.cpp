@@ -181,9 +181,16 @@ bool WarpBody::must_blend(ir::BlockId block, ir::BlockId successor) const {
          *std::min_element(preds.begin(), preds.end(), before) != block;
 }
 
-/// Whether lanes come to `other` only through `block`.
+/// Whether no lane can wait at `other` that has not just come through `block`. Lanes that left a loop around
+/// `block` at an earlier iteration wait behind it until the others have left, too.
 bool WarpBody::only_from(ir::BlockId block, ir::BlockId other) const {
-  while (other != block && other != ir::kNone && other != 0) other = plan_.masked.idom[other];
+  const analysis::Analysis& facts = plan_.masked;
+  for (std::uint32_t loop = facts.loop_of[block]; loop != ir::kNone; loop = facts.loops[loop].parent) {
+    const std::vector<ir::BlockId>& inside = facts.loops[loop].blocks;
+    if (std::find(inside.begin(), inside.end(), other) != inside.end()) break;
+    if (facts.loops[loop].divergent) return false;
+  }
+  while (other != block && other != ir::kNone && other != 0) other = facts.idom[other];
   return other == block;
 }
 

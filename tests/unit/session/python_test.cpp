@@ -121,7 +121,7 @@ TEST_CASE("bind gives a module-level name another value, for the kernels that us
 TEST_CASE("a bound number may shape shared memory, and a name that the file lacks may be bound") {
   const Module module = on_cpu().load_python(kSource);
   const auto x = on_cpu().to_device(std::vector<float>{1, 2, 3});
-  const Kernel sized = module.bind("FACTOR", 1).kernel("sized").specialise("(float32[::1],)");
+  const Kernel sized = module.bind("FACTOR", std::int64_t{1}).kernel("sized").specialise("(float32[::1],)");
   CHECK(sized.info().shared_bytes == 128);
   CHECK(module.kernel("sized").specialise("(float32[::1],)").info().shared_bytes == 256);
   const auto m = on_cpu().to_device(NDArray({2, 3}, Dtype::int64));

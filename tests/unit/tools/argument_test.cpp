@@ -178,8 +178,7 @@ TEST_CASE("a .npy header that NumPy would not write is refused") {
   CHECK(read_npy(TemporaryFile(with("{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }")).path)
             .count() == 2);
   for (const char* header :
-       {"{'descr': '<f4', 'descr': '<f4', 'shape': (2,), }",
-        "{'descr': '|S0', 'fortran_order': False, 'shape': (2,), }",
+       {"{'descr': '<f4', 'shape': (2,), }", "{'descr': '|S0', 'fortran_order': False, 'shape': (2,), }",
         "{'descr': [], 'fortran_order': False, 'shape': (2,), }",
         "{'descr':", "{'descr': ", "{'descr': '<M8[\"', 'fortran_order': False, 'shape': (2,), }",
         "{'descr': '<f4', 'fortran_order': True, 'shape': (0, 4611686018427387904, 4), }",

@@ -139,6 +139,32 @@ TEST_CASE("a shuffle reduction adds up every element") {
     }
 }
 
+/// The kernel of loops.ptx as one thread runs it.
+std::int32_t loops_result(std::int32_t start) {
+  for (std::int32_t round = 1; round <= 3; ++round) {
+    if (start > -1) return round;
+    bool again = false;
+    for (std::int32_t i = 1; i <= 3 && !again; ++i) again = start + i == 0;
+    if (!again) return 50;
+  }
+  return 100;
+}
+
+TEST_CASE("lanes that left nested loops early wait behind them, whatever way the others take out") {
+  TestDevice device;
+  for (const std::uint32_t size : {32u, 50u, 64u})
+    for (const Specialisation& variant : variants({size, 1, 1})) {
+      CAPTURE(name(variant));
+      device.clear();
+      auto x = device.allocate<std::int32_t>(size);
+      for (std::uint32_t i = 0; i < size; ++i) x[i] = static_cast<std::int32_t>(i % 13) - 6;
+      const auto code = compiled("loops", variant);
+      CHECK(!device.launch(*code, variant, {1, 1, 1}, Params().add(x.data())));
+      for (std::uint32_t i = 0; i < size; ++i)
+        REQUIRE(x[i] == loops_result(static_cast<std::int32_t>(i % 13) - 6));
+    }
+}
+
 TEST_CASE("what a kernel needs is known without a block shape") {
   const auto kernels = inspect(parse_kernel("matmul"), "matmul.ptx");
   REQUIRE(kernels.has_value());
