@@ -49,11 +49,30 @@ template <class T>
 concept HostRange = std::ranges::contiguous_range<const T> && !is_std_array<T>;
 
 template <class T>
-NDArray host_array(const T& values) {
-  if constexpr (std::derived_from<T, NDArray>)
+NDArray host_array(T& values) {
+  if constexpr (std::derived_from<std::remove_cv_t<T>, NDArray>)
     return values;
   else
     return NDArray::view(values);
+}
+
+/// Whether the elements may be written through a `T&`.
+template <class T>
+constexpr bool writable_elements() {
+  using Plain = std::remove_cvref_t<T>;
+  if constexpr (MdspanLike<Plain>)
+    return !std::is_const_v<typename Plain::element_type>;
+  else if constexpr (std::derived_from<Plain, NDArray>)
+    return true;
+  else
+    return !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<T>>>;
+}
+/// Whether the elements are still there when the expression is over, for a `T&&`.
+template <class T>
+constexpr bool outlives_call() {
+  using Plain = std::remove_cvref_t<T>;
+  return std::is_lvalue_reference_v<T> || MdspanLike<Plain> || std::derived_from<Plain, NDArray> ||
+         std::ranges::borrowed_range<Plain>;
 }
 
 }  // namespace detail
@@ -71,10 +90,14 @@ HostArgument In(const T& values) {  // NOLINT(readability-identifier-naming): Nu
 }
 template <class T>
 HostArgument Out(T&& values) {  // NOLINT(readability-identifier-naming)
+  static_assert(detail::writable_elements<T>(), "Out() writes to the array, which is const");
+  static_assert(detail::outlives_call<T&&>(), "the values would come back to a temporary that is gone");
   return {detail::host_array(values), Transfer::out};
 }
 template <class T>
 HostArgument InOut(T&& values) {  // NOLINT(readability-identifier-naming)
+  static_assert(detail::writable_elements<T>(), "InOut() writes to the array, which is const");
+  static_assert(detail::outlives_call<T&&>(), "the values would come back to a temporary that is gone");
   return {detail::host_array(values), Transfer::in_out};
 }
 
@@ -85,8 +108,8 @@ HostArgument InOut(T&& values) {  // NOLINT(readability-identifier-naming)
 /// A scalar is converted to the parameter's type where the kernel's source gives one and the value fits (an
 /// int literal for a `float`, a double for a `float`, an int for a `size_t`); it is never cut short. A device
 /// array goes to a pointer of its element type, or to a `quern::array<T, N>`; so does a host array, which is
-/// copied to the device before and back after the kernel, on the launch's stream. A std::tuple goes by value
-/// as a struct of its elements in order.
+/// copied to the device before and back after the kernel, on the launch's stream; a temporary container is
+/// copied to the device only. A std::tuple goes by value as a struct of its elements in order.
 class QUERN_API Argument {
  public:
   enum class Kind : std::uint8_t { scalar, array, pointer, bytes, host, smart };
@@ -100,7 +123,9 @@ class QUERN_API Argument {
     else if constexpr (std::same_as<T, HostArgument>)
       set_host(value);
     else if constexpr (std::derived_from<T, NDArray>)
-      set_host({value, Transfer::in_out});
+      set_host({value, value.is_read_only() ? Transfer::in : Transfer::in_out});
+    else if constexpr (MdspanLike<T>)
+      set_host({detail::host_array(value), detail::writable_elements<T>() ? Transfer::in_out : Transfer::in});
     else if constexpr (std::same_as<T, SmartArray>)
       set_smart(value);
     else if constexpr (std::is_null_pointer_v<T>)
@@ -123,7 +148,7 @@ class QUERN_API Argument {
   }
   /// Containers that can be written to are copied back.
   template <class T>
-    requires(detail::HostRange<T> && !std::derived_from<T, StridedArray>)
+    requires(detail::HostRange<T> && !std::derived_from<T, StridedArray> && !MdspanLike<T>)
   Argument(T& value) {  // NOLINT(google-explicit-constructor)
     constexpr bool kWritable = !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<T>>>;
     set_host({detail::host_array(value), kWritable ? Transfer::in_out : Transfer::in});
@@ -221,5 +246,16 @@ class QUERN_API Argument {
   std::optional<Dtype> dtype_;
   Kind kind_ = Kind::pointer;
 };
+
+namespace detail {
+/// A temporary container is gone when the launch returns: nothing is copied back to it.
+template <class T>
+Argument argument_of(T&& value) {
+  if constexpr (HostRange<std::remove_cvref_t<T>> && !outlives_call<T&&>())
+    return Argument(std::as_const(value));
+  else
+    return Argument(value);
+}
+}  // namespace detail
 
 }  // namespace quern

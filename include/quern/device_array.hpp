@@ -2,6 +2,8 @@
 // room: runtime
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -96,12 +98,19 @@ class QUERN_API DeviceNDArray : public StridedArray {
   DeviceNDArray reshape(std::initializer_list<std::int64_t> shape, Order order = Order::c) const {
     return reshape(std::span(shape.begin(), shape.size()), order);
   }
+  /// The twin for shapes that may need a copy.
+  Expected<DeviceNDArray> try_reshape(std::span<const std::int64_t> shape, Order order = Order::c) const;
   /// NumPy's ravel: a 1-D view where the layout allows it, else a copy (queued on `stream`).
   DeviceNDArray ravel(Order order = Order::c, std::optional<StreamView> stream = {}) const;
   /// 1-D: consecutive views of `section` elements, the last one shorter where it does not divide.
   std::vector<DeviceNDArray> split(std::int64_t section) const;
   /// One field of every record; an array field adds its axes at the end.
   DeviceNDArray field(std::string_view name) const;
+
+  /// The same bytes as elements of another type (Numba's view(dtype)); see NDArray::as_element.
+  DeviceNDArray as_element(const ElementType& element) const;
+  /// Without the axes of extent 1.
+  DeviceNDArray squeeze() const { return over(layout_.squeezed()); }
 
   // --- transfers
 
@@ -156,9 +165,15 @@ class QUERN_API DeviceNDArray : public StridedArray {
   std::int64_t offset_bytes_ = 0;
 };
 
-/// A DeviceNDArray whose element type is known to the compiler.
+inline constexpr std::size_t kAnyRank = static_cast<std::size_t>(-1);
+
+/// A DeviceNDArray whose element type is known to the compiler, and the number of its dimensions where `Rank`
+/// says it: `DeviceArray<float>`, `DeviceArray<float, 2>`.
+template <class T, std::size_t Rank = kAnyRank>
+class DeviceArray;
+
 template <class T>
-class DeviceArray : public DeviceNDArray {
+class DeviceArray<T, kAnyRank> : public DeviceNDArray {
  public:
   using value_type = T;
 
@@ -199,6 +214,46 @@ class DeviceArray : public DeviceNDArray {
   void copy_from_host(std::span<const T> source, StreamView stream) const {
     copy_bytes_from_host(std::as_bytes(source), stream);
   }
+};
+
+template <class T, std::size_t Rank>
+class DeviceArray : public DeviceArray<T> {
+ public:
+  using Extents = std::array<std::int64_t, Rank>;
+
+  DeviceArray() = default;
+  /// Throws Error(usage) for another element type or number of dimensions.
+  explicit DeviceArray(DeviceNDArray array) : DeviceArray<T>(std::move(array)) {
+    detail::require_rank(*this, Rank);
+  }
+
+  static constexpr std::size_t rank() noexcept { return Rank; }
+  std::int64_t extent(std::size_t axis) const { return this->shape()[axis]; }
+  Extents extents() const {
+    Extents extents{};
+    std::ranges::copy(this->shape(), extents.begin());
+    return extents;
+  }
+
+  /// Positions drop their axes: `matrix(i)` is a DeviceArray<T, Rank - 1>. With kEllipsis or kNewAxis the
+  /// number of dimensions is known at run time only.
+  template <class... I>
+    requires(std::convertible_to<I, Index> && ...)
+  auto operator()(I... indices) const {
+    if constexpr (((std::integral<I> || std::same_as<I, Slice>) && ...)) {
+      static_assert(sizeof...(I) <= Rank, "more indices than the array has dimensions");
+      constexpr std::size_t kDropped = (std::size_t{0} + ... + std::size_t{std::integral<I> ? 1 : 0});
+      return DeviceArray<T, Rank - kDropped>(DeviceNDArray::operator()(indices...));
+    } else {
+      return DeviceArray<T>::operator()(indices...);
+    }
+  }
+  template <class I>
+    requires std::convertible_to<I, Index>
+  auto operator[](I index) const {
+    return operator()(index);
+  }
+  DeviceArray transpose() const { return DeviceArray(DeviceNDArray::transpose()); }
 };
 
 /// One record in device memory: a 0-d array of a record type (Numba's DeviceRecord).

@@ -50,6 +50,21 @@ class QUERN_API MappedNDArray : public DeviceNDArray {
     return MappedNDArray(DeviceNDArray::operator()(indices...));
   }
   MappedNDArray operator[](Index index) const { return MappedNDArray(DeviceNDArray::operator[](index)); }
+  MappedNDArray indexed(std::span<const Index> indices) const {
+    return MappedNDArray(DeviceNDArray::indexed(indices));
+  }
+  MappedNDArray transpose() const { return MappedNDArray(DeviceNDArray::transpose()); }
+  MappedNDArray reshape(std::span<const std::int64_t> shape, Order order = Order::c) const {
+    return MappedNDArray(DeviceNDArray::reshape(shape, order));
+  }
+  MappedNDArray reshape(std::initializer_list<std::int64_t> shape, Order order = Order::c) const {
+    return MappedNDArray(DeviceNDArray::reshape(shape, order));
+  }
+  MappedNDArray squeeze() const { return MappedNDArray(DeviceNDArray::squeeze()); }
+  MappedNDArray as_element(const ElementType& element) const {
+    return MappedNDArray(DeviceNDArray::as_element(element));
+  }
+  MappedNDArray field(std::string_view name) const { return MappedNDArray(DeviceNDArray::field(name)); }
   std::vector<MappedNDArray> split(std::int64_t section) const;
 };
 

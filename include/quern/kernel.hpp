@@ -111,7 +111,7 @@ class BoundKernel {
     if constexpr (sizeof...(Args) == 0) {
       kernel_.launch(config_, {});
     } else {
-      const Argument packed[] = {Argument(arguments)...};
+      const Argument packed[] = {detail::argument_of(std::forward<Args>(arguments))...};
       kernel_.launch(config_, packed);
     }
   }

@@ -8,8 +8,10 @@
 #include <initializer_list>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "quern/axis_list.hpp"
 #include "quern/export.hpp"
 
 namespace quern {
@@ -60,8 +62,8 @@ class QUERN_API Layout {
   /// With the strides given, one an extent.
   Layout(Shape shape, std::size_t item_bytes, std::vector<std::int64_t> strides_bytes);
 
-  std::span<const std::int64_t> shape() const noexcept { return shape_; }
-  std::span<const std::int64_t> strides_bytes() const noexcept { return strides_bytes_; }
+  std::span<const std::int64_t> shape() const noexcept { return shape_.values(); }
+  std::span<const std::int64_t> strides_bytes() const noexcept { return strides_bytes_.values(); }
   std::size_t ndim() const noexcept { return shape_.size(); }
   std::size_t item_bytes() const noexcept { return item_bytes_; }
   /// Elements in all.
@@ -105,14 +107,24 @@ class QUERN_API Layout {
   Layout contiguous(Order order) const;
   /// The same places, elements of another size (a field of each).
   Layout with_item_bytes(std::size_t item_bytes) const;
+  /// The same bytes as elements of another size, NumPy's view(): the last axis grows or shrinks. Throws
+  /// Error(usage) where that axis is not contiguous or its bytes do not divide.
+  Layout reinterpreted(std::size_t item_bytes) const;
+  /// Without the axes of extent 1.
+  Layout squeezed() const;
 
   friend bool operator==(const Layout&, const Layout&) = default;
 
  private:
+  /// Of places that are known to be inside an array that was checked.
+  Layout(detail::AxisList shape, std::size_t item_bytes, detail::AxisList strides_bytes)
+      : shape_(std::move(shape)), strides_bytes_(std::move(strides_bytes)), item_bytes_(item_bytes) {
+    check_shape();
+  }
   void check_shape();
 
-  Shape shape_;
-  std::vector<std::int64_t> strides_bytes_;
+  detail::AxisList shape_;
+  detail::AxisList strides_bytes_;
   std::size_t item_bytes_ = 0;
   std::size_t size_ = 0;
 };

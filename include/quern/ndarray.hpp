@@ -2,6 +2,8 @@
 // room: runtime
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -11,8 +13,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
+#include "quern/array_view.hpp"
+#include "quern/expected.hpp"
 #include "quern/export.hpp"
 #include "quern/strided_array.hpp"
 
@@ -20,7 +25,9 @@ namespace quern {
 
 /// An N-dimensional array in host memory, NumPy's ndarray: copies and views share the memory and keep it
 /// alive. Made by its constructors it owns its memory; made by view() it refers to memory of the program's
-/// own, which must outlive every use. Thread-compatible, as a container is.
+/// own, which must outlive every use. What is read-only (a view of const data, or of a producer that forbids
+/// writing) is refused as a target; its elements must not be written through data() and at().
+/// Thread-compatible, as a container is.
 class QUERN_API NDArray : public StridedArray {
  public:
   NDArray() = default;
@@ -53,17 +60,35 @@ class QUERN_API NDArray : public StridedArray {
   static NDArray scalar(const T& value) {
     return of(std::span<const T>(&value, 1), {});
   }
-  /// The program's own memory, seen as an array; nothing is copied.
+  /// The program's own memory, seen as an array; nothing is copied. Of const data it is read-only.
   template <std::ranges::contiguous_range Range>
   static NDArray view(Range& values) {
-    using T = std::ranges::range_value_t<Range>;
     const auto count = static_cast<std::int64_t>(std::ranges::size(values));
-    return NDArray(nullptr, const_cast<std::remove_cv_t<T>*>(std::ranges::data(values)),
-                   element_type_of<std::remove_cv_t<T>>(), Layout({count}, sizeof(T)));
+    return view(std::ranges::data(values), Shape{count});
   }
   template <class T>
   static NDArray view(T* data, Shape shape, Order order = Order::c) {
-    return NDArray(nullptr, data, element_type_of<T>(), Layout(std::move(shape), sizeof(T), order));
+    return view_of(data, Layout(std::move(shape), sizeof(T), order));
+  }
+  /// A std::mdspan, an ArrayView or the like, of any strides.
+  template <MdspanLike M>
+  static NDArray view(const M& values) {
+    return view_of(values.data_handle(), detail::layout_of(values));
+  }
+
+  /// The elements under a type that says how many axes there are: `auto m = a.view_as<float, 2>(); m(i, j)`.
+  /// It keeps nothing alive. Throws Error(usage) for another element type or number of dimensions, and for a
+  /// T that is not const where the array is read-only.
+  template <class T, std::size_t Rank>
+  ArrayView<T, Rank> view_as() const {
+    detail::require_element(*this, element_type_of<std::remove_cv_t<T>>(), "view");
+    detail::require_rank(*this, Rank);
+    if constexpr (!std::is_const_v<T>) require_writable();
+    std::array<std::int64_t, Rank> extents{};
+    std::array<std::int64_t, Rank> strides{};
+    std::ranges::copy(shape(), extents.begin());
+    std::ranges::copy(strides_bytes(), strides.begin());
+    return {reinterpret_cast<T*>(data_), extents, strides};
   }
 
   /// Element 0.
@@ -76,6 +101,14 @@ class QUERN_API NDArray : public StridedArray {
   /// False for a view of memory that is the program's own.
   bool owns_memory() const noexcept { return owner_ != nullptr; }
   const std::shared_ptr<const void>& owner() const noexcept { return owner_; }
+  /// True where quern refuses to write.
+  bool is_read_only() const noexcept { return read_only_; }
+  /// The same array, read-only.
+  NDArray as_read_only() const {
+    NDArray array = *this;
+    array.read_only_ = true;
+    return array;
+  }
   /// True for memory that the driver locked: queued copies use it directly.
   bool is_page_locked() const noexcept { return page_locked_; }
 
@@ -114,8 +147,11 @@ class QUERN_API NDArray : public StridedArray {
   NDArray ravel(Order order = Order::c) const { return reshape({-1}, order); }
   /// One field of every record, as a view; an array field adds its axes at the end.
   NDArray field(std::string_view name) const;
-  /// The same bytes as elements of another type of the same size.
+  /// The same bytes as elements of another type, NumPy's view(dtype). Of another size: the last axis, which
+  /// is then contiguous, takes another extent. Throws Error(usage) where it cannot.
   NDArray as_element(const ElementType& element) const;
+  /// Without the axes of extent 1.
+  NDArray squeeze() const { return over(layout_.squeezed()); }
 
   /// Contiguous, with memory of its own.
   NDArray copy(Order order = Order::c) const;
@@ -135,11 +171,24 @@ class QUERN_API NDArray : public StridedArray {
   /// A .npy file (NumPy Enhancement Proposal 1). Fortran order is kept; big-endian elements are swapped.
   /// Throws Error(io) naming the file.
   static NDArray load_npy(const std::filesystem::path& path);
+  static Expected<NDArray> try_load_npy(const std::filesystem::path& path);
   void save_npy(const std::filesystem::path& path) const;
 
  private:
+  template <class T>
+  static NDArray view_of(T* data, Layout layout) {
+    using Value = std::remove_cv_t<T>;
+    NDArray array(nullptr, const_cast<Value*>(data), element_type_of<Value>(), std::move(layout));
+    array.read_only_ = std::is_const_v<T>;
+    return array;
+  }
   NDArray over(Layout layout, std::int64_t offset_bytes = 0) const {
-    return NDArray(owner_, data_ + offset_bytes, element_, std::move(layout), page_locked_);
+    return of_element(element_, std::move(layout), offset_bytes);
+  }
+  NDArray of_element(const ElementType& element, Layout layout, std::int64_t offset_bytes) const {
+    NDArray array(owner_, data_ + offset_bytes, element, std::move(layout), page_locked_);
+    array.read_only_ = read_only_;
+    return array;
   }
   template <class T>
   T* only() const {
@@ -147,12 +196,14 @@ class QUERN_API NDArray : public StridedArray {
     return data_as<T>();
   }
   void require_one() const;
+  void require_writable() const;
   void require_c_contiguous() const;
   void assign_element(const std::byte* element) const;
 
   std::shared_ptr<const void> owner_;
   std::byte* data_ = nullptr;
   bool page_locked_ = false;
+  bool read_only_ = false;
 };
 
 }  // namespace quern

@@ -17,8 +17,10 @@
 #define QUERN_C_API
 #endif
 
-/* Raised when something is added; nothing is ever changed or taken away. */
-#define QUERN_ABI_VERSION 2u
+/* Raised when something is added; nothing is ever changed or taken away. 2: quern_load. 3: allocators, pinned
+ * memory, events, copies between arrays, quern_load_file, and questions about the device and a kernel's
+ * block. */
+#define QUERN_ABI_VERSION 3u
 
 #ifdef __cplusplus
 extern "C" {
@@ -53,6 +55,12 @@ typedef struct QuernArray {
 typedef struct QuernStream {
   uint64_t id;
 } QuernStream; /* {0}: the default stream */
+typedef struct QuernEvent {
+  uint64_t id;
+} QuernEvent;
+typedef struct QuernPin {
+  uint64_t id;
+} QuernPin;
 
 /* Element types; the numbers stay. */
 typedef enum QuernDtype {
@@ -112,6 +120,17 @@ typedef struct QuernArgument {
   size_t bytes;
 } QuernArgument;
 
+/* A program's own allocator, called with the context current, from any thread. */
+typedef struct QuernAllocator {
+  uint32_t struct_bytes; /* sizeof(QuernAllocator), set by the caller */
+  uint32_t reserved;
+  void* user;
+  /* Device memory that work on `cu_stream` may use from here on; null: there is none. */
+  void* (*allocate)(void* user, size_t bytes, size_t alignment, void* cu_stream);
+  /* The same numbers. Work queued on `cu_stream` may still use it, work on other streams has ended. */
+  void (*deallocate)(void* user, void* memory, size_t bytes, size_t alignment, void* cu_stream);
+  void (*release)(void* user); /* when the last memory has gone back and the allocator is not used; or null */
+} QuernAllocator;
 typedef enum QuernLanguage { QUERN_LANGUAGE_CUDA, QUERN_LANGUAGE_PTX, QUERN_LANGUAGE_PYTHON } QuernLanguage;
 typedef struct QuernSource {
   uint32_t struct_bytes; /* sizeof(QuernSource), set by the caller */
@@ -133,11 +152,20 @@ QUERN_C_API QuernStatus quern_session_open(const char* device, QuernSession* ses
 /* Like open, in the context that is current on this thread. */
 QUERN_C_API QuernStatus quern_session_adopt(const char* device, QuernSession* session);
 QUERN_C_API QuernStatus quern_session_synchronize(QuernSession session);
+/* The device's name into `buffer`, cut to `bytes` with a NUL; `needed` (may be null): the bytes it takes. */
+QUERN_C_API QuernStatus quern_session_device_name(QuernSession session, char* buffer, size_t bytes,
+                                                  size_t* needed);
+/* Device memory, bytes; either place may be null. */
+QUERN_C_API QuernStatus quern_session_memory(QuernSession session, size_t* free_bytes, size_t* total_bytes);
+/* Where the context's device memory comes from, from now on; null: the driver. The struct is copied. */
+QUERN_C_API QuernStatus quern_session_set_allocator(QuernSession session, const QuernAllocator* allocator);
 /* CUcontext. */
 QUERN_C_API QuernStatus quern_session_context(QuernSession session, void** context);
 
 QUERN_C_API QuernStatus quern_load_cuda(QuernSession session, const char* source, QuernModule* module);
 QUERN_C_API QuernStatus quern_load_ptx(QuernSession session, const char* ptx, QuernModule* module);
+/* `.py` is Kernel Python, `.cu` CUDA C++, `.ptx` PTX. */
+QUERN_C_API QuernStatus quern_load_file(QuernSession session, const char* path, QuernModule* module);
 /* Source of any language; since version 2. A Kernel Python kernel is compiled for the types of the arguments
  * that it is launched with. */
 QUERN_C_API QuernStatus quern_load(QuernSession session, const QuernSource* source, QuernModule* module);
@@ -145,6 +173,10 @@ QUERN_C_API QuernStatus quern_load(QuernSession session, const QuernSource* sour
 QUERN_C_API QuernStatus quern_kernel(QuernModule module, const char* name, QuernKernel* kernel);
 QUERN_C_API QuernStatus quern_launch(QuernKernel kernel, const QuernLaunch* launch,
                                      const QuernArgument* arguments, size_t count);
+
+/* Threads a block at which most threads are resident at once, as the driver's occupancy calculator says. */
+QUERN_C_API QuernStatus quern_kernel_suggested_block(QuernKernel kernel, uint64_t shared_bytes,
+                                                     uint32_t* threads);
 
 /* Uninitialised, C order. */
 QUERN_C_API QuernStatus quern_array_new(QuernSession session, QuernDtype dtype, int32_t ndim,
@@ -160,6 +192,11 @@ QUERN_C_API QuernStatus quern_array_from_host_on(QuernArray array, const void* s
                                                  QuernStream stream);
 QUERN_C_API QuernStatus quern_array_to_host_on(QuernArray array, void* target, size_t bytes,
                                                QuernStream stream);
+/* From one array to another of the same shape and dtype, on the device. */
+QUERN_C_API QuernStatus quern_array_copy(QuernArray to, QuernArray from);
+QUERN_C_API QuernStatus quern_array_copy_on(QuernArray to, QuernArray from, QuernStream stream);
+/* Page-locks memory of the program's own until the handle is released; it must live as long. */
+QUERN_C_API QuernStatus quern_pin(QuernSession session, void* memory, size_t bytes, QuernPin* pin);
 /* What the array is; its pointers live as long as the handle. */
 QUERN_C_API QuernStatus quern_array_describe(QuernArray array, QuernCudaArray* description);
 /* A view of memory that others own; `release` (may be null) is called with `user` when the last view goes,
@@ -179,6 +216,16 @@ QUERN_C_API QuernStatus quern_stream_new(QuernSession session, QuernStream* stre
 /* A CUstream of the program's own. */
 QUERN_C_API QuernStatus quern_stream_external(QuernSession session, void* cu_stream, QuernStream* stream);
 QUERN_C_API QuernStatus quern_stream_synchronize(QuernStream stream);
+
+QUERN_C_API QuernStatus quern_event_new(QuernSession session, QuernEvent* event);
+/* Marks what the stream holds now. */
+QUERN_C_API QuernStatus quern_event_record(QuernEvent event, QuernStream stream);
+/* Later work of the stream waits for the event. */
+QUERN_C_API QuernStatus quern_event_wait(QuernEvent event, QuernStream stream);
+QUERN_C_API QuernStatus quern_event_synchronize(QuernEvent event);
+QUERN_C_API QuernStatus quern_event_query(QuernEvent event, int32_t* reached);
+/* From `start` to `end`, both recorded and reached. */
+QUERN_C_API QuernStatus quern_event_elapsed_ms(QuernEvent start, QuernEvent end, double* ms);
 
 /* Lets go of what a handle's `id` names, of any kind. What was made from it stays usable. */
 QUERN_C_API QuernStatus quern_release(uint64_t id);

@@ -24,50 +24,75 @@ ElementType element_type_of();
 
 namespace detail::record {
 
-struct Anything {
-  template <class T>
-  constexpr operator T() const noexcept;  // never defined: only asked for in requires-expressions
-};
-template <std::size_t>
-using AnythingAt = Anything;
+inline constexpr std::size_t kMaxFields = 32;
+inline constexpr std::size_t kTooMany = kMaxFields + 1;
 
-template <class T, std::size_t... I>
-constexpr bool takes(std::index_sequence<I...>) {
-  return requires { T{AnythingAt<I>{}...}; };
-}
-/// `{}` in place of the initialiser at sizeof...(I): it initialises one field whole, where a bare initialiser
-/// may be one element of an array field.
-template <class T, std::size_t... I, std::size_t... R>
-constexpr bool takes_with_hole(std::index_sequence<I...>, std::index_sequence<R...>) {
-  return requires { T{AnythingAt<I>{}..., {}, AnythingAt<R>{}...}; };
-}
-
-template <class T, std::size_t N = 0>
-constexpr std::size_t initialiser_count() {
-  if constexpr (takes<T>(std::make_index_sequence<N + 1>{}))
-    return initialiser_count<T, N + 1>();
-  else
-    return N;
-}
-/// How many initialisers may follow the field that begins with initialiser At.
-template <class T, std::size_t At, std::size_t Rest>
-constexpr std::size_t following() {
-  if constexpr (Rest == 0 ||
-                takes_with_hole<T>(std::make_index_sequence<At>{}, std::make_index_sequence<Rest>{}))
-    return Rest;
-  else
-    return following<T, At, Rest - 1>();
-}
-template <class T, std::size_t Total, std::size_t At = 0>
-constexpr std::size_t count_fields() {
-  if constexpr (At >= Total)
-    return 0;
-  else
-    return 1 + count_fields<T, Total, Total - following<T, At, Total - At - 1>()>();
-}
+/// Initialises a base class and nothing else.
 template <class T>
-inline constexpr std::size_t field_count = count_fields<T, initialiser_count<T>()>();
-inline constexpr std::size_t kMaxFields = 16;
+struct AnyBase {
+  template <class B>
+    requires(std::is_base_of_v<B, T> && !std::is_same_v<B, T>)
+  constexpr operator B() const noexcept;  // never defined: only asked for in requires-expressions
+};
+
+#define QUERN_BRACES_1 \
+  {                    \
+  }
+#define QUERN_BRACES_2 \
+  QUERN_BRACES_1, {}
+#define QUERN_BRACES_4 QUERN_BRACES_2, QUERN_BRACES_2
+#define QUERN_BRACES_8 QUERN_BRACES_4, QUERN_BRACES_4
+#define QUERN_BRACES_16 QUERN_BRACES_8, QUERN_BRACES_8
+#define QUERN_FIELDS(count, ...)                   \
+  if constexpr (!requires { T{__VA_ARGS__, {}}; }) \
+    return count;                                  \
+  else
+
+/// How many fields an aggregate has: `{}` initialises one field whole, so it is how many of them fit.
+template <class T>
+constexpr std::size_t count_fields() {
+  QUERN_FIELDS(1, QUERN_BRACES_1)
+  QUERN_FIELDS(2, QUERN_BRACES_2)
+  QUERN_FIELDS(3, QUERN_BRACES_2, QUERN_BRACES_1)
+  QUERN_FIELDS(4, QUERN_BRACES_4)
+  QUERN_FIELDS(5, QUERN_BRACES_4, QUERN_BRACES_1)
+  QUERN_FIELDS(6, QUERN_BRACES_4, QUERN_BRACES_2)
+  QUERN_FIELDS(7, QUERN_BRACES_4, QUERN_BRACES_2, QUERN_BRACES_1)
+  QUERN_FIELDS(8, QUERN_BRACES_8)
+  QUERN_FIELDS(9, QUERN_BRACES_8, QUERN_BRACES_1)
+  QUERN_FIELDS(10, QUERN_BRACES_8, QUERN_BRACES_2)
+  QUERN_FIELDS(11, QUERN_BRACES_8, QUERN_BRACES_2, QUERN_BRACES_1)
+  QUERN_FIELDS(12, QUERN_BRACES_8, QUERN_BRACES_4)
+  QUERN_FIELDS(13, QUERN_BRACES_8, QUERN_BRACES_4, QUERN_BRACES_1)
+  QUERN_FIELDS(14, QUERN_BRACES_8, QUERN_BRACES_4, QUERN_BRACES_2)
+  QUERN_FIELDS(15, QUERN_BRACES_8, QUERN_BRACES_4, QUERN_BRACES_2, QUERN_BRACES_1)
+  QUERN_FIELDS(16, QUERN_BRACES_16)
+  QUERN_FIELDS(17, QUERN_BRACES_16, QUERN_BRACES_1)
+  QUERN_FIELDS(18, QUERN_BRACES_16, QUERN_BRACES_2)
+  QUERN_FIELDS(19, QUERN_BRACES_16, QUERN_BRACES_2, QUERN_BRACES_1)
+  QUERN_FIELDS(20, QUERN_BRACES_16, QUERN_BRACES_4)
+  QUERN_FIELDS(21, QUERN_BRACES_16, QUERN_BRACES_4, QUERN_BRACES_1)
+  QUERN_FIELDS(22, QUERN_BRACES_16, QUERN_BRACES_4, QUERN_BRACES_2)
+  QUERN_FIELDS(23, QUERN_BRACES_16, QUERN_BRACES_4, QUERN_BRACES_2, QUERN_BRACES_1)
+  QUERN_FIELDS(24, QUERN_BRACES_16, QUERN_BRACES_8)
+  QUERN_FIELDS(25, QUERN_BRACES_16, QUERN_BRACES_8, QUERN_BRACES_1)
+  QUERN_FIELDS(26, QUERN_BRACES_16, QUERN_BRACES_8, QUERN_BRACES_2)
+  QUERN_FIELDS(27, QUERN_BRACES_16, QUERN_BRACES_8, QUERN_BRACES_2, QUERN_BRACES_1)
+  QUERN_FIELDS(28, QUERN_BRACES_16, QUERN_BRACES_8, QUERN_BRACES_4)
+  QUERN_FIELDS(29, QUERN_BRACES_16, QUERN_BRACES_8, QUERN_BRACES_4, QUERN_BRACES_1)
+  QUERN_FIELDS(30, QUERN_BRACES_16, QUERN_BRACES_8, QUERN_BRACES_4, QUERN_BRACES_2)
+  QUERN_FIELDS(31, QUERN_BRACES_16, QUERN_BRACES_8, QUERN_BRACES_4, QUERN_BRACES_2, QUERN_BRACES_1)
+  QUERN_FIELDS(32, QUERN_BRACES_16, QUERN_BRACES_16)
+  return kTooMany;
+}
+#undef QUERN_FIELDS
+#undef QUERN_BRACES_16
+#undef QUERN_BRACES_8
+#undef QUERN_BRACES_4
+#undef QUERN_BRACES_2
+#undef QUERN_BRACES_1
+template <class T>
+inline constexpr std::size_t field_count = count_fields<T>();
 
 /// One object of each described type, so that its fields have addresses that are constants.
 template <class T>
@@ -98,6 +123,27 @@ constexpr auto field_addresses() {
   QUERN_TIE(14, a, b, c, d, e, f, g, h, i, j, k, l, m, n)
   QUERN_TIE(15, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o)
   QUERN_TIE(16, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p)
+  QUERN_TIE(17, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, aa)
+  QUERN_TIE(18, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, aa, ab)
+  QUERN_TIE(19, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, aa, ab, ac)
+  QUERN_TIE(20, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, aa, ab, ac, ad)
+  QUERN_TIE(21, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, aa, ab, ac, ad, ae)
+  QUERN_TIE(22, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, aa, ab, ac, ad, ae, af)
+  QUERN_TIE(23, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, aa, ab, ac, ad, ae, af, ag)
+  QUERN_TIE(24, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, aa, ab, ac, ad, ae, af, ag, ah)
+  QUERN_TIE(25, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, aa, ab, ac, ad, ae, af, ag, ah, ai)
+  QUERN_TIE(26, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, aa, ab, ac, ad, ae, af, ag, ah, ai, aj)
+  QUERN_TIE(27, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, aa, ab, ac, ad, ae, af, ag, ah, ai, aj, ak)
+  QUERN_TIE(28, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, aa, ab, ac, ad, ae, af, ag, ah, ai, aj, ak,
+            al)
+  QUERN_TIE(29, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, aa, ab, ac, ad, ae, af, ag, ah, ai, aj, ak,
+            al, am)
+  QUERN_TIE(30, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, aa, ab, ac, ad, ae, af, ag, ah, ai, aj, ak,
+            al, am, an)
+  QUERN_TIE(31, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, aa, ab, ac, ad, ae, af, ag, ah, ai, aj, ak,
+            al, am, an, ao)
+  QUERN_TIE(32, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, aa, ab, ac, ad, ae, af, ag, ah, ai, aj, ak,
+            al, am, an, ao, ap)
   return std::tuple{};
 }
 #undef QUERN_TIE
@@ -157,8 +203,8 @@ Field describe_field() {
 template <class T>
 constexpr bool describable() {
   if constexpr (std::is_class_v<T> && std::is_aggregate_v<T> && std::is_trivially_copyable_v<T> &&
-                std::is_default_constructible_v<T> && !std::is_empty_v<T>)
-    return field_count<T> >= 1 && field_count<T> <= kMaxFields;
+                std::is_default_constructible_v<T> && !std::is_empty_v<T> && !requires { T{AnyBase<T>{}}; })
+    return field_count<T> <= kMaxFields;
   else
     return false;
 }
@@ -168,15 +214,28 @@ RecordType describe(std::index_sequence<I...>) {
   return RecordType({describe_field<T, I>()...}, sizeof(T));
 }
 
+template <class T>
+RecordType described() {
+  static_assert(describable<T>(),
+                "only plain structs of at most 32 fields describe themselves; specialise quern::RecordOf");
+  return describe<T>(std::make_index_sequence<field_count<T>>{});
+}
+
 }  // namespace detail::record
 
-/// The record type of a plain struct (an aggregate without base classes, of 1 to 16 fields that are scalars,
-/// std::complex, float16, bfloat16, plain structs, or arrays of those).
+/// For structs that cannot describe themselves: specialise it with `static RecordType record()`.
+template <class T>
+struct RecordOf;
+
+/// The record type of a plain struct (an aggregate without base classes, of 1 to 32 fields that are scalars,
+/// enumerations, std::complex, float16, bfloat16, plain structs, or arrays of those; other fields are opaque
+/// bytes). Bit-fields have no address and cannot be described: specialise RecordOf.
 template <class T>
 RecordType record_type_of() {
-  static_assert(detail::record::describable<T>(),
-                "only plain structs of at most 16 fields describe themselves; give a RecordType by hand");
-  return detail::record::describe<T>(std::make_index_sequence<detail::record::field_count<T>>{});
+  if constexpr (requires { RecordOf<T>::record(); })
+    return RecordOf<T>::record();
+  else
+    return detail::record::described<T>();
 }
 
 namespace detail {
@@ -205,6 +264,8 @@ ElementType element_type_of() {
     return element_type_of<std::underlying_type_t<T>>();
   else if constexpr (std::is_integral_v<T>)
     return detail::integer_dtype<T>();
+  else if constexpr (requires { RecordOf<T>::record(); })
+    return detail::record_element<T>();
   else if constexpr (detail::record::describable<T>())
     return detail::record_element<T>();
   else

@@ -2,6 +2,7 @@
 // room: session
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -121,6 +122,21 @@ class QUERN_API Session {
   DeviceArray<T> device_array(const Shape& shape, const ArrayOptions& options = {}) const {
     return DeviceArray<T>(device_array(std::span(shape), element_type_of<T>(), options));
   }
+  /// The number of dimensions in the type: `session.device_array<float, 2>({3, 4})`.
+  template <class T, std::size_t Rank>
+  DeviceArray<T, Rank> device_array(const std::array<std::int64_t, Rank>& extents,
+                                    const ArrayOptions& options = {}) const {
+    return DeviceArray<T, Rank>(device_array(std::span(extents), element_type_of<T>(), options));
+  }
+  /// The twins for memory that may not suffice: OutOfMemory and refusals come back, not thrown.
+  Expected<DeviceBuffer> try_allocate(std::size_t bytes, StreamView stream = {}) const;
+  Expected<DeviceNDArray> try_device_array(const Shape& shape, const ElementType& element = Dtype::float64,
+                                           const ArrayOptions& options = {}) const;
+  Expected<DeviceNDArray> try_to_device(const NDArray& array, const ToDevice& options = {}) const;
+  Expected<NDArray> try_pinned_array(const Shape& shape, const ElementType& element = Dtype::float64,
+                                     const ArrayOptions& options = {}) const;
+  Expected<MappedNDArray> try_mapped_array(const Shape& shape, const ElementType& element = Dtype::float64,
+                                           const MappedOptions& options = {}) const;
   /// Uninitialised, of the same shape, element type and (where it is C or Fortran) memory order as a host,
   /// device, pinned or mapped array.
   DeviceNDArray device_array_like(const StridedArray& array, StreamView stream = {}) const;
@@ -143,10 +159,17 @@ class QUERN_API Session {
       array.copy_from_host(span);
     return array;
   }
+  /// A std::mdspan, an ArrayView or the like: the number of dimensions stays in the type.
+  template <MdspanLike M>
+    requires(!std::derived_from<M, StridedArray>)
+  auto to_device(const M& source, std::optional<StreamView> stream = {}) const {
+    using T = std::remove_cv_t<typename M::element_type>;
+    return DeviceArray<T, M::rank()>(to_device(NDArray::view(source), {.stream = stream}));
+  }
   /// One struct.
   template <class T>
     requires(std::is_class_v<T> && std::is_trivially_copyable_v<T> && !std::ranges::range<T> &&
-             !std::derived_from<T, StridedArray>)
+             !std::derived_from<T, StridedArray> && !MdspanLike<T>)
   DeviceRecord to_device(const T& record, std::optional<StreamView> stream = {}) const {
     return DeviceRecord(to_device(NDArray::view(const_cast<T*>(&record), {}), {.stream = stream}));
   }
@@ -157,9 +180,12 @@ class QUERN_API Session {
   /// A host array that the driver locked into memory: queued copies use it directly.
   NDArray pinned_array(const Shape& shape, const ElementType& element = Dtype::float64,
                        const ArrayOptions& options = {}) const;
+  NDArray pinned_array_like(const StridedArray& array) const;
   /// An array that host and device see in the same memory.
   MappedNDArray mapped_array(const Shape& shape, const ElementType& element = Dtype::float64,
                              const MappedOptions& options = {}) const;
+  /// Of the array's shape, element type and order; the options say the rest.
+  MappedNDArray mapped_array_like(const StridedArray& array, MappedOptions options = {}) const;
   /// The same in memory that the driver moves by itself. Not `attach_global`: streams must attach it first.
   ManagedNDArray managed_array(const Shape& shape, const ElementType& element = Dtype::float64,
                                const ArrayOptions& options = {}, bool attach_global = true) const;
@@ -214,7 +240,8 @@ class QUERN_API Session {
   StreamView per_thread_default_stream() const noexcept;
   /// A CUstream of the program's own, which must outlive all use.
   StreamView external_stream(void* stream) const noexcept;
-  Event event() const;
+  /// Without `timing` it costs less and measures nothing.
+  Event event(bool timing = true) const;
   /// A CUevent of the program's own, which must outlive the object.
   Event external_event(void* event) const;
   /// Waits for all work of the device's context. Throws DriverError, also for a fault of an earlier kernel.
@@ -226,6 +253,8 @@ class QUERN_API Session {
   [[nodiscard]] DeferredCleanup defer_cleanup() const;
   /// Objects that were dropped and whose release is still pending.
   std::size_t pending_release_count() const;
+  /// Releases what waits, now (Numba: `deallocations.clear()`); nothing inside defer_cleanup().
+  void release_pending() const;
   MemoryStats memory_stats() const;
   /// What is live, as a table, and where it was made if sites are tracked (QUERN_TRACK_ALLOCATIONS=1, or a
   /// build without optimisation). Empty: nothing is. QUERN_LEAK_REPORT=1 prints it at the process's exit.

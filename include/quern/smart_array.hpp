@@ -32,7 +32,8 @@ class QUERN_API SmartArray {
   DeviceNDArray device() const;
   /// That side was written to: it is the newest. The other side is brought up to date now if the program
   /// holds on to it beyond this object, else when it is asked for.
-  void mark_changed(Where where) const;
+  /// `stream`: where work on the device side is queued; copies wait for it, whatever kind of stream it is.
+  void mark_changed(Where where, StreamView stream = {}) const;
   /// True where that side exists and is up to date: asking for it copies nothing.
   bool is_current(Where where) const noexcept;
 

@@ -3,7 +3,10 @@
 #pragma once
 
 #include <exception>
+#include <functional>
+#include <future>
 #include <memory>
+#include <utility>
 
 #include "quern/export.hpp"
 
@@ -31,6 +34,14 @@ class QUERN_API StreamView {
   bool query() const;
   /// A scope at whose end the stream is waited for.
   [[nodiscard]] AutoSynchronize auto_synchronize() const;
+  /// Calls `callback` when everything queued so far has run, on a thread of the driver's: it must make no
+  /// call of quern's or the driver's and should be short. What it throws is reported on stderr and goes no
+  /// further. A context that a fault ended calls nothing any more. Throws DriverError where it cannot be
+  /// queued.
+  void add_callback(std::function<void()> callback) const;
+  /// Ready when everything queued so far has run; holds std::future_error(broken_promise) where a fault ended
+  /// the context.
+  std::future<void> async_done() const;
 
   /// CUstream, as void*; null is the default stream.
   void* handle() const noexcept { return handle_; }
@@ -74,6 +85,8 @@ class QUERN_API Stream {
   void synchronize() const { view().synchronize(); }
   bool query() const { return view().query(); }
   [[nodiscard]] AutoSynchronize auto_synchronize() const { return view().auto_synchronize(); }
+  void add_callback(std::function<void()> callback) const { view().add_callback(std::move(callback)); }
+  std::future<void> async_done() const { return view().async_done(); }
   void* handle() const noexcept { return view().handle(); }
 
  private:

@@ -52,6 +52,8 @@ QUERN_API void require_element(const StridedArray& array, const ElementType& wan
 /// Throws Error(usage) naming both sides unless shapes and element types agree.
 QUERN_API void require_alike(const StridedArray& from, const char* from_what, const StridedArray& to,
                              const char* to_what);
+/// Throws Error(usage) unless the array has `rank` dimensions.
+QUERN_API void require_rank(const StridedArray& array, std::size_t rank);
 /// The scalar as one element of `element`, as Argument converts scalars. Throws Error(usage) where it does
 /// not fit.
 QUERN_API void encode_scalar(const ElementType& element, Dtype from, const void* value, std::byte* out);

@@ -15,9 +15,8 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& message) { throw Error(ErrorCode::usage, message); }
 
-std::vector<std::int64_t> contiguous_strides(std::span<const std::int64_t> shape, std::size_t item,
-                                             Order order) {
-  std::vector<std::int64_t> strides(shape.size());
+detail::AxisList contiguous_strides(std::span<const std::int64_t> shape, std::size_t item, Order order) {
+  detail::AxisList strides = detail::AxisList::zeros(shape.size());
   std::uint64_t stride = item;  // unsigned: of an array without elements the product may be anything
   for (std::size_t step = 0; step < shape.size(); ++step) {
     const std::size_t axis = order == Order::c ? shape.size() - 1 - step : step;
@@ -58,18 +57,17 @@ std::pair<std::int64_t, std::int64_t> positions(const Slice& slice, std::int64_t
 
 }  // namespace
 
-Layout::Layout(Shape shape, std::size_t item_bytes, Order order)
-    : shape_(std::move(shape)), item_bytes_(item_bytes) {
+Layout::Layout(Shape shape, std::size_t item_bytes, Order order) : shape_(shape), item_bytes_(item_bytes) {
   check_shape();
-  strides_bytes_ = contiguous_strides(shape_, item_bytes_, order);
+  strides_bytes_ = contiguous_strides(this->shape(), item_bytes_, order);
 }
 
 Layout::Layout(Shape shape, std::size_t item_bytes, std::vector<std::int64_t> strides_bytes)
-    : shape_(std::move(shape)), strides_bytes_(std::move(strides_bytes)), item_bytes_(item_bytes) {
+    : shape_(shape), strides_bytes_(strides_bytes), item_bytes_(item_bytes) {
   check_shape();
   if (strides_bytes_.size() != shape_.size())
     refuse(fmt::format("an array of shape {} cannot have {} strides; give one for each extent",
-                       shape_text(shape_), strides_bytes_.size()));
+                       shape_text(this->shape()), strides_bytes_.size()));
   if (size_ == 0) return;
   for (std::size_t axis = 0; axis < shape_.size(); ++axis) {
     std::int64_t span = 0;
@@ -78,7 +76,7 @@ Layout::Layout(Shape shape, std::size_t item_bytes, std::vector<std::int64_t> st
       refuse(fmt::format(
           "an array of shape {} cannot have strides of {} bytes: it would be larger than an address "
           "space; use smaller strides",
-          shape_text(shape_), shape_text(strides_bytes_)));
+          shape_text(this->shape()), shape_text(this->strides_bytes())));
   }
 }
 
@@ -88,15 +86,15 @@ void Layout::check_shape() {
   if (shape_.size() > kMaxRank)
     refuse(fmt::format("an array cannot have {} dimensions; {} is the most", shape_.size(), kMaxRank));
   bool empty = false;
-  for (const std::int64_t extent : shape_) {
+  for (const std::int64_t extent : shape()) {
     if (extent < 0)
       refuse(fmt::format("an array of shape {} cannot be: extent {} is negative; give extents of 0 or more",
-                         shape_text(shape_), extent));
+                         shape_text(this->shape()), extent));
     empty = empty || extent == 0;
   }
   size_ = empty ? 0 : 1;
   std::size_t bytes = item_bytes_;
-  for (const std::int64_t extent : shape_) {
+  for (const std::int64_t extent : shape()) {
     if (empty) break;
     size_ *= static_cast<std::size_t>(extent);
     if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(extent), &bytes) ||
@@ -104,15 +102,15 @@ void Layout::check_shape() {
       refuse(
           fmt::format("an array of shape {} with elements of {} bytes is larger than an address space; use a "
                       "smaller one",
-                      shape_text(shape_), item_bytes_));
+                      shape_text(this->shape()), item_bytes_));
   }
 }
 
 bool Layout::is_c_contiguous() const noexcept {
-  return size_ == 0 || contiguous_along(shape_, strides_bytes_, item_bytes_, Order::c);
+  return size_ == 0 || contiguous_along(shape(), this->strides_bytes(), item_bytes_, Order::c);
 }
 bool Layout::is_f_contiguous() const noexcept {
-  return size_ == 0 || contiguous_along(shape_, strides_bytes_, item_bytes_, Order::f);
+  return size_ == 0 || contiguous_along(shape(), this->strides_bytes(), item_bytes_, Order::f);
 }
 Order Layout::order() const noexcept { return is_f_contiguous() && !is_c_contiguous() ? Order::f : Order::c; }
 
@@ -129,21 +127,19 @@ Layout::Reach Layout::reach() const noexcept {
 
 bool Layout::is_dense() const noexcept {
   if (reach().size_bytes() != size_bytes()) return false;
-  // As many bytes as elements need; still two axes might run over the same ones.
-  std::vector<std::pair<std::int64_t, std::int64_t>> axes;
-  for (std::size_t axis = 0; axis < shape_.size(); ++axis)
-    if (shape_[axis] > 1) axes.emplace_back(std::abs(strides_bytes_[axis]), shape_[axis]);
-  std::sort(axes.begin(), axes.end());
+  // As many bytes as elements need; still two axes might run over the same ones. From the innermost axis out:
   auto expected = static_cast<std::int64_t>(item_bytes_);
-  for (const auto& [stride, extent] : axes) {
-    if (stride != expected) return false;
-    expected *= extent;
+  for (std::size_t found = 0; found < shape_.size(); ++found) {
+    std::size_t axis = 0;
+    while (axis < shape_.size() && (shape_[axis] <= 1 || std::abs(strides_bytes_[axis]) != expected)) ++axis;
+    if (axis == shape_.size()) break;
+    expected *= shape_[axis];
   }
-  return true;
+  return size_ == 0 || expected == static_cast<std::int64_t>(size_bytes());
 }
 
 bool Layout::same_places(const Layout& other) const noexcept {
-  if (shape_ != other.shape_ || item_bytes_ != other.item_bytes_) return false;
+  if (!(shape_ == other.shape_) || item_bytes_ != other.item_bytes_) return false;
   if (size_ == 0) return true;
   for (std::size_t axis = 0; axis < shape_.size(); ++axis)
     if (shape_[axis] > 1 && strides_bytes_[axis] != other.strides_bytes_[axis]) return false;
@@ -161,9 +157,9 @@ Layout::View Layout::indexed(std::span<const Index> indices) const {
     refuse(fmt::format(
         "cannot index an array of shape {} with {} indices and {} ellipses; give at most one index a "
         "dimension and one ellipsis",
-        shape_text(shape_), named, of(Kind::ellipsis)));
-  Shape shape;
-  std::vector<std::int64_t> strides;
+        shape_text(this->shape()), named, of(Kind::ellipsis)));
+  detail::AxisList shape;
+  detail::AxisList strides;
   std::int64_t offset = 0;
   std::size_t axis = 0;
   const auto keep = [&](std::size_t count) {
@@ -182,7 +178,7 @@ Layout::View Layout::indexed(std::span<const Index> indices) const {
       const std::int64_t at = index.position < 0 ? index.position + shape_[axis] : index.position;
       if (at < 0 || at >= shape_[axis])
         refuse(fmt::format("index {} is outside axis {} of an array of shape {}; give -{} to {}",
-                           index.position, axis, shape_text(shape_), shape_[axis], shape_[axis] - 1));
+                           index.position, axis, shape_text(this->shape()), shape_[axis], shape_[axis] - 1));
       offset += at * strides_bytes_[axis++];
     } else {
       if (index.range.step == 0) refuse("a slice cannot have a step of 0; give a positive or a negative one");
@@ -201,8 +197,8 @@ Layout::View Layout::indexed(std::span<const Index> indices) const {
 
 Layout Layout::transposed() const {
   Layout turned = *this;
-  std::reverse(turned.shape_.begin(), turned.shape_.end());
-  std::reverse(turned.strides_bytes_.begin(), turned.strides_bytes_.end());
+  std::ranges::reverse(turned.shape_.values());
+  std::ranges::reverse(turned.strides_bytes_.values());
   return turned;
 }
 
@@ -229,7 +225,7 @@ Shape Layout::resolve_shape(std::span<const std::int64_t> shape) const {
   if (known != size_)
     refuse(fmt::format(
         "cannot reshape an array of shape {} to {}: it has {} elements; give a shape with as many",
-        shape_text(shape_), shape_text(shape), size_));
+        shape_text(this->shape()), shape_text(shape), size_));
   return wanted;
 }
 
@@ -302,14 +298,49 @@ Layout Layout::broadcast(std::span<const std::int64_t> shape) const {
   if (!fits)
     refuse(fmt::format(
         "cannot broadcast an array of shape {} to {}; extents must agree from the last one on, or be 1",
-        shape_text(shape_), shape_text(shape)));
+        shape_text(this->shape()), shape_text(shape)));
   return Layout(Shape(shape.begin(), shape.end()), item_bytes_, std::move(strides));
 }
 
-Layout Layout::contiguous(Order order) const { return Layout(shape_, item_bytes_, order); }
+Layout Layout::contiguous(Order order) const {
+  return Layout(shape_, item_bytes_, contiguous_strides(shape(), item_bytes_, order));
+}
 
 Layout Layout::with_item_bytes(std::size_t item_bytes) const {
   return Layout(shape_, item_bytes, strides_bytes_);
+}
+
+Layout Layout::reinterpreted(std::size_t item_bytes) const {
+  if (item_bytes == item_bytes_) return *this;
+  const auto refuse_because = [&](const char* why) {
+    refuse(
+        fmt::format("cannot see elements of {} bytes in an array of shape {} as elements of {} bytes: {}; "
+                    "copy() it, or reshape it first",
+                    item_bytes_, shape_text(shape()), item_bytes, why));
+  };
+  if (shape_.size() == 0) refuse_because("it has no axis that could take another extent");
+  const std::size_t last = shape_.size() - 1;
+  if (shape_[last] != 1 && strides_bytes_[last] != static_cast<std::int64_t>(item_bytes_))
+    refuse_because("its last axis is not contiguous");
+  const auto bytes = static_cast<std::int64_t>(item_bytes_) * shape_[last];
+  const auto item = static_cast<std::int64_t>(item_bytes);
+  if (item == 0 || bytes % item != 0) refuse_because("the bytes of its last axis do not divide");
+  detail::AxisList extents = shape_;
+  detail::AxisList strides = strides_bytes_;
+  extents[last] = bytes / item;
+  strides[last] = item;
+  return Layout(std::move(extents), item_bytes, std::move(strides));
+}
+
+Layout Layout::squeezed() const {
+  detail::AxisList extents;
+  detail::AxisList strides;
+  for (std::size_t axis = 0; axis < shape_.size(); ++axis) {
+    if (shape_[axis] == 1) continue;
+    extents.push_back(shape_[axis]);
+    strides.push_back(strides_bytes_[axis]);
+  }
+  return Layout(std::move(extents), item_bytes_, std::move(strides));
 }
 
 }  // namespace quern

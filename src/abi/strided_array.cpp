@@ -47,6 +47,13 @@ void require_alike(const StridedArray& from, const char* from_what, const Stride
                           from_what, describe(from), to_what, describe(to)));
 }
 
+void require_rank(const StridedArray& array, std::size_t rank) {
+  if (array.ndim() == rank) return;
+  throw Error(ErrorCode::usage,
+              fmt::format("cannot use {} as an array of {} dimensions; reshape() or index it first",
+                          describe(array), rank));
+}
+
 void encode_scalar(const ElementType& element, Dtype from, const void* value, std::byte* out) {
   if (!element.dtype)
     throw Error(ErrorCode::usage,

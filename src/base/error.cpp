@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "quern/error.hpp"
 
+#include "quern/attempt.hpp"
+
 #include <utility>
 
 namespace quern {
@@ -33,6 +35,14 @@ Error::Error(ErrorCode code, const std::string& message) : std::runtime_error(me
 
 Error::Error(ErrorCode code, const std::string& message, Diagnostics diagnostics)
     : std::runtime_error(message), code_(code), diagnostics_(std::move(diagnostics)) {}
+
+Diagnostics diagnostics_of(const Error& error) {
+  if (!error.diagnostics().empty()) return error.diagnostics();
+  Diagnostic diagnostic;
+  diagnostic.code = to_string(error.code());
+  diagnostic.message = error.what();
+  return {std::move(diagnostic)};
+}
 
 CompileError::CompileError(Diagnostics diagnostics)
     : Error(ErrorCode::compile, to_string(diagnostics), diagnostics) {}

@@ -18,8 +18,9 @@ class SlotTable {
 
   Handle insert(T value) {
     if (free_.empty()) {
-      free_.push_back(static_cast<std::uint32_t>(slots_.size()));
+      free_.reserve(slots_.size() + 1);  // so that remove() needs no memory
       slots_.emplace_back();
+      free_.push_back(static_cast<std::uint32_t>(slots_.size() - 1));
     }
     const std::uint32_t index = free_.back();
     free_.pop_back();

@@ -2,6 +2,7 @@
 #include "driver/failing_table.hpp"
 
 #include <array>
+#include <atomic>
 #include <cstdlib>
 #include <deque>
 #include <optional>
@@ -108,11 +109,26 @@ Decorator& decorator() {
   return instance;
 }
 
+std::atomic<void (*)(bool) noexcept> observer{nullptr};
+
+struct Observed {
+  void (*const told)(bool) noexcept = observer.load(std::memory_order_relaxed);
+  Observed() {
+    if (told != nullptr) told(true);
+  }
+  ~Observed() {
+    if (told != nullptr) told(false);
+  }
+  Observed(const Observed&) = delete;
+  Observed& operator=(const Observed&) = delete;
+};
+
 template <Slot kSlot, class F, F DriverTable::* kMember>
 struct Trampoline;
 template <Slot kSlot, class... Args, CUresult (*DriverTable::*kMember)(Args...)>
 struct Trampoline<kSlot, CUresult (*)(Args...), kMember> {
   static CUresult call(Args... args) {
+    const Observed observed;
     CUresult answer = CUDA_SUCCESS;
     const std::optional<DriverTable> inner = decorator().enter(static_cast<std::size_t>(kSlot), answer);
     return inner ? ((*inner).*kMember)(args...) : answer;
@@ -122,7 +138,12 @@ struct Trampoline<kSlot, CUresult (*)(Args...), kMember> {
 }  // namespace
 
 FailingTable::FailingTable(const DriverTable& inner) { decorator().start(inner); }
-FailingTable::~FailingTable() { decorator().stop(); }
+FailingTable::~FailingTable() {
+  observer.store(nullptr, std::memory_order_relaxed);
+  decorator().stop();
+}
+
+void FailingTable::observe(void (*told)(bool) noexcept) { observer.store(told, std::memory_order_relaxed); }
 
 DriverTable FailingTable::table() const noexcept {
   DriverTable table;

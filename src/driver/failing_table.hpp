@@ -31,6 +31,8 @@ class FailingTable {
   bool fail_call(std::uint64_t nth, CUresult result, std::string_view function = {});
   /// The `nth` call from now on and all after it answer `result`: a context that is lost.
   void fail_from(std::uint64_t nth, CUresult result);
+  /// Called with true before every call and with false after it, on the thread that makes it; null: nothing.
+  void observe(void (*observer)(bool begins) noexcept);
   /// Forgets every planned failure that has not happened yet.
   void clear_failures();
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch/host_arguments.hpp"
 
+#include <fmt/format.h>
+
+#include "quern/error.hpp"
 #include "runtime/host_memory.hpp"
 
 namespace quern::launch {
@@ -33,6 +36,11 @@ HostArguments::HostArguments(const std::shared_ptr<runtime::Context>& context, S
 DeviceNDArray HostArguments::send(const std::shared_ptr<runtime::Context>& context,
                                   const HostArgument& host) const {
   const NDArray& array = host.array;
+  if (host.transfer != Transfer::in && array.is_read_only())
+    throw Error(ErrorCode::usage,
+                fmt::format("cannot copy back to the host array of {}: it is read-only; give "
+                            "it as In(), or one that may be written",
+                            describe(array)));
   const ArrayOptions options{.order = array.layout().order(), .stream = stream_.value_or(StreamView())};
   const DeviceNDArray device = runtime::make_device_array(
       context, Shape(array.shape().begin(), array.shape().end()), array.element(), options);
@@ -47,7 +55,7 @@ DeviceNDArray HostArguments::send(const std::shared_ptr<runtime::Context>& conte
 void HostArguments::copy_back() const {
   for (const Travelling& argument : travelling_) {
     if (argument.smart != nullptr)
-      argument.smart->mark_changed(Where::device);
+      argument.smart->mark_changed(Where::device, stream_.value_or(StreamView()));
     else if (argument.host->transfer != Transfer::in && stream_)
       argument.device.copy_to_host(argument.host->array, *stream_);
     else if (argument.host->transfer != Transfer::in)

@@ -238,15 +238,14 @@ void LoadedKernel::check_memory(std::span<const Argument> arguments) const {
   }
 }
 
-/// What a pool could hand to others while the kernel runs stays until it has run.
-void LoadedKernel::keep_pooled(CUstream stream, std::span<const Argument> arguments) const {
+/// What a pool could hand to others while the kernel runs, which therefore must stay until it has run.
+runtime::InFlight::Work LoadedKernel::pooled(CUstream stream, std::span<const Argument> arguments) const {
   runtime::InFlight::Work work;
   for (const Argument& argument : arguments)
     if (argument.kind() == Argument::Kind::array &&
         runtime::needs_keeping(argument.array()->buffer(), stream))
       work.keep.push_back(argument.array()->buffer().state()->memory);
-  if (!work.keep.empty()) [[unlikely]]
-    module_->context()->after(stream, std::move(work));
+  return work;
 }
 
 void LoadedKernel::launch_packed(const LaunchConfig& wanted, std::span<const Argument> arguments) const {
@@ -265,10 +264,12 @@ void LoadedKernel::launch_packed(const LaunchConfig& wanted, std::span<const Arg
   if (config.grid.count() == 0) return;  // an empty grid is legal and has nothing to run
   const runtime::CurrentContext current(context);
   allow_shared(config.shared_bytes);
+  runtime::InFlight::Work work = pooled(stream, arguments);
   const CUresult result = start(config, stream, packed.pointers());
   if (result != CUDA_SUCCESS) [[unlikely]]
     fail(config, result);
-  keep_pooled(stream, arguments);
+  if (!work.keep.empty()) [[unlikely]]
+    module_->context()->after(stream, std::move(work));
   if (failure_check_) failure_check_->after_launch(context, stream);
 }
 

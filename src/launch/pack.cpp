@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <cstring>
 
 #include "abi/convert.hpp"
+#include "quern/cuda/array.cuh"
 #include "quern/error.hpp"
 
 namespace quern::launch {
@@ -102,6 +104,11 @@ bool has_layout(const DeviceNDArray& array, char layout) {
 }
 
 constexpr std::size_t array_struct_bytes(std::size_t ndim) { return 8 + 16 * ndim; }
+// The struct that kernels are compiled with, from the same header.
+using Cube = array<char, 3>;
+static_assert(sizeof(Cube) == array_struct_bytes(3) && sizeof(array<double, 0>) == array_struct_bytes(0));
+static_assert(offsetof(Cube, data) == 0 && offsetof(Cube, extents) == 8 &&
+              offsetof(Cube, strides_bytes) == 32);
 
 }  // namespace
 

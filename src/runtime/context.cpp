@@ -72,7 +72,14 @@ std::shared_ptr<Context> Context::create(const Device& device) {
     CUcontext handle = nullptr;
     state.driver->check(state.driver->api.cuDevicePrimaryCtxRetain(&handle, state.handle),
                         "cuDevicePrimaryCtxRetain", attempted);
-    return std::shared_ptr<Context>(new Context(device.state(), handle, true));
+    std::unique_ptr<Context> owner;
+    try {
+      owner.reset(new Context(device.state(), handle, true));
+    } catch (...) {
+      state.driver->api.cuDevicePrimaryCtxRelease_v2(state.handle);
+      throw;
+    }
+    return std::shared_ptr<Context>(std::move(owner));
   };
   std::shared_ptr<Context> context = retain();
   if (!context->is_broken()) return context;
@@ -126,7 +133,19 @@ Context::~Context() {
   // A release that fails ends a flush; here nothing may be left behind, so each failure costs its item and no
   // more.
   while (queue_.pending_count() > 0) queue_.flush();
+  give_up_allocator();
   if (primary_) api().cuDevicePrimaryCtxRelease_v2(device_->handle);
+}
+
+/// What the allocator keeps goes while there is a context that it belongs to; the program may hold it longer.
+void Context::give_up_allocator() noexcept {
+  const std::shared_ptr<DeviceAllocator> last = allocator();
+  set_allocator(nullptr);
+  if (last == nullptr || lost()) return;
+  try {
+    last->trim();
+  } catch (...) {  // what it could not give back goes with the context
+  }
 }
 
 void Context::fail(CUresult result, std::string_view call, std::string_view attempted) const {
@@ -163,6 +182,20 @@ void Context::release_now(const Release& item) noexcept {
 
 std::string Context::release(const Release& item) {
   counters_.released(item);
+  return give_back(item);
+}
+
+std::shared_ptr<Resource> Context::own(Release item) {
+  try {
+    return std::make_shared<Resource>(*this, std::move(item));  // moves only when it has memory
+  } catch (...) {
+    const std::string failure = give_back(item);
+    if (!failure.empty()) report_to_stderr(failure);
+    throw;
+  }
+}
+
+std::string Context::give_back(const Release& item) {
   if (process_is_exiting() || lost()) return {};
   const CurrentContext current(*this);
   const ReleaseRow& row = kReleases[static_cast<std::size_t>(item.kind)];
@@ -251,11 +284,22 @@ std::shared_ptr<DeviceAllocator> Context::allocator() const {
 }
 
 void Context::after(CUstream stream, InFlight::Work work) {
-  const CUresult result = in_flight_.add(api(), stream, work);
-  if (result == CUDA_SUCCESS) return;
+  CUresult result = CUDA_SUCCESS;
+  try {
+    result = in_flight_.add(api(), stream, work);
+    if (result == CUDA_SUCCESS) return;
+  } catch (const std::bad_alloc&) {  // then it is done here, and there is nothing to report but a fault
+  }
   // Nobody will say when the stream gets there: wait now, before what is kept goes.
-  if (api().cuStreamSynchronize(stream) == CUDA_SUCCESS && work.run) work.run();
+  const CUresult waited = api().cuStreamSynchronize(stream);
+  if (waited == CUDA_SUCCESS && work.run) work.run();
   check(result, "cuLaunchHostFunc", "queue the end of a transfer");
+  check(waited, "cuStreamSynchronize", "finish the work of a stream");
+}
+
+void Context::call_after(CUstream stream, std::function<void()> function) {
+  InFlight::Work work{std::move(function), {}};
+  check(in_flight_.add(api(), stream, work), "cuLaunchHostFunc", "queue a callback on a stream");
 }
 
 std::shared_ptr<const Resource> Context::stream_owner(CUstream stream) const {

@@ -65,13 +65,17 @@ class Context : public std::enable_shared_from_this<Context> {
   /// OutOfMemory. `call` and `what` are for the message.
   void allocate_with_retry(const std::function<CUresult()>& attempt, std::string_view call, std::size_t bytes,
                            std::string_view what);
-  std::shared_ptr<Resource> own(Release item) { return std::make_shared<Resource>(*this, std::move(item)); }
+  /// The owner of what the driver just gave; where host memory does not suffice for one, it is given back.
+  std::shared_ptr<Resource> own(Release item);
 
   void set_allocator(std::shared_ptr<DeviceAllocator> allocator) QUERN_EXCLUDES(mutex_);
   std::shared_ptr<DeviceAllocator> allocator() const QUERN_EXCLUDES(mutex_);
 
-  /// Calls `run` and lets go of `keep` after all that `stream` holds now; see InFlight.
+  /// Calls `run` and lets go of `keep` after all that `stream` holds now; see InFlight. Where that cannot be
+  /// queued it waits for the stream here, so that nothing goes while work uses it.
   void after(CUstream stream, InFlight::Work work);
+  /// Calls `function` then, on the driver's thread. Throws DriverError where it cannot be queued.
+  void call_after(CUstream stream, std::function<void()> function);
   /// Lets go of what finished work kept. Called wherever the layer waits, allocates or releases.
   void reap() noexcept { in_flight_.reap(lost()); }
   std::size_t in_flight_count() const noexcept { return in_flight_.count(); }
@@ -98,7 +102,9 @@ class Context : public std::enable_shared_from_this<Context> {
  private:
   Context(std::shared_ptr<const DeviceState> device, CUcontext handle, bool primary);
   std::string release(const Release& item);
+  std::string give_back(const Release& item);
   void release_now(const Release& item) noexcept;
+  void give_up_allocator() noexcept;
   bool is_broken() const;
   std::uint64_t allocate_from(DeviceAllocator& allocator, std::size_t bytes, StreamView stream);
 

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/counters.hpp"
 
+#include <cxxabi.h>
+#include <dlfcn.h>
 #include <execinfo.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <new>
 
 #include "base/env.hpp"
 
@@ -48,8 +51,8 @@ std::string to_string(const MemoryStats& stats) {
 namespace runtime {
 namespace {
 
-constexpr int kFramesSkipped = 4;  // those of this room
-constexpr int kFramesKept = 8;
+constexpr int kFramesTaken = 48;
+constexpr int kFramesShown = 8;
 
 bool sites_wanted() {
 #ifdef __OPTIMIZE__
@@ -60,12 +63,52 @@ bool sites_wanted() {
   return base::env_number("QUERN_TRACK_ALLOCATIONS").value_or(kOtherwise) != 0;
 }
 
+std::vector<void*> frames_of_call() {
+  void* frames[kFramesTaken];
+  const int count = backtrace(frames, kFramesTaken);
+  return std::vector<void*>(frames, frames + count);  // in braces these would be two elements
+}
+
+/// Code of quern's own: what called it is meant. A static library's is known by its names only.
+bool is_ours(const Dl_info& where) {
+  static const void* const library = [] {
+    Dl_info own{};
+    dladdr(reinterpret_cast<void*>(&sites_wanted), &own);
+    return static_cast<const void*>(own.dli_fbase);
+  }();
+  const std::string_view file = where.dli_fname != nullptr ? where.dli_fname : "";
+  if (where.dli_fbase == library && file.find("libquern") != std::string_view::npos) return true;
+  const std::string_view symbol = where.dli_sname != nullptr ? where.dli_sname : "";
+  return symbol.find("5quern") != std::string_view::npos;
+}
+
+/// "main + 0x1f (program+0x2b1f)": the name where the program exports it (link it with -rdynamic), and what
+/// addr2line takes.
+std::string frame_text(void* frame, const Dl_info& where) {
+  const auto offset = [&](const void* from) {
+    return static_cast<std::size_t>(static_cast<const char*>(frame) - static_cast<const char*>(from));
+  };
+  std::string name;
+  if (where.dli_sname != nullptr) {
+    int status = 0;
+    char* const plain = abi::__cxa_demangle(where.dli_sname, nullptr, nullptr, &status);
+    name = fmt::format("{} + {:#x} ", plain != nullptr ? plain : where.dli_sname, offset(where.dli_saddr));
+    std::free(plain);
+  }
+  return fmt::format("{}({}+{:#x})", name, where.dli_fname != nullptr ? where.dli_fname : "?",
+                     offset(where.dli_fbase));
+}
+
 std::string frames_text(const std::vector<void*>& frames) {
   std::string text;
-  char** names = backtrace_symbols(frames.data(), static_cast<int>(frames.size()));
-  if (names == nullptr) return text;
-  for (std::size_t i = 0; i < frames.size(); ++i) text += fmt::format("    {}\n", names[i]);
-  std::free(names);
+  int shown = 0;
+  for (void* const frame : frames) {
+    if (shown == kFramesShown) break;
+    Dl_info where{};
+    if (dladdr(frame, &where) == 0 || (shown == 0 && is_ours(where))) continue;
+    text += fmt::format("    {}\n", frame_text(frame, where));
+    ++shown;
+  }
   return text;
 }
 
@@ -75,18 +118,20 @@ Counters::Counters() : track_sites_(sites_wanted()) {}
 
 void Counters::made(const Resource& resource) noexcept {
   Site site;
-  if (track_sites_) {
-    void* frames[kFramesSkipped + kFramesKept];
-    const int count = backtrace(frames, kFramesSkipped + kFramesKept);
-    if (count > kFramesSkipped) site.assign(frames + kFramesSkipped, frames + count);
-  }
+  if (track_sites_) try {
+      site = frames_of_call();
+    } catch (const std::bad_alloc&) {  // then it is not known where
+    }
   const base::LockGuard lock(mutex_);
   MemoryStats::Kind& kind = stats_.kinds[static_cast<std::size_t>(resource.item().kind)];
   ++kind.live_count;
   ++kind.made_count;
   kind.live_bytes += resource.item().size_bytes;
   kind.peak_bytes = std::max(kind.peak_bytes, kind.live_bytes + kind.pending_bytes);
-  if (track_sites_) sites_[&resource] = std::move(site);
+  if (track_sites_) try {
+      sites_[&resource] = std::move(site);
+    } catch (const std::bad_alloc&) {
+    }
 }
 
 void Counters::dropped(const Resource& resource) noexcept {

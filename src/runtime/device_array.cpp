@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "quern/attempt.hpp"
 #include "quern/error.hpp"
 #include "runtime/buffer.hpp"
 #include "runtime/transfer.hpp"
@@ -70,10 +71,22 @@ bool DeviceNDArray::is_read_only() const noexcept {
 }
 
 DeviceNDArray DeviceNDArray::over(Layout layout, std::int64_t offset_bytes) const {
-  DeviceNDArray view = *this;
+  DeviceNDArray view;
+  view.element_ = element_;
   view.layout_ = std::move(layout);
-  view.offset_bytes_ += offset_bytes;
+  view.buffer_ = buffer_;
+  view.offset_bytes_ = offset_bytes_ + offset_bytes;
   return view;
+}
+
+DeviceNDArray DeviceNDArray::as_element(const ElementType& element) const {
+  DeviceNDArray view = over(layout_.reinterpreted(element.size_bytes));
+  view.element_ = element;
+  return view;
+}
+
+Expected<DeviceNDArray> DeviceNDArray::try_reshape(std::span<const std::int64_t> shape, Order order) const {
+  return attempt([&] { return reshape(shape, order); });
 }
 
 DeviceNDArray DeviceNDArray::indexed(std::span<const Index> indices) const {
@@ -125,6 +138,11 @@ NDArray DeviceNDArray::fetch(const NDArray& target, std::optional<StreamView> st
                             "orders differ; give a host array of the device array's order, or copy "
                             "to a new one",
                             describe(*this), describe(target)));
+  if (target.is_read_only())
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("cannot copy to the host array of {}: it is read-only; give one that may be written",
+                    describe(target)));
   if (size() > 0) runtime::copy_to_host(runtime::context_of(buffer_), side(target), side(*this), stream);
   return target;
 }

@@ -177,7 +177,7 @@ PinnedScope::~PinnedScope() {
     if (runtime::process_is_exiting()) return;
     try {
       if (registration->context()->in_flight_count() > 0) registration->context()->synchronize();
-    } catch (const Error&) {  // a fault shows again in the next call; its work is dropped
+    } catch (const std::exception&) {  // a fault shows again in the next call; its work is dropped
       registration->context()->reap();
     }
   }
@@ -187,7 +187,8 @@ MappedScope::~MappedScope() {
   if (views_.empty()) return;  // moved from, or nothing was mapped
   try {
     stream_.synchronize();
-  } catch (const Error&) {  // a fault shows again in the next call; the arrays are released all the same
+  } catch (
+      const std::exception&) {  // a fault shows again in the next call; the arrays are released all the same
   }
 }
 

@@ -30,7 +30,8 @@ class InFlight {
   InFlight(const InFlight&) = delete;
   InFlight& operator=(const InFlight&) = delete;
 
-  /// Queues the work on `stream`. Where the driver does not take it: nothing was queued, the caller decides.
+  /// Queues the work on `stream`. Where the driver does not take it, or std::bad_alloc is thrown, nothing was
+  /// queued and `work` is as it was: the caller decides.
   CUresult add(const driver::DriverTable& api, CUstream stream, Work& work);
   /// Lets go of finished work, or of all where `all`.
   void reap(bool all) noexcept;

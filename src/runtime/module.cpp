@@ -26,7 +26,9 @@ LoadOutcome load_image(const std::shared_ptr<Context>& context, const void* imag
   CUmodule handle = nullptr;
   LoadOutcome outcome;
   outcome.result = context->api().cuModuleLoadDataEx(&handle, image, 2, options, values);
-  if (outcome.result == CUDA_SUCCESS) outcome.module = std::make_shared<Module>(context, handle);
+  if (outcome.result == CUDA_SUCCESS)
+    outcome.module =
+        std::make_shared<Module>(context, handle, context->own(release_of(ResourceKind::module, handle)));
   outcome.log.assign(log.data(), strnlen(log.data(), log.size()));
   return outcome;
 }

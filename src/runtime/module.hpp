@@ -35,10 +35,8 @@ struct ModuleVariable {
 /// Code loaded into a context; the last reference schedules its unloading. Thread-safe.
 class Module {
  public:
-  Module(std::shared_ptr<Context> context, CUmodule handle)
-      : context_(std::move(context)),
-        handle_(handle),
-        owner_(context_->own(release_of(ResourceKind::module, handle))) {}
+  Module(std::shared_ptr<Context> context, CUmodule handle, std::shared_ptr<const Resource> owner)
+      : context_(std::move(context)), handle_(handle), owner_(std::move(owner)) {}
 
   const std::shared_ptr<Context>& context() const noexcept { return context_; }
   /// Throws DriverError, for an unknown name too.

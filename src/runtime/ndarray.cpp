@@ -47,15 +47,12 @@ NDArray NDArray::field(std::string_view name) const {
   const Layout inner(field.shape, field.element.size_bytes);
   shape.insert(shape.end(), inner.shape().begin(), inner.shape().end());
   strides.insert(strides.end(), inner.strides_bytes().begin(), inner.strides_bytes().end());
-  return NDArray(owner_, data_ + field.offset_bytes, field.element,
-                 Layout(std::move(shape), field.element.size_bytes, std::move(strides)), page_locked_);
+  return of_element(field.element, Layout(std::move(shape), field.element.size_bytes, std::move(strides)),
+                    static_cast<std::int64_t>(field.offset_bytes));
 }
 
 NDArray NDArray::as_element(const ElementType& element) const {
-  if (element.size_bytes != element_.size_bytes)
-    throw Error(ErrorCode::usage, fmt::format("cannot see {} as elements of {}: the sizes differ",
-                                              describe(*this), to_string(element)));
-  return NDArray(owner_, data_, element, layout_, page_locked_);
+  return of_element(element, layout_.reinterpreted(element.size_bytes), 0);
 }
 
 NDArray NDArray::copy(Order order) const {
@@ -65,6 +62,7 @@ NDArray NDArray::copy(Order order) const {
 }
 
 void NDArray::assign(const NDArray& values) const {
+  require_writable();
   if (values.element_ != element_) detail::require_element(values, element_, "assign");
   const Layout from = values.layout_.broadcast(shape());
   const Layout::Reach here = layout_.reach();
@@ -76,11 +74,13 @@ void NDArray::assign(const NDArray& values) const {
 }
 
 void NDArray::assign_element(const std::byte* element) const {
+  require_writable();
   const Layout from = Layout({}, element_.size_bytes).broadcast(shape());
   runtime::copy_on_host(data_, element, runtime::plan_copy(layout_, from));
 }
 
 void NDArray::copy_bytes_from(std::span<const std::byte> bytes) const {
+  require_writable();
   require_c_contiguous();
   if (bytes.size() != size_bytes())
     throw Error(ErrorCode::usage, fmt::format("cannot copy {} bytes to {}: it has {} bytes; give as many",
@@ -99,6 +99,14 @@ void NDArray::require_one() const {
   if (size() == 1) return;
   throw Error(ErrorCode::usage,
               fmt::format("{} has {} elements where one is meant; index it first", describe(*this), size()));
+}
+
+void NDArray::require_writable() const {
+  if (!read_only_) return;
+  throw Error(
+      ErrorCode::usage,
+      fmt::format("cannot write to {}: it is a view of const data, or its producer forbids it; copy() it",
+                  describe(*this)));
 }
 
 void NDArray::require_c_contiguous() const {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/file.hpp"
+#include "quern/attempt.hpp"
 #include "quern/error.hpp"
 #include "quern/ndarray.hpp"
 
@@ -198,6 +199,10 @@ std::size_t little_endian(std::string_view bytes) {
 }
 
 }  // namespace
+
+Expected<NDArray> NDArray::try_load_npy(const std::filesystem::path& path) {
+  return attempt([&] { return load_npy(path); });
+}
 
 NDArray NDArray::load_npy(const std::filesystem::path& path) {
   const std::string file = path.string();

@@ -124,15 +124,18 @@ class CachingPool final : public DeviceAllocator {
 
   void* allocate(std::size_t bytes, std::size_t alignment, StreamView stream) override {
     const std::size_t size = size_class(bytes);
-    if (const Block block = take(size, stream.handle()); block.memory != nullptr) {
-      if (block.stream != stream.handle()) wait_for(block.stream);
-      return block.memory;
-    }
-    return upstream_->allocate(size, alignment, stream);
+    const Block block = take(size, stream.handle());
+    if (block.memory == nullptr) return upstream_->allocate(size, alignment, stream);
+    if (block.stream != stream.handle()) try {
+        wait_for_all();
+      } catch (...) {
+        give_back(block, size, alignment, stream);
+        throw;
+      }
+    return block.memory;
   }
   void deallocate(void* memory, std::size_t bytes, std::size_t alignment, StreamView stream) override {
-    const std::size_t size = size_class(bytes);
-    if (!keep({memory, stream.handle()}, size)) upstream_->deallocate(memory, size, alignment, stream);
+    give_back({memory, stream.handle()}, size_class(bytes), alignment, stream);
   }
   void trim() override {
     const CurrentContext current(*place_.device->driver, place_.handle);
@@ -147,7 +150,7 @@ class CachingPool final : public DeviceAllocator {
     std::exception_ptr failure;  // one block's must not keep the others
     for (const auto& [size, block] : blocks) try {
         upstream_->deallocate(block.memory, size, kDeviceAlignment, StreamView());
-      } catch (const Error&) {
+      } catch (const std::exception&) {
         failure = std::current_exception();
       }
     if (failure) std::rethrow_exception(failure);
@@ -158,6 +161,9 @@ class CachingPool final : public DeviceAllocator {
     void* memory = nullptr;
     void* stream = nullptr;  ///< whose earlier work may still use it
   };
+  void give_back(const Block& block, std::size_t size, std::size_t alignment, StreamView stream) {
+    if (!keep(block, size)) upstream_->deallocate(block.memory, size, alignment, stream);
+  }
   /// Prefers a block of the same stream.
   Block take(std::size_t size, void* stream) {
     const base::LockGuard lock(mutex_);
@@ -174,12 +180,16 @@ class CachingPool final : public DeviceAllocator {
   bool keep(const Block& block, std::size_t size) {
     const base::LockGuard lock(mutex_);
     if (cached_bytes_ + size > most_cached_bytes_) return false;
-    free_.emplace(size, block);
+    try {
+      free_.emplace(size, block);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
     cached_bytes_ += size;
     return true;
   }
   /// The other stream may be gone by now, so all streams are waited for.
-  void wait_for(void*) {
+  void wait_for_all() {
     const CurrentContext current(*place_.device->driver, place_.handle);
     place_.device->driver->check(place_.api().cuCtxSynchronize(), "cuCtxSynchronize",
                                  "wait for the work of the stream that memory comes from");

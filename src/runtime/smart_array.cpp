@@ -2,6 +2,7 @@
 #include "runtime/smart_array.hpp"
 
 #include "runtime/buffer.hpp"
+#include "runtime/stream.hpp"
 
 namespace quern {
 namespace runtime {
@@ -17,8 +18,25 @@ std::shared_ptr<SmartState> new_state(const std::shared_ptr<Context>& context, c
   return state;
 }
 
+/// Streams of quern's own and the default ones are ordered with the default stream, which copies run in. One
+/// of the program's need not be.
+void remember_use(SmartState& state, StreamView stream) {
+  const CUstream handle = stream_handle(stream, *state.context);
+  if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) return;
+  if (state.context->stream_owner(handle) != nullptr) return;
+  Event event = make_event(state.context, false);
+  event.record(stream);
+  state.in_use = std::move(event);
+}
+void wait_for_use(SmartState& state) {
+  if (!state.in_use) return;
+  state.in_use->synchronize();
+  state.in_use.reset();
+}
+
 void bring_to_host(SmartState& state) {
   if (state.host_current) return;
+  wait_for_use(state);
   if (!state.host) state.host = NDArray(shape_of(state.layout), state.element, state.layout.order());
   if (state.device_current) state.device->copy_to_host(*state.host);
   state.host_current = true;
@@ -26,6 +44,7 @@ void bring_to_host(SmartState& state) {
 
 void bring_to_device(SmartState& state) {
   if (state.device_current) return;
+  wait_for_use(state);
   if (!state.device)
     state.device =
         DeviceNDArray(make_buffer(state.context, state.layout.size_bytes()), state.element, state.layout, 0);
@@ -77,8 +96,9 @@ DeviceNDArray SmartArray::device() const {
   return *state_->device;
 }
 
-void SmartArray::mark_changed(Where where) const {
+void SmartArray::mark_changed(Where where, StreamView stream) const {
   runtime::SmartState& state = *state_;
+  runtime::remember_use(state, stream);
   if (where == Where::host) {
     runtime::bring_to_host(state);
     state.device_current = false;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "quern/smart_array.hpp"
+#include "quern/stream.hpp"
 #include "runtime/context.hpp"
 
 namespace quern::runtime {
@@ -15,6 +16,7 @@ struct SmartState {
   Layout layout;
   std::optional<NDArray> host;
   std::optional<DeviceNDArray> device;
+  std::optional<Event> in_use;  ///< the last work on the device side, where copies do not wait by themselves
   bool host_current = false;
   bool device_current = false;
 };

@@ -37,18 +37,35 @@ std::shared_ptr<std::byte> StagingPool::take(std::size_t bytes) {
         [&] { return context_.api().cuMemHostAlloc(&address, size, CU_MEMHOSTALLOC_PORTABLE); },
         "cuMemHostAlloc", size, "page-locked memory for a queued copy");
     block = {static_cast<std::byte*>(address), size};
+    if (!expect_back()) {
+      release(block);
+      throw std::bad_alloc();
+    }
   }
   return {block.address, [this, block](std::byte*) { give_back(block); }};
+}
+
+/// Room in the list for one block more, so that giving one back needs no memory.
+bool StagingPool::expect_back() noexcept {
+  const base::LockGuard lock(mutex_);
+  try {
+    free_.reserve(block_count_ + 1);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  ++block_count_;
+  return true;
 }
 
 void StagingPool::give_back(const Block& block) noexcept {
   {
     const base::LockGuard lock(mutex_);
     if (free_bytes_ + block.bytes <= kMostFreeBytes) {
-      free_.push_back(block);  // a failure to remember it ends the program, as noexcept says: 16 bytes
+      free_.push_back(block);  // expect_back() made room
       free_bytes_ += block.bytes;
       return;
     }
+    --block_count_;
   }
   release(block);
 }
@@ -62,14 +79,19 @@ void StagingPool::release(const Block& block) noexcept {
   }
 }
 
+StagingPool::Block StagingPool::take_free() noexcept {
+  const base::LockGuard lock(mutex_);
+  if (free_.empty()) return {};
+  const Block block = free_.back();
+  free_.pop_back();
+  free_bytes_ -= block.bytes;
+  --block_count_;
+  return block;
+}
+
 void StagingPool::trim() noexcept {
-  std::vector<Block> blocks;
-  {
-    const base::LockGuard lock(mutex_);
-    blocks.swap(free_);
-    free_bytes_ = 0;
-  }
-  for (const Block& block : blocks) release(block);
+  // One by one, not swapped: the room that expect_back() made stays for the blocks that are out.
+  for (Block block = take_free(); block.address != nullptr; block = take_free()) release(block);
 }
 
 }  // namespace quern::runtime

@@ -32,6 +32,8 @@ class StagingPool {
     std::size_t bytes = 0;
   };
   Block find_free(std::size_t bytes) QUERN_EXCLUDES(mutex_);
+  Block take_free() noexcept QUERN_EXCLUDES(mutex_);
+  bool expect_back() noexcept QUERN_EXCLUDES(mutex_);
   void give_back(const Block& block) noexcept QUERN_EXCLUDES(mutex_);
   void release(const Block& block) noexcept;
 
@@ -39,6 +41,7 @@ class StagingPool {
   base::Mutex mutex_;
   std::vector<Block> free_ QUERN_GUARDED_BY(mutex_);
   std::size_t free_bytes_ QUERN_GUARDED_BY(mutex_) = 0;
+  std::size_t block_count_ QUERN_GUARDED_BY(mutex_) = 0;  ///< free or given out
 };
 
 }  // namespace quern::runtime

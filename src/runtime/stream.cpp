@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/stream.hpp"
 
+#include <cstdio>
+
 #include "quern/error.hpp"
 
 namespace quern {
@@ -17,10 +19,11 @@ Stream make_stream(std::shared_ptr<Context> context) {
   return Stream(std::make_shared<StreamState>(StreamState{std::move(context), handle, std::move(owner)}));
 }
 
-Event make_event(std::shared_ptr<Context> context) {
+Event make_event(std::shared_ptr<Context> context, bool timing) {
   const CurrentContext current(*context);
   CUevent handle = nullptr;
-  context->check(context->api().cuEventCreate(&handle, CU_EVENT_DEFAULT), "cuEventCreate", "create an event");
+  const unsigned flags = timing ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING;
+  context->check(context->api().cuEventCreate(&handle, flags), "cuEventCreate", "create an event");
   std::shared_ptr<const Resource> owner = context->own(release_of(ResourceKind::event, handle));
   return Event(std::make_shared<EventState>(EventState{std::move(context), handle, std::move(owner)}));
 }
@@ -64,6 +67,25 @@ bool StreamView::query() const {
   return true;
 }
 
+void StreamView::add_callback(std::function<void()> callback) const {
+  runtime::Context& context = context_of(*this);
+  const runtime::CurrentContext current(context);
+  context.call_after(static_cast<CUstream>(handle_), [callback = std::move(callback)] {
+    try {
+      callback();
+    } catch (const std::exception& error) {  // the driver's thread is no place for exceptions
+      std::fprintf(stderr, "quern: warning: a stream's callback threw: %s\n", error.what());
+    }
+  });
+}
+
+std::future<void> StreamView::async_done() const {
+  auto done = std::make_shared<std::promise<void>>();
+  std::future<void> future = done->get_future();
+  add_callback([done] { done->set_value(); });
+  return future;
+}
+
 AutoSynchronize::~AutoSynchronize() noexcept(false) {
   if (std::uncaught_exceptions() == exceptions_) {
     stream_.synchronize();
@@ -71,7 +93,7 @@ AutoSynchronize::~AutoSynchronize() noexcept(false) {
   }
   try {
     stream_.synchronize();
-  } catch (const Error&) {  // the exception that is on its way counts; a fault shows again in the next call
+  } catch (const std::exception&) {  // the one on its way counts; a fault shows again in the next call
   }
 }
 

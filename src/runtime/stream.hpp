@@ -19,7 +19,7 @@ struct EventState {
 };
 
 Stream make_stream(std::shared_ptr<Context> context);
-Event make_event(std::shared_ptr<Context> context);
+Event make_event(std::shared_ptr<Context> context, bool timing = true);
 /// An event that the program made; it stays the program's and must outlive the object.
 Event adopt_event(std::shared_ptr<Context> context, void* handle);
 

@@ -143,9 +143,10 @@ void copy_to_device(Context& context, const DeviceSide& to, const HostSide& from
   const CUstream handle = stream_handle(on, context);
   if (!to.layout.is_dense()) {
     const Temporary temporary(context, to.layout, on);
+    InFlight::Work work{{}, {temporary.memory, to.keep}};
     copy_to_device(context, temporary.side(), from, stream);
     copy_by_kernel(context, to, temporary.side(), handle);
-    return finish(context, stream, handle, {{}, {temporary.memory, to.keep}});
+    return finish(context, stream, handle, std::move(work));
   }
   if (stream)
     send_later(context, to, from, handle);
@@ -178,15 +179,17 @@ void copy_on_device(Context& context, const DeviceSide& to, const DeviceSide& fr
   const CUstream handle = stream_handle(on, context);
   const std::size_t bytes = to.layout.size_bytes();
   if (to.address == from.address && to.layout.same_places(from.layout)) return;
+  InFlight::Work work{{}, {to.keep, from.keep}};  // made before anything is queued that uses it
   if (overlap(to, from)) {
     const Temporary temporary(context, to.layout, on);
+    work.keep.push_back(temporary.memory);
     copy_by_kernel(context, temporary.side(), from, handle);
     copy_by_kernel(context, to, temporary.side(), handle);
-    return finish(context, stream, handle, {{}, {temporary.memory, to.keep, from.keep}});
+    return finish(context, stream, handle, std::move(work));
   }
   if (!to.layout.is_dense() || !to.layout.same_places(from.layout)) {
     copy_by_kernel(context, to, from, handle);
-    return finish(context, stream, handle, {{}, {to.keep, from.keep}});
+    return finish(context, stream, handle, std::move(work));
   }
   const CUdeviceptr target = first_byte(to);
   const CUdeviceptr source = first_byte(from);
@@ -195,7 +198,7 @@ void copy_on_device(Context& context, const DeviceSide& to, const DeviceSide& fr
                          attempted("on the device", bytes));
   context.check(context.api().cuMemcpyDtoDAsync_v2(target, source, bytes, handle), "cuMemcpyDtoDAsync_v2",
                 attempted("on the device on a stream", bytes));
-  context.after(handle, {{}, {to.keep, from.keep}});
+  context.after(handle, std::move(work));
 }
 
 }  // namespace quern::runtime

@@ -1,107 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI: handles, statuses, and nothing thrown across it.
+// The C ABI: sessions, modules, kernels, arrays.
 #include <algorithm>
 #include <cstring>
-#include <functional>
-#include <string>
-#include <variant>
 
-#include "base/slot_table.hpp"
-#include "base/thread_annotations.hpp"
-#include "quern/error.hpp"
-#include "quern/quern.h"
-#include "quern/quern.hpp"
+#include "session/c_handles.hpp"
+#include "session/state.hpp"
 
-namespace {
+namespace quern::session::c_abi {
 
-using namespace quern;
-
-/// An array and what quern_array_describe() points to.
-struct ArrayObject {
-  DeviceNDArray array;
-  CudaArrayInterface description;
-};
-struct StreamObject {
-  std::shared_ptr<Stream> owner;  ///< null: the program's own
-  StreamView view;
-  Session session;
-};
-using Object = std::variant<Session, Module, Kernel, std::shared_ptr<ArrayObject>, StreamObject>;
-
-struct Table {
-  base::Mutex mutex;
-  base::SlotTable<Object> slots QUERN_GUARDED_BY(mutex);
-};
-/// Handles outlive every static object of the program that uses them.
 Table& table() {
   static auto* const instance = new Table;
   return *instance;
 }
 
-std::string& last_error() {
-  thread_local std::string text;
-  return text;
+LastError& last_error() {
+  thread_local LastError error;
+  return error;
 }
 
-QuernStatus fail(QuernStatus status, const std::string& text) {
-  last_error() = text;
-  return status;
-}
+}  // namespace quern::session::c_abi
 
-struct BadHandle {
-  const char* wanted;
-};
+namespace {
 
-QuernStatus status_of(ErrorCode code) { return static_cast<QuernStatus>(static_cast<int>(code) + 1); }
-static_assert(static_cast<int>(ErrorCode::usage) + 1 == QUERN_USAGE &&
-              static_cast<int>(ErrorCode::internal) + 1 == QUERN_INTERNAL);
-static_assert(static_cast<int>(Dtype::complex128) == QUERN_COMPLEX128);
-
-template <class Body>
-QuernStatus guarded(Body&& body) noexcept {
-  try {
-    body();
-    return QUERN_OK;
-  } catch (const BadHandle& bad) {
-    return fail(QUERN_BAD_HANDLE, std::string("the handle names no ") + bad.wanted +
-                                      ": it was released, is of another kind, or was never given out");
-  } catch (const Error& error) {
-    return fail(status_of(error.code()), error.what());
-  } catch (const std::bad_alloc&) {
-    return fail(QUERN_OUT_OF_MEMORY, "host memory is exhausted");
-  } catch (const std::exception& error) {
-    return fail(QUERN_INTERNAL, error.what());
-  }
-}
-
-void require(bool condition, const char* message) {
-  if (!condition) throw Error(ErrorCode::usage, message);
-}
-
-std::uint64_t insert(Object object) {
-  Table& all = table();
-  const base::LockGuard lock(all.mutex);
-  return all.slots.insert(std::move(object));
-}
-
-/// A copy: another thread may release the handle meanwhile.
-template <class T>
-T find(std::uint64_t id, const char* wanted) {
-  Table& all = table();
-  const base::LockGuard lock(all.mutex);
-  const Object* found = all.slots.find(id);
-  const T* object = found != nullptr ? std::get_if<T>(found) : nullptr;
-  if (object == nullptr) throw BadHandle{wanted};
-  return *object;
-}
-
-Session session_of(QuernSession handle) { return find<Session>(handle.id, "session"); }
-std::shared_ptr<ArrayObject> array_of(QuernArray handle) {
-  return find<std::shared_ptr<ArrayObject>>(handle.id, "array");
-}
-StreamView stream_of(QuernStream handle) {
-  return handle.id == 0 ? StreamView() : find<StreamObject>(handle.id, "stream").view;
-}
+using namespace quern;
+using namespace quern::session::c_abi;
 
 QuernArray insert_array(DeviceNDArray array) {
   auto object = std::make_shared<ArrayObject>();
@@ -191,11 +113,13 @@ CudaArrayInterface interface_of(const QuernCudaArray& given) {
 
 }  // namespace
 
+std::uint64_t quern::session::c_handle(Session session) { return insert(std::move(session)); }
+
 uint32_t quern_abi_version(void) { return QUERN_ABI_VERSION; }
 const char* quern_version(void) { return version().data(); }
 
 size_t quern_last_error(char* buffer, size_t bytes) {
-  const std::string& text = last_error();
+  const std::string_view text = last_error().view();
   if (buffer != nullptr && bytes > 0) {
     const std::size_t kept = std::min(text.size(), bytes - 1);
     std::memcpy(buffer, text.data(), kept);
@@ -238,14 +162,26 @@ QuernStatus quern_load(QuernSession session, const QuernSource* source, QuernMod
   });
   return read != QUERN_OK ? read : load(session, source->language, source->text, module, options);
 }
+QuernStatus quern_load_file(QuernSession session, const char* path, QuernModule* module) {
+  return guarded([&] {
+    require(path != nullptr && module != nullptr, "quern_load_file needs a path and a place for the module");
+    module->id = insert(session_of(session).load_file(path));
+  });
+}
 QuernStatus quern_kernel(QuernModule module, const char* name, QuernKernel* kernel) {
   return guarded([&] {
     require(kernel != nullptr, "quern_kernel needs a place for the kernel");
-    const Module in = find<Module>(module.id, "module");
+    const Module in = find<Module>(module.id);
     kernel->id = insert(name != nullptr && *name != '\0' ? in.kernel(name) : in.kernel());
   });
 }
 
+QuernStatus quern_kernel_suggested_block(QuernKernel kernel, uint64_t shared_bytes, uint32_t* threads) {
+  return guarded([&] {
+    require(threads != nullptr, "quern_kernel_suggested_block needs a place for the number of threads");
+    *threads = find<Kernel>(kernel.id).suggested_block(shared_bytes);
+  });
+}
 QuernStatus quern_launch(QuernKernel kernel, const QuernLaunch* launch, const QuernArgument* arguments,
                          size_t count) {
   return guarded([&] {
@@ -260,7 +196,7 @@ QuernStatus quern_launch(QuernKernel kernel, const QuernLaunch* launch, const Qu
     config.shared_bytes = launch->shared_bytes;
     config.stream = stream_of(launch->stream);
     config.cooperative = launch->cooperative != 0;
-    find<Kernel>(kernel.id, "kernel").launch(config, list);
+    find<Kernel>(kernel.id).launch(config, list);
   });
 }
 
@@ -297,10 +233,19 @@ QuernStatus quern_array_to_dlpack(QuernArray array, int32_t as_host, void** mana
 QuernStatus quern_array_from_dlpack(QuernSession session, void* managed_tensor, QuernArray* array) {
   return guarded([&] {
     auto* const tensor = static_cast<dlpack::ManagedTensorVersioned*>(managed_tensor);
+    std::unique_ptr<dlpack::ManagedTensorVersioned, GiveBack> taken(tensor);  // also where the rest is wrong
     require(tensor != nullptr && array != nullptr,
             "quern_array_from_dlpack needs a tensor and a place for the array");
-    *array = insert_array(from_dlpack(session_of(session), tensor));
+    const Session in = session_of(session);
+    *array = insert_array(from_dlpack(in, taken.release()));
   });
+}
+
+QuernStatus quern_array_copy(QuernArray to, QuernArray from) {
+  return guarded([&] { array_of(to)->array.copy_to_device(array_of(from)->array); });
+}
+QuernStatus quern_array_copy_on(QuernArray to, QuernArray from, QuernStream stream) {
+  return guarded([&] { array_of(to)->array.copy_to_device(array_of(from)->array, stream_of(stream)); });
 }
 
 QuernStatus quern_array_from_host(QuernArray array, const void* source, size_t bytes) {
@@ -351,33 +296,13 @@ QuernStatus quern_array_describe(QuernArray array, QuernCudaArray* description) 
 QuernStatus quern_array_adopt(QuernSession session, const QuernCudaArray* description,
                               void (*release)(void* user), void* user, QuernArray* array) {
   return guarded([&] {
-    const std::shared_ptr<const void> owner(user, [release](const void* of) {
+    const std::shared_ptr<const void> owner(user, [release](const void* of) {  // runs also where this fails
       if (release != nullptr) release(const_cast<void*>(of));
     });
     require(array != nullptr && description != nullptr && description->struct_bytes >= sizeof(QuernCudaArray),
             "quern_array_adopt needs a whole QuernCudaArray and a place for the array");
     *array = insert_array(session_of(session).adopt(interface_of(*description), owner));
   });
-}
-
-QuernStatus quern_stream_new(QuernSession session, QuernStream* stream) {
-  return guarded([&] {
-    require(stream != nullptr, "quern_stream_new needs a place for the stream");
-    const Session in = session_of(session);
-    auto owner = std::make_shared<Stream>(in.stream());
-    const StreamView view = *owner;
-    stream->id = insert(StreamObject{std::move(owner), view, in});
-  });
-}
-QuernStatus quern_stream_external(QuernSession session, void* cu_stream, QuernStream* stream) {
-  return guarded([&] {
-    require(stream != nullptr, "quern_stream_external needs a place for the stream");
-    const Session in = session_of(session);
-    stream->id = insert(StreamObject{nullptr, in.external_stream(cu_stream), in});
-  });
-}
-QuernStatus quern_stream_synchronize(QuernStream stream) {
-  return guarded([&] { find<StreamObject>(stream.id, "stream").view.synchronize(); });
 }
 
 QuernStatus quern_release(uint64_t id) {
@@ -388,6 +313,6 @@ QuernStatus quern_release(uint64_t id) {
       const base::LockGuard lock(all.mutex);
       object = all.slots.remove(id);
     }
-    if (!object) throw BadHandle{"object"};
+    if (!object) throw BadHandle{kBadHandle<void>};
   });
 }

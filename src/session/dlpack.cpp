@@ -95,7 +95,8 @@ Managed* export_device(const DeviceNDArray& array) {
 
 template <class Managed>
 Managed* export_host(const NDArray& array) {
-  return export_array<Managed>(array, array.data(), {DeviceType::cpu, 0}, array.owner(), false);
+  return export_array<Managed>(array, array.data(), {DeviceType::cpu, 0}, array.owner(),
+                               array.is_read_only());
 }
 
 // --- import
@@ -143,11 +144,10 @@ NDArray import_host(Managed* managed) {
       tensor.device.type != DeviceType::cuda_managed)
     refuse(fmt::format("it lies on a device of type {}, not in host memory; give a session to take it",
                        static_cast<int>(tensor.device.type)));
-  if ((flags_of(*managed) & kReadOnly) != 0)
-    refuse("it is read-only, which host arrays here are not; copy it first");
   const ElementType element = element_of(tensor.dtype);
-  return NDArray(std::move(owner), static_cast<std::byte*>(tensor.data) + tensor.byte_offset, element,
-                 layout_of(tensor, element.size_bytes));
+  const NDArray array(std::move(owner), static_cast<std::byte*>(tensor.data) + tensor.byte_offset, element,
+                      layout_of(tensor, element.size_bytes));
+  return (flags_of(*managed) & kReadOnly) != 0 ? array.as_read_only() : array;
 }
 
 template <class Managed>

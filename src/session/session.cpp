@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "quern/attempt.hpp"
 #include "quern/error.hpp"
 #include "runtime/buffer.hpp"
 #include "runtime/host_memory.hpp"
@@ -168,6 +169,25 @@ DeviceNDArray Session::device_array(std::span<const std::int64_t> shape, const E
   return runtime::make_device_array(state_->context(), Shape(shape.begin(), shape.end()), element, options);
 }
 
+Expected<DeviceBuffer> Session::try_allocate(std::size_t bytes, StreamView stream) const {
+  return attempt([&] { return allocate(bytes, stream); });
+}
+Expected<DeviceNDArray> Session::try_device_array(const Shape& shape, const ElementType& element,
+                                                  const ArrayOptions& options) const {
+  return attempt([&] { return device_array(std::span(shape), element, options); });
+}
+Expected<DeviceNDArray> Session::try_to_device(const NDArray& array, const ToDevice& options) const {
+  return attempt([&] { return to_device(array, options); });
+}
+Expected<NDArray> Session::try_pinned_array(const Shape& shape, const ElementType& element,
+                                            const ArrayOptions& options) const {
+  return attempt([&] { return pinned_array(shape, element, options); });
+}
+Expected<MappedNDArray> Session::try_mapped_array(const Shape& shape, const ElementType& element,
+                                                  const MappedOptions& options) const {
+  return attempt([&] { return mapped_array(shape, element, options); });
+}
+
 DeviceBuffer Session::allocate_elements(std::size_t count, std::size_t element_bytes) const {
   if (count > static_cast<std::size_t>(INT64_MAX))
     throw Error(
@@ -207,6 +227,14 @@ MappedNDArray Session::mapped_array(const Shape& shape, const ElementType& eleme
                                     const MappedOptions& options) const {
   return runtime::make_mapped_array(state_->context(), shape, element, options);
 }
+NDArray Session::pinned_array_like(const StridedArray& array) const {
+  return pinned_array(Shape(array.shape().begin(), array.shape().end()), array.element(),
+                      {.order = array.layout().order()});
+}
+MappedNDArray Session::mapped_array_like(const StridedArray& array, MappedOptions options) const {
+  options.order = array.layout().order();
+  return mapped_array(Shape(array.shape().begin(), array.shape().end()), array.element(), options);
+}
 ManagedNDArray Session::managed_array(const Shape& shape, const ElementType& element,
                                       const ArrayOptions& options, bool attach_global) const {
   return runtime::make_managed_array(state_->context(), shape, element, options, attach_global);
@@ -245,7 +273,7 @@ StreamView Session::per_thread_default_stream() const noexcept {
 StreamView Session::external_stream(void* stream) const noexcept {
   return StreamView(state_->context().get(), stream);
 }
-Event Session::event() const { return runtime::make_event(state_->context()); }
+Event Session::event(bool timing) const { return runtime::make_event(state_->context(), timing); }
 Event Session::external_event(void* event) const { return runtime::adopt_event(state_->context(), event); }
 void Session::synchronize() const { state_->context()->synchronize(); }
 
@@ -253,6 +281,10 @@ DeferredCleanup Session::defer_cleanup() const {
   return DeferredCleanup(std::make_shared<session::DeferState>(state_->context()));
 }
 std::size_t Session::pending_release_count() const { return state_->context()->queue().pending_count(); }
+void Session::release_pending() const {
+  state_->context()->reap();
+  state_->context()->queue().flush();
+}
 MemoryStats Session::memory_stats() const { return state_->context()->counters().stats(); }
 std::string Session::leak_report() const { return state_->context()->counters().leak_report(); }
 void Session::set_allocator(std::shared_ptr<DeviceAllocator> allocator) const {

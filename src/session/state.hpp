@@ -2,6 +2,7 @@
 // What the public Session and Module hold.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -44,6 +45,9 @@ struct SessionAccess {
   static Session open(const Device& device);
   static Session with_context(const Device& device, std::shared_ptr<runtime::Context> context);
 };
+
+/// A session as quern.h's functions take it.
+std::uint64_t c_handle(Session session);
 
 /// Keeps a context's queue deferred while it lives.
 class DeferState {

@@ -70,6 +70,12 @@ TEST_CASE("A2: device_array_like takes shape, dtype and order from a host, devic
   CHECK(strides_of(shared().device_array_like(device.transpose())) == Strides{4, 24});
   CHECK(shape_of(shared().device_array_like(shared().pinned_array({5}, Dtype::uint8))) == Shape{5});
   CHECK(shared().device_array_like(shared().mapped_array({5}, Dtype::complex64)).dtype() == Dtype::complex64);
+  const NDArray pinned = shared().pinned_array_like(host);
+  CHECK(pinned.is_page_locked());
+  CHECK(strides_of(pinned) == Strides{2, 4});
+  const MappedNDArray mapped = shared().mapped_array_like(device.transpose(), {.write_combined = true});
+  CHECK(strides_of(mapped) == Strides{4, 24});
+  CHECK(host_alloc_flags(mapped.host().data()) == 6u);
 }
 
 TEST_CASE(
@@ -227,7 +233,8 @@ TEST_CASE(
   const DeviceNDArray locked = shared().as_cuda_array(read_only);
   CHECK(holds(message([&] { locked.assign(1.0f); }), "read-only"));
   CHECK(holds(message([&] { kernel("scale")({.block = 1})(locked, 2.0f); }), "read-only"));
-  Foreign record{shared().to_device(Point{1, 2}).cuda_array_interface()};
+  const DeviceRecord point = shared().to_device(Point{1, 2});
+  Foreign record{point.cuda_array_interface()};
   CHECK(shared().as_cuda_array(record).item<Point>().y == 2);
   Foreign broken = read_only;
   broken.description.mask = &broken;

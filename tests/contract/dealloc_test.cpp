@@ -50,6 +50,10 @@ TEST_CASE(
   CHECK(stats[ResourceKind::device].peak_bytes == 80);
   CHECK(own.leak_report().empty());
   CHECK(calls_of("cuMemFree_v2") == freed);
+  own.release_pending();
+  CHECK(own.pending_release_count() == 0);
+  CHECK(calls_of("cuMemFree_v2") == freed + 2);  // device and managed memory
+  CHECK(own.memory_stats().total().pending_count == 0);
 }
 
 TEST_CASE(

@@ -93,4 +93,10 @@ TEST_CASE(
   add_one({.grid = 1, .block = 128})(array);
   CHECK(copies.now() == Count(0, 1));
   CHECK(held.at<float>(99) == 102);
+  // A stream that copies are not ordered with is waited for.
+  const StreamView foreign = foreign_stream();
+  const SmartArray other = shared().smart_array(counting_array({100}));
+  keep_busy(foreign);
+  add_one({.grid = 1, .block = 128, .stream = foreign})(other);
+  CHECK(other.host().at<float>(99) == 100);
 }

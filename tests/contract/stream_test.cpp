@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Section C: streams and events.
+#include <atomic>
+#include <future>
 #include <stdexcept>
 #include <thread>
 
@@ -40,6 +42,19 @@ TEST_CASE(
   CHECK(data[0].item() == 100);
   const Event external = shared().external_event(end.handle());
   CHECK(external.query());
+  const Event untimed = shared().event(false);
+  untimed.record(made);
+  untimed.synchronize();
+  CHECK_THROWS_AS((void)untimed.elapsed_ms_since(start), DriverError);
+
+  std::atomic<int> called = 0;
+  keep_busy(made);
+  made.add_callback([&] { ++called; });
+  made.add_callback([] { throw std::runtime_error("what a callback throws goes no further"); });
+  std::future<void> done = made.async_done();
+  CHECK(called == 0);
+  done.get();
+  CHECK(called == 1);
   CHECK(holds(message([&] { (void)fresh_session().to_device(counting_array({3}), {.stream = made.view()}); }),
               "another session"));
 }
@@ -106,5 +121,23 @@ TEST_CASE(
   quick.synchronize();
   CHECK(result.at<float>(999) == 50);
   CHECK_FALSE(slow.query());
-  slow.synchronize();
+  // The legacy default stream waits for streams like these, and copies without a stream run in it. A thread's
+  // own default stream waits for neither of them.
+  const StreamView own = shared().per_thread_default_stream();
+  kernel("set")({.grid = 1, .block = 32, .stream = own})(1, data, 7.0f);
+  own.synchronize();
+  CHECK_FALSE(slow.query());
+  shared().legacy_default_stream().synchronize();
+  data(1).assign(8.0f);
+  CHECK(slow.query());
+  CHECK(data[0].item() == 7);
+  keep_busy(own);
+  std::thread([&] {
+    const StreamView other = shared().per_thread_default_stream();  // another stream under the same handle
+    kernel("set")({.grid = 1, .block = 32, .stream = other})(1, data(Slice{2, 3}), 9.0f);
+    other.synchronize();
+  }).join();
+  CHECK_FALSE(own.query());
+  own.synchronize();
+  CHECK(data[2].item() == 9);
 }

@@ -127,6 +127,14 @@ void keep_busy(StreamView stream) {
   busy({.grid = 1, .block = 32, .stream = stream})(kBusySteps, out);
 }
 
+StreamView foreign_stream() {
+  const runtime::Driver& driver = *device().state()->driver;
+  const runtime::CurrentContext current(driver, static_cast<CUcontext>(shared().native_context()));
+  CUstream stream = nullptr;
+  driver.check(driver.api.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate", "make a stream");
+  return shared().external_stream(stream);
+}
+
 unsigned host_alloc_flags(void* memory) {
   const runtime::Driver& driver = *device().state()->driver;
   const runtime::CurrentContext current(driver, static_cast<CUcontext>(shared().native_context()));

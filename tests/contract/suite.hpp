@@ -36,6 +36,9 @@ Kernel kernel(const Session& session, std::string_view name);
 /// Work that keeps `stream` busy for long after the call.
 void keep_busy(StreamView stream);
 
+/// A stream of the program's own that the default stream is not ordered with. It is never destroyed.
+StreamView foreign_stream();
+
 /// The flags that the driver made page-locked memory with (cuMemHostGetFlags).
 unsigned host_alloc_flags(void* memory);
 

@@ -10,6 +10,7 @@
 #include "audit.hpp"
 #include "driver/failing_table.hpp"
 #include "driver/loader.hpp"
+#include "host_memory.hpp"
 #include "runtime/driver.hpp"
 #include "scenarios.hpp"
 #include "session/state.hpp"
@@ -32,6 +33,7 @@ struct Bench {
  private:
   Bench() : plugin(*driver::load_cpu_plugin()) {
     table = new driver::FailingTable(audited(plugin.table));
+    table->observe(in_driver);
     runtime::Driver made;
     made.api = table->table();
     made.plugin = plugin.plugin;
@@ -39,7 +41,7 @@ struct Bench {
   }
 };
 
-enum class Outcome { right, wrong, reported, other_error, not_opened };
+enum class Outcome { right, wrong, reported, other_error, no_host_memory, not_opened };
 
 struct Run {
   Outcome outcome = Outcome::not_opened;
@@ -56,6 +58,23 @@ Run run(const Scenario& scenario) {
   } catch (const DriverError& error) {
     run = {Outcome::reported, error.what(), error.result()};
   } catch (const Error& error) {
+    run = {Outcome::other_error, error.what(), 0};
+  }
+  return run;
+}
+
+/// The same while this thread's host memory runs out at its `nth` allocation (0: never).
+Run run_short(const Scenario& scenario, std::uint64_t nth, bool for_good) {
+  const ShortOfMemory scope(nth, for_good);
+  Run run;
+  try {
+    const Session session = session::SessionAccess::open(runtime::open_device(Bench::get().driver, 0));
+    run.outcome = scenario.run(session) ? Outcome::right : Outcome::wrong;
+  } catch (const std::bad_alloc&) {
+    ShortOfMemory::end();
+    run.outcome = Outcome::no_host_memory;
+  } catch (const Error& error) {
+    ShortOfMemory::end();
     run = {Outcome::other_error, error.what(), 0};
   }
   return run;
@@ -164,4 +183,33 @@ TEST_CASE(
   }
   std::printf("lost contexts: %llu rounds in %zu scenarios\n", static_cast<unsigned long long>(rounds),
               scenarios().size());
+}
+
+TEST_CASE("host memory that runs out at any allocation of the layer's leaks nothing and ends nothing") {
+  std::uint64_t rounds = 0, reported = 0;
+  for (const Scenario& scenario : scenarios()) {
+    (void)calls_of(scenario);  // what is made once a process is made
+    REQUIRE(run_short(scenario, 0, false).outcome == Outcome::right);
+    const std::uint64_t allocations = ShortOfMemory::count();
+    for (const bool for_good : {false, true})
+      for (std::uint64_t nth = 1 + rounds % (2 * step()); nth <= allocations; nth += 2 * step() - 1) {
+        const Run one = run_short(scenario, nth, for_good);
+        CAPTURE(scenario.name);
+        CAPTURE(nth);
+        CAPTURE(for_good);
+        CAPTURE(one.text);
+        ++rounds;
+        reported += one.outcome != Outcome::right;
+        CHECK(one.outcome != Outcome::wrong);
+        CHECK(books().wrong.empty());
+        CHECK_MESSAGE(books().live.empty(), live_text());
+        clear_books();
+      }
+    check_later_work();
+    CHECK_MESSAGE(books().live.empty(), live_text());
+    clear_books();
+  }
+  std::printf(
+      "short of host memory: %llu rounds in %zu scenarios, %llu reported, the others came out right\n",
+      static_cast<unsigned long long>(rounds), scenarios().size(), static_cast<unsigned long long>(reported));
 }

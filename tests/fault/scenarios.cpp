@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios.hpp"
 
+#include <quern/quern.h>
 #include <quern/roc.hpp>
 
+#include <algorithm>
+#include <atomic>
+#include <future>
+#include <memory>
 #include <vector>
+
+#include "session/state.hpp"
 
 namespace quern::fault {
 namespace {
@@ -210,6 +217,105 @@ bool records(const Session& session) {
   record.field("a").assign(7);
   return record.get<Pair>().a == 7 && record.get<Pair>().b == 2;
 }
+/// Releases what C functions gave, and turns their failures into this test's.
+struct CHandles {
+  std::vector<std::uint64_t> ids;
+  ~CHandles() {
+    for (const std::uint64_t id : ids) quern_release(id);
+  }
+  template <class Handle>
+  Handle take(QuernStatus status, const Handle& handle) {
+    check(status);
+    ids.push_back(handle.id);
+    return handle;
+  }
+  static void check(QuernStatus status) {
+    if (status == QUERN_OK) return;
+    char text[512];
+    quern_last_error(text, sizeof text);
+    if (text[0] == '\0') throw Error(ErrorCode::internal, "no error text");
+    throw Error(ErrorCode::driver, text);
+  }
+};
+bool c_functions(const Session& session) {
+  CHandles handles;
+  handles.ids.reserve(16);
+  QuernSession in{session::c_handle(session)};
+  handles.ids.push_back(in.id);
+  QuernModule module{};
+  QuernKernel kernel{};
+  QuernArray array{}, mapped{}, view{}, shared{};
+  QuernStream stream{};
+  handles.take(quern_load_ptx(in, kAddOne, &module), module);
+  module.id = handles.ids.back();
+  handles.take(quern_kernel(module, "add_one", &kernel), kernel);
+  const std::int64_t shape[] = {kCount};
+  void* host = nullptr;
+  handles.take(quern_array_new(in, QUERN_FLOAT32, 1, shape, &array), array);
+  handles.take(quern_array_new_mapped(in, QUERN_FLOAT32, 1, shape, &mapped, &host), mapped);
+  handles.take(quern_stream_new(in, &stream), stream);
+  std::vector<float> values(kCount, 3.0f), back(kCount);
+  handles.check(quern_array_from_host_on(array, values.data(), 4 * kCount, stream));
+  QuernCudaArray description{};
+  description.struct_bytes = sizeof description;
+  handles.check(quern_array_describe(array, &description));
+  handles.take(quern_array_adopt(in, &description, nullptr, nullptr, &view), view);
+  void* tensor = nullptr;
+  handles.check(quern_array_to_dlpack(mapped, 0, &tensor));
+  handles.take(quern_array_from_dlpack(in, tensor, &shared), shared);
+  const std::uint32_t count = kCount;
+  QuernArgument arguments[2] = {};
+  arguments[0].kind = QUERN_ARGUMENT_ARRAY;
+  arguments[0].array = view;
+  arguments[1].kind = QUERN_ARGUMENT_SCALAR;
+  arguments[1].dtype = QUERN_UINT32;
+  arguments[1].data = &count;
+  QuernLaunch launch{};
+  launch.struct_bytes = sizeof launch;
+  std::fill_n(launch.grid, 3, 1u);
+  std::fill_n(launch.block, 3, 1u);
+  launch.block[0] = 128;
+  launch.stream = stream;
+  handles.check(quern_launch(kernel, &launch, arguments, 2));
+  handles.check(quern_array_to_host_on(array, back.data(), 4 * kCount, stream));
+  handles.check(quern_stream_synchronize(stream));
+  handles.check(quern_array_from_host(shared, back.data(), 4 * kCount));
+  return back[99] == 4 && static_cast<const float*>(host)[99] == 4;
+}
+bool dlpack_exchange(const Session& session) {
+  const DeviceNDArray device = session.to_device(counting({10, 10}));
+  const DeviceNDArray again = from_dlpack(session, to_dlpack(device(kEllipsis, Slice{{}, {}, -2})));
+  const MappedNDArray mapped = session.mapped_array({kCount}, Dtype::float32);
+  mapped.host().assign(counting());
+  const NDArray host = from_dlpack(to_dlpack(mapped.host()));
+  const DeviceNDArray other = from_dlpack(session, to_dlpack_unversioned(mapped));
+  return again(9, 0).item<float>() == 99 && is_counting(host, 0) && other(5).item<float>() == 5;
+}
+/// What Numba has beside the arrays: callbacks, views of other types, arrays like others.
+bool numba_calls(const Session& session) {
+  const Stream stream = session.stream();
+  const MappedNDArray mapped = session.mapped_array_like(counting());
+  const NDArray locked = session.pinned_array_like(mapped);
+  locked.assign(counting());
+  mapped.copy_to_device(locked, stream);
+  auto called = std::make_shared<std::atomic<bool>>(false);
+  stream.add_callback([called] { *called = true; });
+  std::future<void> done = stream.async_done();
+  stream.synchronize();
+  done.get();
+  const SmartArray array = session.smart_array(session.to_device(locked), true, Where::device);
+  array.mark_changed(Where::device, session.external_stream(stream.handle()));
+  session.release_pending();
+  return *called && is_counting(mapped.host(), 0) &&
+         mapped.as_element(Dtype::int32)(1).item<int>() == 0x3f800000 && is_counting(array.host(), 0);
+}
+/// A failure comes back as diagnostics, and is one.
+bool expected_failures(const Session& session) {
+  const auto array = session.try_device_array({kCount}, Dtype::float32);
+  if (!array) throw Error(ErrorCode::driver, to_string(array.errors()));
+  array->assign(counting());
+  return is_counting(array->copy_to_host(), 0);
+}
 bool deferred(const Session& session) {
   const DeferredCleanup scope = session.defer_cleanup();
   for (int i = 0; i < 15; ++i) (void)session.allocate(100);
@@ -235,6 +341,10 @@ constexpr Scenario kScenarios[] = {
     {"caching pool", caching_pool},
     {"registered memory", registered},
     {"records", records},
+    {"DLPack", dlpack_exchange},
+    {"the C functions", c_functions},
+    {"callbacks and likes", numba_calls},
+    {"expected failures", expected_failures},
     {"deferred cleanup", deferred},
 };
 

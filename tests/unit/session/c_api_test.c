@@ -58,7 +58,8 @@ static void arrays(QuernSession session, QuernKernel kernel) {
   CHECK(quern_release(view.id) == QUERN_BAD_HANDLE);
   CHECK(quern_array_to_host(view, back, sizeof back) == QUERN_BAD_HANDLE);
   description.typestr = "|O8"; /* the rest of it is the array's own, and lives as long */
-  CHECK(quern_array_adopt(session, &description, count_release, &released, &view) == QUERN_USAGE && released == 2);
+  CHECK(quern_array_adopt(session, &description, count_release, &released, &view) == QUERN_USAGE &&
+        released == 2);
   CHECK(quern_release(array.id) == QUERN_OK);
 }
 
@@ -75,9 +76,64 @@ static void streams(QuernSession session) {
   CHECK(quern_array_from_host_on(array, host, sizeof host, stream) == QUERN_OK);
   CHECK(quern_array_to_host_on(array, back, sizeof back, stream) == QUERN_OK);
   CHECK(quern_stream_synchronize(stream) == QUERN_OK && back[999] == 999);
-  CHECK(quern_array_new_mapped(session, QUERN_INT32, 1, shape, &mapped, &memory) == QUERN_OK && memory != NULL);
+  CHECK(quern_array_new_mapped(session, QUERN_INT32, 1, shape, &mapped, &memory) == QUERN_OK &&
+        memory != NULL);
   CHECK(quern_release(stream.id) == QUERN_OK);
   CHECK(quern_stream_synchronize(stream) == QUERN_BAD_HANDLE);
+}
+
+static int live = 0;
+static QuernArray pool = {0};
+static void* take(void* user, size_t bytes, size_t alignment, void* cu_stream) {
+  QuernCudaArray description = {sizeof description, 0, NULL, 0, 0, NULL, NULL, NULL, NULL, 0, 0, 0};
+  (void)alignment, (void)cu_stream;
+  if (bytes > 4096 || quern_array_describe(pool, &description) != QUERN_OK) return NULL;
+  ++*(int*)user;
+  return description.data; /* one block, for one array at a time */
+}
+static void give(void* user, void* memory, size_t bytes, size_t alignment, void* cu_stream) {
+  (void)memory, (void)bytes, (void)alignment, (void)cu_stream;
+  --*(int*)user;
+}
+
+static void memory(QuernSession session) {
+  const int64_t shape[1] = {1024}, large[1] = {100000};
+  QuernAllocator allocator = {sizeof allocator, 0, &live, take, give, count_release};
+  QuernArray array = {0}, other = {0};
+  QuernPin pin = {0}, again = {0};
+  QuernEvent start = {0}, end = {0};
+  float values[1024], back[1024];
+  double ms = -1;
+  int32_t reached = 0;
+  size_t free_bytes = 0, total_bytes = 0, needed = 0;
+  char name[8];
+  CHECK(quern_session_device_name(session, name, sizeof name, &needed) == QUERN_OK && needed == 17 &&
+        !strcmp(name, "quern C"));
+  CHECK(quern_session_memory(session, &free_bytes, &total_bytes) == QUERN_OK && free_bytes <= total_bytes);
+  memset(values, 1, sizeof values);
+  CHECK(quern_pin(session, values, sizeof values, &pin) == QUERN_OK);
+  CHECK(quern_pin(session, values, sizeof values, &again) == QUERN_USAGE && again.id == 0);
+  CHECK(quern_event_new(session, &start) == QUERN_OK && quern_event_new(session, &end) == QUERN_OK);
+  CHECK(quern_event_record(start, (QuernStream){0}) == QUERN_OK);
+  CHECK(quern_array_new(session, QUERN_FLOAT32, 1, shape, &pool) == QUERN_OK);
+  CHECK(quern_array_from_host(pool, values, sizeof values) == QUERN_OK);
+  CHECK(quern_array_new(session, QUERN_FLOAT32, 1, shape, &other) == QUERN_OK);
+  CHECK(quern_array_copy(other, pool) == QUERN_OK &&
+        quern_array_copy_on(other, pool, (QuernStream){0}) == QUERN_OK);
+  CHECK(quern_event_record(end, (QuernStream){0}) == QUERN_OK &&
+        quern_event_wait(end, (QuernStream){0}) == QUERN_OK);
+  CHECK(quern_event_synchronize(end) == QUERN_OK && quern_event_query(end, &reached) == QUERN_OK &&
+        reached == 1);
+  CHECK(quern_event_elapsed_ms(start, end, &ms) == QUERN_OK && ms >= 0);
+  CHECK(quern_array_to_host(other, back, sizeof back) == QUERN_OK && memcmp(values, back, sizeof back) == 0);
+  CHECK(quern_release(pin.id) == QUERN_OK &&
+        quern_event_synchronize((QuernEvent){pin.id}) == QUERN_BAD_HANDLE);
+  released = 0;
+  CHECK(quern_session_set_allocator(session, &allocator) == QUERN_OK);
+  CHECK(quern_array_new(session, QUERN_FLOAT32, 1, shape, &array) == QUERN_OK && live == 1);
+  CHECK(quern_array_new(session, QUERN_FLOAT32, 1, large, &other) == QUERN_OUT_OF_MEMORY);
+  CHECK(quern_session_set_allocator(session, NULL) == QUERN_OK && released == 0);
+  CHECK(quern_release(array.id) == QUERN_OK);
 }
 
 static void python(QuernSession session) {
@@ -126,7 +182,8 @@ int main(void) {
   CHECK(quern_session_open("cp", &session) == QUERN_USAGE);
   CHECK(quern_last_error(text, sizeof text) > 10 && strstr(text, "'cp'") != NULL);
   CHECK(quern_last_error(NULL, 0) == strlen(text) + 1);
-  if (quern_session_open("cpu", &session) != QUERN_OK) return quern_last_error(text, sizeof text), fputs(text, stderr), 1;
+  if (quern_session_open("cpu", &session) != QUERN_OK)
+    return quern_last_error(text, sizeof text), fputs(text, stderr), 1;
   CHECK(quern_load_ptx(session, "nonsense", &module) == QUERN_COMPILE);
   CHECK(quern_load_ptx(session, kPtx, &module) == QUERN_OK);
   CHECK(quern_kernel(module, "other", &kernel) == QUERN_NOT_FOUND);
@@ -134,6 +191,7 @@ int main(void) {
   CHECK(quern_release(module.id) == QUERN_OK);
   arrays(session, kernel);
   streams(session);
+  memory(session);
   python(session);
   CHECK(quern_session_synchronize(session) == QUERN_OK);
   CHECK(quern_release(session.id) == QUERN_OK);
