@@ -90,8 +90,8 @@ std::string Emitter::declared(std::uint32_t id, bool fresh) {
   variable.declared = true;
   const std::string type = variable.narrow ? "int" : cpp_type(variable.type);
   if (is_record(variable.type))
-    return fmt::format("{}* {}{}", type, variable.versions == 1 ? "const " : "", variable.name);
-  return fmt::format("{}{} {}", variable.versions == 1 ? "const " : "", type, variable.name);
+    return fmt::format("{}* {}{}", type, variable.written_once() ? "const " : "", variable.name);
+  return fmt::format("{}{} {}", variable.written_once() ? "const " : "", type, variable.name);
 }
 
 void Emitter::declare(Variable& variable) {

@@ -192,7 +192,7 @@ void Emitter::for_range(const Stmt& node) {
     Variable& variable = variables_.all[id];
     if (!variable.declared && variable.block == variables_.block_of[&node.body] && variable.index == -1) {
       variable.declared = true;
-      open(fmt::format("for ({}{} {} : {}) {{", variable.versions == 1 ? "const " : "",
+      open(fmt::format("for ({}{} {} : {}) {{", variable.written_once() ? "const " : "",
                        variable.narrow ? "int" : cpp_type(variable.type), variable.name, range));
       return;
     }

@@ -163,7 +163,10 @@ class Finder {
         }
         if (version.kind == Version::Kind::undefined || out_.of_version[at] == variable) continue;
         std::vector<std::uint32_t>& also = out_.also[at];
-        if (std::find(also.begin(), also.end(), variable) == also.end()) also.push_back(variable);
+        if (std::find(also.begin(), also.end(), variable) == also.end()) {
+          also.push_back(variable);
+          ++out_.all[variable].flows;
+        }
         if (out_.all[variable].narrow && !instance_.version_ranges[at].within(INT32_MIN, INT32_MAX))
           out_.all[variable].narrow = false;
       }
@@ -317,6 +320,7 @@ class Finder {
     one.maybe_unset = one.maybe_unset || other.maybe_unset;
     one.definitions += other.definitions;
     one.versions += other.versions;
+    one.flows += other.flows;
     one.storage = nullptr;
     if (other.block == kNoVariable) return;
     if (one.block == kNoVariable) {

@@ -24,6 +24,8 @@ struct Variable {
   const Storage* storage = nullptr;  ///< it is the array itself: __shared__ float tile[16][16]
   std::uint32_t definitions = 0;
   std::uint32_t versions = 0;
+  std::uint32_t flows = 0;  ///< definitions of other variables whose values are assigned to this one as well
+  bool written_once() const { return versions == 1 && definitions + flows <= 1; }
   bool maybe_unset = false;  ///< a path reaches a use without an assignment
   // Where it is declared.
   std::uint32_t block = kNoVariable;  ///< 0 is the body
