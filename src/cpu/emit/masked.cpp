@@ -2,6 +2,7 @@
 // WarpBody: the masked version of the blocks, laid out in Analysis::order.
 #include <algorithm>
 
+#include "cpu/analysis/structure.hpp"
 #include "cpu/emit/warp_body.hpp"
 
 namespace quern::cpu::emit {
@@ -10,6 +11,14 @@ namespace {
 /// A block of at most this many operations is run whether or not a lane waits at it: a mispredicted skip
 /// costs more.
 constexpr std::size_t kMaxUnskippedInsts = 6;
+
+/// Whether a loop around `from`, but not around `to`, lets its lanes go at different iterations.
+bool leaves_divergent_loop(const analysis::Analysis& facts, ir::BlockId from, ir::BlockId to) {
+  for (std::uint32_t loop = facts.loop_of[from]; !analysis::loop_contains(facts, loop, to);
+       loop = facts.loops[loop].parent)
+    if (facts.loops[loop].divergent) return true;
+  return false;
+}
 
 }  // namespace
 
@@ -169,11 +178,7 @@ void WarpBody::retire(llvm::Value* lanes) {
 bool WarpBody::must_blend(ir::BlockId block, ir::BlockId successor) const {
   const analysis::Analysis& facts = plan_.masked;
   const std::vector<ir::BlockId>& preds = function_->blocks[successor].preds;
-  for (std::uint32_t loop = facts.loop_of[block]; loop != ir::kNone; loop = facts.loops[loop].parent) {
-    const std::vector<ir::BlockId>& inside = facts.loops[loop].blocks;
-    if (std::find(inside.begin(), inside.end(), successor) != inside.end()) break;
-    if (facts.loops[loop].divergent) return true;
-  }
+  if (leaves_divergent_loop(facts, block, successor)) return true;
   const std::uint32_t own = facts.loop_of[successor];
   if (own != ir::kNone && facts.loops[own].header == successor && preds.size() == 2) return false;
   const auto before = [&](ir::BlockId a, ir::BlockId b) { return facts.position[a] < facts.position[b]; };
@@ -185,11 +190,7 @@ bool WarpBody::must_blend(ir::BlockId block, ir::BlockId successor) const {
 /// `block` at an earlier iteration wait behind it until the others have left, too.
 bool WarpBody::only_from(ir::BlockId block, ir::BlockId other) const {
   const analysis::Analysis& facts = plan_.masked;
-  for (std::uint32_t loop = facts.loop_of[block]; loop != ir::kNone; loop = facts.loops[loop].parent) {
-    const std::vector<ir::BlockId>& inside = facts.loops[loop].blocks;
-    if (std::find(inside.begin(), inside.end(), other) != inside.end()) break;
-    if (facts.loops[loop].divergent) return false;
-  }
+  if (leaves_divergent_loop(facts, block, other)) return false;
   while (other != block && other != ir::kNone && other != 0) other = facts.idom[other];
   return other == block;
 }
