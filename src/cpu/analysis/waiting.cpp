@@ -136,6 +136,21 @@ class WaitingLoop {
   }
   /// Computed, within the loop, from what a load or an atomic gave.
   bool reads_memory(ir::Value value) const {
+    return comes_from(value, [&](ir::Value at) {
+      return function_[at].op == ir::Op::load || function_[at].op == ir::Op::atomic;
+    });
+  }
+  /// An address that is another one in every iteration: it depends on a value of the loop that cannot stay as
+  /// it is.
+  bool moves_on(ir::Value address) const {
+    return comes_from(address, [&](ir::Value at) {
+      return function_[at].op == ir::Op::phi && function_[at].block == analysis_.loops[loop_].header &&
+             !may_stay(at);
+    });
+  }
+  /// Whether `is_it` holds of the value or of one, within the loop, that it is computed from.
+  template <class Predicate>
+  bool comes_from(ir::Value value, Predicate is_it) const {
     std::vector<bool> seen(function_.insts.size());
     std::vector<ir::Value> work{value};
     while (!work.empty()) {
@@ -143,25 +158,8 @@ class WaitingLoop {
       work.pop_back();
       if (seen[at] || !inside(at)) continue;
       seen[at] = true;
-      const ir::Inst& inst = function_[at];
-      if (inst.op == ir::Op::load || inst.op == ir::Op::atomic) return true;
-      work.insert(work.end(), inst.args.begin(), inst.args.end());
-    }
-    return false;
-  }
-  /// An address that is another one in every iteration: it depends on a value of the loop that cannot stay as
-  /// it is.
-  bool moves_on(ir::Value address) const {
-    std::vector<bool> seen(function_.insts.size());
-    std::vector<ir::Value> work{address};
-    while (!work.empty()) {
-      const ir::Value at = work.back();
-      work.pop_back();
-      if (seen[at] || !inside(at)) continue;
-      seen[at] = true;
-      const ir::Inst& inst = function_[at];
-      if (inst.op == ir::Op::phi && inst.block == analysis_.loops[loop_].header && !may_stay(at)) return true;
-      work.insert(work.end(), inst.args.begin(), inst.args.end());
+      if (is_it(at)) return true;
+      work.insert(work.end(), function_[at].args.begin(), function_[at].args.end());
     }
     return false;
   }
