@@ -17,13 +17,14 @@ using namespace quern;
 
 namespace {
 
-/// AddressSanitizer keeps what was freed for a while, so that uses of it are found.
+/// AddressSanitizer keeps what was freed for a while, so that uses of it are found; ThreadSanitizer what it
+/// knows of it.
 #if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define QUERN_TEST_ADDRESS_SANITIZER
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define QUERN_TEST_SANITIZER
 #endif
 #endif
-#ifdef QUERN_TEST_ADDRESS_SANITIZER
+#ifdef QUERN_TEST_SANITIZER
 constexpr bool kFreedMemoryStays = true;
 #else
 constexpr bool kFreedMemoryStays = false;
