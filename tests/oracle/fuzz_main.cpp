@@ -31,7 +31,7 @@ struct Settings {
   std::uint64_t first = 0;
   std::uint64_t kernels = 100;
   unsigned configurations = 2;
-  unsigned data = 8;
+  unsigned data = 32;
   unsigned statements = 0;   ///< 0: by the seed
   unsigned waiting = 10;     ///< percent of the kernels whose threads wait for each other
   unsigned dispatched = 20;  ///< percent of the configurations

@@ -15,12 +15,6 @@ constexpr unsigned kFixedArguments = 7;
 llvm::Type* lanes_of(llvm::LLVMContext& context, ir::Type type) {
   llvm::Type* element = nullptr;
   switch (type) {
-    case ir::Type::f16:
-      element = llvm::Type::getHalfTy(context);
-      break;
-    case ir::Type::bf16:
-      element = llvm::Type::getBFloatTy(context);
-      break;
     case ir::Type::f32:
       element = llvm::Type::getFloatTy(context);
       break;

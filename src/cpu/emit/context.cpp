@@ -7,10 +7,6 @@ llvm::Type* Context::type_of(ir::Type type) {
   switch (type) {
     case ir::Type::none:
       return builder_->getVoidTy();
-    case ir::Type::f16:
-      return builder_->getHalfTy();
-    case ir::Type::bf16:
-      return builder_->getBFloatTy();
     case ir::Type::f32:
       return builder_->getFloatTy();
     case ir::Type::f64:

@@ -73,7 +73,9 @@ class Context {
   /// flow.
   virtual llvm::BasicBlock* new_block(const char* name) = 0;
 
-  llvm::Type* type_of(ir::Type type);         ///< scalar LLVM type
+  /// Scalar LLVM type. f16 and bf16 are kept as their bits: where the processor lacks a format, LLVM moves
+  /// even a `select` of it through float, by library functions that quiet NaNs.
+  llvm::Type* type_of(ir::Type type);
   llvm::Type* vector_type_of(ir::Type type);  ///< <32 x T>
 
  protected:

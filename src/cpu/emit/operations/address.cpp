@@ -164,8 +164,7 @@ Access::Access(Context& context_, ir::Value value, ir::Type element_)
 }
 
 llvm::Type* Access::memory_type() const {
-  const bool as_integer = element == ir::Type::i1 || element == ir::Type::f16 || element == ir::Type::bf16;
-  return as_integer ? context.builder().getIntNTy(element_bytes * 8) : context.type_of(element);
+  return element == ir::Type::i1 ? context.builder().getIntNTy(element_bytes * 8) : context.type_of(element);
 }
 
 llvm::Align Access::align() const {

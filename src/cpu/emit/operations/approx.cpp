@@ -173,7 +173,7 @@ Value* approximate(Operands& o) {
   for (Value* arg : o.args) {
     if (gross) arg = upper_word(o, arg);
     if (o.inst.attr.ftz) arg = flush_subnormals(o, arg);
-    x.push_back(is_narrow(o.inst.type) ? widen_to_float(o, arg) : arg);
+    x.push_back(is_narrow(o.inst.type) ? widen_to_float(o, arg, o.inst.type) : arg);
   }
   Value* result = value_of(o, static_cast<ir::Approx>(o.inst.imm), x);
   if (is_narrow(o.inst.type)) result = narrow_from_float(o, result, o.inst.type, ir::Rounding::rn);

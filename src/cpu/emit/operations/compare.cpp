@@ -25,7 +25,7 @@ Value* fcmp(Operands& o) {
   Value* sides[] = {o[0], o[1]};
   for (Value*& side : sides) {
     if (o.inst.attr.ftz) side = flush_subnormals(o, side);
-    if (is_narrow(o.type_of_arg(0))) side = widen_to_float(o, side);
+    if (is_narrow(o.type_of_arg(0))) side = widen_to_float(o, side, o.type_of_arg(0));
   }
   return o.b.CreateFCmp(kFloating[static_cast<std::size_t>(o.inst.attr.fcmp)], sides[0], sides[1]);
 }

@@ -19,7 +19,7 @@ Value* bit_cast(Operands& o) { return o.b.CreateBitCast(o[0], o.type); }
 /// The source in a format that is computed in: float or double.
 Value* real_source(Operands& o) {
   const ir::Type from = o.type_of_arg(0);
-  if (is_narrow(from)) return widen_to_float(o, o[0]);
+  if (is_narrow(from)) return widen_to_float(o, o[0], from);
   return o.inst.attr.ftz && from == ir::Type::f32 ? flush_subnormals(o, o[0]) : o[0];
 }
 

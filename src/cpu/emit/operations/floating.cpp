@@ -20,7 +20,7 @@ namespace Intrinsic = llvm::Intrinsic;
 
 Value* input(Operands& o, unsigned index) {
   Value* const value = o.inst.attr.ftz ? flush_subnormals(o, o[index]) : o[index];
-  return is_narrow(o.inst.type) ? widen_to_float(o, value) : value;
+  return is_narrow(o.inst.type) ? widen_to_float(o, value, o.inst.type) : value;
 }
 
 /// Applies the instruction's modifiers and rounds to the result's format. (Clamping first is the same: 0 and

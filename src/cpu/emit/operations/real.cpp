@@ -17,6 +17,9 @@ constexpr std::uint64_t kFloatInfinity = 0x7f800000u;
 llvm::Type* float_like(llvm::Type* type) {
   return with_element(type, llvm::Type::getFloatTy(type->getContext()));
 }
+llvm::Type* half_like(llvm::Type* type) {
+  return with_element(type, llvm::Type::getHalfTy(type->getContext()));
+}
 llvm::Type* word_like(llvm::Type* type) {
   return with_element(type, llvm::Type::getInt32Ty(type->getContext()));
 }
@@ -28,7 +31,7 @@ llvm::Type* short_like(llvm::Type* type) {
 Value* widen_half_bits(Operands& o, Value* half) {
   llvm::IRBuilder<>& b = o.b;
   llvm::Type* const word = word_like(half->getType());
-  Value* const wide = b.CreateZExt(b.CreateBitCast(half, short_like(half->getType())), word);
+  Value* const wide = b.CreateZExt(half, word);
   Value* const magnitude = b.CreateShl(b.CreateAnd(wide, bits(word, 0x7fff)), 13);
   Value* const scaled =
       b.CreateFMul(b.CreateBitCast(magnitude, float_like(word)), real(float_like(word), 0x1p112));
@@ -70,10 +73,9 @@ Value* narrow_bfloat_bits(Operands& o, Value* value) {
 }
 
 Value* narrow_to_nearest(Operands& o, Value* value, ir::Type to) {
-  llvm::Type* const type = with_element(value->getType(), o.context.type_of(to));
-  if (to == ir::Type::bf16) return o.b.CreateBitCast(narrow_bfloat_bits(o, value), type);
-  if (o.isa() == Isa::baseline) return o.b.CreateBitCast(narrow_half_bits(o, value), type);
-  return o.b.CreateFPTrunc(value, type);
+  if (to == ir::Type::bf16) return narrow_bfloat_bits(o, value);
+  if (o.isa() == Isa::baseline) return narrow_half_bits(o, value);
+  return as_bits(o, o.b.CreateFPTrunc(value, half_like(value->getType())));
 }
 
 /// Without SSE4.1, LLVM would call a library function for each lane.
@@ -106,18 +108,18 @@ llvm::Constant* real(llvm::Type* type, double value) { return llvm::ConstantFP::
 Value* as_bits(Operands& o, Value* value) { return o.b.CreateBitCast(value, as_integer(value->getType())); }
 Value* from_bits(Operands& o, Value* value, llvm::Type* like) { return o.b.CreateBitCast(value, like); }
 
-Value* widen_to_float(Operands& o, Value* value) {
-  const bool is_half = value->getType()->getScalarType()->isHalfTy();
-  if (is_half && o.isa() == Isa::baseline) return widen_half_bits(o, value);
-  if (is_half) return o.b.CreateFPExt(value, float_like(value->getType()));
-  llvm::Type* const word = word_like(value->getType());
-  return o.b.CreateBitCast(o.b.CreateShl(o.b.CreateZExt(as_bits(o, value), word), 16), float_like(word));
+Value* widen_to_float(Operands& o, Value* value, ir::Type from) {
+  llvm::Type* const type = value->getType();
+  if (from == ir::Type::bf16)
+    return o.b.CreateBitCast(o.b.CreateShl(o.b.CreateZExt(value, word_like(type)), 16), float_like(type));
+  if (o.isa() == Isa::baseline) return widen_half_bits(o, value);
+  return o.b.CreateFPExt(o.b.CreateBitCast(value, half_like(type)), float_like(type));
 }
 
 Value* narrow_from_float(Operands& o, Value* value, ir::Type to, ir::Rounding rounding) {
   Value* const nearest = narrow_to_nearest(o, value, to);
   if (rounding == ir::Rounding::rn) return nearest;
-  Value* const back = widen_to_float(o, nearest);
+  Value* const back = widen_to_float(o, nearest, to);
   return redirect(o, nearest, rounding, o.b.CreateFCmpOGT(back, value), o.b.CreateFCmpOLT(back, value));
 }
 
@@ -164,7 +166,10 @@ Value* redirect(Operands& o, Value* rounded, ir::Rounding rounding, Value* above
 Value* flush_subnormals(Operands& o, Value* value) {
   llvm::Type* const word = as_integer(value->getType());
   const unsigned width = width_of(word);
-  const llvm::fltSemantics& format = value->getType()->getScalarType()->getFltSemantics();
+  // Of the 16-bit formats only f16 is ever flushed.
+  const llvm::Type* const element = value->getType()->getScalarType();
+  const llvm::fltSemantics& format =
+      element->isIntegerTy() ? llvm::APFloat::IEEEhalf() : element->getFltSemantics();
   const std::uint64_t exponent = llvm::APFloat::getInf(format).bitcastToAPInt().getZExtValue();
   Value* const all = as_bits(o, value);
   Value* const small = o.b.CreateICmpEQ(o.b.CreateAnd(all, bits(word, exponent)), bits(word, 0));

@@ -10,10 +10,10 @@ namespace quern::cpu::emit {
 /// f16 and bf16 are computed in float (see narrow_from_float).
 inline bool is_narrow(ir::Type type) { return type == ir::Type::f16 || type == ir::Type::bf16; }
 
-/// half or bfloat -> float, exact. (Bit code where the processor has no conversion: LLVM would call a
-/// library.)
-llvm::Value* widen_to_float(Operands& o, llvm::Value* value);
-/// float -> half or bfloat in rounding mode `rounding`.
+/// The bits of a half or bfloat (`from`) -> float, exact. (Bit code where the processor has no conversion:
+/// LLVM would call a library.)
+llvm::Value* widen_to_float(Operands& o, llvm::Value* value, ir::Type from);
+/// float -> the bits of a half or bfloat in rounding mode `rounding`.
 llvm::Value* narrow_from_float(Operands& o, llvm::Value* value, ir::Type to, ir::Rounding rounding);
 /// `narrow`, with the canonical NaN 0x7fff where `wide` is a NaN: the processor's own conversion to half
 /// keeps payloads.

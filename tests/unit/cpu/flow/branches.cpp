@@ -105,6 +105,38 @@ TEST_CASE("a runtime stride that makes an index wrap is noticed too") {
     }
 }
 
+TEST_CASE("16-bit floating-point values keep their bits, NaNs too, through branches and selections") {
+  TestDevice device;
+  for (const Type type : {Type::f16, Type::bf16}) {
+    IrBuilder b;
+    const auto odd = b.block();
+    const auto even = b.block();
+    const auto join = b.block();
+    const Value out = b.param(Type::i64);
+    const Value t = b.tid();
+    const auto number = [&](Value bits) { return b.op(ir::Op::bitcast, type, {b.trunc(Type::i16, bits)}); };
+    b.cond_br(b.icmp(Icmp::eq, b.and_(t, b.i32(1)), b.i32(1)), odd, even);
+    b.at(odd);
+    const Value x = number(b.add(b.i32(0x7c01), t));  // signaling NaNs of f16
+    b.br(join);
+    b.at(even);
+    const Value y = number(b.add(b.i32(0xff81), t));  // and of bf16
+    b.br(join);
+    b.at(join);
+    const Value either = b.phi(type, {{odd, x}, {even, y}});
+    const Value late = b.icmp(Icmp::ult, t, b.i32(20));
+    const Value chosen = b.select(late, either, number(b.add(t, b.i32(0x7f81))));
+    store_at(b, out, t, b.zext(Type::i32, b.op(ir::Op::bitcast, Type::i16, {chosen})));
+    b.ret();
+    for (const Specialisation& variant : variants({64, 1, 1})) {
+      CAPTURE(name(variant));
+      const auto result = run_block(device, b.module(), variant, 0);
+      for (std::uint32_t i = 0; i < 64; ++i)
+        REQUIRE(result[i] == (i >= 20 ? 0x7f81 + i : i % 2 == 1 ? 0x7c01 + i : 0xff81 + i));
+    }
+  }
+}
+
 TEST_CASE("a thread that traps ends the launch with its trap") {
   TestDevice device;
   IrBuilder b;
