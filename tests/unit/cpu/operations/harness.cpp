@@ -297,6 +297,7 @@ std::string assembly(const Operation& operation, const Machine& machine) {
 }
 
 std::vector<Isa> isas() {
+  if (std::getenv("QUERN_TEST_FRACTION") != nullptr) return {widest_isa()};
   std::vector<Isa> found = {Isa::baseline};
   if (widest_isa() != Isa::baseline) found.push_back(Isa::avx2);
   if (widest_isa() == Isa::avx512) found.push_back(Isa::avx512);
