@@ -110,11 +110,13 @@ Expected<driver::DriverTable> open_table(const std::string& device) {
   if (device == "cuda") {
     auto loaded = driver::load_libcuda();
     if (!loaded) return loaded.errors();
-    return (new driver::LoadedDriver(std::move(*loaded)))->table;
+    static const auto* const kept = new driver::LoadedDriver(std::move(*loaded));
+    return kept->table;
   }
   auto loaded = driver::load_cpu_plugin();
   if (!loaded) return loaded.errors();
-  return (new driver::LoadedPlugin(std::move(*loaded)))->table;
+  static const auto* const kept = new driver::LoadedPlugin(std::move(*loaded));
+  return kept->table;
 }
 
 bool is_mine(std::size_t index, const std::string& part) {

@@ -152,22 +152,27 @@ constexpr std::size_t kNearTop = 65536;
 void forget_frames(const KernelRun& run) {
   __asan_unpoison_memory_region(static_cast<std::byte*>(run.stack->top()) - kNearTop, kNearTop);
 }
-/// Tells AddressSanitizer of the stack switch; it keeps track of where a thread's stack is.
+/// Tells AddressSanitizer of the stack switch; it keeps track of where a thread's stack is, and of frames
+/// apart from it, which a run that is suspended needs again.
 class FiberNote {
  public:
-  explicit FiberNote(const KernelRun& run) {
+  explicit FiberNote(KernelRun& run) : run_(run) {
     __sanitizer_start_switch_fiber(&fake_stack_, static_cast<std::byte*>(run.stack->top()) - kNearTop,
                                    kNearTop);
-    __sanitizer_finish_switch_fiber(nullptr, &bottom_, &size_);
+    __sanitizer_finish_switch_fiber(run.fake_stack, &bottom_, &size_);
+    run.fake_stack = nullptr;
   }
   ~FiberNote() {
-    __sanitizer_start_switch_fiber(nullptr, bottom_, size_);
+    __sanitizer_start_switch_fiber(suspended ? &run_.fake_stack : nullptr, bottom_, size_);
     __sanitizer_finish_switch_fiber(fake_stack_, nullptr, nullptr);
   }
   FiberNote(const FiberNote&) = delete;
   FiberNote& operator=(const FiberNote&) = delete;
 
+  bool suspended = false;
+
  private:
+  KernelRun& run_;
   void* fake_stack_ = nullptr;
   const void* bottom_ = nullptr;
   std::size_t size_ = 0;
@@ -175,7 +180,8 @@ class FiberNote {
 #else
 void forget_frames(const KernelRun&) noexcept {}
 struct FiberNote {
-  explicit FiberNote(const KernelRun&) noexcept {}
+  explicit FiberNote(KernelRun&) noexcept {}
+  bool suspended = false;
 };
 #endif
 
@@ -212,14 +218,21 @@ StayEnd stay(KernelRun& run, const Enter& enter) {
   KernelRun* const outer = current_run;  // a host function run by a waiting thread may itself wait
   current_run = &run;
   const StayEnd end = [&] {
-    const FiberNote note(run);
-    return enter();
+    FiberNote note(run);
+    const StayEnd result = enter();
+    note.suspended = result == StayEnd::suspended;
+    return result;
   }();
   current_run = outer;
   return end;
 }
 
 }  // namespace
+
+/// One that was suspended and then given up.
+KernelRun::~KernelRun() {
+  if (fake_stack != nullptr) const FiberNote ended(*this);
+}
 
 StayEnd run_guarded(KernelRun& run, void (*function)(void*), void* argument) {
   forget_frames(run);

@@ -37,13 +37,19 @@ struct Fault {
 /// One stay in kernel code on this thread. While it is entered, faults of its code end it instead of the
 /// process.
 struct KernelRun {
+  KernelRun() = default;
+  ~KernelRun();
+  KernelRun(const KernelRun&) = delete;
+  KernelRun& operator=(const KernelRun&) = delete;
+
   SavedStack saved;
   const std::byte* text_begin = nullptr;
   const std::byte* text_end = nullptr;
   const Window* window = nullptr;
   const GuardedStack* stack = nullptr;
   Fault fault;
-  SavedStack here;  ///< where it was suspended
+  SavedStack here;             ///< where it was suspended
+  void* fake_stack = nullptr;  ///< and what AddressSanitizer keeps of its frames meanwhile
   /// Set by another thread: the run shall end. It does so where it next yields or calls the host, or when a
   /// signal finds it in its own code (request_stop).
   std::atomic<bool> stop{false};
