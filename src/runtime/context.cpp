@@ -133,19 +133,28 @@ Context::~Context() {
   // A release that fails ends a flush; here nothing may be left behind, so each failure costs its item and no
   // more.
   while (queue_.pending_count() > 0) queue_.flush();
-  give_up_allocator();
+  give_up_pools();
   if (primary_) api().cuDevicePrimaryCtxRelease_v2(device_->handle);
 }
 
-/// What the allocator keeps goes while there is a context that it belongs to; the program may hold it longer.
-void Context::give_up_allocator() noexcept {
-  const std::shared_ptr<DeviceAllocator> last = allocator();
+/// What pools keep goes while there is a context that it belongs to; the program may hold them longer. The
+/// last made first: it may have its memory from an earlier one.
+void Context::give_up_pools() noexcept {
+  const auto trim = [&](const std::shared_ptr<DeviceAllocator>& pool) {
+    if (pool == nullptr || lost()) return;
+    try {
+      pool->trim();
+    } catch (...) {  // what it could not give back goes with the context
+    }
+  };
+  trim(allocator());
   set_allocator(nullptr);
-  if (last == nullptr || lost()) return;
-  try {
-    last->trim();
-  } catch (...) {  // what it could not give back goes with the context
+  std::vector<std::weak_ptr<DeviceAllocator>> pools;
+  {
+    const base::LockGuard lock(mutex_);
+    pools.swap(pools_);
   }
+  for (auto pool = pools.rbegin(); pool != pools.rend(); ++pool) trim(pool->lock());
 }
 
 void Context::fail(CUresult result, std::string_view call, std::string_view attempted) const {
@@ -281,6 +290,13 @@ void Context::set_allocator(std::shared_ptr<DeviceAllocator> allocator) {
 std::shared_ptr<DeviceAllocator> Context::allocator() const {
   const base::LockGuard lock(mutex_);
   return allocator_;
+}
+
+std::shared_ptr<DeviceAllocator> Context::note_pool(std::shared_ptr<DeviceAllocator> pool) {
+  const base::LockGuard lock(mutex_);
+  std::erase_if(pools_, [](const std::weak_ptr<DeviceAllocator>& one) { return one.expired(); });
+  pools_.push_back(pool);
+  return pool;
 }
 
 void Context::after(CUstream stream, InFlight::Work work) {

@@ -70,6 +70,8 @@ class Context : public std::enable_shared_from_this<Context> {
 
   void set_allocator(std::shared_ptr<DeviceAllocator> allocator) QUERN_EXCLUDES(mutex_);
   std::shared_ptr<DeviceAllocator> allocator() const QUERN_EXCLUDES(mutex_);
+  /// A pool over this context's memory, whoever holds it: what it keeps goes with the context at the latest.
+  std::shared_ptr<DeviceAllocator> note_pool(std::shared_ptr<DeviceAllocator> pool) QUERN_EXCLUDES(mutex_);
 
   /// Calls `run` and lets go of `keep` after all that `stream` holds now; see InFlight. Where that cannot be
   /// queued it waits for the stream here, so that nothing goes while work uses it.
@@ -104,7 +106,7 @@ class Context : public std::enable_shared_from_this<Context> {
   std::string release(const Release& item);
   std::string give_back(const Release& item);
   void release_now(const Release& item) noexcept;
-  void give_up_allocator() noexcept;
+  void give_up_pools() noexcept;
   bool is_broken() const;
   std::uint64_t allocate_from(DeviceAllocator& allocator, std::size_t bytes, StreamView stream);
 
@@ -119,6 +121,7 @@ class Context : public std::enable_shared_from_this<Context> {
   std::unique_ptr<CopyKernels> copy_kernels_;
   mutable base::Mutex mutex_;
   std::shared_ptr<DeviceAllocator> allocator_ QUERN_GUARDED_BY(mutex_);  ///< null: the driver's
+  std::vector<std::weak_ptr<DeviceAllocator>> pools_ QUERN_GUARDED_BY(mutex_);
   std::vector<std::weak_ptr<const Resource>> streams_ QUERN_GUARDED_BY(mutex_);
   struct Locked {
     const std::byte* begin = nullptr;

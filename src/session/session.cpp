@@ -296,7 +296,8 @@ std::shared_ptr<DeviceAllocator> Session::stream_ordered_pool(std::size_t keep_b
 }
 std::shared_ptr<DeviceAllocator> Session::caching_pool(std::shared_ptr<DeviceAllocator> upstream,
                                                        std::size_t most_cached_bytes) const {
-  return runtime::make_caching_pool(*state_->context(), std::move(upstream), most_cached_bytes);
+  runtime::Context& context = *state_->context();
+  return context.note_pool(runtime::make_caching_pool(context, std::move(upstream), most_cached_bytes));
 }
 void* Session::native_context() const noexcept { return state_->context()->handle(); }
 

@@ -184,6 +184,25 @@ TEST_CASE("device memory comes from a program's own allocator, the stream-ordere
   CHECK(session.to_device(counting({5})).copy_to_host().identical(counting({5})));
 }
 
+TEST_CASE(
+    "what pools keep is given back with their context, also by one that is held longer and no longer in "
+    "use") {
+  Counting counting_allocator;
+  const auto counts = counting_allocator.counts;
+  std::shared_ptr<DeviceAllocator> held;
+  {
+    const Session session("cpu");
+    counts->upstream = session.caching_pool();
+    held = session.caching_pool(make_allocator(counting_allocator));
+    session.set_allocator(held);
+    session.to_device(counting({100}));
+    session.release_pending();
+    session.set_allocator(nullptr);
+    CHECK(counts->live.size() == 1);
+  }
+  CHECK(counts->live.empty());
+}
+
 TEST_CASE(".npy files keep shape, order, records and padding, and damaged ones are refused") {
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() / ("quern-interop-" + std::to_string(getpid()) + ".npy");
