@@ -46,12 +46,12 @@ std::string real_path(const std::string& path) {
 }
 
 std::vector<std::string> matches(const std::string& pattern) {
-  glob_t result{};
-  std::vector<std::string> paths;
-  if (::glob(pattern.c_str(), 0, nullptr, &result) == 0)
-    paths.assign(result.gl_pathv, result.gl_pathv + result.gl_pathc);
-  ::globfree(&result);
-  return paths;
+  struct Found : glob_t {
+    Found() : glob_t{} {}
+    ~Found() { ::globfree(this); }
+  } found;
+  if (::glob(pattern.c_str(), 0, nullptr, &found) != 0) return {};
+  return {found.gl_pathv, found.gl_pathv + found.gl_pathc};
 }
 
 std::vector<std::string> system_toolkits() {

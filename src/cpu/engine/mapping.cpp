@@ -1,10 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/engine/mapping.hpp"
 
-#include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <cstring>
 
 namespace quern::cpu::engine {
+namespace {
+
+/// All ones in every byte in which `a` and `b` differ.
+template <class Word>
+Word differing_bytes(Word a, Word b) {
+  Word mask = 0;
+  for (std::size_t i = 0; i < sizeof(Word); ++i) {
+    const auto byte = static_cast<Word>(static_cast<Word>(0xff) << (8 * i));
+    if (((a ^ b) & byte) != 0) mask = static_cast<Word>(mask | byte);
+  }
+  return mask;
+}
+
+/// Brings one word together. Host and kernels may write meanwhile: neither's change is lost, nor half taken;
+/// what comes too late for this time is seen the next.
+template <class Word>
+void bring_word(Word& host, Word& shadow, Word& agreed) {
+  const std::atomic_ref<Word> at_host(host), at_shadow(shadow);
+  Word by_host = at_host.load(std::memory_order_acquire);
+  Word by_kernel = at_shadow.load(std::memory_order_acquire);
+  if (by_host == agreed && by_kernel == agreed) return;
+  const Word from_host = differing_bytes(by_host, agreed);
+  const auto blend = [&](Word other) {
+    return static_cast<Word>((by_host & from_host) | (other & ~from_host));
+  };
+  const Word both = blend(by_kernel);
+  if (both != by_host) {
+    Word expected = by_host;
+    if (!at_host.compare_exchange_strong(expected, both, std::memory_order_acq_rel)) return;
+  }
+  if (from_host != 0)
+    while (!at_shadow.compare_exchange_weak(by_kernel, blend(by_kernel), std::memory_order_acq_rel)) {
+    }
+  agreed = both;
+}
+
+/// As many whole words as `bytes` holds; returns their bytes.
+template <class Word>
+std::size_t bring_words(std::byte* host, std::byte* shadow, std::byte* agreed, std::size_t bytes) {
+  if (reinterpret_cast<std::uintptr_t>(host) % sizeof(Word) != 0) return 0;
+  const std::size_t end = bytes / sizeof(Word) * sizeof(Word);
+  for (std::size_t at = 0; at < end; at += sizeof(Word))
+    bring_word(*reinterpret_cast<Word*>(host + at), *reinterpret_cast<Word*>(shadow + at),
+               *reinterpret_cast<Word*>(agreed + at));
+  return end;
+}
+
+}  // namespace
 
 Mapping::Mapping(std::byte* host, std::shared_ptr<Allocation> shadow)
     : host_(host),
@@ -15,22 +64,16 @@ Mapping::Mapping(std::byte* host, std::shared_ptr<Allocation> shadow)
 }
 
 void Mapping::bring_together() noexcept {
-  constexpr std::size_t kPiece = 4096;
   const base::LockGuard lock(mutex_);
-  for (std::size_t begin = 0; begin < shadow_->bytes; begin += kPiece) {
-    const std::size_t bytes = std::min<std::size_t>(kPiece, shadow_->bytes - begin);
-    std::byte* const host = host_ + begin;
-    std::byte* const shadow = shadow_->base + begin;
-    std::byte* const agreed = agreed_.get() + begin;
-    const bool host_changed = std::memcmp(host, agreed, bytes) != 0;
-    if (!host_changed && std::memcmp(shadow, agreed, bytes) == 0) continue;
-    for (std::size_t i = 0; i < bytes; ++i) {
-      if (host[i] != agreed[i])
-        shadow[i] = agreed[i] = host[i];
-      else if (shadow[i] != agreed[i])
-        host[i] = agreed[i] = shadow[i];
-    }
-  }
+  const std::size_t bytes = shadow_->bytes;
+  std::size_t done = 0;
+  const auto bring = [&]<class Word>(Word) {
+    done += bring_words<Word>(host_ + done, shadow_->base + done, agreed_.get() + done, bytes - done);
+  };
+  bring(std::uint64_t{});  // a value that is written in one piece is passed on in one
+  bring(std::uint32_t{});
+  bring(std::uint16_t{});
+  bring(std::uint8_t{});
 }
 
 }  // namespace quern::cpu::engine
