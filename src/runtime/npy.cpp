@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -25,24 +26,15 @@ class HeaderReader {
  public:
   HeaderReader(std::string_view text, const std::string& file) : text_(text), file_(file) {}
 
-  void read() {
-    expect('{');
-    while (peek() != '}') {
-      const std::string key = string();
-      expect(':');
-      if (key == "descr")
-        element = descr(0, swap_bytes);
-      else if (key == "fortran_order")
-        order = boolean() ? Order::f : Order::c;
-      else if (key == "shape")
-        shape = tuple();
-      else
-        fail("unknown header key '" + key + "'");
-      ++seen_;
-      if (peek() == ',') ++at_;
+  /// Reads it; the layout of the array that it describes.
+  Layout read_layout() {
+    try {
+      read();
+      return Layout(shape, element.size_bytes, order);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::usage) throw;
+      fail(error.what());  // a type or a shape that no array has, whoever found it out
     }
-    expect('}');
-    if (seen_ != 3) fail("the header lacks descr, fortran_order or shape");
   }
 
   [[noreturn]] void fail(const std::string& why) const {
@@ -57,6 +49,25 @@ class HeaderReader {
   Shape shape;
 
  private:
+  void read() {
+    expect('{');
+    while (peek() != '}') {
+      const std::string key = string();
+      expect(':');
+      if (!seen_.insert(key).second) fail("its header has '" + key + "' twice");
+      if (key == "descr")
+        element = descr(0, swap_bytes);
+      else if (key == "fortran_order")
+        order = boolean() ? Order::f : Order::c;
+      else if (key == "shape")
+        shape = tuple();
+      else
+        fail("unknown header key '" + key + "'");
+      if (peek() == ',') ++at_;
+    }
+    expect('}');
+    if (seen_.size() != 3) fail("the header lacks descr, fortran_order or shape");
+  }
   char peek() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t')) ++at_;
     return at_ < text_.size() ? text_[at_] : '\0';
@@ -71,6 +82,8 @@ class HeaderReader {
     const std::size_t end = text_.find(quote, at_ + 1);
     if (end == std::string_view::npos) fail("its header has an unfinished string");
     std::string value(text_.substr(at_ + 1, end - at_ - 1));
+    if (value.find('\\') != std::string::npos)
+      fail("a string of its header has escapes, which are not supported");
     at_ = end + 1;
     return value;
   }
@@ -169,8 +182,16 @@ class HeaderReader {
   std::string_view text_;
   const std::string& file_;
   std::size_t at_ = 0;
-  int seen_ = 0;
+  std::set<std::string> seen_;
 };
+
+std::string quoted(const std::string& name) {
+  const char quote = name.find('\'') == std::string::npos ? '\'' : '"';
+  if (name.find(quote) != std::string::npos || name.find('\\') != std::string::npos)
+    throw Error(ErrorCode::usage,
+                fmt::format("cannot write field {} to a .npy file: its name needs escapes; rename it", name));
+  return quote + name + quote;
+}
 
 std::string descr_text(const ElementType& element) {
   if (element.record == nullptr)
@@ -183,7 +204,8 @@ std::string descr_text(const ElementType& element) {
   };
   for (const Field& field : element.record->fields()) {
     pad(field.offset_bytes);
-    text += fmt::format("{}('{}', {}", text.size() > 1 ? ", " : "", field.name, descr_text(field.element));
+    text +=
+        fmt::format("{}({}, {}", text.size() > 1 ? ", " : "", quoted(field.name), descr_text(field.element));
     if (!field.shape.empty()) text += ", " + shape_text(field.shape);
     text += ")";
     at += field.size_bytes();
@@ -221,8 +243,7 @@ NDArray NDArray::load_npy(const std::filesystem::path& path) {
   const std::size_t begin = 8 + length_bytes + header_bytes;
   if (bytes.size() < begin) nothing.fail("it ends within its header");
   HeaderReader header(bytes.substr(8 + length_bytes, header_bytes), file);
-  header.read();
-  const Layout layout(header.shape, header.element.size_bytes, header.order);
+  const Layout layout = header.read_layout();
   if (bytes.size() - begin < layout.size_bytes())
     header.fail(fmt::format("its header promises {} bytes of data, but only {} are there",
                             layout.size_bytes(), bytes.size() - begin));

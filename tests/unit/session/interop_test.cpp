@@ -7,6 +7,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 
@@ -225,4 +226,40 @@ TEST_CASE(".npy files keep shape, order, records and padding, and damaged ones a
   CHECK(holds(message([&] { (void)NDArray::load_npy(path); }), "within its header"));
   std::filesystem::remove(path);
   CHECK_FALSE(message([&] { (void)NDArray::load_npy(path); }).empty());
+}
+
+TEST_CASE("a .npy file whose header describes no array is refused with the file's name and the reason") {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("quern-header-" + std::to_string(getpid()) + ".npy");
+  const auto answer = [&](const std::string& descr, const std::string& shape) {
+    const std::string header = "{'descr': " + descr + ", 'fortran_order': False, 'shape': " + shape + "}";
+    std::string file("\x93NUMPY\x01\0", 8);
+    file += {static_cast<char>(header.size()), '\0'};
+    std::ofstream(path, std::ios::binary) << file + header;
+    const std::string text = message([&] { (void)NDArray::load_npy(path); });
+    CHECK(holds(text, path.string()));
+    return text;
+  };
+  CHECK(holds(answer("[('t', '<i2'), ('t', '<i4')]", "(1,)"), "must be there and differ"));
+  CHECK(holds(answer("'<f4', 'descr': '<f4'", "(1,)"), "twice"));
+  CHECK(holds(answer("[('a\\x62', '<i2')]", "(1,)"), "escapes"));
+  CHECK(holds(answer("'<f4'", "(4611686018427387904, 4)"), "shape"));
+  std::filesystem::remove(path);
+}
+
+TEST_CASE("field names with quotes go through a .npy file") {
+  const std::filesystem::path path =
+      std::filesystem::temp_directory_path() / ("quern-names-" + std::to_string(getpid()) + ".npy");
+  const auto save = [&](const std::string& name) {
+    Field field;
+    field.name = name;
+    field.element = Dtype::int32;
+    const NDArray array({2}, RecordType({field}, 4));
+    array.save_npy(path);
+    CHECK(NDArray::load_npy(path).element() == array.element());
+  };
+  save("it's");
+  save("the \"one\"");
+  CHECK(holds(message([&] { save("it's \"one\""); }), "rename it"));
+  std::filesystem::remove(path);
 }
