@@ -56,6 +56,9 @@ build() {
   fi
 }
 
+# ccache may keep what is compiled with a precompiled header.
+export CCACHE_SLOPPINESS="${CCACHE_SLOPPINESS:-pch_defines,time_macros,include_file_mtime,include_file_ctime}"
+
 # The path that documentation uses for the program.
 link_program() {
   local directory="$1"
