@@ -66,9 +66,10 @@ Mapping::Mapping(std::byte* host, std::shared_ptr<Allocation> shadow)
 void Mapping::bring_together() noexcept {
   const base::LockGuard lock(mutex_);
   const std::size_t bytes = shadow_->bytes;
+  std::byte* const agreed = agreed_.get();
   std::size_t done = 0;
   const auto bring = [&]<class Word>(Word) {
-    done += bring_words<Word>(host_ + done, shadow_->base + done, agreed_.get() + done, bytes - done);
+    done += bring_words<Word>(host_ + done, shadow_->base + done, agreed + done, bytes - done);
   };
   bring(std::uint64_t{});  // a value that is written in one piece is passed on in one
   bring(std::uint32_t{});
