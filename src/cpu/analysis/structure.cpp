@@ -222,11 +222,32 @@ bool dominates(const Analysis& analysis, ir::BlockId above, ir::BlockId below) {
   return below == above;
 }
 
+Dominance::Dominance(const Analysis& analysis)
+    : first_(analysis.idom.size(), 0), end_(analysis.idom.size(), 0) {
+  std::vector<std::uint32_t> size(analysis.idom.size(), 1);
+  for (std::size_t i = analysis.order.size(); i-- > 1;)
+    size[analysis.idom[analysis.order[i]]] += size[analysis.order[i]];
+  std::vector<std::uint32_t> next(analysis.idom.size(), 0);
+  for (const ir::BlockId block : analysis.order) {
+    const ir::BlockId above = analysis.idom[block];
+    if (above != ir::kNone) first_[block] = std::exchange(next[above], next[above] + size[block]);
+    end_[block] = first_[block] + size[block];
+    next[block] = first_[block] + 1;
+  }
+}
+
 bool loop_contains(const Analysis& analysis, std::uint32_t loop, ir::BlockId block) {
   if (loop == ir::kNone) return true;
   std::uint32_t inner = analysis.loop_of[block];
   while (inner != ir::kNone && inner != loop) inner = analysis.loops[inner].parent;
   return inner == loop;
+}
+
+bool leaves_divergent_loop(const Analysis& analysis, ir::BlockId from, ir::BlockId to) {
+  for (std::uint32_t loop = analysis.loop_of[from]; !loop_contains(analysis, loop, to);
+       loop = analysis.loops[loop].parent)
+    if (analysis.loops[loop].divergent) return true;
+  return false;
 }
 
 bool edge_ends(const Analysis& analysis, const Structure& structure, ir::BlockId from, ir::BlockId to) {

@@ -26,7 +26,25 @@ struct Structure {
 Expected<Structure> find_structure(const ir::Function& function, Analysis& analysis, bool any_graph = false);
 
 bool dominates(const Analysis& analysis, ir::BlockId above, ir::BlockId below);
+
+/// The same for many questions, each in constant time.
+class Dominance {
+ public:
+  Dominance() = default;
+  explicit Dominance(const Analysis& analysis);
+  bool dominates(ir::BlockId above, ir::BlockId below) const {
+    return first_[above] <= first_[below] && first_[below] < end_[above];
+  }
+
+ private:
+  // By block: the numbers, in preorder, of what it dominates.
+  std::vector<std::uint32_t> first_;
+  std::vector<std::uint32_t> end_;
+};
+
 bool loop_contains(const Analysis& analysis, std::uint32_t loop, ir::BlockId block);
+/// Whether a loop around `from`, but not around `to`, lets its lanes go at different iterations.
+bool leaves_divergent_loop(const Analysis& analysis, ir::BlockId from, ir::BlockId to);
 
 /// Lanes that go from `from` to `to` end without meeting the lanes that went elsewhere, before those go on.
 /// True also of both sides of a branch that is the last thing a function does.

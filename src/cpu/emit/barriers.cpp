@@ -120,6 +120,7 @@ void WarpBody::suspend(ir::BlockId block) {
 /// The builder stands where `state` goes on: what `next` reads of the frame comes back into its slots.
 void WarpBody::resume_at(std::uint32_t state, ir::BlockId next) {
   resumes_[state] = code_.GetInsertBlock();
+  if (!full()) enter_masked(plan_.masked.position[next]);
   for (const ir::Value value : plan_.live_in[next]) {
     if (!has_slot(version_, value) || slot(version_, value).frame == 0) continue;
     load_from_frame(slot(version_, value).frame, slot(version_, value));

@@ -34,6 +34,10 @@ void WarpBody::emit() {
   place_warps();
   create_blocks();
   find_frame();
+  if (!is_gang() && !plan_.dispatched) {
+    spans_ = Spans(plan_);
+    dominance_ = analysis::Dominance(plan_.masked);
+  }
   begin_warp();
   if (plan_.has_full) emit_full();
   if (plan_.dispatched) {

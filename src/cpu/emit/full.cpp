@@ -217,6 +217,8 @@ void WarpBody::go_masked_at_branch(ir::BlockId block) {
             phi, kept_scalar(Version::masked, phi) ? masked_from_full(operand) : as_kept(operand, false));
 
   std::vector<llvm::Value*> lanes = switch_masks(block, masks_.all());
+  const std::uint32_t next = plan_.masked.position[block] + 1;
+  enter_masked(next_needed(next));
   for (const auto& [value, what] : stores) write_slot(Version::masked, value, what);
   code_.CreateStore(code_.getInt32(0xffffffffu), live_);
   for (unsigned i = 0; i < succs.size(); ++i) {
@@ -229,7 +231,7 @@ void WarpBody::go_masked_at_branch(ir::BlockId block) {
       lanes[i] = masks_.either(lanes[i], code_.CreateLoad(masks_.type(), waiting));
     code_.CreateStore(lanes[i], waiting);
   }
-  code_.CreateBr(next_test(plan_.masked.position[block] + 1));
+  code_.CreateBr(next_test(next));
 }
 
 /// All lanes together, past `block`'s only edge.
@@ -238,6 +240,7 @@ void WarpBody::go_masked_whole(ir::BlockId block) {
   std::vector<std::pair<ir::Value, llvm::Value*>> stores;
   for (const ir::Value value : plan_.live_in[successor])
     if (has_slot(Version::masked, value)) stores.emplace_back(value, masked_from_full(value));
+  enter_masked(plan_.masked.position[successor]);
   for (const auto& [value, what] : stores) write_slot(Version::masked, value, what);
   code_.CreateStore(masks_.all(), masked_[successor].waiting);
   code_.CreateStore(code_.getInt32(0xffffffffu), live_);

@@ -4,6 +4,7 @@
 #include <llvm/ADT/StringMap.h>
 #include <llvm/IR/Function.h>
 #include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetOptions.h>
 #include <llvm/TargetParser/Host.h>
@@ -18,12 +19,29 @@ namespace {
 
 constexpr const char* kTriple = "x86_64-unknown-linux-gnu";
 
+template <class T>
+void set_option(llvm::StringRef name, T value) {
+  auto& options = llvm::cl::getRegisteredOptions();
+  const auto found = options.find(name);
+  if (found != options.end()) static_cast<llvm::cl::opt<T>*>(found->second)->setValue(value);
+}
+
+/// What the code generator takes from nowhere else. This LLVM is ours alone: nobody else sees its options.
+void set_options() {
+  // A pass of optimise.cpp, which knows when it takes too long.
+  set_option("disable-lsr", true);
+  // Of so many accesses to memory in a block each is compared with every other, at LLVM's 1,000 for most of
+  // the time of a long kernel. Measured: the kernels of tools/bench run as fast with 250 as with 1,000.
+  set_option("dag-maps-huge-region", 250u);
+}
+
 const llvm::Target& x86_target() {
   static const llvm::Target* const target = [] {
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
+    set_options();
     std::string error;
     return llvm::TargetRegistry::lookupTarget(kTriple, error);
   }();

@@ -12,13 +12,7 @@ namespace {
 /// costs more.
 constexpr std::size_t kMaxUnskippedInsts = 6;
 
-/// Whether a loop around `from`, but not around `to`, lets its lanes go at different iterations.
-bool leaves_divergent_loop(const analysis::Analysis& facts, ir::BlockId from, ir::BlockId to) {
-  for (std::uint32_t loop = facts.loop_of[from]; !analysis::loop_contains(facts, loop, to);
-       loop = facts.loops[loop].parent)
-    if (facts.loops[loop].divergent) return true;
-  return false;
-}
+using analysis::leaves_divergent_loop;
 
 }  // namespace
 
@@ -33,6 +27,7 @@ void WarpBody::emit_masked() {
       llvm::BasicBlock* skip = make_block("skip");
       code_.CreateCondBr(masks_.any(code_.CreateLoad(masks_.type(), at.waiting)), at.run, skip);
       code_.SetInsertPoint(skip);
+      clear_begun(id, /*runs=*/false);
       leave(id, ir::kNone, false);
     }
     emit_masked_block(id);
@@ -47,7 +42,7 @@ void WarpBody::emit_masked_block(ir::BlockId id) {
   mask_ = masks_.bits_of(lanes_);
   mask_word_ = masks_.word_of(mask_);
   if (plan_.reenter[id]) reenter_full(id);
-  clear_loop(id);
+  clear_begun(id, /*runs=*/true);
   emit_insts(id);
   if (plan_.barrier[id] != ir::kNone)
     masked_barrier(id);
@@ -191,8 +186,7 @@ bool WarpBody::must_blend(ir::BlockId block, ir::BlockId successor) const {
 bool WarpBody::only_from(ir::BlockId block, ir::BlockId other) const {
   const analysis::Analysis& facts = plan_.masked;
   if (leaves_divergent_loop(facts, block, other)) return false;
-  while (other != block && other != ir::kNone && other != 0) other = facts.idom[other];
-  return other == block;
+  return dominance_.dominates(block, other);
 }
 
 /// Ends the code of `block` after all its lanes went to `target` (kNone: none of them waits anywhere behind
@@ -201,6 +195,7 @@ void WarpBody::leave(ir::BlockId block, ir::BlockId target, bool certain) {
   if (target != ir::kNone && plan_.ends[target]) target = ir::kNone;
   const analysis::Analysis& facts = plan_.masked;
   const auto go = [&](ir::BlockId to) {
+    for (const MaskedVariable& each : spans_.skipped(facts.position[block], facts.position[to])) clear(each);
     code_.CreateBr(to == target && certain ? masked_[to].run : masked_[to].test);
   };
   if (target != ir::kNone && certain && !facts.divergent_control[block])
@@ -220,28 +215,50 @@ void WarpBody::leave(ir::BlockId block, ir::BlockId target, bool certain) {
   code_.CreateBr(place_.done);
 }
 
-/// The test of the first block from `position` on that has a masked version.
-llvm::BasicBlock* WarpBody::next_test(std::uint32_t position) {
-  for (; position < plan_.masked.order.size(); ++position)
-    if (const ir::BlockId id = plan_.masked.order[position]; plan_.masked_needed[id]) return masked_[id].test;
-  return place_.done;
+/// The position of the first block from `position` on that has a masked version; behind all where none has.
+std::uint32_t WarpBody::next_needed(std::uint32_t position) const {
+  const std::vector<ir::BlockId>& order = plan_.masked.order;
+  while (position < order.size() && !plan_.masked_needed[order[position]]) ++position;
+  return position;
 }
 
-/// At a loop's header: nothing is left of the iteration before but the header's phis. Said in the code, so
-/// that LLVM does not carry stale values around the loop.
-void WarpBody::clear_loop(ir::BlockId header) {
-  const analysis::Analysis& facts = plan_.masked;
-  const std::uint32_t loop = facts.loop_of[header];
-  if (loop == ir::kNone || facts.loops[loop].header != header) return;
-  for (const ir::BlockId block : facts.loops[loop].blocks) {
-    if (block != header && masked_[block].waiting != nullptr)
-      code_.CreateStore(masks_.none(), masked_[block].waiting);
-    for (const ir::Value value : function_->blocks[block].insts)
-      if (has_slot(Version::masked, value) && !(block == header && is_phi(value))) {
-        const Slot& to = slot(Version::masked, value);
-        code_.CreateStore(llvm::Constant::getNullValue(to.type), to.memory);
-      }
+/// The test of that block.
+llvm::BasicBlock* WarpBody::next_test(std::uint32_t position) {
+  position = next_needed(position);
+  return position < plan_.masked.order.size() ? masked_[plan_.masked.order[position]].test : place_.done;
+}
+
+void WarpBody::clear_masked() {
+  if (plan_.dispatched) return;  // they are in memory, and stay
+  for (const MaskedBlocks& blocks : masked_)
+    if (blocks.waiting != nullptr) code_.CreateStore(masks_.none(), blocks.waiting);
+  for (const Slot& each : warps_[0].slots[static_cast<std::size_t>(Version::masked)])
+    if (each.memory != nullptr) code_.CreateStore(llvm::Constant::getNullValue(each.type), each.memory);
+}
+
+void WarpBody::clear(const MaskedVariable& variable) {
+  if (variable.value == ir::kNone) {
+    if (llvm::AllocaInst* waiting = masked_[variable.waiting].waiting; waiting != nullptr)
+      code_.CreateStore(masks_.none(), waiting);
+  } else if (has_slot(Version::masked, variable.value)) {
+    const Slot& to = slot(Version::masked, variable.value);
+    code_.CreateStore(llvm::Constant::getNullValue(to.type), to.memory);
   }
+}
+
+/// At the start of `block`: what begins there holds nothing. What the block itself makes needs that only
+/// where the block is skipped.
+void WarpBody::clear_begun(ir::BlockId block, bool runs) {
+  for (const MaskedVariable& each : spans_.from(plan_.masked.position[block]))
+    if (!runs || each.value == ir::kNone || is_phi(each.value) || inst(each.value).block != block)
+      clear(each);
+}
+
+/// Before masked code is entered at `position`, and before what lives there is put in its slots: says that
+/// nobody waits, and that the slots that may be read hold zeros. They hold what masked code left there, which
+/// LLVM would carry through the full version.
+void WarpBody::enter_masked(std::uint32_t position) {
+  for (const MaskedVariable& each : spans_.across(position)) clear(each);
 }
 
 }  // namespace quern::cpu::emit

@@ -96,20 +96,9 @@ void WarpBody::reenter_full(ir::BlockId block) {
     code_.CreateCondBr(holds, enter, stay);
     code_.SetInsertPoint(enter);
   }
-  clear_masked();
   for (const ir::Value value : values) write_slot(Version::full, value, done[value]);
   code_.CreateBr(full_[block]);
   code_.SetInsertPoint(stay);
-}
-
-/// Nobody waits anywhere, and masked slots hold nothing that anyone will read: said in the code, so that LLVM
-/// does not carry their last contents through the full version.
-void WarpBody::clear_masked() {
-  if (plan_.dispatched) return;  // they are in memory anyway
-  for (const MaskedBlocks& blocks : masked_)
-    if (blocks.waiting != nullptr) code_.CreateStore(masks_.none(), blocks.waiting);
-  for (const Slot& each : warps_[0].slots[static_cast<std::size_t>(Version::masked)])
-    if (each.memory != nullptr) code_.CreateStore(llvm::Constant::getNullValue(each.type), each.memory);
 }
 
 }  // namespace quern::cpu::emit

@@ -5,7 +5,7 @@
 // meetings.cpp (where they wait), gang.cpp, barriers.cpp and calls.cpp.
 //
 // Memory form: every phi and every value read outside its block has a slot (an alloca), one for each version;
-// definitions store, reads load, and LLVM's SROA makes SSA of it. So going from one version to the other, or
+// definitions store, reads load, and slots.cpp makes SSA of it. So going from one version to the other, or
 // on after a barrier, is a matter of filling slots.
 //
 // Masked code: each block has a variable `waiting`: the lanes that are to run it. A block whose variable is
@@ -14,6 +14,8 @@
 //  - a value's masked slot is right in the lanes that ran its definition; in the others it holds any defined
 //  value (never undef);
 //  - in full code every waiting variable is empty.
+// LLVM sees paths that no lane can take; where slots and waiting variables hold nothing that counts they are
+// set to nothing (spans.hpp), so that it does not carry them through all of the kernel.
 //
 // Dispatched code (Plan::dispatched) is masked code in another order: which block comes next is decided while
 // the warp runs. The masked slots are places in the warp's frame, so that a warp can be left at any time, and
@@ -32,9 +34,11 @@
 #include <utility>
 #include <vector>
 
+#include "cpu/analysis/structure.hpp"
 #include "cpu/emit/context.hpp"
 #include "cpu/emit/masks.hpp"
 #include "cpu/emit/plan.hpp"
+#include "cpu/emit/spans.hpp"
 
 namespace quern::cpu::emit {
 
@@ -225,8 +229,12 @@ class WarpBody final : public Context {
   bool must_blend(ir::BlockId block, ir::BlockId successor) const;
   bool only_from(ir::BlockId block, ir::BlockId other) const;
   void leave(ir::BlockId block, ir::BlockId target, bool certain);
+  std::uint32_t next_needed(std::uint32_t position) const;
   llvm::BasicBlock* next_test(std::uint32_t position);
-  void clear_loop(ir::BlockId header);
+  void clear_masked();
+  void clear(const MaskedVariable& variable);
+  void clear_begun(ir::BlockId block, bool runs);
+  void enter_masked(std::uint32_t position);
   std::vector<llvm::Value*> switch_masks(ir::BlockId block, llvm::Value* among);
 
   // --- versions.cpp
@@ -236,7 +244,6 @@ class WarpBody final : public Context {
                                 llvm::Value*& holds);
   llvm::Value* base_of(const analysis::Shape& shape, llvm::Value* lane0);
   llvm::Value* lane0_of(ir::Value value);
-  void clear_masked();
 
   // --- gang.cpp
   bool is_gang() const { return gang_.single != nullptr; }
@@ -320,6 +327,9 @@ class WarpBody final : public Context {
   std::size_t current_ = 0;  ///< the warp that code is emitted for
   std::vector<llvm::BasicBlock*> full_;
   std::vector<MaskedBlocks> masked_;
+  // Of masked code, not of dispatched.
+  Spans spans_;
+  analysis::Dominance dominance_;
   llvm::Value* live_ = nullptr;  ///< i32: lanes that have not exited, in masked code
   std::uint32_t live_frame_ = 0;
   std::uint32_t frame_end_ = frame::kHeaderBytes;
