@@ -206,6 +206,10 @@ def features(save):
     save("python/closures_limits.npy", limits)
     middle = limits[:, :1] + (np.arange(100) + 0.5) * (limits[:, 1:] - limits[:, :1]) / 100
     save("python/closures_integrals.npy", ((middle**2 - limits[:, :1]) * (limits[:, 1:] - limits[:, :1]) / 100).sum(1))
+    places = np.linspace(limits[:, 0], limits[:, 1], 101)
+    curves = [places**2, 1 / (1 + places**2), np.exp(places), places + 1]
+    areas = [(f.sum(0) - (f[0] + f[-1]) / 2) * (limits[:, 1] - limits[:, 0]) / 100 for f in curves]
+    save("python/callbacks_integrals.npy", np.stack([*areas, 2 * limits[:, 1], 3 * limits[:, 1]], 1))
     t = rng(30).random((30, 3, 3), np.float32)
     a, b = t[:, 1] - t[:, 0], t[:, 2] - t[:, 0]
     save("python/vectors_normals.npy", np.stack([a[:, 1] * b[:, 2] - a[:, 2] * b[:, 1], a[:, 2] * b[:, 0] - a[:, 0] * b[:, 2],

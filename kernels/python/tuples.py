@@ -41,3 +41,8 @@ def tuples(values, out):
     out[9] = rest[0]
     out[10] = values.shape[0] in LIMITS
     out[11] = divmod(values[3], 4)[1]
+    every = (values[0], values[1], values[2], values[3], values[4])
+    last, middle, first = every[::-2]
+    out[12] = last - middle + 2 * first
+    second, fourth = every[1:-1:2]
+    out[13] = second - fourth

@@ -215,9 +215,8 @@ std::string cpp_name(std::string_view name) {
 std::string_view cpp_of(Carrier carrier) { return row_of(carrier).cpp; }
 
 std::string cpp_type(Type type) {
+  if (is_valueless(type)) return "void";
   switch (type->kind) {
-    case TypeKind::none:
-      return "void";
     case TypeKind::array: {
       const std::string element = (type->read_only ? "const " : "") + cpp_type(type->element);
       const std::string_view name = type->layout == 'C'   ? "c_array"

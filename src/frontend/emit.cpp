@@ -52,7 +52,7 @@ std::string Emitter::header() {
   for (std::size_t i = 0; i < instance_.parameters.size(); ++i) {
     const std::uint32_t id = variables_.of_version[i];
     const Type type = instance_.parameters[i];
-    if (type->kind == TypeKind::function || type == unit_.types->none) continue;  // known where it is called
+    if (is_valueless(type)) continue;  // known where it is called
     // A record is the caller's, not a copy; a kernel gets its address.
     const std::string_view by = !is_record(type) ? " " : instance_.kernel ? "* " : "& ";
     text += fmt::format("{}{}{}{}", text.ends_with('(') ? "" : ", ", cpp_type(type), by,
@@ -200,9 +200,11 @@ void Emitter::statement(const Stmt& node) {
       line("continue;");
       return;
     case StmtKind::return_:
-      if (node.value == nullptr || instance_.type(*node.value)->kind == TypeKind::none)
+      if (node.value == nullptr || is_valueless(instance_.type(*node.value))) {
+        if (node.value != nullptr && effects(*node.value) == Effects::writes)
+          line(expression(*node.value).text + ";");
         line("return;");
-      else if (is_array(instance_.result))
+      } else if (is_array(instance_.result))
         line(fmt::format("return {};", array_value(*node.value).text));
       else if (is_tuple(instance_.result) && instance_.type(*node.value) != instance_.result)
         line(fmt::format("return {}({});", cpp_type(instance_.result), expression(*node.value).text));
@@ -225,6 +227,10 @@ void Emitter::statement(const Stmt& node) {
 
 void Emitter::assign(const Stmt& node) {
   const Expr& value = *node.value;
+  if (is_valueless(instance_.type(value))) {
+    if (effects(value) == Effects::writes) line(expression(value).text + ";");
+    return;
+  }
   if (node.targets.size() == 1) {
     const Expr& target = *node.targets[0];
     if (target.kind == ExprKind::name) {

@@ -126,9 +126,10 @@ Code Emitter::call_builtin(const Expr& expr, const Builtin& row) {
       return {fmt::format("{}.{}", inside(expression(argument(1)), Precedence::primary), row.cuda),
               Precedence::primary, carrier};
     }
-    case Rule::conjugate:
-      return is_complex(type) ? call(row.cuda, {expression(argument(1)).text}, carrier)
-                              : expression(argument(1));
+    case Rule::conjugate: {
+      const Code number = expression(row.most == 0 ? *expr.items[0]->items[0] : argument(1));
+      return is_complex(type) ? call(row.cuda, {number.text}, carrier) : number;
+    }
     case Rule::random: {
       std::vector<std::string> arguments = {array_value(argument(1)).text};
       for (std::size_t i = 2; i < expr.items.size(); ++i) arguments.push_back(expression(argument(i)).text);

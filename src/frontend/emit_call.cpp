@@ -31,6 +31,9 @@ std::string quoted(std::string_view text) {
 
 Code Emitter::call_expression(const Expr& expr) {
   const Type callee = instance_.type(*expr.items[0]);
+  // A call that gives the function may do more than that.
+  if (expr.items[0]->kind == ExprKind::call && effects(*expr.items[0]) == Effects::writes)
+    line(expression(*expr.items[0]).text + ";");
   if (callee->kind == TypeKind::function && !callee->function->external.empty())
     return call_external(expr, *callee->function);
   if (callee->kind == TypeKind::function) return call_function(expr, *instance_.callees.at(expr.id));
@@ -148,7 +151,10 @@ Code Emitter::call_function(const Expr& expr, const Instance& callee) {
       --position;
     }
     const Type to = callee.parameters[index];
-    if (to->kind == TypeKind::function || to->kind == TypeKind::none) continue;
+    if (is_valueless(to)) {
+      if (effects(*item) == Effects::writes) line(expression(*item).text + ";");
+      continue;
+    }
     arguments[index] = is_array(to) ? array_value(*item).text : as(*item, to).text;
   }
   const std::vector<std::uint32_t>& captured = scope_.captures(expr);
@@ -156,13 +162,12 @@ Code Emitter::call_function(const Expr& expr, const Instance& callee) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (i >= own)
       arguments[i] = captured_value(captured[i - own]);
-    else if (arguments[i].empty() && callee.parameters[i]->kind != TypeKind::function &&
-             callee.parameters[i]->kind != TypeKind::none)
+    else if (arguments[i].empty() && !is_valueless(callee.parameters[i]))
       arguments[i] =
           constant(unit_.names->evaluate(*function.parameters[i].fallback), callee.parameters[i]).text;
   }
   for (std::size_t i = arguments.size(); i-- > 0;)
-    if (callee.parameters[i]->kind == TypeKind::function || callee.parameters[i]->kind == TypeKind::none)
+    if (is_valueless(callee.parameters[i]))
       arguments.erase(arguments.begin() + static_cast<std::ptrdiff_t>(i));
   return call(unit_.function_names.at(&callee), arguments, carrier_of(callee.result));
 }

@@ -276,6 +276,11 @@ Code Emitter::field_view(const Expr& array, std::string_view field, Type result)
 
 Code Emitter::tuple(const Expr& expr) {
   const Type type = instance_.type(expr);
+  if (is_valueless(type)) {
+    for (const Expr* each : expr.items)
+      if (effects(*each) == Effects::writes) line(expression(*each).text + ";");
+    return {};
+  }
   std::vector<std::string> items;
   for (std::size_t i = 0; i < expr.items.size(); ++i) {
     const bool array = is_array(type->items[i]);

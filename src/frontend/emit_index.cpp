@@ -23,15 +23,10 @@ Code Emitter::subscript(const Expr& expr) {
   const Value& at = instance_.constant(index);
   const auto count = static_cast<std::int64_t>(type->items.size());
   if (index.kind == ExprKind::slice) {
-    std::int64_t first = 0;
-    if (index.items[0] != nullptr) {
-      first = instance_.constant(*index.items[0]).integer;
-      first = std::clamp<std::int64_t>(first < 0 ? first + count : first, 0, count);
-    }
     const Code whole = once(base);
     std::vector<std::string> items;
-    for (std::size_t i = 0; i < result->items.size(); ++i)
-      items.push_back(item(whole, static_cast<std::size_t>(first) + i, result->items[i]).text);
+    for (const std::size_t place : instance_.slice_places(index, type->items.size()))
+      items.push_back(item(whole, place, type->items[place]).text);
     return {fmt::format("{}{{{}}}", cpp_type(result), fmt::join(items, ", ")), Precedence::primary,
             Carrier::other};
   }

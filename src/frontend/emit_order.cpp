@@ -73,6 +73,7 @@ void Emitter::hold_effects(const Expr& call) {
 void Emitter::hold(const Expr& expr) {
   const Type type = instance_.type(expr);
   if (held_code(expr) != nullptr || type == nullptr) return;
+  if (is_valueless(type)) return;
   if (is_record(type)) return;  // a reference: what it refers to is read later
   if (!is_number(type) && !is_tuple(type) && !is_array(type) && !is_vector(type)) return;
   held_.push_back({&expr, held(is_array(type) ? array_value(expr) : expression(expr), type)});

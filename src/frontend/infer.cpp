@@ -27,8 +27,10 @@ void Inference::run() {
   instance_.version_types.assign(scope_.versions.size(), nullptr);
   instance_.version_constants.assign(scope_.versions.size(), {});
   instance_.version_storage.assign(scope_.versions.size(), nullptr);
-  for (std::size_t i = 0; i < function.parameters.size(); ++i)
+  for (std::size_t i = 0; i < function.parameters.size(); ++i) {
     instance_.version_types[i] = instance_.parameters[i];
+    instance_.version_constants[i] = valueless_constant(instance_.parameters[i]);
+  }
   int walks = 0;
   do {
     changed_ = false;
@@ -147,6 +149,9 @@ Type Inference::item_of(Type iterable, const Expr& expr) {
       break;
     case TypeKind::tuple:
       if (iterable->items.empty()) return types_.int64;
+      if (is_valueless(iterable))
+        return fail(expr.place, "loop", "index the tuple with numbers instead",
+                    "a loop cannot go over functions and types");
       if (is_uniform(iterable)) return iterable->items[0];
       return fail(expr.place, "loop", "index the tuple with numbers instead",
                   "a loop cannot go over {}, whose items differ in type", text_of(iterable));
@@ -191,9 +196,15 @@ void Inference::meet(std::uint32_t phi) {
     const Type met = unify(types_, type, other);
     if (met == nullptr) {
       const Local& local = scope_.locals[version.local];
-      fail(scope_.versions[operand].place, "types", "use two names", "'{}' is {} here and {} on another path",
-           local.name, text_of(other), text_of(type));
-      note(scope_.versions[first].place, fmt::format("it is {} here", text_of(type)));
+      if (is_valueless(other) && is_valueless(type)) {
+        fail(scope_.versions[operand].place, "types", "call each on its own path",
+             "'{}' is another function or type here than on another path", local.name);
+        note(scope_.versions[first].place, "the other one");
+      } else {
+        fail(scope_.versions[operand].place, "types", "use two names",
+             "'{}' is {} here and {} on another path", local.name, text_of(other), text_of(type));
+        note(scope_.versions[first].place, fmt::format("it is {} here", text_of(type)));
+      }
       set(phi, reporting_ ? types_.error : nullptr);
       return;
     }

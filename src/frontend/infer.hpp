@@ -7,6 +7,9 @@
 
 namespace quern::frontend {
 
+/// Of a parameter whose type says all: a function, a built-in or a type; else unknown.
+Value valueless_constant(Type type);
+
 /// One walk over a function's statements after the other, until no type changes; then one that reports.
 class Inference {
  public:
@@ -40,6 +43,7 @@ class Inference {
   Type array_attribute(const Expr& expr, Type base);
   Type subscript(const Expr& expr);
   Type tuple_item(const Expr& expr, Type base);
+  Type tuple_part(const Expr& expr, Type base);
   Type indexed(Type array, const Expr& index);
   Type index_type(Type array, const std::vector<const Expr*>& indices, Place place);
   Type record_field(Type record, std::string_view field, Place place);

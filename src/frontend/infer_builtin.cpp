@@ -35,6 +35,10 @@ bool is_32_or_64(Type t) { return is_number(t) && (t->bits == 32 || t->bits == 6
 }  // namespace
 Type Inference::call_builtin(const Expr& expr, const Builtin& row) {
   if (row.rule == Rule::typed) return typed_call(expr, row);
+  const bool method = row.rule == Rule::grid_sync || (row.rule == Rule::conjugate && row.most == 0);
+  if (method && expr.items[0]->kind != ExprKind::attribute)
+    return fail(expr.place, "calls", "call it where it is named: x.conjugate()",
+                "a method is no function of its own here");
   std::vector<const Expr*> args;
   std::vector<Type> types;
   bool unknown = false;
@@ -159,8 +163,10 @@ Type Inference::by_rule(const Expr& expr, const Builtin& row, const std::vector<
       return types_.boolean;
     case Rule::clip:
       return extremum(expr, types);
-    case Rule::part:
     case Rule::conjugate:
+      if (args.empty()) return instance_.type(*expr.items[0]->items[0]);  // x.conjugate()
+      [[fallthrough]];
+    case Rule::part:
       if (!wants(*args[0], types[0], is_number(types[0]), fmt::format("{} takes a number", row.shown())))
         return refused();
       return row.rule == Rule::part && is_complex(types[0]) ? types_.floating(types[0]->bits / 2u) : types[0];

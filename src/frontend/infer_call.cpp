@@ -5,6 +5,48 @@
 #include "frontend/infer.hpp"
 
 namespace quern::frontend {
+namespace {
+
+/// What has no C++ type and says more than its own type does.
+bool cannot_be_passed(Type type) {
+  switch (type->kind) {
+    case TypeKind::string:
+    case TypeKind::slice:
+    case TypeKind::ellipsis:
+    case TypeKind::module_:
+    case TypeKind::dim3:
+    case TypeKind::range:
+    case TypeKind::enumerate:
+    case TypeKind::zip:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+/// The value that a parameter of this type has in every call: the function or type itself.
+Value valueless_constant(Type type) {
+  Value value;
+  switch (type->kind) {
+    case TypeKind::function:
+      value.kind = Value::Kind::function;
+      value.function = const_cast<Declaration*>(type->function);
+      break;
+    case TypeKind::builtin:
+      value.kind = Value::Kind::builtin;
+      value.builtin = type->builtin;
+      break;
+    case TypeKind::dtype:
+      value.kind = Value::Kind::dtype;
+      value.type = type->element;
+      break;
+    default:
+      break;
+  }
+  return value;
+}
 
 Type Inference::call(const Expr& expr) {
   const Type callee = expression(*expr.items[0]);
@@ -117,8 +159,7 @@ Type Inference::call_function(const Expr& expr, Declaration& callee) {
   if (!bind_arguments(expr, callee, types)) return reporting_ ? types_.error : nullptr;
   const std::size_t captured = scope_.captures(expr).size();
   for (std::size_t i = 0; i + captured < types.size(); ++i)
-    if (types[i]->kind == TypeKind::string || types[i]->kind == TypeKind::builtin ||
-        types[i]->kind == TypeKind::dtype || types[i]->kind == TypeKind::slice)
+    if (cannot_be_passed(types[i]))
       return fail(expr.place, "unsupported", "", "{} cannot be passed to a function", text_of(types[i]));
   for (const SignatureTypes& signature : callee.signatures) {
     if (signature.parameters.size() != types.size()) continue;

@@ -136,13 +136,25 @@ namespace {
 Type tuple_of(TypeTable& types, const Value& tuple) {
   std::vector<Type> items;
   for (const Value& item : tuple.items)
-    items.push_back(item.kind == Value::Kind::tuple     ? tuple_of(types, item)
-                    : item.type != nullptr              ? item.type
-                    : item.kind == Value::Kind::real    ? types.float64
-                    : item.kind == Value::Kind::boolean ? types.boolean
-                    : item.kind == Value::Kind::integer ? types.int64
-                                                        : types.error);
+    items.push_back(item.kind == Value::Kind::tuple      ? tuple_of(types, item)
+                    : item.kind == Value::Kind::dtype    ? types.dtype(item.type)
+                    : item.type != nullptr               ? item.type
+                    : item.kind == Value::Kind::real     ? types.float64
+                    : item.kind == Value::Kind::boolean  ? types.boolean
+                    : item.kind == Value::Kind::integer  ? types.int64
+                    : item.kind == Value::Kind::none     ? types.none
+                    : item.kind == Value::Kind::function ? types.function(item.function)
+                    : item.kind == Value::Kind::builtin && item.builtin->rule != Rule::dim3 &&
+                            item.builtin->rule != Rule::int_value
+                        ? types.builtin(item.builtin)
+                        : types.error);
   return types.tuple(std::move(items));
+}
+
+/// May these stand in a tuple together? Values and what has none cannot.
+bool are_items(const std::vector<Type>& items) {
+  const auto count = static_cast<std::size_t>(std::count_if(items.begin(), items.end(), is_valueless));
+  return count == 0 || count == items.size();
 }
 
 }  // namespace
@@ -162,8 +174,13 @@ Type Inference::from_value(const Value& value, const Expr& expr) {
       return types_.none;
     case Value::Kind::string:
       return types_.string;
-    case Value::Kind::tuple:
-      return tuple_of(types_, value);
+    case Value::Kind::tuple: {
+      const Type tuple = tuple_of(types_, value);
+      if (are_items(tuple->items) && std::none_of(tuple->items.begin(), tuple->items.end(), is_error))
+        return tuple;
+      return fail(expr.place, "unsupported", "keep what kernels use in a tuple of its own",
+                  "'{}' holds more than numbers, or more than functions and types", shown(expr));
+    }
     case Value::Kind::array:
       constant.kind = value.kind;  // without the elements, which may be many
       constant.type = value.type;
@@ -247,11 +264,14 @@ Type Inference::attribute(const Expr& expr) {
       if (expr.name == "sync") return types_.builtin(find_builtin("numba.cuda.cg.GridGroup.sync"));
       break;
     case TypeKind::complex:
+      if (expr.name == "conjugate") return types_.builtin(find_builtin("builtins.complex.conjugate"));
       if (expr.name == "real" || expr.name == "imag") return types_.floating(base->bits / 2u);
       break;
     case TypeKind::integer:
     case TypeKind::floating:
     case TypeKind::boolean:
+      if (expr.name == "conjugate" && base != types_.boolean)
+        return types_.builtin(find_builtin("builtins.complex.conjugate"));
       if (expr.name == "real" || expr.name == "imag") return base;
       if (const Value& known = instance_.constant(*expr.items[0]);
           expr.name == "value" && !known.text.empty()) {
@@ -338,6 +358,9 @@ Type Inference::tuple(const Expr& expr) {
   const bool known = std::all_of(value.items.begin(), value.items.end(),
                                  [](const Value& item) { return item.kind != Value::Kind::unknown; });
   if (known) instance_.constants[expr.id] = std::move(value);
+  if (!are_items(items))
+    return fail(expr.place, "unsupported", "use two tuples",
+                "a tuple cannot hold functions, types or None beside values");
   const Type type = types_.tuple(std::move(items));
   if (type->weight > kMostItems)
     return fail(expr.place, "types", "use an array",
@@ -415,7 +438,7 @@ Type Inference::compare(const Expr& expr) {
     }
     if (with_none && !is_ordering(op)) continue;
     if (operation(types_, op, a, b)) continue;
-    if (is_tuple(a) && is_tuple(b) && !is_ordering(op)) continue;
+    if (is_tuple(a) && is_tuple(b) && !is_ordering(op) && !is_valueless(a) && !is_valueless(b)) continue;
     fail(place, "types", is_array(a) || is_array(b) ? "compare elements: index the arrays" : "",
          "'{}' does not compare {} and {}", text_of(op), text_of(a), text_of(b));
   }
@@ -444,9 +467,12 @@ Type Inference::conditional(const Expr& expr) {
     return expression(*expr.items[*known ? 1 : 2]);
   }
   const Type a = expression(*expr.items[1]), b = expression(*expr.items[2]);
-  if (a == nullptr) return b;
+  if (a == nullptr || b == nullptr) return a == nullptr ? b : a;
   const Type met = unify(types_, a, b);
-  if (met != nullptr) return met;
+  if (met != nullptr && (met == types_.none || !is_valueless(met))) return met;
+  if (is_valueless(a) && is_valueless(b))
+    return fail(expr.place, "types", "choose between what they give: f(x) if a else g(x)",
+                "which of two functions or types this is must be known");
   return fail(expr.place, "types", "give both the same type", "this is {} or {}", text_of(a), text_of(b));
 }
 

@@ -44,22 +44,15 @@ Type Inference::tuple_item(const Expr& expr, Type base) {
   const Type type = instance_.type(index);
   const auto count = static_cast<std::int64_t>(base->items.size());
   if (index.kind == ExprKind::slice) {
-    std::int64_t bounds[2] = {0, count};
-    for (std::size_t i = 0; i < 2; ++i) {
-      const Expr* part = index.items[i];
-      if (part == nullptr) continue;
-      const Value& value = instance_.constant(*part);
-      if (value.kind != Value::Kind::integer)
+    for (const Expr* part : index.items) {
+      if (part == nullptr || part->kind == ExprKind::none) continue;
+      if (instance_.constant(*part).kind != Value::Kind::integer)
         return fail(part->place, "types", "", "a tuple is sliced by constants");
-      bounds[i] =
-          std::clamp<std::int64_t>(value.integer < 0 ? value.integer + count : value.integer, 0, count);
     }
-    if (index.items[2] != nullptr)
-      return fail(index.place, "unsupported", "", "a tuple is sliced without a step");
-    std::vector<Type> items;
-    for (std::int64_t i = bounds[0]; i < bounds[1]; ++i)
-      items.push_back(base->items[static_cast<std::size_t>(i)]);
-    return types_.tuple(std::move(items));
+    if (const Expr* step = index.items[2];
+        step != nullptr && step->kind != ExprKind::none && instance_.constant(*step).integer == 0)
+      return fail(step->place, "types", "", "the step of a slice is not 0");
+    return tuple_part(expr, base);
   }
   if (!is_integral(type))
     return fail(index.place, "types", "", "a tuple is indexed by a whole number, not by {}", text_of(type));
@@ -76,6 +69,43 @@ Type Inference::tuple_item(const Expr& expr, Type base) {
   if (is_uniform(base)) return base->items[0];
   return fail(index.place, "types", "index it with a number that is written out",
               "items of {} differ in type, so the index must be constant", text_of(base));
+}
+
+/// t[a:b:c], all of them constants.
+Type Inference::tuple_part(const Expr& expr, Type base) {
+  const Value& whole = instance_.constant(*expr.items[0]);
+  std::vector<Type> items;
+  Value value;
+  value.kind = Value::Kind::tuple;
+  for (const std::size_t place : instance_.slice_places(*expr.items[1], base->items.size())) {
+    items.push_back(base->items[place]);
+    if (whole.kind == Value::Kind::tuple) value.items.push_back(whole.items[place]);
+  }
+  if (whole.kind == Value::Kind::tuple) instance_.constants[expr.id] = std::move(value);
+  return types_.tuple(std::move(items));
+}
+
+/// Python's slice.indices.
+std::vector<std::size_t> Instance::slice_places(const Expr& slice, std::size_t count) const {
+  const auto length = static_cast<std::int64_t>(count);
+  const auto given = [&](std::size_t i) {
+    return slice.items[i] != nullptr && slice.items[i]->kind != ExprKind::none;
+  };
+  const std::int64_t step = given(2) ? constant(*slice.items[2]).integer : 1;
+  const std::int64_t low = step > 0 ? 0 : -1, high = step > 0 ? length : length - 1;
+  const auto bound = [&](std::size_t i, std::int64_t otherwise) {
+    if (!given(i)) return otherwise;
+    const std::int64_t value = constant(*slice.items[i]).integer;
+    return std::clamp(value < 0 ? value + length : value, low, high);
+  };
+  const std::int64_t stop = bound(1, step > 0 ? high : low);
+  std::vector<std::size_t> places;
+  for (std::int64_t at = bound(0, step > 0 ? low : high); step > 0 ? at < stop : at > stop;) {
+    places.push_back(static_cast<std::size_t>(at));
+    if (step > 0 ? step >= stop - at : step <= stop - at) break;  // the next one is outside
+    at += step;
+  }
+  return places;
 }
 
 Type Inference::indexed(Type array, const Expr& index) {

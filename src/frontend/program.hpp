@@ -69,6 +69,8 @@ struct Instance {
   std::optional<bool> known_branch(const Stmt& node) const { return find(known_branches, node.id); }
   std::optional<bool> known_choice(const Expr& expr) const { return find(known_choices, expr.id); }
   const Value& constant(const Expr& expr) const { return constants[expr.id]; }
+  /// Which of a tuple's items t[a:b:c] takes; its bounds are constants.
+  std::vector<std::size_t> slice_places(const Expr& slice, std::size_t count) const;
 
  private:
   static std::optional<bool> find(const std::map<std::uint32_t, bool>& known, std::uint32_t id) {

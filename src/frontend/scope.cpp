@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 namespace quern::frontend {
 namespace {
@@ -18,8 +19,8 @@ struct Refusal {
   std::string_view hint;
 };
 constexpr Refusal kRefusals[] = {
-    {"a lambda that is not called", "give it a name, f = lambda x: ..., and call that"},
-    {"a function that is not called", "functions inside a function can only be called"},
+    {"a function that takes names from the one around it, as a value",
+     "pass those names as arguments; calling it needs no change"},
     {"a list comprehension", "write a loop; an array of constant shape comes from cuda.local.array"},
     {"a generator expression", "write a loop"},
     {"a dict or set", "use arrays, or a record type"},
@@ -72,7 +73,6 @@ class Builder {
     Flow flow = std::move(start);
     statements(function.body, flow);
     scope_.falls_off = flow.has_value();
-    check_captured();
     simplify();
     mark_used();
     report_unassigned();
@@ -137,11 +137,15 @@ class Builder {
   void read(const Expr* expr, const Environment& now) {
     if (expr == nullptr) return;
     if (expr->kind == ExprKind::unsupported) return refuse(expr->place, expr->name);
-    if (expr->kind == ExprKind::lambda) return refuse(expr->place, "a lambda that is not called");
+    if (expr->kind == ExprKind::lambda) {
+      close(*expr->function);
+      return pass_on(*expr, *expr->function);
+    }
     if (expr->kind == ExprKind::name) {
       if (const auto found = index_.find(expr->name); found != index_.end()) {
         scope_.loads[expr->id] = now[found->second];
-        if (functions_.contains(found->second)) refuse(expr->place, "a function that is not called");
+        if (const auto inner = functions_.find(found->second); inner != functions_.end())
+          pass_on(*expr, *inner->second);
       }
       return;
     }
@@ -153,6 +157,13 @@ class Builder {
   }
 
   // Functions inside this one.
+
+  /// As a value, a function is its name alone: what it takes from this one would be lost.
+  void pass_on(const Expr& expr, const Function& inner) {
+    for (const Parameter& parameter : inner.parameters)
+      if (parameter.captured)
+        return refuse(expr.place, "a function that takes names from the one around it, as a value");
+  }
 
   void call(const Expr& expr, const Environment& now) {
     const Expr& callee = *expr.items[0];
@@ -187,7 +198,6 @@ class Builder {
       parameter.place = inner.place;
       parameter.captured = true;
       inner.parameters.push_back(parameter);
-      captured_.push_back({local->second, inner.place});
       const auto function = functions_.find(local->second);
       if (function == functions_.end()) continue;
       inner.functions.emplace_back(names[i], function->second);
@@ -197,42 +207,42 @@ class Builder {
     }
   }
 
-  void define_function(const Expr& name, Function& inner, Environment& now) {
-    const std::uint32_t local = index_.find(name.name)->second;
-    if (functions_.contains(local) || local < scope_.function->parameters.size())
-      report_.error(name.place, "unsupported",
-                    fmt::format("the name '{}' has more than one meaning, one of them a function", name.name),
-                    "use two names");
-    functions_[local] = &inner;
-    close(inner);
-    define(name, now);
+  /// The function inside this one that a name stands for, or null.
+  Function* named_function(const Expr& expr) const {
+    if (expr.kind != ExprKind::name) return nullptr;
+    const auto local = index_.find(expr.name);
+    const auto found = local == index_.end() ? functions_.end() : functions_.find(local->second);
+    return found == functions_.end() ? nullptr : found->second;
   }
 
-  /// What is captured has one value: Python would see the latest, and the C++ variable might hold another.
-  void check_captured() {
-    for (const Captured& each : captured_) {
-      std::size_t count = 0;
-      for (const Version& version : scope_.versions)
-        if (version.local == each.local &&
-            (version.kind == Version::Kind::definition || version.kind == Version::Kind::parameter))
-          ++count;
-      if (count <= 1) continue;
-      report_.error(
-          each.place, "unsupported",
-          fmt::format("the function takes '{}' from the one around it, where it is assigned more than once",
-                      scope_.locals[each.local].name),
-          "pass it as an argument");
-      report_.note(scope_.locals[each.local].first, "it is assigned here first");
-    }
+  void define_function(const Expr& name, Function& inner, Environment& now) {
+    const std::uint32_t local = index_.find(name.name)->second;
+    if (functions_.contains(local) || assigned_.contains(local) || local < scope_.function->parameters.size())
+      several_meanings(name);
+    functions_[local] = &inner;
+    close(inner);
+    bind(name, now);
+  }
+
+  void several_meanings(const Expr& name) {
+    report_.error(name.place, "unsupported",
+                  fmt::format("the name '{}' has more than one meaning, one of them a function", name.name),
+                  "use two names");
+  }
+
+  void bind(const Expr& name, Environment& now) {
+    const std::uint32_t local = index_.find(name.name)->second;
+    now[local] = add_version(Version::Kind::definition, local, name.place);
+    scope_.defines[name.id] = now[local];
   }
 
   void define(const Expr& target, Environment& now) {
     switch (target.kind) {
       case ExprKind::name: {
         const std::uint32_t local = index_.find(target.name)->second;
-        now[local] = add_version(Version::Kind::definition, local, target.place);
-        scope_.defines[target.id] = now[local];
-        return;
+        if (functions_.contains(local)) several_meanings(target);
+        assigned_.insert(local);
+        return bind(target, now);
       }
       case ExprKind::tuple:
       case ExprKind::list:
@@ -276,6 +286,11 @@ class Builder {
             node.targets[0]->kind == ExprKind::name) {
           node.value->function->name = node.targets[0]->name;
           return define_function(*node.targets[0], *node.value->function, now);
+        }
+        if (Function* inner = named_function(*node.value);
+            inner != nullptr && node.targets.size() == 1 && node.targets[0]->kind == ExprKind::name) {
+          scope_.loads[node.value->id] = now[index_.find(node.value->name)->second];
+          return define_function(*node.targets[0], *inner, now);
         }
         read(node.value, now);
         for (const Expr* target : node.targets) define(*target, now);
@@ -494,13 +509,9 @@ class Builder {
 
   Report& report_;
   Scope scope_;
-  struct Captured {
-    std::uint32_t local;
-    Place place;
-  };
   std::map<std::string_view, std::uint32_t> index_;
   std::map<std::uint32_t, Function*> functions_;  // by local: those inside this one
-  std::vector<Captured> captured_;
+  std::set<std::uint32_t> assigned_;              // locals that are bound to other things
   std::vector<Loop> loops_;
   std::vector<std::uint32_t> alias_;
 };

@@ -444,6 +444,21 @@ Type unify_numbers(const TypeTable& table, Type a, Type b) {
 
 }  // namespace
 
+bool is_valueless(Type t) {
+  switch (t->kind) {
+    case TypeKind::none:
+    case TypeKind::function:
+    case TypeKind::builtin:
+    case TypeKind::dtype:
+    case TypeKind::module_:
+      return true;
+    case TypeKind::tuple:
+      return !t->items.empty() && std::all_of(t->items.begin(), t->items.end(), is_valueless);
+    default:
+      return false;
+  }
+}
+
 Type unify(TypeTable& table, Type a, Type b) {
   if (a == b || b == nullptr) return a;
   if (a == nullptr) return b;

@@ -128,6 +128,9 @@ inline bool is_tuple(Type t) { return t->kind == TypeKind::tuple; }
 inline bool is_record(Type t) { return t->kind == TypeKind::record; }
 inline bool is_vector(Type t) { return t->kind == TypeKind::vector; }
 inline bool is_error(Type t) { return t->kind == TypeKind::error; }
+/// Does the type say all, so that nothing of the value exists when the kernel runs? So it is with functions,
+/// types, None, and tuples of such.
+bool is_valueless(Type t);
 /// Tuples beyond this are refused: their types would grow faster than the source.
 inline constexpr std::uint32_t kMostItems = 1000;
 /// Of one or more elements, all of one type.

@@ -98,9 +98,7 @@ class Finder {
       const Type type = instance_.version_types[i];
       const Version& version = scope_.versions[i];
       if (type == nullptr || version.kind == Version::Kind::undefined || !needed_[web(i)]) continue;
-      if (type->kind == TypeKind::none || type->kind == TypeKind::function ||
-          type->kind == TypeKind::builtin || type->kind == TypeKind::dtype || type->kind == TypeKind::module_)
-        continue;  // names for things that are written out where they are used
+      if (is_valueless(type)) continue;  // written out where it is used
       std::uint32_t& id = of_web[web(i)];
       if (id == kNoVariable) {
         id = static_cast<std::uint32_t>(out_.all.size());

@@ -28,6 +28,87 @@ TEST_CASE("a function inside a kernel can call itself and one beside it") {
   CHECK(holds(text, "1 + depth(half_(n))"));
 }
 
+TEST_CASE("a function inside a kernel sees the names around it as they are when it is called") {
+  const std::string text = cuda_of(
+      "@cuda.jit\ndef k(a):\n    s = a[1]\n    def f(x):\n        return x * s\n    a[2] = f(a[0])\n"
+      "    s = a[3]\n    a[4] = f(a[0])\n    for i in range(3):\n        s = s + (lambda x: x * i)(s)\n"
+      "    g = f\n    a[5] = g(a[0])\n",
+      "(int64[::1],)");
+  CHECK(holds(text, "static __device__ long long f(long long x, long long s)"));
+  CHECK(holds(text, "long long s = a[1];"));
+  CHECK(holds(text, "a[2] = f(a[0], s);"));
+  CHECK(holds(text, "s = a[3];"));
+  CHECK(holds(text, "a[4] = f(a[0], s);"));
+  CHECK(holds(text, "s = s + lambda(s, i);"));
+  CHECK(holds(text, "a[5] = f(a[0], s);"));
+}
+
+TEST_CASE("functions and types are values: passed on, named anew, returned, held in tuples") {
+  const std::string twice = "@cuda.jit(device=True)\ndef twice(x):\n    return 2 * x\n\n",
+                    apply = "@cuda.jit(device=True)\ndef apply(f, x):\n    return f(x)\n\n";
+  const auto kernel = [&](const std::string& body) {
+    return cuda_of(twice + apply +
+                       "@cuda.jit(device=True)\ndef choose():\n    return twice\n\nBOTH = (twice, abs)\n\n"
+                       "@cuda.jit\ndef k(a):\n" +
+                       body,
+                   "(float64[::1],)");
+  };
+  std::string text = kernel("    a[0] = apply(twice, a[1])\n    a[2] = apply(f=math.sqrt, x=a[3])\n");
+  CHECK(holds(text, "static __device__ double apply(double x) {\n  return twice(x);"));
+  CHECK(holds(text, "static __device__ double apply_2(double x) {\n  return sqrt(x);"));
+  CHECK(holds(text, "a[0] = apply(a[1]);"));
+  CHECK(holds(text, "a[2] = apply_2(a[3]);"));
+  text = kernel("    a[0] = apply(float32, a[1]) + apply(lambda x: x + 1, a[1])\n");
+  CHECK(holds(text, "static __device__ float apply(double x) {\n  return float(x);"));
+  CHECK(holds(text, "return lambda(x);"));
+  text = kernel("    f = g = twice\n    a[0] = f(a[1])\n    f = apply\n    a[1] = f(g, a[2])\n");
+  CHECK(holds(text, "a[0] = twice(a[1]);"));
+  CHECK(holds(text, "a[1] = apply(a[2]);"));
+  text = kernel(
+      "    both = (abs, twice)\n    a[0] = both[0](a[1])\n    a[1] = BOTH[0](a[2])\n    f, g = both\n"
+      "    a[2] = g(a[3])\n    a[4] = choose()(a[5])\n");
+  CHECK(holds(text, "a[0] = fabs(a[1]);"));
+  CHECK(holds(text, "a[1] = twice(a[2]);"));
+  CHECK(holds(text, "a[2] = twice(a[3]);"));
+  CHECK(holds(text, "a[4] = twice(a[5]);"));
+}
+
+TEST_CASE("a function that is computed does what computing it does") {
+  const std::string text = cuda_of(
+      "@cuda.jit(device=True)\ndef twice(x):\n    return 2 * x\n\n@cuda.jit(device=True)\ndef choose(a):\n"
+      "    a[9] = 1\n    return twice\n\n@cuda.jit\ndef k(a):\n    a[4] = choose(a)(a[5])\n    f = "
+      "choose(a)\n",
+      "(float64[::1],)");
+  CHECK(holds(text, "static __device__ void choose(quern::c_array<double, 1> a) {\n  a[9] = 1;\n  return;"));
+  CHECK(holds(text, "  choose(a); a[4] = twice(a[5]);"));
+  CHECK(holds(text, "  choose(a);\n}"));
+}
+
+TEST_CASE("x.conjugate() is NumPy's, and of a real number the number itself") {
+  const auto assigned = [](const std::string& type) {
+    return cuda_of("@cuda.jit\ndef k(a):\n    a[0] = a[1].conjugate()\n", "(" + type + "[::1],)");
+  };
+  CHECK(holds(assigned("complex64"), "a[0] = quern::conjugate(a[1]);"));
+  CHECK(holds(assigned("float32"), "a[0] = a[1];"));
+  CHECK(holds(assigned("int32"), "a[0] = a[1];"));
+}
+
+TEST_CASE("a tuple is sliced as Python slices it") {
+  const auto kernel = [](const std::string& slice) {
+    return cuda_of("T = (10, 11, 12, 13, 14)\n@cuda.jit\ndef k(a):\n    t = T" + slice +
+                       "\n    s = cuda.shared.array((len(t), t[0], t[-1]), float32)\n    a[0] = s[0, 0, 0]\n",
+                   "(float32[::1],)");
+  };
+  CHECK(holds(kernel("[::2]"), "s[3][10][14];"));
+  CHECK(holds(kernel("[::-1]"), "s[5][14][10];"));
+  CHECK(holds(kernel("[4:0:-3]"), "s[2][14][11];"));
+  CHECK(holds(kernel("[-2::-2]"), "s[2][13][11];"));
+  CHECK(holds(kernel("[:99:3]"), "s[2][10][13];"));
+  CHECK(holds(kernel("[1:2:9223372036854775807]"), "s[1][11][11];"));
+  CHECK(holds(cuda_of("@cuda.jit\ndef k(a):\n    a[0, 0] = a.shape[::-1][0]\n", "(int64[:, ::1],)"),
+              "quern::item<1>("));
+}
+
 TEST_CASE("a record is referred to, as in NumPy: a name for it is a pointer") {
   const std::string text = cuda_of(
       "point = np.dtype([('x', np.float32), ('v', np.float32, (3,)), ('id', np.int8)], align=True)\n"

@@ -26,6 +26,15 @@ TEST_CASE("where paths meet, a name has what both types convert to") {
   CHECK(holds(text, "total += a[i];"));
 }
 
+TEST_CASE("a variable that several assignments of narrower types flow into is not const") {
+  const std::string text =
+      cuda_of("@cuda.jit\ndef k(a, n):\n    x = n\n    while a[0] > x:\n        x = a[1]\n    a[2] = x\n",
+              "float32[::1], int64");
+  CHECK(holds(text, "  double x = n;"));
+  CHECK(holds(text, "    x = a[1];"));
+  CHECK_FALSE(holds(text, "const double x"));
+}
+
 TEST_CASE("a loop's variable is the loop's, unless it is read behind it") {
   CHECK(holds(cuda_of("@cuda.jit\ndef k(a):\n    for i in range(4):\n        a[i] = i\n", "(int64[::1],)"),
               "for (int i = 0; i < 4; ++i) {"));

@@ -17,7 +17,8 @@ EXPRESSIONS = [f"math.{name}(x)" for name in REAL]
 EXPRESSIONS += [f"cmath.{name}({number}).{part}" for name in COMPLEX for number in ("z", "w", "-z") for part in ("real", "imag")]
 EXPRESSIONS += [
     "cmath.phase(z)", "cmath.polar(w)[0]", "cmath.polar(w)[1]", "cmath.rect(x, y).imag", "cmath.isnan(z)", "cmath.isfinite(w)", "abs(z)",
-    "(z ** w).real", "(z / w).imag", "(z * w - z).real", "(-z + 2).imag", "np.conj(z).imag", "np.angle(w)", "np.real(w)", "np.imag(w)",
+    "(z ** w).real", "(z / w).imag", "(z * w - z).real", "(-z + 2).imag", "np.conj(z).imag",
+    "z.conjugate().imag", "(z * w).conjugate().imag", "x.conjugate()", "(n, 2, m, 4)[::-2][1]", "np.angle(w)", "np.real(w)", "np.imag(w)",
     "math.log(n, 3)", "math.hypot(x, y)", "math.atan2(y, x)", "math.fmod(y, x)", "math.copysign(x, y)", "math.remainder(y, x)",
     "math.nextafter(x, y)", "math.ldexp(x, 5)", "math.frexp(y)[0]", "math.frexp(y)[1]", "math.modf(y)[0]", "math.modf(y)[1]",
     "math.gcd(n, 18)", "math.gcd(m, 0)", "math.lcm(n, m)", "math.lcm(n, 0)", "math.isqrt(n)", "math.isqrt(n * n * 100000000)",
