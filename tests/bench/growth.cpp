@@ -15,19 +15,8 @@
 #include "cpu/compiler.hpp"
 #include "cpu/emit/emit.hpp"
 #include "cpu/emit/plan.hpp"
-#include "cpu/engine/abi.hpp"
 #include "cpu/lower/lower.hpp"
 #include "ptx/ptx.hpp"
-
-// The kernels are compiled and never run: nothing calls what the device's scheduler gives them.
-namespace quern::cpu::engine {
-extern "C" void quern_cpu_yield(WorkerState*) { std::abort(); }
-extern "C" void quern_cpu_trap(WorkerState*, std::uint32_t) { std::abort(); }
-extern "C" std::uint64_t quern_cpu_host_call(WorkerState*, const LaunchState*, std::uint32_t,
-                                             const std::uint64_t*) {
-  std::abort();
-}
-}  // namespace quern::cpu::engine
 
 namespace {
 

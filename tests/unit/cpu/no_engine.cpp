@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// For programs that compile kernels and run none: nothing calls what the device's scheduler gives them.
+#include <cstdlib>
+
+#include "cpu/engine/abi.hpp"
+
+namespace quern::cpu::engine {
+extern "C" void quern_cpu_yield(WorkerState*) { std::abort(); }
+extern "C" void quern_cpu_trap(WorkerState*, std::uint32_t) { std::abort(); }
+extern "C" std::uint64_t quern_cpu_host_call(WorkerState*, const LaunchState*, std::uint32_t,
+                                             const std::uint64_t*) {
+  std::abort();
+}
+}  // namespace quern::cpu::engine
