@@ -2,6 +2,7 @@
 #include "cpu/emit/spans.hpp"
 
 #include <algorithm>
+#include <tuple>
 
 #include "cpu/analysis/structure.hpp"
 
@@ -104,7 +105,9 @@ class Finder {
     for (ir::Value value = 0; value < values_.size(); ++value)
       if (plan_.crosses[value]) add(values_[value], value, ir::kNone);
     for (ir::BlockId block = 0; block < waiting_.size(); ++block) add(waiting_[block], ir::kNone, block);
-    std::ranges::stable_sort(variables, {}, &MaskedVariable::begin);
+    std::ranges::sort(variables, {}, [](const MaskedVariable& each) {
+      return std::tuple(each.begin, each.value, each.waiting);
+    });
     return variables;
   }
 
