@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """float16: arithmetic rounds to halves at every step; cuda.fp16 has its functions, hfma rounds once."""
-from numba import cuda, float16
+from numba import cuda
+from numba.types import float16
 
 
 @cuda.jit

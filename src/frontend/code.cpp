@@ -51,10 +51,9 @@ constexpr Header kHeaders[] = {
     {"quern::gridsize<", "quern/cuda/grid.cuh"},
     {"quern::roc::", "quern/cuda/roc.cuh"},
     {"quern::array<", "quern/cuda/array.cuh"},
-    {"quern::c_array<", "quern/cuda/layout.cuh"},
     {"quern::f_array<", "quern/cuda/layout.cuh"},
     {"quern::view(", "quern/cuda/layout.cuh"},
-    {"quern::wrap(", "quern/cuda/layout.cuh"},
+    {"quern::wrap(", "quern/cuda/wrap.cuh"},
     {"quern::dynamic_shared<", "quern/cuda/layout.cuh"},
     {"quern::subview<", "quern/cuda/view.cuh"},
     {"quern::slice", "quern/cuda/view.cuh"},
@@ -333,8 +332,23 @@ std::string real_literal(double value, bool single) {
   return text + std::string(suffix);
 }
 
+namespace {
+
+/// Behind "quern::c_array<": those of one and of two dimensions have a header of their own.
+std::string_view c_array_header(std::string_view rest) {
+  std::size_t depth = 1, at = 0;
+  while (at < rest.size() && (depth += static_cast<std::size_t>(rest[at] == '<'),
+                              depth -= static_cast<std::size_t>(rest[at] == '>')) > 0)
+    ++at;
+  const std::string_view inside = rest.substr(0, at);
+  return inside.ends_with(", 1") || inside.ends_with(", 2") ? "quern/cuda/c_array.cuh"
+                                                            : "quern/cuda/layout.cuh";
+}
+
+}  // namespace
+
 std::set<std::string> headers_of(std::string_view text) {
-  constexpr std::string_view kOurs = "quern::";
+  constexpr std::string_view kOurs = "quern::", kContiguous = "quern::c_array<";
   std::set<std::string> headers;
   std::set<std::string_view> missing;
   for (const Header& row : kHeaders)
@@ -346,6 +360,7 @@ std::set<std::string> headers_of(std::string_view text) {
   for (std::size_t at = text.find(kOurs); at != std::string_view::npos && !missing.empty();
        at = text.find(kOurs, at + kOurs.size())) {
     const std::string_view rest = text.substr(at);
+    if (rest.starts_with(kContiguous)) headers.emplace(c_array_header(rest.substr(kContiguous.size())));
     for (const Header& row : kHeaders)
       if (rest.starts_with(row.word) && missing.erase(row.word) > 0) headers.emplace(row.header);
   }

@@ -337,8 +337,13 @@ void Emitter::assign_tuple(const Expr& target, const Expr& value) {
       for (std::size_t i = 0; i < count; ++i) assign_to(*target.items[i], codes[i], type->items[i]);
     return;
   }
-  if (value.kind == ExprKind::call && instance_.type(*value.items[0])->kind == TypeKind::builtin &&
-      instance_.type(*value.items[0])->builtin->rule == Rule::divmod && is_simple(*value.items[1]) &&
+  const Type callee = value.kind == ExprKind::call ? instance_.type(*value.items[0]) : nullptr;
+  const Builtin* row = callee != nullptr && callee->kind == TypeKind::builtin ? callee->builtin : nullptr;
+  if (row != nullptr && row->rule == Rule::grid) {
+    for (std::size_t i = 0; i < count; ++i) assign_to(*target.items[i], grid_axis(*row, i), type->items[i]);
+    return;
+  }
+  if (row != nullptr && row->rule == Rule::divmod && is_simple(*value.items[1]) &&
       is_simple(*value.items[2])) {
     const Expr &a = *value.items[1], &b = *value.items[2];
     const bool safe = target.items[0]->kind == ExprKind::name &&
@@ -361,28 +366,9 @@ void Emitter::assign_tuple(const Expr& target, const Expr& value) {
   unpack(target, expression(value), type);
 }
 
-/// Each item of a tuple that is computed once. Places in the grid are bound by their own names where those
-/// begin here.
+/// Each item of a tuple that is computed once.
 void Emitter::unpack(const Expr& target, const Code& value, Type type) {
   const bool place = value.text.starts_with("quern::grid");
-  std::vector<std::string> names;
-  for (const Expr* item : target.items) {
-    if (!place || item->kind != ExprKind::name) break;
-    const std::uint32_t version = scope_.defined(*item), id = variables_.of_version[version];
-    if (id == kNoVariable || !can_declare_here(id) || variables_.all[id].versions != 1 ||
-        !variables_.also[version].empty())
-      break;
-    names.push_back(variables_.all[id].name);
-  }
-  if (place && names.size() == target.items.size()) {
-    for (const Expr* item : target.items) {
-      Variable& variable = variables_.all[variables_.of_version[scope_.defined(*item)]];
-      variable.declared = true;
-      variable.narrow = false;
-    }
-    line(fmt::format("const auto [{}] = {};", fmt::join(names, ", "), value.text));
-    return;
-  }
   const std::string name = temporary(place ? "place" : "values");
   line(fmt::format("const auto {} = {};", name, value.text));
   for (std::size_t i = 0; i < target.items.size(); ++i) {

@@ -149,6 +149,7 @@ class Emitter {
   void raise(const Stmt& node);
   Code call_function(const Expr& expr, const Instance& callee);
   Code call_builtin(const Expr& expr, const Builtin& row);
+  Code grid_axis(const Builtin& row, std::size_t axis);
   Code real_call(const Expr& expr, const Builtin& row, Type result);
   Code atomic(const Expr& expr, const Builtin& row);
   Code extremum(const Expr& expr, const Builtin& row);

@@ -135,8 +135,11 @@ Code Emitter::name(const Expr& expr) {
 /// A number of the file's level becomes a constexpr of the same name.
 Code Emitter::global(const Expr& expr, const Value& value) {
   const Type type = instance_.type(expr);
-  if (value.kind == Value::Kind::builtin && value.builtin->rule == Rule::int_value)
-    return {std::string(value.builtin->cuda), Precedence::primary, Carrier::i32};
+  if (value.kind == Value::Kind::builtin && value.builtin->rule == Rule::int_value) {
+    // CUDA's warpSize is 32 everywhere, and yet no constant: loops up to it would not be unrolled.
+    const bool warp_size = value.builtin->cuda == "warpSize";
+    return {warp_size ? "32" : std::string(value.builtin->cuda), Precedence::primary, Carrier::i32};
+  }
   if (value.kind == Value::Kind::tuple) return constant(value, type);
   if (!value.is_number()) return {};
   Code code = constant(value, type);

@@ -137,7 +137,9 @@ bool Emitter::plain_for(const Stmt& node, const Expr& call) {
   const bool narrow = id != kNoVariable
                           ? variables_.all[id].narrow
                           : element == unit_.types->int64 && bounds.within(INT32_MIN, INT32_MAX);
-  const bool in_int = stride == nullptr && (narrow || element == unit_.types->int32);
+  // The last step goes beyond the end by less than the stride.
+  const bool stays = stride == nullptr || range(*call.items[2]).high + range(*stride).high <= INT32_MAX;
+  const bool in_int = stays && (narrow || (stride == nullptr && element == unit_.types->int32));
   if (in_int && (step > 1 || step < -1) &&
       !bounds.within(INT32_MIN - std::min<std::int64_t>(step, 0),
                      INT32_MAX - std::max<std::int64_t>(step, 0)))
@@ -163,7 +165,7 @@ bool Emitter::plain_for(const Stmt& node, const Expr& call) {
     line(fmt::format("const {} {} = {};", cpp_of(end.carrier), held, end.text));
     end = {held, Precedence::primary, end.carrier};
   }
-  if (id != kNoVariable && stride != nullptr) variables_.all[id].narrow = false;
+  if (id != kNoVariable && stride != nullptr && !in_int) variables_.all[id].narrow = false;
   std::string advance = step == 1 ? "++" + name : "--" + name;
   if (step > 1 || step < -1) advance = fmt::format("{} {}= {}", name, step > 0 ? '+' : '-', std::abs(step));
   if (stride != nullptr) advance = fmt::format("{} += {}", name, expression(*stride).text);

@@ -14,7 +14,9 @@ constexpr std::int64_t kMostThreads = 1024;
 constexpr std::int64_t kMostBlocksX = (std::int64_t{1} << 31) - 1;
 constexpr std::int64_t kMostBlocksYZ = 65535;
 constexpr int kWalksBeforeWidening = 3;
-constexpr int kMostWalks = 12;
+constexpr int kMostWalks = 16;
+constexpr std::int64_t kWord = std::int64_t{1}
+                               << 30;  // what a bound that grows is tried with before it is given up
 
 class Finder {
  public:
@@ -195,8 +197,11 @@ class Finder {
       changed_ = true;
       const Range limits = of_type(type);
       if (widen_ && !is_nothing(known_[version])) {
-        if (next.low < known_[version].low) next.low = next.low >= 0 ? 0 : limits.low;
-        if (next.high > known_[version].high)
+        if (next.low < known_[version].low)
+          next.low = next.low >= 0 ? 0 : next.low >= -kWord && limits.low < -kWord ? -kWord : limits.low;
+        if (next.high > known_[version].high && next.high <= kWord && limits.high > kWord)
+          next.high = kWord;
+        else if (next.high > known_[version].high)
           next.high = limits.high, next.exact = next.exact && type->bits < 64;
       }
       if (give_up_) next = limits;

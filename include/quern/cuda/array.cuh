@@ -5,10 +5,12 @@
 // it as well.
 #pragma once
 
+#if !defined(QUERN_HOST_DEVICE)
 #if defined(__CUDACC__)
 #define QUERN_HOST_DEVICE __host__ __device__ __forceinline__
 #else
 #define QUERN_HOST_DEVICE inline
+#endif
 #endif
 
 namespace quern {

@@ -1,34 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // room: compile
-// Arrays whose layout the compiler knows: indexed by extents alone, without strides. They are what an array
-// argument is specialised to, have the fields of quern::array, and turn into one. Each rank that is common is
-// written out: loops over dimensions would be unrolled again at every use, which shows in the time that a
-// kernel takes to compile.
+// Arrays whose layout the compiler knows, of any rank, and views of C arrays as such.
 #pragma once
 
 #include <quern/cuda/array.cuh>
+#include <quern/cuda/c_array.cuh>
+#include <quern/cuda/wrap.cuh>
 
 namespace quern {
 
-#define QUERN_LAYOUT_MEMBERS(N)                                                        \
-  using value_type = T;                                                                \
-  enum : int { rank = N };                                                             \
-  T* data;                                                                             \
-  long long extents[N];                                                                \
-  long long strides_bytes[N];                                                          \
-  QUERN_HOST_DEVICE constexpr long long extent(int dim) const { return extents[dim]; } \
-  template <class U>                                                                   \
-  QUERN_HOST_DEVICE operator array<U, N>() const {                                     \
-    array<U, N> result;                                                                \
-    result.data = data;                                                                \
-    for (int dim = 0; dim < N; ++dim) {                                                \
-      result.extents[dim] = extents[dim];                                              \
-      result.strides_bytes[dim] = strides_bytes[dim];                                  \
-    }                                                                                  \
-    return result;                                                                     \
-  }
-
-/// Contiguous, the last index fastest: a[i] of one dimension, a(i, j) of more.
+/// Of as many dimensions as c_array.cuh does not write out.
 template <class T, int N>
 struct c_array {
   QUERN_LAYOUT_MEMBERS(N)
@@ -46,25 +27,6 @@ struct c_array {
     for (int dim = 1; dim < N; ++dim) at = at * extents[dim] + indices[dim];
     return data[at];
   }
-};
-template <class T>
-struct c_array<T, 1> {
-  QUERN_LAYOUT_MEMBERS(1)
-  QUERN_HOST_DEVICE constexpr long long size() const { return extents[0]; }
-  template <class Index>
-  QUERN_HOST_DEVICE T& operator[](Index index) const {
-    return data[index];
-  }
-  template <class Index>
-  QUERN_HOST_DEVICE T& operator()(Index index) const {
-    return data[index];
-  }
-};
-template <class T>
-struct c_array<T, 2> {
-  QUERN_LAYOUT_MEMBERS(2)
-  QUERN_HOST_DEVICE constexpr long long size() const { return extents[0] * extents[1]; }
-  QUERN_HOST_DEVICE T& operator()(long long i, long long j) const { return data[i * extents[1] + j]; }
 };
 template <class T>
 struct c_array<T, 3> {
@@ -153,11 +115,6 @@ QUERN_HOST_DEVICE auto view(A& source) {
     stride *= result.extents[dim];
   }
   return result;
-}
-
-/// Python's index: a negative one counts from the end.
-QUERN_HOST_DEVICE constexpr long long wrap(long long index, long long extent) {
-  return index < 0 ? index + extent : index;
 }
 
 #if defined(__CUDACC__)

@@ -16,13 +16,12 @@ TEST_CASE("saxpy reads as its author wrote it") {
       "float32, float32[::1], float32[::1]");
   CHECK(text ==
         "// saxpy(float32, array(float32, 1d, C), array(float32, 1d, C)) of k.py\n"
-        "#include <quern/cuda/grid.cuh>\n"
-        "#include <quern/cuda/layout.cuh>\n"
+        "#include <quern/cuda/c_array.cuh>\n"
         "\n"
         "#line 6 \"k.py\"\n"
         "extern \"C\" __global__ void saxpy(float a, quern::c_array<float, 1> x, quern::c_array<float, 1> y) "
         "{\n"
-        "  const long long i = quern::grid<1, long long>();\n"
+        "  const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x;\n"
         "  if (i < x.size()) {\n"
         "    y[i] = a * x[i] + y[i];\n"
         "  }\n"
@@ -96,11 +95,48 @@ TEST_CASE("a grid-stride loop is a plain loop") {
   CHECK(holds(cuda_of("@cuda.jit\ndef k(a):\n    for i in range(cuda.grid(1), a.size, cuda.gridsize(1)):\n   "
                       "     a[i] = 0\n",
                       "(float32[::1],)"),
-              "for (long long i = quern::grid<1, long long>(); i < a.size(); i += quern::gridsize<1, long "
-              "long>()) {"));
+              "for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < a.size(); i += (long "
+              "long)gridDim.x * blockDim.x) {"));
+  CHECK(
+      holds(cuda_of("N = 256\n@cuda.jit\ndef k(a):\n    for i in range(cuda.threadIdx.x, N, cuda.blockDim.x):"
+                    "\n        a[i] = 0\n",
+                    "(float32[::1],)"),
+            "for (int i = threadIdx.x; i < N; i += blockDim.x) {"));
   CHECK(holds(cuda_of("@cuda.jit\ndef k(a, n):\n    for i in range(0, 9, n):\n        a[i] = 0\n",
                       "float32[::1], int32"),
               "quern::range<long long>(0, 9, n)"));
+}
+
+TEST_CASE("places in the grid are written as in CUDA C++, in 32 bits where they fit") {
+  const std::string text = cuda_of(
+      "@cuda.jit\ndef k(a):\n    x, y = cuda.grid(2)\n    w, h = cuda.gridsize(2)\n    a[y, x] = w + h\n",
+      "(int64[:, ::1],)");
+  CHECK(holds(text, "const long long x = (long long)blockIdx.x * blockDim.x + threadIdx.x;"));
+  CHECK(holds(text, "const int y = blockIdx.y * blockDim.y + threadIdx.y;"));
+  CHECK(holds(text, "const long long w = (long long)gridDim.x * blockDim.x;"));
+  CHECK(holds(text, "const int h = gridDim.y * blockDim.y;"));
+}
+
+TEST_CASE("the size of a warp is a number that the compiler knows") {
+  CHECK(
+      holds(cuda_of("@cuda.jit\ndef k(a):\n    a[0] = cuda.threadIdx.x // cuda.warpsize\n", "(int64[::1],)"),
+            "a[0] = int(threadIdx.x) / 32;"));
+}
+
+TEST_CASE("a bound that stays in 32 bits is found in a loop that doubles") {
+  const std::string text = cuda_of(
+      "@cuda.jit\ndef k(a):\n    d = 1\n    while d < 32:\n        a[d] = 0\n        d *= 2\n    e = 1\n"
+      "    while e < a.size:\n        a[e] = 0\n        e *= 2\n",
+      "(float32[::1],)");
+  CHECK(holds(text, "int d = 1;"));
+  CHECK(holds(text, "long long e = 1;"));
+}
+
+TEST_CASE("arrays of one and two dimensions need the smallest header") {
+  const auto of = [](const std::string& type) { return cuda_of("@cuda.jit\ndef k(a):\n    pass\n", type); };
+  CHECK(holds(of("(complex64[::1],)"), "#include <quern/cuda/c_array.cuh>"));
+  CHECK_FALSE(holds(of("(complex64[:, ::1],)"), "layout.cuh"));
+  CHECK(holds(of("(complex64[:, :, ::1],)"), "#include <quern/cuda/layout.cuh>"));
 }
 
 TEST_CASE("names that C++ takes are changed as little as possible") {
