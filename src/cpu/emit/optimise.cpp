@@ -23,6 +23,7 @@
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/PassInstrumentation.h>
 #include <llvm/IR/PassManager.h>
+#include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/Support/SmallVectorMemoryBuffer.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
@@ -36,6 +37,7 @@
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 #include <llvm/Transforms/Utils/CanonicalizeFreezeInLoops.h>
 
+#include "cpu/emit/mask_words.hpp"
 #include "cpu/emit/slots.hpp"
 
 namespace quern::cpu::emit {
@@ -120,6 +122,20 @@ llvm::FunctionPassManager loop_pass_list() {
 /// before it, and 500 loops took it 12 seconds.
 constexpr std::size_t kMaxReducedLoops = 64;
 
+void run_passes(llvm::Module& module, llvm::TargetMachine& machine) {
+  Analyses analyses(module, machine);
+  llvm::FunctionPassManager passes = pass_list();
+  llvm::FunctionPassManager loop_passes = loop_pass_list();
+  for (llvm::Function& function : module) {
+    if (function.isDeclaration()) continue;
+    promote_slots(function, analyses.functions().getResult<llvm::DominatorTreeAnalysis>(function));
+    passes.run(function, analyses.functions());
+    const auto& loops = analyses.functions().getResult<llvm::LoopAnalysis>(function);
+    if (loops.getLoopsInPreorder().size() <= kMaxReducedLoops)
+      loop_passes.run(function, analyses.functions());
+  }
+}
+
 /// Collects the errors of the code generator, which LLVM would otherwise print before it ends the process.
 struct CollectErrors : llvm::DiagnosticHandler {
   explicit CollectErrors(std::string& text_) : text(text_) {}
@@ -154,18 +170,10 @@ Expected<void> generate(llvm::Module& module, llvm::TargetMachine& machine, llvm
 }  // namespace
 
 void optimise(llvm::Module& module, llvm::TargetMachine& machine, unsigned opt_level) {
-  if (opt_level == 0) return;
-  Analyses analyses(module, machine);
-  llvm::FunctionPassManager passes = pass_list();
-  llvm::FunctionPassManager loop_passes = loop_pass_list();
-  for (llvm::Function& function : module) {
-    if (function.isDeclaration()) continue;
-    promote_slots(function, analyses.functions().getResult<llvm::DominatorTreeAnalysis>(function));
-    passes.run(function, analyses.functions());
-    const auto& loops = analyses.functions().getResult<llvm::LoopAnalysis>(function);
-    if (loops.getLoopsInPreorder().size() <= kMaxReducedLoops)
-      loop_passes.run(function, analyses.functions());
-  }
+  if (opt_level != 0) run_passes(module, machine);
+  if (!machine.getMCSubtargetInfo()->checkFeatures("+avx512bw")) return;
+  for (llvm::Function& function : module)
+    if (!function.isDeclaration()) compute_masks_as_words(function);
 }
 
 Expected<std::unique_ptr<llvm::MemoryBuffer>> make_object(llvm::Module& module,

@@ -13,7 +13,7 @@
 
 namespace quern::cpu::emit {
 
-/// Runs the room's short pass list on every function (nothing at level 0).
+/// Runs the room's short pass list on every function (at level 0 only what the code generator depends on).
 void optimise(llvm::Module& module, llvm::TargetMachine& machine, unsigned opt_level);
 
 /// An ELF object in memory. Changes `module`. Errors (code "internal"): what LLVM's code generator refused.

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/emit/mask_words.hpp"
+
+#include <doctest/doctest.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+#include <llvm/IR/Verifier.h>
+
+namespace quern::cpu::emit {
+namespace {
+
+using llvm::Value;
+
+struct Masks {
+  llvm::LLVMContext context;
+  llvm::Module module{"masks", context};
+  llvm::IRBuilder<> b{context};
+  llvm::Type* const mask = llvm::FixedVectorType::get(b.getInt1Ty(), 32);
+  llvm::Type* const lanes = llvm::FixedVectorType::get(b.getInt32Ty(), 32);
+  llvm::Function* const function = llvm::Function::Create(
+      llvm::FunctionType::get(b.getInt32Ty(), {b.getInt32Ty(), b.getInt32Ty(), b.getInt1Ty(), lanes}, false),
+      llvm::Function::ExternalLinkage, "k", module);
+
+  Masks() { b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function)); }
+  Value* word(unsigned index) { return b.CreateBitCast(function->getArg(index), mask); }
+  Value* compared() { return b.CreateICmpEQ(function->getArg(3), llvm::Constant::getNullValue(lanes)); }
+  /// How many operations on masks are left that the code generator may turn about.
+  unsigned finish(Value* result) {
+    b.CreateRet(b.CreateBitCast(result, b.getInt32Ty()));
+    compute_masks_as_words(*function);
+    CHECK_FALSE(llvm::verifyFunction(*function));
+    unsigned left = 0;
+    for (const llvm::Instruction& inst : llvm::instructions(*function))
+      left += inst.getType() == mask && (llvm::isa<llvm::BinaryOperator, llvm::SelectInst>(inst)) ? 1 : 0;
+    return left;
+  }
+};
+
+TEST_CASE("masks that are words are combined and selected as words") {
+  Masks masks;
+  Value* const first = masks.word(0);
+  Value* const second = masks.word(1);
+  Value* const constant = llvm::ConstantVector::getSplat(llvm::ElementCount::getFixed(32), masks.b.getTrue());
+  Value* const chosen = masks.b.CreateSelect(masks.function->getArg(2), first, constant);
+  CHECK(masks.finish(masks.b.CreateXor(masks.b.CreateOr(first, second), masks.b.CreateAnd(chosen, second))) ==
+        0);
+}
+
+TEST_CASE("masks from comparisons stay where they are") {
+  Masks masks;
+  CHECK(masks.finish(
+            masks.b.CreateAnd(masks.b.CreateOr(masks.compared(), masks.word(0)), masks.compared())) == 2);
+}
+
+}  // namespace
+}  // namespace quern::cpu::emit
