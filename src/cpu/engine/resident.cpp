@@ -47,9 +47,9 @@ class Patience {
   std::uint32_t rounds_ = 0;
 };
 
+/// `from` may be null where there are no bytes.
 void copy(std::vector<std::byte>& to, const std::byte* from, std::uint64_t bytes) {
-  to.resize(bytes);
-  std::memcpy(to.data(), from, bytes);
+  to.assign(from, from + bytes);
 }
 
 }  // namespace
@@ -100,7 +100,7 @@ void Seat::begin(LaunchJob& job, std::uint64_t block) {
 
 void Seat::move_in() {
   if (!has_copy_) return;
-  std::memcpy(state_.shared_base, shared_.data(), shared_bytes_);
+  std::copy(shared_.begin(), shared_.end(), state_.shared_base);
   if (local_bytes_ != 0) std::memcpy(state_.local_base, local_.data(), local_bytes_);
 }
 
