@@ -20,7 +20,7 @@ constexpr std::uint64_t kMinPieceBytes = 256;
 }  // namespace
 
 Arena::Arena(Range range, std::uint64_t total_bytes) : range_(range), total_bytes_(total_bytes) {
-  free_addresses_.emplace(0, range.bytes);
+  free_addresses_.emplace(kMarginBytes, range.bytes - kMarginBytes);
 }
 
 std::byte* Arena::allocate(std::uint64_t bytes) {
