@@ -13,19 +13,7 @@ namespace {
 constexpr unsigned kFixedArguments = 7;
 
 llvm::Type* lanes_of(llvm::LLVMContext& context, ir::Type type) {
-  llvm::Type* element = nullptr;
-  switch (type) {
-    case ir::Type::f32:
-      element = llvm::Type::getFloatTy(context);
-      break;
-    case ir::Type::f64:
-      element = llvm::Type::getDoubleTy(context);
-      break;
-    default:
-      element = llvm::IntegerType::get(context, ir::bit_size(type));
-      break;
-  }
-  return llvm::FixedVectorType::get(element, kLanes);
+  return llvm::FixedVectorType::get(scalar_type(context, type), kLanes);
 }
 
 llvm::FunctionType* type_of_callee(llvm::LLVMContext& context, const ir::Function& function) {

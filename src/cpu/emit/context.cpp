@@ -3,18 +3,20 @@
 
 namespace quern::cpu::emit {
 
-llvm::Type* Context::type_of(ir::Type type) {
+llvm::Type* scalar_type(llvm::LLVMContext& context, ir::Type type) {
   switch (type) {
     case ir::Type::none:
-      return builder_->getVoidTy();
+      return llvm::Type::getVoidTy(context);
     case ir::Type::f32:
-      return builder_->getFloatTy();
+      return llvm::Type::getFloatTy(context);
     case ir::Type::f64:
-      return builder_->getDoubleTy();
+      return llvm::Type::getDoubleTy(context);
     default:
-      return builder_->getIntNTy(ir::bit_size(type));
+      return llvm::IntegerType::get(context, ir::bit_size(type));
   }
 }
+
+llvm::Type* Context::type_of(ir::Type type) { return scalar_type(builder_->getContext(), type); }
 
 llvm::Type* Context::vector_type_of(ir::Type type) {
   return llvm::FixedVectorType::get(type_of(type), kLanes);

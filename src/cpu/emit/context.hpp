@@ -24,6 +24,10 @@ class Defect : public std::logic_error {
   explicit Defect(const std::string& message) : std::logic_error(message) {}
 };
 
+/// The LLVM type of one lane's value. f16 and bf16 are kept as their bits: where the processor lacks a
+/// format, LLVM moves even a `select` of it through float, by library functions that quiet NaNs.
+llvm::Type* scalar_type(llvm::LLVMContext& context, ir::Type type);
+
 class Context {
  public:
   virtual ~Context() = default;
@@ -73,9 +77,7 @@ class Context {
   /// flow.
   virtual llvm::BasicBlock* new_block(const char* name) = 0;
 
-  /// Scalar LLVM type. f16 and bf16 are kept as their bits: where the processor lacks a format, LLVM moves
-  /// even a `select` of it through float, by library functions that quiet NaNs.
-  llvm::Type* type_of(ir::Type type);
+  llvm::Type* type_of(ir::Type type);         ///< scalar_type
   llvm::Type* vector_type_of(ir::Type type);  ///< <32 x T>
 
  protected:
