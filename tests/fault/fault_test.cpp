@@ -115,8 +115,11 @@ std::uint64_t calls_of(const Scenario& scenario) {
   return table.call_count() - before;
 }
 
-/// Every call only on demand (tools/check_memory): it takes a minute or two.
-std::uint64_t step() { return std::getenv("QUERN_FAULT_ALL") != nullptr ? 1 : 7; }
+/// Every call only on demand (tools/check_memory): it takes a minute or two. Slow builds ask for fewer.
+std::uint64_t step() {
+  if (std::getenv("QUERN_FAULT_ALL") != nullptr) return 1;
+  return std::getenv("QUERN_TEST_FRACTION") != nullptr ? 21 : 7;
+}
 
 void check_later_work() {
   const Run after = run(scenarios()[0]);

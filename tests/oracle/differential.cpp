@@ -75,7 +75,7 @@ std::vector<std::byte> run_device(const driver::DriverTable& table, const Genera
 std::uint64_t usual_count(bool waiting) {
   const char* fraction = std::getenv("QUERN_TEST_FRACTION");
   const std::uint64_t part = fraction == nullptr ? 1 : std::strtoull(fraction, nullptr, 10);
-  return (waiting ? 60 : 200) / std::max<std::uint64_t>(part, 1);
+  return (waiting ? 30 : 100) / std::max<std::uint64_t>(part, 1);
 }
 
 }  // namespace
