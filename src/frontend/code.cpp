@@ -82,7 +82,6 @@ constexpr Header kHeaders[] = {
     {"quern::both(", "quern/cuda/arithmetic.cuh"},
     {"quern::end_thread(", "quern/cuda/arithmetic.cuh"},
     {"quern::atomic_", "quern/cuda/atomic.cuh"},
-    {"atomic", "quern/cuda/atomic.cuh"},
     {"quern::lane_id(", "quern/cuda/warp.cuh"},
     {"quern::lanemask_lt(", "quern/cuda/warp.cuh"},
     {"quern::equal_sync(", "quern/cuda/warp.cuh"},

@@ -226,6 +226,21 @@ Code Emitter::extremum(const Expr& expr, const Builtin& row) {
   return result;
 }
 
+namespace {
+
+/// CUDA C++ has some of its operations not for long long: quern's header adds them, which costs NVRTC time,
+/// so only kernels that need it name it.
+std::string_view atomic_function(std::string_view cuda, Carrier carrier) {
+  constexpr std::pair<std::string_view, std::string_view> kAdded[] = {{"atomicAdd", "quern::atomic_add"},
+                                                                      {"atomicExch", "quern::atomic_exch"},
+                                                                      {"atomicCAS", "quern::atomic_cas"}};
+  for (const auto& [of_cuda, of_quern] : kAdded)
+    if (carrier == Carrier::i64 && cuda == of_cuda) return of_quern;
+  return cuda;
+}
+
+}  // namespace
+
 Code Emitter::atomic(const Expr& expr, const Builtin& row) {
   const Expr& array = *expr.items[1];
   const Type element = instance_.type(array)->element;
@@ -235,7 +250,7 @@ Code Emitter::atomic(const Expr& expr, const Builtin& row) {
   std::vector<std::string> arguments = {"&" + inside(place, Precedence::primary)};
   for (std::size_t i = swap ? 2 : 3; i < expr.items.size(); ++i)
     arguments.push_back(convert(expression(*expr.items[i]), carrier_of(element)).text);
-  return call(row.cuda, arguments, carrier_of(element));
+  return call(atomic_function(row.cuda, carrier_of(element)), arguments, carrier_of(element));
 }
 
 /// An array where it is used without a name: what a name would have got.

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+template class nlohmann::basic_json<nlohmann::ordered_map>;
+
 namespace quern::cli {
 namespace {
 

@@ -10,6 +10,9 @@
 #include <functional>
 #include <string>
 
+/// Instantiated once, in command.cpp: it is most of what the compiler has to do for a command.
+extern template class nlohmann::basic_json<nlohmann::ordered_map>;
+
 namespace quern::cli {
 
 using Json = nlohmann::ordered_json;

@@ -50,6 +50,19 @@ __device__ __forceinline__ T atomic_update(T* address, Change change) {
 
 }  // namespace detail
 
+/// CUDA's operations, for long long too.
+template <class T>
+__device__ __forceinline__ T atomic_add(T* address, T value) {
+  return atomicAdd(address, value);
+}
+template <class T>
+__device__ __forceinline__ T atomic_exch(T* address, T value) {
+  return atomicExch(address, value);
+}
+template <class T>
+__device__ __forceinline__ T atomic_cas(T* address, T old, T value) {
+  return atomicCAS(address, old, value);
+}
 template <class T>
 __device__ __forceinline__ T atomic_sub(T* address, T value) {
   return atomicAdd(address, static_cast<T>(-value));

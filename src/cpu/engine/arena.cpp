@@ -9,7 +9,6 @@ namespace quern::cpu::engine {
 namespace {
 
 constexpr std::uint64_t kGuardBytes = std::uint64_t{1} << 20;
-constexpr std::uint64_t kHugePageBytes = std::uint64_t{2} << 20;
 constexpr std::uint64_t kSmallBytes = 16384;
 /// Small allocations with pages of their own. Each takes two of the 65,530 mappings that Linux grants by
 /// default.
@@ -20,7 +19,7 @@ constexpr std::uint64_t kMinPieceBytes = 256;
 }  // namespace
 
 Arena::Arena(Range range, std::uint64_t total_bytes) : range_(range), total_bytes_(total_bytes) {
-  free_addresses_.emplace(kMarginBytes, range.bytes - kMarginBytes);
+  free_addresses_.emplace(0, range.bytes);
 }
 
 std::byte* Arena::allocate(std::uint64_t bytes) {

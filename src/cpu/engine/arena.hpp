@@ -17,10 +17,6 @@ namespace quern::cpu::engine {
 /// a process may have is limited). Thread-safe.
 class Arena {
  public:
-  /// Nothing lies this near to the beginning of the addresses: of lanes that are next to each other the first
-  /// one's address is checked, and it may lie before an array that the others are inside of.
-  static constexpr std::uint64_t kMarginBytes = std::uint64_t{2} << 20;
-
   Arena(Range range, std::uint64_t total_bytes);
 
   /// At least 256-byte aligned; null: beyond the total, or the system refuses the memory. `bytes` > 0.

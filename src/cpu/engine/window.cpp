@@ -10,11 +10,16 @@
 namespace quern::cpu::engine {
 namespace {
 
-constexpr std::uint64_t kHugePageBytes = std::uint64_t{2} << 20;
+/// Nothing lies this near to window_base: of lanes that are next to each other the first one's address is
+/// checked, and where that lane does not run it may lie before an array that the others are inside of.
+constexpr std::uint64_t kLeadBytes = std::uint64_t{4} << 30;
 
 /// Where the parts lie, counted from window_base (which follows the first gap).
+std::uint64_t arena_offset(const WindowLayout& layout, std::uint32_t device) noexcept {
+  return kLeadBytes + device * (layout.arena_bytes + kGapBytes);
+}
 std::uint64_t host_offset(const WindowLayout& layout) noexcept {
-  return layout.device_count * (layout.arena_bytes + kGapBytes);
+  return arena_offset(layout, layout.device_count);
 }
 std::uint64_t worker_offset(const WindowLayout& layout, std::uint32_t worker) noexcept {
   return host_offset(layout) + layout.host_bytes + kGapBytes +
@@ -54,7 +59,7 @@ Expected<std::unique_ptr<Window>> Window::reserve(const WindowLayout& asked) {
     diagnostic.hint = "raise `ulimit -v`, or lower QUERN_CPU_WORKERS or QUERN_CPU_MEMORY";
     return diagnostic;
   }
-  // The kernel aligns to pages; arenas start at huge pages. kGapBytes is a multiple of one.
+  // The kernel aligns to pages; arenas start at huge pages. kGapBytes and kLeadBytes are multiples of one.
   const std::uint64_t misaligned = reinterpret_cast<std::uintptr_t>(start) % kHugePageBytes;
   std::byte* aligned = static_cast<std::byte*>(start) + (misaligned == 0 ? 0 : kHugePageBytes - misaligned);
   if (aligned != start) ::munmap(start, static_cast<std::size_t>(aligned - static_cast<std::byte*>(start)));
@@ -67,7 +72,7 @@ bool Window::reaches(const void* address) const noexcept {
 }
 
 Range Window::arena(std::uint32_t device) const noexcept {
-  return {base_ + device * (layout_.arena_bytes + kGapBytes), layout_.arena_bytes};
+  return {base_ + arena_offset(layout_, device), layout_.arena_bytes};
 }
 Range Window::host() const noexcept { return {base_ + host_offset(layout_), layout_.host_bytes}; }
 Range Window::shared(std::uint32_t worker) const noexcept {

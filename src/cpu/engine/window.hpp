@@ -2,8 +2,8 @@
 // The device window: the one reservation of virtual addresses that holds all that a kernel can name (see
 // abi.hpp).
 //
-//   gap | arena of device 0 | gap | ... | pinned host memory | gap | shared of worker 0 | gap | local of
-//   worker 0 | gap | ...
+//   gap | lead | arena of device 0 | gap | ... | pinned host memory | gap | shared of worker 0 | gap | local
+//   of worker 0 | gap | ...
 //
 // Everything is inaccessible until committed.
 #pragma once
@@ -31,6 +31,7 @@ bool commit(std::byte* base, std::uint64_t bytes) noexcept;
 void decommit(std::byte* base, std::uint64_t bytes) noexcept;
 
 inline constexpr std::uint64_t kPageBytes = 4096;
+inline constexpr std::uint64_t kHugePageBytes = std::uint64_t{2} << 20;
 constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) noexcept {
   return (value + multiple - 1) / multiple * multiple;
 }

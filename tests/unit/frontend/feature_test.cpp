@@ -215,6 +215,19 @@ TEST_CASE("a choice that is a function computes both its values") {
   CHECK(holds(text, "const int value3 = atomicAdd(&a[5], 6);"));
 }
 
+TEST_CASE("only atomics that CUDA C++ lacks bring quern's header") {
+  const std::string kernel =
+      "@cuda.jit\ndef k(a):\n    cuda.atomic.add(a, 0, 1)\n    cuda.atomic.exch(a, 1, 2)\n"
+      "    cuda.atomic.cas(a, 2, 3, 4)\n";
+  const std::string narrow = cuda_of(kernel, "(int32[::1],)"), wide = cuda_of(kernel, "(int64[::1],)");
+  CHECK_FALSE(holds(narrow, "atomic.cuh"));
+  CHECK(holds(narrow, "atomicCAS(&a[2], 3, 4);"));
+  CHECK(holds(wide, "#include <quern/cuda/atomic.cuh>"));
+  CHECK(holds(wide, "quern::atomic_add(&a[0], 1LL);"));
+  CHECK(holds(wide, "quern::atomic_exch(&a[1], 2LL);"));
+  CHECK(holds(wide, "quern::atomic_cas(&a[2], 3LL, 4LL);"));
+}
+
 TEST_CASE("a call without effects whose value is not used is left out") {
   CHECK_FALSE(holds(cuda_of("@cuda.jit(device=True)\ndef f(x):\n    return x + 1\n\n@cuda.jit\ndef k(a):\n   "
                             " f(a[0])\n    a[1] = 1\n",
