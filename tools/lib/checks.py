@@ -23,7 +23,7 @@ CHECKS = [
     ("clang", ["tools/check_build", "build-clang"], False),
     ("address", ["tools/sanitize", "address"], False),
     ("thread", ["tools/sanitize", "thread"], False),
-    ("fuzz", ["tools/fuzz", "--unoptimised", "20"], False),
+    ("fuzz", ["tools/fuzz", "--unoptimised", "10"], False),
     ("memory", ["tools/check_memory"], False),
     ("tidy", ["tools/check_tidy"], False),
     ("hidden", ["tools/check_hidden"], False),
