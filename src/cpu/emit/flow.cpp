@@ -216,6 +216,7 @@ void WarpBody::begin_block(Version version, ir::BlockId block, llvm::BasicBlock*
 void WarpBody::emit_insts(ir::BlockId block) {
   for (const ir::Value value : function_->blocks[block].insts) {
     if (ir::has_trait(inst(value).op, 't') || value == plan_.barrier[block]) break;
+    if (full() && value == plan_.bounded[block].comparison) continue;  // full_cond_branch emits it
     for_each_warp(value, [&] {
       if (!is_phi(value))
         emit_inst(value);

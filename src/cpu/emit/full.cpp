@@ -66,6 +66,13 @@ void WarpBody::full_cond_branch(ir::BlockId block) {
   const ir::Value condition = terminator(block).args[0];
   llvm::BasicBlock* taken = make_block("taken");
   llvm::BasicBlock* not_taken = make_block("not_taken");
+  const BoundedBranch& bounded = plan_.bounded[block];
+  if (bounded.comparison != ir::kNone) {
+    llvm::BasicBlock* perhaps = make_block("perhaps");
+    code_.CreateCondBr(every_lane_below(bounded), bounded.if_below ? taken : not_taken, perhaps);
+    code_.SetInsertPoint(perhaps);
+    for_each_warp(condition, [&] { emit_inst(condition); });
+  }
   if (kept_scalar(Version::full, condition) && (!is_gang() || is_shared(condition))) {
     code_.CreateCondBr(scalar(condition), taken, not_taken);
   } else {
@@ -82,6 +89,23 @@ void WarpBody::full_cond_branch(ir::BlockId block) {
   full_edge(block, 0);
   code_.SetInsertPoint(not_taken);
   full_edge(block, 1);
+}
+
+/// i1: the last lane's index does not wrap and lies below the bound, in every warp.
+llvm::Value* WarpBody::every_lane_below(const BoundedBranch& branch) {
+  const bool exact = branch.is_signed && shape(branch.index).exact;
+  llvm::Value* all = nullptr;
+  const auto both = [&](llvm::Value* one) { all = all == nullptr ? one : code_.CreateAnd(all, one); };
+  for_each_warp(branch.comparison, [&] {
+    llvm::Value* first = scalar(branch.index);
+    llvm::Value* last = code_.CreateAdd(first, llvm::ConstantInt::getSigned(first->getType(), branch.reach));
+    using Cmp = llvm::CmpInst;
+    if (!exact) both(code_.CreateICmp(branch.is_signed ? Cmp::ICMP_SLE : Cmp::ICMP_ULE, first, last));
+    const Cmp::Predicate below = branch.inclusive ? Cmp::ICMP_ULE : Cmp::ICMP_ULT;
+    both(code_.CreateICmp(branch.is_signed ? Cmp::getSignedPredicate(below) : below, last,
+                          scalar(branch.bound)));
+  });
+  return all;
 }
 
 void WarpBody::full_switch(ir::BlockId block) {

@@ -134,19 +134,29 @@ void cut_before_assumed(ir::Function& function, std::vector<bool> assumed, Plan&
 }
 
 /// Where the warps of the gang, or lanes of them, may part: each such place becomes a block of its own, where
-/// a warp can start.
+/// a warp can start. A comparison that waits until scalars do not tell (see bounds.hpp) comes with its
+/// branch.
 void cut_where_gang_parts(ir::Function& function, const Analysis& facts, Plan& plan) {
   const auto blocks = static_cast<ir::BlockId>(function.blocks.size());
   const auto agreed = [&](ir::Value value) {
     return plan.gang.shared[value] && facts.shapes[value].kind == ShapeKind::uniform;
   };
+  const std::vector<std::uint32_t> reads = count_reads(function);
   for (ir::BlockId id = 0; id < blocks; ++id) {
     const ir::Inst& last = function[function.blocks[id].insts.back()];
     const bool chooses = last.op == ir::Op::cond_br || last.op == ir::Op::switch_br;
     if (plan.tested[id].empty() && !(chooses && !agreed(last.args[0]))) continue;
     ir::BlockId alone = id;
-    if (function.blocks[id].insts.size() > 1) {
-      alone = cut(function, id, function.blocks[id].insts.size() - 1);
+    std::vector<ir::Value>& insts = function.blocks[id].insts;
+    std::size_t kept = 1;
+    const ir::Value comparison = bounded_branch(function, facts.shapes, reads, id).comparison;
+    if (comparison != ir::kNone) {
+      const auto at = std::ranges::find(insts, comparison);
+      std::rotate(at, at + 1, insts.end() - 1);
+      kept = 2;
+    }
+    if (insts.size() > kept) {
+      alone = cut(function, id, insts.size() - kept);
       plan.tested.resize(function.blocks.size());
       plan.tested[alone] = std::exchange(plan.tested[id], {});
     }
@@ -333,6 +343,11 @@ Expected<Plan> make_plan(const ir::Module& module, ir::Function& function,
   Liveness liveness = find_liveness(function, facts);
   plan.live_in = std::move(liveness.live_in);
   plan.crosses = std::move(liveness.crosses);
+  plan.bounded.resize(function.blocks.size());
+  if (!plan.has_full) return plan;
+  const std::vector<std::uint32_t> reads = count_reads(function);
+  for (ir::BlockId id = 0; id < function.blocks.size(); ++id)
+    if (plan.full_needed[id]) plan.bounded[id] = bounded_branch(function, plan.full.shapes, reads, id);
   return plan;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cpu/analysis/analysis.hpp"
+#include "cpu/emit/bounds.hpp"
 #include "cpu/emit/gang_plan.hpp"
 #include "cpu/ir/ir.hpp"
 #include "cpu/specialisation.hpp"
@@ -35,6 +36,8 @@ struct Plan {
   std::vector<bool> crosses;  ///< by Value: kept in a slot, because it is a phi or read outside its block
   std::vector<std::vector<ir::Value>>
       live_in;  ///< by BlockId: values defined before it and read in or after it
+
+  std::vector<BoundedBranch> bounded;  ///< by BlockId: how it ends; for full code
 
   GangPlan gang;
   std::vector<bool>

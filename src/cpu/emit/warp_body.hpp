@@ -209,6 +209,7 @@ class WarpBody final : public Context {
   void full_edge(ir::BlockId block, unsigned successor_index);
   void full_phis(ir::BlockId block, unsigned successor_index);
   void full_cond_branch(ir::BlockId block);
+  llvm::Value* every_lane_below(const BoundedBranch& branch);
   void full_switch(ir::BlockId block);
   void full_tests(ir::BlockId block);
   llvm::Value* widening_holds(ir::Value widening);

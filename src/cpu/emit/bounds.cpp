@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/emit/bounds.hpp"
+
+#include <algorithm>
+#include <optional>
+
+namespace quern::cpu::emit {
+namespace {
+
+struct Row {
+  ir::Icmp icmp;
+  ir::Icmp swapped;  ///< the same with its sides exchanged
+  bool is_signed;
+  bool inclusive;
+  bool if_below;
+};
+constexpr Row kRows[] = {
+    {ir::Icmp::slt, ir::Icmp::sgt, true, false, true},  {ir::Icmp::sle, ir::Icmp::sge, true, true, true},
+    {ir::Icmp::sgt, ir::Icmp::slt, true, true, false},  {ir::Icmp::sge, ir::Icmp::sle, true, false, false},
+    {ir::Icmp::ult, ir::Icmp::ugt, false, false, true}, {ir::Icmp::ule, ir::Icmp::uge, false, true, true},
+    {ir::Icmp::ugt, ir::Icmp::ult, false, true, false}, {ir::Icmp::uge, ir::Icmp::ule, false, false, false},
+};
+
+const Row* row_of(ir::Icmp icmp) {
+  const Row* const row = std::ranges::find(kRows, icmp, &Row::icmp);
+  return row == std::end(kRows) ? nullptr : row;
+}
+
+/// Of an affine value: how far its last lane is beyond the first, which is the least.
+std::optional<std::int64_t> reach_of(const analysis::Shape& shape) {
+  if (shape.kind != analysis::ShapeKind::affine || shape.terms.size() != 1 ||
+      shape.terms[0].coefficient != ir::kNone)
+    return std::nullopt;
+  const auto [least, most] = std::ranges::minmax(shape.terms[0].pattern);
+  // Within every type that is compared.
+  constexpr std::int64_t kMost = 4096;
+  if (least < 0 || most > kMost) return std::nullopt;
+  return most;
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> count_reads(const ir::Function& function) {
+  std::vector<std::uint32_t> reads(function.insts.size(), 0);
+  for (const ir::Block& block : function.blocks)
+    for (const ir::Value value : block.insts)
+      for (const ir::Value arg : function[value].args)
+        if (arg != ir::kNone) ++reads[arg];
+  return reads;
+}
+
+BoundedBranch bounded_branch(const ir::Function& function, const std::vector<analysis::Shape>& shapes,
+                             const std::vector<std::uint32_t>& reads, ir::BlockId block) {
+  const ir::Inst& last = function[function.blocks[block].insts.back()];
+  if (last.op != ir::Op::cond_br) return {};
+  const ir::Value comparison = last.args[0];
+  const ir::Inst& what = function[comparison];
+  if (what.op != ir::Op::icmp || what.block != block || reads[comparison] != 1 ||
+      shapes[comparison].scalar() || ir::bit_size(function[what.args[0]].type) < 32)
+    return {};
+  ir::Icmp icmp = what.attr.icmp;
+  ir::Value index = what.args[0], bound = what.args[1];
+  const Row* row = row_of(icmp);
+  if (row == nullptr) return {};
+  if (shapes[index].kind == analysis::ShapeKind::uniform) {
+    std::swap(index, bound);
+    row = row_of(row->swapped);
+  }
+  const std::optional<std::int64_t> reach = reach_of(shapes[index]);
+  if (!reach || shapes[bound].kind != analysis::ShapeKind::uniform) return {};
+  return {comparison, index, bound, *reach, row->is_signed, row->inclusive, row->if_below};
+}
+
+}  // namespace quern::cpu::emit

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Branches on whether a thread's index lies below a bound: full code asks the last lane before it compares
+// all.
+#include <doctest/doctest.h>
+
+#include <limits>
+
+#include "harness.hpp"
+#include "ir_builder.hpp"
+
+namespace quern::cpu::test {
+namespace {
+
+using ir::Icmp;
+using ir::Type;
+using ir::Value;
+
+constexpr std::uint32_t kThreads = 128;
+
+bool holds(Icmp how, std::int64_t a, std::int64_t b, bool narrow) {
+  const auto first = narrow ? static_cast<std::uint32_t>(a) : static_cast<std::uint64_t>(a);
+  const auto second = narrow ? static_cast<std::uint32_t>(b) : static_cast<std::uint64_t>(b);
+  if (narrow) a = static_cast<std::int32_t>(a), b = static_cast<std::int32_t>(b);
+  switch (how) {
+    case Icmp::slt:
+      return a < b;
+    case Icmp::sle:
+      return a <= b;
+    case Icmp::sgt:
+      return a > b;
+    case Icmp::sge:
+      return a >= b;
+    case Icmp::ult:
+      return first < second;
+    case Icmp::ule:
+      return first <= second;
+    case Icmp::ugt:
+      return first > second;
+    default:
+      return first >= second;
+  }
+}
+
+std::vector<std::int64_t> starts() {
+  std::vector<std::int64_t> list = {0, 5, -1, -40, -128, -129};
+  for (const std::int64_t least :
+       {std::int64_t{std::numeric_limits<std::int32_t>::min()}, std::numeric_limits<std::int64_t>::min()})
+    for (const std::int64_t away : {-128, -127, -50, -33, -32, -31, -1, 0, 3})
+      list.push_back(
+          static_cast<std::int64_t>(static_cast<std::uint64_t>(least) + static_cast<std::uint64_t>(away)));
+  return list;
+}
+
+std::vector<std::int64_t> bounds_of(std::int64_t start) {
+  std::vector<std::int64_t> list = {0,
+                                    1,
+                                    -1,
+                                    std::numeric_limits<std::int32_t>::max(),
+                                    std::numeric_limits<std::int32_t>::min(),
+                                    std::numeric_limits<std::int64_t>::max(),
+                                    std::numeric_limits<std::int64_t>::min()};
+  for (const std::int64_t away : {-1, 0, 1, 30, 31, 32, 33, 63, 64, 100, 126, 127, 128, 129})
+    list.push_back(
+        static_cast<std::int64_t>(static_cast<std::uint64_t>(start) + static_cast<std::uint64_t>(away)));
+  return list;
+}
+
+/// out[tid] = 1 where `start + tid HOW bound` holds, else 2; with the sides exchanged: `bound HOW start +
+/// tid`.
+ir::Module guard(Icmp how, bool exchanged, bool narrow) {
+  IrBuilder b;
+  const auto yes = b.block();
+  const auto no = b.block();
+  const auto join = b.block();
+  const Value out = b.param(Type::i64);
+  Value start = b.param(Type::i64), bound = b.param(Type::i64);
+  if (narrow) start = b.trunc(Type::i32, start), bound = b.trunc(Type::i32, bound);
+  const Value index = b.add(start, narrow ? b.tid() : b.zext(Type::i64, b.tid()));
+  const Value address = b.add(out, b.shl(b.zext(Type::i64, b.tid()), 2));
+  b.cond_br(exchanged ? b.icmp(how, bound, index) : b.icmp(how, index, bound), yes, no);
+  b.at(yes);
+  b.store(address, b.i32(1));
+  b.br(join);
+  b.at(no);
+  b.store(address, b.i32(2));
+  b.br(join);
+  b.at(join);
+  b.ret();
+  return b.module();
+}
+
+TEST_CASE("an index is compared with a bound in every lane, where it wraps too") {
+  TestDevice device;
+  for (const Icmp how :
+       {Icmp::slt, Icmp::sle, Icmp::sgt, Icmp::sge, Icmp::ult, Icmp::ule, Icmp::ugt, Icmp::uge})
+    for (const bool exchanged : {false, true}) {
+      const bool narrow = exchanged == (how == Icmp::slt || how == Icmp::sge || how == Icmp::ule);
+      const ir::Module module = guard(how, exchanged, narrow);
+      for (const Specialisation& variant : variants({kThreads, 1, 1})) {
+        const auto code = compile_ir(module, variant);
+        for (const std::int64_t start : starts())
+          for (const std::int64_t bound : bounds_of(start)) {
+            device.clear();
+            auto out = device.allocate<std::uint32_t>(kThreads);
+            REQUIRE(
+                !device.launch(*code, variant, {1, 1, 1}, Params().add(out.data()).add(start).add(bound)));
+            for (std::uint32_t t = 0; t < kThreads; ++t) {
+              const auto index = static_cast<std::int64_t>(static_cast<std::uint64_t>(start) + t);
+              const bool expected =
+                  exchanged ? holds(how, bound, index, narrow) : holds(how, index, bound, narrow);
+              if (out[t] == (expected ? 1u : 2u)) continue;
+              CAPTURE(name(variant));
+              CAPTURE(static_cast<int>(how));
+              CAPTURE(exchanged);
+              CAPTURE(narrow);
+              CAPTURE(start);
+              CAPTURE(bound);
+              CAPTURE(t);
+              FAIL("stored ", out[t]);
+            }
+          }
+      }
+    }
+}
+
+/// for (i = tid; i < n; i += step) out[tid] += i, with 64-bit i.
+TEST_CASE("a loop over indices below a bound ends for each lane by itself") {
+  TestDevice device;
+  IrBuilder b;
+  const auto none = b.block();
+  const auto some = b.block();
+  const auto body = b.block();
+  const auto again = b.block();
+  const auto over = b.block();
+  const auto done = b.block();
+  const Value out = b.param(Type::i64), n = b.param(Type::i64), step = b.param(Type::i64);
+  const Value first = b.zext(Type::i64, b.tid());
+  const Value address = b.add(out, b.shl(first, 2));
+  b.cond_br(b.icmp(Icmp::sge, first, n), none, some);
+  b.at(none).br(done);
+  b.at(some).br(body);
+  b.at(body);
+  const Value i = b.phi(Type::i64);
+  b.store(address, b.add(b.load(Type::i32, address), b.trunc(Type::i32, i)));
+  const Value next = b.add(i, step);
+  b.incoming(i, some, first);
+  b.incoming(i, again, next);
+  b.cond_br(b.icmp(Icmp::slt, next, n), again, over);
+  b.at(again).br(body);
+  b.at(over).br(done);
+  b.at(done);
+  b.ret();
+  for (const Specialisation& variant : variants({kThreads, 1, 1})) {
+    CAPTURE(name(variant));
+    const auto code = compile_ir(b.module(), variant);
+    for (const std::int64_t stride : {1, 7, 31, 32, 128, 1000})
+      for (const std::int64_t count : {0, 1, 31, 32, 33, 127, 128, 129, 500, 1024}) {
+        device.clear();
+        auto memory = device.allocate<std::uint32_t>(kThreads);
+        REQUIRE(
+            !device.launch(*code, variant, {1, 1, 1}, Params().add(memory.data()).add(count).add(stride)));
+        for (std::uint32_t t = 0; t < kThreads; ++t) {
+          std::uint32_t expected = 0;
+          for (std::int64_t at = t; at < count; at += stride) expected += static_cast<std::uint32_t>(at);
+          REQUIRE(memory[t] == expected);
+        }
+      }
+  }
+}
+
+}  // namespace
+}  // namespace quern::cpu::test
