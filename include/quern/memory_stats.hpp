@@ -42,9 +42,10 @@ struct MemoryStats {
     std::uint64_t made_count = 0;  ///< since the context was opened
   };
   std::array<Kind, kResourceKindCount> kinds{};
+  std::size_t peak_bytes = 0;  ///< of all kinds together
 
   const Kind& operator[](ResourceKind kind) const noexcept { return kinds[static_cast<std::size_t>(kind)]; }
-  /// Over all kinds.
+  /// Over all kinds. Its peak is that of their sum, which may be less than the sum of their peaks.
   QUERN_API Kind total() const noexcept;
 };
 

@@ -295,9 +295,8 @@ void Inference::assign_element(const Expr& target, Type type, Place from) {
 
 void Inference::augmented(const Stmt& node) {
   const Expr& target = *node.targets[0];
-  const Type left = target.kind == ExprKind::name ? name(target) : expression(target);
+  const Type left = expression(target);
   const Type right = expression(*node.value);
-  if (target.kind == ExprKind::name) instance_.types[target.id] = left;
   if (left == nullptr || right == nullptr) return;
   const Type type = binary_types(target, node.op, left, right);
   if (target.kind == ExprKind::name) {

@@ -30,9 +30,9 @@ MemoryStats::Kind MemoryStats::total() const noexcept {
     sum.live_bytes += kind.live_bytes;
     sum.pending_count += kind.pending_count;
     sum.pending_bytes += kind.pending_bytes;
-    sum.peak_bytes += kind.peak_bytes;
     sum.made_count += kind.made_count;
   }
+  sum.peak_bytes = peak_bytes;
   return sum;
 }
 
@@ -128,6 +128,8 @@ void Counters::made(const Resource& resource) noexcept {
   ++kind.made_count;
   kind.live_bytes += resource.item().size_bytes;
   kind.peak_bytes = std::max(kind.peak_bytes, kind.live_bytes + kind.pending_bytes);
+  const MemoryStats::Kind all = stats_.total();
+  stats_.peak_bytes = std::max(stats_.peak_bytes, all.live_bytes + all.pending_bytes);
   if (track_sites_) try {
       sites_[&resource] = std::move(site);
     } catch (const std::bad_alloc&) {

@@ -73,13 +73,12 @@ void DeallocQueue::defer() noexcept {
 }
 
 void DeallocQueue::resume() noexcept {
-  bool crossed = false;
+  bool outermost = false;
   {
     const base::LockGuard lock(mutex_);
-    --deferred_;
-    crossed = deferred_ == 0 && (pending_.size() > limits_.count || pending_bytes_ > limits_.size_bytes);
+    outermost = --deferred_ == 0;
   }
-  if (crossed) flush();
+  if (outermost) flush();
 }
 
 std::size_t DeallocQueue::pending_count() const noexcept {

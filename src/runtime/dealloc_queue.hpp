@@ -33,7 +33,7 @@ class DeallocQueue {
   void schedule(const Release& item) noexcept QUERN_EXCLUDES(mutex_);
   /// Releases what waits, unless deferred.
   void flush() noexcept QUERN_EXCLUDES(mutex_);
-  /// Nests; resume() of the outermost one flushes if a limit is exceeded by then.
+  /// Nests; resume() of the outermost one flushes.
   void defer() noexcept QUERN_EXCLUDES(mutex_);
   void resume() noexcept QUERN_EXCLUDES(mutex_);
   std::size_t pending_count() const noexcept QUERN_EXCLUDES(mutex_);

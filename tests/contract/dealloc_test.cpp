@@ -54,6 +54,15 @@ TEST_CASE(
   CHECK(own.pending_release_count() == 0);
   CHECK(calls_of("cuMemFree_v2") == freed + 2);  // device and managed memory
   CHECK(own.memory_stats().total().pending_count == 0);
+  // The peak of all kinds together is not the sum of theirs.
+  const std::size_t before = own.memory_stats().total().peak_bytes;
+  (void)own.pinned_array({1000});
+  own.release_pending();
+  (void)own.device_array({1000});
+  own.release_pending();
+  CHECK(before < 8000);
+  CHECK(own.memory_stats().total().peak_bytes == 8000);
+  CHECK(own.memory_stats()[ResourceKind::pinned].peak_bytes == 8000);
 }
 
 TEST_CASE(
@@ -161,6 +170,13 @@ TEST_CASE(
   }
   CHECK(own.pending_release_count() == 0);
   CHECK(calls_of("cuMemFree_v2") == freed + 26);
+  {
+    const DeferredCleanup few = own.defer_cleanup();
+    drop_arrays(own, 3);
+    CHECK(own.pending_release_count() == 3);
+  }
+  CHECK(own.pending_release_count() == 0);
+  CHECK(calls_of("cuMemFree_v2") == freed + 29);
 }
 
 TEST_CASE("F7: a process may end with everything alive, queued and deferred") {
