@@ -11,30 +11,6 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-/// a < b as b > a.
-ir::Icmp swapped(ir::Icmp how) {
-  switch (how) {
-    case ir::Icmp::slt:
-      return ir::Icmp::sgt;
-    case ir::Icmp::sle:
-      return ir::Icmp::sge;
-    case ir::Icmp::sgt:
-      return ir::Icmp::slt;
-    case ir::Icmp::sge:
-      return ir::Icmp::sle;
-    case ir::Icmp::ult:
-      return ir::Icmp::ugt;
-    case ir::Icmp::ule:
-      return ir::Icmp::uge;
-    case ir::Icmp::ugt:
-      return ir::Icmp::ult;
-    case ir::Icmp::uge:
-      return ir::Icmp::ule;
-    default:
-      return how;
-  }
-}
-
 ir::Icmp negated(ir::Icmp how) {
   switch (how) {
     case ir::Icmp::eq:
@@ -87,7 +63,7 @@ void add_test(const ir::Function& function, const Analysis& analysis, std::uint3
   const auto is_counter = [&](ir::Value value) { return value == phi || value == next; };
   const bool second = !is_counter(condition.args[0]);
   if (!is_counter(condition.args[second ? 1 : 0])) return;
-  if (second) test.stay = swapped(test.stay);
+  if (second) test.stay = ir::swapped(test.stay);
   test.on_next = condition.args[second ? 1 : 0] == next;
   test.limit = condition.args[second ? 0 : 1];
   counter.tests.push_back(test);

@@ -3,22 +3,22 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace quern::cpu::emit {
 namespace {
 
 struct Row {
   ir::Icmp icmp;
-  ir::Icmp swapped;  ///< the same with its sides exchanged
   bool is_signed;
   bool inclusive;
   bool if_below;
 };
 constexpr Row kRows[] = {
-    {ir::Icmp::slt, ir::Icmp::sgt, true, false, true},  {ir::Icmp::sle, ir::Icmp::sge, true, true, true},
-    {ir::Icmp::sgt, ir::Icmp::slt, true, true, false},  {ir::Icmp::sge, ir::Icmp::sle, true, false, false},
-    {ir::Icmp::ult, ir::Icmp::ugt, false, false, true}, {ir::Icmp::ule, ir::Icmp::uge, false, true, true},
-    {ir::Icmp::ugt, ir::Icmp::ult, false, true, false}, {ir::Icmp::uge, ir::Icmp::ule, false, false, false},
+    {ir::Icmp::slt, true, false, true},  {ir::Icmp::sle, true, true, true},
+    {ir::Icmp::sgt, true, true, false},  {ir::Icmp::sge, true, false, false},
+    {ir::Icmp::ult, false, false, true}, {ir::Icmp::ule, false, true, true},
+    {ir::Icmp::ugt, false, true, false}, {ir::Icmp::uge, false, false, false},
 };
 
 const Row* row_of(ir::Icmp icmp) {
@@ -58,14 +58,11 @@ BoundedBranch bounded_branch(const ir::Function& function, const std::vector<ana
   if (what.op != ir::Op::icmp || what.block != block || reads[comparison] != 1 ||
       shapes[comparison].scalar() || ir::bit_size(function[what.args[0]].type) < 32)
     return {};
-  ir::Icmp icmp = what.attr.icmp;
   ir::Value index = what.args[0], bound = what.args[1];
-  const Row* row = row_of(icmp);
+  const bool exchanged = shapes[index].kind == analysis::ShapeKind::uniform;
+  if (exchanged) std::swap(index, bound);
+  const Row* const row = row_of(exchanged ? ir::swapped(what.attr.icmp) : what.attr.icmp);
   if (row == nullptr) return {};
-  if (shapes[index].kind == analysis::ShapeKind::uniform) {
-    std::swap(index, bound);
-    row = row_of(row->swapped);
-  }
   const std::optional<std::int64_t> reach = reach_of(shapes[index]);
   if (!reach || shapes[bound].kind != analysis::ShapeKind::uniform) return {};
   return {comparison, index, bound, *reach, row->is_signed, row->inclusive, row->if_below};

@@ -112,4 +112,27 @@ bool holds(Icmp how, std::uint64_t a, std::uint64_t b, std::uint32_t bits) noexc
   return false;
 }
 
+Icmp swapped(Icmp how) noexcept {
+  switch (how) {
+    case Icmp::slt:
+      return Icmp::sgt;
+    case Icmp::sle:
+      return Icmp::sge;
+    case Icmp::sgt:
+      return Icmp::slt;
+    case Icmp::sge:
+      return Icmp::sle;
+    case Icmp::ult:
+      return Icmp::ugt;
+    case Icmp::ule:
+      return Icmp::uge;
+    case Icmp::ugt:
+      return Icmp::ult;
+    case Icmp::uge:
+      return Icmp::ule;
+    default:
+      return how;
+  }
+}
+
 }  // namespace quern::cpu::ir

@@ -216,5 +216,7 @@ std::string print(const Function& function);
 std::int64_t sign_extend(std::uint64_t value, std::uint32_t bits) noexcept;
 /// Whether `a how b`, both zero-extended numbers of `bits`.
 bool holds(Icmp how, std::uint64_t a, std::uint64_t b, std::uint32_t bits) noexcept;
+/// `a how b` is `b swapped(how) a`.
+Icmp swapped(Icmp how) noexcept;
 
 }  // namespace quern::cpu::ir

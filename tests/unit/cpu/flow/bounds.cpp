@@ -17,6 +17,7 @@ using ir::Value;
 
 constexpr std::uint32_t kThreads = 128;
 
+/// Not ir::holds, by which the compiler folds comparisons.
 bool holds(Icmp how, std::int64_t a, std::int64_t b, bool narrow) {
   const auto first = narrow ? static_cast<std::uint32_t>(a) : static_cast<std::uint64_t>(a);
   const auto second = narrow ? static_cast<std::uint32_t>(b) : static_cast<std::uint64_t>(b);
