@@ -8,21 +8,21 @@
 namespace quern::cpu::emit {
 namespace {
 
-struct Row {
+struct BoundRow {
   ir::Icmp icmp;
   bool is_signed;
   bool inclusive;
   bool if_below;
 };
-constexpr Row kRows[] = {
+constexpr BoundRow kRows[] = {
     {ir::Icmp::slt, true, false, true},  {ir::Icmp::sle, true, true, true},
     {ir::Icmp::sgt, true, true, false},  {ir::Icmp::sge, true, false, false},
     {ir::Icmp::ult, false, false, true}, {ir::Icmp::ule, false, true, true},
     {ir::Icmp::ugt, false, true, false}, {ir::Icmp::uge, false, false, false},
 };
 
-const Row* row_of(ir::Icmp icmp) {
-  const Row* const row = std::ranges::find(kRows, icmp, &Row::icmp);
+const BoundRow* row_of(ir::Icmp icmp) {
+  const BoundRow* const row = std::ranges::find(kRows, icmp, &BoundRow::icmp);
   return row == std::end(kRows) ? nullptr : row;
 }
 
@@ -61,7 +61,7 @@ BoundedBranch bounded_branch(const ir::Function& function, const std::vector<ana
   ir::Value index = what.args[0], bound = what.args[1];
   const bool exchanged = shapes[index].kind == analysis::ShapeKind::uniform;
   if (exchanged) std::swap(index, bound);
-  const Row* const row = row_of(exchanged ? ir::swapped(what.attr.icmp) : what.attr.icmp);
+  const BoundRow* const row = row_of(exchanged ? ir::swapped(what.attr.icmp) : what.attr.icmp);
   if (row == nullptr) return {};
   const std::optional<std::int64_t> reach = reach_of(shapes[index]);
   if (!reach || shapes[bound].kind != analysis::ShapeKind::uniform) return {};
