@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "quern/export.hpp"
 
@@ -44,12 +45,22 @@ struct MemoryStats {
   std::array<Kind, kResourceKindCount> kinds{};
   std::size_t peak_bytes = 0;  ///< of all kinds together
 
+  struct Live {
+    ResourceKind kind{};
+    std::size_t size_bytes = 0;
+    /// A line a frame, the innermost outside of quern first: "function + 0x1f (program+0x2b1f)".
+    std::string made_at;
+  };
+  /// What is live, one by one: only where sites are tracked (builds of quern without optimisation,
+  /// QUERN_TRACK_ALLOCATIONS=1).
+  std::vector<Live> live;
+
   const Kind& operator[](ResourceKind kind) const noexcept { return kinds[static_cast<std::size_t>(kind)]; }
   /// Over all kinds. Its peak is that of their sum, which may be less than the sum of their peaks.
   QUERN_API Kind total() const noexcept;
 };
 
-/// The table that the leak report prints: one line a kind that has something live or pending.
+/// What the leak report prints: one line a kind that has something live or pending, then `live`.
 QUERN_API std::string to_string(const MemoryStats& stats);
 
 }  // namespace quern

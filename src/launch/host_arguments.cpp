@@ -20,6 +20,8 @@ std::optional<StreamView> named(StreamView stream) {
 HostArguments::HostArguments(const std::shared_ptr<runtime::Context>& context, StreamView stream,
                              std::span<const Argument> arguments)
     : stream_(named(stream)) {
+  travelling_.reserve(arguments.size());
+  arguments_.reserve(arguments.size());
   for (const Argument& argument : arguments) {
     if (argument.kind() == Argument::Kind::host)
       travelling_.push_back({argument.host(), nullptr, send(context, *argument.host())});

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <deque>
+#include <array>
+#include <cstddef>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <span>
 #include <vector>
@@ -14,7 +16,8 @@ namespace quern::launch {
 
 /// The host arrays and SmartArrays among a launch's arguments, as device arrays for that launch. Copies run
 /// on the launch's stream: where none was given, copy_back() returns when the values are there; else they are
-/// there when the stream has been synchronised.
+/// there when the stream has been synchronised. Up to kInline arguments lie in the object: SmartArrays that
+/// are on the device already need no heap memory.
 class HostArguments {
  public:
   HostArguments(const std::shared_ptr<runtime::Context>& context, StreamView stream,
@@ -33,9 +36,16 @@ class HostArguments {
   };
   DeviceNDArray send(const std::shared_ptr<runtime::Context>& context, const HostArgument& host) const;
 
+  static constexpr std::size_t kInline = 12;
+  static constexpr std::size_t kInlineBytes = kInline * (sizeof(Travelling) + sizeof(Argument)) + 64;
+
   const std::optional<StreamView> stream_;
-  std::deque<Travelling> travelling_;  ///< arguments_ point into it
-  std::vector<Argument> arguments_;
+  alignas(std::max_align_t) std::array<std::byte, kInlineBytes> inline_;
+  std::pmr::monotonic_buffer_resource memory_{inline_.data(), inline_.size()};
+  std::pmr::vector<Travelling> travelling_ =
+      std::pmr::vector<Travelling>(&memory_);  ///< arguments_ point into it
+  // Not in braces: those would hold an argument that is an address.
+  std::pmr::vector<Argument> arguments_ = std::pmr::vector<Argument>(&memory_);
 };
 
 }  // namespace quern::launch

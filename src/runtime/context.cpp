@@ -53,6 +53,22 @@ CUresult release_item(const driver::DriverTable& api, const Release& item) {
   return CUDA_ERROR_INVALID_VALUE;
 }
 
+/// The contexts in use: a driver's context has one queue of pending releases and one allocator, however many
+/// sessions are on it.
+struct InUse {
+  struct Row {
+    CUcontext handle = nullptr;
+    decltype(driver::DriverTable::cuCtxGetCurrent) driver = nullptr;  ///< tells one driver's from another's
+    std::weak_ptr<Context> context;
+  };
+  base::Mutex mutex;
+  std::vector<Row> rows QUERN_GUARDED_BY(mutex);
+};
+InUse& in_use() {
+  static auto* const instance = new InUse;  // outlives every static object
+  return *instance;
+}
+
 void report_to_stderr(const std::string& message) {
   std::fprintf(stderr, "quern: warning: %s\n", message.c_str());
 }
@@ -65,6 +81,47 @@ Resource::Resource(Context& context, Release item) : context_(context), item_(st
 
 Resource::~Resource() { context_.dropped(*this, item_); }
 
+/// One hold on the device's primary context, given back unless a Context takes it over.
+struct Context::PrimaryHold {
+  const DeviceState* device = nullptr;
+
+  explicit PrimaryHold(const DeviceState& of) : device(&of) {}
+  PrimaryHold(const PrimaryHold&) = delete;
+  PrimaryHold& operator=(const PrimaryHold&) = delete;
+  ~PrimaryHold() {
+    if (device != nullptr) device->driver->api.cuDevicePrimaryCtxRelease_v2(device->handle);
+  }
+};
+
+std::shared_ptr<Context> Context::find_or_make(const Device& device, CUcontext handle, PrimaryHold* hold) {
+  const auto take_over = [hold](Context& context) {
+    if (hold != nullptr && !context.primary_.exchange(true)) hold->device = nullptr;
+  };
+  const auto driver = device.state()->driver->api.cuCtxGetCurrent;
+  std::vector<std::shared_ptr<Context>> lost;  // let go of after the lock: that may be driver calls
+  const base::LockGuard lock(in_use().mutex);
+  auto& rows = in_use().rows;
+  std::erase_if(rows, [](const InUse::Row& row) { return row.context.expired(); });
+  lost.reserve(rows.size());
+  for (const InUse::Row& row : rows) {
+    if (row.handle != handle || row.driver != driver) continue;
+    std::shared_ptr<Context> found = row.context.lock();
+    if (found == nullptr) continue;
+    if (found->lost()) {
+      lost.push_back(std::move(found));
+      continue;
+    }
+    take_over(*found);
+    return found;
+  }
+  rows.push_back({handle, driver, {}});
+  std::unique_ptr<Context> made(new Context(device.state(), handle));
+  take_over(*made);
+  std::shared_ptr<Context> context(std::move(made));
+  rows.back().context = context;
+  return context;
+}
+
 std::shared_ptr<Context> Context::create(const Device& device) {
   const DeviceState& state = *device.state();
   const std::string attempted = "use device " + device.label();
@@ -72,17 +129,12 @@ std::shared_ptr<Context> Context::create(const Device& device) {
     CUcontext handle = nullptr;
     state.driver->check(state.driver->api.cuDevicePrimaryCtxRetain(&handle, state.handle),
                         "cuDevicePrimaryCtxRetain", attempted);
-    std::unique_ptr<Context> owner;
-    try {
-      owner.reset(new Context(device.state(), handle, true));
-    } catch (...) {
-      state.driver->api.cuDevicePrimaryCtxRelease_v2(state.handle);
-      throw;
-    }
-    return std::shared_ptr<Context>(std::move(owner));
+    PrimaryHold hold(state);
+    return find_or_make(device, handle, &hold);
   };
   std::shared_ptr<Context> context = retain();
   if (!context->is_broken()) return context;
+  context->lost_.store(true, std::memory_order_relaxed);  // for the other sessions on it
   context.reset();
   state.driver->check(state.driver->api.cuDevicePrimaryCtxReset_v2(state.handle),
                       "cuDevicePrimaryCtxReset_v2", attempted + " again after a fault");
@@ -90,7 +142,7 @@ std::shared_ptr<Context> Context::create(const Device& device) {
 }
 
 std::shared_ptr<Context> Context::adopt(const Device& device, CUcontext handle) {
-  return std::shared_ptr<Context>(new Context(device.state(), handle, false));
+  return find_or_make(device, handle, nullptr);
 }
 
 std::shared_ptr<Context> adopt_current_context(const Device& device) {
@@ -108,10 +160,9 @@ std::shared_ptr<Context> adopt_current_context(const Device& device) {
   return Context::adopt(device, handle);
 }
 
-Context::Context(std::shared_ptr<const DeviceState> device, CUcontext handle, bool primary)
+Context::Context(std::shared_ptr<const DeviceState> device, CUcontext handle)
     : device_(std::move(device)),
       handle_(handle),
-      primary_(primary),
       queue_(
           limits_from_environment(device_->total_memory_bytes),
           [this](const Release& item) { return release(item); }, report_to_stderr),
@@ -319,21 +370,20 @@ void Context::call_after(CUstream stream, std::function<void()> function) {
 }
 
 std::shared_ptr<const Resource> Context::stream_owner(CUstream stream) const {
-  std::vector<std::weak_ptr<const Resource>> streams;
+  std::weak_ptr<const Resource> found;
   {
     const base::LockGuard lock(mutex_);
-    streams = streams_;  // letting go of a last reference may lead to driver calls: not under the lock
+    for (const OwnStream& candidate : streams_)
+      if (candidate.handle == reinterpret_cast<std::uintptr_t>(stream) && !candidate.resource.expired())
+        found = candidate.resource;
   }
-  for (const std::weak_ptr<const Resource>& candidate : streams)
-    if (std::shared_ptr<const Resource> owner = candidate.lock())
-      if (owner->item().handle == reinterpret_cast<std::uintptr_t>(stream)) return owner;
-  return nullptr;
+  return found.lock();  // letting go of a last reference may lead to driver calls: not under the lock
 }
 
 void Context::register_stream(const std::shared_ptr<const Resource>& stream) {
   const base::LockGuard lock(mutex_);
-  std::erase_if(streams_, [](const std::weak_ptr<const Resource>& candidate) { return candidate.expired(); });
-  streams_.push_back(stream);
+  std::erase_if(streams_, [](const OwnStream& candidate) { return candidate.resource.expired(); });
+  streams_.push_back({stream->item().handle, stream});
 }
 
 void Context::register_memory(const std::byte* begin, std::size_t size_bytes,

@@ -26,7 +26,8 @@ class StagingPool;
 /// for the transfers it queued and releases what waits, unless the process is exiting.
 class Context : public std::enable_shared_from_this<Context> {
  public:
-  /// The device's primary context, retained (a faulted one is reset first).
+  /// The device's primary context, retained (a faulted one is reset first). Like adopt() it gives the same
+  /// object for the same context of the driver's, as long as one is in use and not lost.
   static std::shared_ptr<Context> create(const Device& device);
   /// A context that the program made; it stays the program's and must outlive this object.
   static std::shared_ptr<Context> adopt(const Device& device, CUcontext handle);
@@ -102,7 +103,10 @@ class Context : public std::enable_shared_from_this<Context> {
   std::size_t free_memory_bytes() const;
 
  private:
-  Context(std::shared_ptr<const DeviceState> device, CUcontext handle, bool primary);
+  struct PrimaryHold;
+  Context(std::shared_ptr<const DeviceState> device, CUcontext handle);
+  /// `hold`: on the primary context, where that is what `handle` is.
+  static std::shared_ptr<Context> find_or_make(const Device& device, CUcontext handle, PrimaryHold* hold);
   std::string release(const Release& item);
   std::string give_back(const Release& item);
   void release_now(const Release& item) noexcept;
@@ -112,7 +116,7 @@ class Context : public std::enable_shared_from_this<Context> {
 
   const std::shared_ptr<const DeviceState> device_;
   const CUcontext handle_;
-  const bool primary_;
+  std::atomic<bool> primary_ = false;  ///< holds the device's primary context
   mutable std::atomic<bool> lost_ = false;
   Counters counters_;
   DeallocQueue queue_;
@@ -122,7 +126,11 @@ class Context : public std::enable_shared_from_this<Context> {
   mutable base::Mutex mutex_;
   std::shared_ptr<DeviceAllocator> allocator_ QUERN_GUARDED_BY(mutex_);  ///< null: the driver's
   std::vector<std::weak_ptr<DeviceAllocator>> pools_ QUERN_GUARDED_BY(mutex_);
-  std::vector<std::weak_ptr<const Resource>> streams_ QUERN_GUARDED_BY(mutex_);
+  struct OwnStream {
+    std::uint64_t handle = 0;
+    std::weak_ptr<const Resource> resource;
+  };
+  std::vector<OwnStream> streams_ QUERN_GUARDED_BY(mutex_);
   struct Locked {
     const std::byte* begin = nullptr;
     std::size_t size_bytes = 0;

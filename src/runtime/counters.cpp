@@ -45,6 +45,8 @@ std::string to_string(const MemoryStats& stats) {
                         kind.live_count, kind.live_bytes, kind.pending_count, kind.pending_bytes,
                         kind.peak_bytes);
   }
+  for (const MemoryStats::Live& one : stats.live)
+    text += fmt::format("  {} of {} bytes made at\n{}", name(one.kind), one.size_bytes, one.made_at);
   return text;
 }
 
@@ -153,19 +155,17 @@ void Counters::released(const Release& item) noexcept {
   kind.pending_bytes -= item.size_bytes;
 }
 
-MemoryStats Counters::stats() const noexcept {
+MemoryStats Counters::stats() const {
   const base::LockGuard lock(mutex_);
-  return stats_;
+  MemoryStats stats = stats_;
+  for (const auto& [resource, site] : sites_)
+    stats.live.push_back({resource->item().kind, resource->item().size_bytes, frames_text(site)});
+  return stats;
 }
 
 std::string Counters::leak_report() const {
-  const base::LockGuard lock(mutex_);
-  if (stats_.total().live_count == 0) return {};
-  std::string text = to_string(stats_);
-  for (const auto& [resource, site] : sites_)
-    text += fmt::format("  {} of {} bytes made at\n{}", name(resource->item().kind),
-                        resource->item().size_bytes, frames_text(site));
-  return text;
+  const MemoryStats now = stats();
+  return now.total().live_count == 0 ? std::string() : to_string(now);
 }
 
 }  // namespace runtime

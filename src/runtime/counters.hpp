@@ -19,8 +19,8 @@ class Counters {
   void made(const Resource& resource) noexcept QUERN_EXCLUDES(mutex_);
   void dropped(const Resource& resource) noexcept QUERN_EXCLUDES(mutex_);
   void released(const Release& item) noexcept QUERN_EXCLUDES(mutex_);
-  MemoryStats stats() const noexcept QUERN_EXCLUDES(mutex_);
-  /// The table, and where what is live was made as far as that is known. Empty: nothing is live.
+  MemoryStats stats() const QUERN_EXCLUDES(mutex_);
+  /// to_string(stats()). Empty: nothing is live.
   std::string leak_report() const QUERN_EXCLUDES(mutex_);
 
  private:

@@ -65,6 +65,27 @@ const Layout* layout_of(const Argument& argument) {
   return argument.smart() != nullptr ? &argument.smart()->layout() : nullptr;
 }
 
+template <class T>
+void append_bytes(const T& value, std::string& key) {
+  key.append(reinterpret_cast<const char*>(&value), sizeof value);
+}
+
+/// All that record_name() says, for comparing only.
+void append_record(const RecordType& record, std::string& key) {
+  append_bytes(record.size_bytes(), key);
+  append_bytes(record.fields().size(), key);
+  for (const Field& field : record.fields()) {
+    append_bytes(field.name.size(), key);
+    key += field.name;
+    append_bytes(field.offset_bytes, key);
+    append_bytes(field.element.size_bytes, key);
+    append_bytes(field.shape.size(), key);
+    for (const std::int64_t extent : field.shape) append_bytes(extent, key);
+    key += field.element.dtype ? static_cast<char>('A' + static_cast<int>(*field.element.dtype)) : '?';
+    if (field.element.record != nullptr) append_record(*field.element.record, key);
+  }
+}
+
 /// What the type depends on, a few bytes an argument.
 void append_key(const Argument& argument, std::string& key) {
   const ElementType* element = element_of(argument);
@@ -75,7 +96,7 @@ void append_key(const Argument& argument, std::string& key) {
   const Layout& layout = *layout_of(argument);
   key += static_cast<char>('0' + layout.ndim());
   key += layout.is_c_contiguous() ? 'C' : layout.is_f_contiguous() ? 'F' : 'A';
-  if (element->record) key += record_name(*element->record);
+  if (element->record != nullptr) append_record(*element->record, key);
 }
 
 const char* kind_name(const Argument& argument) {
@@ -171,15 +192,17 @@ PythonKernel::Specialisation PythonKernel::find(std::span<const Argument> argume
                             "each parameter, in this order",
                             outline_.name, parameters_.size(), parameters_.size() == 1 ? "" : "s",
                             arguments.size(), arguments.size() == 1 ? "was" : "were", signature_));
-  std::string key;
+  thread_local std::string key;  // keeps its memory: launches after the first need none
+  key.clear();
   for (const Argument& argument : arguments) append_key(argument, key);
   {
     const base::LockGuard lock(mutex_);
     if (const auto found = launched_.find(key); found != launched_.end()) return found->second;
   }
+  std::string made_for = key;
   Specialisation made = compile(types_of(arguments));
   const base::LockGuard lock(mutex_);
-  return launched_.emplace(std::move(key), std::move(made)).first->second;
+  return launched_.emplace(std::move(made_for), std::move(made)).first->second;
 }
 
 std::shared_ptr<const launch::KernelState> PythonKernel::specialise(

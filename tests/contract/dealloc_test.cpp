@@ -24,7 +24,7 @@ void drop_arrays(const Session& session, int count, std::size_t bytes = 64) {
 TEST_CASE(
     "F1: dropping the last reference schedules the release of memory, streams, events and modules; nothing "
     "is freed at once") {
-  const Session own = fresh_session();
+  const OwnSession own;
   const std::uint64_t freed = calls_of("cuMemFree_v2");
   {
     const DeviceNDArray array = own.device_array({10});
@@ -54,6 +54,10 @@ TEST_CASE(
   CHECK(own.pending_release_count() == 0);
   CHECK(calls_of("cuMemFree_v2") == freed + 2);  // device and managed memory
   CHECK(own.memory_stats().total().pending_count == 0);
+  // The queue is the context's, however many sessions there are on it.
+  shared().release_pending();
+  (void)second_session().device_array({10});
+  CHECK(shared().pending_release_count() == 1);
   // The peak of all kinds together is not the sum of theirs.
   const std::size_t before = own.memory_stats().total().peak_bytes;
   (void)own.pinned_array({1000});
@@ -67,20 +71,20 @@ TEST_CASE(
 
 TEST_CASE(
     "F2: more pending releases than the count limit are flushed; both names of the variable are honoured") {
-  const Session usual = fresh_session();
+  const OwnSession usual;
   drop_arrays(usual, 10);
   CHECK(usual.pending_release_count() == 10);
   drop_arrays(usual, 1);
   CHECK(usual.pending_release_count() == 0);
   {
     const Environment numba("NUMBA_CUDA_MAX_PENDING_DEALLOCS_COUNT", "3");
-    const Session three = fresh_session();
+    const OwnSession three;
     drop_arrays(three, 3);
     CHECK(three.pending_release_count() == 3);
     drop_arrays(three, 1);
     CHECK(three.pending_release_count() == 0);
     const Environment ours("QUERN_MAX_PENDING_DEALLOCS_COUNT", "0");
-    const Session at_once = fresh_session();
+    const OwnSession at_once;
     drop_arrays(at_once, 1);
     CHECK(at_once.pending_release_count() == 0);
   }
@@ -89,7 +93,7 @@ TEST_CASE(
 TEST_CASE(
     "F3: more pending bytes than the ratio of device memory are flushed; both names of the variable are "
     "honoured") {
-  const Session usual = fresh_session();
+  const OwnSession usual;
   const std::size_t total = usual.device().total_memory_bytes();
   drop_arrays(usual, 1, total / 10);
   CHECK(usual.pending_release_count() == 1);
@@ -97,14 +101,14 @@ TEST_CASE(
   CHECK(usual.pending_release_count() == 0);
   {
     const Environment numba("NUMBA_CUDA_MAX_PENDING_DEALLOCS_RATIO", "0.01");
-    drop_arrays(fresh_session(), 1, total / 200);
-    const Session tight = fresh_session();
+    drop_arrays(OwnSession(), 1, total / 200);
+    const OwnSession tight;
     drop_arrays(tight, 1, total / 200);
     CHECK(tight.pending_release_count() == 1);
     drop_arrays(tight, 1, total / 100);
     CHECK(tight.pending_release_count() == 0);
     const Environment ours("QUERN_MAX_PENDING_DEALLOCS_RATIO", "0.5");
-    const Session wide = fresh_session();
+    const OwnSession wide;
     drop_arrays(wide, 1, total / 10);
     drop_arrays(wide, 1, total / 8);
     CHECK(wide.pending_release_count() == 2);
@@ -115,7 +119,7 @@ TEST_CASE(
     "F4: a failed allocation flushes the queue and tries again once, then it is a clear error with the "
     "sizes") {
   const Environment no_limit("QUERN_MAX_PENDING_DEALLOCS_RATIO", "1");
-  const Session own = fresh_session();
+  const OwnSession own;
   const std::size_t large = most_of_memory(own);
   drop_arrays(own, 1, large);
   drop_arrays(own, 1);
@@ -139,7 +143,7 @@ TEST_CASE(
 TEST_CASE(
     "F5: a failing release ends its flush: the item is dropped and reported, the rest stay, later work goes "
     "on") {
-  const Session own = fresh_session();
+  const OwnSession own;
   drop_arrays(own, 10);
   calls().fail_call(3, CUDA_ERROR_INVALID_VALUE, "cuMemFree_v2");
   drop_arrays(own, 1);  // the eleventh: two are released, the third fails
@@ -153,7 +157,7 @@ TEST_CASE(
     "F6: defer_cleanup nests; nothing is released inside, out of memory included; cleanup follows the "
     "outermost") {
   const Environment no_limit("QUERN_MAX_PENDING_DEALLOCS_RATIO", "1");
-  const Session own = fresh_session();
+  const OwnSession own;
   const std::uint64_t freed = calls_of("cuMemFree_v2");
   const std::size_t large = most_of_memory(own);
   {

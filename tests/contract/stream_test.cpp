@@ -55,7 +55,7 @@ TEST_CASE(
   CHECK(called == 0);
   done.get();
   CHECK(called == 1);
-  CHECK(holds(message([&] { (void)fresh_session().to_device(counting_array({3}), {.stream = made.view()}); }),
+  CHECK(holds(message([&] { (void)OwnSession().to_device(counting_array({3}), {.stream = made.view()}); }),
               "another session"));
 }
 

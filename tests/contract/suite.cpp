@@ -99,7 +99,6 @@ std::string open_device(std::string_view name) {
     const auto started = runtime::initialise(std::move(driver));
     if (runtime::device_count(*started) == 0) return "there is none";
     it.device.emplace(runtime::open_device(started, 0));
-    it.session.emplace(fresh_session());
   } catch (const Error& error) {
     return error.what();
   }
@@ -111,8 +110,24 @@ bool is_cpu() { return device().kind() == DeviceKind::cpu; }
 driver::FailingTable& calls() { return *opened().calls; }
 std::uint64_t calls_of(std::string_view function) { return calls().call_count(function); }
 
-const Session& shared() { return *opened().session; }
-Session fresh_session() { return session::SessionAccess::open(device()); }
+const Session& shared() {
+  std::optional<Session>& session = opened().session;
+  if (!session) session.emplace(second_session());
+  return *session;
+}
+Session second_session() { return session::SessionAccess::open(device()); }
+
+OwnContext::OwnContext() {
+  const runtime::Driver& driver = *device().state()->driver;
+  driver.check(driver.api.cuCtxCreate_v4(&handle, nullptr, 0, device().state()->handle), "cuCtxCreate_v4",
+               "make a context");
+  CUcontext popped = nullptr;
+  driver.check(driver.api.cuCtxPopCurrent_v2(&popped), "cuCtxPopCurrent_v2", "leave it");
+}
+OwnContext::~OwnContext() { device().state()->driver->api.cuCtxDestroy_v2(handle); }
+OwnSession::OwnSession()  // not the session's own device(), which is not there yet
+    : Session(session::SessionAccess::with_context(contract::device(),
+                                                   runtime::Context::adopt(contract::device(), handle))) {}
 
 Kernel kernel(std::string_view name) {
   auto& kernels = opened().kernels;
@@ -175,7 +190,7 @@ int run_exit_child(const std::string& device_name) {
   static std::optional<SmartArray> smart;
   if (!open_device(device_name).empty()) return 2;
   runtime::watch_process_exit();
-  static const Session late = fresh_session();
+  static const Session late = second_session();
   stream.emplace(late.stream());
   for (int i = 0; i < 20; ++i)
     early.push_back(late.to_device(counting_array({1000}), {.stream = stream->view()}));

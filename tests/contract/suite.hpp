@@ -26,8 +26,21 @@ std::uint64_t calls_of(std::string_view function);
 
 /// One session for all tests that leave it as it is.
 const Session& shared();
-/// A session with a context and a queue of its own, which read the environment now.
-Session fresh_session();
+/// Another session on the same device.
+Session second_session();
+/// A session with a context of its own, whose queue reads the environment now.
+struct OwnContext {
+  CUcontext handle = nullptr;
+
+  OwnContext();
+  ~OwnContext();
+  OwnContext(const OwnContext&) = delete;
+  OwnContext& operator=(const OwnContext&) = delete;
+};
+class OwnSession : private OwnContext, public Session {
+ public:
+  OwnSession();
+};
 
 /// The kernel of that name in suite.cpp's source.
 Kernel kernel(std::string_view name);

@@ -5,13 +5,24 @@
 
 #include <functional>
 #include <tuple>
+#include <vector>
 
+#include "device.hpp"
 #include "host_memory.hpp"
 
 using namespace quern;
 
 namespace {
 
+constexpr const char* kPython = R"(
+from numba import cuda
+
+@cuda.jit
+def total(out, a, b, c, d, e, points):
+    i = cuda.grid(1)
+    if i < out.size:
+        out[i] = a[i] + b[i] + c[i] + d[i] + e[i] + points[i].y
+)";
 constexpr const char* kPtx = R"(.version 6.0
 .target sm_50
 .address_size 64
@@ -21,7 +32,12 @@ constexpr const char* kPtx = R"(.version 6.0
                      .param .align 8 .b8 d[40]) { ret; }
 )";
 
-/// Allocations by this thread in the second of two calls. The CPU device's own count as well.
+std::uint64_t launches() {
+  const driver::FailingTable& table = *fault::AuditedDevice::get().table;
+  return table.call_count("cuLaunchKernel") + table.call_count("cuLaunchKernelEx");
+}
+
+/// Allocations by this thread in the second of two calls, outside of the driver's.
 std::uint64_t allocations_of(const std::function<void()>& action) {
   action();
   const fault::ShortOfMemory scope(0);
@@ -44,14 +60,60 @@ TEST_CASE("views of arrays need no heap memory up to four dimensions") {
 }
 
 TEST_CASE("a launch after the first needs no heap memory of the layer's") {
-  const Session session("cpu");
+  const Session session = fault::AuditedDevice::get().open_session();
   const Module module = session.load_ptx(kPtx);
   const Kernel plain = module.kernel("plain"), pair = module.kernel("pair"), four = module.kernel("four");
   const DeviceNDArray array = session.device_array({8, 8}, Dtype::float32);
   const Stream stream = session.stream();
-  const LaunchConfig config = {.grid = 0, .block = 32, .stream = stream};  // all of it but the driver's call
+  const LaunchConfig config = {.grid = 2, .block = 32, .stream = stream};
+  const LaunchConfig large = {.grid = 2, .block = 32, .shared_bytes = 60000};
+  const LaunchConfig together = {.grid = 2, .block = 32, .cooperative = true};
+  const std::uint64_t launched = launches();
   CHECK(allocations_of([&] { plain(config)(array, nullptr, 3, 2.0); }) == 0);
   CHECK(allocations_of([&] { pair(config)(std::tuple(1, 2.0)); }) == 0);
   CHECK(allocations_of([&] { four(config)(array, array, array(Slice{0, 4}), array.transpose()); }) == 0);
-  CHECK(allocations_of([&] { plain.for_all(0)(array, array, 3, 2.0f); }) == 0);
+  CHECK(allocations_of([&] { plain(large)(array, array, 3, 2.0f); }) == 0);
+  CHECK(allocations_of([&] { plain(together)(array, array, 3, 2.0f); }) == 0);
+  CHECK(allocations_of([&] { plain.for_all(100)(array, array, 3, 2.0f); }) == 0);
+  CHECK(launches() == launched + 12);
+}
+
+TEST_CASE("SmartArrays that are on the device are launched with without heap memory") {
+  const Session session = fault::AuditedDevice::get().open_session();
+  const Kernel four = session.load_ptx(kPtx).kernel("four");
+  const SmartArray smart = session.smart_array(NDArray({8, 8}, Dtype::float32));
+  const Stream stream = session.stream();
+  const std::uint64_t launched = launches();
+  CHECK(allocations_of([&] { four({.grid = 1, .block = 32})(smart, smart, smart, smart); }) == 0);
+  CHECK(allocations_of(
+            [&] { four({.grid = 1, .block = 32, .stream = stream})(smart, smart, smart, smart); }) == 0);
+  CHECK(launches() == launched + 4);
+}
+
+TEST_CASE("memory of a pool's needs no heap memory in launches on the stream that it was made on") {
+  const Session session = fault::AuditedDevice::get().open_session();
+  const Kernel plain = session.load_ptx(kPtx).kernel("plain");
+  const Stream stream = session.stream();
+  session.set_allocator(session.stream_ordered_pool());
+  {
+    const DeviceNDArray array = session.device_array({8, 8}, Dtype::float32, {.stream = stream.view()});
+    const LaunchConfig config = {.grid = 2, .block = 32, .stream = stream};
+    CHECK(allocations_of([&] { plain(config)(array, array, 3, 2.0f); }) == 0);
+  }
+  session.set_allocator(nullptr);
+}
+
+TEST_CASE(
+    "a kernel in Kernel Python finds its specialisation for many arrays and records without heap memory") {
+  struct Point {
+    float x, y;
+  };
+  const Session session = fault::AuditedDevice::get().open_session();
+  const Kernel sum = session.load_python(kPython).kernel("total");
+  const auto a = session.to_device(std::vector<float>(64, 1.0f));
+  const auto out = session.to_device(std::vector<float>(64));
+  const auto points = session.to_device(std::vector<Point>(64, Point{2, 3}));
+  const LaunchConfig config = {.grid = 2, .block = 32};
+  CHECK(allocations_of([&] { sum(config)(out, a, a, a, a, a, points); }) == 0);
+  CHECK(out.copy_to_host() == std::vector<float>(64, 8.0f));
 }

@@ -10,6 +10,9 @@
 #include <memory>
 #include <vector>
 
+#include "device.hpp"
+#include "host_memory.hpp"
+#include "runtime/context.hpp"
 #include "session/state.hpp"
 
 namespace quern::fault {
@@ -199,6 +202,19 @@ bool with_allocator(const Session& session, const std::shared_ptr<DeviceAllocato
   session.set_allocator(nullptr);
   return right;
 }
+/// A program's own, in RMM's shape.
+struct OwnResource {
+  std::shared_ptr<DeviceAllocator> upstream;
+  void* allocate(std::size_t bytes, std::size_t alignment, StreamView stream) {
+    return upstream->allocate(bytes, alignment, stream);
+  }
+  void deallocate(void* address, std::size_t bytes, std::size_t alignment, StreamView stream) {
+    upstream->deallocate(address, bytes, alignment, stream);
+  }
+};
+bool own_allocator(const Session& session) {
+  return with_allocator(session, make_allocator(OwnResource{session.caching_pool()}));
+}
 bool stream_pool(const Session& session) { return with_allocator(session, session.stream_ordered_pool(0)); }
 bool caching_pool(const Session& session) { return with_allocator(session, session.caching_pool()); }
 bool registered(const Session& session) {
@@ -316,6 +332,65 @@ bool expected_failures(const Session& session) {
   array->assign(counting());
   return is_counting(array->copy_to_host(), 0);
 }
+/// A context, an event and a stream that the program made itself, by calls that do not fail.
+struct Program {
+  const driver::DriverTable& api = AuditedDevice::get().plugin.table;
+  CUcontext context = nullptr;
+  CUevent event = nullptr;
+  CUstream stream = nullptr;
+
+  Program() {
+    in_driver(true);
+    api.cuCtxCreate_v4(&context, nullptr, 0, 0);
+    api.cuEventCreate(&event, CU_EVENT_DEFAULT);
+    api.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+    in_driver(false);
+  }
+  ~Program() {
+    in_driver(true);
+    api.cuEventDestroy_v2(event);
+    api.cuStreamDestroy_v2(stream);
+    api.cuCtxDestroy_v2(context);
+    in_driver(false);
+  }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+};
+bool adopted(const Session& session) {
+  const Program program;
+  const auto context = runtime::adopt_current_context(session.device());
+  if (context == nullptr || context->handle() != program.context) return false;
+  const Session joined = session::SessionAccess::with_context(session.device(), context);
+  const StreamView stream = joined.external_stream(program.stream);
+  const DeviceNDArray array = joined.to_device(counting(), {.stream = stream});
+  const Event event = joined.external_event(program.event);
+  event.record(stream);
+  event.wait(joined.default_stream());
+  event.synchronize();
+  return is_counting(array.copy_to_host(), 0);
+}
+constexpr const char* kCuda = R"(
+extern "C" __global__ void add_one(float* x, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) x[i] += 1;
+})";
+constexpr const char* kPython = R"(
+from numba import cuda
+
+@cuda.jit
+def add_one(x, n):
+    i = cuda.grid(1)
+    if i < n:
+        x[i] += 1
+)";
+bool compiled(const Session& session) {
+  const Kernel cuda = session.load_cuda(kCuda).kernel();
+  const Kernel python = session.load_python(kPython).kernel();
+  const DeviceNDArray array = session.to_device(counting());
+  cuda(kConfig)(array, kCount);
+  python(kConfig)(array, kCount);
+  return is_counting(array.copy_to_host(), 2);
+}
 bool deferred(const Session& session) {
   const DeferredCleanup scope = session.defer_cleanup();
   for (int i = 0; i < 15; ++i) (void)session.allocate(100);
@@ -346,6 +421,9 @@ constexpr Scenario kScenarios[] = {
     {"callbacks and likes", numba_calls},
     {"expected failures", expected_failures},
     {"deferred cleanup", deferred},
+    {"an allocator of the program's", own_allocator},
+    {"a context of the program's", adopted},
+    {"CUDA C++ and Kernel Python", compiled, true},
 };
 
 }  // namespace

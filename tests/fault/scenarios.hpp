@@ -13,6 +13,7 @@ namespace quern::fault {
 struct Scenario {
   std::string_view name;
   bool (*run)(const Session& session);
+  bool compiles = false;  ///< source, with NVRTC
 };
 std::span<const Scenario> scenarios();
 

@@ -144,3 +144,19 @@ TEST_CASE("after a fork the child's calls answer that the driver is not initiali
   CHECK(WEXITSTATUS(status) == 0);
   CHECK(array(99).item<float>() == 1);
 }
+
+TEST_CASE("a child of a fork ends by exit(), with objects that the parent made, without a hang") {
+  static const Session session("cpu");
+  static const DeviceNDArray array = session.to_device(std::vector<float>(100, 1.0f));
+  std::fflush(nullptr);
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    alarm(20);  // a hang ends by a signal
+    std::exit(7);
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 7);
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -222,6 +223,41 @@ TEST_CASE("an empty grid launches nothing") {
   Setup setup;
   setup.kernel({})({.grid = {4, 0}, .block = 32})();
   CHECK(setup.fake.launches.empty());
+}
+
+TEST_CASE("the suggested block has most threads resident, and the larger block of two that have as many") {
+  Setup setup;
+  // 1400 threads, 16 blocks and 48 KiB of shared memory a multiprocessor; the kernel allows 512 in a block.
+  setup.fake.active_blocks = [](int block, std::size_t shared) {
+    const int by_threads = std::min(1400 / block, 16);
+    return shared == 0 ? by_threads : std::min(by_threads, static_cast<int>(49152 / shared));
+  };
+  const Kernel kernel = setup.kernel({});
+  CHECK(kernel.suggested_block() == 448);        // 3 blocks, 1344 threads, as 6 blocks of 224 have
+  CHECK(kernel.suggested_block(0, 256) == 224);  // 6 blocks, 1344 threads
+  CHECK(kernel.suggested_block(20000) == 512);   // 2 blocks
+  CHECK(kernel.suggested_block(0, 20) == 20);    // less than a warp
+  CHECK(kernel.active_blocks(128) == 10);
+  CHECK(kernel.max_cooperative_blocks(128) == 40);  // on 4 multiprocessors
+  CHECK(kernel.max_cooperative_blocks(128, 20000) == 8);
+}
+
+TEST_CASE("for_all takes the suggested block, or the one that is given, and as many as cover the tasks") {
+  Setup setup;
+  setup.fake.active_blocks = [](int block, std::size_t) { return std::min(1400 / block, 16); };
+  const Kernel kernel = setup.kernel({});
+  const auto grid_of = [&](std::uint64_t tasks, const LaunchConfig& config) {
+    kernel.for_all(tasks, config)();
+    return setup.fake.launches.back().grid[0];
+  };
+  CHECK(grid_of(1, {}) == 1);
+  CHECK(grid_of(896, {}) == 2);
+  CHECK(grid_of(897, {}) == 3);
+  CHECK(setup.fake.launches.back().block == std::array<unsigned, 3>{448, 1, 1});
+  CHECK(grid_of(1000, {.block = {32, 2}}) == 16);
+  const std::size_t launched = setup.fake.launches.size();
+  kernel.for_all(0)();
+  CHECK(setup.fake.launches.size() == launched);
 }
 
 TEST_CASE("a cooperative launch says so to the driver, and too large a one how many blocks fit") {

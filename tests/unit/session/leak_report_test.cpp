@@ -60,8 +60,14 @@ TEST_CASE("memory_stats and leak_report count what is live and pending, and forg
   CHECK(session.leak_report().empty());
   DeviceNDArray array = session.device_array({25}, Dtype::float32);
   CHECK(holds(session.leak_report(), "device of 100 bytes made at\n"));
+  const MemoryStats stats = session.memory_stats();
+  REQUIRE(stats.live.size() == 1);
+  CHECK(stats.live[0].kind == ResourceKind::device);
+  CHECK(stats.live[0].size_bytes == 100);
+  CHECK(holds(stats.live[0].made_at.substr(0, stats.live[0].made_at.find('\n')), "/leak-report-test"));
   array = {};
   CHECK(session.leak_report().empty());
+  CHECK(session.memory_stats().live.empty());
   CHECK(session.memory_stats()[ResourceKind::device].pending_bytes == 100);
   CHECK(session.memory_stats()[ResourceKind::device].peak_bytes == 100);
   session.release_pending();

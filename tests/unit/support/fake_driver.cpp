@@ -167,8 +167,9 @@ void fill_modules(driver::DriverTable& api) {
     return fake->set_attributes.emplace_back(which, value), CUDA_SUCCESS;
   };
   api.cuFuncGetParamInfo = parameter_info;
-  api.cuOccupancyMaxActiveBlocksPerMultiprocessor = [](int* blocks, CUfunction, int, std::size_t) {
-    return *blocks = 2, CUDA_SUCCESS;
+  api.cuOccupancyMaxActiveBlocksPerMultiprocessor = [](int* blocks, CUfunction, int block,
+                                                       std::size_t shared) {
+    return *blocks = fake->active_blocks ? fake->active_blocks(block, shared) : 2, CUDA_SUCCESS;
   };
   api.cuLaunchKernel = [](CUfunction, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                           unsigned bz, unsigned shared, CUstream stream, void** parameters, void**) {

@@ -50,7 +50,8 @@ class FakeDriver {
   CUcontext current = nullptr;
   int retained = 0;
   std::uint64_t next_handle = 0x1000;
-  std::function<CUresult(const std::string& image)> on_load;  ///< what loading that image answers
+  std::function<int(int block, std::size_t shared_bytes)> active_blocks;  ///< on a multiprocessor; without: 2
+  std::function<CUresult(const std::string& image)> on_load;              ///< what loading that image answers
 
   void run_host_functions();
 };
