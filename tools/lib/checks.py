@@ -5,6 +5,7 @@
 A check is a command of tools/. Its last line may be `N passed, N failed, N skipped`; without such a line the check as a whole
 counts as one, passed where its status is 0.
 """
+import os
 import pathlib
 import re
 import resource
@@ -68,6 +69,8 @@ def main(arguments):
     unknown = set(names) - {name for name, _, _ in CHECKS}
     if unknown:
         sys.exit(f"unknown check: {', '.join(sorted(unknown))}; tools/test --list names them")
+    if not arguments:
+        os.environ.setdefault("QUERN_TEST_FRACTION", "4")  # random tests and tables of faults by a part: --all has them whole
     chosen = [(name, command) for name, command, short in CHECKS
               if (name in names if names else short or "--all" in arguments)]
     totals = [run(name, command) for name, command in chosen]

@@ -6,26 +6,16 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
-#include <memory>
 
 #include "cases.hpp"
 #include "command.hpp"
+#include "commands.hpp"
 #include "files.hpp"
 #include "judge.hpp"
 #include "progress.hpp"
 
 namespace quern::cli {
 namespace {
-
-struct Settings {
-  std::vector<std::string> paths = {"kernels"};
-  std::string device;
-  std::string word;
-  std::string compare;
-  double seconds = 0.5;
-  std::uint64_t least = 5;
-  bool json = false;
-};
 
 /// One case on one device; milliseconds of a launch.
 struct Row {
@@ -51,7 +41,7 @@ double median(std::vector<double> times) {
 }
 
 /// The first launch is checked and not timed; those that follow see what it left.
-void time_case(const Session& session, const Case& of, const Settings& settings, Row& row) {
+void time_case(const Session& session, const Case& of, const BenchSettings& settings, Row& row) {
   Job job(session, load_kernel(session, of.kernel, of.load, of.launch), of.launch);
   job.launch();
   if (const std::optional<std::string> wrong = wrong_result(session, of, job)) {
@@ -70,7 +60,7 @@ void time_case(const Session& session, const Case& of, const Settings& settings,
   row.launches = times.size();
 }
 
-std::vector<Case> marked_cases(const Settings& settings) {
+std::vector<Case> marked_cases(const BenchSettings& settings) {
   std::vector<Case> cases;
   for (const std::string& path : settings.paths)
     for (const std::filesystem::path& file : find_case_files(path))
@@ -84,7 +74,7 @@ std::vector<Case> marked_cases(const Settings& settings) {
   return cases;
 }
 
-std::vector<Session> sessions(const Settings& settings) {
+std::vector<Session> sessions(const BenchSettings& settings) {
   std::vector<Session> opened;
   if (!settings.device.empty()) return {Session(settings.device)};
   for (const Device& device : devices()) opened.emplace_back(device.label());
@@ -151,7 +141,9 @@ Json document(const std::vector<Row>& rows, bool compared) {
   return {{"benchmarks", list}};
 }
 
-int run_bench(const Settings& settings) {
+}  // namespace
+
+int bench_command(const BenchSettings& settings) {
   const std::vector<Case> cases = marked_cases(settings);
   const std::map<std::string, double> before =
       settings.compare.empty() ? std::map<std::string, double>() : read_medians(settings.compare);
@@ -185,30 +177,6 @@ int run_bench(const Settings& settings) {
   const bool failed =
       std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.failure.empty(); });
   return failed ? kFailed : kDone;
-}
-
-}  // namespace
-
-void add_bench(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("bench", "Time the cases that are marked `bench`, after checking their results");
-  auto settings = std::make_shared<Settings>();
-  command->add_option("paths", settings->paths, "Case files, or folders that hold some (default kernels)")
-      ->type_name("PATH");
-  command->add_option("--device", settings->device, "On this device only")->type_name("DEVICE");
-  command->add_option("-k", settings->word, "Only cases whose file or name holds WORD")->type_name("WORD");
-  command->add_option("--seconds", settings->seconds, "Launch each case for about that long (default 0.5)")
-      ->check(CLI::Range(0.0, 3600.0))
-      ->type_name("S");
-  command->add_option("--repeat", settings->least, "Launch each case at least N times (default 5)")
-      ->check(CLI::Range(1u, 100'000u))
-      ->type_name("N");
-  command
-      ->add_option("--compare", settings->compare,
-                   "Show the ratio to the medians of an earlier --json document")
-      ->type_name("FILE.json");
-  command->add_flag("--json", settings->json, "Print one JSON document");
-  command->callback([&action, settings] { action = [settings] { return run_bench(*settings); }; });
 }
 
 }  // namespace quern::cli

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cctype>
 #include <cstdio>
 #include <cstdlib>
 
@@ -12,8 +11,6 @@ template class nlohmann::basic_json<nlohmann::ordered_map>;
 
 namespace quern::cli {
 namespace {
-
-constexpr char kMark = '\x1f';  // no argument begins with a control character
 
 bool use_colour() {
   const char* no_color = std::getenv("NO_COLOR");
@@ -84,18 +81,6 @@ Json to_json(const Diagnostics& diagnostics) {
   return rows;
 }
 
-std::string mark_negative(const std::string& word) {
-  if (word.size() < 2 || word[0] != '-') return word;
-  const std::string_view rest = std::string_view(word).substr(1);
-  const bool number = std::isdigit(static_cast<unsigned char>(rest[0])) != 0 || rest[0] == '.' ||
-                      rest == "inf" || rest == "nan";
-  return number ? kMark + word : word;
-}
-
-std::string unmark_negative(const std::string& word) {
-  return !word.empty() && word[0] == kMark ? word.substr(1) : word;
-}
-
 std::pair<std::string, std::string> split_kernel(const std::string& text) {
   // A folder may have "::" in its name; the file's suffix comes before the kernel's name.
   for (const char* suffix : {".cu::", ".ptx::", ".py::"})
@@ -106,28 +91,6 @@ std::pair<std::string, std::string> split_kernel(const std::string& text) {
   const std::size_t at = text.find("::");
   if (at == std::string::npos) return {text, ""};
   return {text.substr(0, at), text.substr(at + 2)};
-}
-
-void add_constant_option(CLI::App& app, std::vector<std::string>& bindings) {
-  app.add_option(
-         "--bind", bindings,
-         "Give a module-level name of Kernel Python a value, new or instead of the file's: N=16, TABLE=x.npy")
-      ->allow_extra_args(false)
-      ->type_name("NAME=ARG");
-}
-
-void add_load_options(CLI::App& app, LoadOptions& options) {
-  app.add_option("-D,--define", options.defines, "Define a macro: NAME or NAME=VALUE")
-      ->allow_extra_args(false)
-      ->type_name("NAME[=VALUE]");
-  app.add_option("-I,--include", options.include_dirs, "Search a directory for included files")
-      ->allow_extra_args(false)
-      ->type_name("DIR");
-  app.add_option("--option", options.options, "Give NVRTC an option: --option=--fmad=false")
-      ->allow_extra_args(false)
-      ->type_name("NVRTC_OPTION");
-  app.add_flag("--fastmath", options.fastmath,
-               "Allow approximate division, square root and functions (NVRTC's --use_fast_math)");
 }
 
 }  // namespace quern::cli

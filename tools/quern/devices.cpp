@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <memory>
 
 #include "command.hpp"
+#include "commands.hpp"
 
 namespace quern::cli {
 namespace {
@@ -37,7 +37,9 @@ std::string to_text(const Device& device) {
       device.max_threads_per_block(), device.max_shared_bytes_per_block() / 1024);
 }
 
-int run_devices(bool json) {
+}  // namespace
+
+int devices_command(bool json) {
   const std::vector<Device> found = devices();
   if (json) {
     Json rows = Json::array();
@@ -49,15 +51,6 @@ int run_devices(bool json) {
   if (!found.empty()) return kDone;
   throw Error(ErrorCode::not_found,
               "there is no device: neither a GPU nor the CPU device; `quern doctor` says what is missing");
-}
-
-}  // namespace
-
-void add_devices(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("devices", "List the devices that kernels can run on");
-  auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "Print one JSON document");
-  command->callback([&action, json] { action = [json] { return run_devices(*json); }; });
 }
 
 }  // namespace quern::cli

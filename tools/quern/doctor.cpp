@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <memory>
 
 #include "command.hpp"
+#include "commands.hpp"
 
 namespace quern::cli {
 namespace {
@@ -57,21 +57,13 @@ void print(const DoctorReport& report) {
 
 }  // namespace
 
-void add_doctor(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand(
-      "doctor", "Say what was found where on this machine, what is missing, and how to get it");
-  auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "Print one JSON document");
-  command->callback([&action, json] {
-    action = [json] {
-      const DoctorReport report = doctor();
-      if (*json)
-        print_json(to_json(report));
-      else
-        print(report);
-      return report.ready ? kDone : kFailed;
-    };
-  });
+int doctor_command(bool json) {
+  const DoctorReport report = doctor();
+  if (json)
+    print_json(to_json(report));
+  else
+    print(report);
+  return report.ready ? kDone : kFailed;
 }
 
 }  // namespace quern::cli

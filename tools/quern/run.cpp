@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <memory>
 
 #include "command.hpp"
+#include "commands.hpp"
 #include "job.hpp"
 #include "npy.hpp"
 #include "picture.hpp"
@@ -15,19 +15,6 @@
 
 namespace quern::cli {
 namespace {
-
-struct Settings {
-  std::string file;
-  LaunchText launch;
-  LoadOptions load;
-  std::string device;
-  std::vector<std::string> save;
-  std::vector<std::pair<std::string, std::string>> show;
-  std::uint64_t repeat = 0;
-  bool time = false;
-  bool quiet = false;
-  bool json = false;
-};
 
 /// What is written where: NAME=FILE.
 struct Output {
@@ -58,7 +45,7 @@ Output read_output(const std::string& text, const char* option, bool picture) {
   return {text.substr(0, equals), text.substr(equals + 1), picture};
 }
 
-std::vector<Output> read_outputs(const Settings& settings) {
+std::vector<Output> read_outputs(const RunSettings& settings) {
   std::vector<Output> outputs;
   for (const std::string& text : settings.save) outputs.push_back(read_output(text, "--save", false));
   for (const auto& [kind, text] : settings.show) {
@@ -171,7 +158,9 @@ void write(const Job& job, const Output& output) {
     write_npy(output.file, array);
 }
 
-int run(const Settings& settings) {
+}  // namespace
+
+int run_command(const RunSettings& settings) {
   const std::vector<Output> outputs = read_outputs(settings);
   const Session session{SessionOptions{settings.device}};
   const auto [file, name] = split_kernel(settings.file);
@@ -195,71 +184,6 @@ int run(const Settings& settings) {
   else
     report.print(settings.time || settings.repeat > 0);
   return kDone;
-}
-
-void add_launch_options(CLI::App& command, Settings& settings) {
-  command
-      .add_option("--grid", settings.launch.grid,
-                  "Blocks: 64, 16x16 or 8x8x4; without it they cover the first array")
-      ->type_name("G");
-  command.add_option("--block", settings.launch.block, "Threads of a block (default 256)")->type_name("B");
-  command.add_flag("--cooperative", settings.launch.cooperative,
-                   "Launch so that the whole grid can synchronise");
-  command.add_option("--shared", settings.launch.shared_bytes, "Dynamic shared memory of a block")
-      ->type_name("BYTES");
-  command.add_flag("--stream", settings.launch.own_stream, "Launch on a stream of its own");
-  add_constant_option(command, settings.launch.bind);
-  command
-      .add_option(
-          "--sig", settings.launch.signature,
-          "Compile a Kernel Python kernel for these argument types, \"float32, float32[::1]\", instead of "
-          "those of the arguments")
-      ->type_name("TYPES");
-  command
-      .add_option("--device", settings.device, "cpu, cuda, cuda:N or auto (default: QUERN_DEVICE, else auto)")
-      ->type_name("DEVICE");
-}
-
-void add_output_options(CLI::App& command, Settings& settings) {
-  command
-      .add_option("--save", settings.save,
-                  "Write an array to a file afterwards: NAME=FILE.npy, NAME a parameter's name or #0")
-      ->allow_extra_args(false)
-      ->type_name("NAME=FILE.npy");
-  command.add_option("--show", settings.show, "Write a 2-D array as a picture: --show image NAME=FILE.png")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->type_name("image NAME=FILE.png");
-  command.add_option("--repeat", settings.repeat, "Launch N more times and time those")->type_name("N");
-  command.add_flag("--time", settings.time, "Print median, minimum and throughput");
-  command.add_flag("--quiet", settings.quiet, "Print errors only");
-  command.add_flag("--json", settings.json, "Print one JSON document");
-}
-
-}  // namespace
-
-void add_run(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("run", "Compile a kernel, launch it, and print what its arrays hold");
-  auto settings = std::make_shared<Settings>();
-  command->add_option("file", settings->file, "A .py, .cu or .ptx file, with ::KERNEL where it has several")
-      ->required()
-      ->type_name("FILE[::KERNEL]");
-  command
-      ->add_option("args", settings->launch.args,
-                   "Arguments in the kernel's order, or NAME=ARG: 3, -2.5, true, float32(2), x.npy, "
-                   "'x.npy[::2, 1:]', x.npy.T, "
-                   "value(x.npy), zeros(1024, float32), ones, empty, full((4,4), 7, int32), arange(0, 10, 1, "
-                   "float32), linspace, "
-                   "random((n,), float32, seed=1), #2 (the length of argument 2)")
-      ->type_name("ARG");
-  add_launch_options(*command, *settings);
-  add_load_options(*command, settings->load);
-  add_output_options(*command, *settings);
-  command->callback([&action, settings] {
-    for (std::string& word : settings->launch.args) word = unmark_negative(word);
-    action = [settings] { return run(*settings); };
-  });
 }
 
 }  // namespace quern::cli

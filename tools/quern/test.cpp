@@ -13,22 +13,13 @@
 
 #include "cases.hpp"
 #include "command.hpp"
+#include "commands.hpp"
 #include "files.hpp"
 #include "judge.hpp"
 #include "progress.hpp"
 
 namespace quern::cli {
 namespace {
-
-struct Settings {
-  std::vector<std::string> paths = {"kernels"};
-  std::string device;
-  std::string word;
-  std::string junit;
-  unsigned jobs = 1;
-  bool quiet = false;
-  bool json = false;
-};
 
 /// A device under test. A fault ends its context, so the session is replaced after one. Thread-safe.
 class Bench {
@@ -110,7 +101,7 @@ void print(const Outcome& outcome) {
 
 /// Runs the outcomes from `begin` to `end`, `jobs` at a time.
 void run_range(std::vector<Outcome>& outcomes, std::size_t begin, std::size_t end, unsigned jobs,
-               const Settings& settings, Progress& progress) {
+               const TestSettings& settings, Progress& progress) {
   std::atomic<std::size_t> next = begin;
   const auto work = [&] {
     for (std::size_t i = next++; i < end; i = next++) {
@@ -128,7 +119,7 @@ void run_range(std::vector<Outcome>& outcomes, std::size_t begin, std::size_t en
 }
 
 /// Cases that must fail come last and one by one: a fault would take down whatever else runs on the device.
-void run_all(std::vector<Outcome>& outcomes, const Settings& settings) {
+void run_all(std::vector<Outcome>& outcomes, const TestSettings& settings) {
   std::vector<Outcome> ordered;  // not stable_partition: it uses what libstdc++ calls deprecated
   for (const bool must_fail : {false, true})
     std::copy_if(outcomes.begin(), outcomes.end(), std::back_inserter(ordered),
@@ -185,7 +176,7 @@ Json document(const std::vector<Outcome>& outcomes, std::size_t failed) {
   return {{"passed", outcomes.size() - failed}, {"failed", failed}, {"cases", rows}};
 }
 
-std::vector<std::unique_ptr<Bench>> open_benches(const Settings& settings) {
+std::vector<std::unique_ptr<Bench>> open_benches(const TestSettings& settings) {
   std::vector<std::unique_ptr<Bench>> benches;
   if (!settings.device.empty()) {
     benches.push_back(std::make_unique<Bench>(SessionOptions{settings.device}));
@@ -199,7 +190,7 @@ std::vector<std::unique_ptr<Bench>> open_benches(const Settings& settings) {
   return benches;
 }
 
-std::vector<Case> read_all(const Settings& settings) {
+std::vector<Case> read_all(const TestSettings& settings) {
   std::vector<Case> cases;
   for (const std::string& path : settings.paths)
     for (const std::filesystem::path& file : find_case_files(path))
@@ -213,7 +204,9 @@ std::vector<Case> read_all(const Settings& settings) {
   return cases;
 }
 
-int run_tests(const Settings& settings) {
+}  // namespace
+
+int test_command(const TestSettings& settings) {
   const std::vector<Case> cases = read_all(settings);
   const std::vector<std::unique_ptr<Bench>> benches = open_benches(settings);
   std::vector<Outcome> outcomes;
@@ -228,25 +221,6 @@ int run_tests(const Settings& settings) {
   else
     fmt::print("{} passed, {} failed\n", outcomes.size() - failed, failed);
   return failed == 0 ? kDone : kFailed;
-}
-
-}  // namespace
-
-void add_test(CLI::App& app, Action& action) {
-  CLI::App* command =
-      app.add_subcommand("test", "Run the cases of *.case.toml files on every device there is");
-  auto settings = std::make_shared<Settings>();
-  command->add_option("paths", settings->paths, "Case files, or folders that hold some (default kernels)")
-      ->type_name("PATH");
-  command->add_option("--device", settings->device, "On this device only")->type_name("DEVICE");
-  command->add_option("-k", settings->word, "Only cases whose file or name holds WORD")->type_name("WORD");
-  command->add_option("-j,--jobs", settings->jobs, "Run N cases at a time")
-      ->check(CLI::Range(1u, 256u))
-      ->type_name("N");
-  command->add_option("--junit", settings->junit, "Write the results as JUnit XML")->type_name("FILE");
-  command->add_flag("--quiet", settings->quiet, "Print failures and the sum only");
-  command->add_flag("--json", settings->json, "Print one JSON document");
-  command->callback([&action, settings] { action = [settings] { return run_tests(*settings); }; });
 }
 
 }  // namespace quern::cli

@@ -9,6 +9,7 @@
 
 #include "command.hpp"
 #include "compare.hpp"
+#include "options.hpp"
 #include "values.hpp"
 
 using namespace quern;

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Precompiled: what the commands are written with takes ten times as long to read as the commands themselves.
-// (No include guard: GCC warns of it in a file that is compiled by itself, and nothing includes it.)
+// Precompiled: what the commands are written with takes several times as long to read as the commands
+// themselves. (No include guard: GCC warns of it in a file that is compiled by itself, and nothing includes
+// it.)
 
-#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
+
+#include <quern/quern.hpp>

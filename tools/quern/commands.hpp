@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands: what each is told, and the function that does it. They print what was asked for and give an
+// ExitStatus; what goes wrong they throw. options.cpp reads the settings from the command line.
+#pragma once
+
+#include <quern/quern.hpp>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "job.hpp"
+
+namespace quern::cli {
+
+/// quern run: one kernel, its arguments, what they hold afterwards.
+struct RunSettings {
+  std::string file;  ///< with ::KERNEL where it has several
+  LaunchText launch;
+  LoadOptions load;
+  std::string device;
+  std::vector<std::string> save;
+  std::vector<std::pair<std::string, std::string>> show;
+  std::uint64_t repeat = 0;
+  bool time = false;
+  bool quiet = false;
+  bool json = false;
+};
+int run_command(const RunSettings& settings);
+
+/// quern compile: what each stage makes of a kernel.
+struct CompileSettings {
+  std::string file;
+  std::string emit = "ptx";
+  std::string block = "256";
+  std::string output;
+  StageOptions stage;
+  LaunchText launch;
+  bool json = false;
+};
+int compile_command(const CompileSettings& settings);
+
+/// quern test: every case on every device.
+struct TestSettings {
+  std::vector<std::string> paths = {"kernels"};
+  std::string device;
+  std::string word;
+  std::string junit;
+  unsigned jobs = 1;
+  bool quiet = false;
+  bool json = false;
+};
+int test_command(const TestSettings& settings);
+
+/// quern bench: the cases marked `bench`, checked once and then timed.
+struct BenchSettings {
+  std::vector<std::string> paths = {"kernels"};
+  std::string device;
+  std::string word;
+  std::string compare;
+  double seconds = 0.5;
+  std::uint64_t least = 5;
+  bool json = false;
+};
+int bench_command(const BenchSettings& settings);
+
+/// quern devices: those of this machine.
+int devices_command(bool json);
+/// quern doctor: what was found where, what is missing, and how to get it.
+int doctor_command(bool json);
+
+}  // namespace quern::cli

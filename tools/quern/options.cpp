@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// The whole command line as CLI11 knows it. In one file: CLI11 takes the compiler seconds wherever it is
+// included.
+#include "options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <quern/quern.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "command.hpp"
+#include "commands.hpp"
+
+namespace quern::cli {
+namespace {
+
+constexpr char kMark = '\x1f';  // no argument begins with a control character
+
+void add_constant_option(CLI::App& app, std::vector<std::string>& bindings) {
+  app.add_option(
+         "--bind", bindings,
+         "Give a module-level name of Kernel Python a value, new or instead of the file's: N=16, TABLE=x.npy")
+      ->allow_extra_args(false)
+      ->type_name("NAME=ARG");
+}
+
+void add_load_options(CLI::App& app, LoadOptions& options) {
+  app.add_option("-D,--define", options.defines, "Define a macro: NAME or NAME=VALUE")
+      ->allow_extra_args(false)
+      ->type_name("NAME[=VALUE]");
+  app.add_option("-I,--include", options.include_dirs, "Search a directory for included files")
+      ->allow_extra_args(false)
+      ->type_name("DIR");
+  app.add_option("--option", options.options, "Give NVRTC an option: --option=--fmad=false")
+      ->allow_extra_args(false)
+      ->type_name("NVRTC_OPTION");
+  app.add_flag("--fastmath", options.fastmath,
+               "Allow approximate division, square root and functions (NVRTC's --use_fast_math)");
+}
+
+void add_launch_options(CLI::App& command, RunSettings& settings) {
+  command
+      .add_option("--grid", settings.launch.grid,
+                  "Blocks: 64, 16x16 or 8x8x4; without it they cover the first array")
+      ->type_name("G");
+  command.add_option("--block", settings.launch.block, "Threads of a block (default 256)")->type_name("B");
+  command.add_flag("--cooperative", settings.launch.cooperative,
+                   "Launch so that the whole grid can synchronise");
+  command.add_option("--shared", settings.launch.shared_bytes, "Dynamic shared memory of a block")
+      ->type_name("BYTES");
+  command.add_flag("--stream", settings.launch.own_stream, "Launch on a stream of its own");
+  add_constant_option(command, settings.launch.bind);
+  command
+      .add_option(
+          "--sig", settings.launch.signature,
+          "Compile a Kernel Python kernel for these argument types, \"float32, float32[::1]\", instead of "
+          "those of the arguments")
+      ->type_name("TYPES");
+  command
+      .add_option("--device", settings.device, "cpu, cuda, cuda:N or auto (default: QUERN_DEVICE, else auto)")
+      ->type_name("DEVICE");
+}
+
+void add_output_options(CLI::App& command, RunSettings& settings) {
+  command
+      .add_option("--save", settings.save,
+                  "Write an array to a file afterwards: NAME=FILE.npy, NAME a parameter's name or #0")
+      ->allow_extra_args(false)
+      ->type_name("NAME=FILE.npy");
+  command.add_option("--show", settings.show, "Write a 2-D array as a picture: --show image NAME=FILE.png")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->type_name("image NAME=FILE.png");
+  command.add_option("--repeat", settings.repeat, "Launch N more times and time those")->type_name("N");
+  command.add_flag("--time", settings.time, "Print median, minimum and throughput");
+  command.add_flag("--quiet", settings.quiet, "Print errors only");
+  command.add_flag("--json", settings.json, "Print one JSON document");
+}
+
+void add_run(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("run", "Compile a kernel, launch it, and print what its arrays hold");
+  auto settings = std::make_shared<RunSettings>();
+  command->add_option("file", settings->file, "A .py, .cu or .ptx file, with ::KERNEL where it has several")
+      ->required()
+      ->type_name("FILE[::KERNEL]");
+  command
+      ->add_option("args", settings->launch.args,
+                   "Arguments in the kernel's order, or NAME=ARG: 3, -2.5, true, float32(2), x.npy, "
+                   "'x.npy[::2, 1:]', x.npy.T, "
+                   "value(x.npy), zeros(1024, float32), ones, empty, full((4,4), 7, int32), arange(0, 10, 1, "
+                   "float32), linspace, "
+                   "random((n,), float32, seed=1), #2 (the length of argument 2)")
+      ->type_name("ARG");
+  add_launch_options(*command, *settings);
+  add_load_options(*command, settings->load);
+  add_output_options(*command, *settings);
+  command->callback([&action, settings] {
+    for (std::string& word : settings->launch.args) word = unmark_negative(word);
+    action = [settings] { return run_command(*settings); };
+  });
+}
+
+void add_compile(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("compile", "Show what each stage makes of a kernel; no device is needed");
+  auto settings = std::make_shared<CompileSettings>();
+  command
+      ->add_option("file", settings->file,
+                   "A .py, .cu or .ptx file, with ::KERNEL where a stage shows one of several")
+      ->required()
+      ->type_name("FILE[::KERNEL]");
+  command->add_option("--emit", settings->emit, "cuda, ptx (default), simt, llvm or asm")
+      ->check(CLI::IsMember({"cuda", "ptx", "simt", "llvm", "asm"}))
+      ->type_name("STAGE");
+  command
+      ->add_option("--block", settings->block,
+                   "The block that simt, llvm and asm are specialised on (default 256)")
+      ->type_name("B");
+  command->add_option("-o,--output", settings->output, "Write to a file instead of stdout")->type_name("OUT");
+  command
+      ->add_option("--sig", settings->stage.signature,
+                   "The argument types of a Kernel Python kernel: \"float32, float32[::1]\" (default: its "
+                   "decorator's)")
+      ->type_name("TYPES");
+  add_constant_option(*command, settings->launch.bind);
+  add_load_options(*command, settings->stage.load);
+  command->add_flag("--json", settings->json, "Print one JSON document");
+  command->callback([&action, settings] { action = [settings] { return compile_command(*settings); }; });
+}
+
+void add_test(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("test", "Run the cases of *.case.toml files on every device there is");
+  auto settings = std::make_shared<TestSettings>();
+  command->add_option("paths", settings->paths, "Case files, or folders that hold some (default kernels)")
+      ->type_name("PATH");
+  command->add_option("--device", settings->device, "On this device only")->type_name("DEVICE");
+  command->add_option("-k", settings->word, "Only cases whose file or name holds WORD")->type_name("WORD");
+  command->add_option("-j,--jobs", settings->jobs, "Run N cases at a time")
+      ->check(CLI::Range(1u, 256u))
+      ->type_name("N");
+  command->add_option("--junit", settings->junit, "Write the results as JUnit XML")->type_name("FILE");
+  command->add_flag("--quiet", settings->quiet, "Print failures and the sum only");
+  command->add_flag("--json", settings->json, "Print one JSON document");
+  command->callback([&action, settings] { action = [settings] { return test_command(*settings); }; });
+}
+
+void add_bench(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("bench", "Time the cases that are marked `bench`, after checking their results");
+  auto settings = std::make_shared<BenchSettings>();
+  command->add_option("paths", settings->paths, "Case files, or folders that hold some (default kernels)")
+      ->type_name("PATH");
+  command->add_option("--device", settings->device, "On this device only")->type_name("DEVICE");
+  command->add_option("-k", settings->word, "Only cases whose file or name holds WORD")->type_name("WORD");
+  command->add_option("--seconds", settings->seconds, "Launch each case for about that long (default 0.5)")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->type_name("S");
+  command->add_option("--repeat", settings->least, "Launch each case at least N times (default 5)")
+      ->check(CLI::Range(1u, 100'000u))
+      ->type_name("N");
+  command
+      ->add_option("--compare", settings->compare,
+                   "Show the ratio to the medians of an earlier --json document")
+      ->type_name("FILE.json");
+  command->add_flag("--json", settings->json, "Print one JSON document");
+  command->callback([&action, settings] { action = [settings] { return bench_command(*settings); }; });
+}
+
+void add_devices(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("devices", "List the devices that kernels can run on");
+  auto json = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, "Print one JSON document");
+  command->callback([&action, json] { action = [json] { return devices_command(*json); }; });
+}
+
+void add_doctor(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "doctor", "Say what was found where on this machine, what is missing, and how to get it");
+  auto json = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, "Print one JSON document");
+  command->callback([&action, json] { action = [json] { return doctor_command(*json); }; });
+}
+
+void add_commands(CLI::App& app, Action& action) {
+  app.require_subcommand(1);
+  app.set_help_all_flag("--help-all", "Print the help of all commands");
+  app.set_version_flag("--version", "quern " + std::string(version()));
+  add_run(app, action);
+  add_compile(app, action);
+  add_test(app, action);
+  add_bench(app, action);
+  add_devices(app, action);
+  add_doctor(app, action);
+}
+
+}  // namespace
+
+std::string mark_negative(const std::string& word) {
+  if (word.size() < 2 || word[0] != '-') return word;
+  const std::string_view rest = std::string_view(word).substr(1);
+  const bool number = std::isdigit(static_cast<unsigned char>(rest[0])) != 0 || rest[0] == '.' ||
+                      rest == "inf" || rest == "nan";
+  return number ? kMark + word : word;
+}
+
+std::string unmark_negative(const std::string& word) {
+  return !word.empty() && word[0] == kMark ? word.substr(1) : word;
+}
+
+Action read_options(std::vector<std::string> words) {
+  for (std::string& word : words) word = mark_negative(word);
+  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
+  CLI::App app("Compiles GPU kernels at run time and runs them on a GPU or on the CPU.", "quern");
+  Action action;
+  add_commands(app, action);
+  try {
+    app.parse(words);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) {  // --help, --version
+      app.exit(error);
+      return [] { return kDone; };
+    }
+    throw Error(ErrorCode::usage, std::string(error.what()) +
+                                      "\nhint: quern --help shows the commands, quern COMMAND --help "
+                                      "its options and arguments");
+  }
+  return action;
+}
+
+}  // namespace quern::cli
