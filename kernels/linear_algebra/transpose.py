@@ -3,12 +3,13 @@
 from numba import cuda, float32
 
 TILE = 32
+PADDED = TILE + 1
 ROWS = 8
 
 
 @cuda.jit
 def transpose(source, target):
-    tile = cuda.shared.array((TILE, TILE + 1), float32)
+    tile = cuda.shared.array((TILE, PADDED), float32)
     x = cuda.blockIdx.x * TILE + cuda.threadIdx.x
     y = cuda.blockIdx.y * TILE + cuda.threadIdx.y
     height, width = source.shape

@@ -25,6 +25,6 @@ def normals(triangles, out):
     a = cuda.float32x3(xy, t[1, 2] - t[0, 2])
     b = cuda.float32x3(t[2, 0] - t[0, 0], t[2, 1] - t[0, 1], t[2, 2] - t[0, 2])
     n = cross(a, b)
-    out[i, Axis.X] = n.x
-    out[i, Axis.Y] = n.y
-    out[i, Axis.Z] = n.z
+    out[i, Axis.X.value] = n.x
+    out[i, Axis.Y.value] = n.y
+    out[i, Axis.Z.value] = n.z

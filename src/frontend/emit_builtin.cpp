@@ -180,9 +180,10 @@ Code Emitter::call_builtin(const Expr& expr, const Builtin& row) {
     case Rule::absolute: {
       const Code code = expression(argument(1));
       if (is_complex(type_of(1))) return call("quern::abs", {code.text}, carrier);
-      if (is_floating(type))
-        return call("fabs", {convert(code, carrier == Carrier::f64 ? Carrier::f64 : Carrier::f32).text},
-                    carrier == Carrier::f64 ? Carrier::f64 : Carrier::f32);
+      if (is_floating(type)) {
+        const Carrier in = carrier == Carrier::f64 ? Carrier::f64 : Carrier::f32;
+        return call(in == Carrier::f64 ? "fabs" : "fabsf", {convert(code, in).text}, in);
+      }
       if (!is_integer(type) || !type->is_signed || range(argument(1)).low >= 0) return code;
       if (fits_int(code.carrier)) {
         // The least number of its type stays what it is.

@@ -189,7 +189,11 @@ Code Emitter::real_call(const Expr& expr, const Builtin& row, Type result) {
   std::vector<std::string> arguments;
   for (std::size_t i = 1; i < expr.items.size(); ++i)
     arguments.push_back(convert(expression(*expr.items[i]), carrier).text);
-  const std::string_view function = other.empty() ? row.cuda : other;
+  std::string function(other.empty() ? row.cuda : other);
+  // sqrtf, not an overload of sqrt: NVRTC chooses among a dozen of those each time.
+  if (other.empty() && carrier == Carrier::f32 && row.rule != Rule::predicate &&
+      !function.starts_with("quern::"))
+    function += 'f';
   if (row.rule == Rule::logarithm && arguments.size() == 2)
     return infix(Tok::divide, call(function, {arguments[0]}, carrier),
                  call(function, {arguments[1]}, carrier), carrier);

@@ -83,6 +83,8 @@ class Sample:
         (scratch / "jobs.json").write_text(json.dumps(jobs))
         checked([self.options.python, str(COMPILE), str(scratch / "jobs.json")], env=self.environment)
         if not out.exists():
+            if known := BEYOND_NUMBA.get((self.folder / self.source).resolve().relative_to(ROOT).as_posix()):
+                raise PassedOver(known)
             raise RuntimeError("Numba: " + out.with_suffix(".refused").read_text()[-1500:])
         return out
 
@@ -99,6 +101,13 @@ class Sample:
             if problem := compare.difference(name, np.load(saved(name, "q")), np.load(saved(name, "n")), self.options.ulp, self.options.rtol):
                 return problem
         return ""
+
+
+# What Kernel Python has and today's Numba refuses (docs/language.md, the differences): where Numba takes it after all, it is compared.
+BEYOND_NUMBA = {
+    "kernels/python/callbacks.py": "a tuple of device functions, which Numba refuses",
+    "kernels/python/recursion.py": "a device function that calls itself, where numba-cuda's code generator fails",
+}
 
 
 def passed_over(file, root, case):
