@@ -125,16 +125,18 @@ Code Emitter::compare_two(Tok op, const Expr& left, const Code& a, const Expr& r
 }
 
 Code Emitter::logical(const Expr& expr) {
+  const std::vector<const Expr*> operands = instance_.operands(expr);
+  if (operands.size() == 1) return expression(*operands[0]);
   const Type type = instance_.type(expr);
   const bool and_ = expr.op == Tok::k_and;
-  const bool all_truths = std::all_of(expr.items.begin(), expr.items.end(), [&](const Expr* item) {
+  const bool all_truths = std::all_of(operands.begin(), operands.end(), [&](const Expr* item) {
     return instance_.type(*item)->kind == TypeKind::boolean;
   });
   if (all_truths) {
     const Precedence precedence = precedence_of(expr.op);
     std::vector<std::string> parts;
-    for (const Expr* item : expr.items) {
-      const Code code = item == expr.items[0] ? expression(*item) : isolated(*item);
+    for (const Expr* item : operands) {
+      const Code code = item == operands[0] ? expression(*item) : isolated(*item);
       const bool mixed = code.precedence == Precedence::logical_and && !and_;  // a && b || c is misread
       parts.push_back(mixed ? fmt::format("({})", code.text) : inside(code, precedence));
     }
@@ -142,9 +144,9 @@ Code Emitter::logical(const Expr& expr) {
   }
   // The operand that decides is the value.
   const Carrier carrier = carrier_of(type);
-  Code result = convert(isolated(*expr.items.back()), carrier);
-  for (std::size_t i = expr.items.size() - 1; i-- > 0;) {
-    const Code value = convert(i == 0 ? expression(*expr.items[i]) : isolated(*expr.items[i]), carrier);
+  Code result = convert(isolated(*operands.back()), carrier);
+  for (std::size_t i = operands.size() - 1; i-- > 0;) {
+    const Code value = convert(i == 0 ? expression(*operands[i]) : isolated(*operands[i]), carrier);
     result = call(and_ ? "quern::both" : "quern::either",
                   {value.text, fmt::format("[&] {{ return {}; }}", result.text)}, carrier);
   }

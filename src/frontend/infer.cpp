@@ -27,6 +27,11 @@ void Inference::run() {
   instance_.version_types.assign(scope_.versions.size(), nullptr);
   instance_.version_constants.assign(scope_.versions.size(), {});
   instance_.version_storage.assign(scope_.versions.size(), nullptr);
+  fixed_.assign(scope_.versions.size(), false);
+  definitions_.assign(scope_.locals.size(), 0);
+  for (const Version& version : scope_.versions)
+    if (version.kind == Version::Kind::parameter || version.kind == Version::Kind::definition)
+      ++definitions_[version.local];
   for (std::size_t i = 0; i < function.parameters.size(); ++i) {
     instance_.version_types[i] = instance_.parameters[i];
     instance_.version_constants[i] = valueless_constant(instance_.parameters[i]);
@@ -96,8 +101,8 @@ void Inference::statement(const Stmt& node) {
       set(scope_.defined(*node.targets[0]), types_.function(&program_.declaration_of(*node.function)));
       return;
     case StmtKind::if_: {
-      const std::optional<bool> known = about_none(*node.value);
       condition(*node.value);
+      const std::optional<bool> known = settled(*node.value);
       if (known) {
         instance_.known_branches[node.id] = *known;
         for (const Stmt* other : *known ? node.orelse : node.body) instance_.dead[other->id] = true;
@@ -222,6 +227,7 @@ void Inference::assign(const Expr& target, Type type, Place from, const Expr* va
       set(version, type);
       if (value != nullptr) {
         instance_.version_constants[version] = instance_.constant(*value);
+        fixed_[version] = definitions_[scope_.versions[version].local] == 1 && is_fixed(*value);
         if (const auto found = instance_.storages.find(value->id); found != instance_.storages.end())
           instance_.version_storage[version] = &found->second;
       }
@@ -336,22 +342,6 @@ void Inference::returned(const Stmt& node) {
 
 /// `x is None`, where x is a parameter: known for these argument types, so that the other branch need not
 /// make sense.
-std::optional<bool> Inference::about_none(const Expr& expr) const {
-  if (expr.kind == ExprKind::unary && expr.op == Tok::k_not) {
-    const std::optional<bool> inner = about_none(*expr.items[0]);
-    return inner ? std::optional(!*inner) : std::nullopt;
-  }
-  if (expr.kind != ExprKind::compare || expr.ops.size() != 1 || expr.items[1]->kind != ExprKind::none ||
-      expr.items[0]->kind != ExprKind::name)
-    return std::nullopt;
-  const std::uint32_t version = scope_.load(*expr.items[0]);
-  if (version == kNoVersion || scope_.versions[version].kind != Version::Kind::parameter) return std::nullopt;
-  const bool none = instance_.version_types[version] == types_.none;
-  if (expr.ops[0] == Tok::k_is || expr.ops[0] == Tok::equal) return none;
-  if (expr.ops[0] == Tok::is_not || expr.ops[0] == Tok::not_equal) return !none;
-  return std::nullopt;
-}
-
 /// What 'if' and 'while' test.
 void Inference::condition(const Expr& expr) {
   const Type type = expression(expr);

@@ -31,7 +31,10 @@ class Inference {
   void meet(std::uint32_t phi);
   void set(std::uint32_t version, Type type);
   void condition(const Expr& expr);
+  // What is known of conditions before anything runs: settle.cpp.
   std::optional<bool> about_none(const Expr& expr) const;
+  std::optional<bool> settled(const Expr& expr) const;
+  bool is_fixed(const Expr& expr) const;
   Type item_of(Type iterable, const Expr& expr);
 
   // Expressions: infer_expression.cpp.
@@ -105,6 +108,8 @@ class Inference {
   const Scope& scope_;
   TypeTable& types_;
   Report& report_;
+  std::vector<std::uint32_t> definitions_;  ///< by local: how often it is assigned, as a parameter too
+  std::vector<bool> fixed_;  ///< by version: is_fixed() of what was assigned, and nothing else was
   bool reporting_ = false;
   bool changed_ = false;
   Place return_place_;

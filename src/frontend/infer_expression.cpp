@@ -448,21 +448,28 @@ Type Inference::compare(const Expr& expr) {
 /// `a and b` is one of its operands, as in Python.
 Type Inference::logical(const Expr& expr) {
   Type result = nullptr;
+  std::vector<const Expr*> left;
   for (const Expr* item : expr.items) {
     const Type type = expression(*item);
-    if (type == nullptr || is_error(type)) continue;
-    if (!is_number(type)) {
-      fail(item->place, "types", "", "'{}' does not take {}", text_of(expr.op), text_of(type));
-      continue;
+    const std::optional<bool> known = item == expr.items.back() ? std::nullopt : settled(*item);
+    if (known == (expr.op == Tok::k_and)) continue;  // not the value, whatever follows
+    left.push_back(item);
+    if (type != nullptr && !is_error(type)) {
+      if (is_number(type))
+        result = unify(types_, result, type);
+      else
+        fail(item->place, "types", "", "'{}' does not take {}", text_of(expr.op), text_of(type));
     }
-    result = unify(types_, result, type);
+    if (known)
+      break;  // the value where the ones before let a thread come to it: nothing behind it is reached
   }
+  if (left.size() != expr.items.size()) instance_.left_operands[expr.id] = std::move(left);
   return result;
 }
 
 Type Inference::conditional(const Expr& expr) {
   condition(*expr.items[0]);
-  if (const std::optional<bool> known = about_none(*expr.items[0])) {
+  if (const std::optional<bool> known = settled(*expr.items[0])) {
     instance_.known_choices[expr.id] = *known;
     return expression(*expr.items[*known ? 1 : 2]);
   }

@@ -60,14 +60,24 @@ struct Instance {
   std::map<std::uint32_t, Instance*> callees;  ///< by expr id of the call
   std::vector<Range> ranges;                   ///< of expressions of integers
   std::vector<Range> version_ranges;
-  /// By stmt id of an `if` and expr id of a conditional whose outcome these parameters settle: `x is None`.
+  /// By stmt id of an `if` and expr id of a conditional whose outcome is known before anything runs: `x is
+  /// None` by these parameters, `N > 3` by the module's numbers.
   std::map<std::uint32_t, bool> known_branches;
   std::map<std::uint32_t, bool> known_choices;
+  /// By expr id of an `and` or `or`: the operands that are left, where others are known.
+  std::map<std::uint32_t, std::vector<const Expr*>> left_operands;
   std::vector<bool> dead;  ///< by stmt id: never reached with these parameters
 
   Type type(const Expr& expr) const { return types[expr.id]; }
   std::optional<bool> known_branch(const Stmt& node) const { return find(known_branches, node.id); }
   std::optional<bool> known_choice(const Expr& expr) const { return find(known_choices, expr.id); }
+  /// Of an `and` or `or`: those that a thread may come to and that matter.
+  std::vector<const Expr*> operands(const Expr& logical) const {
+    const auto found = left_operands.find(logical.id);
+    return found != left_operands.end()
+               ? found->second
+               : std::vector<const Expr*>(logical.items.begin(), logical.items.end());
+  }
   const Value& constant(const Expr& expr) const { return constants[expr.id]; }
   /// Which of a tuple's items t[a:b:c] takes; its bounds are constants.
   std::vector<std::size_t> slice_places(const Expr& slice, std::size_t count) const;

@@ -275,7 +275,7 @@ class Finder {
     if (expr.kind == ExprKind::unary && expr.op == Tok::k_not) return assume(*expr.items[0], !truth);
     if (expr.kind == ExprKind::logical) {
       if ((expr.op == Tok::k_and) == truth)
-        for (const Expr* item : expr.items) assume(*item, truth);
+        for (const Expr* item : instance_.operands(expr)) assume(*item, truth);
       return;
     }
     if (expr.kind != ExprKind::compare || (!truth && expr.ops.size() > 1)) return;
@@ -374,7 +374,7 @@ class Finder {
     if (expr.kind == ExprKind::logical) {
       // What stands on the right is computed only under what stands before it.
       const std::size_t mark = saved_.size();
-      for (const Expr* item : expr.items) {
+      for (const Expr* item : instance_.operands(expr)) {
         expression(*item);
         assume(*item, expr.op == Tok::k_and);
       }

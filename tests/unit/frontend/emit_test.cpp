@@ -77,6 +77,33 @@ TEST_CASE("float32 with an integer is float64, as in Numba") {
               "a[0] = a[1] * 2.0f;"));
 }
 
+TEST_CASE("what numbers settle beforehand is left out, and has no say in types, as in Numba") {
+  const std::string cuda = cuda_of(R"(
+N = 3
+DEBUG = False
+SCALE = 0.0
+@cuda.jit
+def f(w, x, out):
+    i = cuda.grid(1)
+    two = 2
+    out[i] = (two or w[i]) + (1.0 and x[i]) + (SCALE or x[i]) + (x[i] and two and x[i])
+    if N > 2:
+        c = x[i]
+    else:
+        c = 1.5
+    d = w[i] if not DEBUG else -1
+    out[i] += c + d
+    if DEBUG:
+        out[i] = "text"
+)",
+                                   "uint64[::1], float32[::1], float64[::1]");
+  CHECK(holds(cuda, "out[i] = double(two) + x[i] + x[i] + quern::both(x[i], [&] { return x[i]; });"));
+  CHECK(holds(cuda, "float c;"));
+  CHECK(holds(cuda, "unsigned long long d = w[i];"));
+  CHECK_FALSE(holds(cuda, "1.5"));
+  CHECK_FALSE(holds(cuda, "text"));
+}
+
 TEST_CASE("shared and local arrays are C arrays, constants have their names") {
   const std::string text = cuda_of(
       "N = 16\nW = np.array([[1, 2], [3, 4]], dtype=np.float32)\n@cuda.jit\ndef k(a):\n    s = "

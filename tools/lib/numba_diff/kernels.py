@@ -2,7 +2,8 @@
 """Well-typed kernels to compare two compilers by. Kernel `number` of a seed is always the same, whatever is asked for beside it.
 
 The first PAIRS kernels hold every operator over one pair of types each; those that follow are random: expressions, branches, loops,
-tuples, device functions, shared and local arrays, views. All run in 2 blocks of 32 threads. Powers of integers stay below 2**53, beyond which Numba rounds them.
+tuples, device functions, shared and local arrays, views. All run in 2 blocks of 32 threads. Powers of integers stay below 2**53, beyond which Numba rounds them;
+whole numbers are narrowed from int64, since what uint64 and int64 make together is a float64, and of one that does not fit nothing is said.
 """
 import random
 
@@ -130,8 +131,8 @@ class Generator:
         if kind == 9:
             return self.pick(f"({w()} and {w()})", f"({w()} or {w()})", f"({self.condition(depth - 1)}) + {w()}", f"({w()} & 65535) ** 2")
         if kind == 10:
-            return f"{self.pick('int8', 'int16', 'int32', 'int64', 'uint8', 'uint16', 'uint32', 'uint64', 'int', 'bool')}({w()})"
-        return self.pick(f"cuda.popc(uint32({w()}))", f"cuda.clz(int32({w()}))", f"cuda.brev(uint32({w()}))", f"int(min(max({self.real(depth - 1)}, -1000.0), 1000.0))")
+            return self.pick(*(f"{name}(int64({w()}))" for name in ("int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64")), f"int64({w()})", f"int({w()})", f"bool({w()})")
+        return self.pick(f"cuda.popc(uint32(int64({w()})))", f"cuda.clz(int32(int64({w()})))", f"cuda.brev(uint32(int64({w()})))", f"int(min(max({self.real(depth - 1)}, -1000.0), 1000.0))")
 
     def real(self, depth):
         if depth <= 0:
@@ -139,12 +140,12 @@ class Generator:
         r = lambda: self.real(depth - 1 - self.random.randrange(2))
         w = lambda: self.whole(depth - 1)
         kind = self.random.randrange(12)
-        if kind < 4:
-            return f"({r()} {self.random.choice(ARITHMETIC)} {r()})"
-        if kind == 4:
-            return f"({r()} {self.random.choice(ARITHMETIC)} {w()})"
-        if kind == 5:
-            return f"({w()} {self.random.choice(ARITHMETIC)} {r()})"
+        if kind < 6:
+            left, right = (w, r) if kind == 5 else (r, w) if kind == 4 else (r, r)
+            op = self.random.choice(ARITHMETIC)
+            # Of numbers known at compile time NVVM takes the exact remainder, of others the one by a rounded quotient.
+            dividend = f"({left()} + float32(t) * float32(0))" if op in ("//", "%") else left()
+            return f"({dividend} {op} {right()})"
         if kind == 6:
             return f"({r()} if {self.condition(depth - 1)} else {r()})"
         if kind == 7:
@@ -278,7 +279,7 @@ class Generator:
         dtype = self.random.choice(DTYPES[1:])
         name = self.fresh("shared_")
         self.line(f"{name} = cuda.shared.array({BLOCK}, {dtype})")
-        self.line(f"{name}[t] = {self.random.choice(self.reals) if is_float(dtype) else self.random.choice(self.wholes)}")
+        self.line(f"{name}[t] = {self.random.choice(self.reals) if is_float(dtype) else f'int64({self.random.choice(self.wholes)})'}")
         self.line("cuda.syncthreads()")
         target = self.random.choice(self.reals if is_float(dtype) else self.wholes)
         self.line(f"{target} = {name}[{self.pick(f'(t + 5) % {BLOCK}', f'{BLOCK} - 1 - t', 't ^ 3', '-1 - t')}]")
@@ -290,7 +291,8 @@ class Generator:
         source = self.reals if is_float(dtype) else self.wholes
         self.line(f"{name} = cuda.local.array((2, 3), {dtype})")
         self.line(f"for {k} in range(6):")
-        self.line(f"    {name}[{k} // 3, {k} % 3] = {self.random.choice(source)}")
+        value = self.random.choice(source)
+        self.line(f"    {name}[{k} // 3, {k} % 3] = {value if is_float(dtype) else f'int64({value})'}")
         self.line(f"{self.random.choice(source)} = {name}[1, i % 3] + {name}[0, -1]")
 
     def device_function(self):
