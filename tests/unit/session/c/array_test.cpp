@@ -429,6 +429,8 @@ TEST_CASE(
   wrong = good;
   wrong.version = 0;
   refused(wrong, "version 0");
+  wrong.version = 4;  // may say what this quern would not heed
+  refused(wrong, "version 4");
   wrong = good;
   wrong.mask = &released;
   refused(wrong, "masked");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams and events through the C functions: quern's own, the driver's special ones, and the program's.
 #include <atomic>
+#include <thread>
 
 #include "native.hpp"
 
@@ -77,6 +78,21 @@ TEST_CASE("a stream of another context is refused") {
   theirs.reset();
   other.reset();
   CHECK(driver<decltype(cuCtxDestroy_v2)>(session, "cuCtxDestroy_v2")(context) == CUDA_SUCCESS);
+}
+
+TEST_CASE("a stream that the driver does not know is an error of the driver's, with its result") {
+  const Session session = open_cpu();
+  const Kernel scale = kernel_of(session, kScalePtx, "scale");
+  const Array array = to_device(session, QUERN_FLOAT32, std::vector<float>{1});
+  const float by = 2;
+  Stream invented;
+  QUERN_GOOD(quern_stream_external(session, reinterpret_cast<void*>(0x12345), invented.place()));
+  QUERN_FAILS(
+      QUERN_DRIVER, "cuLaunchKernel",
+      launch(scale, launch_of(1, 1, invented), {array_argument(array), scalar_argument(QUERN_FLOAT32, &by)}));
+  CHECK(quern_last_driver_result() == CUDA_ERROR_INVALID_HANDLE);
+  QUERN_FAILS(QUERN_DRIVER, "stream", quern_stream_synchronize(invented));
+  CHECK(values_of<float>(array, 1)[0] == 1);
 }
 
 TEST_CASE("the legacy and the per-thread default stream take work under the driver's own handles") {
@@ -158,6 +174,28 @@ TEST_CASE("a callback runs when the stream has come that far") {
   flag.open();
   QUERN_GOOD(quern_stream_synchronize(stream));
   CHECK(called == 1);
+}
+
+TEST_CASE("a handle that one thread releases while another uses it is good or refused, never dangling") {
+  const Session session = open_cpu();
+  const Kernel scale = kernel_of(session, kScalePtx, "scale");
+  const float by = 1;
+  for (int round = 0; round < 100; ++round) {
+    Array array = to_device(session, QUERN_FLOAT32, std::vector<float>{1});
+    Stream stream;
+    QUERN_GOOD(quern_stream_new(session, stream.place()));
+    const QuernArgument arguments[] = {array_argument(array), scalar_argument(QUERN_FLOAT32, &by)};
+    const QuernLaunch config = launch_of(1, 1, stream);
+    std::thread other([&] {
+      stream.reset();
+      array.reset();
+    });
+    QuernStatus status = QUERN_OK;
+    for (int i = 0; i < 20 && status == QUERN_OK; ++i) status = quern_launch(scale, &config, arguments, 2);
+    other.join();
+    CHECK((status == QUERN_OK || status == QUERN_BAD_HANDLE));
+  }
+  QUERN_GOOD(quern_session_synchronize(session));
 }
 
 TEST_CASE("work goes on when the handle of its stream is released") {
