@@ -41,6 +41,9 @@ typedef struct QuernKernel {
 typedef struct QuernArray {
   uint64_t id;
 } QuernArray;
+typedef struct QuernSmartArray {
+  uint64_t id;
+} QuernSmartArray;
 typedef struct QuernStream {
   uint64_t id;
 } QuernStream; /* {0}: the default stream */
@@ -140,6 +143,9 @@ typedef struct QuernCudaArray {
   const QuernElement* descr;
 } QuernCudaArray;
 
+/* The sides of a QuernSmartArray. */
+typedef enum QuernWhere QUERN_C_INT32 { QUERN_WHERE_HOST, QUERN_WHERE_DEVICE } QuernWhere;
+
 /* One index of quern_array_index(), with Python's meaning; negative numbers count from the end. */
 typedef enum QuernIndexKind QUERN_C_INT32 {
   QUERN_INDEX_AT,       /* position `start`: the axis goes */
@@ -175,7 +181,8 @@ typedef enum QuernArgumentKind QUERN_C_INT32 {
    * array's memory must live until it is synchronised. A record is an array of no dimensions. */
   QUERN_ARGUMENT_IN,
   QUERN_ARGUMENT_OUT,
-  QUERN_ARGUMENT_IN_OUT
+  QUERN_ARGUMENT_IN_OUT,
+  QUERN_ARGUMENT_SMART /* `array.id` is that of a QuernSmartArray: its device side, which is then changed */
 } QuernArgumentKind;
 typedef struct QuernArgument {
   QuernArgumentKind kind;

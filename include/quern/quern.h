@@ -31,7 +31,7 @@
  * memory, events, copies between arrays, quern_load_file, and questions about the device and a kernel's
  * block. 4: records, strides and memory order, views, host arrays as arguments, page-locked and managed
  * memory, native handles, external events, the special streams, deferred cleanup, pools, memory statistics,
- * attributes of devices and kernels. */
+ * attributes of devices and kernels, arrays that are copied when needed. */
 #define QUERN_ABI_VERSION 4u
 
 #ifdef __cplusplus
@@ -226,6 +226,24 @@ QUERN_C_API QuernStatus quern_array_describe_on(QuernArray array, QuernStream st
  * called with `user` when the last view goes, also where this fails. */
 QUERN_C_API QuernStatus quern_array_adopt(QuernSession session, const QuernCudaArray* description,
                                           void (*release)(void* user), void* user, QuernArray* array);
+
+/* An array that is copied between host and device only when a side that is out of date is asked for. To be
+ * used by one thread at a time. New, in C or Fortran order, undefined (the host side zeros); or with a copy
+ * of values, or with the array itself as one side where `copy` is 0. */
+QUERN_C_API QuernStatus quern_smart_new(QuernSession session, const QuernArrayType* type, QuernWhere where,
+                                        QuernSmartArray* smart);
+QUERN_C_API QuernStatus quern_smart_from_host(QuernSession session, const QuernHostArray* array, int32_t copy,
+                                              QuernSmartArray* smart);
+QUERN_C_API QuernStatus quern_smart_from_array(QuernSession session, QuernArray array, int32_t copy,
+                                               QuernSmartArray* smart);
+/* A side, brought up to date. The host's lies contiguous in the array's order and lives as long as the
+ * handle; it is asked for again after the device's has changed. */
+QUERN_C_API QuernStatus quern_smart_host(QuernSmartArray smart, void** data);
+QUERN_C_API QuernStatus quern_smart_device(QuernSmartArray smart, QuernArray* array);
+/* That side was written to, by work on `stream`: it is the newest. Launches say so by themselves. */
+QUERN_C_API QuernStatus quern_smart_mark_changed(QuernSmartArray smart, QuernWhere where, QuernStream stream);
+/* Whether asking for that side copies nothing. */
+QUERN_C_API QuernStatus quern_smart_is_current(QuernSmartArray smart, QuernWhere where, int32_t* current);
 
 /* The array as a DLManagedTensorVersioned (DLPack 1.0), which the consumer's deleter call gives back; as a
  * device array, or `as_host` as the host sees a mapped one. */

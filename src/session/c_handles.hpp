@@ -46,8 +46,8 @@ struct PinObject {
 struct Deferral {
   std::shared_ptr<DeferredCleanup> scope;
 };
-using Object = std::variant<Session, Module, Kernel, std::shared_ptr<ArrayObject>, StreamObject, EventObject,
-                            PinObject, Deferral>;
+using Object = std::variant<Session, Module, Kernel, std::shared_ptr<ArrayObject>, SmartArray, StreamObject,
+                            EventObject, PinObject, Deferral>;
 
 struct Table {
   base::Mutex mutex;
@@ -129,6 +129,8 @@ template <>
 inline constexpr const char* kBadHandle<Kernel> = QUERN_BAD_HANDLE_TEXT("kernel");
 template <>
 inline constexpr const char* kBadHandle<std::shared_ptr<ArrayObject>> = QUERN_BAD_HANDLE_TEXT("array");
+template <>
+inline constexpr const char* kBadHandle<SmartArray> = QUERN_BAD_HANDLE_TEXT("smart array");
 template <>
 inline constexpr const char* kBadHandle<StreamObject> = QUERN_BAD_HANDLE_TEXT("stream");
 template <>

@@ -70,6 +70,7 @@ class LaunchArguments {
     require(count <= kMost, "a launch has at most 8192 arguments");
     list_.reserve(count);
     arrays_.reserve(count);
+    smart_.reserve(count);
     for (const QuernArgument& argument : std::span(given, count)) list_.push_back(read(argument));
   }
   LaunchArguments(const LaunchArguments&) = delete;
@@ -98,6 +99,8 @@ class LaunchArguments {
       case QUERN_ARGUMENT_IN_OUT:
         return HostArgument{host_array_of(static_cast<const QuernHostArray*>(argument.data)),
                             transfer_of(argument.kind)};
+      case QUERN_ARGUMENT_SMART:
+        return smart_.emplace_back(find<SmartArray>(argument.array.id));
     }
     throw Error(ErrorCode::usage, "the argument is of no kind of QuernArgumentKind");
   }
@@ -105,11 +108,12 @@ class LaunchArguments {
   static constexpr std::size_t kMost = 8192;
   static constexpr std::size_t kInline = 48;
   using Held = std::shared_ptr<const ArrayObject>;
-  alignas(Argument) std::byte room_[kInline * (sizeof(Argument) + sizeof(Held))];
+  alignas(Argument) std::byte room_[kInline * (sizeof(Argument) + sizeof(Held) + sizeof(SmartArray))];
   std::pmr::monotonic_buffer_resource memory_{room_, sizeof room_};
   // In parentheses: braces would make the resource an element, since an argument may be any pointer.
   std::pmr::vector<Argument> list_ = std::pmr::vector<Argument>(&memory_);
   std::pmr::vector<Held> arrays_ = std::pmr::vector<Held>(&memory_);
+  std::pmr::vector<SmartArray> smart_ = std::pmr::vector<SmartArray>(&memory_);
 };
 
 QuernKernelInfo info_of(const Kernel& kernel) {

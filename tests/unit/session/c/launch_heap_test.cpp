@@ -154,6 +154,29 @@ TEST_CASE("a launch after the first takes no heap memory, whatever kinds of argu
   CHECK(values_of<float>(x, 1 + 2)[0] == 10);
 }
 
+TEST_CASE("a launch with a smart array that is on the device takes no heap memory") {
+  const Session session = watched_session();
+  const Kernel add = kernel_of(session, kPtx, "add");
+  float values[] = {1, 2, 3};
+  const Host host(values, QUERN_FLOAT32, {3});
+  SmartArray smart;
+  QUERN_GOOD(quern_smart_from_host(session, &host.array, 1, smart.place()));
+  const std::int64_t n = 3;
+  const double by = 1;
+  QuernArgument argument{};
+  argument.kind = QUERN_ARGUMENT_SMART;
+  argument.array.id = smart.id();
+  const QuernArgument arguments[] = {argument, scalar_argument(QUERN_INT64, &n),
+                                     scalar_argument(QUERN_FLOAT64, &by)};
+  const QuernLaunch config = launch_of(1, 32);
+  QuernStatus status = QUERN_OK;
+  CHECK(allocations_of([&] { status = quern_launch(add, &config, arguments, 3); }) == 0);
+  CHECK(status == QUERN_OK);
+  void* data = nullptr;
+  QUERN_GOOD(quern_smart_host(smart, &data));
+  CHECK(static_cast<const float*>(data)[2] == 6);
+}
+
 TEST_CASE("a launch of Kernel Python after the first of its types takes no heap memory") {
   const Session session = watched_session();
   const Kernel kernel = python_kernel(session, R"(

@@ -52,6 +52,7 @@ using Session = Own<QuernSession>;
 using Module = Own<QuernModule>;
 using Kernel = Own<QuernKernel>;
 using Array = Own<QuernArray>;
+using SmartArray = Own<QuernSmartArray>;
 using Stream = Own<QuernStream>;
 using Event = Own<QuernEvent>;
 using Pin = Own<QuernPin>;
