@@ -74,7 +74,8 @@ QUERN_C_API QuernStatus quern_defer_begin(QuernSession session, QuernDeferral* d
 QUERN_C_API QuernStatus quern_defer_end(QuernDeferral deferral);
 /* Gives back what waits for it, now; nothing while cleanup is deferred. */
 QUERN_C_API QuernStatus quern_session_release_pending(QuernSession session);
-/* Counts and bytes of the session's context. */
+/* Counts and bytes of the session's context. Sessions on one device share its primary context, and with it
+ * statistics, allocator and what waits to be given back. */
 QUERN_C_API QuernStatus quern_session_memory_stats(QuernSession session, QuernMemoryKind kind,
                                                    QuernMemoryStats* stats);
 /* What is live, as a table; empty where nothing is. */
