@@ -38,6 +38,8 @@ class QUERN_API DeviceAllocator {
   /// False where deallocate() itself waits for all work on the device, as the driver's allocator does. True:
   /// arrays that other streams use are kept until that work has run.
   virtual bool is_stream_ordered() const noexcept { return true; }
+  /// CUmemoryPool, as void*, that the memory comes from; null: it comes from elsewhere.
+  virtual void* native_pool() const noexcept { return nullptr; }
 };
 
 /// What RMM calls a resource: anything with these two functions.

@@ -89,8 +89,10 @@ class QUERN_API Kernel {
   /// The most blocks that a cooperative launch may have: those that the whole device holds at once.
   std::uint64_t max_cooperative_blocks(std::uint32_t block, std::size_t shared_bytes = 0) const;
 
-  /// CUfunction, as void*.
+  /// CUfunction, as void*, and the CUmodule that it is in. Null for a Kernel Python kernel whose types are
+  /// not settled: ask what specialise() gives.
   void* handle() const noexcept;
+  void* module_handle() const noexcept;
 
   /// The same with arguments whose types are only known at run time. Throws Error(usage) where the arguments
   /// do not fit the signature, Error(unsupported) where grid, block or shared memory exceed a limit (nothing
@@ -115,6 +117,8 @@ class BoundKernel {
       kernel_.launch(config_, packed);
     }
   }
+  /// The same with arguments whose types are only known at run time.
+  void launch(std::span<const Argument> arguments) const { kernel_.launch(config_, arguments); }
 
  private:
   Kernel kernel_;
@@ -125,7 +129,7 @@ inline BoundKernel Kernel::operator()(const LaunchConfig& config) const { return
 inline BoundKernel Kernel::for_all(std::uint64_t task_count, LaunchConfig config) const {
   if (config.block == Dim3()) config.block = suggested_block(config.shared_bytes);
   const std::uint64_t threads = config.block.count();
-  config.grid = threads == 0 ? task_count : (task_count + threads - 1) / threads;
+  config.grid = threads == 0 ? task_count : task_count / threads + (task_count % threads != 0 ? 1 : 0);
   return BoundKernel(*this, config);
 }
 

@@ -61,6 +61,9 @@ class QUERN_API Module {
   std::vector<std::string> kernel_names() const;
   /// Empty for Kernel Python, whose kernels are compiled one by one (Kernel::info).
   const std::string& ptx() const noexcept;
+  /// CUmodule, as void*; null for Kernel Python, whose kernels are modules of their own
+  /// (Kernel::module_handle). A template's instance is in another one.
+  void* handle() const noexcept;
   /// The compiler's warnings.
   const Diagnostics& log() const noexcept;
   /// NVRTC's time in milliseconds; 0 where the result was cached.

@@ -4,12 +4,22 @@
  * quern for other languages: a C ABI. Handles are opaque numbers, never addresses; 0 is none, and a handle
  * that was released or invented is recognised. Every function returns a status and leaves its results alone
  * unless it is QUERN_OK; quern_last_error() then says what was attempted and what to do. All functions may be
- * called from any thread. Shapes count elements, strides and sizes bytes. */
+ * called from any thread. Shapes count elements, strides and sizes bytes.
+ *
+ * Structs that begin with struct_bytes may grow at their end; the caller sets it to his own sizeof. A library
+ * that is newer than the caller takes what is missing as 0 and writes no more than that many bytes. One that
+ * is older refuses fields that it does not know with QUERN_UNSUPPORTED, unless they are 0. Other structs stay
+ * as they are.
+ *
+ * Texts go into a buffer of the caller's, cut to `bytes` with a NUL; `needed` (may be null) is what the whole
+ * text takes. Native handles (CUcontext, CUstream, ...) go as void*. */
 #ifndef QUERN_H
 #define QUERN_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include "quern/c_types.h"
 
 #if defined(__GNUC__)
 #define QUERN_C_API __attribute__((visibility("default")))
@@ -19,148 +29,66 @@
 
 /* Raised when something is added; nothing is ever changed or taken away. 2: quern_load. 3: allocators, pinned
  * memory, events, copies between arrays, quern_load_file, and questions about the device and a kernel's
- * block. */
-#define QUERN_ABI_VERSION 3u
+ * block. 4: records, strides and memory order, views, host arrays as arguments, page-locked and managed
+ * memory, native handles, external events, the special streams, deferred cleanup, pools, memory statistics,
+ * attributes of devices and kernels, arrays that are copied when needed. */
+#define QUERN_ABI_VERSION 4u
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-typedef enum QuernStatus {
-  QUERN_OK = 0,
-  QUERN_USAGE = 1,         /* arguments do not fit */
-  QUERN_COMPILE = 2,       /* source or PTX was refused */
-  QUERN_NOT_FOUND = 3,     /* a file, kernel, device or library is not there */
-  QUERN_DRIVER = 4,        /* a driver call failed */
-  QUERN_OUT_OF_MEMORY = 5, /* device memory is exhausted */
-  QUERN_DEVICE_FAULT = 6,  /* a kernel ended its context */
-  QUERN_IO = 7,            /* a file could not be read or written */
-  QUERN_UNSUPPORTED = 8,   /* understood, but not available here */
-  QUERN_INTERNAL = 9,      /* a defect of quern's own */
-  QUERN_BAD_HANDLE = 10    /* a handle that is released, of another kind, or invented */
-} QuernStatus;
-
-typedef struct QuernSession {
-  uint64_t id;
-} QuernSession;
-typedef struct QuernModule {
-  uint64_t id;
-} QuernModule;
-typedef struct QuernKernel {
-  uint64_t id;
-} QuernKernel;
-typedef struct QuernArray {
-  uint64_t id;
-} QuernArray;
-typedef struct QuernStream {
-  uint64_t id;
-} QuernStream; /* {0}: the default stream */
-typedef struct QuernEvent {
-  uint64_t id;
-} QuernEvent;
-typedef struct QuernPin {
-  uint64_t id;
-} QuernPin;
-
-/* Element types; the numbers stay. */
-typedef enum QuernDtype {
-  QUERN_BOOL,
-  QUERN_INT8,
-  QUERN_INT16,
-  QUERN_INT32,
-  QUERN_INT64,
-  QUERN_UINT8,
-  QUERN_UINT16,
-  QUERN_UINT32,
-  QUERN_UINT64,
-  QUERN_FLOAT16,
-  QUERN_BFLOAT16,
-  QUERN_FLOAT32,
-  QUERN_FLOAT64,
-  QUERN_COMPLEX64,
-  QUERN_COMPLEX128
-} QuernDtype;
-
-/* The CUDA Array Interface, version 3, as a C struct. */
-typedef struct QuernCudaArray {
-  uint32_t struct_bytes; /* sizeof(QuernCudaArray), set by the caller */
-  uint32_t version;      /* 3 */
-  void* data;            /* device address of element 0 */
-  int32_t read_only;
-  int32_t ndim;
-  const int64_t* shape;
-  const int64_t* strides; /* null: C-contiguous */
-  const char* typestr;    /* "<f4" */
-  const void* mask;       /* null */
-  int32_t has_stream;     /* 0: nothing to wait for */
-  int32_t reserved;
-  uint64_t stream; /* 1 the legacy default stream, 2 the per-thread one, else a CUstream */
-} QuernCudaArray;
-
-typedef struct QuernLaunch {
-  uint32_t struct_bytes; /* sizeof(QuernLaunch), set by the caller */
-  uint32_t cooperative;
-  uint32_t grid[3];
-  uint32_t block[3];
-  uint64_t shared_bytes;
-  QuernStream stream;
-} QuernLaunch;
-
-typedef enum QuernArgumentKind {
-  QUERN_ARGUMENT_ARRAY,   /* `array` */
-  QUERN_ARGUMENT_SCALAR,  /* `data` points to one value of `dtype`, converted as the parameter needs */
-  QUERN_ARGUMENT_ADDRESS, /* `data` is a device address */
-  QUERN_ARGUMENT_STRUCT   /* `data` points to `bytes` bytes, passed by value */
-} QuernArgumentKind;
-typedef struct QuernArgument {
-  QuernArgumentKind kind;
-  QuernDtype dtype;
-  QuernArray array;
-  const void* data;
-  size_t bytes;
-} QuernArgument;
-
-/* A program's own allocator, called with the context current, from any thread. */
-typedef struct QuernAllocator {
-  uint32_t struct_bytes; /* sizeof(QuernAllocator), set by the caller */
-  uint32_t reserved;
-  void* user;
-  /* Device memory that work on `cu_stream` may use from here on; null: there is none. */
-  void* (*allocate)(void* user, size_t bytes, size_t alignment, void* cu_stream);
-  /* The same numbers. Work queued on `cu_stream` may still use it, work on other streams has ended. */
-  void (*deallocate)(void* user, void* memory, size_t bytes, size_t alignment, void* cu_stream);
-  void (*release)(void* user); /* when the last memory has gone back and the allocator is not used; or null */
-} QuernAllocator;
-typedef enum QuernLanguage { QUERN_LANGUAGE_CUDA, QUERN_LANGUAGE_PTX, QUERN_LANGUAGE_PYTHON } QuernLanguage;
-typedef struct QuernSource {
-  uint32_t struct_bytes; /* sizeof(QuernSource), set by the caller */
-  QuernLanguage language;
-  const char* text;
-  const char* file_name;      /* what messages call it; may be null */
-  const char* const* options; /* NVRTC's: "--fmad=false" */
-  size_t option_count;
-} QuernSource;
 
 QUERN_C_API uint32_t quern_abi_version(void);
 /* "0.1.0"; lives for ever. */
 QUERN_C_API const char* quern_version(void);
 /* This thread's latest error into `buffer`, cut to `bytes` with a NUL; returns the bytes it needs whole. */
 QUERN_C_API size_t quern_last_error(char* buffer, size_t bytes);
+/* The CUresult behind it; 0 where no call of the driver's failed. */
+QUERN_C_API int32_t quern_last_driver_result(void);
+
+/* The devices that sessions can be opened on, CUDA devices first. QUERN_NOT_FOUND for an index too large. */
+QUERN_C_API QuernStatus quern_device_count(size_t* count);
+QUERN_C_API QuernStatus quern_device_info(size_t index, QuernDeviceInfo* info);
 
 /* "auto", "cpu", "cuda:0"; null: QUERN_DEVICE, else "auto". */
 QUERN_C_API QuernStatus quern_session_open(const char* device, QuernSession* session);
-/* Like open, in the context that is current on this thread. */
+/* Like open, in the context that is current on this thread: it stays the program's and must outlive all that
+ * comes from the session. QUERN_USAGE where none is current. */
 QUERN_C_API QuernStatus quern_session_adopt(const char* device, QuernSession* session);
 QUERN_C_API QuernStatus quern_session_synchronize(QuernSession session);
-/* The device's name into `buffer`, cut to `bytes` with a NUL; `needed` (may be null): the bytes it takes. */
+QUERN_C_API QuernStatus quern_session_device(QuernSession session, QuernDeviceInfo* info);
 QUERN_C_API QuernStatus quern_session_device_name(QuernSession session, char* buffer, size_t bytes,
                                                   size_t* needed);
 /* Device memory, bytes; either place may be null. */
 QUERN_C_API QuernStatus quern_session_memory(QuernSession session, size_t* free_bytes, size_t* total_bytes);
 /* Where the context's device memory comes from, from now on; null: the driver. The struct is copied. */
 QUERN_C_API QuernStatus quern_session_set_allocator(QuernSession session, const QuernAllocator* allocator);
+/* The driver's stream-ordered pool, keeping up to `keep_bytes` of what was freed; QUERN_UNSUPPORTED where the
+ * device has none. */
+QUERN_C_API QuernStatus quern_session_use_stream_ordered_pool(QuernSession session, uint64_t keep_bytes);
+/* A pool of quern's own over the driver's allocator. */
+QUERN_C_API QuernStatus quern_session_use_caching_pool(QuernSession session, uint64_t most_cached_bytes);
+/* Nothing that is let go of is given back to the driver until the end, out of memory included. Nests; ends
+ * with quern_defer_end() or quern_release(). */
+QUERN_C_API QuernStatus quern_defer_begin(QuernSession session, QuernDeferral* deferral);
+QUERN_C_API QuernStatus quern_defer_end(QuernDeferral deferral);
+/* Gives back what waits for it, now; nothing while cleanup is deferred. */
+QUERN_C_API QuernStatus quern_session_release_pending(QuernSession session);
+/* Counts and bytes of the session's context. Sessions on one device share its primary context, and with it
+ * statistics, allocator and what waits to be given back. */
+QUERN_C_API QuernStatus quern_session_memory_stats(QuernSession session, QuernMemoryKind kind,
+                                                   QuernMemoryStats* stats);
+/* What is live, as a table; empty where nothing is. */
+QUERN_C_API QuernStatus quern_session_leak_report(QuernSession session, char* buffer, size_t bytes,
+                                                  size_t* needed);
 /* CUcontext. */
 QUERN_C_API QuernStatus quern_session_context(QuernSession session, void** context);
+/* CUmemoryPool that device memory comes from; QUERN_UNSUPPORTED where it comes from elsewhere. */
+QUERN_C_API QuernStatus quern_session_memory_pool(QuernSession session, void** pool);
+/* The address of a Driver API function as this device's driver has it, "cuMemAlloc_v2", so that one program
+ * runs its own calls on a GPU and on the CPU device. QUERN_NOT_FOUND for names that quern does not use. */
+QUERN_C_API QuernStatus quern_session_driver_function(QuernSession session, const char* name,
+                                                      void** function);
 
 QUERN_C_API QuernStatus quern_load_cuda(QuernSession session, const char* source, QuernModule* module);
 QUERN_C_API QuernStatus quern_load_ptx(QuernSession session, const char* ptx, QuernModule* module);
@@ -169,14 +97,57 @@ QUERN_C_API QuernStatus quern_load_file(QuernSession session, const char* path, 
 /* Source of any language; since version 2. A Kernel Python kernel is compiled for the types of the arguments
  * that it is launched with. */
 QUERN_C_API QuernStatus quern_load(QuernSession session, const QuernSource* source, QuernModule* module);
+/* A file with options: the source's language, text and file_name are not read. */
+QUERN_C_API QuernStatus quern_load_file_with(QuernSession session, const char* path,
+                                             const QuernSource* options, QuernModule* module);
+/* The same Kernel Python file with a module-level name that means `value`, whatever the file says: a number
+ * (no dimensions), or an array, which kernels read from constant memory. */
+QUERN_C_API QuernStatus quern_module_bind(QuernModule module, const char* name, const QuernHostArray* value,
+                                          QuernModule* bound);
+/* The kernels that the module has; QUERN_NOT_FOUND for an index too large. */
+QUERN_C_API QuernStatus quern_module_kernel_count(QuernModule module, size_t* count);
+QUERN_C_API QuernStatus quern_module_kernel_name(QuernModule module, size_t index, char* buffer, size_t bytes,
+                                                 size_t* needed);
+/* The compiler's warnings. */
+QUERN_C_API QuernStatus quern_module_log(QuernModule module, char* buffer, size_t bytes, size_t* needed);
+/* CUmodule; QUERN_UNSUPPORTED for Kernel Python, whose kernels are modules of their own. */
+QUERN_C_API QuernStatus quern_module_native(QuernModule module, void** cu_module);
+
 /* A null or empty `name`: the module's only kernel. */
 QUERN_C_API QuernStatus quern_kernel(QuernModule module, const char* name, QuernKernel* kernel);
+/* Needs no heap memory after a kernel's first launch, unless host arrays travel or there are more than 48
+ * arguments. */
 QUERN_C_API QuernStatus quern_launch(QuernKernel kernel, const QuernLaunch* launch,
                                      const QuernArgument* arguments, size_t count);
+/* One thread a task: `launch`'s grid is not read, and its block where that is 0 or 1 in each dimension. The
+ * kernel checks its index against the number of tasks. */
+QUERN_C_API QuernStatus quern_launch_for_all(QuernKernel kernel, uint64_t task_count,
+                                             const QuernLaunch* launch, const QuernArgument* arguments,
+                                             size_t count);
+/* A Kernel Python kernel compiled for arguments of these types, or for types as Numba writes them, "float32,
+ * float32[::1]". What follows below needs one that is; kernels in other languages always are. */
+QUERN_C_API QuernStatus quern_kernel_specialise_for(QuernKernel kernel, const QuernArgument* arguments,
+                                                    size_t count, QuernKernel* special);
+QUERN_C_API QuernStatus quern_kernel_specialise(QuernKernel kernel, const char* types, QuernKernel* special);
 
-/* Threads a block at which most threads are resident at once, as the driver's occupancy calculator says. */
+/* Threads a block at which most threads are resident at once, as the driver's occupancy calculator says; of
+ * at most `limit` (0: the kernel's own). */
 QUERN_C_API QuernStatus quern_kernel_suggested_block(QuernKernel kernel, uint64_t shared_bytes,
                                                      uint32_t* threads);
+QUERN_C_API QuernStatus quern_kernel_suggested_block_within(QuernKernel kernel, uint64_t shared_bytes,
+                                                            uint32_t limit, uint32_t* threads);
+/* Blocks of `block` threads that a multiprocessor, and the whole device, hold at once. */
+QUERN_C_API QuernStatus quern_kernel_active_blocks(QuernKernel kernel, uint32_t block, uint64_t shared_bytes,
+                                                   uint32_t* blocks);
+QUERN_C_API QuernStatus quern_kernel_max_cooperative_blocks(QuernKernel kernel, uint32_t block,
+                                                            uint64_t shared_bytes, uint64_t* blocks);
+/* These three of any kernel, as far as it is settled. QUERN_NOT_FOUND for an index too large. */
+QUERN_C_API QuernStatus quern_kernel_info(QuernKernel kernel, QuernKernelInfo* info);
+QUERN_C_API QuernStatus quern_kernel_parameter(QuernKernel kernel, size_t index, QuernParameter* parameter);
+QUERN_C_API QuernStatus quern_kernel_text(QuernKernel kernel, QuernKernelText which, char* buffer,
+                                          size_t bytes, size_t* needed);
+/* CUfunction and the CUmodule that it is in; either place may be null. */
+QUERN_C_API QuernStatus quern_kernel_native(QuernKernel kernel, void** cu_function, void** cu_module);
 
 /* Uninitialised, C order. */
 QUERN_C_API QuernStatus quern_array_new(QuernSession session, QuernDtype dtype, int32_t ndim,
@@ -184,6 +155,42 @@ QUERN_C_API QuernStatus quern_array_new(QuernSession session, QuernDtype dtype, 
 /* The same in memory that the host sees at `*host`, which lives as long as the handle. */
 QUERN_C_API QuernStatus quern_array_new_mapped(QuernSession session, QuernDtype dtype, int32_t ndim,
                                                const int64_t* shape, QuernArray* array, void** host);
+/* Uninitialised, of any element, order and positive strides; pooled memory is allocated on the stream. */
+QUERN_C_API QuernStatus quern_array_make(QuernSession session, const QuernArrayType* type, QuernStream stream,
+                                         QuernArray* array);
+/* Mapped memory of any type. `flags`: QUERN_MAPPED_PORTABLE, usable from every device's context;
+ * QUERN_MAPPED_WRITE_COMBINED, slow to read for the host. `*host` as above. */
+enum { QUERN_MAPPED_PORTABLE = 1, QUERN_MAPPED_WRITE_COMBINED = 2 };
+QUERN_C_API QuernStatus quern_array_make_mapped(QuernSession session, const QuernArrayType* type,
+                                                uint32_t flags, QuernArray* array, void** host);
+/* Memory that the driver moves between host and device by itself. */
+QUERN_C_API QuernStatus quern_array_make_managed(QuernSession session, const QuernArrayType* type,
+                                                 QuernArray* array, void** host);
+/* A device array of the host array's values, type and, where it is C or Fortran, order. */
+QUERN_C_API QuernStatus quern_to_device(QuernSession session, const QuernHostArray* source,
+                                        QuernArray* array);
+QUERN_C_API QuernStatus quern_to_device_on(QuernSession session, const QuernHostArray* source,
+                                           QuernStream stream, QuernArray* array);
+/* A host array that kernels see as `*array`, until that and all views of it are gone; then `stream` is waited
+ * for and the memory is the host's alone again. */
+QUERN_C_API QuernStatus quern_map(QuernSession session, const QuernHostArray* host, QuernStream stream,
+                                  QuernArray* array);
+
+/* Views: the same memory, which they keep; no element is moved. */
+QUERN_C_API QuernStatus quern_array_index(QuernArray array, const QuernIndex* indices, size_t count,
+                                          QuernArray* view);
+/* One extent may be -1. QUERN_USAGE where it takes a copy. */
+QUERN_C_API QuernStatus quern_array_reshape(QuernArray array, int32_t ndim, const int64_t* shape,
+                                            QuernOrder order, QuernArray* view);
+QUERN_C_API QuernStatus quern_array_transpose(QuernArray array, QuernArray* view);
+/* One field of every record; an array field adds its axes at the end. */
+QUERN_C_API QuernStatus quern_array_field(QuernArray array, const char* name, QuernArray* view);
+/* The same bytes as other elements; of another size, the last axis takes another extent. */
+QUERN_C_API QuernStatus quern_array_as(QuernArray array, const QuernElement* element, QuernArray* view);
+/* A contiguous array of its own memory, queued on the stream. */
+QUERN_C_API QuernStatus quern_array_clone(QuernArray array, QuernOrder order, QuernStream stream,
+                                          QuernArray* copy);
+
 /* All elements in C order, exactly as many bytes as the array has. With a stream the copy is queued: the
  * source is staged before the call returns, the target must outlive the synchronisation. */
 QUERN_C_API QuernStatus quern_array_from_host(QuernArray array, const void* source, size_t bytes);
@@ -192,17 +199,52 @@ QUERN_C_API QuernStatus quern_array_from_host_on(QuernArray array, const void* s
                                                  QuernStream stream);
 QUERN_C_API QuernStatus quern_array_to_host_on(QuernArray array, void* target, size_t bytes,
                                                QuernStream stream);
-/* From one array to another of the same shape and dtype, on the device. */
+/* The same with a host array of any strides, of the same shape and element. */
+QUERN_C_API QuernStatus quern_array_from_host_array(QuernArray array, const QuernHostArray* source);
+QUERN_C_API QuernStatus quern_array_from_host_array_on(QuernArray array, const QuernHostArray* source,
+                                                       QuernStream stream);
+QUERN_C_API QuernStatus quern_array_to_host_array(QuernArray array, const QuernHostArray* target);
+QUERN_C_API QuernStatus quern_array_to_host_array_on(QuernArray array, const QuernHostArray* target,
+                                                     QuernStream stream);
+/* Sets every element from values that are broadcast to the array's shape: from one of no dimensions, too. */
+QUERN_C_API QuernStatus quern_array_assign(QuernArray array, const QuernHostArray* values);
+QUERN_C_API QuernStatus quern_array_assign_on(QuernArray array, const QuernHostArray* values,
+                                              QuernStream stream);
+/* From one array to another of the same shape and element, on the device. */
 QUERN_C_API QuernStatus quern_array_copy(QuernArray to, QuernArray from);
 QUERN_C_API QuernStatus quern_array_copy_on(QuernArray to, QuernArray from, QuernStream stream);
 /* Page-locks memory of the program's own until the handle is released; it must live as long. */
 QUERN_C_API QuernStatus quern_pin(QuernSession session, void* memory, size_t bytes, QuernPin* pin);
-/* What the array is; its pointers live as long as the handle. */
+/* Page-locked memory of the driver's at `*memory`, until the handle is released and queued copies have run.
+ */
+QUERN_C_API QuernStatus quern_pinned_new(QuernSession session, size_t bytes, QuernPin* pin, void** memory);
+/* What the array is; its pointers live as long as the handle. Says no stream: all work on the array has ended
+ * or is ordered by the caller. The second form has consumers wait for `stream`. */
 QUERN_C_API QuernStatus quern_array_describe(QuernArray array, QuernCudaArray* description);
-/* A view of memory that others own; `release` (may be null) is called with `user` when the last view goes,
- * also where this fails. */
+QUERN_C_API QuernStatus quern_array_describe_on(QuernArray array, QuernStream stream,
+                                                QuernCudaArray* description);
+/* A view of memory that others own, after waiting for the stream that it says; `release` (may be null) is
+ * called with `user` when the last view goes, also where this fails. */
 QUERN_C_API QuernStatus quern_array_adopt(QuernSession session, const QuernCudaArray* description,
                                           void (*release)(void* user), void* user, QuernArray* array);
+
+/* An array that is copied between host and device only when a side that is out of date is asked for. To be
+ * used by one thread at a time. New, in C or Fortran order, undefined (the host side zeros); or with a copy
+ * of values, or with the array itself as one side where `copy` is 0. */
+QUERN_C_API QuernStatus quern_smart_new(QuernSession session, const QuernArrayType* type, QuernWhere where,
+                                        QuernSmartArray* smart);
+QUERN_C_API QuernStatus quern_smart_from_host(QuernSession session, const QuernHostArray* array, int32_t copy,
+                                              QuernSmartArray* smart);
+QUERN_C_API QuernStatus quern_smart_from_array(QuernSession session, QuernArray array, int32_t copy,
+                                               QuernSmartArray* smart);
+/* A side, brought up to date. The host's lies contiguous in the array's order and lives as long as the
+ * handle; it is asked for again after the device's has changed. */
+QUERN_C_API QuernStatus quern_smart_host(QuernSmartArray smart, void** data);
+QUERN_C_API QuernStatus quern_smart_device(QuernSmartArray smart, QuernArray* array);
+/* That side was written to, by work on `stream`: it is the newest. Launches say so by themselves. */
+QUERN_C_API QuernStatus quern_smart_mark_changed(QuernSmartArray smart, QuernWhere where, QuernStream stream);
+/* Whether asking for that side copies nothing. */
+QUERN_C_API QuernStatus quern_smart_is_current(QuernSmartArray smart, QuernWhere where, int32_t* current);
 
 /* The array as a DLManagedTensorVersioned (DLPack 1.0), which the consumer's deleter call gives back; as a
  * device array, or `as_host` as the host sees a mapped one. */
@@ -211,13 +253,32 @@ QUERN_C_API QuernStatus quern_array_to_dlpack(QuernArray array, int32_t as_host,
  * fails. */
 QUERN_C_API QuernStatus quern_array_from_dlpack(QuernSession session, void* managed_tensor,
                                                 QuernArray* array);
+/* Both with a DLManagedTensor, the ABI before 1.0, which cannot say that an array is read-only. */
+QUERN_C_API QuernStatus quern_array_to_dlpack_unversioned(QuernArray array, int32_t as_host,
+                                                          void** managed_tensor);
+QUERN_C_API QuernStatus quern_array_from_dlpack_unversioned(QuernSession session, void* managed_tensor,
+                                                            QuernArray* array);
 
 QUERN_C_API QuernStatus quern_stream_new(QuernSession session, QuernStream* stream);
-/* A CUstream of the program's own. */
+/* A CUstream of the program's own, which must outlive all use; null is the default stream. */
 QUERN_C_API QuernStatus quern_stream_external(QuernSession session, void* cu_stream, QuernStream* stream);
+/* CU_STREAM_LEGACY and CU_STREAM_PER_THREAD. */
+QUERN_C_API QuernStatus quern_stream_legacy_default(QuernSession session, QuernStream* stream);
+QUERN_C_API QuernStatus quern_stream_per_thread_default(QuernSession session, QuernStream* stream);
 QUERN_C_API QuernStatus quern_stream_synchronize(QuernStream stream);
+QUERN_C_API QuernStatus quern_stream_query(QuernStream stream, int32_t* finished);
+/* Calls `callback` when everything queued so far has run, on a thread of the driver's: it must make no call
+ * of quern's or the driver's. A context that a fault ended calls nothing any more. */
+QUERN_C_API QuernStatus quern_stream_add_callback(QuernStream stream, void (*callback)(void* user),
+                                                  void* user);
+/* CUstream. */
+QUERN_C_API QuernStatus quern_stream_native(QuernStream stream, void** cu_stream);
 
 QUERN_C_API QuernStatus quern_event_new(QuernSession session, QuernEvent* event);
+/* It costs less and measures nothing. */
+QUERN_C_API QuernStatus quern_event_new_untimed(QuernSession session, QuernEvent* event);
+/* A CUevent of the program's own, which must outlive the handle. */
+QUERN_C_API QuernStatus quern_event_external(QuernSession session, void* cu_event, QuernEvent* event);
 /* Marks what the stream holds now. */
 QUERN_C_API QuernStatus quern_event_record(QuernEvent event, QuernStream stream);
 /* Later work of the stream waits for the event. */
@@ -226,6 +287,8 @@ QUERN_C_API QuernStatus quern_event_synchronize(QuernEvent event);
 QUERN_C_API QuernStatus quern_event_query(QuernEvent event, int32_t* reached);
 /* From `start` to `end`, both recorded and reached. */
 QUERN_C_API QuernStatus quern_event_elapsed_ms(QuernEvent start, QuernEvent end, double* ms);
+/* CUevent. */
+QUERN_C_API QuernStatus quern_event_native(QuernEvent event, void** cu_event);
 
 /* Lets go of what a handle's `id` names, of any kind. What was made from it stays usable. */
 QUERN_C_API QuernStatus quern_release(uint64_t id);

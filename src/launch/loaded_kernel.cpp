@@ -315,6 +315,10 @@ void* Kernel::handle() const noexcept {
   const launch::LoadedKernel* code = state_->loaded();
   return code == nullptr ? nullptr : code->handle();
 }
+void* Kernel::module_handle() const noexcept {
+  const launch::LoadedKernel* code = state_->loaded();
+  return code == nullptr ? nullptr : code->module_handle();
+}
 Kernel Kernel::specialise(std::span<const Argument> arguments) const {
   std::shared_ptr<const launch::KernelState> special = state_->specialise(arguments);
   return special == nullptr ? *this : Kernel(std::move(special));

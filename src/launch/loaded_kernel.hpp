@@ -42,6 +42,7 @@ class LoadedKernel final : public KernelState {
   std::uint32_t suggested_block(std::size_t shared_bytes, std::uint32_t limit) const;
   std::uint64_t resident_blocks(std::uint32_t block, std::size_t shared_bytes) const;
   CUfunction handle() const noexcept { return function_.handle; }
+  CUmodule module_handle() const noexcept { return module_->handle(); }
 
  private:
   void launch_packed(const LaunchConfig& config, std::span<const Argument> arguments) const;

@@ -51,7 +51,7 @@ void wait_for_producer(Context& context, std::uintptr_t stream) {
 
 DeviceNDArray adopt_cuda_array(const std::shared_ptr<Context>& context, const CudaArrayInterface& array,
                                std::shared_ptr<const void> owner, bool wait) {
-  if (array.version < 1)
+  if (array.version < 1 || array.version > 3)
     refuse(fmt::format("version {} of the interface is unknown; 1 to 3 are", array.version));
   if (array.mask != nullptr) refuse("it is a masked array; give its data and its mask as two arrays");
   const ElementType element = element_of(array);

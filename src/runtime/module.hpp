@@ -39,6 +39,7 @@ class Module {
       : context_(std::move(context)), handle_(handle), owner_(std::move(owner)) {}
 
   const std::shared_ptr<Context>& context() const noexcept { return context_; }
+  CUmodule handle() const noexcept { return handle_; }
   /// Throws DriverError, for an unknown name too.
   Function function(const std::string& lowered_name) const;
   /// The parameter at `index`; nothing past the last one, or where the driver cannot tell.

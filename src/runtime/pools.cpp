@@ -95,6 +95,7 @@ class StreamOrderedPool final : public DeviceAllocator {
     place_.device->driver->check(place_.api().cuMemPoolTrimTo(pool_, 0), "cuMemPoolTrimTo",
                                  "trim the memory pool");
   }
+  void* native_pool() const noexcept override { return pool_; }
 
  private:
   const Place place_;

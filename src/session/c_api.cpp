@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI: sessions, modules, kernels, arrays.
+// The C ABI: handles, errors, devices, sessions and what they hold.
 #include <algorithm>
 #include <cstring>
 
+#include "quern/native.hpp"
 #include "session/c_handles.hpp"
 #include "session/state.hpp"
 
@@ -18,6 +19,14 @@ LastError& last_error() {
   return error;
 }
 
+void give_text(std::string_view text, char* buffer, std::size_t bytes, std::size_t* needed) {
+  if (needed != nullptr) *needed = text.size() + 1;
+  if (buffer == nullptr || bytes == 0) return;
+  const std::size_t kept = std::min(text.size(), bytes - 1);
+  std::memcpy(buffer, text.data(), kept);
+  buffer[kept] = '\0';
+}
+
 }  // namespace quern::session::c_abi
 
 namespace {
@@ -25,91 +34,80 @@ namespace {
 using namespace quern;
 using namespace quern::session::c_abi;
 
-QuernArray insert_array(DeviceNDArray array) {
-  auto object = std::make_shared<ArrayObject>();
-  object->description = array.cuda_array_interface();
-  object->array = std::move(array);
-  return {insert(std::move(object))};
-}
-
 QuernStatus open(const char* device, ContextChoice context, QuernSession* session) {
   return guarded([&] {
-    require(session != nullptr, "quern_session_open needs a place for the session");
+    require(session != nullptr, "opening a session needs a place for it");
     session->id = insert(Session({device != nullptr ? device : "", context}));
   });
 }
 
-Module load_text(const Session& session, QuernLanguage language, const char* text,
-                 const LoadOptions& options) {
-  switch (language) {
-    case QUERN_LANGUAGE_CUDA:
-      return session.load_cuda(text, options);
-    case QUERN_LANGUAGE_PTX:
-      return session.load_ptx(text, options);
-    case QUERN_LANGUAGE_PYTHON:
-      return session.load_python(text, options);
+QuernDeviceInfo info_of(const Device& device) {
+  QuernDeviceInfo info{};
+  info.kind = device.kind() == DeviceKind::cpu ? QUERN_DEVICE_CPU : QUERN_DEVICE_CUDA;
+  info.ordinal = device.ordinal();
+  info.compute_capability = device.compute_capability();
+  info.driver_version = device.driver_version();
+  info.multiprocessor_count = device.multiprocessor_count();
+  info.warp_size = device.warp_size();
+  info.cooperative_launch = device.cooperative_launch() ? 1 : 0;
+  info.max_threads_per_block = device.max_threads_per_block();
+  std::ranges::copy(device.max_block(), info.max_block);
+  std::ranges::copy(device.max_grid(), info.max_grid);
+  info.total_memory_bytes = device.total_memory_bytes();
+  info.shared_bytes_per_block = device.shared_bytes_per_block();
+  info.max_shared_bytes_per_block = device.max_shared_bytes_per_block();
+  give_text(device.label(), info.label, sizeof info.label, nullptr);
+  give_text(device.name(), info.name, sizeof info.name, nullptr);
+  return info;
+}
+
+MemoryStats::Kind stats_of(const MemoryStats& stats, QuernMemoryKind kind) {
+  if (kind == QUERN_MEMORY_ALL) return stats.total();
+  require(kind >= 0 && kind < static_cast<int>(kResourceKindCount), "the kind is none of QuernMemoryKind");
+  return stats[static_cast<ResourceKind>(kind)];
+}
+static_assert(static_cast<int>(ResourceKind::device) == QUERN_MEMORY_DEVICE &&
+              static_cast<int>(ResourceKind::registered) == QUERN_MEMORY_REGISTERED &&
+              static_cast<int>(ResourceKind::module) == QUERN_MEMORY_MODULE);
+
+/// A program's own allocator, given as C functions.
+class CAllocator final : public DeviceAllocator {
+ public:
+  explicit CAllocator(const QuernAllocator& functions) : functions_(functions) {}
+  ~CAllocator() override {
+    if (functions_.release != nullptr) functions_.release(functions_.user);
   }
-  throw Error(ErrorCode::usage, "the language is none of QuernLanguage");
-}
+  CAllocator(const CAllocator&) = delete;
+  CAllocator& operator=(const CAllocator&) = delete;
 
-QuernStatus load(QuernSession session, QuernLanguage language, const char* text, QuernModule* module,
-                 const LoadOptions& options = {}) {
-  return guarded([&] {
-    require(text != nullptr && module != nullptr, "loading needs source text and a place for the module");
-    module->id = insert(load_text(session_of(session), language, text, options));
-  });
-}
-
-Dtype dtype_of(int dtype) {
-  require(dtype >= 0 && dtype <= QUERN_COMPLEX128, "the dtype is none of QuernDtype");
-  return static_cast<Dtype>(dtype);
-}
-
-/// Arguments as launches take them; `arrays` keeps the arrays they refer to.
-std::vector<Argument> arguments_of(const QuernArgument* given, std::size_t count,
-                                   std::vector<std::shared_ptr<ArrayObject>>& arrays) {
-  std::vector<Argument> arguments;
-  for (std::size_t i = 0; i < count; ++i) {
-    const QuernArgument& argument = given[i];
-    const auto* bytes = static_cast<const std::byte*>(argument.data);
-    switch (argument.kind) {
-      case QUERN_ARGUMENT_ARRAY:
-        arrays.push_back(array_of(argument.array));
-        arguments.emplace_back(arrays.back()->array);
-        break;
-      case QUERN_ARGUMENT_SCALAR:
-        require(bytes != nullptr, "a scalar argument needs its value's address");
-        arguments.push_back(
-            Argument::scalar(dtype_of(argument.dtype), {bytes, size_bytes(dtype_of(argument.dtype))}));
-        break;
-      case QUERN_ARGUMENT_ADDRESS:
-        arguments.emplace_back(argument.data);
-        break;
-      case QUERN_ARGUMENT_STRUCT:
-        require(bytes != nullptr, "a struct argument needs its address");
-        arguments.push_back(Argument::value({bytes, argument.bytes}));
-        break;
-      default:
-        require(false, "the argument is of no kind of QuernArgumentKind");
-    }
+  /// Null is out of memory: the context flushes its queue, asks once more, then says so.
+  void* allocate(std::size_t bytes, std::size_t alignment, StreamView stream) override {
+    void* const memory = functions_.allocate(functions_.user, bytes, alignment, stream.handle());
+    if (memory != nullptr) return memory;
+    throw OutOfMemory(2, "CUDA_ERROR_OUT_OF_MEMORY", "allocate",
+                      "cannot allocate " + std::to_string(bytes) +
+                          " bytes of device memory: the session's allocator gave none; free arrays or give "
+                          "the allocator more",
+                      bytes);
   }
-  return arguments;
-}
+  void deallocate(void* address, std::size_t bytes, std::size_t alignment, StreamView stream) override {
+    functions_.deallocate(functions_.user, address, bytes, alignment, stream.handle());
+  }
+  void trim() override {
+    if (functions_.trim != nullptr) functions_.trim(functions_.user);
+  }
+  std::optional<MemoryInfo> memory_info() override {
+    MemoryInfo info;
+    if (functions_.memory_info == nullptr ||
+        functions_.memory_info(functions_.user, &info.free_bytes, &info.total_bytes) == 0)
+      return std::nullopt;
+    return info;
+  }
+  bool is_stream_ordered() const noexcept override { return functions_.deallocate_waits == 0; }
 
-CudaArrayInterface interface_of(const QuernCudaArray& given) {
-  require(given.ndim >= 0 && (given.ndim == 0 || given.shape != nullptr) && given.typestr != nullptr,
-          "the array's description needs a shape and a typestr");
-  CudaArrayInterface array;
-  array.version = static_cast<int>(given.version);
-  array.shape.assign(given.shape, given.shape + given.ndim);
-  if (given.strides != nullptr) array.strides_bytes.emplace(given.strides, given.strides + given.ndim);
-  array.typestr = given.typestr;
-  array.data = given.data;
-  array.read_only = given.read_only != 0;
-  array.mask = given.mask;
-  if (given.has_stream != 0) array.stream = given.stream;
-  return array;
-}
+ private:
+  const QuernAllocator functions_;
+};
 
 }  // namespace
 
@@ -119,13 +117,38 @@ uint32_t quern_abi_version(void) { return QUERN_ABI_VERSION; }
 const char* quern_version(void) { return version().data(); }
 
 size_t quern_last_error(char* buffer, size_t bytes) {
-  const std::string_view text = last_error().view();
-  if (buffer != nullptr && bytes > 0) {
-    const std::size_t kept = std::min(text.size(), bytes - 1);
-    std::memcpy(buffer, text.data(), kept);
-    buffer[kept] = '\0';
-  }
-  return text.size() + 1;
+  size_t needed = 0;
+  give_text(last_error().view(), buffer, bytes, &needed);
+  return needed;
+}
+int32_t quern_last_driver_result(void) { return last_error().driver_result; }
+
+QuernStatus quern_release(uint64_t id) {
+  return guarded([&] {
+    std::optional<Object> object;  // let go of outside the lock: that may call the driver
+    {
+      Table& all = table();
+      const base::LockGuard lock(all.mutex);
+      object = all.slots.remove(id);
+    }
+    if (!object) throw BadHandle{kBadHandle<void>};
+  });
+}
+
+QuernStatus quern_device_count(size_t* count) {
+  return guarded([&] {
+    require(count != nullptr, "quern_device_count needs a place for the count");
+    *count = devices().size();
+  });
+}
+QuernStatus quern_device_info(size_t index, QuernDeviceInfo* info) {
+  return guarded([&] {
+    const std::vector<Device> all = devices();
+    if (index >= all.size())
+      throw Error(ErrorCode::not_found, "there is no device " + std::to_string(index) + "; there are " +
+                                            std::to_string(all.size()));
+    write_struct(info, info_of(all[index]));
+  });
 }
 
 QuernStatus quern_session_open(const char* device, QuernSession* session) {
@@ -137,182 +160,95 @@ QuernStatus quern_session_adopt(const char* device, QuernSession* session) {
 QuernStatus quern_session_synchronize(QuernSession session) {
   return guarded([&] { session_of(session).synchronize(); });
 }
+QuernStatus quern_session_device(QuernSession session, QuernDeviceInfo* info) {
+  return guarded([&] { write_struct(info, info_of(session_of(session).device())); });
+}
+QuernStatus quern_session_device_name(QuernSession session, char* buffer, size_t bytes, size_t* needed) {
+  return guarded([&] { give_text(session_of(session).device().name(), buffer, bytes, needed); });
+}
+
+QuernStatus quern_session_memory(QuernSession session, size_t* free_bytes, size_t* total_bytes) {
+  return guarded([&] {
+    const Session in = session_of(session);
+    const std::size_t free_now = in.free_memory_bytes();
+    if (free_bytes != nullptr) *free_bytes = free_now;
+    if (total_bytes != nullptr) *total_bytes = in.device().total_memory_bytes();
+  });
+}
+QuernStatus quern_session_memory_stats(QuernSession session, QuernMemoryKind kind, QuernMemoryStats* stats) {
+  return guarded([&] {
+    const MemoryStats::Kind known = stats_of(session_of(session).memory_stats(), kind);
+    write_struct(stats, QuernMemoryStats{0, 0, known.live_count, known.live_bytes, known.pending_count,
+                                         known.pending_bytes, known.peak_bytes, known.made_count});
+  });
+}
+QuernStatus quern_session_leak_report(QuernSession session, char* buffer, size_t bytes, size_t* needed) {
+  return guarded([&] { give_text(session_of(session).leak_report(), buffer, bytes, needed); });
+}
+
+QuernStatus quern_session_set_allocator(QuernSession session, const QuernAllocator* allocator) {
+  return guarded([&] {
+    const Session in = session_of(session);
+    if (allocator == nullptr) return in.set_allocator(nullptr);
+    const QuernAllocator given = read_struct(allocator);
+    require(given.allocate != nullptr && given.deallocate != nullptr,
+            "quern_session_set_allocator needs a QuernAllocator with both functions");
+    in.set_allocator(std::make_shared<CAllocator>(given));
+  });
+}
+QuernStatus quern_session_use_stream_ordered_pool(QuernSession session, uint64_t keep_bytes) {
+  return guarded([&] {
+    const Session in = session_of(session);
+    in.set_allocator(in.stream_ordered_pool(keep_bytes));
+  });
+}
+QuernStatus quern_session_use_caching_pool(QuernSession session, uint64_t most_cached_bytes) {
+  return guarded([&] {
+    const Session in = session_of(session);
+    in.set_allocator(in.caching_pool(nullptr, most_cached_bytes));
+  });
+}
+
+QuernStatus quern_defer_begin(QuernSession session, QuernDeferral* deferral) {
+  return guarded([&] {
+    require(deferral != nullptr, "quern_defer_begin needs a place for the deferral");
+    deferral->id = insert(Deferral{std::make_shared<DeferredCleanup>(session_of(session).defer_cleanup())});
+  });
+}
+QuernStatus quern_defer_end(QuernDeferral deferral) {
+  const QuernStatus known = guarded([&] { static_cast<void>(find<Deferral>(deferral.id)); });
+  return known != QUERN_OK ? known : quern_release(deferral.id);
+}
+QuernStatus quern_session_release_pending(QuernSession session) {
+  return guarded([&] { session_of(session).release_pending(); });
+}
+
 QuernStatus quern_session_context(QuernSession session, void** context) {
   return guarded([&] {
     require(context != nullptr, "quern_session_context needs a place for the context");
     *context = session_of(session).native_context();
   });
 }
-
-QuernStatus quern_load_cuda(QuernSession session, const char* source, QuernModule* module) {
-  return load(session, QUERN_LANGUAGE_CUDA, source, module);
-}
-QuernStatus quern_load_ptx(QuernSession session, const char* ptx, QuernModule* module) {
-  return load(session, QUERN_LANGUAGE_PTX, ptx, module);
-}
-QuernStatus quern_load(QuernSession session, const QuernSource* source, QuernModule* module) {
-  LoadOptions options;
-  const QuernStatus read = guarded([&] {
-    require(source != nullptr && source->struct_bytes >= sizeof(QuernSource),
-            "quern_load needs a whole QuernSource");
-    require(source->option_count == 0 || source->options != nullptr,
-            "quern_load needs as many options as it is told");
-    if (source->file_name != nullptr) options.file_name = source->file_name;
-    options.options.assign(source->options, source->options + source->option_count);
-  });
-  return read != QUERN_OK ? read : load(session, source->language, source->text, module, options);
-}
-QuernStatus quern_load_file(QuernSession session, const char* path, QuernModule* module) {
+QuernStatus quern_session_memory_pool(QuernSession session, void** pool) {
   return guarded([&] {
-    require(path != nullptr && module != nullptr, "quern_load_file needs a path and a place for the module");
-    module->id = insert(session_of(session).load_file(path));
+    require(pool != nullptr, "quern_session_memory_pool needs a place for the pool");
+    const std::shared_ptr<DeviceAllocator> allocator = session_of(session).allocator();
+    void* const handle = allocator != nullptr ? allocator->native_pool() : nullptr;
+    if (handle == nullptr)
+      throw Error(ErrorCode::unsupported,
+                  "the session's memory comes from no pool of the driver's; call "
+                  "quern_session_use_stream_ordered_pool() first");
+    *pool = handle;
   });
 }
-QuernStatus quern_kernel(QuernModule module, const char* name, QuernKernel* kernel) {
+QuernStatus quern_session_driver_function(QuernSession session, const char* name, void** function) {
   return guarded([&] {
-    require(kernel != nullptr, "quern_kernel needs a place for the kernel");
-    const Module in = find<Module>(module.id);
-    kernel->id = insert(name != nullptr && *name != '\0' ? in.kernel(name) : in.kernel());
-  });
-}
-
-QuernStatus quern_kernel_suggested_block(QuernKernel kernel, uint64_t shared_bytes, uint32_t* threads) {
-  return guarded([&] {
-    require(threads != nullptr, "quern_kernel_suggested_block needs a place for the number of threads");
-    *threads = find<Kernel>(kernel.id).suggested_block(shared_bytes);
-  });
-}
-QuernStatus quern_launch(QuernKernel kernel, const QuernLaunch* launch, const QuernArgument* arguments,
-                         size_t count) {
-  return guarded([&] {
-    require(launch != nullptr && launch->struct_bytes >= sizeof(QuernLaunch),
-            "quern_launch needs a whole QuernLaunch");
-    require(count == 0 || arguments != nullptr, "quern_launch needs as many arguments as it is told");
-    std::vector<std::shared_ptr<ArrayObject>> arrays;
-    const std::vector<Argument> list = arguments_of(arguments, count, arrays);
-    LaunchConfig config;
-    config.grid = {launch->grid[0], launch->grid[1], launch->grid[2]};
-    config.block = {launch->block[0], launch->block[1], launch->block[2]};
-    config.shared_bytes = launch->shared_bytes;
-    config.stream = stream_of(launch->stream);
-    config.cooperative = launch->cooperative != 0;
-    find<Kernel>(kernel.id).launch(config, list);
-  });
-}
-
-QuernStatus quern_array_new(QuernSession session, QuernDtype dtype, int32_t ndim, const int64_t* shape,
-                            QuernArray* array) {
-  return guarded([&] {
-    require(array != nullptr && ndim >= 0 && (ndim == 0 || shape != nullptr),
-            "quern_array_new needs a shape and a place for the array");
-    *array = insert_array(
-        session_of(session).device_array(std::span(shape, static_cast<std::size_t>(ndim)), dtype_of(dtype)));
-  });
-}
-
-QuernStatus quern_array_new_mapped(QuernSession session, QuernDtype dtype, int32_t ndim, const int64_t* shape,
-                                   QuernArray* array, void** host) {
-  return guarded([&] {
-    require(array != nullptr && host != nullptr && ndim >= 0 && (ndim == 0 || shape != nullptr),
-            "quern_array_new_mapped needs a shape and places for the array and its host address");
-    const MappedNDArray mapped =
-        session_of(session).mapped_array(Shape(shape, shape + ndim), dtype_of(dtype));
-    void* const address = mapped.host().data();
-    *array = insert_array(mapped);
-    *host = address;
-  });
-}
-
-QuernStatus quern_array_to_dlpack(QuernArray array, int32_t as_host, void** managed_tensor) {
-  return guarded([&] {
-    require(managed_tensor != nullptr, "quern_array_to_dlpack needs a place for the tensor");
-    const DeviceNDArray& known = array_of(array)->array;
-    *managed_tensor = as_host != 0 ? to_dlpack(MappedNDArray(known).host()) : to_dlpack(known);
-  });
-}
-QuernStatus quern_array_from_dlpack(QuernSession session, void* managed_tensor, QuernArray* array) {
-  return guarded([&] {
-    auto* const tensor = static_cast<dlpack::ManagedTensorVersioned*>(managed_tensor);
-    std::unique_ptr<dlpack::ManagedTensorVersioned, GiveBack> taken(tensor);  // also where the rest is wrong
-    require(tensor != nullptr && array != nullptr,
-            "quern_array_from_dlpack needs a tensor and a place for the array");
-    const Session in = session_of(session);
-    *array = insert_array(from_dlpack(in, taken.release()));
-  });
-}
-
-QuernStatus quern_array_copy(QuernArray to, QuernArray from) {
-  return guarded([&] { array_of(to)->array.copy_to_device(array_of(from)->array); });
-}
-QuernStatus quern_array_copy_on(QuernArray to, QuernArray from, QuernStream stream) {
-  return guarded([&] { array_of(to)->array.copy_to_device(array_of(from)->array, stream_of(stream)); });
-}
-
-QuernStatus quern_array_from_host(QuernArray array, const void* source, size_t bytes) {
-  return guarded([&] {
-    require(source != nullptr || bytes == 0, "quern_array_from_host needs a source");
-    array_of(array)->array.copy_bytes_from_host({static_cast<const std::byte*>(source), bytes});
-  });
-}
-QuernStatus quern_array_to_host(QuernArray array, void* target, size_t bytes) {
-  return guarded([&] {
-    require(target != nullptr || bytes == 0, "quern_array_to_host needs a target");
-    array_of(array)->array.copy_bytes_to_host({static_cast<std::byte*>(target), bytes});
-  });
-}
-QuernStatus quern_array_from_host_on(QuernArray array, const void* source, size_t bytes, QuernStream stream) {
-  return guarded([&] {
-    require(source != nullptr || bytes == 0, "quern_array_from_host_on needs a source");
-    array_of(array)->array.copy_bytes_from_host({static_cast<const std::byte*>(source), bytes},
-                                                stream_of(stream));
-  });
-}
-QuernStatus quern_array_to_host_on(QuernArray array, void* target, size_t bytes, QuernStream stream) {
-  return guarded([&] {
-    require(target != nullptr || bytes == 0, "quern_array_to_host_on needs a target");
-    array_of(array)->array.copy_bytes_to_host({static_cast<std::byte*>(target), bytes}, stream_of(stream));
-  });
-}
-
-QuernStatus quern_array_describe(QuernArray array, QuernCudaArray* description) {
-  return guarded([&] {
-    require(description != nullptr && description->struct_bytes >= sizeof(QuernCudaArray),
-            "quern_array_describe needs a QuernCudaArray with its struct_bytes set");
-    const std::shared_ptr<ArrayObject> object = array_of(array);
-    const CudaArrayInterface& known = object->description;
-    QuernCudaArray result{};
-    result.struct_bytes = description->struct_bytes;
-    result.version = 3;
-    result.data = known.data;
-    result.read_only = known.read_only ? 1 : 0;
-    result.ndim = static_cast<std::int32_t>(known.shape.size());
-    result.shape = known.shape.data();
-    result.strides = known.strides_bytes ? known.strides_bytes->data() : nullptr;
-    result.typestr = known.typestr.c_str();
-    std::memcpy(description, &result, sizeof result);
-  });
-}
-
-QuernStatus quern_array_adopt(QuernSession session, const QuernCudaArray* description,
-                              void (*release)(void* user), void* user, QuernArray* array) {
-  return guarded([&] {
-    const std::shared_ptr<const void> owner(user, [release](const void* of) {  // runs also where this fails
-      if (release != nullptr) release(const_cast<void*>(of));
-    });
-    require(array != nullptr && description != nullptr && description->struct_bytes >= sizeof(QuernCudaArray),
-            "quern_array_adopt needs a whole QuernCudaArray and a place for the array");
-    *array = insert_array(session_of(session).adopt(interface_of(*description), owner));
-  });
-}
-
-QuernStatus quern_release(uint64_t id) {
-  return guarded([&] {
-    std::optional<Object> object;  // let go of outside the lock: that may call the driver
-    {
-      Table& all = table();
-      const base::LockGuard lock(all.mutex);
-      object = all.slots.remove(id);
-    }
-    if (!object) throw BadHandle{kBadHandle<void>};
+    require(name != nullptr && function != nullptr,
+            "quern_session_driver_function needs a name and a place for the address");
+    void* const found = driver_function(session_of(session).device(), name);
+    if (found == nullptr)
+      throw Error(ErrorCode::not_found, std::string("quern knows no function '") + name +
+                                            "' of the driver's; give the versioned name of cuda.h");
+    *function = found;
   });
 }

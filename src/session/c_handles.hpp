@@ -2,9 +2,10 @@
 // What the C ABI's functions share: handles, statuses, and nothing thrown across it.
 #pragma once
 
-#include <functional>
+#include <cstddef>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,16 +13,21 @@
 
 #include "base/slot_table.hpp"
 #include "base/thread_annotations.hpp"
+#include "quern/driver_error.hpp"
 #include "quern/error.hpp"
 #include "quern/quern.h"
 #include "quern/quern.hpp"
+#include "session/c_structs.hpp"
 
 namespace quern::session::c_abi {
 
 /// An array and what quern_array_describe() points to.
 struct ArrayObject {
-  DeviceNDArray array;
-  CudaArrayInterface description;
+  explicit ArrayObject(DeviceNDArray of)
+      : array(std::move(of)), description(array.cuda_array_interface()), element(array.element()) {}
+  const DeviceNDArray array;
+  const CudaArrayInterface description;
+  const CElement element;
 };
 struct EventObject {
   std::shared_ptr<Event> event;
@@ -30,12 +36,18 @@ struct EventObject {
 struct StreamObject {
   std::shared_ptr<Stream> owner;  ///< null: the program's own
   StreamView view;
-  Session session;
+  std::optional<Session> session;  ///< nothing: the default stream of whatever context the work belongs to
 };
-/// Host memory that is page-locked as long as the handle lives.
-using Pin = std::shared_ptr<const PinnedScope>;
-using Object =
-    std::variant<Session, Module, Kernel, std::shared_ptr<ArrayObject>, StreamObject, EventObject, Pin>;
+/// Page-locked host memory.
+struct PinObject {
+  std::shared_ptr<const PinnedScope> lock;  ///< of memory of the program's own
+  NDArray memory;                           ///< owned where the driver made it
+};
+struct Deferral {
+  std::shared_ptr<DeferredCleanup> scope;
+};
+using Object = std::variant<Session, Module, Kernel, std::shared_ptr<ArrayObject>, SmartArray, StreamObject,
+                            EventObject, PinObject, Deferral>;
 
 struct Table {
   base::Mutex mutex;
@@ -47,6 +59,7 @@ Table& table();
 /// This thread's latest error. Where there is no memory to keep it, it says so.
 struct LastError {
   std::string text;
+  int driver_result = 0;
   bool exhausted = false;
   std::string_view view() const noexcept {
     return exhausted ? "host memory is exhausted" : std::string_view(text);
@@ -54,8 +67,9 @@ struct LastError {
 };
 LastError& last_error();
 
-inline QuernStatus fail(QuernStatus status, std::string_view text) noexcept {
+inline QuernStatus fail(QuernStatus status, std::string_view text, int driver_result = 0) noexcept {
   LastError& error = last_error();
+  error.driver_result = driver_result;
   try {
     error.text = text;
     error.exhausted = false;
@@ -81,6 +95,8 @@ QuernStatus guarded(Body&& body) noexcept {
     return QUERN_OK;
   } catch (const BadHandle& bad) {
     return fail(QUERN_BAD_HANDLE, bad.text);
+  } catch (const DriverError& error) {
+    return fail(status_of(error.code()), error.what(), error.result());
   } catch (const Error& error) {
     return fail(status_of(error.code()), error.what());
   } catch (const std::bad_alloc&) {
@@ -92,9 +108,8 @@ QuernStatus guarded(Body&& body) noexcept {
   }
 }
 
-inline void require(bool condition, const char* message) {
-  if (!condition) throw Error(ErrorCode::usage, message);
-}
+/// `text` into a caller's buffer, cut to `bytes` with a NUL; `needed` may be null.
+void give_text(std::string_view text, char* buffer, std::size_t bytes, std::size_t* needed);
 
 inline std::uint64_t insert(Object object) {
   Table& all = table();
@@ -115,16 +130,16 @@ inline constexpr const char* kBadHandle<Kernel> = QUERN_BAD_HANDLE_TEXT("kernel"
 template <>
 inline constexpr const char* kBadHandle<std::shared_ptr<ArrayObject>> = QUERN_BAD_HANDLE_TEXT("array");
 template <>
+inline constexpr const char* kBadHandle<SmartArray> = QUERN_BAD_HANDLE_TEXT("smart array");
+template <>
 inline constexpr const char* kBadHandle<StreamObject> = QUERN_BAD_HANDLE_TEXT("stream");
 template <>
 inline constexpr const char* kBadHandle<EventObject> = QUERN_BAD_HANDLE_TEXT("event");
+template <>
+inline constexpr const char* kBadHandle<PinObject> = QUERN_BAD_HANDLE_TEXT("page-locked memory");
+template <>
+inline constexpr const char* kBadHandle<Deferral> = QUERN_BAD_HANDLE_TEXT("deferral");
 #undef QUERN_BAD_HANDLE_TEXT
-
-struct GiveBack {
-  void operator()(dlpack::ManagedTensorVersioned* tensor) const {
-    if (tensor->deleter != nullptr) tensor->deleter(tensor);
-  }
-};
 
 /// A copy: another thread may release the handle meanwhile.
 template <class T>
@@ -141,8 +156,12 @@ inline Session session_of(QuernSession handle) { return find<Session>(handle.id)
 inline std::shared_ptr<ArrayObject> array_of(QuernArray handle) {
   return find<std::shared_ptr<ArrayObject>>(handle.id);
 }
-inline StreamView stream_of(QuernStream handle) {
-  return handle.id == 0 ? StreamView() : find<StreamObject>(handle.id).view;
+/// The stream and what keeps it: another thread may release the handle while work is queued.
+inline StreamObject stream_of(QuernStream handle) {
+  return handle.id == 0 ? StreamObject{} : find<StreamObject>(handle.id);
+}
+inline QuernArray insert_array(DeviceNDArray array) {
+  return {insert(std::make_shared<ArrayObject>(std::move(array)))};
 }
 
 }  // namespace quern::session::c_abi

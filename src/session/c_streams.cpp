@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI: streams, events, memory management.
-#include <algorithm>
-#include <cstring>
-
+// The C ABI: streams, events, page-locked host memory.
 #include "session/c_handles.hpp"
 
 namespace {
@@ -12,33 +9,28 @@ using namespace quern::session::c_abi;
 
 EventObject event_of(QuernEvent handle) { return find<EventObject>(handle.id); }
 
-/// A program's own allocator, given as C functions.
-class CAllocator final : public DeviceAllocator {
- public:
-  explicit CAllocator(const QuernAllocator& functions) : functions_(functions) {}
-  ~CAllocator() override {
-    if (functions_.release != nullptr) functions_.release(functions_.user);
-  }
-  CAllocator(const CAllocator&) = delete;
-  CAllocator& operator=(const CAllocator&) = delete;
+/// A stream that is not ours to let go of.
+template <class View>
+QuernStatus borrow(QuernSession session, QuernStream* stream, const View& view) {
+  return guarded([&] {
+    require(stream != nullptr, "a stream needs a place for its handle");
+    const Session in = session_of(session);
+    stream->id = insert(StreamObject{nullptr, view(in), in});
+  });
+}
 
-  /// Null is out of memory: the context flushes its queue, asks once more, then says so.
-  void* allocate(std::size_t bytes, std::size_t alignment, StreamView stream) override {
-    void* const memory = functions_.allocate(functions_.user, bytes, alignment, stream.handle());
-    if (memory != nullptr) return memory;
-    throw OutOfMemory(2, "CUDA_ERROR_OUT_OF_MEMORY", "allocate",
-                      "cannot allocate " + std::to_string(bytes) +
-                          " bytes of device memory: the session's allocator gave none; free arrays or give "
-                          "the allocator more",
-                      bytes);
-  }
-  void deallocate(void* address, std::size_t bytes, std::size_t alignment, StreamView stream) override {
-    functions_.deallocate(functions_.user, address, bytes, alignment, stream.handle());
-  }
+template <class Make>
+QuernStatus make_event(QuernSession session, QuernEvent* event, const Make& make) {
+  return guarded([&] {
+    require(event != nullptr, "an event needs a place for its handle");
+    const Session in = session_of(session);
+    event->id = insert(EventObject{std::make_shared<Event>(make(in)), in});
+  });
+}
 
- private:
-  const QuernAllocator functions_;
-};
+NDArray bytes_at(void* memory, std::size_t bytes) {
+  return NDArray::view(static_cast<std::uint8_t*>(memory), {static_cast<std::int64_t>(bytes)});
+}
 
 }  // namespace
 
@@ -52,28 +44,53 @@ QuernStatus quern_stream_new(QuernSession session, QuernStream* stream) {
   });
 }
 QuernStatus quern_stream_external(QuernSession session, void* cu_stream, QuernStream* stream) {
-  return guarded([&] {
-    require(stream != nullptr, "quern_stream_external needs a place for the stream");
-    const Session in = session_of(session);
-    stream->id = insert(StreamObject{nullptr, in.external_stream(cu_stream), in});
-  });
+  return borrow(session, stream, [&](const Session& in) { return in.external_stream(cu_stream); });
+}
+QuernStatus quern_stream_legacy_default(QuernSession session, QuernStream* stream) {
+  return borrow(session, stream, [](const Session& in) { return in.legacy_default_stream(); });
+}
+QuernStatus quern_stream_per_thread_default(QuernSession session, QuernStream* stream) {
+  return borrow(session, stream, [](const Session& in) { return in.per_thread_default_stream(); });
 }
 QuernStatus quern_stream_synchronize(QuernStream stream) {
   return guarded([&] { find<StreamObject>(stream.id).view.synchronize(); });
 }
+QuernStatus quern_stream_query(QuernStream stream, int32_t* finished) {
+  return guarded([&] {
+    require(finished != nullptr, "quern_stream_query needs a place for the answer");
+    *finished = find<StreamObject>(stream.id).view.query() ? 1 : 0;
+  });
+}
+QuernStatus quern_stream_add_callback(QuernStream stream, void (*callback)(void* user), void* user) {
+  return guarded([&] {
+    require(callback != nullptr, "quern_stream_add_callback needs a function");
+    find<StreamObject>(stream.id).view.add_callback([callback, user] { callback(user); });
+  });
+}
+QuernStatus quern_stream_native(QuernStream stream, void** cu_stream) {
+  return guarded([&] {
+    require(cu_stream != nullptr, "quern_stream_native needs a place for the CUstream");
+    *cu_stream = find<StreamObject>(stream.id).view.handle();
+  });
+}
 
 QuernStatus quern_event_new(QuernSession session, QuernEvent* event) {
-  return guarded([&] {
-    require(event != nullptr, "quern_event_new needs a place for the event");
-    const Session in = session_of(session);
-    event->id = insert(EventObject{std::make_shared<Event>(in.event()), in});
+  return make_event(session, event, [](const Session& in) { return in.event(); });
+}
+QuernStatus quern_event_new_untimed(QuernSession session, QuernEvent* event) {
+  return make_event(session, event, [](const Session& in) { return in.event(false); });
+}
+QuernStatus quern_event_external(QuernSession session, void* cu_event, QuernEvent* event) {
+  return make_event(session, event, [&](const Session& in) {
+    require(cu_event != nullptr, "quern_event_external needs a CUevent");
+    return in.external_event(cu_event);
   });
 }
 QuernStatus quern_event_record(QuernEvent event, QuernStream stream) {
-  return guarded([&] { event_of(event).event->record(stream_of(stream)); });
+  return guarded([&] { event_of(event).event->record(stream_of(stream).view); });
 }
 QuernStatus quern_event_wait(QuernEvent event, QuernStream stream) {
-  return guarded([&] { event_of(event).event->wait(stream_of(stream)); });
+  return guarded([&] { event_of(event).event->wait(stream_of(stream).view); });
 }
 QuernStatus quern_event_synchronize(QuernEvent event) {
   return guarded([&] { event_of(event).event->synchronize(); });
@@ -87,44 +104,32 @@ QuernStatus quern_event_query(QuernEvent event, int32_t* reached) {
 QuernStatus quern_event_elapsed_ms(QuernEvent start, QuernEvent end, double* ms) {
   return guarded([&] {
     require(ms != nullptr, "quern_event_elapsed_ms needs a place for the time");
-    *ms = event_of(end).event->elapsed_ms_since(*event_of(start).event);
+    const EventObject from = event_of(start);
+    *ms = event_of(end).event->elapsed_ms_since(*from.event);
+  });
+}
+QuernStatus quern_event_native(QuernEvent event, void** cu_event) {
+  return guarded([&] {
+    require(cu_event != nullptr, "quern_event_native needs a place for the CUevent");
+    *cu_event = event_of(event).event->handle();
   });
 }
 
 QuernStatus quern_pin(QuernSession session, void* memory, size_t bytes, QuernPin* pin) {
   return guarded([&] {
     require(memory != nullptr && pin != nullptr, "quern_pin needs memory and a place for the handle");
-    const NDArray array =
-        NDArray::view(static_cast<std::uint8_t*>(memory), {static_cast<std::int64_t>(bytes)});
-    pin->id = insert(std::make_shared<const PinnedScope>(session_of(session).pinned({array})));
+    const NDArray array = bytes_at(memory, bytes);
+    auto lock = std::make_shared<const PinnedScope>(session_of(session).pinned({array}));
+    pin->id = insert(PinObject{std::move(lock), array});
   });
 }
-
-QuernStatus quern_session_device_name(QuernSession session, char* buffer, size_t bytes, size_t* needed) {
+QuernStatus quern_pinned_new(QuernSession session, size_t bytes, QuernPin* pin, void** memory) {
   return guarded([&] {
-    const std::string name = session_of(session).device().name();
-    if (needed != nullptr) *needed = name.size() + 1;
-    if (buffer == nullptr || bytes == 0) return;
-    const std::size_t kept = std::min(name.size(), bytes - 1);
-    std::memcpy(buffer, name.data(), kept);
-    buffer[kept] = '\0';
-  });
-}
-QuernStatus quern_session_memory(QuernSession session, size_t* free_bytes, size_t* total_bytes) {
-  return guarded([&] {
-    const Session in = session_of(session);
-    const std::size_t free_now = in.free_memory_bytes();
-    if (free_bytes != nullptr) *free_bytes = free_now;
-    if (total_bytes != nullptr) *total_bytes = in.device().total_memory_bytes();
-  });
-}
-QuernStatus quern_session_set_allocator(QuernSession session, const QuernAllocator* allocator) {
-  return guarded([&] {
-    const Session in = session_of(session);
-    if (allocator == nullptr) return in.set_allocator(nullptr);
-    require(allocator->struct_bytes >= sizeof(QuernAllocator) && allocator->allocate != nullptr &&
-                allocator->deallocate != nullptr,
-            "quern_session_set_allocator needs a whole QuernAllocator with both functions");
-    in.set_allocator(std::make_shared<CAllocator>(*allocator));
+    require(pin != nullptr && memory != nullptr,
+            "quern_pinned_new needs places for the handle and the memory");
+    const NDArray array = session_of(session).pinned_array({static_cast<std::int64_t>(bytes)}, Dtype::uint8);
+    void* const address = array.data();
+    pin->id = insert(PinObject{nullptr, array});
+    *memory = address;
   });
 }

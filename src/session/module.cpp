@@ -233,6 +233,7 @@ std::vector<std::string> Module::kernel_names() const {
 }
 
 const std::string& Module::ptx() const noexcept { return state_->image().ptx; }
+void* Module::handle() const noexcept { return state_->handle(); }
 const Diagnostics& Module::log() const noexcept { return state_->image().log; }
 double Module::compile_ms() const noexcept { return state_->image().compile_ms; }
 

@@ -74,6 +74,7 @@ class ModuleState {
   Expected<Kernel> kernel(std::string_view name) QUERN_EXCLUDES(mutex_);
   Expected<Kernel> only_kernel();
   const abi::PtxImage& image() const noexcept { return *image_; }
+  CUmodule handle() const noexcept { return module_ != nullptr ? module_->handle() : nullptr; }
   Expected<std::shared_ptr<ModuleState>> with_constant(const Constant& constant) const;
 
  private:

@@ -85,8 +85,9 @@ static void streams(QuernSession session) {
 static int live = 0;
 static QuernArray pool = {0};
 static void* take(void* user, size_t bytes, size_t alignment, void* cu_stream) {
-  QuernCudaArray description = {sizeof description, 0, NULL, 0, 0, NULL, NULL, NULL, NULL, 0, 0, 0};
+  QuernCudaArray description = {0};
   (void)alignment, (void)cu_stream;
+  description.struct_bytes = sizeof description;
   if (bytes > 4096 || quern_array_describe(pool, &description) != QUERN_OK) return NULL;
   ++*(int*)user;
   return description.data; /* one block, for one array at a time */
@@ -98,7 +99,7 @@ static void give(void* user, void* memory, size_t bytes, size_t alignment, void*
 
 static void memory(QuernSession session) {
   const int64_t shape[1] = {1024}, large[1] = {100000};
-  QuernAllocator allocator = {sizeof allocator, 0, &live, take, give, count_release};
+  QuernAllocator allocator = {0};
   QuernArray array = {0}, other = {0};
   QuernPin pin = {0}, again = {0};
   QuernEvent start = {0}, end = {0};
@@ -107,6 +108,11 @@ static void memory(QuernSession session) {
   int32_t reached = 0;
   size_t free_bytes = 0, total_bytes = 0, needed = 0;
   char name[8];
+  allocator.struct_bytes = sizeof allocator;
+  allocator.user = &live;
+  allocator.allocate = take;
+  allocator.deallocate = give;
+  allocator.release = count_release;
   CHECK(quern_session_device_name(session, name, sizeof name, &needed) == QUERN_OK && needed == 17 &&
         !strcmp(name, "quern C"));
   CHECK(quern_session_memory(session, &free_bytes, &total_bytes) == QUERN_OK && free_bytes <= total_bytes);

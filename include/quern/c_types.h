@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+// room: session
+/* What quern.h's functions take and give; programs include that. Its first lines say how structs grow. */
+#ifndef QUERN_C_TYPES_H
+#define QUERN_C_TYPES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* In C++ too an enum is 32 bits of any value: quern refuses those that it does not know. */
+#ifdef __cplusplus
+#define QUERN_C_INT32 : int32_t
+extern "C" {
+#else
+#define QUERN_C_INT32
+#endif
+
+typedef enum QuernStatus QUERN_C_INT32 {
+  QUERN_OK = 0,
+  QUERN_USAGE = 1,         /* arguments do not fit */
+  QUERN_COMPILE = 2,       /* source or PTX was refused */
+  QUERN_NOT_FOUND = 3,     /* a file, kernel, device or library is not there */
+  QUERN_DRIVER = 4,        /* a driver call failed */
+  QUERN_OUT_OF_MEMORY = 5, /* device memory is exhausted */
+  QUERN_DEVICE_FAULT = 6,  /* a kernel ended its context */
+  QUERN_IO = 7,            /* a file could not be read or written */
+  QUERN_UNSUPPORTED = 8,   /* understood, but not available here */
+  QUERN_INTERNAL = 9,      /* a defect of quern's own */
+  QUERN_BAD_HANDLE = 10    /* a handle that is released, of another kind, or invented */
+} QuernStatus;
+
+typedef struct QuernSession {
+  uint64_t id;
+} QuernSession;
+typedef struct QuernModule {
+  uint64_t id;
+} QuernModule;
+typedef struct QuernKernel {
+  uint64_t id;
+} QuernKernel;
+typedef struct QuernArray {
+  uint64_t id;
+} QuernArray;
+typedef struct QuernSmartArray {
+  uint64_t id;
+} QuernSmartArray;
+typedef struct QuernStream {
+  uint64_t id;
+} QuernStream; /* {0}: the default stream */
+typedef struct QuernEvent {
+  uint64_t id;
+} QuernEvent;
+typedef struct QuernPin {
+  uint64_t id;
+} QuernPin; /* page-locked host memory */
+typedef struct QuernDeferral {
+  uint64_t id;
+} QuernDeferral;
+
+/* Element types; the numbers stay. */
+typedef enum QuernDtype QUERN_C_INT32 {
+  QUERN_BOOL,
+  QUERN_INT8,
+  QUERN_INT16,
+  QUERN_INT32,
+  QUERN_INT64,
+  QUERN_UINT8,
+  QUERN_UINT16,
+  QUERN_UINT32,
+  QUERN_UINT64,
+  QUERN_FLOAT16,
+  QUERN_BFLOAT16,
+  QUERN_FLOAT32,
+  QUERN_FLOAT64,
+  QUERN_COMPLEX64,
+  QUERN_COMPLEX128
+} QuernDtype;
+
+/* What one element of an array is: a record where `record` is given, bytes of which nothing is known where
+ * `opaque_bytes` is not 0 (not both), else a `dtype`. */
+typedef struct QuernRecord QuernRecord;
+typedef struct QuernElement {
+  QuernDtype dtype;
+  uint32_t reserved; /* 0 */
+  size_t opaque_bytes;
+  const QuernRecord* record;
+} QuernElement;
+/* A field of a record. It may be a record itself, and an array of `shape` in each record. */
+typedef struct QuernField {
+  const char* name;
+  QuernElement element;
+  size_t offset_bytes; /* from the record's beginning */
+  int32_t ndim;        /* 0: one element */
+  uint32_t reserved;   /* 0 */
+  const int64_t* shape;
+} QuernField;
+/* NumPy's structured dtype: fields in any order, which do not overlap, with any padding. */
+struct QuernRecord {
+  uint32_t struct_bytes; /* sizeof(QuernRecord), set by the caller */
+  uint32_t field_bytes;  /* sizeof(QuernField), likewise: the step from one field to the next */
+  const QuernField* fields;
+  size_t field_count;
+  size_t size_bytes; /* of one record, padding behind the last field included */
+};
+
+/* The last index changes fastest, or the first one. */
+typedef enum QuernOrder QUERN_C_INT32 { QUERN_ORDER_C, QUERN_ORDER_FORTRAN } QuernOrder;
+/* The elements of an array and how they lie. At most 64 dimensions. */
+typedef struct QuernArrayType {
+  uint32_t struct_bytes; /* sizeof(QuernArrayType), set by the caller */
+  QuernOrder order;      /* where no strides are given */
+  QuernElement element;
+  int32_t ndim;
+  uint32_t reserved; /* 0 */
+  const int64_t* shape;
+  const int64_t* strides; /* bytes, one a dimension; null: contiguous in `order` */
+} QuernArrayType;
+/* An array in host memory of the program's. */
+typedef struct QuernHostArray {
+  uint32_t struct_bytes; /* sizeof(QuernHostArray), set by the caller */
+  int32_t read_only;     /* not 0: refused wherever it would be written to */
+  void* data;            /* element 0 */
+  const QuernArrayType* type;
+  QuernPin pin; /* page-locked memory that all of it lies in: queued copies use it directly; or {0} */
+} QuernHostArray;
+
+/* The CUDA Array Interface, version 3, as a C struct. */
+typedef struct QuernCudaArray {
+  uint32_t struct_bytes; /* sizeof(QuernCudaArray), set by the caller */
+  uint32_t version;      /* 3 */
+  void* data;            /* device address of element 0 */
+  int32_t read_only;
+  int32_t ndim;
+  const int64_t* shape;
+  const int64_t* strides; /* null: C-contiguous */
+  const char* typestr;    /* "<f4" */
+  const void* mask;       /* null */
+  int32_t has_stream;     /* 0: nothing to wait for */
+  int32_t reserved;
+  uint64_t stream; /* 1 the legacy default stream, 2 the per-thread one, else a CUstream; 0 is refused */
+  /* The element in full: a record's fields, and bfloat16, for which typestr has no letter; null: what typestr
+   * says, a "|V.." being opaque. Since version 4. */
+  const QuernElement* descr;
+} QuernCudaArray;
+
+/* The sides of a QuernSmartArray. */
+typedef enum QuernWhere QUERN_C_INT32 { QUERN_WHERE_HOST, QUERN_WHERE_DEVICE } QuernWhere;
+
+/* One index of quern_array_index(), with Python's meaning; negative numbers count from the end. */
+typedef enum QuernIndexKind QUERN_C_INT32 {
+  QUERN_INDEX_AT,       /* position `start`: the axis goes */
+  QUERN_INDEX_SLICE,    /* start:stop:step, with those bounds that are given */
+  QUERN_INDEX_ELLIPSIS, /* all axes that are not named */
+  QUERN_INDEX_NEW_AXIS  /* a new axis of extent 1 */
+} QuernIndexKind;
+enum { QUERN_INDEX_HAS_START = 1, QUERN_INDEX_HAS_STOP = 2 };
+typedef struct QuernIndex {
+  QuernIndexKind kind;
+  uint32_t bounds; /* of a slice: QUERN_INDEX_HAS_START | QUERN_INDEX_HAS_STOP */
+  int64_t start;
+  int64_t stop;
+  int64_t step; /* of a slice; not 0 */
+} QuernIndex;
+
+typedef struct QuernLaunch {
+  uint32_t struct_bytes; /* sizeof(QuernLaunch), set by the caller */
+  uint32_t cooperative;
+  uint32_t grid[3];
+  uint32_t block[3];
+  uint64_t shared_bytes;
+  QuernStream stream;
+} QuernLaunch;
+
+typedef enum QuernArgumentKind QUERN_C_INT32 {
+  QUERN_ARGUMENT_ARRAY,   /* `array` */
+  QUERN_ARGUMENT_SCALAR,  /* `data` points to one value of `dtype`, converted as the parameter needs */
+  QUERN_ARGUMENT_ADDRESS, /* `data` is a device address */
+  QUERN_ARGUMENT_STRUCT,  /* `data` points to `bytes` bytes, passed by value */
+  /* `data` points to a QuernHostArray that is copied to the device before the kernel (in), back after it
+   * (out), or both, on the launch's stream. Without a stream the values are there on return; with one the
+   * array's memory must live until it is synchronised. A record is an array of no dimensions. */
+  QUERN_ARGUMENT_IN,
+  QUERN_ARGUMENT_OUT,
+  QUERN_ARGUMENT_IN_OUT,
+  QUERN_ARGUMENT_SMART /* `array.id` is that of a QuernSmartArray: its device side, which is then changed */
+} QuernArgumentKind;
+typedef struct QuernArgument {
+  QuernArgumentKind kind;
+  QuernDtype dtype;
+  QuernArray array;
+  const void* data;
+  size_t bytes;
+} QuernArgument;
+
+/* A program's own allocator, called with the context current, from any thread. */
+typedef struct QuernAllocator {
+  uint32_t struct_bytes; /* sizeof(QuernAllocator), set by the caller */
+  uint32_t reserved;
+  void* user;
+  /* Device memory that work on `cu_stream` may use from here on; null: there is none. */
+  void* (*allocate)(void* user, size_t bytes, size_t alignment, void* cu_stream);
+  /* The same numbers. Work queued on `cu_stream` may still use it, work on other streams has ended. */
+  void (*deallocate)(void* user, void* memory, size_t bytes, size_t alignment, void* cu_stream);
+  void (*release)(void* user); /* when the last memory has gone back and the allocator is not used; or null */
+  /* Since version 4. Gives unused memory back to wherever it came from; or null. */
+  void (*trim)(void* user);
+  /* What it has, bytes; returns 0 where it does not know; or null. */
+  int32_t (*memory_info)(void* user, size_t* free_bytes, size_t* total_bytes);
+  /* Not 0: deallocate() itself waits for all work on the device, so that nothing need be kept until the work
+   * of other streams has ended. */
+  int32_t deallocate_waits;
+  uint32_t reserved_2; /* 0 */
+} QuernAllocator;
+typedef enum QuernLanguage QUERN_C_INT32 {
+  QUERN_LANGUAGE_CUDA,
+  QUERN_LANGUAGE_PTX,
+  QUERN_LANGUAGE_PYTHON
+} QuernLanguage;
+typedef struct QuernSource {
+  uint32_t struct_bytes; /* sizeof(QuernSource), set by the caller */
+  QuernLanguage language;
+  const char* text;
+  const char* file_name;      /* what messages call it; may be null */
+  const char* const* options; /* NVRTC's: "--fmad=false" */
+  size_t option_count;
+  /* Since version 4. */
+  const char* const* defines; /* "N=4", "DEBUG" */
+  size_t define_count;
+  const char* const* include_dirs; /* searched in order, before the toolkit's own headers */
+  size_t include_dir_count;
+  const char* const* name_expressions; /* "scale<float>": instantiated at once; others when asked for */
+  size_t name_expression_count;
+  int32_t fastmath;  /* not 0: --use_fast_math */
+  uint32_t reserved; /* 0 */
+} QuernSource;
+
+typedef enum QuernDeviceKind QUERN_C_INT32 { QUERN_DEVICE_CPU, QUERN_DEVICE_CUDA } QuernDeviceKind;
+/* What the device's driver answers. */
+typedef struct QuernDeviceInfo {
+  uint32_t struct_bytes; /* sizeof(QuernDeviceInfo), set by the caller */
+  QuernDeviceKind kind;
+  int32_t ordinal;            /* among the devices of its kind, from 0 */
+  int32_t compute_capability; /* major * 10 + minor: 89 */
+  int32_t driver_version;     /* 13000 is CUDA 13.0 */
+  int32_t multiprocessor_count;
+  int32_t warp_size;
+  int32_t cooperative_launch; /* not 0: grids may synchronise */
+  uint32_t max_threads_per_block;
+  uint32_t max_block[3];
+  uint32_t max_grid[3];
+  uint32_t reserved;
+  uint64_t total_memory_bytes;
+  uint64_t shared_bytes_per_block;     /* without asking */
+  uint64_t max_shared_bytes_per_block; /* that a launch may ask for */
+  char label[32];                      /* "cpu", "cuda:0": what quern_session_open() takes */
+  char name[256];
+} QuernDeviceInfo;
+
+typedef struct QuernKernelInfo {
+  uint32_t struct_bytes;   /* sizeof(QuernKernelInfo), set by the caller */
+  int32_t registers;       /* a thread */
+  uint64_t shared_bytes;   /* static, a block */
+  uint64_t local_bytes;    /* a thread */
+  uint64_t constant_bytes; /* of the module */
+  uint32_t max_threads_per_block;
+  uint32_t parameter_count;
+  double compile_ms; /* NVRTC's time; 0 where the result was cached */
+} QuernKernelInfo;
+/* A parameter; places and sizes in the parameter buffer. The texts live as long as the kernel's handle and
+ * are empty where the source does not tell. */
+typedef struct QuernParameter {
+  uint32_t struct_bytes; /* sizeof(QuernParameter), set by the caller */
+  int32_t pointer;
+  uint64_t offset_bytes;
+  uint64_t size_bytes;
+  uint64_t align_bytes;
+  const char* name; /* "x" */
+  const char* type; /* "const float*" */
+} QuernParameter;
+typedef enum QuernKernelText QUERN_C_INT32 {
+  QUERN_KERNEL_NAME,         /* "scale<float>" */
+  QUERN_KERNEL_LOWERED_NAME, /* in the PTX */
+  QUERN_KERNEL_SIGNATURE,    /* "saxpy(int n, float a, const float* x, float* y)" */
+  QUERN_KERNEL_PTX,          /* of its module */
+  QUERN_KERNEL_CUDA_SOURCE   /* what NVRTC was given; empty for PTX */
+} QuernKernelText;
+
+/* What a context holds of the driver's. */
+typedef enum QuernMemoryKind QUERN_C_INT32 {
+  QUERN_MEMORY_ALL = -1,
+  QUERN_MEMORY_DEVICE = 0, /* of the driver's allocator */
+  QUERN_MEMORY_POOLED,     /* of another one */
+  QUERN_MEMORY_MANAGED,
+  QUERN_MEMORY_PINNED,
+  QUERN_MEMORY_MAPPED,
+  QUERN_MEMORY_REGISTERED, /* the program's own, page-locked */
+  QUERN_MEMORY_STREAM,     /* streams, events and modules count, with 0 bytes */
+  QUERN_MEMORY_EVENT,
+  QUERN_MEMORY_MODULE
+} QuernMemoryKind;
+typedef struct QuernMemoryStats {
+  uint32_t struct_bytes; /* sizeof(QuernMemoryStats), set by the caller */
+  uint32_t reserved;
+  uint64_t live_count; /* referred to */
+  uint64_t live_bytes;
+  uint64_t pending_count; /* waiting to be released */
+  uint64_t pending_bytes;
+  uint64_t peak_bytes; /* the most that live and pending were together */
+  uint64_t made_count; /* since the context was opened */
+} QuernMemoryStats;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

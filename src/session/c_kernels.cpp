@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C ABI: modules, kernels, launches.
+#include <algorithm>
+#include <cstddef>
+#include <memory_resource>
+#include <span>
+#include <vector>
+
+#include "session/c_handles.hpp"
+
+namespace {
+
+using namespace quern;
+using namespace quern::session::c_abi;
+
+/// `count` texts, none of them null.
+std::vector<std::string> texts(const char* const* given, std::size_t count) {
+  require(count == 0 || given != nullptr, "a QuernSource needs as many texts as it says");
+  std::vector<std::string> list;
+  for (std::size_t i = 0; i < count; ++i) {
+    require(given[i] != nullptr, "a text of a QuernSource is null");
+    list.emplace_back(given[i]);
+  }
+  return list;
+}
+
+LoadOptions options_of(const QuernSource& source) {
+  require(source.reserved == 0, "what is reserved in a QuernSource must be 0");
+  LoadOptions options;
+  options.options = texts(source.options, source.option_count);
+  options.defines = texts(source.defines, source.define_count);
+  options.include_dirs = texts(source.include_dirs, source.include_dir_count);
+  options.name_expressions = texts(source.name_expressions, source.name_expression_count);
+  options.fastmath = source.fastmath != 0;
+  return options;
+}
+
+Module load_text(const Session& session, QuernLanguage language, const char* text,
+                 const LoadOptions& options) {
+  switch (language) {
+    case QUERN_LANGUAGE_CUDA:
+      return session.load_cuda(text, options);
+    case QUERN_LANGUAGE_PTX:
+      return session.load_ptx(text, options);
+    case QUERN_LANGUAGE_PYTHON:
+      return session.load_python(text, options);
+  }
+  throw Error(ErrorCode::usage, "the language is none of QuernLanguage");
+}
+
+QuernStatus load(QuernSession session, QuernLanguage language, const char* text, QuernModule* module) {
+  return guarded([&] {
+    require(text != nullptr && module != nullptr, "loading needs source text and a place for the module");
+    module->id = insert(load_text(session_of(session), language, text, {}));
+  });
+}
+
+Transfer transfer_of(QuernArgumentKind kind) {
+  return kind == QUERN_ARGUMENT_IN    ? Transfer::in
+         : kind == QUERN_ARGUMENT_OUT ? Transfer::out
+                                      : Transfer::in_out;
+}
+
+/// A launch's arguments, and what keeps the arrays that they refer to. They lie in the object itself, which
+/// lives on the stack: as many as the layer below packs without the heap.
+class LaunchArguments {
+ public:
+  LaunchArguments(const QuernArgument* given, std::size_t count) {
+    require(count == 0 || given != nullptr, "a launch needs as many arguments as it is told");
+    require(count <= kMost, "a launch has at most 8192 arguments");
+    list_.reserve(count);
+    arrays_.reserve(count);
+    smart_.reserve(count);
+    for (const QuernArgument& argument : std::span(given, count)) list_.push_back(read(argument));
+  }
+  LaunchArguments(const LaunchArguments&) = delete;
+  LaunchArguments& operator=(const LaunchArguments&) = delete;
+
+  std::span<const Argument> list() const noexcept { return list_; }
+
+ private:
+  Argument read(const QuernArgument& argument) {
+    const auto* bytes = static_cast<const std::byte*>(argument.data);
+    switch (argument.kind) {
+      case QUERN_ARGUMENT_ARRAY:
+        return arrays_.emplace_back(array_of(argument.array))->array;
+      case QUERN_ARGUMENT_SCALAR: {
+        require(bytes != nullptr, "a scalar argument needs its value's address");
+        const Dtype dtype = dtype_of(argument.dtype);
+        return Argument::scalar(dtype, {bytes, size_bytes(dtype)});
+      }
+      case QUERN_ARGUMENT_ADDRESS:
+        return argument.data;
+      case QUERN_ARGUMENT_STRUCT:
+        require(bytes != nullptr, "a struct argument needs its address");
+        return Argument::value({bytes, argument.bytes});
+      case QUERN_ARGUMENT_IN:
+      case QUERN_ARGUMENT_OUT:
+      case QUERN_ARGUMENT_IN_OUT:
+        return HostArgument{host_array_of(static_cast<const QuernHostArray*>(argument.data)),
+                            transfer_of(argument.kind)};
+      case QUERN_ARGUMENT_SMART:
+        return smart_.emplace_back(find<SmartArray>(argument.array.id));
+    }
+    throw Error(ErrorCode::usage, "the argument is of no kind of QuernArgumentKind");
+  }
+
+  static constexpr std::size_t kMost = 8192;
+  static constexpr std::size_t kInline = 48;
+  using Held = std::shared_ptr<const ArrayObject>;
+  alignas(Argument) std::byte room_[kInline * (sizeof(Argument) + sizeof(Held) + sizeof(SmartArray))];
+  std::pmr::monotonic_buffer_resource memory_{room_, sizeof room_};
+  // In parentheses: braces would make the resource an element, since an argument may be any pointer.
+  std::pmr::vector<Argument> list_ = std::pmr::vector<Argument>(&memory_);
+  std::pmr::vector<Held> arrays_ = std::pmr::vector<Held>(&memory_);
+  std::pmr::vector<SmartArray> smart_ = std::pmr::vector<SmartArray>(&memory_);
+};
+
+QuernKernelInfo info_of(const Kernel& kernel) {
+  const KernelInfo known = kernel.info();
+  QuernKernelInfo info{};
+  info.registers = known.registers;
+  info.shared_bytes = known.shared_bytes;
+  info.local_bytes = known.local_bytes;
+  info.constant_bytes = known.constant_bytes;
+  info.max_threads_per_block = known.max_threads_per_block;
+  info.parameter_count = static_cast<std::uint32_t>(known.parameters.size());
+  info.compile_ms = known.compile_ms;
+  return info;
+}
+
+std::string text_of(const Kernel& kernel, QuernKernelText which) {
+  switch (which) {
+    case QUERN_KERNEL_NAME:
+      return kernel.name();
+    case QUERN_KERNEL_LOWERED_NAME:
+      return kernel.info().lowered_name;
+    case QUERN_KERNEL_SIGNATURE:
+      return kernel.signature();
+    case QUERN_KERNEL_PTX:
+      return kernel.info().ptx;
+    case QUERN_KERNEL_CUDA_SOURCE:
+      return kernel.info().cuda_source;
+  }
+  throw Error(ErrorCode::usage, "the text is none of QuernKernelText");
+}
+
+[[noreturn]] void refuse_index(const char* what, std::size_t index, std::size_t count) {
+  throw Error(ErrorCode::not_found, std::string("there is no ") + what + " " + std::to_string(index) +
+                                        "; there are " + std::to_string(count));
+}
+
+}  // namespace
+
+QuernStatus quern_load_cuda(QuernSession session, const char* source, QuernModule* module) {
+  return load(session, QUERN_LANGUAGE_CUDA, source, module);
+}
+QuernStatus quern_load_ptx(QuernSession session, const char* ptx, QuernModule* module) {
+  return load(session, QUERN_LANGUAGE_PTX, ptx, module);
+}
+QuernStatus quern_load(QuernSession session, const QuernSource* source, QuernModule* module) {
+  return guarded([&] {
+    require(source != nullptr && module != nullptr, "quern_load needs a source and a place for the module");
+    const QuernSource given = read_struct(source);
+    require(given.text != nullptr, "quern_load needs source text");
+    LoadOptions options = options_of(given);
+    if (given.file_name != nullptr) options.file_name = given.file_name;
+    module->id = insert(load_text(session_of(session), given.language, given.text, options));
+  });
+}
+QuernStatus quern_load_file(QuernSession session, const char* path, QuernModule* module) {
+  return guarded([&] {
+    require(path != nullptr && module != nullptr, "quern_load_file needs a path and a place for the module");
+    module->id = insert(session_of(session).load_file(path));
+  });
+}
+QuernStatus quern_load_file_with(QuernSession session, const char* path, const QuernSource* options,
+                                 QuernModule* module) {
+  return guarded([&] {
+    require(path != nullptr && options != nullptr && module != nullptr,
+            "quern_load_file_with needs a path, options and a place for the module");
+    module->id = insert(session_of(session).load_file(path, options_of(read_struct(options))));
+  });
+}
+
+QuernStatus quern_module_bind(QuernModule module, const char* name, const QuernHostArray* value,
+                              QuernModule* bound) {
+  return guarded([&] {
+    require(name != nullptr && bound != nullptr, "quern_module_bind needs a name and a place for the module");
+    bound->id = insert(find<Module>(module.id).bind(name, host_array_of(value)));
+  });
+}
+QuernStatus quern_module_kernel_count(QuernModule module, size_t* count) {
+  return guarded([&] {
+    require(count != nullptr, "quern_module_kernel_count needs a place for the count");
+    *count = find<Module>(module.id).kernel_names().size();
+  });
+}
+QuernStatus quern_module_kernel_name(QuernModule module, size_t index, char* buffer, size_t bytes,
+                                     size_t* needed) {
+  return guarded([&] {
+    const std::vector<std::string> names = find<Module>(module.id).kernel_names();
+    if (index >= names.size()) refuse_index("kernel", index, names.size());
+    give_text(names[index], buffer, bytes, needed);
+  });
+}
+QuernStatus quern_module_log(QuernModule module, char* buffer, size_t bytes, size_t* needed) {
+  return guarded([&] { give_text(to_string(find<Module>(module.id).log()), buffer, bytes, needed); });
+}
+QuernStatus quern_module_native(QuernModule module, void** cu_module) {
+  return guarded([&] {
+    require(cu_module != nullptr, "quern_module_native needs a place for the CUmodule");
+    void* const handle = find<Module>(module.id).handle();
+    if (handle == nullptr)
+      throw Error(ErrorCode::unsupported,
+                  "a Kernel Python file is no CUmodule: each of its kernels becomes one for the types that "
+                  "it is compiled for; ask quern_kernel_native()");
+    *cu_module = handle;
+  });
+}
+
+QuernStatus quern_kernel(QuernModule module, const char* name, QuernKernel* kernel) {
+  return guarded([&] {
+    require(kernel != nullptr, "quern_kernel needs a place for the kernel");
+    const Module in = find<Module>(module.id);
+    kernel->id = insert(name != nullptr && *name != '\0' ? in.kernel(name) : in.kernel());
+  });
+}
+
+QuernStatus quern_launch(QuernKernel kernel, const QuernLaunch* launch, const QuernArgument* arguments,
+                         size_t count) {
+  return guarded([&] {
+    require(launch != nullptr, "quern_launch needs a QuernLaunch");
+    const QuernLaunch given = read_struct(launch);
+    const Kernel code = find<Kernel>(kernel.id);
+    const LaunchArguments list(arguments, count);
+    const StreamObject stream = stream_of(given.stream);
+    code.launch(config_of(given, stream.view), list.list());
+  });
+}
+QuernStatus quern_launch_for_all(QuernKernel kernel, uint64_t task_count, const QuernLaunch* launch,
+                                 const QuernArgument* arguments, size_t count) {
+  return guarded([&] {
+    require(launch != nullptr, "quern_launch_for_all needs a QuernLaunch");
+    QuernLaunch given = read_struct(launch);
+    if (std::ranges::all_of(given.block, [](std::uint32_t extent) { return extent <= 1; }))
+      std::ranges::fill(given.block, 1u);
+    const Kernel code = find<Kernel>(kernel.id);
+    const LaunchArguments list(arguments, count);
+    const StreamObject stream = stream_of(given.stream);
+    code.specialise(list.list()).for_all(task_count, config_of(given, stream.view)).launch(list.list());
+  });
+}
+
+QuernStatus quern_kernel_specialise_for(QuernKernel kernel, const QuernArgument* arguments, size_t count,
+                                        QuernKernel* special) {
+  return guarded([&] {
+    require(special != nullptr, "quern_kernel_specialise_for needs a place for the kernel");
+    const Kernel code = find<Kernel>(kernel.id);
+    const LaunchArguments list(arguments, count);
+    special->id = insert(code.specialise(list.list()));
+  });
+}
+QuernStatus quern_kernel_specialise(QuernKernel kernel, const char* types, QuernKernel* special) {
+  return guarded([&] {
+    require(types != nullptr && special != nullptr,
+            "quern_kernel_specialise needs types and a place for the kernel");
+    special->id = insert(find<Kernel>(kernel.id).specialise(types));
+  });
+}
+
+QuernStatus quern_kernel_suggested_block(QuernKernel kernel, uint64_t shared_bytes, uint32_t* threads) {
+  return quern_kernel_suggested_block_within(kernel, shared_bytes, 0, threads);
+}
+QuernStatus quern_kernel_suggested_block_within(QuernKernel kernel, uint64_t shared_bytes, uint32_t limit,
+                                                uint32_t* threads) {
+  return guarded([&] {
+    require(threads != nullptr, "quern_kernel_suggested_block needs a place for the number of threads");
+    *threads = find<Kernel>(kernel.id).suggested_block(shared_bytes, limit);
+  });
+}
+QuernStatus quern_kernel_active_blocks(QuernKernel kernel, uint32_t block, uint64_t shared_bytes,
+                                       uint32_t* blocks) {
+  return guarded([&] {
+    require(blocks != nullptr, "quern_kernel_active_blocks needs a place for the number of blocks");
+    *blocks = find<Kernel>(kernel.id).active_blocks(block, shared_bytes);
+  });
+}
+QuernStatus quern_kernel_max_cooperative_blocks(QuernKernel kernel, uint32_t block, uint64_t shared_bytes,
+                                                uint64_t* blocks) {
+  return guarded([&] {
+    require(blocks != nullptr, "quern_kernel_max_cooperative_blocks needs a place for the number of blocks");
+    *blocks = find<Kernel>(kernel.id).max_cooperative_blocks(block, shared_bytes);
+  });
+}
+
+QuernStatus quern_kernel_info(QuernKernel kernel, QuernKernelInfo* info) {
+  return guarded([&] { write_struct(info, info_of(find<Kernel>(kernel.id))); });
+}
+QuernStatus quern_kernel_parameter(QuernKernel kernel, size_t index, QuernParameter* parameter) {
+  return guarded([&] {
+    const Kernel code = find<Kernel>(kernel.id);
+    const std::vector<Parameter>& all = code.parameters();
+    if (index >= all.size()) refuse_index("parameter", index, all.size());
+    const Parameter& known = all[index];  // the kernel's state holds it, and the handle that
+    write_struct(parameter, QuernParameter{0, known.pointer ? 1 : 0, known.offset, known.size, known.align,
+                                           known.name.c_str(), known.type.c_str()});
+  });
+}
+QuernStatus quern_kernel_text(QuernKernel kernel, QuernKernelText which, char* buffer, size_t bytes,
+                              size_t* needed) {
+  return guarded([&] { give_text(text_of(find<Kernel>(kernel.id), which), buffer, bytes, needed); });
+}
+QuernStatus quern_kernel_native(QuernKernel kernel, void** cu_function, void** cu_module) {
+  return guarded([&] {
+    const Kernel code = find<Kernel>(kernel.id);
+    if (code.handle() == nullptr)
+      throw Error(ErrorCode::unsupported, "the Kernel Python kernel " + code.name() +
+                                              " is no CUfunction before its types are known; ask the one "
+                                              "that quern_kernel_specialise() gives");
+    if (cu_function != nullptr) *cu_function = code.handle();
+    if (cu_module != nullptr) *cu_module = code.module_handle();
+  });
+}

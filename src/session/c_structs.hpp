@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// What C callers give in structs, as the C++ types that it means; and the other way.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <list>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "quern/cuda_array_interface.hpp"
+#include "quern/error.hpp"
+#include "quern/launch_config.hpp"
+#include "quern/layout.hpp"
+#include "quern/ndarray.hpp"
+#include "quern/quern.h"
+
+namespace quern::session::c_abi {
+
+inline void require(bool condition, const char* message) {
+  if (!condition) throw Error(ErrorCode::usage, message);
+}
+
+/// A struct that begins with struct_bytes: its name, and how large it was when it first appeared. What was
+/// added later stands behind that.
+template <class T>
+struct Versioned;
+#define QUERN_VERSIONED(type, first)                  \
+  template <>                                         \
+  struct Versioned<type> {                            \
+    static constexpr const char* kName = #type;       \
+    static constexpr std::size_t kFirstBytes = first; \
+  }
+QUERN_VERSIONED(QuernLaunch, sizeof(QuernLaunch));
+QUERN_VERSIONED(QuernCudaArray, offsetof(QuernCudaArray, descr));
+QUERN_VERSIONED(QuernAllocator, offsetof(QuernAllocator, trim));
+QUERN_VERSIONED(QuernSource, offsetof(QuernSource, defines));
+QUERN_VERSIONED(QuernRecord, sizeof(QuernRecord));
+QUERN_VERSIONED(QuernArrayType, sizeof(QuernArrayType));
+QUERN_VERSIONED(QuernHostArray, sizeof(QuernHostArray));
+QUERN_VERSIONED(QuernDeviceInfo, sizeof(QuernDeviceInfo));
+QUERN_VERSIONED(QuernKernelInfo, sizeof(QuernKernelInfo));
+QUERN_VERSIONED(QuernParameter, sizeof(QuernParameter));
+QUERN_VERSIONED(QuernMemoryStats, sizeof(QuernMemoryStats));
+#undef QUERN_VERSIONED
+
+/// Copies what this library knows of a caller's struct of `given_bytes` into `known`, which is zeros. Throws
+/// Error(usage) for a size that no version had, Error(unsupported) where the rest is not 0.
+void read_known(void* known, std::size_t known_bytes, const void* given, std::size_t given_bytes,
+                std::size_t first_bytes, const char* name);
+
+/// The caller's struct of any version, what he does not know of being 0. `given` must not be null.
+template <class T>
+T read_struct(const T* given) {
+  static_assert(std::is_trivially_copyable_v<T> && offsetof(T, struct_bytes) == 0);
+  std::uint32_t bytes = 0;
+  std::memcpy(&bytes, given, sizeof bytes);
+  T known{};
+  read_known(&known, sizeof known, given, bytes, Versioned<T>::kFirstBytes, Versioned<T>::kName);
+  return known;
+}
+
+/// Throws Error(usage) for null and for a size that no version had.
+void check_place(const void* place, std::size_t first_bytes, const char* name);
+
+/// As much of `result` as the caller knows of; his struct_bytes stays. check_place() was called.
+template <class T>
+void write_struct(T* place, T result) {
+  check_place(place, Versioned<T>::kFirstBytes, Versioned<T>::kName);
+  std::memcpy(&result.struct_bytes, place, sizeof result.struct_bytes);
+  std::memcpy(place, &result, result.struct_bytes < sizeof result ? result.struct_bytes : sizeof result);
+}
+
+/// An element type as C sees it, with what its pointers point to. Not copied: they point into it.
+class CElement {
+ public:
+  explicit CElement(const ElementType& element) : element_(describe(element)) {}
+  CElement(const CElement&) = delete;
+  CElement& operator=(const CElement&) = delete;
+  const QuernElement& get() const noexcept { return element_; }
+
+ private:
+  QuernElement describe(const ElementType& element);
+  QuernField describe(const Field& field);
+  const QuernRecord* describe(const RecordType& record);
+
+  // Their elements stay where they are, and there are none for what is no record.
+  std::list<std::string> names_;
+  std::list<Shape> shapes_;
+  std::list<std::vector<QuernField>> fields_;
+  std::list<QuernRecord> records_;
+  QuernElement element_;
+};
+
+Dtype dtype_of(QuernDtype dtype);
+Order order_of(QuernOrder order);
+ElementType element_of(const QuernElement& given);
+/// `values` may be null where `ndim` is 0. Throws Error(usage).
+Shape shape_of(std::int32_t ndim, const std::int64_t* values);
+
+struct ArrayType {
+  ElementType element;
+  Order order = Order::c;
+  Shape shape;
+  std::optional<std::vector<std::int64_t>> strides_bytes;
+
+  Layout layout() const;
+};
+/// `what` names the function in messages.
+ArrayType array_type_of(const QuernArrayType* given);
+
+/// The host array that `given` describes. Throws Error(usage); BadHandle for a wrong pin.
+NDArray host_array_of(const QuernHostArray* given);
+
+CudaArrayInterface interface_of(const QuernCudaArray& given);
+Index index_of(const QuernIndex& given);
+LaunchConfig config_of(const QuernLaunch& launch, StreamView stream);
+
+}  // namespace quern::session::c_abi
