@@ -295,6 +295,46 @@ void dlpack_is_ordered_on_the_way_in() {
   CHECK(last.identical(filled(9)));
 }
 
+/// Every driver call on the way fails once: then it is an error, and nothing of the producer's is kept.
+void failing_calls_give_everything_back() {
+  const Session session = fresh_session();
+  const DeviceNDArray theirs = session.to_device(counting_array({6}));
+  const DeviceNDArray mine = session.device_array({6}, Dtype::float32);
+  const Stream producer = session.stream(), consumer = session.stream();
+  const Foreign foreign{theirs.cuda_array_interface(producer)};
+  OwnTensor own(theirs.data(), dlpack::DeviceType::cuda);
+  const FromDlpack ordered = {.producer = producer, .consumer = consumer};
+  const std::function<void()> actions[] = {
+      [&] { mine.copy_to_device(foreign, consumer); },
+      [&] { mine.copy_to_device(foreign); },
+      [&] { mine.copy_to_device(Producer{theirs, producer}, consumer); },
+      [&] { mine.copy_to_device(&own.managed, consumer); },
+      [&] { mine.copy_to_device(from_dlpack(session, &own.managed, ordered), consumer); },
+      [&] { (void)from_dlpack(session, &own.managed, {.producer = producer}); },
+  };
+  for (const std::function<void()>& action : actions) {
+    const int takes_own = &action - actions >= 3 ? 1 : 0;
+    for (std::uint64_t nth = 1; nth < 100; ++nth) {
+      const long keepers = theirs.buffer().state().use_count();
+      OwnTensor::deleted = 0;
+      const std::uint64_t before = calls().call_count();
+      calls().fail_call(nth, CUDA_ERROR_NOT_SUPPORTED);
+      const std::string text = message(action);
+      const bool failed = calls().call_count() >= before + nth;
+      calls().clear_failures();
+      consumer.synchronize();
+      CAPTURE(nth);
+      CHECK(foreign.alive.use_count() == 1);
+      CHECK(OwnTensor::deleted == takes_own);
+      CHECK(theirs.buffer().state().use_count() == keepers);
+      if (failed) continue;
+      CHECK(text.empty());
+      CHECK(mine.copy_to_host().identical(counting_array({6})));
+      break;
+    }
+  }
+}
+
 }  // namespace
 
 TEST_CASE(
@@ -303,6 +343,7 @@ TEST_CASE(
   copies_in_this_library();
   copies_from_the_cuda_array_interface();
   copies_from_dlpack();
+  failing_calls_give_everything_back();
 }
 
 TEST_CASE(
