@@ -103,7 +103,7 @@ TEST_CASE("records at offsets of their own, nested twice, and with titles are re
   CHECK(sparse.element().size_bytes == 20);
   CHECK(sparse.element().record->field("b").offset_bytes == 2);
   CHECK(sparse.element().record->field("a").offset_bytes == 9);
-  CHECK(sparse.field("b").at<std::int32_t>(1) == -7);
+  CHECK(sparse.field("b").copy().at<std::int32_t>(1) == -7);
   CHECK(sparse.field("a").field("y").copy().at<float>(0) == 4.0f);
   const NDArray deep = load(kDeep);
   CHECK(deep.field("cells").shape().size() == 2);
