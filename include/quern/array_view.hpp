@@ -11,9 +11,8 @@
 #include <cstdint>
 #include <span>
 #include <type_traits>
-#if __has_include(<mdspan>)
-#include <mdspan>
-#endif
+#include <utility>
+#include <vector>
 
 #include "quern/layout.hpp"
 
@@ -26,8 +25,19 @@ concept MdspanLike = requires(const M& view, std::size_t axis) {
   requires std::convertible_to<decltype(M::rank()), std::size_t>;
   { view.extent(axis) } -> std::convertible_to<std::int64_t>;
   { view.stride(axis) } -> std::convertible_to<std::int64_t>;
-  { view.data_handle() } -> std::same_as<typename M::element_type*>;
+  requires std::same_as<std::remove_cvref_t<decltype(view.data_handle())>, typename M::element_type*>;
 };
+
+/// std::mdspan and its like with strides of any kind (layout_stride), `Rank` axes whose extents are known at
+/// run time, over elements of type T or const T: what an ArrayView can become. No header of theirs is needed.
+template <class M, class T, std::size_t Rank>
+concept StridedMdspan =
+    MdspanLike<M> && M::rank() == Rank && M::rank_dynamic() == Rank &&
+    std::convertible_to<T (*)[], typename M::element_type (*)[]> && requires { typename M::index_type; } &&
+    std::constructible_from<typename M::extents_type, const std::array<typename M::index_type, Rank>&> &&
+    std::constructible_from<typename M::mapping_type, const typename M::extents_type&,
+                            const std::array<typename M::index_type, Rank>&> &&
+    std::constructible_from<M, T*, const typename M::mapping_type&>;
 
 /// Elements of type T along `Rank` axes in memory that others own: by value, not kept. Extents count
 /// elements, strides bytes, so that a field of an array of records is one as well. Indices are not checked,
@@ -61,9 +71,7 @@ class ArrayView {
   std::int64_t stride_bytes(std::size_t axis) const noexcept { return strides_bytes_[axis]; }
   const Extents& strides_bytes() const noexcept { return strides_bytes_; }
   /// In elements; only where stride_bytes() is a multiple of one.
-  std::int64_t stride(std::size_t axis) const noexcept {
-    return strides_bytes_[axis] / static_cast<std::int64_t>(sizeof(T));
-  }
+  std::int64_t stride(std::size_t axis) const noexcept { return strides_bytes_[axis] / kItemBytes; }
   /// Element (0, ..., 0).
   T* data_handle() const noexcept { return data_; }
   /// Elements in all.
@@ -101,15 +109,23 @@ class ArrayView {
     return true;
   }
 
-#ifdef __cpp_lib_mdspan
-  /// Strides must be multiples of an element.
-  operator std::mdspan<T, std::dextents<std::int64_t, Rank>, std::layout_stride>() const {  // NOLINT
-    using Std = std::mdspan<T, std::dextents<std::int64_t, Rank>, std::layout_stride>;
-    Extents strides{};
-    for (std::size_t axis = 0; axis < Rank; ++axis) strides[axis] = stride(axis);
-    return Std(data_, typename Std::mapping_type(std::dextents<std::int64_t, Rank>(extents_), strides));
+  /// As a std::mdspan, or a library's, with layout_stride, which wants strides that are positive multiples of
+  /// an element; all numbers must fit its index type. Both are asserted.
+  template <class M>
+    requires StridedMdspan<M, T, Rank>
+  operator M() const {  // NOLINT(google-explicit-constructor)
+    using I = typename M::index_type;
+    std::array<I, Rank> extents{};
+    std::array<I, Rank> strides{};
+    for (std::size_t axis = 0; axis < Rank; ++axis) {
+      const bool matters = extents_[axis] > 1;  // of one element or none the stride says nothing
+      assert(!matters || (stride_bytes(axis) > 0 && stride(axis) * kItemBytes == stride_bytes(axis)));
+      assert(std::in_range<I>(extents_[axis]) && (!matters || std::in_range<I>(stride(axis))));
+      extents[axis] = static_cast<I>(extents_[axis]);
+      strides[axis] = matters ? static_cast<I>(stride(axis)) : I{1};
+    }
+    return M(data_, typename M::mapping_type(typename M::extents_type(extents), strides));
   }
-#endif
 
  private:
   T& at(const Extents& index) const noexcept {
@@ -122,6 +138,7 @@ class ArrayView {
     return *reinterpret_cast<T*>(reinterpret_cast<Byte*>(data_) + offset);
   }
 
+  static constexpr auto kItemBytes = static_cast<std::int64_t>(sizeof(T));
   T* data_ = nullptr;
   Extents extents_{};
   Extents strides_bytes_{};

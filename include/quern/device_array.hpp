@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "quern/cuda_array_interface.hpp"
+#include "quern/dlpack_tensor.hpp"
 #include "quern/export.hpp"
 #include "quern/ndarray.hpp"
 #include "quern/stream.hpp"
@@ -26,6 +27,14 @@ namespace quern {
 namespace runtime {
 struct BufferState;
 }
+
+/// A type whose objects leave by DLPack, as Python's objects with `__dlpack__(stream=...)` do: `to_dlpack` is
+/// told where the consumer will use the array (nothing: no ordering is asked for), makes what is queued there
+/// wait for the values, and gives a tensor of the consumer's own.
+template <class A>
+concept DlpackArray = requires(const A& array, std::optional<StreamView> consumer) {
+  { array.to_dlpack(consumer) } -> std::same_as<dlpack::ManagedTensorVersioned*>;
+};
 
 /// Bytes of device memory, shared by all copies of this object; when the last one goes, the release is
 /// scheduled in the context's queue. Every copy without a stream is done on return; on a stream it is queued:
@@ -125,6 +134,28 @@ class QUERN_API DeviceNDArray : public StridedArray {
   void copy_to_device(const NDArray& source, StreamView stream) const;
   void copy_to_device(const DeviceNDArray& source) const;
   void copy_to_device(const DeviceNDArray& source, StreamView stream) const;
+  /// From another library's array, device to device. Its producer's stream is waited for: on `stream`, where
+  /// the copy is then queued, or here, where none is given. `source` is kept until the copy has run.
+  template <CudaArray A>
+    requires(!std::derived_from<A, StridedArray>)
+  void copy_to_device(A source, std::optional<StreamView> stream = {}) const {
+    auto owner = std::make_shared<A>(std::move(source));
+    send(owner->cuda_array_interface(), owner, stream);
+  }
+  template <CudaArrayPointer P>
+  void copy_to_device(P source, std::optional<StreamView> stream = {}) const {
+    auto owner = std::make_shared<P>(std::move(source));
+    send((*owner)->cuda_array_interface(), owner, stream);
+  }
+  template <DlpackArray A>
+    requires(!CudaArray<A>)
+  void copy_to_device(const A& source, std::optional<StreamView> stream = {}) const {
+    copy_to_device(source.to_dlpack(stream.value_or(StreamView())), stream);
+  }
+  /// From a tensor that is ready on `stream` (none: on the default stream), device or host memory. It becomes
+  /// quern's: its deleter runs when the copy has run, or now if this throws.
+  void copy_to_device(dlpack::ManagedTensorVersioned* source, std::optional<StreamView> stream = {}) const;
+  void copy_to_device(dlpack::ManagedTensor* source, std::optional<StreamView> stream = {}) const;
   /// A contiguous array of its own memory.
   DeviceNDArray copy(Order order = Order::c, std::optional<StreamView> stream = {}) const;
 
@@ -158,6 +189,8 @@ class QUERN_API DeviceNDArray : public StridedArray {
   NDArray fetch(const NDArray& target, std::optional<StreamView> stream) const;
   void send(const NDArray& source, std::optional<StreamView> stream) const;
   void send(const DeviceNDArray& source, std::optional<StreamView> stream) const;
+  void send(const CudaArrayInterface& source, std::shared_ptr<const void> owner,
+            std::optional<StreamView> stream) const;
   void assign_element(const std::byte* element, std::optional<StreamView> stream) const;
   void read_element(void* value) const;
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // room: session
-// DLPack, the C ABI by which array libraries hand arrays to each other (github.com/dmlc/dlpack, version 1.0).
-// The structs below have that ABI's layout under names of quern's own, so that this header goes together with
-// anybody's dlpack.h: cast between `dlpack::ManagedTensorVersioned*` and `DLManagedTensorVersioned*`.
+// Arrays to other libraries and from them by DLPack; dlpack_tensor.hpp has its structs.
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <optional>
 
 #include "quern/device_array.hpp"
+#include "quern/dlpack_tensor.hpp"
 #include "quern/export.hpp"
 #include "quern/host_memory.hpp"
 #include "quern/ndarray.hpp"
@@ -17,81 +16,61 @@ namespace quern {
 
 class Session;
 
-namespace dlpack {
-
-enum class DeviceType : std::int32_t { cpu = 1, cuda = 2, cuda_host = 3, cuda_managed = 13 };
-struct Device {
-  DeviceType type = DeviceType::cpu;
-  std::int32_t id = 0;
+/// How a device array leaves by DLPack.
+struct ToDlpack {
+  /// Where the work is queued that makes its values. The default stream stands for all of session.stream();
+  /// a non-blocking stream of the program's must be named.
+  StreamView producer = {};
+  /// Where the consumer will use the array: what it queues there from now on waits for all that `producer`
+  /// holds, without this call waiting. Nothing: the two are left as they are. See dlpack_consumer().
+  std::optional<StreamView> consumer = StreamView();
+  /// The array is a copy made for the consumer, its own from now on: the tensor says so.
+  bool copied = false;
 };
-
-enum class TypeCode : std::uint8_t {
-  integer = 0,
-  unsigned_integer = 1,
-  floating = 2,
-  opaque = 3,
-  bfloat = 4,
-  complex = 5,
-  boolean = 6
-};
-struct DataType {
-  TypeCode code = TypeCode::floating;
-  std::uint8_t bits = 32;
-  std::uint16_t lanes = 1;
-};
-
-/// DLTensor: strides count elements; null means C-contiguous.
-struct Tensor {
-  void* data = nullptr;
-  Device device;
-  std::int32_t ndim = 0;
-  DataType dtype;
-  std::int64_t* shape = nullptr;
-  std::int64_t* strides = nullptr;
-  std::uint64_t byte_offset = 0;
-};
-
-/// DLManagedTensor, before version 1.0.
-struct ManagedTensor {
-  Tensor tensor;
-  void* context = nullptr;
-  void (*deleter)(ManagedTensor*) = nullptr;
-};
-
-struct Version {
-  std::uint32_t major = 1;
-  std::uint32_t minor = 0;
-};
-inline constexpr std::uint64_t kReadOnly = 1;
-inline constexpr std::uint64_t kCopied = 2;
-
-/// DLManagedTensorVersioned, from version 1.0 on.
-struct ManagedTensorVersioned {
-  Version version;
-  void* context = nullptr;
-  void (*deleter)(ManagedTensorVersioned*) = nullptr;
-  std::uint64_t flags = 0;
-  Tensor tensor;
-};
-
-}  // namespace dlpack
 
 /// The array for another library, which calls the deleter when it is done; the memory lives until then.
 /// Throws Error(usage) for element types that DLPack lacks (records) and for strides that are no multiple of
-/// the element. Work on streams is the caller's to order.
-QUERN_API dlpack::ManagedTensorVersioned* to_dlpack(const DeviceNDArray& array);
-/// As host memory (kDLCPU): host arrays, and the host's side of mapped and managed ones.
-QUERN_API dlpack::ManagedTensorVersioned* to_dlpack(const NDArray& array);
+/// the element.
+QUERN_API dlpack::ManagedTensorVersioned* to_dlpack(const DeviceNDArray& array, const ToDlpack& options = {});
+/// As host memory (kDLCPU): host arrays, and the host's side of pinned, mapped and managed ones. Copies that
+/// are still queued to it are the caller's to wait for.
+QUERN_API dlpack::ManagedTensorVersioned* to_dlpack(const NDArray& array, bool copied = false);
 /// The same in the ABI before 1.0, which cannot say "read-only": such arrays are refused.
-QUERN_API dlpack::ManagedTensor* to_dlpack_unversioned(const DeviceNDArray& array);
+QUERN_API dlpack::ManagedTensor* to_dlpack_unversioned(const DeviceNDArray& array,
+                                                       const ToDlpack& options = {});
 QUERN_API dlpack::ManagedTensor* to_dlpack_unversioned(const NDArray& array);
 
+/// The consumer's stream as Python's protocol spells it, `__dlpack__(stream=...)`: 1 is the legacy default
+/// stream, 2 the per-thread one, more a CUstream; -1 is nothing, no ordering asked for. Throws Error(usage)
+/// for 0 and for other negative numbers. (Python's None, the default, is the legacy default stream.)
+QUERN_API std::optional<StreamView> dlpack_consumer(std::int64_t stream);
+/// The other way: what to call a producer's `__dlpack__` with.
+QUERN_API std::int64_t dlpack_stream(StreamView consumer) noexcept;
+
+/// How an array is taken by DLPack. A tensor does not say which stream makes its values: in Python the
+/// producer is told the consumer's stream and orders its own work; where it was not, name it here.
+struct FromDlpack {
+  /// Where the producer's work is queued; nothing: the tensor is ready for the consumer.
+  std::optional<StreamView> producer = {};
+  /// Where the array is used first: what is queued there from now on waits for the producer. Nothing: this
+  /// call waits.
+  std::optional<StreamView> consumer = {};
+};
+
 /// A view of another library's host array (kDLCPU, kDLCUDAHost, kDLCUDAManaged). The tensor becomes quern's:
-/// its deleter runs when the last view goes, or now if this throws Error(usage).
+/// its deleter runs when the last view goes, or now if this throws Error(usage): for another major version of
+/// the ABI, for devices that are not the host and for element types that kernels lack, each by its name.
 QUERN_API NDArray from_dlpack(dlpack::ManagedTensorVersioned* tensor);
 QUERN_API NDArray from_dlpack(dlpack::ManagedTensor* tensor);
 /// A view of another library's device array (kDLCUDA, kDLCUDAHost, kDLCUDAManaged) in this session.
-QUERN_API DeviceNDArray from_dlpack(const Session& session, dlpack::ManagedTensorVersioned* tensor);
-QUERN_API DeviceNDArray from_dlpack(const Session& session, dlpack::ManagedTensor* tensor);
+QUERN_API DeviceNDArray from_dlpack(const Session& session, dlpack::ManagedTensorVersioned* tensor,
+                                    const FromDlpack& options = {});
+QUERN_API DeviceNDArray from_dlpack(const Session& session, dlpack::ManagedTensor* tensor,
+                                    const FromDlpack& options = {});
+/// The same of an object that offers itself, for use on `consumer`.
+template <DlpackArray A>
+DeviceNDArray from_dlpack(const Session& session, const A& array, StreamView consumer = {}) {
+  return from_dlpack(session, array.to_dlpack(consumer));
+}
 
 }  // namespace quern

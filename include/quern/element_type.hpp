@@ -95,7 +95,8 @@ QUERN_API std::size_t align_bytes(const ElementType& element) noexcept;
 /// "float32", "record of 24 bytes {x: float32, ...}", "24 opaque bytes".
 QUERN_API std::string to_string(const ElementType& element);
 
-/// NumPy's type string: "<f4", "|b1", "<c8"; bfloat16, which NumPy lacks, is "<V2"; a record is "|V24".
+/// NumPy's type string: "<f4", "|b1", "<c8"; bfloat16, which NumPy lacks, is "<V2", as the package ml_dtypes
+/// spells it and with it CuPy and PyTorch; a record is "|V24". (Two bytes of NumPy's own are "|V2".)
 QUERN_API std::string typestr(const ElementType& element);
 /// The other way; nothing for what has no counterpart here (big-endian data, strings, objects).
 QUERN_API std::optional<ElementType> element_of_typestr(std::string_view typestr);

@@ -21,6 +21,7 @@
 #include "quern/device_array.hpp"
 #include "quern/diagnostic.hpp"
 #include "quern/dlpack.hpp"
+#include "quern/dlpack_tensor.hpp"
 #include "quern/doctor.hpp"
 #include "quern/driver_error.hpp"
 #include "quern/dtype.hpp"

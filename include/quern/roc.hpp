@@ -4,30 +4,53 @@
 // written for it keep their names. A session is ROC's context.
 #pragma once
 
+#include <concepts>
 #include <initializer_list>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "quern/session.hpp"
 
 namespace quern::roc {
 
-/// roc.device_array(shape, dtype, strides, order).
+/// roc.device_array(shape, dtype, strides, order): uninitialised. `options` has order, strides (which win)
+/// and the stream that pooled memory is allocated on.
 inline DeviceNDArray device_array(const Session& context, const Shape& shape,
                                   const ElementType& element = Dtype::float64,
                                   const ArrayOptions& options = {}) {
   return context.device_array(std::span(shape), element, options);
 }
 
-/// roc.device_array_like(ary).
-inline DeviceNDArray device_array_like(const Session& context, const StridedArray& array) {
-  return context.device_array_like(array);
+/// The same of a type that the compiler knows.
+template <class T>
+DeviceArray<T> device_array(const Session& context, const Shape& shape, const ArrayOptions& options = {}) {
+  return context.device_array<T>(shape, options);
 }
 
-/// roc.to_device(obj, context, copy, to): done on return. `copy` false: only the memory is made.
+/// roc.device_array_like(ary), of a host or a device array.
+inline DeviceNDArray device_array_like(const Session& context, const StridedArray& array,
+                                       StreamView stream = {}) {
+  return context.device_array_like(array, stream);
+}
+
+/// roc.to_device(obj, context, copy, to): done on return; with a stream it is queued there. `copy` false:
+/// only the memory is made. The arrays' own functions do the rest: copy_to_host(ary, stream),
+/// copy_to_device(ary, stream), is_c_contiguous(), is_f_contiguous(), ravel(order, stream), reshape(shape,
+/// order).
 inline DeviceNDArray to_device(const NDArray& array, const Session& context, bool copy = true,
-                               std::optional<DeviceNDArray> to = {}) {
-  return context.to_device(array, {.copy = copy, .to = std::move(to)});
+                               std::optional<DeviceNDArray> to = {}, std::optional<StreamView> stream = {}) {
+  return context.to_device(array, {.stream = stream, .copy = copy, .to = std::move(to)});
+}
+inline DeviceNDArray to_device(const NDArray& array, const Session& context, StreamView stream) {
+  return context.to_device(array, {.stream = stream});
+}
+/// Of a vector, span, C array, mdspan, or of one struct: the element type, and what is known of the number of
+/// dimensions, stay in the result's type.
+template <class T>
+  requires(!std::derived_from<T, StridedArray>)
+auto to_device(const T& values, const Session& context, std::optional<StreamView> stream = {}) {
+  return context.to_device(values, stream);
 }
 
 /// roc.register(*arys): the device's runtime knows this host memory until deregister(), or until the session

@@ -225,12 +225,6 @@ class QUERN_API Session {
   /// The same from the plain description.
   DeviceNDArray adopt(const CudaArrayInterface& array, std::shared_ptr<const void> owner,
                       bool sync = true) const;
-  /// Into `to`, from any object with the interface.
-  template <CudaArray A>
-    requires(!std::derived_from<A, StridedArray>)
-  void copy_to_device(const DeviceNDArray& to, const A& source) const {
-    to.copy_to_device(adopt(source.cuda_array_interface(), nullptr));
-  }
 
   // --- streams and events
 

@@ -205,7 +205,7 @@ std::optional<ElementType> element_of_typestr(std::string_view typestr) {
     if (row.typestr.substr(1) != typestr.substr(1)) continue;
     const bool one_byte = size_bytes(row.dtype) == 1;
     if (typestr[0] == '<' || typestr[0] == '=' || (one_byte && (typestr[0] == '|' || typestr[0] == '>')))
-      if (row.dtype != Dtype::bfloat16) return ElementType(row.dtype);
+      return ElementType(row.dtype);
   }
   if (typestr[1] != 'V') return std::nullopt;
   std::size_t bytes = 0;

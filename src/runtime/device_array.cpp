@@ -6,6 +6,7 @@
 #include "quern/attempt.hpp"
 #include "quern/error.hpp"
 #include "runtime/buffer.hpp"
+#include "runtime/interop.hpp"
 #include "runtime/transfer.hpp"
 
 namespace quern {
@@ -170,6 +171,14 @@ void DeviceNDArray::send(const DeviceNDArray& source, std::optional<StreamView> 
   if (size() == 0) return;
   require_same_context(*this, source);
   runtime::copy_on_device(runtime::context_of(buffer_), side(*this), side(source), stream);
+}
+
+void DeviceNDArray::send(const CudaArrayInterface& source, std::shared_ptr<const void> owner,
+                         std::optional<StreamView> stream) const {
+  const std::shared_ptr<runtime::Context> context = runtime::shared_context_of(buffer_);
+  const DeviceNDArray view = runtime::adopt_cuda_array(context, source, std::move(owner), !stream);
+  if (stream && source.stream) runtime::wait_for_producer(context, *source.stream, stream);
+  send(view, stream);
 }
 
 void DeviceNDArray::copy_to_device(const NDArray& source) const { send(source, {}); }

@@ -5,6 +5,7 @@
 
 #include "quern/error.hpp"
 #include "runtime/buffer.hpp"
+#include "runtime/stream.hpp"
 
 namespace quern {
 namespace runtime {
@@ -41,13 +42,18 @@ void check_address(const Context& context, const void* address) {
                        context.device().ordinal));
 }
 
-void wait_for_producer(Context& context, std::uintptr_t stream) {
-  if (stream == 0) refuse("its stream is 0, which the interface forbids (1 is the legacy default stream)");
-  context.synchronize(
-      reinterpret_cast<CUstream>(stream));  // 1 and 2 are CU_STREAM_LEGACY and CU_STREAM_PER_THREAD
-}
-
 }  // namespace
+
+void wait_for_producer(const std::shared_ptr<Context>& context, std::uintptr_t stream,
+                       std::optional<StreamView> on) {
+  if (stream == 0) refuse("its stream is 0, which the interface forbids (1 is the legacy default stream)");
+  auto* const producer =
+      reinterpret_cast<CUstream>(stream);  // 1 and 2 are CU_STREAM_LEGACY and CU_STREAM_PER_THREAD
+  if (on)
+    order_after(context, StreamView(context.get(), producer), *on);
+  else
+    context->synchronize(producer);
+}
 
 DeviceNDArray adopt_cuda_array(const std::shared_ptr<Context>& context, const CudaArrayInterface& array,
                                std::shared_ptr<const void> owner, bool wait) {
@@ -61,7 +67,7 @@ DeviceNDArray adopt_cuda_array(const std::shared_ptr<Context>& context, const Cu
     if (array.data == nullptr) refuse("its address is null, but it has elements");
     check_address(*context, array.data);
   }
-  if (wait && array.stream) wait_for_producer(*context, *array.stream);
+  if (wait && array.stream) wait_for_producer(context, *array.stream, {});
   const Layout::Reach reach = layout.reach();
   const CUdeviceptr first =
       reinterpret_cast<std::uintptr_t>(array.data) + static_cast<std::uint64_t>(reach.lowest);

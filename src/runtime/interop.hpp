@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "quern/cuda_array_interface.hpp"
 #include "quern/device_array.hpp"
 #include "runtime/context.hpp"
 
 namespace quern::runtime {
+
+/// Waits for the producer's stream, as the CUDA Array Interface numbers it: `on` a stream, whose later work
+/// is queued behind it, or here, where none is given. Throws Error(usage) for 0, which the interface forbids.
+void wait_for_producer(const std::shared_ptr<Context>& context, std::uintptr_t stream,
+                       std::optional<StreamView> on);
 
 /// A view of a producer's memory that keeps `owner` alive; the producer's stream is waited for (`wait`)
 /// first. Throws Error(usage) for what the interface forbids, and for memory of another device.

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/file.hpp"
 #include "quern/attempt.hpp"
@@ -18,6 +19,7 @@ namespace quern {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::string_view kBfloat16 = "<V2";
 constexpr unsigned kMaxDepth = 32;
 constexpr std::size_t kMaxItemBytes = std::size_t{1} << 31;
 
@@ -168,9 +170,10 @@ class HeaderReader {
   ElementType plain(std::string text, std::size_t& swap) {
     const bool big = text.starts_with('>');
     if (big) text.front() = '<';
+    const bool is_bfloat = text == kBfloat16 && !big;                          // as ml_dtypes spells it
     if (text.size() > 1 && (text[1] == 'S' || text[1] == 'a')) text[1] = 'V';  // bytes are bytes
-    if (const std::optional<ElementType> found = element_of_typestr(
-            text.starts_with('<') && text.substr(1, 1) == "V" ? "|" + text.substr(1) : text)) {
+    if (!is_bfloat && text.starts_with("<V")) text.front() = '|';
+    if (const std::optional<ElementType> found = element_of_typestr(text)) {
       if (found->size_bytes > kMaxItemBytes) fail("one element is larger than 2 GiB");
       const bool complex = found->dtype == Dtype::complex64 || found->dtype == Dtype::complex128;
       if (big && found->dtype) swap = complex ? found->size_bytes / 2 : found->size_bytes;
@@ -194,21 +197,25 @@ std::string quoted(const std::string& name) {
 }
 
 std::string descr_text(const ElementType& element) {
-  if (element.record == nullptr)
-    return fmt::format("'{}'", element.dtype == Dtype::bfloat16 ? "|V2" : typestr(element));
+  if (element.record == nullptr) return fmt::format("'{}'", typestr(element));
+  // One after the other in memory, which need not be the order they were declared in.
+  std::vector<const Field*> fields;
+  for (const Field& field : element.record->fields()) fields.push_back(&field);
+  std::ranges::sort(fields, {},
+                    [](const Field* field) { return std::pair(field->offset_bytes, field->size_bytes()); });
   std::string text = "[";
   std::size_t at = 0;
   const auto pad = [&](std::size_t to) {
     if (to > at) text += fmt::format("{}('', '|V{}')", text.size() > 1 ? ", " : "", to - at);
     at = to;
   };
-  for (const Field& field : element.record->fields()) {
-    pad(field.offset_bytes);
-    text +=
-        fmt::format("{}({}, {}", text.size() > 1 ? ", " : "", quoted(field.name), descr_text(field.element));
-    if (!field.shape.empty()) text += ", " + shape_text(field.shape);
+  for (const Field* field : fields) {
+    pad(field->offset_bytes);
+    text += fmt::format("{}({}, {}", text.size() > 1 ? ", " : "", quoted(field->name),
+                        descr_text(field->element));
+    if (!field->shape.empty()) text += ", " + shape_text(field->shape);
     text += ")";
-    at += field.size_bytes();
+    at += field->size_bytes();
   }
   pad(element.size_bytes);
   return text + "]";

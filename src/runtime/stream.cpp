@@ -33,6 +33,17 @@ Event adopt_event(std::shared_ptr<Context> context, void* handle) {
       std::make_shared<EventState>(EventState{std::move(context), static_cast<CUevent>(handle), nullptr}));
 }
 
+void order_after(const std::shared_ptr<Context>& context, StreamView producer, StreamView consumer) {
+  const auto named = [&](StreamView stream) {
+    const CUstream handle = stream_handle(stream, *context);
+    return handle == nullptr ? CU_STREAM_LEGACY : handle;  // two names of one stream
+  };
+  if (named(producer) == named(consumer)) return;
+  const Event reached = make_event(context, false);
+  reached.record(producer);
+  reached.wait(consumer);
+}
+
 CUstream stream_handle(StreamView stream, const Context& context) {
   if (stream.context() != nullptr && stream.context() != &context)
     throw Error(ErrorCode::usage,

@@ -193,9 +193,11 @@ void copy_on_device(Context& context, const DeviceSide& to, const DeviceSide& fr
   }
   const CUdeviceptr target = first_byte(to);
   const CUdeviceptr source = first_byte(from);
-  if (!stream)
-    return context.check(context.api().cuMemcpyDtoD_v2(target, source, bytes), "cuMemcpyDtoD_v2",
-                         attempted("on the device", bytes));
+  if (!stream) {
+    context.check(context.api().cuMemcpyDtoD_v2(target, source, bytes), "cuMemcpyDtoD_v2",
+                  attempted("on the device", bytes));
+    return context.synchronize(handle);  // between device memories the driver's call only queues
+  }
   context.check(context.api().cuMemcpyDtoDAsync_v2(target, source, bytes, handle), "cuMemcpyDtoDAsync_v2",
                 attempted("on the device on a stream", bytes));
   context.after(handle, std::move(work));

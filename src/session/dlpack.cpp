@@ -3,38 +3,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "quern/error.hpp"
 #include "quern/session.hpp"
 #include "runtime/buffer.hpp"
+#include "runtime/dlpack.hpp"
+#include "runtime/stream.hpp"
 
 namespace quern {
 namespace {
 
 using namespace dlpack;
-
-static_assert(sizeof(Tensor) == 48 && sizeof(ManagedTensor) == 64 && sizeof(ManagedTensorVersioned) == 80,
-              "the layout of DLPack 1.0 on 64-bit machines");
-
-struct TypeRow {
-  Dtype dtype;
-  TypeCode code;
-};
-constexpr TypeRow kTypes[] = {
-    {Dtype::bool_, TypeCode::boolean},           {Dtype::int8, TypeCode::integer},
-    {Dtype::int16, TypeCode::integer},           {Dtype::int32, TypeCode::integer},
-    {Dtype::int64, TypeCode::integer},           {Dtype::uint8, TypeCode::unsigned_integer},
-    {Dtype::uint16, TypeCode::unsigned_integer}, {Dtype::uint32, TypeCode::unsigned_integer},
-    {Dtype::uint64, TypeCode::unsigned_integer}, {Dtype::float16, TypeCode::floating},
-    {Dtype::bfloat16, TypeCode::bfloat},         {Dtype::float32, TypeCode::floating},
-    {Dtype::float64, TypeCode::floating},        {Dtype::complex64, TypeCode::complex},
-    {Dtype::complex128, TypeCode::complex},
-};
-
-[[noreturn]] void refuse(const std::string& why) {
-  throw Error(ErrorCode::usage, "cannot exchange the array by DLPack: " + why);
-}
-
-// --- export
+using runtime::refuse_dlpack;
 
 /// What an exported tensor points to, and what keeps the memory.
 template <class Managed>
@@ -47,146 +28,124 @@ struct Exported {
 
 DataType data_type(const StridedArray& array) {
   if (!array.dtype())
-    refuse(fmt::format("it has no word for elements that are a {}; hand over single fields",
-                       to_string(array.element())));
-  return {kTypes[static_cast<std::size_t>(*array.dtype())].code,
-          static_cast<std::uint8_t>(8 * array.element().size_bytes), 1};
+    refuse_dlpack(fmt::format("it has no word for elements that are a {}; hand over single fields",
+                              to_string(array.element())));
+  return runtime::dlpack_type(*array.dtype());
+}
+
+std::vector<std::int64_t> strides_in_elements(const StridedArray& array) {
+  const auto item = static_cast<std::int64_t>(array.element().size_bytes);
+  std::vector<std::int64_t> strides;
+  for (std::size_t axis = 0; axis < array.ndim(); ++axis) {
+    const std::int64_t stride = array.strides_bytes()[axis];
+    if (stride % item != 0 && array.shape()[axis] > 1)
+      refuse_dlpack(fmt::format("a stride of {} bytes is no whole number of {}; copy() it first", stride,
+                                to_string(array.element())));
+    strides.push_back(stride / item);
+  }
+  return strides;
+}
+
+void set_flags(ManagedTensorVersioned& managed, bool read_only, bool copied) {
+  managed.flags = (read_only ? kReadOnly : 0) | (copied ? kCopied : 0);
+}
+void set_flags(ManagedTensor&, bool read_only, bool) {
+  if (read_only)
+    refuse_dlpack("it is read-only, which the ABI before 1.0 cannot say; use to_dlpack(), or copy() it");
 }
 
 template <class Managed>
 Managed* export_array(const StridedArray& array, void* data, dlpack::Device device,
-                      std::shared_ptr<const void> keep, bool read_only) {
+                      std::shared_ptr<const void> keep, bool read_only, bool copied) {
   auto exported = std::make_unique<Exported<Managed>>();
-  exported->managed.tensor.dtype = data_type(array);
-  exported->shape.assign(array.shape().begin(), array.shape().end());
-  const auto item = static_cast<std::int64_t>(array.element().size_bytes);
-  for (std::size_t axis = 0; axis < array.ndim(); ++axis) {
-    const std::int64_t stride = array.strides_bytes()[axis];
-    if (stride % item != 0 && array.shape()[axis] > 1)
-      refuse(fmt::format("a stride of {} bytes is no whole number of {}; copy() it first", stride,
-                         to_string(array.element())));
-    exported->strides.push_back(stride / item);
-  }
-  exported->keep = std::move(keep);
   Managed& managed = exported->managed;
+  set_flags(managed, read_only, copied);
+  managed.tensor.dtype = data_type(array);
+  exported->shape.assign(array.shape().begin(), array.shape().end());
+  exported->strides = strides_in_elements(array);
+  exported->keep = std::move(keep);
   managed.tensor.data = array.size() > 0 ? data : nullptr;
   managed.tensor.device = device;
   managed.tensor.ndim = static_cast<std::int32_t>(array.ndim());
   managed.tensor.shape = exported->shape.data();
   managed.tensor.strides = exported->strides.data();
-  if constexpr (std::is_same_v<Managed, ManagedTensorVersioned>)
-    managed.flags = read_only ? kReadOnly : 0;
-  else if (read_only)
-    refuse("it is read-only, which the ABI before 1.0 cannot say; use to_dlpack()");
   managed.deleter = [](Managed* done) { delete static_cast<Exported<Managed>*>(done->context); };
   managed.context = exported.get();
   return &exported.release()->managed;
 }
 
 template <class Managed>
-Managed* export_device(const DeviceNDArray& array) {
+Managed* export_device(const DeviceNDArray& array, const ToDlpack& options) {
   // A view may need its context as long as its memory.
   auto keep = std::make_shared<const DeviceNDArray>(array);
-  const std::int32_t id =
-      array.buffer().state() != nullptr ? array.buffer().state()->context->device().ordinal : 0;
-  return export_array<Managed>(array, array.data(), {DeviceType::cuda, id}, std::move(keep),
-                               array.is_read_only());
+  const std::shared_ptr<runtime::Context> context =
+      array.buffer().state() != nullptr ? array.buffer().state()->context : nullptr;
+  const std::int32_t id = context != nullptr ? context->device().ordinal : 0;
+  Managed* const tensor = export_array<Managed>(array, array.data(), {DeviceType::cuda, id}, std::move(keep),
+                                                array.is_read_only(), options.copied);
+  std::unique_ptr<Managed, void (*)(Managed*)> guard(tensor, tensor->deleter);
+  if (context != nullptr && options.consumer)
+    runtime::order_after(context, options.producer, *options.consumer);
+  return guard.release();
 }
 
 template <class Managed>
-Managed* export_host(const NDArray& array) {
-  return export_array<Managed>(array, array.data(), {DeviceType::cpu, 0}, array.owner(),
-                               array.is_read_only());
-}
-
-// --- import
-
-std::uint64_t flags_of(const ManagedTensorVersioned& tensor) { return tensor.flags; }
-std::uint64_t flags_of(const ManagedTensor&) { return 0; }
-void check_version(const ManagedTensorVersioned& tensor) {
-  if (tensor.version.major != 1)
-    refuse(fmt::format("version {} of the ABI is unknown; 1 is", tensor.version.major));
-}
-void check_version(const ManagedTensor&) {}
-
-template <class Managed>
-std::shared_ptr<const void> own(Managed* tensor) {
-  if (tensor == nullptr) refuse("the tensor is null");
-  return {tensor, [tensor](const void*) {
-            if (tensor->deleter != nullptr) tensor->deleter(tensor);
-          }};
-}
-
-ElementType element_of(const DataType& type) {
-  for (const TypeRow& row : kTypes)
-    if (row.code == type.code && 8 * size_bytes(row.dtype) == type.bits && type.lanes == 1) return row.dtype;
-  refuse(fmt::format("its elements (code {}, {} bits, {} lanes) have no counterpart in kernels",
-                     static_cast<int>(type.code), type.bits, type.lanes));
-}
-
-Layout layout_of(const Tensor& tensor, std::size_t item) {
-  if (tensor.ndim < 0 || (tensor.ndim > 0 && tensor.shape == nullptr)) refuse("it has no shape");
-  Shape shape(tensor.shape, tensor.shape + tensor.ndim);
-  if (tensor.strides == nullptr) return Layout(std::move(shape), item);
-  std::vector<std::int64_t> strides(tensor.strides, tensor.strides + tensor.ndim);
-  for (std::int64_t& stride : strides)
-    if (__builtin_mul_overflow(stride, static_cast<std::int64_t>(item), &stride))
-      refuse("a stride overflows");
-  return Layout(std::move(shape), item, std::move(strides));
+Managed* export_host(const NDArray& array, bool copied) {
+  return export_array<Managed>(array, array.data(), {DeviceType::cpu, 0}, array.owner(), array.is_read_only(),
+                               copied);
 }
 
 template <class Managed>
-NDArray import_host(Managed* managed) {
-  std::shared_ptr<const void> owner = own(managed);
-  check_version(*managed);
-  const Tensor& tensor = managed->tensor;
-  if (tensor.device.type != DeviceType::cpu && tensor.device.type != DeviceType::cuda_host &&
-      tensor.device.type != DeviceType::cuda_managed)
-    refuse(fmt::format("it lies on a device of type {}, not in host memory; give a session to take it",
-                       static_cast<int>(tensor.device.type)));
-  const ElementType element = element_of(tensor.dtype);
-  const NDArray array(std::move(owner), static_cast<std::byte*>(tensor.data) + tensor.byte_offset, element,
-                      layout_of(tensor, element.size_bytes));
-  return (flags_of(*managed) & kReadOnly) != 0 ? array.as_read_only() : array;
+DeviceNDArray import_device(const Session& session, Managed* tensor, const FromDlpack& options) {
+  const std::shared_ptr<runtime::Context> context = session.default_stream().context()->shared_from_this();
+  const DeviceNDArray array = runtime::take_device_tensor(context, tensor);
+  if (!options.producer) return array;
+  if (options.consumer)
+    runtime::order_after(context, *options.producer, *options.consumer);
+  else
+    context->synchronize(runtime::stream_handle(*options.producer, *context));
+  return array;
 }
 
-template <class Managed>
-DeviceNDArray import_device(const Session& session, Managed* managed) {
-  std::shared_ptr<const void> owner = own(managed);
-  check_version(*managed);
-  const Tensor& tensor = managed->tensor;
-  if (tensor.device.type == DeviceType::cpu)
-    refuse("it lies in ordinary host memory; take it as a host array and to_device() it");
-  const ElementType element = element_of(tensor.dtype);
-  const Layout layout = layout_of(tensor, element.size_bytes);
-  CudaArrayInterface array;
-  array.shape.assign(layout.shape().begin(), layout.shape().end());
-  array.strides_bytes.emplace(layout.strides_bytes().begin(), layout.strides_bytes().end());
-  array.typestr = element.dtype == Dtype::bfloat16 ? "|V2" : typestr(element);
-  array.descr = element;
-  array.data = tensor.data == nullptr ? nullptr : static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
-  array.read_only = (flags_of(*managed) & kReadOnly) != 0;
-  return session.adopt(array, std::move(owner));
-}
+constexpr std::int64_t kNoOrder = -1;
 
 }  // namespace
 
-ManagedTensorVersioned* to_dlpack(const DeviceNDArray& array) {
-  return export_device<ManagedTensorVersioned>(array);
+ManagedTensorVersioned* to_dlpack(const DeviceNDArray& array, const ToDlpack& options) {
+  return export_device<ManagedTensorVersioned>(array, options);
 }
-ManagedTensorVersioned* to_dlpack(const NDArray& array) { return export_host<ManagedTensorVersioned>(array); }
-ManagedTensor* to_dlpack_unversioned(const DeviceNDArray& array) {
-  return export_device<ManagedTensor>(array);
+ManagedTensorVersioned* to_dlpack(const NDArray& array, bool copied) {
+  return export_host<ManagedTensorVersioned>(array, copied);
 }
-ManagedTensor* to_dlpack_unversioned(const NDArray& array) { return export_host<ManagedTensor>(array); }
+ManagedTensor* to_dlpack_unversioned(const DeviceNDArray& array, const ToDlpack& options) {
+  return export_device<ManagedTensor>(array, options);
+}
+ManagedTensor* to_dlpack_unversioned(const NDArray& array) {
+  return export_host<ManagedTensor>(array, false);
+}
 
-NDArray from_dlpack(ManagedTensorVersioned* tensor) { return import_host(tensor); }
-NDArray from_dlpack(ManagedTensor* tensor) { return import_host(tensor); }
-DeviceNDArray from_dlpack(const Session& session, ManagedTensorVersioned* tensor) {
-  return import_device(session, tensor);
+std::optional<StreamView> dlpack_consumer(std::int64_t stream) {
+  if (stream == kNoOrder) return std::nullopt;
+  if (stream <= 0)
+    refuse_dlpack(
+        fmt::format("its consumer's stream is {}, which the protocol forbids; give 1 for the legacy "
+                    "default stream, 2 for the per-thread one, a CUstream, or -1 for none",
+                    stream));
+  return StreamView(nullptr, reinterpret_cast<void*>(stream));  // 1 and 2 are the driver's own names
 }
-DeviceNDArray from_dlpack(const Session& session, ManagedTensor* tensor) {
-  return import_device(session, tensor);
+
+std::int64_t dlpack_stream(StreamView consumer) noexcept {
+  const auto handle = reinterpret_cast<std::intptr_t>(consumer.handle());
+  return handle == 0 ? 1 : handle;
+}
+
+NDArray from_dlpack(ManagedTensorVersioned* tensor) { return runtime::take_host_tensor(tensor); }
+NDArray from_dlpack(ManagedTensor* tensor) { return runtime::take_host_tensor(tensor); }
+DeviceNDArray from_dlpack(const Session& session, ManagedTensorVersioned* tensor, const FromDlpack& options) {
+  return import_device(session, tensor, options);
+}
+DeviceNDArray from_dlpack(const Session& session, ManagedTensor* tensor, const FromDlpack& options) {
+  return import_device(session, tensor, options);
 }
 
 }  // namespace quern

@@ -29,6 +29,7 @@ clang-19           -
 clang-format-19    -
 clang-tidy-19      -
 libclang-rt-19-dev -
+libc++-19-dev      -
 lld-19             -
 llvm-19            -
 cmake              cmake --version

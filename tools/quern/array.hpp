@@ -23,7 +23,7 @@ struct Element {
   friend bool operator==(const Element&, const Element&) = default;
 };
 
-/// The element type of a Dtype. bfloat16, which .npy lacks, is written as "|V2".
+/// The element type of a Dtype. bfloat16, which NumPy lacks, is written as "<V2".
 Element element_of(Dtype dtype);
 /// "float32", or what a record holds.
 std::string name(const Element& element);

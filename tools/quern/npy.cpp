@@ -15,7 +15,8 @@ Array read_npy(const std::string& path) {
   if (element.size_bytes == 0)
     throw Error(ErrorCode::io,
                 fmt::format("{} is not a readable .npy file: its elements have no bytes", path));
-  if (element == ElementType::opaque(2)) element = Dtype::bfloat16;  // as NumPy's ml_dtypes writes it
+  if (element == ElementType::opaque(2))
+    element = Dtype::bfloat16;  // from a writer that lost ml_dtypes' "<V2"
   const std::span<const std::int64_t> shape = file.shape(), strides = file.layout().strides_bytes();
   Array array = make_array({element.dtype, element, element.size_bytes}, {shape.begin(), shape.end()});
   array.strides.assign(strides.begin(), strides.end());

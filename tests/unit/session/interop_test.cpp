@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// DLPack, a host program's own driver calls, and allocators, through libquern alone.
+// A host program's own driver calls, and allocators, through libquern alone.
 #include <cuda.h>
 #include <doctest/doctest.h>
-#include <unistd.h>
 #include <quern/quern.hpp>
 
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <string>
-
 #include <vector>
 
 using namespace quern;
@@ -61,49 +56,6 @@ struct Counting {
 };
 
 }  // namespace
-
-TEST_CASE("an array goes out by DLPack and comes back as a view of the same memory, which it keeps alive") {
-  const Session session("cpu");
-  DeviceNDArray array = session.to_device(counting({4, 6}))(Slice{}, Slice{{}, {}, -2});
-  dlpack::ManagedTensorVersioned* tensor = to_dlpack(array);
-  CHECK(tensor->version.major == 1);
-  CHECK(tensor->tensor.ndim == 2);
-  CHECK(tensor->tensor.strides[1] == -2);
-  CHECK(tensor->tensor.dtype.bits == 32);
-  const void* const address = array.data();
-  array = {};
-  DeviceNDArray back = from_dlpack(session, tensor);
-  CHECK(back.data() == address);
-  CHECK(back.copy_to_host().identical(counting({4, 6})(Slice{}, Slice{{}, {}, -2}).copy()));
-  const std::size_t live = session.memory_stats()[ResourceKind::device].live_count;
-  back = {};
-  CHECK(session.memory_stats()[ResourceKind::device].live_count == live - 1);
-}
-
-TEST_CASE("host arrays go by DLPack in both ABIs; what cannot be said is refused and gives the tensor back") {
-  const NDArray host = counting({3, 4});
-  const NDArray back = from_dlpack(to_dlpack(host));
-  CHECK(back.data() == host.data());
-  CHECK(from_dlpack(to_dlpack_unversioned(host.transpose())).identical(host.transpose().copy(Order::f)));
-  struct Pair {
-    int a, b;
-  };
-  CHECK(holds(message([] { (void)to_dlpack(NDArray::scalar(Pair{1, 2})); }), "single fields"));
-  static int given_back = 0;
-  dlpack::ManagedTensorVersioned strange;
-  strange.deleter = [](dlpack::ManagedTensorVersioned*) { ++given_back; };
-  strange.version.major = 2;
-  CHECK(holds(message([&] { (void)from_dlpack(&strange); }), "version 2"));
-  strange.version.major = 1;
-  strange.tensor.dtype.lanes = 4;
-  CHECK(holds(message([&] { (void)from_dlpack(&strange); }), "4 lanes"));
-  strange.tensor.dtype.lanes = 1;
-  strange.tensor.device.type = dlpack::DeviceType::cuda;
-  CHECK(holds(message([&] { (void)from_dlpack(&strange); }), "host memory"));
-  CHECK(given_back == 3);
-  const Session session("cpu");
-  CHECK(holds(message([&] { (void)from_dlpack(session, to_dlpack(host)); }), "ordinary host memory"));
-}
 
 TEST_CASE(
     "a session adopts the context that a program made, its streams, events and memory, and leaves them "
@@ -202,64 +154,4 @@ TEST_CASE(
     CHECK(counts->live.size() == 1);
   }
   CHECK(counts->live.empty());
-}
-
-TEST_CASE(".npy files keep shape, order, records and padding, and damaged ones are refused") {
-  const std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("quern-interop-" + std::to_string(getpid()) + ".npy");
-  struct Cell {
-    char kind;
-    double value[2];
-  };
-  const NDArray cells({3}, element_type_of<Cell>());
-  cells.field("value")(2, 1).assign(2.5);
-  for (const NDArray& array : {counting({2, 3}), counting({2, 3}).copy(Order::f), counting({}),
-                               counting({0, 4}), cells, counting({4, 6})(Slice{{}, {}, 2}).copy()}) {
-    array.save_npy(path);
-    const NDArray read = NDArray::load_npy(path);
-    CHECK(read.identical(array));
-    CHECK(read.layout().order() == array.layout().order());
-  }
-  std::filesystem::resize_file(path, 130);
-  CHECK(holds(message([&] { (void)NDArray::load_npy(path); }), "promises"));
-  std::filesystem::resize_file(path, 20);
-  CHECK(holds(message([&] { (void)NDArray::load_npy(path); }), "within its header"));
-  std::filesystem::remove(path);
-  CHECK_FALSE(message([&] { (void)NDArray::load_npy(path); }).empty());
-}
-
-TEST_CASE("a .npy file whose header describes no array is refused with the file's name and the reason") {
-  const std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("quern-header-" + std::to_string(getpid()) + ".npy");
-  const auto answer = [&](const std::string& descr, const std::string& shape) {
-    const std::string header = "{'descr': " + descr + ", 'fortran_order': False, 'shape': " + shape + "}";
-    std::string file("\x93NUMPY\x01\0", 8);
-    file += {static_cast<char>(header.size()), '\0'};
-    std::ofstream(path, std::ios::binary) << file + header;
-    const std::string text = message([&] { (void)NDArray::load_npy(path); });
-    CHECK(holds(text, path.string()));
-    return text;
-  };
-  CHECK(holds(answer("[('t', '<i2'), ('t', '<i4')]", "(1,)"), "must be there and differ"));
-  CHECK(holds(answer("'<f4', 'descr': '<f4'", "(1,)"), "twice"));
-  CHECK(holds(answer("[('a\\x62', '<i2')]", "(1,)"), "escapes"));
-  CHECK(holds(answer("'<f4'", "(4611686018427387904, 4)"), "shape"));
-  std::filesystem::remove(path);
-}
-
-TEST_CASE("field names with quotes go through a .npy file") {
-  const std::filesystem::path path =
-      std::filesystem::temp_directory_path() / ("quern-names-" + std::to_string(getpid()) + ".npy");
-  const auto save = [&](const std::string& name) {
-    Field field;
-    field.name = name;
-    field.element = Dtype::int32;
-    const NDArray array({2}, RecordType({field}, 4));
-    array.save_npy(path);
-    CHECK(NDArray::load_npy(path).element() == array.element());
-  };
-  save("it's");
-  save("the \"one\"");
-  CHECK(holds(message([&] { save("it's \"one\""); }), "rename it"));
-  std::filesystem::remove(path);
 }
