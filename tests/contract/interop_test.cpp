@@ -297,7 +297,7 @@ void dlpack_is_ordered_on_the_way_in() {
 
 /// Every driver call on the way fails once: then it is an error, and nothing of the producer's is kept.
 void failing_calls_give_everything_back() {
-  const Session session = fresh_session();
+  const OwnSession session;
   const DeviceNDArray theirs = session.to_device(counting_array({6}));
   const DeviceNDArray mine = session.device_array({6}, Dtype::float32);
   const Stream producer = session.stream(), consumer = session.stream();

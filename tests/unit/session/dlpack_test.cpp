@@ -236,9 +236,6 @@ TEST_CASE("consumers' streams are numbered as __dlpack__(stream=...) numbers the
   CHECK(dlpack_stream(session.per_thread_default_stream()) == 2);
   CHECK(holds(message([] { (void)dlpack_consumer(0); }), "is 0, which the protocol forbids"));
   CHECK(holds(message([] { (void)dlpack_consumer(-2); }), "is -2"));
-  const DeviceNDArray array = session.to_device(counting({3}));
-  const Session other("cpu");
-  CHECK(holds(message([&] { (void)to_dlpack(array, {.consumer = other.stream()}); }), "another session"));
 }
 
 TEST_CASE("arrays without elements and without axes go by DLPack") {
