@@ -28,10 +28,6 @@ void Inference::run() {
   instance_.version_constants.assign(scope_.versions.size(), {});
   instance_.version_storage.assign(scope_.versions.size(), nullptr);
   fixed_.assign(scope_.versions.size(), false);
-  definitions_.assign(scope_.locals.size(), 0);
-  for (const Version& version : scope_.versions)
-    if (version.kind == Version::Kind::parameter || version.kind == Version::Kind::definition)
-      ++definitions_[version.local];
   for (std::size_t i = 0; i < function.parameters.size(); ++i) {
     instance_.version_types[i] = instance_.parameters[i];
     instance_.version_constants[i] = valueless_constant(instance_.parameters[i]);
@@ -129,6 +125,8 @@ void Inference::loop(const Stmt& node) {
   for (const std::uint32_t phi : scope_.phis[node.id]) meet(phi);
   if (node.kind == StmtKind::while_) {
     condition(*node.value);
+    if (settled(*node.value) == false)
+      for (const Stmt* inside : node.body) instance_.dead[inside->id] = true;
   } else {
     const Type iterable = expression(*node.value);
     const Type item = iterable == nullptr ? nullptr : item_of(iterable, *node.value);
@@ -227,7 +225,7 @@ void Inference::assign(const Expr& target, Type type, Place from, const Expr* va
       set(version, type);
       if (value != nullptr) {
         instance_.version_constants[version] = instance_.constant(*value);
-        fixed_[version] = definitions_[scope_.versions[version].local] == 1 && is_fixed(*value);
+        fixed_[version] = is_fixed(*value);
         if (const auto found = instance_.storages.find(value->id); found != instance_.storages.end())
           instance_.version_storage[version] = &found->second;
       }

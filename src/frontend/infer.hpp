@@ -34,6 +34,7 @@ class Inference {
   // What is known of conditions before anything runs: settle.cpp.
   std::optional<bool> about_none(const Expr& expr) const;
   std::optional<bool> settled(const Expr& expr) const;
+  std::optional<bool> settled_comparison(const Expr& chain) const;
   bool is_fixed(const Expr& expr) const;
   Type item_of(Type iterable, const Expr& expr);
 
@@ -108,8 +109,7 @@ class Inference {
   const Scope& scope_;
   TypeTable& types_;
   Report& report_;
-  std::vector<std::uint32_t> definitions_;  ///< by local: how often it is assigned, as a parameter too
-  std::vector<bool> fixed_;  ///< by version: is_fixed() of what was assigned, and nothing else was
+  std::vector<bool> fixed_;  ///< by version: is_fixed() of what was assigned
   bool reporting_ = false;
   bool changed_ = false;
   Place return_place_;

@@ -7,21 +7,6 @@
 namespace quern::frontend {
 namespace {
 
-bool is_literal(const Expr& expr) {
-  switch (expr.kind) {
-    case ExprKind::integer:
-    case ExprKind::real:
-    case ExprKind::boolean:
-      return true;
-    case ExprKind::unary:
-      return is_literal(*expr.items[0]);
-    case ExprKind::binary:
-      return is_literal(*expr.items[0]) && is_literal(*expr.items[1]);
-    default:
-      return false;
-  }
-}
-
 std::optional<bool> truth_of(const Value& value) {
   if (!value.is_number()) return std::nullopt;
   return value.kind == Value::Kind::real ? value.real != 0 : value.integer != 0;
@@ -59,12 +44,26 @@ std::optional<bool> Inference::about_none(const Expr& expr) const {
   return std::nullopt;
 }
 
-/// A number that stands there, or a name for one: of the module, or assigned once in the whole function.
+/// A number that stands there, a name that holds such a one on every path, arithmetic on them, `a.ndim`.
 bool Inference::is_fixed(const Expr& expr) const {
-  if (is_literal(expr)) return true;
-  if (expr.kind != ExprKind::name) return false;
-  const std::uint32_t version = scope_.load(expr);
-  return version == kNoVersion || fixed_[version];
+  switch (expr.kind) {
+    case ExprKind::integer:
+    case ExprKind::real:
+    case ExprKind::boolean:
+      return true;
+    case ExprKind::name: {
+      const std::uint32_t version = scope_.load(expr);
+      return version == kNoVersion || fixed_[version];
+    }
+    case ExprKind::unary:
+      return is_fixed(*expr.items[0]);
+    case ExprKind::binary:
+      return is_fixed(*expr.items[0]) && is_fixed(*expr.items[1]);
+    case ExprKind::attribute:
+      return expr.name == "ndim";
+    default:
+      return false;
+  }
 }
 
 std::optional<bool> Inference::settled(const Expr& expr) const {
@@ -74,13 +73,22 @@ std::optional<bool> Inference::settled(const Expr& expr) const {
     const std::optional<bool> inner = settled(*expr.items[0]);
     return inner ? std::optional(!*inner) : std::nullopt;
   }
-  if (expr.kind == ExprKind::compare && expr.ops.size() == 1 && compares_numbers(expr.ops[0]) &&
-      is_fixed(*expr.items[0]) && is_fixed(*expr.items[1]))
-    return truth_of(
-        fold(expr.ops[0], instance_.constant(*expr.items[0]), instance_.constant(*expr.items[1])));
+  if (expr.kind == ExprKind::compare) return settled_comparison(expr);
   if (expr.kind != ExprKind::logical) return std::nullopt;
   const std::vector<const Expr*> left = instance_.operands(expr);
   return left.size() == 1 ? settled(*left[0]) : std::nullopt;
+}
+
+/// Of a chain, what its first comparisons say: they come first.
+std::optional<bool> Inference::settled_comparison(const Expr& chain) const {
+  for (std::size_t i = 0; i < chain.ops.size(); ++i) {
+    const Expr &left = *chain.items[i], &right = *chain.items[i + 1];
+    if (!compares_numbers(chain.ops[i]) || !is_fixed(left) || !is_fixed(right)) return std::nullopt;
+    const std::optional<bool> known =
+        truth_of(fold(chain.ops[i], instance_.constant(left), instance_.constant(right)));
+    if (known != true) return known;
+  }
+  return true;
 }
 
 }  // namespace quern::frontend
