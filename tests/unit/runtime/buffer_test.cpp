@@ -9,23 +9,12 @@
 
 #include "tests/unit/support/fake_driver.hpp"
 
+#include "../support/messages.hpp"
+
 using namespace quern;
 using quern::test::FakeDriver;
-
-namespace {
-
-std::string message(const auto& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
-
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-}  // namespace
+using quern::test::holds;
+using quern::test::message;
 
 TEST_CASE("the last reference to a buffer schedules its release, and the context's end releases it") {
   FakeDriver fake;

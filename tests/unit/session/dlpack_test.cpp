@@ -7,7 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "../support/messages.hpp"
+
 using namespace quern;
+using quern::test::holds;
+using quern::test::message;
 
 namespace {
 
@@ -17,16 +21,6 @@ NDArray counting(const Shape& shape) {
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
   return array;
 }
-
-std::string message(const auto& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 /// As dlpack.h numbers them: code, bits.
 struct Coded {

@@ -7,7 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "../support/messages.hpp"
+
 using namespace quern;
+using quern::test::holds;
+using quern::test::message;
 
 namespace {
 
@@ -63,16 +67,6 @@ std::vector<std::uint16_t> bits(const NDArray& array) {
   const std::span<std::uint16_t> values = words.values<std::uint16_t>();
   return {values.begin(), values.end()};
 }
-
-std::string message(const auto& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 template <class T>
 NDArray four() {

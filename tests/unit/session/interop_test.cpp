@@ -8,7 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "../support/messages.hpp"
+
 using namespace quern;
+using quern::test::holds;
+using quern::test::message;
 
 namespace {
 
@@ -18,16 +22,6 @@ NDArray counting(const Shape& shape) {
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
   return array;
 }
-
-std::string message(const auto& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 template <class F>
 F* driver(const Session& session, const char* name) {

@@ -13,19 +13,13 @@
 
 #include "numpy_records.hpp"
 
+#include "../support/messages.hpp"
+
 using namespace quern;
+using quern::test::holds;
+using quern::test::message;
 
 namespace {
-
-std::string message(const auto& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 NDArray counting(const Shape& shape) {
   const NDArray array(shape, Dtype::float32);

@@ -11,7 +11,11 @@
 #include <thread>
 #include <vector>
 
+#include "../support/messages.hpp"
+
 using namespace quern;
+using quern::test::holds;
+using quern::test::message;
 
 namespace {
 
@@ -48,17 +52,6 @@ bool ready() {
   }();
   if (!found) MESSAGE("SKIPPED: no CPU device or no NVRTC on this machine");
   return found;
-}
-
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-std::string message(const auto& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
 }
 
 }  // namespace

@@ -11,7 +11,11 @@
 #include <type_traits>
 #include <vector>
 
+#include "../support/messages.hpp"
+
 using namespace quern;
+using quern::test::holds;
+using quern::test::message;
 
 namespace {
 
@@ -28,16 +32,6 @@ std::vector<float> counting(std::size_t count) {
   std::iota(values.begin(), values.end(), 0.0f);
   return values;
 }
-
-std::string message(const auto& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 /// An mdspan of a library's own, as C++20 programs have them.
 struct ForeignSpan {

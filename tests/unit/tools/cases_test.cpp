@@ -12,7 +12,11 @@
 #include "options.hpp"
 #include "values.hpp"
 
+#include "../support/messages.hpp"
+
 using namespace quern;
+using quern::test::holds;
+using quern::test::message;
 using namespace quern::cli;
 
 namespace {
@@ -28,17 +32,6 @@ struct Folder {
     return path / name;
   }
 };
-
-std::string message(const auto& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
-
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 Array array_of(const char* text) { return std::get<Array>(parse_argument(text).value); }
 

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tests say of errors' messages.
+#pragma once
+
+#include <string>
+
+#include "quern/error.hpp"
+
+namespace quern::test {
+
+/// The message of the quern::Error that `action` throws; empty: it throws none.
+std::string message(const auto& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+inline bool holds(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace quern::test
