@@ -12,20 +12,6 @@ std::optional<bool> truth_of(const Value& value) {
   return value.kind == Value::Kind::real ? value.real != 0 : value.integer != 0;
 }
 
-bool compares_numbers(Tok op) {
-  switch (op) {
-    case Tok::equal:
-    case Tok::not_equal:
-    case Tok::less:
-    case Tok::less_equal:
-    case Tok::greater:
-    case Tok::greater_equal:
-      return true;
-    default:
-      return false;
-  }
-}
-
 }  // namespace
 
 std::optional<bool> Inference::about_none(const Expr& expr) const {
@@ -83,7 +69,7 @@ std::optional<bool> Inference::settled(const Expr& expr) const {
 std::optional<bool> Inference::settled_comparison(const Expr& chain) const {
   for (std::size_t i = 0; i < chain.ops.size(); ++i) {
     const Expr &left = *chain.items[i], &right = *chain.items[i + 1];
-    if (!compares_numbers(chain.ops[i]) || !is_fixed(left) || !is_fixed(right)) return std::nullopt;
+    if (!is_fixed(left) || !is_fixed(right)) return std::nullopt;
     const std::optional<bool> known =
         truth_of(fold(chain.ops[i], instance_.constant(left), instance_.constant(right)));
     if (known != true) return known;

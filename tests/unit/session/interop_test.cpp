@@ -8,20 +8,15 @@
 #include <string>
 #include <vector>
 
+#include "../support/arrays.hpp"
 #include "../support/messages.hpp"
 
 using namespace quern;
+using quern::test::counting;
 using quern::test::holds;
 using quern::test::message;
 
 namespace {
-
-NDArray counting(const Shape& shape) {
-  const NDArray array(shape, Dtype::float32);
-  const std::span<float> values = array.values<float>();
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
-  return array;
-}
 
 template <class F>
 F* driver(const Session& session, const char* name) {
