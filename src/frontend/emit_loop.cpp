@@ -71,6 +71,10 @@ void Emitter::loop_else(const Stmt& node, const std::string& flag) {
 }
 
 void Emitter::while_statement(const Stmt& node) {
+  if (instance_.known_branch(node) == false) {
+    flags_.emplace_back();
+    return loop_else(node, {});
+  }
   const std::string flag = loop_flag(node);
   flags_.push_back(flag);
   const std::size_t before = lines_.size();

@@ -122,10 +122,14 @@ void Inference::statement(const Stmt& node) {
 }
 
 void Inference::loop(const Stmt& node) {
-  for (const std::uint32_t phi : scope_.phis[node.id]) meet(phi);
+  for (const std::uint32_t phi : scope_.phis[node.id])
+    if (scope_.versions[phi].head == kNoVersion)
+      meet(phi);  // the others once it is known which paths there are
   if (node.kind == StmtKind::while_) {
     condition(*node.value);
-    if (settled(*node.value) == false)
+    const std::optional<bool> first = settled_at_first(*node.value);
+    if (first) instance_.known_branches[node.id] = *first;
+    if (first == false)
       for (const Stmt* inside : node.body) instance_.dead[inside->id] = true;
   } else {
     const Type iterable = expression(*node.value);
@@ -193,9 +197,10 @@ void Inference::meet(std::uint32_t phi) {
   const Version& version = scope_.versions[phi];
   Type type = nullptr;
   std::uint32_t first = kNoVersion;
-  for (const std::uint32_t operand : version.operands) {
+  for (const Operand& path : version.operands) {
+    const std::uint32_t operand = path.version;
     const Type other = instance_.version_types[operand];
-    if (other == nullptr || operand == phi) continue;
+    if (other == nullptr || operand == phi || !instance_.arrives(path)) continue;
     const Type met = unify(types_, type, other);
     if (met == nullptr) {
       const Local& local = scope_.locals[version.local];

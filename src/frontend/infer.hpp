@@ -35,7 +35,10 @@ class Inference {
   std::optional<bool> about_none(const Expr& expr) const;
   std::optional<bool> settled(const Expr& expr) const;
   std::optional<bool> settled_comparison(const Expr& chain) const;
+  std::optional<bool> settled_at_first(const Expr& condition);
   bool is_fixed(const Expr& expr) const;
+  const Value& fixed_value(const Expr& expr) const;
+  std::uint32_t tested(const Expr& name) const;
   Type item_of(Type iterable, const Expr& expr);
 
   // Expressions: infer_expression.cpp.
@@ -110,6 +113,7 @@ class Inference {
   TypeTable& types_;
   Report& report_;
   std::vector<bool> fixed_;  ///< by version: is_fixed() of what was assigned
+  bool first_test_ = false;  ///< of a loop: names in its condition are what they are before it
   bool reporting_ = false;
   bool changed_ = false;
   Place return_place_;

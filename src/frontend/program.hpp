@@ -61,7 +61,7 @@ struct Instance {
   std::vector<Range> ranges;                   ///< of expressions of integers
   std::vector<Range> version_ranges;
   /// By stmt id of an `if` and expr id of a conditional whose outcome is known before anything runs: `x is
-  /// None` by these parameters, `N > 3` by the module's numbers.
+  /// None` by these parameters, `N > 3` by the module's numbers. Of a `while`: when it is tested first.
   std::map<std::uint32_t, bool> known_branches;
   std::map<std::uint32_t, bool> known_choices;
   /// By expr id of an `and` or `or`: the operands that are left, where others are known.
@@ -70,6 +70,10 @@ struct Instance {
 
   Type type(const Expr& expr) const { return types[expr.id]; }
   std::optional<bool> known_branch(const Stmt& node) const { return find(known_branches, node.id); }
+  /// May a thread come to the phi by this operand's path?
+  bool arrives(const Operand& operand) const {
+    return find(known_branches, operand.decided_by).value_or(operand.outcome) == operand.outcome;
+  }
   std::optional<bool> known_choice(const Expr& expr) const { return find(known_choices, expr.id); }
   /// Of an `and` or `or`: those that a thread may come to and that matter.
   std::vector<const Expr*> operands(const Expr& logical) const {

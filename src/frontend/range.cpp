@@ -183,7 +183,8 @@ class Finder {
   void meet(const Stmt& node) {
     for (const std::uint32_t phi : scope_.phis[node.id]) {
       Range range = kNothing;
-      for (const std::uint32_t operand : scope_.versions[phi].operands) range = join(range, known_[operand]);
+      for (const Operand& operand : scope_.versions[phi].operands)
+        if (instance_.arrives(operand)) range = join(range, known_[operand.version]);
       if (!is_nothing(range)) set(phi, range);
     }
   }

@@ -345,9 +345,9 @@ class Builder {
     Flow otherwise = flow;
     statements(node.body, flow);
     statements(node.orelse, otherwise);
-    std::vector<Environment> ends;
-    if (flow) ends.push_back(std::move(*flow));
-    if (otherwise) ends.push_back(std::move(*otherwise));
+    std::vector<End> ends;
+    if (flow) ends.push_back({std::move(*flow), node.id, true});
+    if (otherwise) ends.push_back({std::move(*otherwise), node.id, false});
     flow = merge(node, std::move(ends));
   }
 
@@ -362,40 +362,84 @@ class Builder {
     if (node.kind == StmtKind::for_) collect_target(*node.targets[0], &assigned);
     collect_locals(node.body, &assigned);
     remove_repeated(assigned);
-    Environment head = *flow;
+    const Environment before = *flow;
+    Environment head = before;
     for (const std::uint32_t local : assigned) {
       const std::uint32_t phi = add_version(Version::Kind::phi, local, node.place);
-      scope_.versions[phi].operands.push_back(head[local]);
+      scope_.versions[phi].operands.push_back({head[local]});
       scope_.phis[node.id].push_back(phi);
       head[local] = phi;
     }
     loops_.emplace_back();
     Flow body = head;
-    if (node.kind == StmtKind::while_)
+    if (node.kind == StmtKind::while_) {
       read(node.value, *body);
-    else
+      read_first(*node.value, before, head);
+    } else {
       define(*node.targets[0], *body);
+    }
     statements(node.body, body);
     Loop done = std::move(loops_.back());
     loops_.pop_back();
     if (body) done.continues.push_back(std::move(*body));
     for (const Environment& latch : done.continues)
       for (const std::uint32_t local : assigned)
-        if (latch[local] != head[local]) scope_.versions[head[local]].operands.push_back(latch[local]);
+        if (latch[local] != head[local]) scope_.versions[head[local]].operands.push_back({latch[local]});
     Flow after = std::move(head);
-    if (node.kind == StmtKind::while_ && always_true(*node.value)) after.reset();
+    if (node.kind == StmtKind::while_ && always_true(*node.value))
+      after.reset();
+    else if (node.kind == StmtKind::while_)
+      *after = leave_loop(node, assigned, before, *after, done.continues);
     if (after) {
       statements(node.orelse, after);
     } else {
       for (const Stmt* statement : node.orelse) scope_.dead[statement->id] = true;
     }
     if (after) done.breaks.push_back(std::move(*after));
-    flow = merge(node, std::move(done.breaks));
+    std::vector<End> ends;
+    for (Environment& end : done.breaks) ends.push_back({std::move(end)});
+    flow = merge(node, std::move(ends));
   }
 
-  Flow merge(const Stmt& node, std::vector<Environment> ends) {
+  /// What a condition's names are when a loop tests it for the first time.
+  void read_first(const Expr& expr, const Environment& before, const Environment& head) {
+    if (expr.kind == ExprKind::name) {
+      const auto found = index_.find(expr.name);
+      if (found != index_.end() && before[found->second] != head[found->second])
+        scope_.first_loads[expr.id] = before[found->second];
+    }
+    for (const Expr* item : expr.items)
+      if (item != nullptr) read_first(*item, before, head);
+  }
+
+  /// Behind a `while`, what held before it only where the first test failed: Python's compiler tests the
+  /// condition once before the loop and again at its end.
+  Environment leave_loop(const Stmt& node, const std::vector<std::uint32_t>& assigned,
+                         const Environment& before, const Environment& head,
+                         const std::vector<Environment>& latches) {
+    Environment after = head;
+    for (const std::uint32_t local : assigned) {
+      const std::uint32_t phi = add_version(Version::Kind::phi, local, node.place);
+      scope_.versions[phi].head = head[local];
+      scope_.versions[phi].operands.push_back({before[local], node.id, false});
+      for (const Environment& latch : latches)
+        scope_.versions[phi].operands.push_back({latch[local], node.id, true});
+      scope_.phis[node.id].push_back(phi);
+      after[local] = phi;
+    }
+    return after;
+  }
+
+  struct End {
+    Environment environment;
+    std::uint32_t decided_by = kNoStatement;
+    bool outcome = false;
+    std::uint32_t operator[](std::uint32_t local) const { return environment[local]; }
+  };
+
+  Flow merge(const Stmt& node, std::vector<End> ends) {
     if (ends.empty()) return std::nullopt;
-    Environment result = ends.front();
+    Environment result = ends.front().environment;
     if (ends.size() == 1) return result;
     // Only what the statement assigns can differ.
     std::vector<std::uint32_t> assigned;
@@ -404,11 +448,12 @@ class Builder {
     collect_locals(node.orelse, &assigned);
     remove_repeated(assigned);
     for (const std::uint32_t local : assigned) {
-      const bool same = std::all_of(ends.begin(), ends.end(),
-                                    [&](const Environment& end) { return end[local] == result[local]; });
+      const bool same =
+          std::all_of(ends.begin(), ends.end(), [&](const End& end) { return end[local] == result[local]; });
       if (same) continue;
       const std::uint32_t phi = add_version(Version::Kind::phi, local, node.place);
-      for (const Environment& end : ends) scope_.versions[phi].operands.push_back(end[local]);
+      for (const End& end : ends)
+        scope_.versions[phi].operands.push_back({end[local], end.decided_by, end.outcome});
       scope_.phis[node.id].push_back(phi);
       result[local] = phi;
     }
@@ -431,8 +476,8 @@ class Builder {
         if (scope_.versions[i].kind != Version::Kind::phi || alias_[i] != i) continue;
         std::uint32_t only = kNoVersion;
         bool several = false;
-        for (const std::uint32_t operand : scope_.versions[i].operands) {
-          const std::uint32_t version = resolve(operand);
+        for (const Operand& operand : scope_.versions[i].operands) {
+          const std::uint32_t version = resolve(operand.version);
           if (version == i || version == only) continue;
           several = only != kNoVersion;
           if (several) break;
@@ -444,13 +489,15 @@ class Builder {
       }
     }
     for (Version& version : scope_.versions) {
-      for (std::uint32_t& operand : version.operands) operand = resolve(operand);
+      for (Operand& operand : version.operands) operand.version = resolve(operand.version);
+      if (version.head != kNoVersion) version.head = resolve(version.head);
       std::sort(version.operands.begin(), version.operands.end());
       version.operands.erase(std::unique(version.operands.begin(), version.operands.end()),
                              version.operands.end());
     }
     for (std::uint32_t& load : scope_.loads)
       if (load != kNoVersion) load = resolve(load);
+    for (auto& [name, version] : scope_.first_loads) version = resolve(version);
     for (auto& [call, versions] : scope_.captured)
       for (std::uint32_t& version : versions) version = resolve(version);
     for (auto& list : scope_.phis) std::erase_if(list, [&](std::uint32_t phi) { return alias_[phi] != phi; });
@@ -467,7 +514,7 @@ class Builder {
       open.pop_back();
       if (version.used) continue;
       version.used = true;
-      open.insert(open.end(), version.operands.begin(), version.operands.end());
+      for (const Operand& operand : version.operands) open.push_back(operand.version);
     }
     for (auto& list : scope_.phis)
       std::erase_if(list, [&](std::uint32_t phi) { return !scope_.versions[phi].used; });

@@ -15,13 +15,27 @@ namespace quern::frontend {
 
 inline constexpr std::uint32_t kNoVersion = 0xffffffffu;
 
+inline constexpr std::uint32_t kNoStatement = 0xffffffffu;
+
+/// What a phi is on one path.
+struct Operand {
+  std::uint32_t version = kNoVersion;
+  /// The `if` or `while` that leads there only where its condition, at a loop the first time, has that
+  /// outcome.
+  std::uint32_t decided_by = kNoStatement;
+  bool outcome = false;
+  auto operator<=>(const Operand&) const = default;
+};
+
 struct Version {
   enum class Kind : std::uint8_t { parameter, definition, phi, undefined };
   Kind kind = Kind::definition;
   std::uint32_t local = 0;
-  Place place;                          ///< where it is assigned; of a phi, the statement where paths meet
-  std::vector<std::uint32_t> operands;  ///< of a phi
-  bool used = false;                    ///< read, or part of a phi that is
+  Place place;                    ///< where it is assigned; of a phi, the statement where paths meet
+  std::vector<Operand> operands;  ///< of a phi
+  /// Of the phi behind a `while`: the one of the loop's head, which has its value.
+  std::uint32_t head = kNoVersion;
+  bool used = false;  ///< read, or part of a phi that is
 };
 
 struct Local {
@@ -37,6 +51,9 @@ struct Scope {
   std::vector<std::uint32_t> loads;    ///< by expr id: the version that a name reads
   std::vector<std::uint32_t> defines;  ///< by expr id: the version that a target makes
   std::vector<bool> dead;              ///< by stmt id: never reached
+  /// By expr id of a name in a `while`'s condition: the version that the first test reads, where the loop
+  /// changes it.
+  std::map<std::uint32_t, std::uint32_t> first_loads;
   /// By expr id of a call of a function inside this one: the versions of what that function captures.
   std::map<std::uint32_t, std::vector<std::uint32_t>> captured;
   std::vector<std::vector<std::uint32_t>>

@@ -12,6 +12,22 @@ std::optional<bool> truth_of(const Value& value) {
   return value.kind == Value::Kind::real ? value.real != 0 : value.integer != 0;
 }
 
+/// Numbers and arithmetic on them alone: Python's compiler works it out.
+bool is_literal(const Expr& expr) {
+  switch (expr.kind) {
+    case ExprKind::integer:
+    case ExprKind::real:
+    case ExprKind::boolean:
+      return true;
+    case ExprKind::unary:
+      return is_literal(*expr.items[0]);
+    case ExprKind::binary:
+      return is_literal(*expr.items[0]) && is_literal(*expr.items[1]);
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 std::optional<bool> Inference::about_none(const Expr& expr) const {
@@ -30,39 +46,39 @@ std::optional<bool> Inference::about_none(const Expr& expr) const {
   return std::nullopt;
 }
 
-/// A number that stands there, a name that holds such a one on every path, arithmetic on them, `a.ndim`.
+std::uint32_t Inference::tested(const Expr& name) const {
+  const auto first = scope_.first_loads.find(name.id);
+  return first_test_ && first != scope_.first_loads.end() ? first->second : scope_.load(name);
+}
+
+/// A number that stands there, a name that holds such a one on every path, `a.ndim`; not arithmetic on names.
 bool Inference::is_fixed(const Expr& expr) const {
-  switch (expr.kind) {
-    case ExprKind::integer:
-    case ExprKind::real:
-    case ExprKind::boolean:
-      return true;
-    case ExprKind::name: {
-      const std::uint32_t version = scope_.load(expr);
-      return version == kNoVersion || fixed_[version];
-    }
-    case ExprKind::unary:
-      return is_fixed(*expr.items[0]);
-    case ExprKind::binary:
-      return is_fixed(*expr.items[0]) && is_fixed(*expr.items[1]);
-    case ExprKind::attribute:
-      return expr.name == "ndim";
-    default:
-      return false;
-  }
+  if (expr.kind == ExprKind::attribute) return expr.name == "ndim";
+  if (expr.kind != ExprKind::name) return is_literal(expr);
+  const std::uint32_t version = tested(expr);
+  return version == kNoVersion || fixed_[version];
+}
+
+const Value& Inference::fixed_value(const Expr& expr) const {
+  const std::uint32_t version = expr.kind == ExprKind::name ? tested(expr) : kNoVersion;
+  return version == kNoVersion ? instance_.constant(expr) : instance_.version_constants[version];
 }
 
 std::optional<bool> Inference::settled(const Expr& expr) const {
   if (const std::optional<bool> known = about_none(expr)) return known;
-  if (is_fixed(expr)) return truth_of(instance_.constant(expr));
+  if (is_fixed(expr)) return truth_of(fixed_value(expr));
   if (expr.kind == ExprKind::unary && expr.op == Tok::k_not) {
     const std::optional<bool> inner = settled(*expr.items[0]);
     return inner ? std::optional(!*inner) : std::nullopt;
   }
   if (expr.kind == ExprKind::compare) return settled_comparison(expr);
   if (expr.kind != ExprKind::logical) return std::nullopt;
-  const std::vector<const Expr*> left = instance_.operands(expr);
-  return left.size() == 1 ? settled(*left[0]) : std::nullopt;
+  std::optional<bool> known;
+  for (const Expr* item : expr.items) {
+    known = settled(*item);
+    if (!known || *known == (expr.op == Tok::k_or)) return known;
+  }
+  return known;
 }
 
 /// Of a chain, what its first comparisons say: they come first.
@@ -70,11 +86,18 @@ std::optional<bool> Inference::settled_comparison(const Expr& chain) const {
   for (std::size_t i = 0; i < chain.ops.size(); ++i) {
     const Expr &left = *chain.items[i], &right = *chain.items[i + 1];
     if (!is_fixed(left) || !is_fixed(right)) return std::nullopt;
-    const std::optional<bool> known =
-        truth_of(fold(chain.ops[i], instance_.constant(left), instance_.constant(right)));
+    const std::optional<bool> known = truth_of(fold(chain.ops[i], fixed_value(left), fixed_value(right)));
     if (known != true) return known;
   }
   return true;
+}
+
+/// Of a loop's condition, when it is tested for the first time.
+std::optional<bool> Inference::settled_at_first(const Expr& condition) {
+  first_test_ = true;
+  const std::optional<bool> known = settled(condition);
+  first_test_ = false;
+  return known;
 }
 
 }  // namespace quern::frontend

@@ -112,8 +112,9 @@ class Finder {
       out_.of_version[i] = id;
       if (version.kind != Version::Kind::phi) ++variable.definitions;
       ++variable.versions;
-      for (const std::uint32_t operand : version.operands)
-        if (scope_.versions[operand].kind == Version::Kind::undefined) variable.maybe_unset = true;
+      for (const Operand& operand : version.operands)
+        if (scope_.versions[operand.version].kind == Version::Kind::undefined && instance_.arrives(operand))
+          variable.maybe_unset = true;
       variable.parameter = variable.parameter || i < parameters;
       variable.narrow =
           variable.narrow && !variable.parameter && instance_.version_ranges[i].within(INT32_MIN, INT32_MAX);
@@ -125,15 +126,20 @@ class Finder {
     return version;
   }
 
+  void join_web(std::uint32_t version, std::uint32_t phi) {
+    if (instance_.version_types[version] == instance_.version_types[phi] &&
+        scope_.versions[version].kind != Version::Kind::undefined)
+      webs_[web(version)] = web(phi);
+  }
+
   void join_versions() {
     for (std::uint32_t i = 0; i < scope_.versions.size(); ++i) webs_.push_back(i);
     for (std::uint32_t i = 0; i < scope_.versions.size(); ++i) {
       const Version& version = scope_.versions[i];
       if (version.kind != Version::Kind::phi || !version.used) continue;
-      for (const std::uint32_t operand : version.operands)
-        if (instance_.version_types[operand] == instance_.version_types[i] &&
-            scope_.versions[operand].kind != Version::Kind::undefined)
-          webs_[web(operand)] = web(i);
+      for (const Operand& operand : version.operands)
+        if (instance_.arrives(operand)) join_web(operand.version, i);
+      if (version.head != kNoVersion) join_web(version.head, i);
     }
     needed_.assign(webs_.size(), false);
     for (std::uint32_t i = 0; i < webs_.size(); ++i)
@@ -156,7 +162,8 @@ class Finder {
         if (version.kind == Version::Kind::phi) {
           // A phi of the same variable passes its own operands on.
           if (at == phi || out_.of_version[at] != variable)
-            open.insert(open.end(), version.operands.begin(), version.operands.end());
+            for (const Operand& operand : version.operands)
+              if (instance_.arrives(operand)) open.push_back(operand.version);
           continue;
         }
         if (version.kind == Version::Kind::undefined || out_.of_version[at] == variable) continue;

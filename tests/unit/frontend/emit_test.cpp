@@ -104,6 +104,45 @@ def f(w, x, out):
   CHECK_FALSE(holds(cuda, "text"));
 }
 
+TEST_CASE("what stands before a name on paths that numbers rule out has no say in its type") {
+  const auto typed = [](std::string_view body) {
+    return cuda_of("N = 4\n@cuda.jit\ndef f(a, c, out):\n    x = c[0]\n    n = 0\n" + std::string(body) +
+                       "    out[0] = x\n",
+                   "int64[::1], uint64[::1], float64[::1]");
+  };
+  // uint64 and int64 would meet in float64.
+  CHECK(holds(typed("    if a.ndim < 3:\n        x = a[0]\n"), "long long x;"));
+  CHECK(holds(typed("    while n < 3:\n        n += 1\n        x = a[n]\n"), "long long x;"));
+  CHECK(holds(typed("    while n < 3 or a[0] > n:\n        n += 1\n        x = a[n]\n"), "long long x;"));
+  CHECK(holds(typed("    while not n:\n        n += 1\n        x = a[n]\n"), "long long x;"));
+  CHECK(holds(typed("    while n > 3:\n        n += 1\n        x = a[n]\n    else:\n        a[1] = 0\n"),
+              "unsigned long long x = c[0];"));
+  CHECK_FALSE(holds(
+      typed("    while n > 3:\n        n += 1\n        x = a[n]\n    else:\n        a[1] = 0\n"), "while"));
+  CHECK(holds(typed("    while n > 3:\n        n += 1\n        x = a[n]\n    else:\n        a[1] = 0\n"),
+              "a[1] = 0;"));
+  // The loop may not run, or not reach the assignment; arithmetic on names is not worked out.
+  CHECK(
+      holds(typed("    while n < 3 and a[0] > n:\n        n += 1\n        x = a[n]\n"), "double x = c[0];"));
+  CHECK(holds(
+      typed(
+          "    while n < 3:\n        n += 1\n        if a[n] > 3:\n            continue\n        x = a[n]\n"),
+      "double x = c[0];"));
+  CHECK(holds(typed("    while n + 1 < N:\n        n += 1\n        x = a[n]\n"), "double x = c[0];"));
+  CHECK(holds(typed("    for k in range(3):\n        x = a[k]\n"), "double x = c[0];"));
+  // What the loop reads of it is still both.
+  CHECK(holds(typed("    while n < 3:\n        n += 1\n        out[n] = x\n        x = a[n]\n"),
+              "x_int64 = a[n]; x = x_int64;"));
+}
+
+TEST_CASE("the magnitude of a number of 64 bits is one of 64 bits, though an int carries it") {
+  const std::string cuda = cuda_of(
+      "@cuda.jit\ndef f(a, out):\n    out[0] = abs(7 if out[1] > 2 else a[0])\n    out[1] = abs(a[0])\n",
+      "int32[::1], int64[::1]");
+  CHECK(holds(cuda, "out[0] = llabs("));
+  CHECK(holds(cuda, "out[1] = abs(a[0]);"));
+}
+
 TEST_CASE("shared and local arrays are C arrays, constants have their names") {
   const std::string text = cuda_of(
       "N = 16\nW = np.array([[1, 2], [3, 4]], dtype=np.float32)\n@cuda.jit\ndef k(a):\n    s = "

@@ -324,7 +324,7 @@ class Generator:
         if self.chance(0.15):
             self.libm = True
             for k in range(3):
-                function = self.pick("sin", "cos", "exp", "log", "atan", "tanh", "erf", "log1p", "expm1", "cbrt")
+                function = self.pick("sin", "cos", "exp", "log", "atan", "tanh", "erf", "log1p", "expm1")
                 self.line(f"real[{SLOTS - 1 - k}, i] = math.{function}({self.pick(f'r{k}', f'float32(r{k})', f'w{k}')})")
         source = f"{functions}@cuda.jit\ndef k{self.number}(a, b, c, m, whole, real):\n" + "\n".join(self.lines) + "\n\n\n"
         return Kernel(self.number, source, self.types, self.libm)
