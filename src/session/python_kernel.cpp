@@ -11,6 +11,22 @@
 namespace quern::session {
 namespace {
 
+/// The types alone, written one way: "void( int32,)" is "int32".
+std::string plain(std::string_view types) {
+  std::string text;
+  for (const char c : types)
+    if (c != ' ' && c != '\t' && c != '\n') text += c == ',' ? ", " : std::string(1, c);
+  if (text.starts_with("void(")) text.erase(0, 4);
+  int depth = 0;
+  std::size_t closed = 0;
+  do depth += text[closed] == '(' ? 1 : text[closed] == ')' ? -1 : 0;
+  while (depth > 0 && ++closed < text.size());
+  if (!text.starts_with('(') || closed + 1 != text.size()) return text;
+  text = text.substr(1, text.size() - 2);
+  if (text.ends_with(", ")) text.resize(text.size() - 2);
+  return text;
+}
+
 std::string_view type_name(Dtype dtype) { return dtype == Dtype::bool_ ? "boolean" : quern::name(dtype); }
 
 std::string element_name(const ElementType& element);
@@ -173,16 +189,17 @@ std::string PythonKernel::types_of(std::span<const Argument> arguments) const {
 }
 
 PythonKernel::Specialisation PythonKernel::compile(const std::string& types) const {
+  const std::string key = plain(types);
   {
     const base::LockGuard lock(mutex_);
-    if (const auto found = known_.find(types); found != known_.end()) return found->second;
+    if (const auto found = known_.find(key); found != known_.end()) return found->second;
   }
   abi::KernelRequest request = request_;
   request.entry = outline_.name;
   request.signature = types;
   Specialisation made = value_or_throw(load_specialisation(*session_, request));
   const base::LockGuard lock(mutex_);
-  return known_.emplace(types, std::move(made)).first->second;
+  return known_.emplace(key, std::move(made)).first->second;
 }
 
 PythonKernel::Specialisation PythonKernel::find(std::span<const Argument> arguments) const {

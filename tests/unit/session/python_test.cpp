@@ -87,6 +87,26 @@ TEST_CASE("a second launch with the same types is not translated, compiled or lo
   CHECK(scale.specialisations().size() == 2);
 }
 
+TEST_CASE("types are the same however they are written, and whatever they come from") {
+  const Module module = on_cpu().load_python(
+      "@cuda.jit\ndef f(x):\n    x[0] = 7\n\n@cuda.jit\ndef g(t, x):\n    x[0] = t[0]\n");
+  const Kernel one = module.kernel("f");
+  const auto modules = [] { return on_cpu().memory_stats()[ResourceKind::module].live_count; };
+  const auto before = modules();
+  for (const char* types : {"float32[::1]", "( float32[::1], )", "void(float32[::1])", "(float32[::1],)"})
+    one.specialise(types);
+  const auto x = on_cpu().to_device(std::vector<float>{1});
+  one({.grid = 1, .block = 1})(x);
+  CHECK(modules() == before + 1);
+  CHECK(one.specialisations() == std::vector<std::string>{"float32[::1]"});
+  const Kernel two = module.kernel("g");
+  for (const char* types : {"(int32, int32), float32[::1]", "((int32,int32),float32[::1])"})
+    two.specialise(types);
+  two.specialise("int32[::1], float32[::1]");
+  CHECK(two.specialisations() ==
+        std::vector<std::string>{"(int32, int32), float32[::1]", "int32[::1], float32[::1]"});
+}
+
 TEST_CASE(
     "equal source is compiled once in a session, whichever module it is in; other options are another "
     "result") {
