@@ -244,7 +244,7 @@ class Mistakes(Case):
 
     def test_wrong_usage(self):
         self.fails(status=2, says=["hint:"])
-        self.fails("rum", status=2, says=["hint:"])
+        self.fails("rum", status=2, says=["there is no command 'rum'", "run, compile, test, bench"])
         self.fails("run", status=2, says=["hint:"])
         self.fails("run", "k.cu::hello", 1, "--grid", "big", status=2, says=["--grid"])
         self.fails("run", "k.cu::hello", 1, "--save", "y", status=2, says=["NAME=FILE"])

@@ -199,6 +199,18 @@ void add_commands(CLI::App& app, Action& action) {
   add_doctor(app, action);
 }
 
+/// CLI11 says of a misspelt command only that one is required.
+void check_command(const CLI::App& app, const std::vector<std::string>& words) {
+  if (words.empty() || words[0].starts_with('-')) return;
+  std::string commands;
+  for (const CLI::App* each : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (each->get_name() == words[0]) return;
+    commands += (commands.empty() ? "" : ", ") + each->get_name();
+  }
+  throw Error(ErrorCode::usage, "there is no command '" + words[0] + "'\nhint: the commands are " + commands +
+                                    "; quern --help says what they do");
+}
+
 }  // namespace
 
 std::string mark_negative(const std::string& word) {
@@ -214,11 +226,12 @@ std::string unmark_negative(const std::string& word) {
 }
 
 Action read_options(std::vector<std::string> words) {
-  for (std::string& word : words) word = mark_negative(word);
-  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
   CLI::App app("Compiles GPU kernels at run time and runs them on a GPU or on the CPU.", "quern");
   Action action;
   add_commands(app, action);
+  check_command(app, words);
+  for (std::string& word : words) word = mark_negative(word);
+  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
   try {
     app.parse(words);
   } catch (const CLI::ParseError& error) {
