@@ -196,6 +196,38 @@ TEST_CASE("small operations are made of smaller ones") {
   CHECK(machine.word(9) == 0);
 }
 
+TEST_CASE(".relu makes negative results of min and max zero, in each half of a word by itself") {
+  const auto machine = ran(R"(
+    mov.u32 %r1, 0x8000fffe;
+    mov.u32 %r2, 0x00037fff;
+    min.relu.s32 %r3, -7, 5;
+    min.relu.s32 %r4, 7, 5;
+    max.relu.s32 %r5, -7, -5;
+    min.relu.s16x2 %r6, %r1, %r2;
+    max.relu.s16x2 %r7, %r1, %r2;
+    min.s16x2 %r8, %r1, %r2;
+    max.u16x2 %r9, %r1, %r2;
+    st.global.v4.u32 [%rd1], {%r3, %r4, %r5, %r6};
+    st.global.v2.u32 [%rd1+16], {%r7, %r8};
+    st.global.u32 [%rd1+24], %r9;)");
+  const std::uint32_t expected[] = {0, 5, 0, 0, 0x00037fff, 0x8000fffe, 0x8000fffe};
+  for (std::size_t i = 0; i < std::size(expected); ++i) {
+    CAPTURE(i);
+    CHECK(machine.word(i) == expected[i]);
+  }
+}
+
+TEST_CASE("approximations flush subnormals where .ftz says so") {
+  for (const char* op : {"rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2"}) {
+    CAPTURE(op);
+    for (const bool ftz : {false, true}) {
+      const std::string name = std::string(op) + ".approx" + (ftz ? ".ftz" : "") + ".f32";
+      const auto module = test::lowered(test::kernel_text(name + " %f1, %f2;\nst.global.f32 [%rd1], %f1;"));
+      CHECK(test::first(module.functions[0], cpu::ir::Op::approx).attr.ftz == ftz);
+    }
+  }
+}
+
 TEST_CASE("mov packs the first element into the low bits and takes words apart the same way") {
   const auto machine = ran(R"(
     mov.b64 %rd2, {0x11111111, 0x22222222};
