@@ -92,13 +92,18 @@ class Analyses {
   llvm::ModuleAnalysisManager modules_;
 };
 
+/// Functions of more instructions are combined once only, after equal values are one: before that, in chains
+/// of sums with conditions between them, LLVM asks of each sum what it would be for every outcome of the
+/// conditions before it, and 9,000 instructions took it 10 seconds.
+constexpr unsigned kMaxCombinedTwice = 6000;
+
 /// Measured on kernels of this shape: the same code as -O2 makes, in a third of its time.
-llvm::FunctionPassManager pass_list() {
+llvm::FunctionPassManager pass_list(bool combine_twice) {
   llvm::FunctionPassManager passes;
   passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
   passes.addPass(llvm::EarlyCSEPass());
   passes.addPass(llvm::SimplifyCFGPass());
-  passes.addPass(llvm::InstCombinePass());
+  if (combine_twice) passes.addPass(llvm::InstCombinePass());
   passes.addPass(
       llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
   passes.addPass(llvm::GVNPass());
@@ -124,12 +129,11 @@ constexpr std::size_t kMaxReducedLoops = 64;
 
 void run_passes(llvm::Module& module, llvm::TargetMachine& machine) {
   Analyses analyses(module, machine);
-  llvm::FunctionPassManager passes = pass_list();
   llvm::FunctionPassManager loop_passes = loop_pass_list();
   for (llvm::Function& function : module) {
     if (function.isDeclaration()) continue;
     promote_slots(function, analyses.functions().getResult<llvm::DominatorTreeAnalysis>(function));
-    passes.run(function, analyses.functions());
+    pass_list(function.getInstructionCount() <= kMaxCombinedTwice).run(function, analyses.functions());
     const auto& loops = analyses.functions().getResult<llvm::LoopAnalysis>(function);
     if (loops.getLoopsInPreorder().size() <= kMaxReducedLoops)
       loop_passes.run(function, analyses.functions());
