@@ -51,6 +51,31 @@ TEST_CASE("a parameter may be written in other pieces than it is read in") {
   CHECK((machine.word(2) & 0xffff) == 0x0077);
 }
 
+TEST_CASE("vectors of arguments and results keep their elements in order") {
+  const auto module = test::lowered(test::kernel_text(R"(
+    { .param .align 16 .b8 a[16]; .param .align 16 .b8 b[16];
+      st.param.v4.b32 [a], {1, 2, 3, 4};
+      call (b), f, (a);
+      ld.param.v2.b32 {%r1, %r2}, [b];
+      ld.param.v2.b32 {%r3, %r4}, [b+8]; }
+    st.global.v4.u32 [%rd1], {%r1, %r2, %r3, %r4};)",
+                                                      R"(
+.func (.param .align 16 .b8 result[16]) f(.param .align 16 .b8 x[16])
+{
+  .reg .b32 %r<8>;
+  ld.param.v4.b32 {%r1, %r2, %r3, %r4}, [x];
+  mad.lo.u32 %r5, %r1, 10, %r2;
+  st.param.v2.b32 [result], {%r4, %r3};
+  st.param.v2.b32 [result+8], {%r5, %r1};
+  ret;
+})"));
+  const auto machine = ran(module);
+  CHECK(machine.word(0) == 4);
+  CHECK(machine.word(1) == 3);
+  CHECK(machine.word(2) == 12);
+  CHECK(machine.word(3) == 1);
+}
+
 TEST_CASE("a function that calls itself becomes a function with flat arguments and results") {
   const auto module = test::lowered(test::kernel_text(R"(
     mov.u32 %r1, %tid.x;

@@ -217,6 +217,28 @@ TEST_CASE(".relu makes negative results of min and max zero, in each half of a w
   }
 }
 
+TEST_CASE("shifts of numbers by their width or more leave zeros or the sign") {
+  const auto machine = ran(R"(
+    shr.s32 %r1, -8, 40;
+    shr.s32 %r2, 8, 32;
+    shr.u32 %r3, -8, 32;
+    shl.b32 %r4, -8, 32;
+    st.global.v4.u32 [%rd1], {%r1, %r2, %r3, %r4};)");
+  CHECK(machine.word(0) == 0xffffffff);
+  CHECK(machine.word(1) == 0);
+  CHECK(machine.word(2) == 0);
+  CHECK(machine.word(3) == 0);
+}
+
+TEST_CASE("div.full is another approximation than div.approx") {
+  for (const bool full : {false, true}) {
+    const auto module = test::lowered(test::kernel_text(std::string("div.") + (full ? "full" : "approx") +
+                                                        ".f32 %f1, %f2, %f3;\nst.global.f32 [%rd1], %f1;"));
+    const auto which = full ? cpu::ir::Approx::div_full : cpu::ir::Approx::div;
+    CHECK(test::first(module.functions[0], cpu::ir::Op::approx).imm == static_cast<std::uint64_t>(which));
+  }
+}
+
 TEST_CASE("approximations flush subnormals where .ftz says so") {
   for (const char* op : {"rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2"}) {
     CAPTURE(op);

@@ -138,6 +138,40 @@ TEST_CASE("shared variables of the kernel, of the module and of callees are laid
   CHECK(dynamic->shared_offset == 64);
 }
 
+TEST_CASE("memory that a kernel writes is read anew, read-only memory need not be") {
+  const auto module = test::lowered(test::kernel_text(R"(
+    ld.global.u32 %r1, [%rd1];
+    ldu.global.u32 %r2, [%rd1+4];
+    ld.u32 %r3, [%rd1];
+    st.global.u32 [%rd1], %r2;)"));
+  std::vector<bool> invariant;
+  for (const cpu::ir::Inst& inst : module.functions[0].insts)
+    if (inst.op == Op::load) invariant.push_back(inst.attr.invariant);
+  CHECK(invariant == std::vector<bool>{false, true, false});
+}
+
+TEST_CASE("what alloca gives lies apart, and stackrestore gives it back") {
+  const auto module = test::lowered(test::kernel_text(R"(
+    stacksave.u64 %rd5;
+    alloca.u64 %rd2, 8;
+    alloca.u64 %rd3, 8;
+    st.local.u32 [%rd2], 11;
+    st.local.u32 [%rd3], 22;
+    ld.local.u32 %r1, [%rd2];
+    stackrestore.u64 %rd5;
+    alloca.u64 %rd4, 8;
+    sub.s64 %rd6, %rd3, %rd2;
+    sub.s64 %rd7, %rd4, %rd2;
+    st.global.u32 [%rd1], %r1;
+    st.global.u64 [%rd1+8], %rd6;
+    st.global.u64 [%rd1+16], %rd7;)"));
+  test::IrInterpreter machine(module);
+  machine.run();
+  CHECK(machine.word(0) == 11);
+  CHECK(machine.double_word(1) == 8);
+  CHECK(machine.double_word(2) == 0);
+}
+
 TEST_CASE("accesses keep their space, order, scope and width") {
   const auto module = test::lowered(test::kernel_text(R"(
     ld.volatile.global.u32 %r1, [%rd1+4];
@@ -158,6 +192,7 @@ TEST_CASE("accesses keep their space, order, scope and width") {
   REQUIRE(loads.size() == 3);
   CHECK(loads[0]->attr.is_volatile);
   CHECK(loads[0]->attr.space == Space::global);
+  CHECK_FALSE(loads[0]->attr.invariant);
   CHECK(loads[0]->imm == 4);
   CHECK(loads[1]->attr.space == Space::generic);
   CHECK(loads[1]->attr.semantics == cpu::ir::Semantics::acquire);
