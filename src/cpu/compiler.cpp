@@ -94,6 +94,8 @@ KernelInfo describe(const ptx::Module& module, const ptx::Function& entry, const
         std::max<std::uint64_t>(info.param_bytes, std::uint64_t{parameter.offset} + parameter.size);
   info.static_shared_bytes = lowered.static_shared_bytes;
   info.local_bytes = kernel.local_bytes;
+  info.calls_use_local = std::any_of(lowered.functions.begin() + 1, lowered.functions.end(),
+                                     [](const ir::Function& function) { return function.local_bytes != 0; });
   info.const_bytes = const_bytes(module);
   info.max_threads = max_threads(entry.performance);
   info.register_count = estimate_registers(kernel);

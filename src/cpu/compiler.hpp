@@ -41,7 +41,8 @@ struct KernelInfo {
   std::vector<ir::Parameter> params;
   std::uint64_t param_bytes = 0;
   std::uint64_t static_shared_bytes = 0;
-  std::uint64_t local_bytes = 0;
+  std::uint64_t local_bytes = 0;  ///< the kernel's own, of a thread
+  bool calls_use_local = false;   ///< functions that are called, not inlined, have local memory besides
   std::uint64_t const_bytes = 0;
   std::uint32_t max_threads = 1024;  ///< 1024 or .maxntid/.reqntid's product
   std::uint32_t register_count = 0;  ///< an estimate from live values, 16..255

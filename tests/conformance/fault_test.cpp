@@ -80,6 +80,12 @@ TEST_CASE("freed memory is inaccessible") {
 
 TEST_CASE("a failed assertion is ASSERT") { check_fault(CUDA_ERROR_ASSERT, "assert_here", 1, 1); }
 
+TEST_CASE("recursion that fills its local memory overflows the stack") {
+  if (!is_cpu()) return;  // a GPU reports it as an illegal address, a stack error, or a failed launch
+  CUdeviceptr out = 0;
+  check_fault(CUDA_ERROR_HARDWARE_STACK_ERROR, "recurse_local", 2, 64, out, std::uint32_t{1'000'000});
+}
+
 TEST_CASE("endless recursion overflows the stack") {
   if (!is_cpu()) return;  // a GPU reports it as an illegal address, a stack error, or a failed launch
   Fixture fixture;

@@ -331,6 +331,44 @@ done:
   ret;
 }
 
+// The same with a word of local memory in every call.
+.func (.param .b32 r) deep_local(.param .b32 n)
+{
+  .local .align 4 .b8 word[4];
+  .reg .pred %p<2>; .reg .b32 %r<4>;
+  ld.param.u32 %r1, [n];
+  st.local.u32 [word], %r1;
+  st.param.b32 [r], 0;
+  setp.eq.u32 %p1, %r1, 0;
+  @%p1 ret;
+  sub.u32 %r2, %r1, 1;
+  {
+    .param .b32 a; .param .b32 b;
+    st.param.b32 [a], %r2;
+    call.uni (b), deep_local, (a);
+    ld.param.b32 %r2, [b];
+  }
+  ld.local.u32 %r3, [word];
+  add.u32 %r2, %r2, %r3;
+  st.param.b32 [r], %r2;
+  ret;
+}
+.visible .entry recurse_local(.param .u64 out, .param .u32 n)
+{
+  .reg .b32 %r<3>; .reg .b64 %rd<3>;
+  ld.param.u64 %rd1, [out];
+  ld.param.u32 %r1, [n];
+  {
+    .param .b32 a; .param .b32 b;
+    st.param.b32 [a], %r1;
+    call.uni (b), deep_local, (a);
+    ld.param.b32 %r2, [b];
+  }
+  cvta.to.global.u64 %rd2, %rd1;
+  st.global.u32 [%rd2], %r2;
+  ret;
+}
+
 .visible .entry at_most_64() .maxntid 64, 1, 1 { ret; }
 )ptx";
 

@@ -92,6 +92,16 @@ void fill_state(engine::LaunchState& state, const LaunchRequest& request, const 
   state.grid_id = next_grid_id.fetch_add(1, std::memory_order_relaxed);
 }
 
+/// What a thread has for the local memory of functions that are called: much deeper recursion than a GPU's
+/// default takes; more where the context's limit says so.
+std::uint64_t stack_bytes(const KernelInfo& info, const ContextState& context) {
+  constexpr std::uint64_t kUsual = std::uint64_t{128} * 1024;
+  if (!info.calls_use_local) return 0;
+  const std::uint64_t wanted = std::max(kUsual, context.stack_bytes.load(std::memory_order_relaxed));
+  return std::min(wanted,
+                  engine::kMaxThreadLocalBytes - std::min(engine::kMaxThreadLocalBytes, info.local_bytes));
+}
+
 /// Where the blocks of a cooperative launch meet: cooperative_groups keeps a size and a counter there
 /// (cooperative_groups/details/driver_abi.h), which have to be zero at first.
 void give_workspace(engine::LaunchJob& job, Driver& driver, const ContextState& context) {
@@ -139,7 +149,8 @@ void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
   job->text_begin = loaded.code->text_begin;
   job->text_end = loaded.code->text_end;
   job->locations = &loaded.code->locations;
-  job->needs = {specialisation.warps(), info.local_bytes, loaded.code->frame_bytes};
+  job->needs = {specialisation.warps(), info.local_bytes, loaded.code->frame_bytes,
+                stack_bytes(info, *context)};
   fill_state(job->state, request, driver, info);
   job->state.params = job->params.get();
   job->state.symbols = loaded.symbols.data();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device functions that are called rather than inlined (recursion): an LLVM function each, for the lanes of a
-// mask, with vectors as arguments and results, on the worker's own stack.
+// mask, with vectors as arguments and results, on the worker's own stack. Their local memory is a stack, too:
+// each activation has a piece of every lane's, behind its caller's (docs/decisions/0009-called-functions.md).
 #include "cpu/emit/calls.hpp"
 
 #include "cpu/emit/llvm_target.hpp"
@@ -9,8 +10,10 @@
 namespace quern::cpu::emit {
 namespace {
 
-// launch, worker, ctaid.x, .y, .z, warp, lanes; then the function's own arguments.
-constexpr unsigned kFixedArguments = 7;
+// launch, worker, ctaid.x, .y, .z, warp, lanes, local begin; then the function's own arguments.
+constexpr unsigned kFixedArguments = 8;
+/// Of an activation's piece of local memory, as of a lane's.
+constexpr std::uint64_t kLocalAlignment = 16;
 
 llvm::Type* lanes_of(llvm::LLVMContext& context, ir::Type type) {
   return llvm::FixedVectorType::get(scalar_type(context, type), kLanes);
@@ -19,7 +22,8 @@ llvm::Type* lanes_of(llvm::LLVMContext& context, ir::Type type) {
 llvm::FunctionType* type_of_callee(llvm::LLVMContext& context, const ir::Function& function) {
   llvm::Type* pointer = llvm::PointerType::getUnqual(context);
   llvm::Type* word = llvm::Type::getInt32Ty(context);
-  std::vector<llvm::Type*> arguments{pointer, pointer, word, word, word, word, word};
+  llvm::Type* offset = llvm::Type::getInt64Ty(context);
+  std::vector<llvm::Type*> arguments{pointer, pointer, word, word, word, word, word, offset};
   for (const ir::Type type : function.argument_types) arguments.push_back(lanes_of(context, type));
   std::vector<llvm::Type*> results;
   for (const ir::Type type : function.result_types) results.push_back(lanes_of(context, type));
@@ -51,6 +55,7 @@ void emit_device_function(llvm::Function& function, const Plan& plan, const Spec
   for (unsigned d = 0; d < 3; ++d) place.ctaid[d] = function.getArg(2 + d);
   place.warp = function.getArg(5);
   place.lanes = function.getArg(6);
+  place.local_begin = function.getArg(7);
 
   WarpBody body(plan, specialisation, place, callees);
   std::vector<llvm::Value*> arguments;
@@ -68,12 +73,29 @@ void emit_device_function(llvm::Function& function, const Plan& plan, const Spec
 void WarpBody::emit_call(ir::Value value) {
   const ir::Inst& call = inst(value);
   llvm::Function* callee = callees_.at(static_cast<std::uint32_t>(call.imm));
-  std::vector<llvm::Value*> arguments{launch(), worker(),     ctaid(0),   ctaid(1),
-                                      ctaid(2), warp_index(), mask_bits()};
+  std::vector<llvm::Value*> arguments{launch(), worker(),     ctaid(0),    ctaid(1),
+                                      ctaid(2), warp_index(), mask_bits(), begin_activation(call)};
   for (const ir::Value argument : call.args) arguments.push_back(vector(argument));
   llvm::Value* results = code_.CreateCall(callee, arguments);
   const auto count = llvm::cast<llvm::StructType>(results->getType())->getNumElements();
   for (unsigned i = 0; i < count; ++i) define_element(value, i, code_.CreateExtractValue(results, i));
+}
+
+/// Where the callee's local memory begins: behind ours. The launch ends where it has no room.
+llvm::Value* WarpBody::begin_activation(const ir::Inst& call) {
+  const std::uint64_t own = llvm::alignTo(function_->local_bytes, kLocalAlignment);
+  const std::uint64_t needed = module_->functions.at(call.imm).local_bytes;
+  llvm::Value* begin = code_.CreateAdd(local_begin(), code_.getInt64(own));
+  if (needed == 0) return begin;
+  llvm::Value* end = code_.CreateAdd(begin, code_.getInt64(needed));
+  llvm::Value* overflows = code_.CreateICmpUGT(end, local_stride());
+  llvm::BasicBlock* room = make_block("room");
+  llvm::BasicBlock* overflow = make_block("overflow");
+  code_.CreateCondBr(overflows, overflow, room);
+  code_.SetInsertPoint(overflow);
+  emit_trap(static_cast<std::uint64_t>(ir::Trap::stack_overflow), call.location);
+  code_.SetInsertPoint(room);
+  return begin;
 }
 
 void WarpBody::emit_set_result(ir::Value value) {

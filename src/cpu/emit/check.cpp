@@ -43,11 +43,6 @@ class Checker {
 
  private:
   void check(const ir::Function& function) {
-    if (!function.kernel && function.local_bytes != 0)
-      refuse(function, ir::kNone, "local memory in the recursive function " + function.name,
-             "each activation would need its own; arrays are kept in local memory when they are indexed or "
-             "their address is taken",
-             "Keep such arrays in the kernel and pass their address, or turn the recursion into a loop.");
     for (const ir::Block& block : function.blocks)
       for (const ir::Value value : block.insts) check(function, value);
   }

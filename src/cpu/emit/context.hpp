@@ -59,14 +59,15 @@ class Context {
   virtual llvm::Value* mask_bits() = 0;
 
   // Fields of LaunchState and WorkerState, loaded once and marked invariant.
-  virtual llvm::Value* params() = 0;                   ///< ptr
-  virtual llvm::Value* window_base() = 0;              ///< i64
-  virtual llvm::Value* window_bytes() = 0;             ///< i64
-  virtual llvm::Value* shared_base() = 0;              ///< ptr
-  virtual llvm::Value* local_base() = 0;               ///< ptr to lane 0's local memory in this warp
-  virtual llvm::Value* local_stride() = 0;             ///< i64
-  virtual llvm::Value* launch() = 0;                   ///< ptr to LaunchState
-  virtual llvm::Value* worker() = 0;                   ///< ptr to WorkerState
+  virtual llvm::Value* params() = 0;        ///< ptr
+  virtual llvm::Value* window_base() = 0;   ///< i64
+  virtual llvm::Value* window_bytes() = 0;  ///< i64
+  virtual llvm::Value* shared_base() = 0;   ///< ptr
+  virtual llvm::Value* local_base() = 0;    ///< ptr to lane 0's local memory in this warp
+  virtual llvm::Value* local_stride() = 0;  ///< i64
+  virtual llvm::Value* local_begin() = 0;   ///< i64: where in a lane's local memory the function's own begins
+  virtual llvm::Value* launch() = 0;        ///< ptr to LaunchState
+  virtual llvm::Value* worker() = 0;        ///< ptr to WorkerState
   virtual llvm::Value* ctaid(unsigned dimension) = 0;  ///< i32
   virtual llvm::Value* warp_index() = 0;               ///< i32, warp in the block
   virtual llvm::Value* live_bits() = 0;                ///< i32: lanes of the warp that have not exited

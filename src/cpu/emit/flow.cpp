@@ -94,6 +94,9 @@ llvm::Value* WarpBody::shared_base() {
 llvm::Value* WarpBody::local_stride() {
   return cached(kLocalStride, worker(), offsetof(engine::WorkerState, local_stride), code_.getInt64Ty());
 }
+llvm::Value* WarpBody::local_begin() {
+  return place_.local_begin == nullptr ? code_.getInt64(0) : place_.local_begin;
+}
 llvm::Value* WarpBody::local_base() {
   WarpValues& warp = warps_[current_];
   if (warp.local_base == nullptr) {

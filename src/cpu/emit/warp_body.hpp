@@ -64,7 +64,8 @@ struct WarpPlace {
   llvm::Value* worker = nullptr;
   std::array<llvm::Value*, 3> ctaid{};
   llvm::Value* warp = nullptr;
-  llvm::Value* lanes = nullptr;  ///< i32, the lanes that exist; null: all 32
+  llvm::Value* lanes = nullptr;        ///< i32, the lanes that exist; null: all 32
+  llvm::Value* local_begin = nullptr;  ///< i64, of this activation in the lanes' local memory; null: 0
   // Kernels whose blocks have several warps and barriers; else null.
   llvm::Value* frame = nullptr;
   llvm::Value* state = nullptr;
@@ -122,6 +123,7 @@ class WarpBody final : public Context {
   llvm::Value* shared_base() override;
   llvm::Value* local_base() override;
   llvm::Value* local_stride() override;
+  llvm::Value* local_begin() override;
   llvm::Value* launch() override { return place_.launch; }
   llvm::Value* worker() override { return place_.worker; }
   llvm::Value* ctaid(unsigned dimension) override { return place_.ctaid[dimension]; }
@@ -313,6 +315,7 @@ class WarpBody final : public Context {
 
   // --- calls.cpp
   void emit_call(ir::Value value);
+  llvm::Value* begin_activation(const ir::Inst& call);
   void emit_set_result(ir::Value value);
 
   const Plan& plan_;

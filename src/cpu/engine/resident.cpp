@@ -63,6 +63,26 @@ std::uint32_t resident_blocks(std::uint32_t threads, std::uint64_t shared_bytes)
   return static_cast<std::uint32_t>(std::min<std::uint64_t>({kMaxBlocks, by_threads, by_shared}));
 }
 
+// --- local memory of a block that waits
+
+LanesLocal::LanesLocal(const WorkerState& state, const WorkerNeeds& needs)
+    : base_(state.local_base), stride_(state.local_stride), lanes_(std::uint64_t{needs.warps} * 32) {
+  lane_bytes_ = needs.local_bytes == 0 ? 0 : std::min(stride_, round_up(needs.local_bytes, 16));
+}
+
+void LanesLocal::save() {
+  if (lane_bytes_ == 0) return;
+  copy_.resize(lane_bytes_ * lanes_);
+  for (std::uint64_t lane = 0; lane < lanes_; ++lane)
+    std::memcpy(copy_.data() + lane * lane_bytes_, base_ + lane * stride_, lane_bytes_);
+}
+
+void LanesLocal::put_back() const {
+  if (lane_bytes_ == 0) return;
+  for (std::uint64_t lane = 0; lane < lanes_; ++lane)
+    std::memcpy(base_ + lane * stride_, copy_.data() + lane * lane_bytes_, lane_bytes_);
+}
+
 // --- a seat
 
 Seat::Seat(Worker& worker, GuardedStack stack)
@@ -77,7 +97,7 @@ Expected<std::unique_ptr<Seat>> Seat::make(Worker& worker) {
 bool Seat::prepare(const LaunchJob& job) {
   state_ = worker_.state();
   shared_bytes_ = job.state.total_shared_bytes;
-  local_bytes_ = job.needs.local_bytes == 0 ? 0 : state_.local_stride * job.needs.warps * 32;
+  local_ = LanesLocal(state_, job.needs);
   if (!frames_.reserve(job.needs.frame_bytes * job.needs.warps)) return false;
   state_.frames = frames_.data();
   taken_ = started_ = has_copy_ = false;
@@ -101,13 +121,13 @@ void Seat::begin(LaunchJob& job, std::uint64_t block) {
 void Seat::move_in() {
   if (!has_copy_) return;
   std::copy(shared_.begin(), shared_.end(), state_.shared_base);
-  if (local_bytes_ != 0) std::memcpy(state_.local_base, local_.data(), local_bytes_);
+  local_.put_back();
 }
 
 void Seat::move_out() {
   if (!taken_) return;
   copy(shared_, state_.shared_base, shared_bytes_);
-  if (local_bytes_ != 0) copy(local_, state_.local_base, local_bytes_);
+  local_.save();
   has_copy_ = true;
 }
 

@@ -14,6 +14,23 @@
 
 namespace quern::cpu::engine {
 
+/// A copy of what the kernel has in the local memory of a block's lanes. What it calls has nothing there
+/// while the block waits.
+class LanesLocal {
+ public:
+  LanesLocal() = default;
+  LanesLocal(const WorkerState& state, const WorkerNeeds& needs);
+  void save();
+  void put_back() const;
+
+ private:
+  std::byte* base_ = nullptr;
+  std::uint64_t stride_ = 0;
+  std::uint64_t lane_bytes_ = 0;  ///< that are copied
+  std::uint64_t lanes_ = 0;
+  std::vector<std::byte> copy_;
+};
+
 /// What a started block keeps while others of its thread run: its stack and frames, and, since all blocks of
 /// a thread have their shared and local memory at the same addresses, a copy of that.
 class Seat {
@@ -42,9 +59,8 @@ class Seat {
   GuardedStack stack_;
   AlignedMemory frames_;
   std::vector<std::byte> shared_;
-  std::vector<std::byte> local_;
+  LanesLocal local_;
   std::uint64_t shared_bytes_ = 0;
-  std::uint64_t local_bytes_ = 0;
   LaunchJob* job_ = nullptr;
   std::uint64_t block_ = 0;
   std::unique_ptr<KernelRun> run_;

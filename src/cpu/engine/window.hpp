@@ -38,8 +38,10 @@ constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) no
 
 /// A worker's local memory may be addressed by a 32-bit offset from any lane's base, like its shared memory.
 inline constexpr std::uint64_t kLocalReservationBytes = kSharedReservationBytes;
-/// Local memory of a block: 1,024 threads of at most 512 KiB, the PTX limit.
-inline constexpr std::uint64_t kMaxLocalBytes = std::uint64_t{1024} * 512 * 1024;
+/// Local memory of a thread: the PTX limit.
+inline constexpr std::uint64_t kMaxThreadLocalBytes = std::uint64_t{512} * 1024;
+/// Local memory of a block: 1,024 threads.
+inline constexpr std::uint64_t kMaxLocalBytes = 1024 * kMaxThreadLocalBytes;
 
 struct WindowLayout {
   std::uint32_t device_count = 1;

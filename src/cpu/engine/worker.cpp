@@ -8,10 +8,20 @@ namespace quern::cpu::engine {
 namespace {
 
 constexpr std::uint64_t kLocalAlignment = 16;
+constexpr std::uint64_t kCacheLineBytes = 64;
 
 bool inside(const std::byte* base, std::uint64_t size, std::uint64_t address, std::uint64_t bytes) noexcept {
   const std::uint64_t offset = address - reinterpret_cast<std::uint64_t>(base);
   return offset < size && bytes <= size - offset;
+}
+
+/// Lanes go up and down their stacks together: an odd number of cache lines from one to the next keeps them
+/// out of each other's way in the cache.
+std::uint64_t stride_of(const WorkerNeeds& needs) noexcept {
+  const std::uint64_t own = round_up(needs.local_bytes, kLocalAlignment);
+  if (needs.stack_bytes == 0) return own;
+  const std::uint64_t lines = (own + needs.stack_bytes) / kCacheLineBytes;
+  return (lines % 2 == 0 ? lines - 1 : lines) * kCacheLineBytes;
 }
 
 }  // namespace
@@ -41,7 +51,7 @@ Expected<std::unique_ptr<Worker>> Worker::make(std::uint32_t index, const Servic
 }
 
 bool Worker::prepare(const WorkerNeeds& needs) {
-  state_.local_stride = round_up(needs.local_bytes, kLocalAlignment);
+  state_.local_stride = stride_of(needs);
   const std::uint64_t local = round_up(state_.local_stride * needs.warps * 32, kPageBytes);
   if (local > kMaxLocalBytes) return false;
   if (local > local_committed_) {

@@ -28,6 +28,7 @@ struct WorkerNeeds {
   std::uint32_t warps = 1;
   std::uint64_t local_bytes = 0;  ///< of a lane
   std::uint64_t frame_bytes = 0;  ///< of a warp
+  std::uint64_t stack_bytes = 0;  ///< of a lane: local memory of what its kernel calls, behind the kernel's
 };
 
 /// Memory on a cache line's boundary that grows when asked for more, and keeps nothing then.

@@ -192,6 +192,7 @@ void Translator::call_function(std::uint32_t callee, const Operands& arguments, 
     returned.push_back(exchange_array(use));
     count += returned.back().slots.size();
   }
+  if (facts.ends_threads) ++count;
   if (count > 255)
     return refuse("a result of more than 255 parts is not implemented for recursive functions");
   const Value call = emit(Op::call, ir::Type::none, std::move(values),
@@ -204,6 +205,14 @@ void Translator::call_function(std::uint32_t callee, const Operands& arguments, 
     }
   }
   for (std::size_t i = 0; i < results.size(); ++i) fetch_result(returned[i], function.returns[i], results[i]);
+  if (facts.ends_threads) end_where(emit(Op::extract, ir::Type::i32, {call}, {}, index));
+}
+
+/// Those of the callers' threads that have ended in the call go no further.
+void Translator::end_where(Value ended) {
+  const ir::BlockId next = new_block();
+  branch_if(compare(ir::Icmp::ne, ended, constant(ir::Type::i32, 0)), exit_block_, next);
+  block_ = next;
 }
 
 bool Translator::call_host(const ptx::Function& declared, const Operands& arguments,

@@ -102,12 +102,7 @@ void Translator::fault(ir::Trap kind) {
 
 void Translator::end_function() { branch(frame_->return_block); }
 
-void Translator::end_thread() {
-  if (exit_block_ == ir::kNone)
-    end(Op::exit);
-  else
-    branch(exit_block_);
-}
+void Translator::end_thread() { branch(exit_block_); }
 
 BlockId Translator::label_block(const ptx::SymbolRef& label) {
   const std::uint32_t position = frame_->function->labels.at(label.index).position;

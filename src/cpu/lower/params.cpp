@@ -36,6 +36,7 @@ void Translator::translate(std::uint32_t function) {
     copy_parameter_buffer(frame);
   else
     declare_arguments(frame);
+  if (!frame.function->entry && frame.facts->ends_threads) declare_end(frame);
   translate_body();
   block_ = frame.return_block;
   emit_results(frame);
@@ -193,6 +194,19 @@ void Translator::declare_arguments(Frame& frame) {
   }
 }
 
+/// A thread that ends in a function that is called returns, and its last result says so: the caller has it
+/// do the same.
+void Translator::declare_end(Frame& frame) {
+  const ir::BlockId body = block_;
+  ended_ = draft_.new_variable(ir::Type::i32);
+  write_variable(ended_, constant(ir::Type::i32, 0));
+  exit_block_ = block_ = new_block();
+  write_variable(ended_, constant(ir::Type::i32, 1));
+  branch(frame.return_block);
+  block_ = body;
+  draft_.function.result_types.push_back(ir::Type::i32);
+}
+
 void Translator::emit_results(Frame& frame) {
   std::uint64_t index = 0;
   for (const ParamArray& array : frame.returns) {
@@ -201,6 +215,9 @@ void Translator::emit_results(Frame& frame) {
       draft_.append(block_, {.op = Op::set_result, .imm = index++, .args = {value}, .location = location_});
     }
   }
+  if (frame.function->entry || !frame.facts->ends_threads) return;
+  const Value ended = read_variable(ended_);
+  draft_.append(block_, {.op = Op::set_result, .imm = index, .args = {ended}, .location = location_});
 }
 
 /// The parameter buffer has no generic address here. A kernel that asks for one works on a copy in local

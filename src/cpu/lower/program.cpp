@@ -152,6 +152,7 @@ Program::Program(const ptx::Module& module, std::uint32_t kernel) : module_(modu
     work.insert(work.end(), callees.begin(), callees.end());
   }
   find_recursion(kernel);
+  find_exits();
   lay_out_shared();
 }
 
@@ -210,6 +211,7 @@ void Program::examine(std::uint32_t function) {
   const ptx::Function& f = module_.functions[function];
   Examiner(f, facts).run();
   for (const ptx::Instruction& instruction : f.body) {
+    facts.ends_threads |= instruction.opcode == ptx::Opcode::exit;
     if (instruction.opcode != ptx::Opcode::call || instruction.operands.size() < 2) continue;
     const auto* callee = instruction.operands[1].as<ptx::SymbolOperand>();
     if (callee == nullptr) {
@@ -274,6 +276,17 @@ void Program::find_recursion(std::uint32_t kernel) {
       nodes[stack.back()].on_stack = false;
       if (several) facts_.at(stack.back()).recursive = true;
       stack.pop_back();
+    }
+  }
+}
+
+void Program::find_exits() {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (auto& [function, facts] : facts_) {
+      const auto ends = [&](std::uint32_t callee) { return facts_.at(callee).ends_threads; };
+      if (facts.ends_threads || std::none_of(facts.callees.begin(), facts.callees.end(), ends)) continue;
+      facts.ends_threads = changed = true;
     }
   }
 }

@@ -36,6 +36,7 @@ struct FunctionFacts {
   std::vector<bool> is_target;   ///< by body position: a label stands here (one more than the body is long)
   bool reserved_shared = false;  ///< reads a %reserved_smem_offset register
   bool recursive = false;        ///< on a cycle of the call graph
+  bool ends_threads = false;     ///< has an `exit`, or calls what has one
 };
 
 /// Shared memory that a GPU keeps for its system software from sm_80 on; cooperative_groups uses some of it.
@@ -73,6 +74,7 @@ class Program {
   void find_address_taken();
   void examine(std::uint32_t function);
   void find_recursion(std::uint32_t kernel);
+  void find_exits();
   void lay_out_shared();
   void place_shared(const ptx::Variable& variable);
 

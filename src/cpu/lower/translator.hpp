@@ -125,6 +125,7 @@ class Translator {
   void copy_parameter_buffer(Frame& frame);
   void lay_out_kernel_parameters(const ptx::Function& function);
   void declare_arguments(Frame& frame);
+  void declare_end(Frame& frame);
   void emit_results(Frame& frame);
   void inline_call(const ptx::Instruction& instruction, std::uint32_t callee, const Operands& arguments,
                    const Operands& results);
@@ -132,6 +133,7 @@ class Translator {
   void call_definition(const ptx::Instruction& instruction, std::uint32_t callee, const Operands& arguments,
                        const Operands& results);
   void call_function(std::uint32_t callee, const Operands& arguments, const Operands& results);
+  void end_where(ir::Value ended);
   bool call_host(const ptx::Function& declared, const Operands& arguments, const Operands& results);
   ParamArray exchange_array(const ParamUse& use);
   void store_argument(ParamArray& to, const ptx::Variable& formal, const ptx::Operand& actual);
@@ -153,8 +155,9 @@ class Translator {
   Diagnostics& diagnostics_;
   Frame* frame_ = nullptr;
   ir::BlockId block_ = ir::kNone;       ///< kNone: what follows is not reachable
-  ir::BlockId exit_block_ = ir::kNone;  ///< where threads of a kernel end
-  ir::Value guard_ = ir::kNone;         ///< writes keep the old value where this is false
+  ir::BlockId exit_block_ = ir::kNone;  ///< where threads end
+  Variable ended_ = 0;  ///< of a function that is called and may end threads: 1 in those that have ended
+  ir::Value guard_ = ir::kNone;  ///< writes keep the old value where this is false
   std::uint32_t location_ = ir::kNone;
   const ptx::Instruction* instruction_ = nullptr;
   std::uint32_t depth_ = 0;

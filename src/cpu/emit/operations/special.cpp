@@ -48,7 +48,9 @@ void emit_symbol(Context& context, ir::Value value) {
 }
 
 void emit_local_address(Context& context, ir::Value value) {
-  define_scalar(context, value, context.builder().getInt64(context.function()[value].imm));
+  llvm::IRBuilder<>& b = context.builder();
+  define_scalar(context, value,
+                b.CreateAdd(context.local_begin(), b.getInt64(context.function()[value].imm)));
 }
 
 // --- special registers

@@ -123,5 +123,90 @@ TEST_CASE("a recursive function may have effects and no results") {
   }
 }
 
+/// sum_down(address of the caller's word, n): the caller's word plus its own, n, plus those below, each read
+/// through the address that the function below was given.
+ir::Function sum_down(std::uint32_t own_index, std::uint32_t local_bytes) {
+  IrBuilder b("sum_down");
+  const auto more = b.block();
+  const auto last = b.block();
+  const auto end = b.block();
+  const Value above = b.op(ir::Op::arg, Type::i64, {}, 0);
+  const Value n = b.op(ir::Op::arg, Type::i32, {}, 1);
+  const Value own = b.op(ir::Op::local_address, Type::i64, {}, 4);
+  const Value own_generic = b.op(ir::Op::to_generic, Type::i64, {own});
+  b.inst(own_generic).attr.space = ir::Space::local;
+  b.store(own, n, ir::Space::local);
+  const Value theirs = b.load(Type::i32, above, ir::Space::generic);
+  b.cond_br(b.icmp(Icmp::ne, n, b.i32(0)), more, last);
+  b.at(more);
+  const Value call = b.op(ir::Op::call, Type::none, {own_generic, b.sub(n, b.i32(1))}, own_index);
+  const Value below = b.op(ir::Op::extract, Type::i32, {call}, 0);
+  const Value kept = b.load(Type::i32, own, ir::Space::local);  // still there
+  b.op(ir::Op::set_result, Type::none, {b.add(b.add(theirs, below), b.mul(kept, b.i32(1000)))}, 0);
+  b.br(end);
+  b.at(last);
+  b.op(ir::Op::set_result, Type::none, {theirs}, 0);
+  b.br(end);
+  b.at(end);
+  b.ret();
+  ir::Function function = b.finish();
+  function.kernel = false;
+  function.local_bytes = local_bytes;
+  function.argument_types = {Type::i64, Type::i32};
+  function.result_types = {Type::i32};
+  return function;
+}
+
+ir::Module sums(std::uint32_t local_bytes) {
+  IrBuilder b;
+  const Value out = b.param(Type::i64);
+  const Value first = b.op(ir::Op::local_address, Type::i64, {}, 8);
+  const Value first_generic = b.op(ir::Op::to_generic, Type::i64, {first});
+  b.inst(first_generic).attr.space = ir::Space::local;
+  b.store(first, b.i32(7), ir::Space::local);
+  const Value call = b.op(ir::Op::call, Type::none, {first_generic, b.and_(b.tid(), b.i32(15))}, 1);
+  const Value result = b.op(ir::Op::extract, Type::i32, {call}, 0);
+  b.store(b.add(out, b.shl(b.zext(Type::i64, b.tid()), 2)), result);
+  b.ret();
+  ir::Module module = b.module();
+  module.functions[0].local_bytes = 12;
+  module.functions.push_back(sum_down(1, local_bytes));
+  return module;
+}
+
+TEST_CASE("each activation has its own local memory, which those that it calls can read") {
+  TestDevice device;
+  device.local_bytes = 16 + 16 * 32;
+  const ir::Module module = sums(20);
+  for (Specialisation variant : variants({70, 1, 1})) {
+    for (const bool dispatch : {false, true}) {
+      variant.dispatch = dispatch;
+      CAPTURE(name(variant));
+      CAPTURE(dispatch);
+      device.clear();
+      auto memory = device.allocate<std::uint32_t>(70);
+      const auto code = compile_ir(module, variant);
+      REQUIRE(!device.launch(*code, variant, {1, 1, 1}, Params().add(memory.data())));
+      for (std::uint32_t t = 0; t < 70; ++t) {
+        const std::uint32_t n = t % 16;
+        // 7 + n + (n - 1) + ... + 1 through the addresses, and 1000 times n, ..., 1 from the own words.
+        REQUIRE(memory[t] == 7 + n * (n + 1) / 2 * 1001);
+      }
+    }
+  }
+}
+
+TEST_CASE("an activation for whose local memory there is no room ends the launch as a stack overflow") {
+  TestDevice device;
+  const ir::Module module = sums(20);
+  const Specialisation variant = variants({32, 1, 1})[0];
+  const auto code = compile_ir(module, variant);
+  auto memory = device.allocate<std::uint32_t>(32);
+  device.local_bytes = 16 + 15 * 32 + 16;  // the sixteenth has four bytes too few
+  CHECK(device.launch(*code, variant, {1, 1, 1}, Params().add(memory.data())) == ir::Trap::stack_overflow);
+  device.local_bytes = 16 + 15 * 32 + 32;
+  CHECK(!device.launch(*code, variant, {1, 1, 1}, Params().add(memory.data())));
+}
+
 }  // namespace
 }  // namespace quern::cpu::test

@@ -21,31 +21,28 @@ Diagnostic refusal(const ir::Module& module) {
   return checked.errors()[0];
 }
 
-TEST_CASE("a recursive function may have neither barriers nor local memory nor end the thread") {
-  const auto module_with = [](const std::function<void(IrBuilder&, ir::Function&)>& change) {
+TEST_CASE("a recursive function may neither have barriers nor end the thread by itself; its line is named") {
+  const auto module_with = [](const std::function<void(IrBuilder&)>& fill) {
     IrBuilder kernel;
     kernel.op(ir::Op::call, Type::none, {}, 1);
     kernel.ret();
     ir::Module module = kernel.module();
     IrBuilder b("helper");
-    ir::Function extra;
-    change(b, extra);
+    b.line(12);
+    fill(b);
     ir::Function function = b.finish();
     function.kernel = false;
-    function.local_bytes = extra.local_bytes;
     module.functions.push_back(function);
     return module;
   };
-  CHECK(refusal(module_with([](IrBuilder& b, ir::Function&) {
-          b.barrier();
-          b.ret();
-        })).message.find("barrier in the recursive function helper") != std::string::npos);
-  CHECK(refusal(module_with([](IrBuilder& b, ir::Function&) { b.exit(); })).message.find("'exit'") !=
-        std::string::npos);
-  CHECK(refusal(module_with([](IrBuilder& b, ir::Function& f) {
-          f.local_bytes = 16;
-          b.ret();
-        })).message.find("local memory") != std::string::npos);
+  const Diagnostic barrier = refusal(module_with([](IrBuilder& b) {
+    b.barrier();
+    b.ret();
+  }));
+  CHECK(barrier.message.find("barrier in the recursive function helper") != std::string::npos);
+  CHECK(barrier.message.find("PTX line 1012") != std::string::npos);
+  CHECK(barrier.span.line == 12);
+  CHECK(refusal(module_with([](IrBuilder& b) { b.exit(); })).message.find("'exit'") != std::string::npos);
 }
 
 }  // namespace

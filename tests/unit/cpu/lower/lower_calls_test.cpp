@@ -149,6 +149,32 @@ TEST_CASE("functions that call each other are recursive, what they call besides 
   CHECK(ran(module, 11).word(0) == 0);
 }
 
+TEST_CASE("a thread that ends in a recursive function ends its callers, one after the other") {
+  const auto module = test::lowered(test::kernel_text(R"(
+    mov.u32 %r1, %tid.x;
+    st.global.u32 [%rd1], 1;
+    { .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call (b), down, (a); ld.param.b32 %r2, [b]; }
+    st.global.u32 [%rd1], %r2;)",
+                                                      R"(
+.func (.param .b32 r) down(.param .b32 x)
+{
+  .reg .pred %p<3>; .reg .b32 %r<8>;
+  ld.param.b32 %r1, [x];
+  setp.eq.u32 %p1, %r1, 13;
+  @%p1 exit;
+  st.param.b32 [r], 5;
+  setp.eq.u32 %p2, %r1, 0;
+  @%p2 ret;
+  sub.u32 %r1, %r1, 1;
+  { .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call (b), down, (a); ld.param.b32 %r2, [b]; }
+  add.u32 %r2, %r2, 2;
+  st.param.b32 [r], %r2;
+  ret;
+})"));
+  CHECK(ran(module, 12).word(0) == 5 + 12 * 2);
+  CHECK(ran(module, 20).word(0) == 1);
+}
+
 TEST_CASE("parameters in registers are passed as they are") {
   const auto module = test::lowered(test::kernel_text("call (%r1), add3, (4, 5); st.global.u32 [%rd1], %r1;",
                                                       R"(

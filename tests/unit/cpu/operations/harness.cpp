@@ -126,6 +126,7 @@ class TestContext final : public Context {
     return state(offsetof(Surroundings, worker) + offsetof(engine::WorkerState, local_base),
                  builder_->getPtrTy());
   }
+  Value* local_begin() override { return builder().getInt64(0); }
   Value* local_stride() override {
     return state(offsetof(Surroundings, worker) + offsetof(engine::WorkerState, local_stride),
                  builder_->getInt64Ty());
