@@ -39,6 +39,8 @@ class Context {
   const Specialisation& specialisation() const { return specialisation_; }
   const analysis::Shape& shape(ir::Value value) const { return analysis_->shapes[value]; }
 
+  const analysis::Residue& residue(ir::Value value) const { return analysis_->residues[value]; }
+
   /// The scalar the emitter keeps: a uniform value, or the base of an affine or offset32 one
   /// (Shape::scalar()).
   virtual llvm::Value* scalar(ir::Value value) = 0;
@@ -59,12 +61,15 @@ class Context {
   virtual llvm::Value* mask_bits() = 0;
 
   // Fields of LaunchState and WorkerState, loaded once and marked invariant.
-  virtual llvm::Value* params() = 0;                   ///< ptr
-  virtual llvm::Value* window_base() = 0;              ///< i64
-  virtual llvm::Value* window_bytes() = 0;             ///< i64
-  virtual llvm::Value* shared_base() = 0;              ///< ptr
-  virtual llvm::Value* local_base() = 0;               ///< ptr to lane 0's local memory in this warp
-  virtual llvm::Value* local_stride() = 0;             ///< i64
+  virtual llvm::Value* params() = 0;        ///< ptr
+  virtual llvm::Value* window_base() = 0;   ///< i64
+  virtual llvm::Value* window_bytes() = 0;  ///< i64
+  virtual llvm::Value* shared_base() = 0;   ///< ptr
+  virtual llvm::Value* local_base() = 0;    ///< ptr to lane 0's local memory in this warp
+  virtual llvm::Value* local_stride() = 0;  ///< i64
+  /// i64: window_bytes() where the low bits `mask` of the parameter at byte `param` are `low`; else 0.
+  /// Computed once, not where it is asked for.
+  virtual llvm::Value* window_limit(std::uint32_t param, std::uint32_t mask, std::uint32_t low) = 0;
   virtual llvm::Value* launch() = 0;                   ///< ptr to LaunchState
   virtual llvm::Value* worker() = 0;                   ///< ptr to WorkerState
   virtual llvm::Value* ctaid(unsigned dimension) = 0;  ///< i32
