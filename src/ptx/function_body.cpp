@@ -103,6 +103,17 @@ void FunctionParser::close_scope() {
 }
 
 void FunctionParser::resolve(const ForwardUse& use, SymbolRef symbol) {
+  // As ptxas has it: only labels may come later.
+  const std::uint32_t declared =
+      symbol.kind == SymbolKind::call_prototype ? function_.prototypes[symbol.index].position
+      : symbol.kind == SymbolKind::branch_table ? function_.branch_tables[symbol.index].position
+                                                : 0;
+  if (!use.in_table && declared > use.index) {
+    const Token token{TokenKind::identifier, use.name, use.position};
+    context_.fail(token, fmt::format("'{}' is used before it is declared", use.name),
+                  "prototypes and tables of targets go in front of what uses them", kName);
+    return;
+  }
   if (use.in_table) {
     if (symbol.kind != SymbolKind::label) {
       const Token token{TokenKind::identifier, use.name, use.position};

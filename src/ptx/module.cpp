@@ -50,6 +50,7 @@ void clear_positions(std::vector<Variable>& variables) {
 }
 
 void clear_positions(Module& module) {
+  module.address_size_position = {};
   clear_positions(module.variables);
   for (Function& function : module.functions) {
     function.position = {};

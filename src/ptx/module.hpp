@@ -288,6 +288,7 @@ struct Module {
   char sm_suffix = '\0';                    ///< 'a' or 'f' for sm_90a, sm_100f
   std::vector<std::string> target_options;  ///< texmode_unified, debug, map_f64_to_f32
   std::uint32_t address_size = 64;
+  TextPosition address_size_position;  ///< of the directive; line 0: there is none
   std::vector<SourceFile> files;
   std::vector<Variable> variables;
   std::vector<Function> functions;

@@ -166,6 +166,7 @@ bool ModuleParser::parse_target_name(const Token& name) {
 }
 
 bool ModuleParser::parse_address_size() {
+  context_.module.address_size_position = tokens_.current().position;
   tokens_.take();
   const Token at = tokens_.current();
   const std::optional<std::uint32_t> size = context_.expect_u32("32 or 64");

@@ -2,6 +2,7 @@
 // Checks a module against isa.def and the targets.
 #include <fmt/format.h>
 
+#include "ptx/barrier_check.hpp"
 #include "ptx/call_check.hpp"
 #include "ptx/operand_check.hpp"
 #include "ptx/printer.hpp"
@@ -40,6 +41,8 @@ class Verifier {
   void check_instruction(const Function& function, Instruction& instruction);
   bool check_needs(const Instruction& instruction, const Form& form, const WordList& words);
   bool check_vector(const Instruction& instruction);
+  std::optional<std::string> check_more(const Function& function, const Instruction& instruction) const;
+  const Form* closer(const Form* best, const Form& other) const;
   void report_words(const Instruction& instruction, const WordList& words);
   std::string set_text(std::uint16_t set) const;
   std::string word_text(std::size_t word) const;
@@ -109,15 +112,14 @@ void Verifier::check_instruction(const Function& function, Instruction& instruct
       continue;
     }
     const bool enough = forms[i].version <= version_ && (forms[i].sm >= kOnly || forms[i].sm <= module_.sm);
-    if (!enough && i + 1 < forms.size()) {
-      unmet = unmet != nullptr ? unmet : &forms[i];
+    if (!enough && (unmet != nullptr || i + 1 < forms.size())) {
+      unmet = closer(unmet, forms[i]);
       continue;
     }
     unmet = nullptr;
     if (!check_needs(instruction, forms[i], words) || !check_vector(instruction)) return;
     instruction.form = static_cast<std::uint16_t>(table_.first_form(instruction.opcode) + i);
-    if (instruction.opcode != Opcode::call) return;
-    if (const std::optional<std::string> problem = check_call(module_, function, instruction))
+    if (const std::optional<std::string> problem = check_more(function, instruction))
       error(kForm, instruction, *problem);
     return;
   }
@@ -128,6 +130,28 @@ void Verifier::check_instruction(const Function& function, Instruction& instruct
   } else {
     report_words(instruction, words);
   }
+}
+
+/// What no row of isa.def says.
+std::optional<std::string> Verifier::check_more(const Function& function,
+                                                const Instruction& instruction) const {
+  switch (instruction.opcode) {
+    case Opcode::call:
+      return check_call(module_, function, instruction);
+    case Opcode::bar:
+    case Opcode::barrier:
+      return check_barrier(instruction);
+    default:
+      return std::nullopt;
+  }
+}
+
+/// Of two forms that the module's target or version is too old for: the one that the version is enough for,
+/// and then the one for the older target.
+const Form* Verifier::closer(const Form* best, const Form& other) const {
+  if (best == nullptr) return &other;
+  const auto distance = [&](const Form& form) { return std::pair(form.version > version_, form.sm); };
+  return distance(other) < distance(*best) ? &other : best;
 }
 
 bool Verifier::check_needs(const Instruction& instruction, const Form& form, const WordList& words) {

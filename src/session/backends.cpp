@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <filesystem>
+#include <system_error>
 
 #include "base/env.hpp"
 #include "session/gate.hpp"
@@ -65,6 +67,18 @@ struct Collected {
   std::string file_name;
 };
 
+/// What the device calls `named`, in words of who loaded `loaded`: the device sees a text without a name, and
+/// in it the paths that NVRTC made of names.
+std::string shown_file(const std::string& named, const std::string& loaded) {
+  namespace fs = std::filesystem;
+  const fs::path extension = fs::path(loaded).extension();
+  const bool is_source = extension == ".cu" || extension == ".py";
+  if (named.empty() || named.front() == '<') return is_source ? "<generated PTX>" : loaded;
+  std::error_code unknown;  // of a path that is none, for instance
+  const bool same = fs::weakly_canonical(named, unknown) == fs::weakly_canonical(loaded, unknown);
+  return same && !unknown ? loaded : named;
+}
+
 void collect_diagnostic(void* user, const char* code, const char* file, std::uint32_t line,
                         std::uint32_t column, const char* message, const char* source_line,
                         const char* hint) {
@@ -72,7 +86,8 @@ void collect_diagnostic(void* user, const char* code, const char* file, std::uin
   const auto text = [](const char* value) { return std::string(value != nullptr ? value : ""); };
   Diagnostic diagnostic = make_diagnostic(text(code), text(message), text(hint));
   diagnostic.span = {text(file), line, column, 0};
-  if (!collected.file_name.empty()) diagnostic.span.file = collected.file_name;  // the device only sees text
+  if (!collected.file_name.empty())
+    diagnostic.span.file = shown_file(diagnostic.span.file, collected.file_name);
   diagnostic.source_line = text(source_line);
   collected.diagnostics.push_back(std::move(diagnostic));
 }

@@ -38,7 +38,9 @@ Diagnostics refusal(const SessionState& session, const abi::PtxImage& image, con
   if (driver.plugin != nullptr)
     if (Diagnostics found = check_ptx(*driver.plugin, image.ptx, file_name); has_error(found)) {
       if (found.back().hint.empty())
-        found.back().hint = "correct this line; ptxas is a second judge of what is valid PTX";
+        found.back().hint = found.back().code == "ptx-unsupported"
+                                ? "docs/ptx-coverage.md says what the CPU device runs; a GPU runs the rest"
+                                : "correct this line; ptxas is a second judge of what is valid PTX";
       return found;
     }
   Diagnostic diagnostic =

@@ -67,6 +67,50 @@ TEST_CASE("stores far outside are illegal addresses") {
   }
 }
 
+TEST_CASE("an access whose address is no multiple of its size is a misaligned address") {
+  for (const char* const kernel : {"at_uniform", "at_lanes", "at_loaded", "at_gathered", "at_vector",
+                                   "at_atomic", "at_shared", "at_local", "at_rounds"})
+    for (const unsigned block : {7u, 64u})
+      for (const std::uint64_t offset : {8, 16, 1, 4}) {
+        CAPTURE(std::string(kernel));
+        CAPTURE(block);
+        CAPTURE(offset);
+        Fixture fixture;
+        const CUdeviceptr base = fixture.upload(std::vector<std::uint64_t>(128));
+        const CUresult expected = offset % 8 == 0 ? CUDA_SUCCESS : CUDA_ERROR_MISALIGNED_ADDRESS;
+        REQUIRE(fixture.launch(kernel, 2, block, nullptr, base, offset) == CUDA_SUCCESS);
+        CHECK(cu().cuCtxSynchronize() == expected);
+        CHECK(cu().cuCtxSynchronize() == expected);
+      }
+}
+
+TEST_CASE("a kernel's pointer that is misaligned is as good as its accesses") {
+  Fixture fixture;
+  const CUdeviceptr base = fixture.allocate(1024);
+  const std::uint64_t offset = 8;
+  // 8 bytes from 4 on are not, 8 bytes from 4 + 4 are.
+  REQUIRE(fixture.launch("at_vector", 1, 32, nullptr, base + 4, offset - 4) == CUDA_SUCCESS);
+  CHECK(cu().cuCtxSynchronize() == CUDA_SUCCESS);
+  REQUIRE(fixture.launch("at_vector", 1, 32, nullptr, base + 4, offset) == CUDA_SUCCESS);
+  CHECK(cu().cuCtxSynchronize() == CUDA_ERROR_MISALIGNED_ADDRESS);
+}
+
+TEST_CASE("what lanes that do not run would access need not be aligned, and parameters neither") {
+  Fixture fixture;
+  const CUdeviceptr base = fixture.allocate(1024);
+  REQUIRE(fixture.launch("at_idle_lanes", 1, 64, nullptr, base, std::uint64_t{0}) == CUDA_SUCCESS);
+  CHECK(cu().cuCtxSynchronize() == CUDA_SUCCESS);
+  struct __attribute__((packed)) Packed {
+    char first;
+    std::uint64_t word;
+  } packed{'x', 1234567890123};
+  CUdeviceptr pointer = base;
+  void* parameters[] = {&pointer, &packed};
+  REQUIRE(cu().cuLaunchKernel(fixture.function("at_packed"), 1, 1, 1, 32, 1, 1, 0, nullptr, parameters,
+                              nullptr) == CUDA_SUCCESS);
+  CHECK(fixture.download<std::uint64_t>(base, 1)[0] == 1234567890123);
+}
+
 TEST_CASE("freed memory is inaccessible") {
   if (!is_cpu()) return;  // a GPU keeps pages for reuse
   CUdeviceptr freed = 0;

@@ -256,6 +256,144 @@ done:
   ret;
 }
 
+// Each accesses base + offset, in its own way.
+.visible .entry at_uniform(.param .u64 base, .param .u64 offset)
+{
+  .reg .b64 %rd<4>; .reg .f64 %fd<2>;
+  ld.param.u64 %rd1, [base];
+  ld.param.u64 %rd2, [offset];
+  add.s64 %rd3, %rd1, %rd2;
+  ld.f64 %fd1, [%rd3];
+  add.f64 %fd1, %fd1, %fd1;
+  st.f64 [%rd3], %fd1;
+  ret;
+}
+.visible .entry at_lanes(.param .u64 base, .param .u64 offset)
+{
+  .reg .b32 %r<2>; .reg .b64 %rd<5>;
+  ld.param.u64 %rd1, [base];
+  ld.param.u64 %rd2, [offset];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd3, %r1, 8;
+  add.s64 %rd4, %rd1, %rd2;
+  add.s64 %rd4, %rd4, %rd3;
+  st.global.u64 [%rd4], %rd3;
+  ret;
+}
+// the offset is in memory, at base
+.visible .entry at_loaded(.param .u64 base, .param .u64 offset)
+{
+  .reg .b32 %r<3>; .reg .b64 %rd<6>;
+  ld.param.u64 %rd1, [base];
+  ld.param.u64 %rd2, [offset];
+  st.volatile.global.u64 [%rd1], %rd2;
+  ld.volatile.global.u64 %rd3, [%rd1];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd4, %r1, 8;
+  add.s64 %rd5, %rd1, %rd3;
+  add.s64 %rd5, %rd5, %rd4;
+  ld.global.u64 %rd2, [%rd5];
+  st.global.u64 [%rd1], %rd2;
+  ret;
+}
+// only lane 5 is off; the offsets differ between the lanes in no simple way
+.visible .entry at_gathered(.param .u64 base, .param .u64 offset)
+{
+  .reg .b32 %r<3>; .reg .b64 %rd<6>; .reg .pred %p;
+  ld.param.u64 %rd1, [base];
+  ld.param.u64 %rd2, [offset];
+  mov.u32 %r1, %tid.x;
+  xor.b32 %r2, %r1, 21;
+  mul.wide.u32 %rd3, %r2, 8;
+  add.s64 %rd4, %rd1, %rd3;
+  setp.eq.u32 %p, %r1, 5;
+  @%p add.s64 %rd4, %rd4, %rd2;
+  ld.global.u64 %rd5, [%rd4];
+  st.global.u64 [%rd4], %rd5;
+  ret;
+}
+// odd lanes are off, and do not run
+.visible .entry at_idle_lanes(.param .u64 base, .param .u64 offset)
+{
+  .reg .b32 %r<4>; .reg .b64 %rd<6>; .reg .pred %p;
+  ld.param.u64 %rd1, [base];
+  mov.u32 %r1, %tid.x;
+  and.b32 %r2, %r1, 1;
+  mul.lo.s32 %r3, %r1, 8;
+  add.s32 %r3, %r3, %r2;
+  cvt.u64.u32 %rd2, %r3;
+  add.s64 %rd3, %rd1, %rd2;
+  setp.eq.u32 %p, %r2, 0;
+  @%p st.global.u64 [%rd3], %rd2;
+  ret;
+}
+.visible .entry at_vector(.param .u64 base, .param .u64 offset)
+{
+  .reg .b32 %r<4>; .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [base];
+  ld.param.u64 %rd2, [offset];
+  add.s64 %rd3, %rd1, %rd2;
+  ld.global.v2.u32 {%r1, %r2}, [%rd3];
+  st.global.v2.u32 [%rd3], {%r2, %r1};
+  ret;
+}
+.visible .entry at_atomic(.param .u64 base, .param .u64 offset)
+{
+  .reg .b64 %rd<5>;
+  ld.param.u64 %rd1, [base];
+  ld.param.u64 %rd2, [offset];
+  add.s64 %rd3, %rd1, %rd2;
+  atom.global.add.u64 %rd4, [%rd3], 1;
+  ret;
+}
+.visible .entry at_shared(.param .u64 base, .param .u64 offset)
+{
+  .shared .align 16 .b8 area[1024];
+  .reg .b32 %r<3>; .reg .b64 %rd<6>;
+  ld.param.u64 %rd2, [offset];
+  mov.u64 %rd1, area;
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd3, %r1, 8;
+  add.s64 %rd4, %rd1, %rd3;
+  add.s64 %rd4, %rd4, %rd2;
+  st.shared.u64 [%rd4], %rd3;
+  ret;
+}
+.visible .entry at_local(.param .u64 base, .param .u64 offset)
+{
+  .local .align 16 .b8 area[64];
+  .reg .b64 %rd<6>;
+  ld.param.u64 %rd2, [offset];
+  mov.u64 %rd1, area;
+  add.s64 %rd4, %rd1, %rd2;
+  st.volatile.local.u64 [%rd4], %rd2;
+  ret;
+}
+// The pointer comes round a loop.
+.visible .entry at_rounds(.param .u64 base, .param .u64 offset)
+{
+  .reg .b32 %r<3>; .reg .b64 %rd<6>; .reg .pred %p;
+  ld.param.u64 %rd1, [base];
+  ld.param.u64 %rd2, [offset];
+  mov.u32 %r1, 0;
+again:
+  st.global.u64 [%rd1], %rd2;
+  add.s64 %rd1, %rd1, %rd2;
+  add.s32 %r1, %r1, 1;
+  setp.lt.u32 %p, %r1, 3;
+  @%p bra again;
+  ret;
+}
+// parameters may be packed
+.visible .entry at_packed(.param .u64 base, .param .align 1 .b8 packed[9])
+{
+  .reg .b64 %rd<3>;
+  ld.param.u64 %rd1, [base];
+  ld.param.u64 %rd2, [packed+1];
+  st.global.u64 [%rd1], %rd2;
+  ret;
+}
+
 .visible .entry trap_here() { trap; ret; }
 
 .func nowhere() { ret; }

@@ -125,6 +125,26 @@ TEST_CASE_FIXTURE(Fixture,
   CHECK(external.log.find("elsewhere") != std::string::npos);
 }
 
+TEST_CASE_FIXTURE(Fixture, "refused variables and directives come with their line of the PTX") {
+  if (!is_cpu()) return;  // in words of its own
+  const std::string head = ".version 7.0\n.target sm_70\n";
+  const struct {
+    const char* text;
+    const char* place;
+  } cases[] = {
+      {".address_size 64\n\n.global .texref texture;\n", "<ptx>:5:"},
+      {".address_size 64\n.global .u32 here;\n.extern .global .u32 elsewhere;\n", "<ptx>:5:"},
+      {".address_size 64\n.const .b8 small[60000];\n.const .b8 more[6000];\n", "<ptx>:5:"},
+      {"\n.address_size 32\n", "<ptx>:4:"},
+  };
+  for (const auto& [text, place] : cases) {
+    const LoadResult result = load((head + text).c_str());
+    CAPTURE(result.log);
+    CHECK(result.result == CUDA_ERROR_INVALID_PTX);
+    CHECK(result.log.find(place) != std::string::npos);
+  }
+}
+
 TEST_CASE_FIXTURE(Fixture, "options of loading: logs need sizes, a log that is too small is cut") {
   CUmodule unused = nullptr;
   char log[8] = "";

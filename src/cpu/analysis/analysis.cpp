@@ -12,6 +12,7 @@
 #include "cpu/analysis/counters.hpp"
 #include "cpu/analysis/divergence.hpp"
 #include "cpu/analysis/place.hpp"
+#include "cpu/analysis/residues.hpp"
 #include "cpu/analysis/rules.hpp"
 #include "cpu/analysis/structure.hpp"
 
@@ -266,6 +267,7 @@ Expected<Analysis> analyse(const ir::Module& module, const ir::Function& functio
   Expected<Structure> structure = find_structure(function, analysis, apart);
   if (!structure) return std::move(structure).errors();
   Solver(module, function, specialisation, assumption, *structure, analysis).run();
+  analysis.residues = find_residues(module, function, analysis);
   if (apart) {
     analysis.divergent_control.assign(function.blocks.size(), true);
     return analysis;

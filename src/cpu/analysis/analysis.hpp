@@ -61,6 +61,15 @@ struct Shape {
   }
 };
 
+/// An integer's low bits: it is value + (what the kernel's parameter at byte `param` holds) modulo `modulus`,
+/// a power of two; 1: nothing is known.
+struct Residue {
+  std::uint32_t modulus = 1;
+  std::uint32_t value = 0;
+  std::uint32_t param = ir::kNone;  ///< none: `value` alone
+  friend bool operator==(const Residue&, const Residue&) = default;
+};
+
 struct Loop {
   ir::BlockId header = ir::kNone;
   std::uint32_t parent = ir::kNone;  ///< index into Analysis::loops
@@ -97,6 +106,7 @@ struct Analysis {
   /// nothing that others could see count as ended: they must not be waited for, and of the blocks on that way
   /// this is always true. Other sides of branches that only end are ordered before the code that goes on.
   std::vector<bool> divergent_control;
+  std::vector<Residue> residues;  ///< by ir::Value (residues.hpp)
   bool irreducible = false;  ///< Assumption::apart only: some cycle has several entries; `loops` is empty
 };
 

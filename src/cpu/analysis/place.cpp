@@ -18,12 +18,14 @@ const ir::Location* location_of(const ir::Function& function, ir::Value value) {
 Span span_of(const ir::Function& function, ir::Value value) {
   const ir::Location* location = location_of(function, value);
   if (location == nullptr || location->line == 0) return {};
-  return {location->file, location->line, location->column, 0};
+  const ir::Location& place = ir::author_location(function.locations, *location);
+  return {place.file, place.line, place.column, 0};
 }
 
 std::string line_of(const ir::Function& function, ir::Value value) {
   const ir::Location* location = location_of(function, value);
-  if (location != nullptr && location->line != 0) return fmt::format("line {}", location->line);
+  if (location != nullptr && location->line != 0)
+    return fmt::format("line {}", ir::author_location(function.locations, *location).line);
   if (location != nullptr && location->ptx_line != 0) return fmt::format("PTX line {}", location->ptx_line);
   return "an unknown line";
 }

@@ -26,10 +26,11 @@ constexpr Magic kMachineCode[] = {
     {0x466243b1u, "a fat binary"},
 };
 
-Refusal refuse(CUresult result, std::string code, std::string message, std::string hint) {
+Refusal refuse(CUresult result, std::string code, std::string message, std::string hint,
+               ptx::TextPosition position = {}) {
   Diagnostic diagnostic;
   diagnostic.code = std::move(code);
-  diagnostic.span.file = kFileName;
+  diagnostic.span = {.file = std::string(kFileName), .line = position.line, .column = position.column};
   diagnostic.message = std::move(message);
   diagnostic.hint = std::move(hint);
   return {result, {std::move(diagnostic)}};
@@ -50,30 +51,32 @@ std::optional<Refusal> check_target(const ptx::Module& module) {
   if (module.address_size != 64)
     return refuse(CUDA_ERROR_INVALID_PTX, "ptx-unsupported",
                   fmt::format(".address_size {} is not supported", module.address_size),
-                  "compile for 64-bit addresses");
+                  "compile for 64-bit addresses", module.address_size_position);
   return std::nullopt;
 }
 
 std::optional<Refusal> check_variables(const ptx::Module& module) {
   std::uint64_t constant_bytes = 0;
+  const ptx::Variable* beyond = nullptr;  // the first that does not fit
   for (const ptx::Variable& variable : module.variables) {
     const bool placed = variable.space == ptx::Space::global || variable.space == ptx::Space::const_;
     if (variable.space == ptx::Space::const_) constant_bytes += variable.size_bytes();
+    if (constant_bytes > kMaxConstantBytes && beyond == nullptr) beyond = &variable;
     if (placed && variable.linkage == ptx::Linkage::extern_)
       return refuse(CUDA_ERROR_INVALID_PTX, "ptx-unresolved",
                     fmt::format("'{}' is .extern and nothing defines it", variable.name),
-                    "link the modules into one before loading");
+                    "link the modules into one before loading", variable.position);
     if (ptx::kind(variable.type) == ptx::TypeKind::opaque)
       return refuse(CUDA_ERROR_INVALID_PTX, "ptx-unsupported",
                     fmt::format("'{}' is a {}: textures and surfaces are not supported", variable.name,
                                 ptx::name(variable.type)),
-                    "read through a pointer instead");
+                    "read through a pointer instead", variable.position);
   }
-  if (constant_bytes > kMaxConstantBytes)
+  if (beyond != nullptr)
     return refuse(CUDA_ERROR_INVALID_PTX, "constant-too-large",
                   fmt::format("the module has {} bytes of constant memory; the limit is {}", constant_bytes,
                               kMaxConstantBytes),
-                  "move large tables to global memory");
+                  "move large tables to global memory", beyond->position);
   return std::nullopt;
 }
 

@@ -39,6 +39,8 @@ class Context {
   const Specialisation& specialisation() const { return specialisation_; }
   const analysis::Shape& shape(ir::Value value) const { return analysis_->shapes[value]; }
 
+  const analysis::Residue& residue(ir::Value value) const { return analysis_->residues[value]; }
+
   /// The scalar the emitter keeps: a uniform value, or the base of an affine or offset32 one
   /// (Shape::scalar()).
   virtual llvm::Value* scalar(ir::Value value) = 0;
@@ -66,8 +68,11 @@ class Context {
   virtual llvm::Value* local_base() = 0;    ///< ptr to lane 0's local memory in this warp
   virtual llvm::Value* local_stride() = 0;  ///< i64
   virtual llvm::Value* local_begin() = 0;   ///< i64: where in a lane's local memory the function's own begins
-  virtual llvm::Value* launch() = 0;        ///< ptr to LaunchState
-  virtual llvm::Value* worker() = 0;        ///< ptr to WorkerState
+  /// i64: window_bytes() where the low bits `mask` of the parameter at byte `param` are `low`; else 0.
+  /// Computed once, not where it is asked for.
+  virtual llvm::Value* window_limit(std::uint32_t param, std::uint32_t mask, std::uint32_t low) = 0;
+  virtual llvm::Value* launch() = 0;                   ///< ptr to LaunchState
+  virtual llvm::Value* worker() = 0;                   ///< ptr to WorkerState
   virtual llvm::Value* ctaid(unsigned dimension) = 0;  ///< i32
   virtual llvm::Value* warp_index() = 0;               ///< i32, warp in the block
   virtual llvm::Value* live_bits() = 0;                ///< i32: lanes of the warp that have not exited

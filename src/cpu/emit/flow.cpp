@@ -88,6 +88,19 @@ llvm::Value* WarpBody::window_base() {
 llvm::Value* WarpBody::window_bytes() {
   return cached(kWindowBytes, launch(), offsetof(engine::LaunchState, window_bytes), code_.getInt64Ty());
 }
+llvm::Value* WarpBody::window_limit(std::uint32_t param, std::uint32_t mask, std::uint32_t low) {
+  llvm::Value* const base = params();
+  llvm::Value* const bytes = window_bytes();
+  llvm::Value*& made = limits_[{param, mask, low}];
+  if (made != nullptr) return made;
+  llvm::IRBuilder<> at(place_.entry->getTerminator());
+  llvm::LoadInst* const byte = at.CreateAlignedLoad(
+      at.getInt8Ty(), at.CreateConstInBoundsGEP1_64(at.getInt8Ty(), base, param), llvm::Align(1));
+  byte->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(llvm(), {}));
+  llvm::Value* const is_low = at.CreateICmpEQ(at.CreateAnd(byte, at.getInt8(static_cast<std::uint8_t>(mask))),
+                                              at.getInt8(static_cast<std::uint8_t>(low)));
+  return made = at.CreateSelect(is_low, bytes, at.getInt64(0));
+}
 llvm::Value* WarpBody::shared_base() {
   return cached(kSharedBase, worker(), offsetof(engine::WorkerState, shared_base), code_.getPtrTy());
 }

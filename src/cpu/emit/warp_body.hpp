@@ -120,6 +120,7 @@ class WarpBody final : public Context {
   llvm::Value* params() override;
   llvm::Value* window_base() override;
   llvm::Value* window_bytes() override;
+  llvm::Value* window_limit(std::uint32_t param, std::uint32_t mask, std::uint32_t low) override;
   llvm::Value* shared_base() override;
   llvm::Value* local_base() override;
   llvm::Value* local_stride() override;
@@ -355,7 +356,8 @@ class WarpBody final : public Context {
   bool certain_ = false;  ///< at least one lane runs
 
   std::array<llvm::Value*, 8> cache_{};
-  std::map<std::uint32_t, RoundLength> round_lengths_;  ///< by loop, as far as asked for
+  std::map<std::array<std::uint32_t, 3>, llvm::Value*> limits_;  ///< by parameter, mask and low bits
+  std::map<std::uint32_t, RoundLength> round_lengths_;           ///< by loop, as far as asked for
 };
 
 }  // namespace quern::cpu::emit

@@ -12,7 +12,8 @@ namespace quern::cpu::engine {
 /// The device window: one reserved range of virtual addresses that holds everything a kernel can name: the
 /// arena of device memory, the shared and the local memory of each worker, with inaccessible gaps between. A
 /// generic or global address p is valid only if p - window_base < window_bytes (unsigned); emitted code
-/// replaces any other by window_base + window_bytes, which is inaccessible, so that it faults. kGapBytes of
+/// replaces any other by window_base + window_bytes, which is inaccessible, so that it faults; and one that
+/// is no multiple of the access's size by window_base, around which nothing lies for kGapBytes. kGapBytes of
 /// inaccessible space before, after and between the parts take every access at a checked base plus a constant
 /// or a scaled 32-bit offset.
 inline constexpr std::uint64_t kGapBytes = std::uint64_t{40} << 30;

@@ -50,7 +50,7 @@ FaultKind classify(const KernelRun& run, int signal, const siginfo_t& info) noex
   if (run.stack->overflowed_at(info.si_addr)) return FaultKind::stack_overflow;
   if (signal == SIGILL) return FaultKind::illegal_instruction;
   if (signal == SIGFPE) return FaultKind::trap;
-  if (signal == SIGBUS && info.si_code == BUS_ADRALN) return FaultKind::misaligned_address;
+  if (signal == SIGSEGV && run.window->is_misaligned_mark(info.si_addr)) return FaultKind::misaligned_address;
   return FaultKind::illegal_address;
 }
 

@@ -10,9 +10,11 @@
 namespace quern::cpu::engine {
 namespace {
 
-/// Nothing lies this near to window_base: of lanes that are next to each other the first one's address is
-/// checked, and where that lane does not run it may lie before an array that the others are inside of.
-constexpr std::uint64_t kLeadBytes = std::uint64_t{4} << 30;
+/// Nothing lies this near to window_base. Of lanes that are next to each other the first one's address is
+/// checked, and where that lane does not run it may lie before an array that the others are inside of: 4 GiB
+/// are for that. The rest keeps misaligned accesses, at window_base and a gap around it, apart from those
+/// that miss the first array by a gap.
+constexpr std::uint64_t kLeadBytes = 2 * kGapBytes + (std::uint64_t{4} << 30);
 
 /// Where the parts lie, counted from window_base (which follows the first gap).
 std::uint64_t arena_offset(const WindowLayout& layout, std::uint32_t device) noexcept {
@@ -69,6 +71,10 @@ Expected<std::unique_ptr<Window>> Window::reserve(const WindowLayout& asked) {
 
 bool Window::reaches(const void* address) const noexcept {
   return Range{base_ - kGapBytes, bytes_ + 2 * kGapBytes}.contains(address);
+}
+
+bool Window::is_misaligned_mark(const void* address) const noexcept {
+  return Range{base_ - kGapBytes, 2 * kGapBytes}.contains(address);
 }
 
 Range Window::arena(std::uint32_t device) const noexcept {

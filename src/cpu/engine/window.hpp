@@ -60,6 +60,8 @@ class Window {
   bool contains(const void* address) const noexcept { return Range{base_, bytes_}.contains(address); }
   /// True also in the gaps before and after, where a checked base plus an offset can land.
   bool reaches(const void* address) const noexcept;
+  /// True where emitted code sends misaligned accesses (abi.hpp), and nothing else comes.
+  bool is_misaligned_mark(const void* address) const noexcept;
 
   Range arena(std::uint32_t device) const noexcept;
   Range host() const noexcept;

@@ -164,6 +164,10 @@ struct Location {
   std::uint32_t inlined_at = kNone;
 };
 
+/// Where `at`, one of `locations`, is for the author of the kernel: the innermost place, from which its code
+/// was inlined, in the file that the kernel itself is in. Not a line of a header that it includes.
+const Location& author_location(const std::vector<Location>& locations, const Location& at);
+
 struct Parameter {
   std::uint32_t offset = 0;
   std::uint32_t size = 0;

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cpu/lower/passes.hpp"
 #include "cpu/lower/program.hpp"
 #include "cpu/lower/translator.hpp"
@@ -36,6 +38,26 @@ Diagnostic no_such_kernel(const ptx::Module& module, std::string_view kernel, st
   return diagnostic;
 }
 
+Diagnostic too_much_shared(const ptx::Function& entry, const ir::Function& kernel, std::uint64_t bytes,
+                           std::string_view file_name) {
+  Diagnostic diagnostic{
+      .code = "shared-too-large",
+      .span = {.file = std::string(file_name), .line = entry.position.line, .column = entry.position.column}};
+  if (const auto known =
+          std::find_if(kernel.locations.begin(), kernel.locations.end(),
+                       [](const ir::Location& at) { return at.line != 0 && !at.file.empty(); });
+      known != kernel.locations.end()) {
+    const ir::Location& first = ir::author_location(kernel.locations, *known);
+    diagnostic.span = {.file = first.file, .line = first.line, .column = first.column};
+  }
+  diagnostic.message =
+      fmt::format("kernel '{}' declares {} bytes of shared memory ({:#x}); a block may have {} ({:#x})",
+                  entry.name, bytes, bytes, kMaxStaticSharedBytes, kMaxStaticSharedBytes);
+  diagnostic.hint =
+      "make an array 'extern __shared__' and give its size at the launch, where a kernel may have more";
+  return diagnostic;
+}
+
 }  // namespace
 
 Expected<ir::Module> lower(const ptx::Module& module, std::string_view kernel, std::string_view file_name) {
@@ -61,6 +83,8 @@ Expected<ir::Module> lower(const ptx::Module& module, std::string_view kernel, s
     result.functions.push_back(std::move(draft.function));
   }
   if (!errors.empty()) return errors;
+  if (program.declared_shared_bytes > kMaxStaticSharedBytes)
+    return too_much_shared(*entry, result.functions[0], program.declared_shared_bytes, file_name);
   result.symbols = std::move(program.symbols);
   result.static_shared_bytes = program.static_shared_bytes;
   return result;

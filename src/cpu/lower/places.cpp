@@ -9,6 +9,12 @@
 
 namespace quern::cpu::lower {
 
+namespace {
+
+std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+}  // namespace
+
 std::uint32_t Translator::add_location(const Frame& frame, std::uint32_t index, std::uint32_t ptx_line,
                                        std::uint32_t inlined_at) {
   ir::Location location{.ptx_line = ptx_line, .inlined_at = inlined_at};
@@ -62,10 +68,15 @@ void Translator::refuse(std::string_view reason) {
                   frame_->function->entry ? "kernel" : "function", frame_->function->name, reason);
   const auto& locations = draft_.function.locations;
   if (location_ < locations.size() && locations[location_].line != 0 && !locations[location_].file.empty()) {
-    const ir::Location& where = locations[location_];
+    const ir::Location& exact = locations[location_];
+    const ir::Location& where = ir::author_location(locations, exact);
     diagnostic.span = {.file = where.file, .line = where.line, .column = where.column};
     diagnostic.notes.push_back(
         {ptx_place, fmt::format("the instruction is at line {} of the PTX", ptx_place.line)});
+    if (&where != &exact)
+      diagnostic.notes.push_back({{.file = exact.file, .line = exact.line, .column = exact.column},
+                                  fmt::format("it comes from line {} of {}, which is inlined there",
+                                              exact.line, base_name(exact.file))});
   } else {
     diagnostic.span = ptx_place;
   }

@@ -299,6 +299,7 @@ void Program::lay_out_shared() {
   for (const std::uint32_t function : order_) {
     for (const ptx::Variable& variable : module_.functions[function].variables) place_shared(variable);
   }
+  declared_shared_bytes = static_shared_bytes;
   const auto reserves = [](const auto& entry) { return entry.second.reserved_shared; };
   if (std::any_of(facts_.begin(), facts_.end(), reserves)) {
     reserved_shared_offset = align_up(static_shared_bytes, 128);

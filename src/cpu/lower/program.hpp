@@ -42,6 +42,10 @@ struct FunctionFacts {
 /// Shared memory that a GPU keeps for its system software from sm_80 on; cooperative_groups uses some of it.
 inline constexpr std::uint64_t kReservedSharedBytes = 1024;
 
+/// Static shared memory of a block on every GPU so far; ptxas refuses more. Source: NVIDIA, "CUDA C++
+/// Programming Guide", section "Technical Specifications per Compute Capability".
+inline constexpr std::uint64_t kMaxStaticSharedBytes = 48 * 1024;
+
 class Program {
  public:
   Program(const ptx::Module& module, std::uint32_t kernel);
@@ -67,6 +71,7 @@ class Program {
 
   std::vector<ir::Symbol> symbols;
   std::uint64_t static_shared_bytes = 0;
+  std::uint64_t declared_shared_bytes = 0;    ///< of which variables of the module take so many
   std::uint64_t reserved_shared_offset = 0;   ///< kReservedSharedBytes, where a kernel names them
   std::set<const ptx::Instruction*> refused;  ///< already reported
 

@@ -12,6 +12,14 @@ std::uint32_t register_of(const Instruction& instruction, std::size_t operand) {
 
 }  // namespace
 
+TEST_CASE("only labels may be named before they are declared") {
+  CHECK(contains(first_error("L: brx.idx %r1, T; T: .branchtargets L, L;"),
+                 "'T' is used before it is declared"));
+  CHECK(contains(first_error("call %rd1, P; P: .callprototype _ ();"), "'P' is used before it is declared"));
+  CHECK(accepted("bra L; L: T: .branchtargets L, M; brx.idx %r1, T; M:"));
+  CHECK(accepted("P: .callprototype _ (); call %rd1, P;"));
+}
+
 TEST_CASE("a register declared again in an inner block is another register, with a name of its own") {
   const Module module =
       parsed(module_text(".func f() { .reg .b32 x; mov.u32 x, 1; { .reg .b32 x; mov.u32 x, 2; } { .reg .b64 "

@@ -103,12 +103,30 @@ TEST_CASE("a second predicate goes where the instruction has one") {
   CHECK_FALSE(accepted("setp.eq.u32 %p1|%r2, %r1, %r2;"));
 }
 
+TEST_CASE("a barrier's constants are a barrier that there is and threads of whole warps") {
+  CHECK(first_error("bar.sync 16;") == "there is no barrier 16: they are 0 to 15");
+  CHECK(contains(first_error("barrier.cta.red.popc.aligned.u32 %r1, 17, %p1;"), "no barrier 17"));
+  CHECK(contains(first_error("bar.sync 1, 33;"), "33 threads cannot meet"));
+  CHECK(contains(first_error("bar.red.popc.u32 %r1, 1, 31, %p1;"), "31 threads"));
+  CHECK(contains(first_error("bar.arrive 1, 0;"), "cannot be 0"));
+  CHECK(accepted("bar.sync 15;"));
+  CHECK(accepted("bar.sync 1, 0;"));
+  CHECK(accepted("bar.sync 1, 2048;"));
+  CHECK(accepted("bar.sync %r1, %r2;"));
+  CHECK(accepted("bar.warp.sync 16;"));
+}
+
 TEST_CASE("what needs a newer target or version says which") {
   CHECK(first_error("fma.rn.bf16 %rs1, %rs2, %rs3, %rs4;", "sm_75") ==
         "'fma.rn.bf16' needs '.target sm_80' or higher; the module says sm_75");
   CHECK(contains(first_error("fma.rn.bf16 %rs1, %rs2, %rs3, %rs4;", "sm_75", "6.5"), "sm_80"));
   CHECK(first_error("redux.sync.add.s32 %r1, %r2, -1;", "sm_75", "9.0") ==
         "'redux.sync.add.s32' needs '.target sm_80' or higher; the module says sm_75");
+  // sm_90 was enough for .version 7.8, sm_89 is from 8.1 on.
+  CHECK(first_error("cvt.rn.satfinite.e4m3x2.f32 %rs1, %f1, %f2;", "sm_80", "8.8") ==
+        "'cvt.rn.satfinite.e4m3x2.f32' needs '.target sm_89' or higher; the module says sm_80");
+  CHECK(contains(first_error("cvt.rn.satfinite.e4m3x2.f32 %rs1, %f1, %f2;", "sm_89", "7.8"), "sm_90"));
+  CHECK(accepted("cvt.rn.satfinite.e4m3x2.f32 %rs1, %f1, %f2;", "sm_89", "8.1"));
   CHECK(contains(first_error("ld.global.L1::no_allocate.u32 %r1, [%rd1];", "sm_80", "7.0"),
                  "needs '.version 7.4' or later"));
   CHECK(contains(first_error("setmaxnreg.inc.sync.aligned.u32 40;", "sm_90"), "'.target sm_90a'"));

@@ -190,6 +190,21 @@ TEST_CASE("PTX runs as it is, and broken PTX is refused with its line") {
   CHECK(holds(to_string(broken.errors()), "frobnicate"));
 }
 
+TEST_CASE("what a device cannot run is named by the author's line, though a header's code does it") {
+  if (!ready()) return;
+  const Session session("cpu");
+  LoadOptions options;
+  options.file_name = "mine.cu";
+  const auto module = session.try_load_cuda(
+      "extern \"C\" __global__ void k(float* x, cudaTextureObject_t t) {\n\n  x[0] = tex2D<float>(t, 1.f, "
+      "2.f);\n}\n",
+      options);
+  REQUIRE_FALSE(module);
+  CHECK(module.errors().front().span.file == "mine.cu");
+  CHECK(module.errors().front().span.line == 3);
+  CHECK(holds(module.errors().front().message, "textures"));
+}
+
 TEST_CASE("source errors come with file, line and column, thrown or returned") {
   if (!ready()) return;
   const Session session("cpu");

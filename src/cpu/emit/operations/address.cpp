@@ -8,6 +8,7 @@
 #include <array>
 #include <cassert>
 
+#include "cpu/emit/operations/alignment.hpp"
 #include "cpu/emit/operations/operands.hpp"
 #include "cpu/emit/operations/vectors.hpp"
 
@@ -31,31 +32,37 @@ Value* clamp(llvm::IRBuilder<>& b, Value* offset, Value* limit) {
   return b.CreateBinaryIntrinsic(Intrinsic::umin, offset, limit);
 }
 
-/// The checked pointer of a scalar address. What is added to it later must stay within a gap.
-Value* checked_pointer(Context& context, ir::Space space, Value* address) {
+Value* displaced(Context& context, Value* address, std::int64_t displacement) {
+  if (displacement == 0) return address;
+  return context.builder().CreateAdd(address,
+                                     bits(address->getType(), static_cast<std::uint64_t>(displacement)));
+}
+
+/// The checked pointer of a scalar address that lies at `offset` from `base`, which is a lane's address
+/// without displacement. What is added to it later must stay within a gap.
+Value* checked_pointer(const Access& access, Value* base, std::int64_t offset) {
+  Context& context = access.context;
   llvm::IRBuilder<>& b = context.builder();
-  switch (space) {
+  Value* const address = displaced(context, base, offset);
+  switch (access.space) {
     case ir::Space::shared:
-      return b.CreateGEP(b.getInt8Ty(), context.shared_base(), b.CreateTrunc(address, b.getInt32Ty()));
+      return b.CreateGEP(b.getInt8Ty(), aligned_start(access, context.shared_base(), base),
+                         b.CreateTrunc(address, b.getInt32Ty()));
     case ir::Space::param:
       return b.CreateGEP(b.getInt8Ty(), context.params(),
                          clamp(b, address, b.getInt64(param_bytes(context))));
     default:
       break;
   }
-  assert(space != ir::Space::local && "local addresses differ between lanes");
-  Value* const offset = clamp(b, b.CreateSub(address, context.window_base()), context.window_bytes());
-  return b.CreateIntToPtr(b.CreateAdd(context.window_base(), offset), b.getPtrTy());
+  assert(access.space != ir::Space::local && "local addresses differ between lanes");
+  Value* const limit = aligned_limit(access, base);
+  Value* const inside = clamp(b, b.CreateSub(address, context.window_base()),
+                              limit == nullptr ? context.window_bytes() : limit);
+  return b.CreateIntToPtr(b.CreateAdd(context.window_base(), inside), b.getPtrTy());
 }
 
 /// Of what is added after the check, only what the gaps take: parameters have none.
 bool adds_after_check(ir::Space space) { return space != ir::Space::param; }
-
-Value* displaced(Context& context, Value* address, std::int64_t displacement) {
-  if (displacement == 0) return address;
-  return context.builder().CreateAdd(address,
-                                     bits(address->getType(), static_cast<std::uint64_t>(displacement)));
-}
 
 Value* extended_coefficient(Context& context, const analysis::Term& term) {
   llvm::IRBuilder<>& b = context.builder();
@@ -84,15 +91,17 @@ LanePointers local_pointers(const Access& access) {
   Value* const lane_starts =
       b.CreateMul(lane_numbers(c, 32), splat(c, b.CreateTrunc(stride, b.getInt32Ty())));
   Value* offset = nullptr;
+  Value* scalar = nullptr;
   if (c.shape(access.address).kind == ShapeKind::uniform) {
-    Value* const inside = clamp(b, displaced(c, c.scalar(access.address), access.displacement), stride);
+    scalar = c.scalar(access.address);
+    Value* const inside = clamp(b, displaced(c, scalar, access.displacement), stride);
     offset = splat(c, b.CreateTrunc(inside, b.getInt32Ty()));
   } else {
     Value* const inside =
         clamp(b, displaced(c, c.vector(access.address), access.displacement), splat(c, stride));
     offset = b.CreateTrunc(inside, lane_starts->getType());
   }
-  return {c.local_base(), b.CreateAdd(lane_starts, offset), 1};
+  return {aligned_start(access, c.local_base(), scalar), b.CreateAdd(lane_starts, offset), 1};
 }
 
 LanePointers shared_pointers(const Access& access) {
@@ -100,7 +109,7 @@ LanePointers shared_pointers(const Access& access) {
   llvm::IRBuilder<>& b = c.builder();
   Value* const offsets =
       b.CreateTrunc(c.vector(access.address), llvm::FixedVectorType::get(b.getInt32Ty(), kLanes));
-  return {advance(c, c.shared_base(), access.displacement), offsets, 1};
+  return {advance(c, aligned_start(access, c.shared_base(), nullptr), access.displacement), offsets, 1};
 }
 
 LanePointers param_pointers(const Access& access) {
@@ -114,7 +123,7 @@ LanePointers offset_pointers(const Access& access) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
   const analysis::Shape& shape = c.shape(access.address);
-  Value* base = checked_pointer(c, access.space, c.scalar(access.address));
+  Value* base = checked_pointer(access, c.scalar(access.address), 0);
   Value* index = c.vector(shape.index);
   llvm::Type* const words = llvm::FixedVectorType::get(b.getInt32Ty(), kLanes);
   if (width_of(index->getType()) < 32) {
@@ -129,15 +138,16 @@ LanePointers offset_pointers(const Access& access) {
 
 LanePointers affine_pointers(const Access& access) {
   Context& c = access.context;
-  Value* const base = checked_pointer(c, access.space, runtime_base(access, access.layout.base_lanes[0]));
+  Value* const base = checked_pointer(access, runtime_base(access, access.layout.base_lanes[0]), 0);
   return {advance(c, base, access.displacement), lane_constant(c, 32, access.layout.distances), 1};
 }
 
 LanePointers window_pointers(const Access& access) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
-  Value* const offset =
-      clamp(b, b.CreateSub(c.vector(access.address), splat(c, c.window_base())), splat(c, c.window_bytes()));
+  Value* const limit = aligned_limit(access, nullptr);
+  Value* const offset = clamp(b, b.CreateSub(c.vector(access.address), splat(c, c.window_base())),
+                              splat(c, limit == nullptr ? c.window_bytes() : limit));
   Value* const base = b.CreateIntToPtr(c.window_base(), b.getPtrTy());
   return {advance(c, base, access.displacement), offset, 1};
 }
@@ -184,22 +194,19 @@ Value* advance(Context& context, Value* pointer, std::int64_t bytes) {
 }
 
 Value* uniform_pointer(const Access& access) {
-  Context& c = access.context;
-  Value* const address = c.scalar(access.address);
-  if (!adds_after_check(access.space) || !fits_int32(access.displacement))
-    return checked_pointer(c, access.space, displaced(c, address, access.displacement));
-  return advance(c, checked_pointer(c, access.space, address), access.displacement);
+  Value* const address = access.context.scalar(access.address);
+  const bool after = adds_after_check(access.space) && fits_int32(access.displacement);
+  return advance(access.context, checked_pointer(access, address, after ? 0 : access.displacement),
+                 after ? access.displacement : 0);
 }
 
 std::vector<Value*> base_pointers(const Access& access) {
   std::vector<Value*> pointers;
   const bool after = fits_int32(access.displacement);
-  for (const unsigned lane : access.layout.base_lanes) {
-    Value* const base =
-        displaced(access.context, runtime_base(access, lane), after ? 0 : access.displacement);
-    pointers.push_back(advance(access.context, checked_pointer(access.context, access.space, base),
-                               after ? access.displacement : 0));
-  }
+  for (const unsigned lane : access.layout.base_lanes)
+    pointers.push_back(advance(
+        access.context, checked_pointer(access, runtime_base(access, lane), after ? 0 : access.displacement),
+        after ? access.displacement : 0));
   return pointers;
 }
 

@@ -33,6 +33,55 @@ TEST_CASE("all unsupported instructions are reported, each with its text, its pl
   CHECK(errors[1].span.line == 43);
 }
 
+TEST_CASE("of what a header's function does, the author's line is named, and the header's in a note") {
+  const Diagnostics errors =
+      test::refusals(test::kernel_text(R"(
+    .loc 1 3 5
+    .loc 2 4815 1, function_name info, inlined_at 1 3 5
+    .loc 2 4809 1, function_name info, inlined_at 2 4815 1
+    mov.u32 %r1, %cluster_ctaid.x;
+    st.global.u32 [%rd1], %r1;)",
+                                       ".file 1 \"author.cu\"\n.file 2 \"lib/header.h\""));
+  REQUIRE(errors.size() == 1);
+  CHECK(errors[0].span.file == "author.cu");
+  CHECK(errors[0].span.line == 3);
+  REQUIRE(errors[0].notes.size() == 2);
+  CHECK(errors[0].notes[1].span.file == "lib/header.h");
+  CHECK(contains(errors[0].notes[1].message, "line 4809 of header.h"));
+}
+
+TEST_CASE("of what the author's own functions do, their lines are named") {
+  const Diagnostics errors = test::refusals(test::kernel_text(R"(
+    .loc 1 30 5
+    .loc 1 12 1, function_name info, inlined_at 1 30 5
+    .loc 2 4809 1, function_name info, inlined_at 1 12 1
+    mov.u32 %r1, %cluster_ctaid.x;
+    st.global.u32 [%rd1], %r1;)",
+                                                              ".file 1 \"author.cu\"\n.file 2 \"header.h\""));
+  REQUIRE(errors.size() == 1);
+  CHECK(errors[0].span.file == "author.cu");
+  CHECK(errors[0].span.line == 12);
+}
+
+TEST_CASE("more static shared memory than a block of any GPU may have is refused, with the numbers") {
+  const char* const body = R"(
+    .loc 1 7 3
+    mov.u32 %r1, big;
+    st.global.u32 [%rd1], %r1;)";
+  const std::string file = ".file 1 \"author.cu\"\n";
+  CHECK(test::refusals(test::kernel_text(body, file + ".shared .align 4 .b8 big[49152];")).empty());
+  const Diagnostics errors =
+      test::refusals(test::kernel_text(body, file + ".shared .align 4 .b8 big[49153];"));
+  REQUIRE(errors.size() == 1);
+  CHECK(errors[0].code == "shared-too-large");
+  CHECK(errors[0].span.file == "author.cu");
+  CHECK(errors[0].span.line == 7);
+  CHECK(contains(errors[0].message, "49153 bytes"));
+  CHECK(contains(errors[0].message, "(0xc000)"));
+  // Dynamic shared memory has its own limit, at the launch.
+  CHECK(test::refusals(test::kernel_text(body, file + ".extern .shared .align 4 .b8 big[];")).empty());
+}
+
 TEST_CASE("without the author's place an error stands at the line of the PTX") {
   const Diagnostics errors = test::refusals(test::kernel_text("elect.sync %r1|%p1, -1;"));
   REQUIRE(errors.size() == 1);

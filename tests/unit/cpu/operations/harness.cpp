@@ -118,6 +118,7 @@ class TestContext final : public Context {
     return state(offsetof(Surroundings, launch) + offsetof(engine::LaunchState, window_bytes),
                  builder_->getInt64Ty());
   }
+  Value* window_limit(std::uint32_t, std::uint32_t, std::uint32_t) override { return window_bytes(); }
   Value* shared_base() override {
     return state(offsetof(Surroundings, worker) + offsetof(engine::WorkerState, shared_base),
                  builder_->getPtrTy());
@@ -210,6 +211,7 @@ ir::Module module_of(const Operation& operation, analysis::Analysis& analysis) {
   for (const Input& input : operation.inputs) {
     function.insts.push_back({.op = ir::Op::arg, .type = input.type});
     analysis.shapes.push_back(input.shape);
+    analysis.residues.emplace_back();
   }
   ir::Inst inst{.op = operation.op, .type = operation.type, .attr = operation.attr, .imm = operation.imm};
   // Inputs that only a shape names (an offset's index, a coefficient) are no operands.
@@ -224,6 +226,7 @@ ir::Module module_of(const Operation& operation, analysis::Analysis& analysis) {
   }
   function.insts.push_back(inst);
   analysis.shapes.push_back(operation.result);
+  analysis.residues.emplace_back();
   return module;
 }
 

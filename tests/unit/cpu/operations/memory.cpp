@@ -322,7 +322,7 @@ TEST_CASE("generic and constant addresses are window addresses") {
 TEST_CASE("local memory: each lane has its own") {
   const std::vector<Addresses> cases = {
       same_address(16),
-      affine_addresses("affine", 0, [](std::int64_t lane, std::int64_t) { return lane * 4; }, 4)};
+      affine_addresses("affine", 0, [](std::int64_t lane, std::int64_t) { return lane % 16 * 16; }, 16)};
   for (const Addresses& addresses : cases) {
     check_load(Space::local, Type::i32, 1, 8, addresses);
     check_load(Space::local, Type::f32, 4, 0, addresses);

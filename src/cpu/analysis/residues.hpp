@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of the low bits of integers: whether an address is a multiple of an access's size, from how
+// it is computed. The alignment of a kernel's parameters is known at the launch only, so a residue may count
+// from one.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cpu/analysis/analysis.hpp"
+
+namespace quern::cpu::analysis {
+
+/// No access needs a larger alignment.
+inline constexpr std::uint32_t kMaxModulus = 16;
+
+/// By ir::Value, from how the values are computed alone: true in every lane at any time.
+std::vector<Residue> find_residues(const ir::Module& module, const ir::Function& function,
+                                   const Analysis& analysis);
+
+}  // namespace quern::cpu::analysis

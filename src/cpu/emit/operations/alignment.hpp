@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Accesses at addresses that are no multiple of their size. A GPU faults there, the processor does not: so
+// such an address is replaced by one near the start of the window, where nothing lies, and the engine knows
+// the fault that follows by its address (engine::Window::is_misaligned_mark).
+//
+// Where the address is known to be a multiple (analysis/residues.hpp) there is no code at all; where that
+// rests on a parameter of the kernel, it is asked once, outside of all loops, and the range check compares
+// with the answer instead of the window's size. Else the address is tested at the access: by one scalar
+// operation where its lanes lie at multiples from each other, by the bits of all 32 where not.
+// docs/decisions/0010-misaligned-addresses.md has the numbers.
+#pragma once
+
+#include "cpu/emit/operations/address.hpp"
+
+namespace quern::cpu::emit {
+
+/// What offsets in the window are limited to: its size, or 0 where the access is misaligned. `base`, a
+/// scalar, is the address in a lane, without the access's displacement; null: the addresses differ in more
+/// than what shapes say. Null where the access cannot be misaligned.
+llvm::Value* aligned_limit(const Access& access, llvm::Value* base);
+
+/// `start`, where the space of the access begins, or the place of misaligned accesses.
+llvm::Value* aligned_start(const Access& access, llvm::Value* start, llvm::Value* base);
+
+}  // namespace quern::cpu::emit
