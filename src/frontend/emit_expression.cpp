@@ -387,13 +387,7 @@ Code Emitter::operate(Tok op, const Code& left, Type left_type, const Code& righ
     return infix(op, a, b, carrier);
   }
   Code a = left, b = right;
-  if (promoted(a.carrier, b.carrier) != carrier || a.carrier == Carrier::f16 || b.carrier == Carrier::f16) {
-    // One converted operand takes the other along, unless that would round it on the way.
-    const bool left_fits = a.carrier == carrier || is_integer(a.carrier) || carrier == Carrier::f64;
-    a = convert(a, carrier);
-    if (!left_fits || b.carrier == Carrier::f16 || b.carrier == Carrier::bf16 || carrier == Carrier::f16)
-      b = convert(b, carrier);
-  }
+  meet(a, b, carrier);
   if (op == Tok::floor_divide || op == Tok::mod)
     return call(op == Tok::mod ? "quern::floor_mod" : "quern::floor_div",
                 {convert(a, carrier).text, convert(b, carrier).text}, carrier);

@@ -35,6 +35,16 @@ bool is_ordering(Tok op) {
   return op == Tok::less || op == Tok::less_equal || op == Tok::greater || op == Tok::greater_equal;
 }
 
+/// Of tuples: can each item be compared with the other's? Where their lengths differ, they are not equal.
+bool are_comparable(const TypeTable& types, Type a, Type b) {
+  if (!is_tuple(a) || !is_tuple(b)) return operation(types, Tok::equal, a, b).has_value();
+  if (is_valueless(a) || is_valueless(b)) return false;
+  if (a->items.size() != b->items.size()) return true;
+  for (std::size_t i = 0; i < a->items.size(); ++i)
+    if (!are_comparable(types, a->items[i], b->items[i])) return false;
+  return true;
+}
+
 }  // namespace
 
 Type Inference::expression(const Expr& expr) {
@@ -432,13 +442,16 @@ Type Inference::compare(const Expr& expr) {
       continue;
     }
     if (op == Tok::k_in || op == Tok::not_in) {
-      if (is_tuple(b) && is_number(a) && std::all_of(b->items.begin(), b->items.end(), is_number)) continue;
+      if (is_tuple(b) && is_number(a) && std::all_of(b->items.begin(), b->items.end(), [&](Type item) {
+            return operation(types_, Tok::equal, a, item).has_value();
+          }))
+        continue;
       fail(place, "types", "", "'{}' looks into tuples of numbers, not into {}", text_of(op), text_of(b));
       continue;
     }
     if (with_none && !is_ordering(op)) continue;
     if (operation(types_, op, a, b)) continue;
-    if (is_tuple(a) && is_tuple(b) && !is_ordering(op) && !is_valueless(a) && !is_valueless(b)) continue;
+    if (is_tuple(a) && is_tuple(b) && !is_ordering(op) && are_comparable(types_, a, b)) continue;
     fail(place, "types", is_array(a) || is_array(b) ? "compare elements: index the arrays" : "",
          "'{}' does not compare {} and {}", text_of(op), text_of(a), text_of(b));
   }

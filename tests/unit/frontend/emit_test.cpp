@@ -249,4 +249,26 @@ TEST_CASE("options of the decorator reach NVRTC and the kernel") {
   CHECK(holds(source->text, "quern::array<float, 1> a"));
 }
 
+TEST_CASE("C++ never mixes complex numbers or halves with other types: both operands are converted") {
+  const auto statement = [](const std::string& text) {
+    return cuda_of("@cuda.jit\ndef k(z, w, h, b, f):\n    " + text + "\n",
+                   "complex64[::1], complex128[::1], float16[::1], bfloat16[::1], float32[::1]");
+  };
+  CHECK(holds(statement("z[0] += 2"),
+              "z[0] = quern::complex<float>(quern::complex<double>(z[0]) + quern::complex<double>(2));"));
+  CHECK(holds(statement("z[0] += z[1]"), "z[0] += z[1];"));
+  CHECK(holds(statement("f[0] = z[0] == w[0]"), "f[0] = quern::complex<double>(z[0]) == w[0];"));
+  CHECK(holds(statement("f[0] = h[0] > 2.5"), "f[0] = double(float(h[0])) > 2.5;"));
+  CHECK(holds(statement("f[0] = h[0] < f[1]"), "f[0] = float(h[0]) < f[1];"));
+  CHECK(holds(statement("f[0] = h[0] if f[1] > f[2] else f[3]"), "f[1] > f[2] ? float(h[0]) : f[3];"));
+  CHECK(holds(statement("f[0] = 2 == b[0]"), "f[0] = 2.0 == double(float(b[0]));"));
+  CHECK(holds(statement("f[0] = b[0] ** b[1]"), "pow(float(b[0]), float(b[1]))"));
+  CHECK(
+      holds(statement("f[0] = (h[0], 3) == (f[1], 3)"), "quern::item_equal(quern::tuple<float, long long>("));
+  CHECK(holds(statement("f[0] = b[0] == z[0]"), "'==' does not compare bfloat16 and complex64"));
+  CHECK(holds(statement("print(z[0])"), "complex64 cannot be printed"));
+  CHECK(holds(statement("w[0] = complex(z[0], 2)"),
+              "complex takes a real and an imaginary part, not complex64"));
+}
+
 TEST_SUITE_END();
