@@ -174,6 +174,16 @@ def mixed(save):
     save("python/mixed_half_truths.npy", np.stack(truths, 1))
 
 
+def literals(save):
+    reals = [10**-2, 2**64 - 1, 7 // -2 * 2.5 + -7 % 3.5, ((-8) ** (1 / 3)).real, (1 + 2j).imag - (3 - 1j).real, 2**-1 + True / 4,
+             100000000000000000000000 // 10**22 / 3, -7.5 // 2]
+    ints = [(2**64 - 1) >> 60, 1 << 70 >> 68, -9223372036854775808, 2**63 % 10, ~(1 << 64) >> 3 ^ -5, -(1 << 70) // (1 << 65) - (-7 // 2) % 3,
+            (1 << 100 | 3) & ~(1 << 100)]
+    save("python/literals_reals.npy", np.array(reals, np.float64))
+    save("python/literals_ints.npy", np.array(ints))
+    save("python/literals_unsigned.npy", np.array([2**63, 0xFFFF_FFFF_FFFF_FFFF - 3, 0x1_0000_0000_0000_0000 >> 1], np.uint64))
+
+
 def small(save):
     save("python/tuples_values.npy", np.array([-11, 3, 7, 8, 9]))
     save("python/tuples_floats.npy", np.array([6.5, 2, 2.5, 2.25, 0.5, 7.5]))
@@ -249,5 +259,5 @@ def features(save):
 
 
 def write(save):
-    for part in (random_numbers, particles, features, basics, images, warps, signals, graphs, atomics, bits, functions, typing, mixed, small):
+    for part in (random_numbers, particles, features, basics, images, warps, signals, graphs, atomics, bits, functions, typing, mixed, literals, small):
         part(save)

@@ -271,4 +271,17 @@ TEST_CASE("C++ never mixes complex numbers or halves with other types: both oper
               "complex takes a real and an imaginary part, not complex64"));
 }
 
+TEST_CASE("arithmetic on literals is worked out as CPython does, and typed by what comes out") {
+  const auto statement = [](const std::string& text) {
+    return cuda_of("@cuda.jit\ndef k(d):\n    x = " + text + "\n    d[0] = x\n", "(float64[::1],)");
+  };
+  CHECK(holds(statement("10**-2"), "const double x = 0.01;"));
+  CHECK(holds(statement("2**64 - 1"), "const unsigned long long x = 18446744073709551615ULL;"));
+  CHECK(holds(statement("(2**64 - 1) >> 60"), "const int x = 15;"));
+  CHECK(holds(statement("-9223372036854775808"), "x = (-9223372036854775807LL - 1);"));
+  CHECK(holds(statement("100000000000 * 10000000000"), "this number does not fit an integer"));
+  CHECK(holds(statement("-9223372036854775809"), "this number does not fit an integer"));
+  CHECK(holds(statement("1 // 0"), "quern::floor_div(1LL, 0LL)"));
+}
+
 TEST_SUITE_END();
