@@ -150,6 +150,40 @@ def typing(save):
         save(f"python/typing_results{suffix}.npy", np.array(rows, float))
 
 
+def mixed(save):
+    z = np.array([1j, 1, 2j, 3 - 1j, 0.5 + 4j, 3], np.complex64)
+    w = np.array([1j, 0, 0.1, 3 - 1j, 2 + 2j, 3], np.complex128)
+    real = np.array([0.25, 1, 3, 0.1, 4, 3], np.float32)
+    ints = np.array([2, 1, 0, -3, 7, 3])
+    h = np.array([1, 1, 2.5, 3.25, -0.5, 3], np.float16)
+    for name, values in (("z", z), ("w", w), ("real", real), ("ints", ints), ("h", h)):
+        save(f"python/mixed_{name}.npy", values)
+    wide = lambda values: values.astype(np.complex128)
+    save("python/mixed_narrow.npy", np.stack([wide(z) + 2, wide(z) * 2.5, wide(z) - ints, wide(z) + 1j, wide(z) + w, z / real.astype(np.complex64), w * wide(z)],
+                                             1).astype(np.complex64))
+    rows = np.tile(w, (6, 1))
+    rows[:, 0] = np.where(ints > 1, z, w)
+    rows[:, 1] = np.where(ints == 0, 0, z)
+    save("python/mixed_wide.npy", rows)
+    truths = [z == 1j, z == real, wide(z) != w, w == 0, real == 1j, (z == 1j) | (z == 2j), wide(z) == w, ~((z == ints) & (w == real))]
+    save("python/mixed_complex_truths.npy", np.stack(truths, 1))
+    h64 = h.astype(np.float64)
+    numbers = [np.where(ints > 1, h, real), np.where(ints > 1, h64, 0.1), h64 + 1.5, h.astype(np.float32) * real, h64 // 2]
+    save("python/mixed_numbers.npy", np.stack([row.astype(np.float64) for row in numbers], 1))
+    truths = [h64 > 2.5, h64 == 1, h < real, (h64 > 0) & (h64 <= 3), (h64 == 1) | (h64 == 2), h64 == ints, h64 == 1 + 2.0**-12]
+    save("python/mixed_half_truths.npy", np.stack(truths, 1))
+
+
+def literals(save):
+    reals = [10**-2, 2**64 - 1, 7 // -2 * 2.5 + -7 % 3.5, ((-8) ** (1 / 3)).real, (1 + 2j).imag - (3 - 1j).real, 2**-1 + True / 4,
+             100000000000000000000000 // 10**22 / 3, -7.5 // 2]
+    ints = [(2**64 - 1) >> 60, 1 << 70 >> 68, -9223372036854775808, 2**63 % 10, ~(1 << 64) >> 3 ^ -5, -(1 << 70) // (1 << 65) - (-7 // 2) % 3,
+            (1 << 100 | 3) & ~(1 << 100)]
+    save("python/literals_reals.npy", np.array(reals, np.float64))
+    save("python/literals_ints.npy", np.array(ints))
+    save("python/literals_unsigned.npy", np.array([2**63, 0xFFFF_FFFF_FFFF_FFFF - 3, 0x1_0000_0000_0000_0000 >> 1], np.uint64))
+
+
 def small(save):
     save("python/tuples_values.npy", np.array([-11, 3, 7, 8, 9]))
     save("python/tuples_floats.npy", np.array([6.5, 2, 2.5, 2.25, 0.5, 7.5]))
@@ -225,5 +259,5 @@ def features(save):
 
 
 def write(save):
-    for part in (random_numbers, particles, features, basics, images, warps, signals, graphs, atomics, bits, functions, typing, small):
+    for part in (random_numbers, particles, features, basics, images, warps, signals, graphs, atomics, bits, functions, typing, mixed, literals, small):
         part(save)

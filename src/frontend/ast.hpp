@@ -48,7 +48,7 @@ struct Expr {
   std::uint32_t height = 1;  ///< of the tree below
   Tok op = Tok::end;
   bool too_large = false;  ///< an integer beyond 64 bits
-  std::string_view name;   ///< identifier, attribute, keyword; a string's value
+  std::string_view name;   ///< identifier, attribute, keyword; a string's value; an integer as written
   std::uint64_t integer = 0;
   double real = 0;
   std::vector<Expr*> items;

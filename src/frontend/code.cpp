@@ -59,6 +59,7 @@ constexpr Header kHeaders[] = {
     {"quern::slice", "quern/cuda/view.cuh"},
     {"quern::fill(", "quern/cuda/view.cuh"},
     {"quern::copy(", "quern/cuda/view.cuh"},
+    {"quern::copy<", "quern/cuda/view.cuh"},
     {"quern::transpose(", "quern/cuda/view.cuh"},
     {"quern::tuple<", "quern/cuda/tuple.cuh"},
     {"quern::item", "quern/cuda/tuple.cuh"},
@@ -242,6 +243,7 @@ bool is_signed(Carrier c) {
   return c == Carrier::i8 || c == Carrier::i16 || c == Carrier::i32 || c == Carrier::i64;
 }
 bool is_integer(Carrier c) { return c >= Carrier::boolean && c <= Carrier::u64; }
+bool is_plain(Carrier c) { return is_integer(c) || c == Carrier::f32 || c == Carrier::f64; }
 bool is_real(Carrier c) { return c >= Carrier::f16 && c <= Carrier::f64; }
 bool fits_int(Carrier c) {
   return c == Carrier::boolean || c == Carrier::i8 || c == Carrier::i16 || c == Carrier::i32 ||
@@ -289,6 +291,15 @@ Code convert(const Code& code, Carrier to) {
   if (type.find(' ') == std::string_view::npos || to == Carrier::c64 || to == Carrier::c128)
     return {fmt::format("{}({})", type, code.text), Precedence::primary, to};
   return {fmt::format("({}){}", type, inside(code, Precedence::unary)), Precedence::unary, to};
+}
+
+void meet(Code& a, Code& b, Carrier to) {
+  const bool plain = is_plain(a.carrier) && is_plain(b.carrier) && is_plain(to);
+  if (plain && promoted(a.carrier, b.carrier) == to) return;
+  // One converted operand takes the other along, unless that would round it on the way.
+  const bool left_fits = a.carrier == to || is_integer(a.carrier) || to == Carrier::f64;
+  a = convert(a, to);
+  if (!plain || !left_fits) b = convert(b, to);
 }
 
 Precedence precedence_of(Tok op) { return operator_of(op).precedence; }

@@ -67,6 +67,8 @@ std::string cpp_name(std::string_view name);
 bool is_signed(Carrier carrier);
 bool is_integer(Carrier carrier);
 bool is_real(Carrier carrier);
+/// Numbers that C++ itself has, and converts as it likes: neither halves nor complex ones.
+bool is_plain(Carrier carrier);
 /// bool, int and what is smaller: C++ computes with them in int.
 bool fits_int(Carrier carrier);
 /// What C++'s arithmetic conversions make of two operands.
@@ -76,6 +78,9 @@ Carrier promoted(Carrier a, Carrier b);
 std::string inside(const Code& code, Precedence wanted);
 /// Converted, unless it is of that type already; literals are written in it.
 Code convert(const Code& code, Carrier to);
+/// Converts as little as lets C++ compute with both in `to`. It mixes no other number with halves and complex
+/// ones.
+void meet(Code& a, Code& b, Carrier to);
 /// `a op b` with the parentheses that it needs.
 Code infix(Tok op, const Code& a, const Code& b, Carrier carrier);
 Precedence precedence_of(Tok op);

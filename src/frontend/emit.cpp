@@ -382,8 +382,14 @@ void Emitter::unpack(const Expr& target, const Code& value, Type type) {
 void Emitter::assign_array(const Expr& target, const Expr& value) {
   const Type place = instance_.type(target), type = instance_.type(value);
   const std::string view = expression(target).text;
+  const auto is_half = [](Type t) { return is_floating(t) && t->bits == 16; };
   if (is_array(type))
-    line(call("quern::copy", {view, array_value(value).text}, Carrier::other).text + ";");
+    line(call(is_half(place->element) && is_half(type->element) && place->element != type->element
+                  ? "quern::copy<float>"
+                  : "quern::copy",
+              {view, array_value(value).text}, Carrier::other)
+             .text +
+         ";");
   else
     line(call("quern::fill", {view, as(value, place->element).text}, Carrier::other).text + ";");
 }
@@ -402,6 +408,7 @@ bool Emitter::same_in_cpp(const Stmt& node, const Code& place, const Code& opera
   if (!compound(node.op) && !(bits && integral)) return false;
   if (integral) return node.op != Tok::divide;
   if (half || promoted(place.carrier, operand.carrier) != carrier) return false;
+  if (is_complex(result)) return left == result && node.op != Tok::divide;
   return node.op != Tok::divide || is_floating(left);
 }
 

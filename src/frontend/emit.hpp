@@ -127,6 +127,8 @@ class Emitter {
   Code compare(const Expr& expr);
   bool written_twice(const Expr& expr) const;
   static Code joined(const std::vector<Comparison>& parts);
+  Type compared(Type a, Type b) const;
+  static std::string tuple_as(const Code& tuple, Type from, Type to);
   Code compare_two(Tok op, const Expr& left, const Code& a, const Expr& right, const Code& b);
   Code logical(const Expr& expr);
   Code condition(const Expr& expr);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "frontend/emit.hpp"
+#include "frontend/literal.hpp"
 
 namespace quern::frontend {
 namespace {
@@ -27,11 +28,11 @@ Code Emitter::folded(const Expr& expr) {
   const bool folds = expr.kind == ExprKind::unary || expr.kind == ExprKind::binary;
   if (expr.kind == ExprKind::attribute && instance_.type(*expr.items[0]) == nullptr)
     return constant(value, type);
-  if (folds && value.is_number() && is_number(type)) {
+  if (folds && value.is_any_number() && is_number(type)) {
     bool literal = true;
     for (const Expr* item : expr.items)
       literal = literal && item->kind != ExprKind::name && item->kind != ExprKind::attribute;
-    if (literal && (is_integral(type) ? value.kind != Value::Kind::real : true)) return constant(value, type);
+    if (literal) return constant(value, type);
   }
   return compute(expr);
 }
@@ -42,16 +43,10 @@ Code Emitter::compute(const Expr& expr) {
     case ExprKind::name:
       return name(expr);
     case ExprKind::integer:
-      if (expr.integer > static_cast<std::uint64_t>(INT64_MAX))
-        return {fmt::format("{}ULL", expr.integer), Precedence::primary, Carrier::u64};
-      return constant(Value::of(static_cast<std::int64_t>(expr.integer)), type);
     case ExprKind::real:
-      return constant(Value::of(expr.real), type);
     case ExprKind::imaginary:
-      return {fmt::format("quern::complex<double>(0.0, {})", real_literal(expr.real, false)),
-              Precedence::primary, Carrier::c128};
     case ExprKind::boolean:
-      return {expr.integer != 0 ? "true" : "false", Precedence::primary, Carrier::boolean};
+      return constant(literal_value(expr), type);
     case ExprKind::none:
       return {"0", Precedence::primary, Carrier::i32};
     case ExprKind::tuple:
@@ -109,6 +104,14 @@ Code Emitter::constant(const Value& value, Type type) {
               single ? Carrier::f32 : Carrier::f64};
     return carrier == Carrier::f16 || carrier == Carrier::bf16 ? convert(code, carrier) : code;
   }
+  if (is_complex(type)) {
+    const bool single = carrier == Carrier::c64;
+    return {fmt::format("{}({}, {})", cpp_of(carrier), real_literal(value.as_real(), single),
+                        real_literal(value.imag, single)),
+            Precedence::primary, carrier};
+  }
+  if (value.kind == Value::Kind::big)
+    return {fmt::format("{}ULL", *value.big.as_uint64()), Precedence::primary, Carrier::u64};
   const bool narrow = value.integer >= INT32_MIN && value.integer <= INT32_MAX;
   Code code{integer_literal(value.integer),
             value.integer < 0 && value.integer != INT32_MIN ? Precedence::unary : Precedence::primary,
@@ -141,7 +144,7 @@ Code Emitter::global(const Expr& expr, const Value& value) {
     return {warp_size ? "32" : std::string(value.builtin->cuda), Precedence::primary, Carrier::i32};
   }
   if (value.kind == Value::Kind::tuple) return constant(value, type);
-  if (!value.is_number()) return {};
+  if (!value.is_any_number()) return {};
   Code code = constant(value, type);
   if (expr.kind != ExprKind::name && value.text.empty()) return code;
   std::string name = cpp_name(expr.kind == ExprKind::name ? expr.name : std::string_view(value.text));
@@ -387,13 +390,7 @@ Code Emitter::operate(Tok op, const Code& left, Type left_type, const Code& righ
     return infix(op, a, b, carrier);
   }
   Code a = left, b = right;
-  if (promoted(a.carrier, b.carrier) != carrier || a.carrier == Carrier::f16 || b.carrier == Carrier::f16) {
-    // One converted operand takes the other along, unless that would round it on the way.
-    const bool left_fits = a.carrier == carrier || is_integer(a.carrier) || carrier == Carrier::f64;
-    a = convert(a, carrier);
-    if (!left_fits || b.carrier == Carrier::f16 || b.carrier == Carrier::bf16 || carrier == Carrier::f16)
-      b = convert(b, carrier);
-  }
+  meet(a, b, carrier);
   if (op == Tok::floor_divide || op == Tok::mod)
     return call(op == Tok::mod ? "quern::floor_mod" : "quern::floor_div",
                 {convert(a, carrier).text, convert(b, carrier).text}, carrier);

@@ -71,6 +71,22 @@ Code Emitter::joined(const std::vector<Comparison>& parts) {
   return {text, plain ? Precedence::logical_and : Precedence::primary, Carrier::boolean};
 }
 
+/// What Numba compares two values as; of tuples each pair of items. Nothing where their lengths differ.
+Type Emitter::compared(Type a, Type b) const {
+  if (!is_tuple(a)) return operation(*unit_.types, Tok::equal, a, b)->operand;
+  if (a->items.size() != b->items.size()) return nullptr;
+  std::vector<Type> items;
+  for (std::size_t i = 0; i < a->items.size(); ++i) {
+    items.push_back(compared(a->items[i], b->items[i]));
+    if (items.back() == nullptr) return nullptr;
+  }
+  return unit_.types->tuple(std::move(items));
+}
+
+std::string Emitter::tuple_as(const Code& tuple, Type from, Type to) {
+  return from == to ? tuple.text : fmt::format("{}({})", cpp_type(to), tuple.text);
+}
+
 Code Emitter::compare_two(Tok op, const Expr& left, const Code& a, const Expr& right, const Code& b) {
   const Type left_type = instance_.type(left), right_type = instance_.type(right);
   const auto truth = [](bool value) {
@@ -79,12 +95,17 @@ Code Emitter::compare_two(Tok op, const Expr& left, const Code& a, const Expr& r
   if (left_type->kind == TypeKind::none || right_type->kind == TypeKind::none)
     return truth((left_type == right_type) == (op == Tok::k_is || op == Tok::equal));
   if (op == Tok::k_in || op == Tok::not_in) {
-    std::vector<std::string> arguments = {a.text, b.text};
-    Code code = call("quern::item_in", arguments, Carrier::boolean);
+    std::vector<Type> met;
+    for (const Type item : right_type->items) met.push_back(compared(left_type, item));
+    Code code =
+        call("quern::item_in", {a.text, tuple_as(b, right_type, unit_.types->tuple(met))}, Carrier::boolean);
     return op == Tok::k_in ? code : Code{"!" + code.text, Precedence::unary, Carrier::boolean};
   }
   if (is_tuple(left_type)) {
-    Code code = call("quern::item_equal", {a.text, b.text}, Carrier::boolean);
+    Code code{"false", Precedence::primary, Carrier::boolean};
+    if (const Type met = compared(left_type, right_type))
+      code = call("quern::item_equal", {tuple_as(a, left_type, met), tuple_as(b, right_type, met)},
+                  Carrier::boolean);
     return op == Tok::equal ? code : Code{"!" + code.text, Precedence::unary, Carrier::boolean};
   }
   const Type operand = operation(*unit_.types, op, left_type, right_type)->operand;
@@ -113,13 +134,7 @@ Code Emitter::compare_two(Tok op, const Expr& left, const Code& a, const Expr& r
         y = convert(y, wide);
     }
   } else {
-    const Carrier carrier = carrier_of(operand);
-    if (promoted(x.carrier, y.carrier) != carrier || carrier == Carrier::f16) {
-      x = convert(x, carrier);
-      if (carrier == Carrier::f16 || carrier == Carrier::bf16 || is_complex(operand) ||
-          y.carrier == Carrier::f16)
-        y = convert(y, carrier);
-    }
+    meet(x, y, carrier_of(operand));
   }
   return infix(op, x, y, Carrier::boolean);
 }
@@ -163,7 +178,7 @@ Code Emitter::conditional(const Expr& expr) {
   if (is_number(type)) {
     if (is_integral(type) && fits_int(a.carrier) && fits_int(b.carrier) && is_signed(carrier)) {
       carrier = Carrier::i32;
-    } else if (promoted(a.carrier, b.carrier) != carrier || carrier == Carrier::f16) {
+    } else if (promoted(a.carrier, b.carrier) != carrier || !is_plain(a.carrier) || !is_plain(b.carrier)) {
       a = convert(a, carrier);
       b = convert(b, carrier);
     }

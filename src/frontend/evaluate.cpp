@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "frontend/literal.hpp"
 #include "frontend/names.hpp"
 
 namespace quern::frontend {
@@ -169,12 +170,12 @@ bool flatten(const Value& nested, std::vector<Value>& elements, std::vector<std:
 Value Names::evaluate(const Expr& expr) {
   switch (expr.kind) {
     case ExprKind::integer:
-      if (expr.too_large || expr.integer > static_cast<std::uint64_t>(INT64_MAX)) return {};
-      return Value::of(static_cast<std::int64_t>(expr.integer));
     case ExprKind::real:
-      return Value::of(expr.real);
-    case ExprKind::boolean:
-      return Value::boolean(expr.integer != 0);
+    case ExprKind::imaginary:
+    case ExprKind::boolean: {
+      const Value value = literal_value(expr);
+      return value.is_any_number() ? value : Value::host("a number beyond 128 bits");
+    }
     case ExprKind::none: {
       Value value;
       value.kind = Kind::none;

@@ -315,7 +315,7 @@ void Inference::augmented(const Stmt& node) {
     const std::uint32_t read = scope_.load(target);
     if (read != kNoVersion)
       instance_.version_constants[version] =
-          fold(node.op, instance_.version_constants[read], instance_.constant(*node.value));
+          computed(node.op, instance_.version_constants[read], instance_.constant(*node.value), type);
   } else if (target.kind == ExprKind::subscript || target.kind == ExprKind::attribute) {
     if (type != nullptr) assign_element(target, type, join(target.place, node.value->place));
   }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "frontend/literal.hpp"
 #include "frontend/program.hpp"
 
 namespace quern::frontend {
@@ -59,6 +60,9 @@ class Inference {
   bool keeps_order(const Expr& index, bool at_fast_end) const;
   char view_layout(Type array, std::vector<const Expr*> left, std::vector<const Expr*> right) const;
   Type slice(const Expr& expr);
+  Type literal(const Expr& expr);
+  void fill_literal(const Expr& expr);
+  static Value computed(Tok op, const Value& a, const Value& b, Type type);
   Type unary(const Expr& expr);
   Type binary(const Expr& expr, Tok op, const Expr& left, const Expr& right);
   Type binary_types(const Expr& expr, Tok op, Type left, Type right);

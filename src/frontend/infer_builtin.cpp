@@ -120,9 +120,12 @@ Type Inference::by_rule(const Expr& expr, const Builtin& row, const std::vector<
     case Rule::ballot:
       return whole(0) && whole(1) ? types_.int32 : refused();
     case Rule::match_any:
-      return whole(0) && number(1) ? types_.int32 : refused();
     case Rule::match_all:
-      return whole(0) && number(1) ? types_.tuple({types_.int32, types_.boolean}) : refused();
+      if (!whole(0) || !number(1)) return refused();
+      if (is_floating(types[1]) && types[1]->bits == 16)
+        return fail(args[1]->place, "types", "convert it: float32(x)",
+                    "{} compares numbers of 32 or 64 bits, not {}", row.shown(), text_of(types[1]));
+      return row.rule == Rule::match_any ? types_.int32 : types_.tuple({types_.int32, types_.boolean});
     case Rule::same_integer:
       return whole(0) ? types[0] : refused();
     case Rule::bit_reverse:
@@ -216,7 +219,10 @@ Type Inference::by_rule(const Expr& expr, const Builtin& row, const std::vector<
                                                                                    : refused();
     case Rule::to_complex: {
       for (std::size_t i = 0; i < args.size(); ++i)
-        if (!wants(*args[i], types[i], is_number(types[i]), "complex takes numbers")) return refused();
+        if (!wants(
+                *args[i], types[i], is_number(types[i]) && (types.size() == 1 || !is_complex(types[i])),
+                types.size() == 1 ? "complex takes numbers" : "complex takes a real and an imaginary part"))
+          return refused();
       const bool narrow = std::all_of(types.begin(), types.end(),
                                       [&](Type t) { return t == types_.float32 || t == types_.complex64; });
       return narrow ? types_.complex64 : types_.complex128;
@@ -253,11 +259,16 @@ Type Inference::by_rule(const Expr& expr, const Builtin& row, const std::vector<
     case Rule::zip:
       return types_.zip(types);
     case Rule::print:
-      for (std::size_t i = 0; i < args.size(); ++i)
-        if (!is_number(types[i]) && types[i]->kind != TypeKind::string && types[i]->kind != TypeKind::dim3 &&
-            !(is_tuple(types[i]) && std::all_of(types[i]->items.begin(), types[i]->items.end(), is_number)))
-          return fail(args[i]->place, "types", is_array(types[i]) ? "print its elements" : "",
+      for (std::size_t i = 0; i < args.size(); ++i) {
+        const auto shows = [](Type t) { return is_number(t) && !is_complex(t); };
+        if (!shows(types[i]) && types[i]->kind != TypeKind::string && types[i]->kind != TypeKind::dim3 &&
+            !(is_tuple(types[i]) && std::all_of(types[i]->items.begin(), types[i]->items.end(), shows)))
+          return fail(args[i]->place, "types",
+                      is_array(types[i])     ? "print its elements"
+                      : is_complex(types[i]) ? "print its parts: print(z.real, z.imag)"
+                                             : "",
                       "{} cannot be printed", text_of(types[i]));
+      }
       return types_.none;
     case Rule::dim3:
     case Rule::int_value:

@@ -35,6 +35,16 @@ bool is_ordering(Tok op) {
   return op == Tok::less || op == Tok::less_equal || op == Tok::greater || op == Tok::greater_equal;
 }
 
+/// Of tuples: can each item be compared with the other's? Where their lengths differ, they are not equal.
+bool are_comparable(const TypeTable& types, Type a, Type b) {
+  if (!is_tuple(a) || !is_tuple(b)) return operation(types, Tok::equal, a, b).has_value();
+  if (is_valueless(a) || is_valueless(b)) return false;
+  if (a->items.size() != b->items.size()) return true;
+  for (std::size_t i = 0; i < a->items.size(); ++i)
+    if (!are_comparable(types, a->items[i], b->items[i])) return false;
+  return true;
+}
+
 }  // namespace
 
 Type Inference::expression(const Expr& expr) {
@@ -52,19 +62,11 @@ Type Inference::compute(const Expr& expr) {
     case ExprKind::name:
       return name(expr);
     case ExprKind::integer:
-      if (expr.too_large)
-        return fail(expr.place, "types", "integers have 64 bits", "this number does not fit an integer");
-      if (expr.integer > static_cast<std::uint64_t>(INT64_MAX)) return types_.uint64;
-      constant = Value::of(static_cast<std::int64_t>(expr.integer));
-      return types_.int64;
     case ExprKind::real:
-      constant = Value::of(expr.real);
-      return types_.float64;
     case ExprKind::imaginary:
-      return types_.complex128;
     case ExprKind::boolean:
-      constant = Value::boolean(expr.integer != 0);
-      return types_.boolean;
+      if (const Type known = literal(expr)) return known;
+      return fail(expr.place, "types", "integers have 64 bits", "this number does not fit an integer");
     case ExprKind::none:
       return types_.none;
     case ExprKind::ellipsis:
@@ -90,8 +92,10 @@ Type Inference::compute(const Expr& expr) {
     case ExprKind::keyword:
       return expression(*expr.items[0]);
     case ExprKind::unary:
+      if (const Type known = is_literal(expr) ? literal(expr) : nullptr) return known;
       return unary(expr);
     case ExprKind::binary:
+      if (const Type known = is_literal(expr) ? literal(expr) : nullptr) return known;
       return binary(expr, expr.op, *expr.items[0], *expr.items[1]);
     case ExprKind::compare:
       return compare(expr);
@@ -136,12 +140,11 @@ namespace {
 Type tuple_of(TypeTable& types, const Value& tuple) {
   std::vector<Type> items;
   for (const Value& item : tuple.items)
-    items.push_back(item.kind == Value::Kind::tuple      ? tuple_of(types, item)
-                    : item.kind == Value::Kind::dtype    ? types.dtype(item.type)
+    items.push_back(item.kind == Value::Kind::tuple   ? tuple_of(types, item)
+                    : item.kind == Value::Kind::dtype ? types.dtype(item.type)
+                    : item.is_any_number() && type_of_number(types, item) != nullptr
+                        ? type_of_number(types, item)
                     : item.type != nullptr               ? item.type
-                    : item.kind == Value::Kind::real     ? types.float64
-                    : item.kind == Value::Kind::boolean  ? types.boolean
-                    : item.kind == Value::Kind::integer  ? types.int64
                     : item.kind == Value::Kind::none     ? types.none
                     : item.kind == Value::Kind::function ? types.function(item.function)
                     : item.kind == Value::Kind::builtin && item.builtin->rule != Rule::dim3 &&
@@ -164,12 +167,14 @@ Type Inference::from_value(const Value& value, const Expr& expr) {
   Value& constant = instance_.constants[expr.id];
   if (value.kind != Value::Kind::array) constant = value;
   switch (value.kind) {
-    case Value::Kind::integer:
-      return value.type != nullptr ? value.type : types_.int64;
-    case Value::Kind::real:
-      return value.type != nullptr ? value.type : types_.float64;
     case Value::Kind::boolean:
       return types_.boolean;
+    case Value::Kind::integer:
+    case Value::Kind::big:
+    case Value::Kind::real:
+    case Value::Kind::complex:
+      if (const Type type = type_of_number(types_, value)) return type;
+      return fail(expr.place, "types", "integers have 64 bits", "'{}' does not fit an integer", shown(expr));
     case Value::Kind::none:
       return types_.none;
     case Value::Kind::string:
@@ -371,7 +376,9 @@ Type Inference::tuple(const Expr& expr) {
 Type Inference::unary(const Expr& expr) {
   const Type operand = expression(*expr.items[0]);
   if (operand == nullptr || is_error(operand)) return operand;
-  instance_.constants[expr.id] = fold_unary(expr.op, instance_.constant(*expr.items[0]));
+  const Value& known = instance_.constant(*expr.items[0]);
+  if (known.is_number()) instance_.constants[expr.id] = fold_unary(expr.op, known);
+  if (instance_.constant(expr).kind == Value::Kind::big) instance_.constants[expr.id] = {};
   if (expr.op == Tok::k_not && (is_tuple(operand) || operand == types_.none)) return types_.boolean;
   const Type type = is_number(operand) ? unary_result(types_, expr.op, operand) : nullptr;
   if (type != nullptr) return type;
@@ -383,12 +390,8 @@ Type Inference::unary(const Expr& expr) {
 Type Inference::binary(const Expr& expr, Tok op, const Expr& left, const Expr& right) {
   const Type a = expression(left), b = expression(right);
   if (a == nullptr || b == nullptr) return nullptr;
-  instance_.constants[expr.id] = fold(op, instance_.constant(left), instance_.constant(right));
   const Type type = binary_types(expr, op, a, b);
-  // What Python folds to another kind than the operator gives on the device is no constant: 2 ** -1.
-  const Value& constant = instance_.constant(expr);
-  if (type != nullptr && constant.kind == Value::Kind::integer && !is_integer(type))
-    instance_.constants[expr.id] = {};
+  instance_.constants[expr.id] = computed(op, instance_.constant(left), instance_.constant(right), type);
   return type;
 }
 
@@ -432,13 +435,16 @@ Type Inference::compare(const Expr& expr) {
       continue;
     }
     if (op == Tok::k_in || op == Tok::not_in) {
-      if (is_tuple(b) && is_number(a) && std::all_of(b->items.begin(), b->items.end(), is_number)) continue;
+      if (is_tuple(b) && is_number(a) && std::all_of(b->items.begin(), b->items.end(), [&](Type item) {
+            return operation(types_, Tok::equal, a, item).has_value();
+          }))
+        continue;
       fail(place, "types", "", "'{}' looks into tuples of numbers, not into {}", text_of(op), text_of(b));
       continue;
     }
     if (with_none && !is_ordering(op)) continue;
     if (operation(types_, op, a, b)) continue;
-    if (is_tuple(a) && is_tuple(b) && !is_ordering(op) && !is_valueless(a) && !is_valueless(b)) continue;
+    if (is_tuple(a) && is_tuple(b) && !is_ordering(op) && are_comparable(types_, a, b)) continue;
     fail(place, "types", is_array(a) || is_array(b) ? "compare elements: index the arrays" : "",
          "'{}' does not compare {} and {}", text_of(op), text_of(a), text_of(b));
   }

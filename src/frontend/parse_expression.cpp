@@ -410,6 +410,7 @@ Expr* Parser::number() {
     const char* begin = text.data() + (radix == 10 ? 0 : 2);
     const auto [end, error] = std::from_chars(begin, text.data() + text.size(), node->integer, radix);
     node->too_large = error == std::errc::result_out_of_range;
+    node->name = source_.at(first.place);
     if (error == std::errc::invalid_argument || end != text.data() + text.size()) {
       if (!node->too_large) fail(first.place, fmt::format("'{}' is no number", text));
     } else if (radix == 10 && text.size() > 1 && text[0] == '0' &&

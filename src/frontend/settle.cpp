@@ -8,24 +8,7 @@ namespace quern::frontend {
 namespace {
 
 std::optional<bool> truth_of(const Value& value) {
-  if (!value.is_number()) return std::nullopt;
-  return value.kind == Value::Kind::real ? value.real != 0 : value.integer != 0;
-}
-
-/// Numbers and arithmetic on them alone: Python's compiler works it out.
-bool is_literal(const Expr& expr) {
-  switch (expr.kind) {
-    case ExprKind::integer:
-    case ExprKind::real:
-    case ExprKind::boolean:
-      return true;
-    case ExprKind::unary:
-      return is_literal(*expr.items[0]);
-    case ExprKind::binary:
-      return is_literal(*expr.items[0]) && is_literal(*expr.items[1]);
-    default:
-      return false;
-  }
+  return value.is_any_number() ? std::optional(!value.is_zero()) : std::nullopt;
 }
 
 }  // namespace

@@ -480,11 +480,12 @@ Type arithmetic_integer(const TypeTable& table, Type a, Type b) {
 
 Type common_float(const TypeTable& table, Tok op, Type a, Type b) {
   unsigned bits = std::max(float_bits_for(a), float_bits_for(b));
+  const bool wide_only = op == Tok::floor_divide || op == Tok::mod || op == Tok::power;
   if (a->brain || b->brain) {
-    if (bits == 16 && a->brain == b->brain) return table.bfloat16;
+    const auto stays = [](Type t) { return t->brain || (is_integer(t) && t->bits == 8); };
+    if (!wide_only && stays(a) && stays(b)) return table.bfloat16;
     bits = std::max(bits, 32u);
   }
-  const bool wide_only = op == Tok::floor_divide || op == Tok::mod || op == Tok::power;
   return table.floating(wide_only ? std::max(bits, 32u) : bits);
 }
 
@@ -517,6 +518,7 @@ std::optional<Operation> comparison(const TypeTable& table, Tok op, Type a, Type
 
 std::optional<Operation> operation(const TypeTable& table, Tok op, Type a, Type b) {
   if (!is_number(a) || !is_number(b)) return std::nullopt;
+  if ((a->brain && is_complex(b)) || (is_complex(a) && b->brain)) return std::nullopt;
   if (is_comparison(op)) return comparison(table, op, a, b);
   const bool integral = is_integral(a) && is_integral(b);
   if (is_bitwise(op)) {

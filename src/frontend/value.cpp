@@ -2,65 +2,57 @@
 #include "frontend/value.hpp"
 
 #include <cmath>
+#include <complex>
 
 namespace quern::frontend {
 namespace {
 
 using Kind = Value::Kind;
 
-Value fitted(bool overflow, std::int64_t number) { return overflow ? Value{} : Value::of(number); }
-
-std::int64_t floor_divide(std::int64_t a, std::int64_t b) {
-  const std::int64_t quotient = a / b;
-  return (a % b != 0 && (a < 0) != (b < 0)) ? quotient - 1 : quotient;
+/// Unlike C++, to the nearest: Python divides whole numbers beyond 2**53 exactly and rounds once.
+Value true_quotient(const Whole& a, const Whole& b) {
+  if (b.is_zero()) return {};
+  constexpr unsigned kExact = 53;
+  if (a.bit_length() <= kExact && b.bit_length() <= kExact) return Value::of(a.as_real() / b.as_real());
+  const auto whole = Whole::compute(Tok::floor_divide, a, b);
+  if (whole && Whole::compare(*Whole::compute(Tok::times, *whole, b), a) == 0)
+    return Value::of(whole->as_real());
+  return Value::of(
+      static_cast<double>(static_cast<long double>(a.as_real()) / static_cast<long double>(b.as_real())));
 }
 
-Value integer_power(std::int64_t base, std::int64_t exponent) {
-  if (exponent < 0) return {};
-  std::int64_t result = 1;
-  for (; exponent > 0; --exponent) {
-    if (__builtin_mul_overflow(result, base, &result)) return {};
-    if (result == 0 || result == 1) break;
-    if (exponent > 64 && base == -1) exponent = exponent % 2 + 2;
+/// Python's x ** y: of a negative x and a y with a fraction it is complex.
+Value real_power(double x, double y) {
+  if (x == 0 && y < 0) return {};
+  if (x < 0 && std::isfinite(x) && std::isfinite(y) && y != std::floor(y)) {
+    const std::complex<double> power = std::pow(std::complex<double>(x, 0), y);
+    return Value::complex(power.real(), power.imag());
   }
-  return Value::of(result);
+  const double power = std::pow(x, y);
+  return std::isinf(power) && std::isfinite(x) && std::isfinite(y) ? Value{} : Value::of(power);
 }
 
-Value fold_integers(Tok op, std::int64_t a, std::int64_t b) {
-  std::int64_t result = 0;
-  bool overflow = false;
-  switch (op) {
-    case Tok::plus:
-      overflow = __builtin_add_overflow(a, b, &result);
-      return fitted(overflow, result);
-    case Tok::minus:
-      overflow = __builtin_sub_overflow(a, b, &result);
-      return fitted(overflow, result);
-    case Tok::times:
-      overflow = __builtin_mul_overflow(a, b, &result);
-      return fitted(overflow, result);
-    case Tok::divide:
-      return b == 0 ? Value{} : Value::of(static_cast<double>(a) / static_cast<double>(b));
-    case Tok::floor_divide:
-      return b == 0 || (b == -1 && a == INT64_MIN) ? Value{} : Value::of(floor_divide(a, b));
-    case Tok::mod:
-      return b == 0 || b == -1 ? (b == 0 ? Value{} : Value::of(std::int64_t{0}))
-                               : Value::of(a - floor_divide(a, b) * b);
-    case Tok::power:
-      return integer_power(a, b);
-    case Tok::left_shift:
-      return b < 0 || b > 62 || std::abs(a) > (INT64_MAX >> b) ? Value{} : Value::of(a << b);
-    case Tok::right_shift:
-      return b < 0 || b > 63 ? Value{} : Value::of(a >> b);
-    case Tok::bit_and:
-      return Value::of(a & b);
-    case Tok::bit_or:
-      return Value::of(a | b);
-    case Tok::bit_xor:
-      return Value::of(a ^ b);
-    default:
-      return {};
+Value fold_wholes(Tok op, const Whole& a, const Whole& b) {
+  if (op == Tok::divide) return true_quotient(a, b);
+  if (op == Tok::power && b.negative()) return real_power(a.as_real(), b.as_real());
+  const auto result = Whole::compute(op, a, b);
+  return result ? Value::of(*result) : Value{};
+}
+
+/// a // b and a % b of floats, as CPython computes them.
+Value real_quotient(Tok op, double a, double b) {
+  if (b == 0) return {};
+  double rest = std::fmod(a, b), quotient = (a - rest) / b;
+  if (rest == 0) {
+    rest = std::copysign(0.0, b);
+  } else if ((b < 0) != (rest < 0)) {
+    rest += b;
+    quotient -= 1;
   }
+  if (op == Tok::mod) return Value::of(rest);
+  if (quotient == 0) return Value::of(std::copysign(0.0, a / b));
+  const double down = std::floor(quotient);
+  return Value::of(quotient - down > 0.5 ? down + 1 : down);
 }
 
 Value fold_reals(Tok op, double a, double b) {
@@ -74,9 +66,32 @@ Value fold_reals(Tok op, double a, double b) {
     case Tok::divide:
       return b == 0 ? Value{} : Value::of(a / b);
     case Tok::floor_divide:
-      return b == 0 ? Value{} : Value::of(std::floor(a / b));
+    case Tok::mod:
+      return real_quotient(op, a, b);
     case Tok::power:
-      return Value::of(std::pow(a, b));
+      return real_power(a, b);
+    default:
+      return {};
+  }
+}
+
+/// Powers and quotients are left to who computes them next: Python's and the device's differ in the last
+/// place.
+Value fold_complex(Tok op, const Value& a, const Value& b) {
+  const std::complex<double> x(a.as_real(), a.imag), y(b.as_real(), b.imag);
+  const auto of = [](std::complex<double> z) { return Value::complex(z.real(), z.imag()); };
+  switch (op) {
+    case Tok::plus:
+      return of(x + y);
+    case Tok::minus:
+      return of(x - y);
+    case Tok::times:
+      return Value::complex(x.real() * y.real() - x.imag() * y.imag(),
+                            x.real() * y.imag() + x.imag() * y.real());
+    case Tok::equal:
+      return Value::boolean(x == y);
+    case Tok::not_equal:
+      return Value::boolean(x != y);
     default:
       return {};
   }
@@ -127,6 +142,26 @@ Value Value::of(double number) {
   value.real = number;
   return value;
 }
+Value Value::of(const Whole& number) {
+  if (const auto narrow = number.as_int64()) return of(*narrow);
+  Value value;
+  value.kind = Kind::big;
+  value.big = number;
+  return value;
+}
+Value Value::complex(double real, double imag) {
+  Value value;
+  value.kind = Kind::complex;
+  value.real = real;
+  value.imag = imag;
+  return value;
+}
+double Value::as_real() const {
+  if (kind == Kind::real || kind == Kind::complex) return real;
+  return kind == Kind::big ? big.as_real() : static_cast<double>(integer);
+}
+bool Value::is_zero() const { return as_real() == 0 && imag == 0; }
+
 Value Value::boolean(bool truth) {
   Value value;
   value.kind = Kind::boolean;
@@ -141,28 +176,48 @@ Value Value::host(std::string what) {
 }
 
 Value fold(Tok op, const Value& a, const Value& b) {
-  if (!a.is_number() || !b.is_number() || !gives_pythons_type(a, b)) return {};
+  if (!a.is_any_number() || !b.is_any_number() || !gives_pythons_type(a, b)) return {};
+  if (a.kind == Kind::complex || b.kind == Kind::complex) return fold_complex(op, a, b);
   const bool real = a.kind == Kind::real || b.kind == Kind::real;
-  const std::optional<bool> truth =
-      real ? compare(op, a.as_real(), b.as_real()) : compare(op, a.integer, b.integer);
+  const std::optional<bool> truth = real ? compare(op, a.as_real(), b.as_real())
+                                         : compare(op, Whole::compare(a.as_whole(), b.as_whole()), 0);
   if (truth) return Value::boolean(*truth);
-  return real ? fold_reals(op, a.as_real(), b.as_real()) : fold_integers(op, a.integer, b.integer);
+  const bool bits = op == Tok::bit_and || op == Tok::bit_or || op == Tok::bit_xor;
+  Value result =
+      real ? fold_reals(op, a.as_real(), b.as_real()) : fold_wholes(op, a.as_whole(), b.as_whole());
+  if (bits && a.kind == Kind::boolean && b.kind == Kind::boolean) result.kind = Kind::boolean;
+  return result;
 }
 
 Value fold_unary(Tok op, const Value& a) {
-  if (!a.is_number() || a.type != nullptr) return {};
+  if (!a.is_any_number() || a.type != nullptr) return {};
   switch (op) {
     case Tok::plus:
       return a.kind == Kind::boolean ? Value::of(a.integer) : a;
     case Tok::minus:
       if (a.kind == Kind::real) return Value::of(-a.real);
-      return a.integer == INT64_MIN ? Value{} : Value::of(-a.integer);
+      if (a.kind == Kind::complex) return Value::complex(-a.real, -a.imag);
+      return Value::of(a.as_whole().negated());
     case Tok::invert:
-      return a.kind == Kind::integer ? Value::of(~a.integer) : Value{};
+      return a.is_whole() && a.kind != Kind::boolean ? fold_wholes(Tok::minus, Whole(-1), a.as_whole())
+                                                     : Value{};
     case Tok::k_not:
-      return Value::boolean(a.as_real() == 0);
+      return Value::boolean(a.is_zero());
     default:
       return {};
+  }
+}
+
+bool is_of(const Value& value, Type type) {
+  switch (value.kind) {
+    case Kind::integer:
+      return is_integer(type);
+    case Kind::boolean:
+      return type->kind == TypeKind::boolean;
+    case Kind::real:
+      return is_floating(type);
+    default:
+      return false;
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "frontend/builtins.hpp"
 #include "frontend/types.hpp"
+#include "frontend/whole.hpp"
 
 namespace quern::frontend {
 
@@ -18,6 +19,8 @@ struct Value {
     integer,
     real,
     boolean,
+    big,      ///< a whole number beyond int64; in `big`
+    complex,  ///< `real` and `imag`
     none,
     string,
     tuple,  ///< a list, too
@@ -32,6 +35,8 @@ struct Value {
   Type type = nullptr;  ///< of a number or of an array's elements, where it is not the usual one
   std::int64_t integer = 0;
   double real = 0;
+  double imag = 0;
+  Whole big;
   std::string text;
   std::vector<Value> items;  ///< of a tuple; an array's elements in C order
   std::vector<std::int64_t> shape;
@@ -40,14 +45,23 @@ struct Value {
 
   static Value of(std::int64_t number);
   static Value of(double number);
+  static Value of(const Whole& number);
+  static Value complex(double real, double imag);
   static Value boolean(bool truth);
   static Value host(std::string what);
   bool is_number() const { return kind == Kind::integer || kind == Kind::real || kind == Kind::boolean; }
-  double as_real() const { return kind == Kind::real ? real : static_cast<double>(integer); }
+  /// Those beyond int64 and complex ones, too.
+  bool is_any_number() const { return is_number() || kind == Kind::big || kind == Kind::complex; }
+  bool is_whole() const { return kind == Kind::integer || kind == Kind::boolean || kind == Kind::big; }
+  Whole as_whole() const { return kind == Kind::big ? big : Whole(integer); }
+  double as_real() const;
+  bool is_zero() const;
 };
 
-/// The result of an operator on known numbers, or unknown. Integers are Python's as long as they fit 64 bits.
+/// The result of an operator on known numbers as Python computes it, or unknown.
 Value fold(Tok op, const Value& a, const Value& b);
 Value fold_unary(Tok op, const Value& a);
+/// Is the value of that type, so that it can stand for what an operator gives on the device?
+bool is_of(const Value& value, Type type);
 
 }  // namespace quern::frontend

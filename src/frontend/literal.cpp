@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arithmetic on literals alone. CPython works it out before Numba sees it, with whole numbers of any length:
+// 10**-2 is 0.01 and 2**64 - 1 an uint64, neither of which the operators of the device would give.
+#include "frontend/infer.hpp"
+
+namespace quern::frontend {
+
+bool is_literal(const Expr& expr) {
+  switch (expr.kind) {
+    case ExprKind::integer:
+    case ExprKind::real:
+    case ExprKind::imaginary:
+    case ExprKind::boolean:
+      return true;
+    case ExprKind::unary:
+      return is_literal(*expr.items[0]);
+    case ExprKind::binary:
+      return is_literal(*expr.items[0]) && is_literal(*expr.items[1]);
+    default:
+      return false;
+  }
+}
+
+Value literal_value(const Expr& expr) {
+  switch (expr.kind) {
+    case ExprKind::integer: {
+      if (!expr.too_large) return Value::of(Whole::of_unsigned(expr.integer));
+      const auto whole = Whole::read(expr.name);
+      return whole ? Value::of(*whole) : Value{};
+    }
+    case ExprKind::real:
+      return Value::of(expr.real);
+    case ExprKind::imaginary:
+      return Value::complex(0, expr.real);
+    case ExprKind::boolean:
+      return Value::boolean(expr.integer != 0);
+    case ExprKind::unary:
+      return fold_unary(expr.op, literal_value(*expr.items[0]));
+    case ExprKind::binary: {
+      const Value a = literal_value(*expr.items[0]), b = literal_value(*expr.items[1]);
+      if (a.is_whole() && b.is_whole() && !python_folds(expr.op, a.as_whole(), b.as_whole())) return {};
+      return fold(expr.op, a, b);
+    }
+    default:
+      return {};
+  }
+}
+
+Type type_of_number(const TypeTable& types, const Value& value) {
+  if (value.type != nullptr) return value.type;
+  switch (value.kind) {
+    case Value::Kind::integer:
+      return types.int64;
+    case Value::Kind::big:
+      return value.big.as_uint64() ? types.uint64 : nullptr;
+    case Value::Kind::real:
+      return types.float64;
+    case Value::Kind::boolean:
+      return types.boolean;
+    case Value::Kind::complex:
+      return types.complex128;
+    default:
+      return nullptr;
+  }
+}
+
+/// Null where the value is not known here.
+Type Inference::literal(const Expr& expr) {
+  const Value value = literal_value(expr);
+  if (!value.is_any_number()) return nullptr;
+  for (const Expr* item : expr.items) fill_literal(*item);
+  instance_.constants[expr.id] = value;
+  if (const Type type = type_of_number(types_, value)) return type;
+  instance_.constants[expr.id] = {};
+  return fail(expr.place, "types", "integers have 64 bits", "this number does not fit an integer");
+}
+
+/// The parts of a literal have no say; they have types all the same, for those who walk over expressions.
+void Inference::fill_literal(const Expr& expr) {
+  for (const Expr* item : expr.items) fill_literal(*item);
+  const Value value = literal_value(expr);
+  const Type type = value.is_any_number() ? type_of_number(types_, value) : nullptr;
+  instance_.types[expr.id] = type != nullptr ? type : types_.int64;
+  instance_.constants[expr.id] = {};
+}
+
+/// What is known of an operator on values that names have: where the device computes what Python would.
+Value Inference::computed(Tok op, const Value& a, const Value& b, Type type) {
+  const bool plain = a.is_number() && b.is_number();
+  const bool real = a.kind == Value::Kind::real || b.kind == Value::Kind::real;
+  if (!plain || type == nullptr || (real && (op == Tok::mod || op == Tok::floor_divide))) return {};
+  const Value value = fold(op, a, b);
+  return is_of(value, type) ? value : Value{};
+}
+
+}  // namespace quern::frontend

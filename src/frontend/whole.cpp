@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "frontend/whole.hpp"
+
+#include <algorithm>
+
+namespace quern::frontend {
+namespace {
+
+using Magnitude = Whole::Magnitude;
+constexpr unsigned kBits = 128;
+
+unsigned length_of(Magnitude magnitude) {
+  unsigned bits = 0;
+  for (; magnitude != 0; magnitude >>= 1) ++bits;
+  return bits;
+}
+
+int digit_of(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  const char lower = static_cast<char>(c | 0x20);
+  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+}  // namespace
+
+std::optional<Whole> Whole::read(std::string_view text) {
+  const char base = text.size() > 1 ? static_cast<char>(text[1] | 0x20) : ' ';
+  const int radix = base == 'x' ? 16 : base == 'b' ? 2 : base == 'o' ? 8 : 10;
+  if (radix != 10) text.remove_prefix(2);
+  Magnitude magnitude = 0;
+  for (const char c : text) {
+    if (c == '_') continue;
+    const int digit = digit_of(c);
+    if (digit < 0 || digit >= radix ||
+        magnitude > (~Magnitude{0} - static_cast<Magnitude>(digit)) / static_cast<Magnitude>(radix))
+      return std::nullopt;
+    magnitude = magnitude * static_cast<Magnitude>(radix) + static_cast<Magnitude>(digit);
+  }
+  return Whole(magnitude, false);
+}
+
+unsigned Whole::bit_length() const { return length_of(magnitude_); }
+
+std::optional<std::int64_t> Whole::as_int64() const {
+  const Magnitude most = (Magnitude{1} << 63) - (negative_ ? 0 : 1);
+  if (magnitude_ > most) return std::nullopt;
+  const auto bits = static_cast<std::uint64_t>(magnitude_);
+  return static_cast<std::int64_t>(negative_ ? 0 - bits : bits);
+}
+
+std::optional<std::uint64_t> Whole::as_uint64() const {
+  if (negative_ || magnitude_ > UINT64_MAX) return std::nullopt;
+  return static_cast<std::uint64_t>(magnitude_);
+}
+
+double Whole::as_real() const {
+  const auto size = static_cast<double>(magnitude_);
+  return negative_ ? -size : size;
+}
+
+int Whole::compare(const Whole& a, const Whole& b) {
+  if (a.negative_ != b.negative_) return a.negative_ ? -1 : 1;
+  if (a.magnitude_ == b.magnitude_) return 0;
+  return (a.magnitude_ < b.magnitude_) != a.negative_ ? -1 : 1;
+}
+
+std::optional<Whole> Whole::sum(const Whole& a, const Whole& b) {
+  if (a.negative_ == b.negative_) {
+    if (a.magnitude_ > ~b.magnitude_) return std::nullopt;
+    return Whole(a.magnitude_ + b.magnitude_, a.negative_);
+  }
+  return a.magnitude_ >= b.magnitude_ ? Whole(a.magnitude_ - b.magnitude_, a.negative_)
+                                      : Whole(b.magnitude_ - a.magnitude_, b.negative_);
+}
+
+std::optional<Whole> Whole::product(const Whole& a, const Whole& b) {
+  if (a.magnitude_ != 0 && b.magnitude_ > ~Magnitude{0} / a.magnitude_) return std::nullopt;
+  return Whole(a.magnitude_ * b.magnitude_, a.negative_ != b.negative_);
+}
+
+/// Rounded down.
+std::optional<Whole> Whole::quotient(const Whole& a, const Whole& b) {
+  if (b.is_zero()) return std::nullopt;
+  const Magnitude size = a.magnitude_ / b.magnitude_;
+  const bool below = a.negative_ != b.negative_, inexact = a.magnitude_ % b.magnitude_ != 0;
+  return Whole(size + (below && inexact ? 1 : 0), below);
+}
+
+std::optional<Whole> Whole::power(Whole base, const Whole& exponent) {
+  if (exponent.negative_) return std::nullopt;
+  Whole result(1);
+  for (Magnitude left = exponent.magnitude_; left != 0;) {
+    if ((left & 1) != 0) {
+      const auto next = product(result, base);
+      if (!next) return std::nullopt;
+      result = *next;
+    }
+    left >>= 1;
+    if (left == 0) break;
+    const auto square = product(base, base);
+    if (!square) return std::nullopt;
+    base = *square;
+  }
+  return result;
+}
+
+std::optional<Whole> Whole::shifted(Tok op, const Whole& a, const Whole& b) {
+  if (b.negative_) return std::nullopt;
+  const auto by = static_cast<unsigned>(std::min<Magnitude>(b.magnitude_, kBits));
+  if (op == Tok::left_shift) {
+    if (a.is_zero()) return a;
+    if (by + a.bit_length() > kBits) return std::nullopt;
+    return Whole(a.magnitude_ << by, a.negative_);
+  }
+  if (by == kBits) return Whole(a.negative_ ? -1 : 0);
+  const bool lost = a.negative_ && (a.magnitude_ & ((Magnitude{1} << by) - 1)) != 0;
+  return Whole((a.magnitude_ >> by) + (lost ? 1 : 0), a.negative_);
+}
+
+/// As if in two's complement without an end; of negative numbers the upper half of 128 bits is left out.
+std::optional<Whole> Whole::bitwise(Tok op, const Whole& a, const Whole& b) {
+  constexpr Magnitude kSign = Magnitude{1} << (kBits - 1);
+  const bool is_signed = a.negative_ || b.negative_;
+  if (is_signed && (a.magnitude_ >= kSign || b.magnitude_ >= kSign)) return std::nullopt;
+  const auto bits = [](const Whole& x) { return x.negative_ ? Magnitude{0} - x.magnitude_ : x.magnitude_; };
+  const Magnitude x = bits(a), y = bits(b);
+  const Magnitude result = op == Tok::bit_and ? x & y : op == Tok::bit_or ? x | y : x ^ y;
+  const bool negative = is_signed && (result & kSign) != 0;
+  return Whole(negative ? Magnitude{0} - result : result, negative);
+}
+
+std::optional<Whole> Whole::compute(Tok op, const Whole& a, const Whole& b) {
+  switch (op) {
+    case Tok::plus:
+      return sum(a, b);
+    case Tok::minus:
+      return sum(a, b.negated());
+    case Tok::times:
+      return product(a, b);
+    case Tok::floor_divide:
+      return quotient(a, b);
+    case Tok::mod: {
+      const auto whole = quotient(a, b);
+      const auto taken = whole ? product(*whole, b) : std::nullopt;
+      return taken ? sum(a, taken->negated()) : std::nullopt;
+    }
+    case Tok::power:
+      return power(a, b);
+    case Tok::left_shift:
+    case Tok::right_shift:
+      return shifted(op, a, b);
+    case Tok::bit_and:
+    case Tok::bit_or:
+    case Tok::bit_xor:
+      return bitwise(op, a, b);
+    default:
+      return std::nullopt;
+  }
+}
+
+bool python_folds(Tok op, const Whole& a, const Whole& b) {
+  if (a.is_zero() || b.is_zero()) return true;
+  const auto by = b.as_int64();
+  switch (op) {
+    case Tok::times:
+      return a.bit_length() + b.bit_length() <= kBits;
+    case Tok::power:
+      return b.negative() || (by && a.bit_length() <= kBits / static_cast<std::uint64_t>(*by));
+    case Tok::left_shift:
+      return by && *by <= kBits && a.bit_length() + static_cast<std::uint64_t>(*by) <= kBits;
+    default:
+      return true;
+  }
+}
+
+}  // namespace quern::frontend
