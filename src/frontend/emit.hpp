@@ -62,9 +62,21 @@ class Emitter {
   void while_statement(const Stmt& node);
   void for_statement(const Stmt& node);
   void for_range(const Stmt& node);
-  void for_items(const Stmt& node);
   bool plain_for(const Stmt& node, const Expr& call);
   void loop_body(const Stmt& node);
+  /// Over arrays, tuples, enumerate and zip: emit_items.cpp.
+  struct Items {
+    Type type = nullptr;       ///< of an item
+    std::string length;        ///< how many there are
+    Code code;                 ///< the one at the index, where there are no parts
+    std::vector<Items> parts;  ///< what an item of enumerate and zip is made of
+  };
+  void for_items(const Stmt& node);
+  Items items_of(const Stmt& loop, const Expr& source, const std::string& index);
+  Items plain_items(const Stmt& loop, const Expr& source, const std::string& index);
+  Items zipped(std::vector<Items> parts);
+  Code whole_item(const Items& items);
+  void assign_item(const Expr& target, const Items& items);
   void loop_else(const Stmt& node, const std::string& flag);
   std::string loop_flag(const Stmt& node);
   void storage_declaration(const Variable& variable);
@@ -177,6 +189,9 @@ class Emitter {
 
 /// The text as a string literal of C++.
 std::string quoted(std::string_view text);
+
+/// Does the expression read what a loop with this target and body assigns?
+bool reads_assigned(const Scope& scope, const Expr& expr, const std::vector<Stmt*>& body, const Expr& target);
 
 /// Does the expression read a version of that local?
 bool reads(const Scope& scope, const Expr& expr, std::uint32_t local);
