@@ -96,3 +96,20 @@ def side_by_side(values, out):
     for i, v in enumerate(range(4), first):
         first += 1
         out[11] += i * v
+
+
+@cuda.jit(device=True)
+def here():
+    return cuda.grid(2)
+
+
+@cuda.jit
+def places(out):
+    g = cuda.grid(2)
+    out[g] = 1
+    out[cuda.grid(2)] += 10 * g[0]
+    if here() == (1, 2):
+        out[1, 2] += 100
+    t = cuda.threadIdx
+    size = cuda.gridsize(2)
+    out[t.x, t.y] += 1000 * (size[0] + size[1])

@@ -368,12 +368,10 @@ void Emitter::assign_tuple(const Expr& target, const Expr& value) {
 
 /// Each item of a tuple that is computed once.
 void Emitter::unpack(const Expr& target, const Code& value, Type type) {
-  const bool place = value.text.starts_with("quern::grid");
-  const std::string name = temporary(place ? "place" : "values");
+  const std::string name = temporary("values");
   line(fmt::format("const auto {} = {};", name, value.text));
   for (std::size_t i = 0; i < target.items.size(); ++i) {
-    const Code part = place ? Code{fmt::format("{}.{}", name, "xyz"[i]), Precedence::primary, Carrier::i64}
-                            : item(Code{name, Precedence::primary, Carrier::other}, i, type->items[i]);
+    const Code part = item(Code{name, Precedence::primary, Carrier::other}, i, type->items[i]);
     assign_to(*target.items[i], part, type->items[i]);
   }
 }

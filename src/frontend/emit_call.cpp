@@ -298,7 +298,7 @@ Code Emitter::print(const Expr& expr) {
     if (type->kind == TypeKind::string) {
       format += escaped_format(instance_.constant(item).text);
     } else if (type->kind == TypeKind::dim3) {
-      const std::string_view name = instance_.constant(item).builtin->cuda;
+      const std::string_view name = type->builtin->cuda;
       format += "(%d, %d, %d)";
       for (const char axis : {'x', 'y', 'z'}) arguments.push_back(fmt::format("{}.{}", name, axis));
     } else if (is_tuple(type)) {

@@ -192,7 +192,7 @@ bool Emitter::is_simple(const Expr& expr) const {
       const Type callee = instance_.type(*expr.items[0]);
       if (callee->kind == TypeKind::dtype && is_number(callee->element)) return is_simple(*expr.items[1]);
       return callee->kind == TypeKind::builtin &&
-             (callee->builtin->rule == Rule::grid ||
+             ((callee->builtin->rule == Rule::grid && is_number(instance_.type(expr))) ||
               (callee->builtin->rule == Rule::len && is_simple(*expr.items[1])));
     }
     default:
@@ -229,8 +229,7 @@ Code Emitter::attribute(const Expr& expr) {
       return {fmt::format("{}.{}", inside(expression(base), Precedence::primary), expr.name),
               Precedence::primary, carrier_of(type->element)};
     case TypeKind::dim3:
-      return {fmt::format("{}.{}", instance_.constant(base).builtin->cuda, expr.name), Precedence::primary,
-              Carrier::u32};
+      return {fmt::format("{}.{}", type->builtin->cuda, expr.name), Precedence::primary, Carrier::u32};
     case TypeKind::record: {
       Code code = record_part(base, expr.name);
       code.carrier = carrier_of(instance_.type(expr));

@@ -35,6 +35,9 @@ Code Emitter::subscript(const Expr& expr) {
     if (base.kind == ExprKind::attribute && base.name == "shape" && is_array(instance_.type(*base.items[0])))
       return extent(*base.items[0], place);
     if (base.kind == ExprKind::tuple) return convert(expression(*base.items[place]), carrier_of(result));
+    if (const Type callee = base.kind == ExprKind::call ? instance_.type(*base.items[0]) : nullptr;
+        callee != nullptr && callee->kind == TypeKind::builtin && callee->builtin->rule == Rule::grid)
+      return grid_axis(*callee->builtin, place);
     const Value& whole = instance_.constant(base);
     if (whole.kind == Value::Kind::tuple) return constant(whole.items[place], result);
     return item(expression(base), place, result);

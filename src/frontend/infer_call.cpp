@@ -14,7 +14,6 @@ bool cannot_be_passed(Type type) {
     case TypeKind::slice:
     case TypeKind::ellipsis:
     case TypeKind::module_:
-    case TypeKind::dim3:
     case TypeKind::range:
     case TypeKind::enumerate:
     case TypeKind::zip:
@@ -35,6 +34,7 @@ Value valueless_constant(Type type) {
       value.function = const_cast<Declaration*>(type->function);
       break;
     case TypeKind::builtin:
+    case TypeKind::dim3:
       value.kind = Value::Kind::builtin;
       value.builtin = type->builtin;
       break;

@@ -144,8 +144,9 @@ Type tuple_of(TypeTable& types, const Value& tuple) {
                     : item.kind == Value::Kind::integer  ? types.int64
                     : item.kind == Value::Kind::none     ? types.none
                     : item.kind == Value::Kind::function ? types.function(item.function)
-                    : item.kind == Value::Kind::builtin && item.builtin->rule != Rule::dim3 &&
-                            item.builtin->rule != Rule::int_value
+                    : item.kind == Value::Kind::builtin && item.builtin->rule == Rule::dim3
+                        ? types.dim3(item.builtin)
+                    : item.kind == Value::Kind::builtin && item.builtin->rule != Rule::int_value
                         ? types.builtin(item.builtin)
                         : types.error);
   return types.tuple(std::move(items));
@@ -191,7 +192,7 @@ Type Inference::from_value(const Value& value, const Expr& expr) {
     case Value::Kind::dtype:
       return types_.dtype(value.type);
     case Value::Kind::builtin:
-      if (value.builtin->rule == Rule::dim3) return types_.dim3;
+      if (value.builtin->rule == Rule::dim3) return types_.dim3(value.builtin);
       if (value.builtin->rule == Rule::int_value) return types_.int32;
       return types_.builtin(value.builtin);
     case Value::Kind::module_:

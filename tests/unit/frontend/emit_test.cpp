@@ -282,4 +282,29 @@ TEST_CASE("a transposed array brings the header of views") {
               "#include <quern/cuda/view.cuh>"));
 }
 
+TEST_CASE("a place in a grid of several dimensions is a tuple like any other") {
+  const auto body = [](const std::string& text) {
+    return cuda_of("@cuda.jit\ndef k(a):\n    " + text + "\n", "(int64[:, ::1],)");
+  };
+  const std::string place =
+      "quern::tuple<long long, long long>{(long long)blockIdx.x * blockDim.x + threadIdx.x, "
+      "blockIdx.y * blockDim.y + threadIdx.y};";
+  CHECK(holds(body("g = cuda.grid(2)\n    a[g] = g[1]"), " g = " + place));
+  CHECK(holds(body("a[cuda.grid(2)] = 1"), " = " + place));
+  CHECK(holds(body("a[0, 0] = cuda.gridsize(2)[1]"), "a(0, 0) = gridDim.y * blockDim.y;"));
+  CHECK(holds(cuda_of("@cuda.jit(device=True)\ndef f():\n    return cuda.grid(2)\n\n@cuda.jit\ndef k(a):\n"
+                      "    i, j = f()\n    a[i, j] = 1\n",
+                      "(int64[:, ::1],)"),
+              "return " + place));
+}
+
+TEST_CASE("threadIdx and its like can be named anew, passed on and held in tuples") {
+  const std::string text = cuda_of(
+      "@cuda.jit(device=True)\ndef f(d):\n    return d.y\n\n@cuda.jit\ndef k(a):\n    t = cuda.threadIdx\n"
+      "    u = (t, cuda.blockDim)\n    a[t.x] = f(cuda.blockIdx) + u[1].z\n",
+      "(int64[::1],)");
+  CHECK(holds(text, "return blockIdx.y;"));
+  CHECK(holds(text, "a[threadIdx.x] = (long long)f() + int(blockDim.z);"));
+}
+
 TEST_SUITE_END();
