@@ -53,6 +53,7 @@ class Emitter {
   void assign_name(const Expr& target, const Code& value, Type type);
   void assign_tuple(const Expr& target, const Expr& value);
   void assign_array(const Expr& target, const Expr& value);
+  bool is_unused(const Expr& target) const;
   void unpack(const Expr& target, const Code& value, Type type);
   void augmented(const Stmt& node);
   void hold_place(const Expr& target, const Expr& value);
@@ -103,6 +104,9 @@ class Emitter {
   Code once(const Expr& expr);
   Code isolated(const Expr& expr);
   const Code* held_code(const Expr& expr) const;
+  bool is_kept(const Expr& expr) const;
+  bool is_statement(const Expr& expr) const;
+  void discard(const Expr& expr);
   Effects effects(const Expr& expr) const { return instance_.expr_effects[expr.id]; }
   /// Converted to the C++ type of `type`, where C++ would not do it by itself.
   Code as(const Expr& expr, Type type);
@@ -113,6 +117,7 @@ class Emitter {
   Code global(const Expr& expr, const Value& value);
   Code attribute(const Expr& expr);
   Code subscript(const Expr& expr);
+  Code displayed_item(const Expr& tuple, std::size_t place, Type result);
   Code element(const Expr& array, const Expr& index);
   Code element_of(const Expr& array, const std::vector<Code>& indices);
   std::vector<Code> indices_of(const Expr& array, const Expr& index);

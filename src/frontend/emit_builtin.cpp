@@ -238,7 +238,10 @@ Code Emitter::call_builtin(const Expr& expr, const Builtin& row) {
           Precedence::primary, Carrier::other};
     }
     case Rule::len:
-      if (is_tuple(type_of(1))) return constant(instance_.constant(expr), type);
+      if (is_tuple(type_of(1))) {
+        discard(argument(1));
+        return constant(instance_.constant(expr), type);
+      }
       return extent(argument(1), 0);
     case Rule::print:
       return print(expr);

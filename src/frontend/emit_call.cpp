@@ -152,7 +152,7 @@ Code Emitter::call_function(const Expr& expr, const Instance& callee) {
     }
     const Type to = callee.parameters[index];
     if (is_valueless(to)) {
-      if (effects(*item) == Effects::writes) line(expression(*item).text + ";");
+      discard(*item);
       continue;
     }
     arguments[index] = is_array(to) ? array_value(*item).text : as(*item, to).text;
