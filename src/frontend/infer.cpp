@@ -257,8 +257,11 @@ void Inference::assign(const Expr& target, Type type, Place from, const Expr* va
     case ExprKind::tuple:
     case ExprKind::list:
       return assign_items(target, type, from, value);
-    default:
+    case ExprKind::subscript:
+    case ExprKind::attribute:
       return assign_element(target, type, from);
+    default:
+      return;  // refused already
   }
 }
 
@@ -392,7 +395,7 @@ const Scope* Program::scope_of(Declaration& declaration) {
     const Function* function = names_.body_of(declaration);
     const std::size_t before = report().diagnostics().size();
     scope = std::make_unique<Scope>(build_scope(*function, report()));
-    if (report().diagnostics().size() > before) declaration.broken = true;
+    if (report().diagnostics().size() > before) declaration.refused = true;
   }
   return scope.get();
 }
@@ -439,6 +442,7 @@ Instance* Program::make(Declaration& declaration, const std::vector<Type>& param
   infer(*this, made);
   --depth_;
   made.inferring = false;
+  made.failed = made.failed || declaration.refused;  // inferred only to find what else is wrong
   if (!made.failed) {
     find_ranges(made);
     find_effects(made);

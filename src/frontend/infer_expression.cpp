@@ -39,7 +39,7 @@ bool is_ordering(Tok op) {
 
 Type Inference::expression(const Expr& expr) {
   instance_.constants[expr.id] = {};
-  const Type type = compute(expr);
+  const Type type = scope_.refused.contains(expr.id) ? types_.error : compute(expr);
   if (type == nullptr && reporting_ && !report_.failed())
     report_.error(expr.place, "types", "the type of this cannot be told",
                   "it depends on itself only; give the first value a definite type");
@@ -117,6 +117,7 @@ Type Inference::name(const Expr& expr) {
   }
   const Value& value = program_.names().global(expr.name);
   if (value.kind == Value::Kind::unknown) {
+    if (scope_.skipped_names.contains(expr.name)) return types_.error;
     std::vector<std::string_view> known = program_.names().all_names();
     for (const Local& local : scope_.locals) known.push_back(local.name);
     const std::string_view near = closest(expr.name, known);
