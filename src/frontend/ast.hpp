@@ -85,6 +85,7 @@ struct Stmt {
   std::vector<Stmt*> body;
   std::vector<Stmt*> orelse;
   Function* function = nullptr;
+  Place skipped;  ///< of an unsupported statement: its whole text
 };
 
 struct Parameter {

@@ -60,7 +60,7 @@ constexpr Header kHeaders[] = {
     {"quern::fill(", "quern/cuda/view.cuh"},
     {"quern::copy(", "quern/cuda/view.cuh"},
     {"quern::copy<", "quern/cuda/view.cuh"},
-    {"quern::transpose(", "quern/cuda/view.cuh"},
+    {"quern::transpose", "quern/cuda/view.cuh"},
     {"quern::tuple<", "quern/cuda/tuple.cuh"},
     {"quern::item", "quern/cuda/tuple.cuh"},
     {"quern::shape(", "quern/cuda/tuple.cuh"},

@@ -48,11 +48,42 @@ Effects own_effects(const Instance& instance, const Expr& expr) {
   return element || is_record(base) ? Effects::reads : Effects::none;
 }
 
+bool call_may_fail(const Instance& instance, const Expr& expr) {
+  const Type callee = instance.type(*expr.items[0]);
+  if (callee == nullptr) return false;
+  if (callee->kind == TypeKind::function) {
+    const auto found = instance.callees.find(expr.id);
+    return found != instance.callees.end() && found->second->may_fail;
+  }
+  if (callee->kind != TypeKind::builtin || expr.items.size() != 3) return false;
+  const Builtin& row = *callee->builtin;
+  if (row.rule == Rule::load_hint) return true;
+  if (row.rule == Rule::divmod) return instance.may_divide_by_zero(Tok::floor_divide, *expr.items[2]);
+  return row.rule == Rule::operator2 &&
+         instance.may_divide_by_zero(binary_operator(row.cuda), *expr.items[2]);
+}
+
+/// Is this an index or a division that debug builds check?
+bool own_may_fail(const Instance& instance, const Expr& expr) {
+  if (expr.kind == ExprKind::call) return call_may_fail(instance, expr);
+  if (expr.kind == ExprKind::binary) return instance.may_divide_by_zero(expr.op, *expr.items[1]);
+  if (expr.kind != ExprKind::subscript) return false;
+  const Type base = instance.type(*expr.items[0]);
+  const Expr& index = *expr.items[1];
+  if (base == nullptr) return false;
+  if (is_tuple(base))
+    return index.kind != ExprKind::slice && instance.constant(index).kind != Value::Kind::integer;
+  return is_array(base) && index.kind != ExprKind::slice && index.kind != ExprKind::string;
+}
+
 class Finder {
  public:
   explicit Finder(Instance& instance) : instance_(instance) {
     instance_.expr_effects.assign(instance_.scope->function->expr_count, Effects::none);
+    instance_.expr_may_fail.assign(instance_.scope->function->expr_count, false);
   }
+
+  bool may_fail() const { return may_fail_; }
 
   Effects statements(const std::vector<Stmt*>& body) {
     Effects found = Effects::none;
@@ -65,6 +96,8 @@ class Finder {
   Effects statement(const Stmt& node) {
     Effects found = Effects::none;
     if (node.kind == StmtKind::raise || node.kind == StmtKind::assert_) found = Effects::writes;
+    if (node.kind == StmtKind::augmented)
+      may_fail_ = may_fail_ || instance_.may_divide_by_zero(node.op, *node.value);
     if (node.value != nullptr && node.kind != StmtKind::raise)
       found = std::max(found, expression(*node.value));
     if (node.kind != StmtKind::assert_)
@@ -85,18 +118,36 @@ class Finder {
 
   Effects expression(const Expr& expr) {
     Effects found = own_effects(instance_, expr);
-    for (const Expr* item : expr.items)
-      if (item != nullptr) found = std::max(found, expression(*item));
+    bool may_fail = own_may_fail(instance_, expr);
+    for (const Expr* item : expr.items) {
+      if (item == nullptr) continue;
+      found = std::max(found, expression(*item));
+      may_fail = may_fail || instance_.expr_may_fail[item->id];
+    }
+    instance_.expr_may_fail[expr.id] = may_fail;
+    may_fail_ = may_fail_ || may_fail;
     return instance_.expr_effects[expr.id] = found;
   }
 
   Instance& instance_;
+  bool may_fail_ = false;
 };
 
 }  // namespace
 
+bool Instance::may_divide_by_zero(Tok op, const Expr& divisor) const {
+  if (op != Tok::divide && op != Tok::floor_divide && op != Tok::mod) return false;
+  const Value& value = constant(divisor);
+  if (value.is_number() && value.as_real() != 0) return false;
+  const Type divisor_type = type(divisor);
+  const Range& bounds = ranges[divisor.id];
+  return !is_integral(divisor_type) || !bounds.exact || (bounds.low <= 0 && bounds.high >= 0);
+}
+
 void find_effects(Instance& instance) {
-  instance.effects = Finder(instance).statements(instance.scope->function->body);
+  Finder finder(instance);
+  instance.effects = finder.statements(instance.scope->function->body);
+  instance.may_fail = finder.may_fail();
 }
 
 }  // namespace quern::frontend

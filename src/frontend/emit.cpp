@@ -180,8 +180,7 @@ void Emitter::raise(const Stmt& node) {
 void Emitter::statement(const Stmt& node) {
   switch (node.kind) {
     case StmtKind::expression:
-      if (effects(*node.value) == Effects::writes) line(expression(*node.value).text + ";");
-      return;
+      return discard(*node.value);
     case StmtKind::assign:
       return assign(node);
     case StmtKind::augmented:
@@ -201,8 +200,7 @@ void Emitter::statement(const Stmt& node) {
       return;
     case StmtKind::return_:
       if (node.value == nullptr || is_valueless(instance_.type(*node.value))) {
-        if (node.value != nullptr && effects(*node.value) == Effects::writes)
-          line(expression(*node.value).text + ";");
+        if (node.value != nullptr) discard(*node.value);
         line("return;");
       } else if (is_array(instance_.result))
         line(fmt::format("return {};", array_value(*node.value).text));
@@ -227,19 +225,12 @@ void Emitter::statement(const Stmt& node) {
 
 void Emitter::assign(const Stmt& node) {
   const Expr& value = *node.value;
-  if (is_valueless(instance_.type(value))) {
-    if (effects(value) == Effects::writes) line(expression(value).text + ";");
-    return;
-  }
+  if (is_valueless(instance_.type(value))) return discard(value);
   if (node.targets.size() == 1) {
     const Expr& target = *node.targets[0];
     if (target.kind == ExprKind::name) {
-      const std::uint32_t version = scope_.defined(target);
-      const std::uint32_t id = variables_.of_version[version];
-      if (id == kNoVariable && variables_.also[version].empty()) {
-        if (effects(value) == Effects::writes) line(expression(value).text + ";");
-        return;
-      }
+      if (is_unused(target)) return discard(value);
+      const std::uint32_t id = variables_.of_version[scope_.defined(target)];
       if (id != kNoVariable && variables_.all[id].storage != nullptr) {
         variables_.all[id].declared = true;
         return storage_declaration(variables_.all[id]);
@@ -308,6 +299,13 @@ void Emitter::assign_name(const Expr& target, const Code& value, Type type) {
     line(fmt::format("{} = {};", declared(other, can_declare_here(other)), text_for(other)));
 }
 
+/// A name that nothing reads before it is assigned again.
+bool Emitter::is_unused(const Expr& target) const {
+  if (target.kind != ExprKind::name) return false;
+  const std::uint32_t version = scope_.defined(target);
+  return variables_.of_version[version] == kNoVariable && variables_.also[version].empty();
+}
+
 void Emitter::assign_tuple(const Expr& target, const Expr& value) {
   const Type type = instance_.type(value);
   const std::size_t count = target.items.size();
@@ -326,6 +324,10 @@ void Emitter::assign_tuple(const Expr& target, const Expr& value) {
     std::vector<Code> codes;
     for (std::size_t i = 0; i < count; ++i) {
       const Expr& item = *value.items[i];
+      if (safe && is_unused(*target.items[i])) {
+        discard(item);
+        continue;
+      }
       Code code = is_array(instance_.type(item)) ? array_value(item) : expression(item);
       if (!safe) {
         codes.push_back(held(code, instance_.type(item)));
@@ -343,7 +345,7 @@ void Emitter::assign_tuple(const Expr& target, const Expr& value) {
     for (std::size_t i = 0; i < count; ++i) assign_to(*target.items[i], grid_axis(*row, i), type->items[i]);
     return;
   }
-  if (row != nullptr && row->rule == Rule::divmod && is_simple(*value.items[1]) &&
+  if (row != nullptr && row->rule == Rule::divmod && !unit_.debug && is_simple(*value.items[1]) &&
       is_simple(*value.items[2])) {
     const Expr &a = *value.items[1], &b = *value.items[2];
     const bool safe = target.items[0]->kind == ExprKind::name &&
@@ -358,7 +360,7 @@ void Emitter::assign_tuple(const Expr& target, const Expr& value) {
       return;
     }
   }
-  if (value.kind == ExprKind::attribute && value.name == "shape") {
+  if (value.kind == ExprKind::attribute && value.name == "shape" && !is_kept(value)) {
     for (std::size_t i = 0; i < count; ++i)
       assign_to(*target.items[i], extent(*value.items[0], i), type->items[i]);
     return;
@@ -368,12 +370,10 @@ void Emitter::assign_tuple(const Expr& target, const Expr& value) {
 
 /// Each item of a tuple that is computed once.
 void Emitter::unpack(const Expr& target, const Code& value, Type type) {
-  const bool place = value.text.starts_with("quern::grid");
-  const std::string name = temporary(place ? "place" : "values");
+  const std::string name = temporary("values");
   line(fmt::format("const auto {} = {};", name, value.text));
   for (std::size_t i = 0; i < target.items.size(); ++i) {
-    const Code part = place ? Code{fmt::format("{}.{}", name, "xyz"[i]), Precedence::primary, Carrier::i64}
-                            : item(Code{name, Precedence::primary, Carrier::other}, i, type->items[i]);
+    const Code part = item(Code{name, Precedence::primary, Carrier::other}, i, type->items[i]);
     assign_to(*target.items[i], part, type->items[i]);
   }
 }
@@ -441,9 +441,9 @@ void Emitter::augmented(const Stmt& node) {
   if (is_name) {
     const std::uint32_t version = scope_.defined(target), read = scope_.load(target);
     id = variables_.of_version[version];
-    if (id == kNoVariable && variables_.also[version].empty()) {
-      if (effects(value) == Effects::writes) line(expression(value).text + ";");
-      return;
+    if (is_unused(target)) {
+      if (!unit_.debug || !instance_.may_divide_by_zero(node.op, value)) return discard(value);
+      return line(fmt::format("(void)({});", checked_divisor(node.op, expression(value), value).text));
     }
     if (id != variables_.of_version[read] || !variables_.also[version].empty()) id = kNoVariable;
   }

@@ -53,6 +53,7 @@ class Emitter {
   void assign_name(const Expr& target, const Code& value, Type type);
   void assign_tuple(const Expr& target, const Expr& value);
   void assign_array(const Expr& target, const Expr& value);
+  bool is_unused(const Expr& target) const;
   void unpack(const Expr& target, const Code& value, Type type);
   void augmented(const Stmt& node);
   void hold_place(const Expr& target, const Expr& value);
@@ -62,9 +63,21 @@ class Emitter {
   void while_statement(const Stmt& node);
   void for_statement(const Stmt& node);
   void for_range(const Stmt& node);
-  void for_items(const Stmt& node);
   bool plain_for(const Stmt& node, const Expr& call);
   void loop_body(const Stmt& node);
+  /// Over arrays, tuples, enumerate and zip: emit_items.cpp.
+  struct Items {
+    Type type = nullptr;       ///< of an item
+    std::string length;        ///< how many there are
+    Code code;                 ///< the one at the index, where there are no parts
+    std::vector<Items> parts;  ///< what an item of enumerate and zip is made of
+  };
+  void for_items(const Stmt& node);
+  Items items_of(const Stmt& loop, const Expr& source, const std::string& index);
+  Items plain_items(const Stmt& loop, const Expr& source, const std::string& index);
+  Items zipped(std::vector<Items> parts);
+  Code whole_item(const Items& items);
+  void assign_item(const Expr& target, const Items& items);
   void loop_else(const Stmt& node, const std::string& flag);
   std::string loop_flag(const Stmt& node);
   void storage_declaration(const Variable& variable);
@@ -91,6 +104,9 @@ class Emitter {
   Code once(const Expr& expr);
   Code isolated(const Expr& expr);
   const Code* held_code(const Expr& expr) const;
+  bool is_kept(const Expr& expr) const;
+  bool is_statement(const Expr& expr) const;
+  void discard(const Expr& expr);
   Effects effects(const Expr& expr) const { return instance_.expr_effects[expr.id]; }
   /// Converted to the C++ type of `type`, where C++ would not do it by itself.
   Code as(const Expr& expr, Type type);
@@ -101,6 +117,7 @@ class Emitter {
   Code global(const Expr& expr, const Value& value);
   Code attribute(const Expr& expr);
   Code subscript(const Expr& expr);
+  Code displayed_item(const Expr& tuple, std::size_t place, Type result);
   Code element(const Expr& array, const Expr& index);
   Code element_of(const Expr& array, const std::vector<Code>& indices);
   std::vector<Code> indices_of(const Expr& array, const Expr& index);
@@ -179,6 +196,9 @@ class Emitter {
 
 /// The text as a string literal of C++.
 std::string quoted(std::string_view text);
+
+/// Does the expression read what a loop with this target and body assigns?
+bool reads_assigned(const Scope& scope, const Expr& expr, const std::vector<Stmt*>& body, const Expr& target);
 
 /// Does the expression read a version of that local?
 bool reads(const Scope& scope, const Expr& expr, std::uint32_t local);

@@ -51,7 +51,11 @@ Code Emitter::call_builtin(const Expr& expr, const Builtin& row) {
     case Rule::grid: {
       const std::int64_t ndim = instance_.constant(argument(1)).integer;
       if (ndim == 1) return grid_axis(row, 0);
-      return {fmt::format("quern::{}<{}, long long>()", row.cuda, ndim), Precedence::primary, Carrier::other};
+      std::vector<std::string> axes;
+      for (std::size_t axis = 0; axis < static_cast<std::size_t>(ndim); ++axis)
+        axes.push_back(grid_axis(row, axis).text);
+      return {fmt::format("{}{{{}}}", cpp_type(type), fmt::join(axes, ", ")), Precedence::primary,
+              Carrier::other};
     }
     case Rule::roc_place:
       return plain(row.cuda.ends_with("<long long>") ? Carrier::i64 : Carrier::u32);
@@ -234,7 +238,10 @@ Code Emitter::call_builtin(const Expr& expr, const Builtin& row) {
           Precedence::primary, Carrier::other};
     }
     case Rule::len:
-      if (is_tuple(type_of(1))) return constant(instance_.constant(expr), type);
+      if (is_tuple(type_of(1))) {
+        discard(argument(1));
+        return constant(instance_.constant(expr), type);
+      }
       return extent(argument(1), 0);
     case Rule::print:
       return print(expr);

@@ -152,7 +152,7 @@ Code Emitter::call_function(const Expr& expr, const Instance& callee) {
     }
     const Type to = callee.parameters[index];
     if (is_valueless(to)) {
-      if (effects(*item) == Effects::writes) line(expression(*item).text + ";");
+      discard(*item);
       continue;
     }
     arguments[index] = is_array(to) ? array_value(*item).text : as(*item, to).text;
@@ -298,7 +298,7 @@ Code Emitter::print(const Expr& expr) {
     if (type->kind == TypeKind::string) {
       format += escaped_format(instance_.constant(item).text);
     } else if (type->kind == TypeKind::dim3) {
-      const std::string_view name = instance_.constant(item).builtin->cuda;
+      const std::string_view name = type->builtin->cuda;
       format += "(%d, %d, %d)";
       for (const char axis : {'x', 'y', 'z'}) arguments.push_back(fmt::format("{}.{}", name, axis));
     } else if (is_tuple(type)) {

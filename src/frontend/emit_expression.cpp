@@ -195,7 +195,7 @@ bool Emitter::is_simple(const Expr& expr) const {
       const Type callee = instance_.type(*expr.items[0]);
       if (callee->kind == TypeKind::dtype && is_number(callee->element)) return is_simple(*expr.items[1]);
       return callee->kind == TypeKind::builtin &&
-             (callee->builtin->rule == Rule::grid ||
+             ((callee->builtin->rule == Rule::grid && is_number(instance_.type(expr))) ||
               (callee->builtin->rule == Rule::len && is_simple(*expr.items[1])));
     }
     default:
@@ -232,8 +232,7 @@ Code Emitter::attribute(const Expr& expr) {
       return {fmt::format("{}.{}", inside(expression(base), Precedence::primary), expr.name),
               Precedence::primary, carrier_of(type->element)};
     case TypeKind::dim3:
-      return {fmt::format("{}.{}", instance_.constant(base).builtin->cuda, expr.name), Precedence::primary,
-              Carrier::u32};
+      return {fmt::format("{}.{}", type->builtin->cuda, expr.name), Precedence::primary, Carrier::u32};
     case TypeKind::record: {
       Code code = record_part(base, expr.name);
       code.carrier = carrier_of(instance_.type(expr));
@@ -245,13 +244,16 @@ Code Emitter::attribute(const Expr& expr) {
     case TypeKind::array:
       break;
     default:
-      return expr.name == "imag" ? constant(Value::of(std::int64_t{0}), instance_.type(expr))
-                                 : expression(base);
+      if (expr.name != "imag") return expression(base);
+      discard(base);
+      return constant(Value::of(std::int64_t{0}), instance_.type(expr));
   }
   if (is_record(type->element) && is_array(instance_.type(expr)) && expr.name != "T")
     return field_view(base, expr.name, instance_.type(expr));
-  if (instance_.constant(expr).kind == Value::Kind::integer)
+  if (instance_.constant(expr).kind == Value::Kind::integer) {
+    discard(base);
     return constant(instance_.constant(expr), instance_.type(expr));
+  }
   const std::string array = inside(array_value(base), Precedence::primary);
   if (expr.name == "size") return {array + ".size()", Precedence::primary, Carrier::i64};
   if (expr.name == "nbytes")
@@ -283,8 +285,7 @@ Code Emitter::field_view(const Expr& array, std::string_view field, Type result)
 Code Emitter::tuple(const Expr& expr) {
   const Type type = instance_.type(expr);
   if (is_valueless(type)) {
-    for (const Expr* each : expr.items)
-      if (effects(*each) == Effects::writes) line(expression(*each).text + ";");
+    for (const Expr* each : expr.items) discard(*each);
     return {};
   }
   std::vector<std::string> items;
@@ -365,11 +366,7 @@ Code Emitter::binary(const Expr& expr, Tok op, const Expr& left, const Expr& rig
 
 /// In debug builds division by zero ends the thread and tells so.
 Code Emitter::checked_divisor(Tok op, const Code& code, const Expr& expr) {
-  if (!unit_.debug || (op != Tok::divide && op != Tok::floor_divide && op != Tok::mod)) return code;
-  const Value& value = instance_.constant(expr);
-  const Type type = instance_.type(expr);
-  if (value.is_number() && value.as_real() != 0) return code;
-  if (is_integral(type) && range(expr).exact && (range(expr).low > 0 || range(expr).high < 0)) return code;
+  if (!unit_.debug || !instance_.may_divide_by_zero(op, expr)) return code;
   return call("quern::debug::divisor",
               {code.text, fmt::format("{}", unit_.source->line_of(expr.place.begin))}, code.carrier);
 }

@@ -34,7 +34,10 @@ Code Emitter::subscript(const Expr& expr) {
     const auto place = static_cast<std::size_t>(at.integer < 0 ? at.integer + count : at.integer);
     if (base.kind == ExprKind::attribute && base.name == "shape" && is_array(instance_.type(*base.items[0])))
       return extent(*base.items[0], place);
-    if (base.kind == ExprKind::tuple) return convert(expression(*base.items[place]), carrier_of(result));
+    if (base.kind == ExprKind::tuple) return displayed_item(base, place, result);
+    if (const Type callee = base.kind == ExprKind::call ? instance_.type(*base.items[0]) : nullptr;
+        callee != nullptr && callee->kind == TypeKind::builtin && callee->builtin->rule == Rule::grid)
+      return grid_axis(*callee->builtin, place);
     const Value& whole = instance_.constant(base);
     if (whole.kind == Value::Kind::tuple) return constant(whole.items[place], result);
     return item(expression(base), place, result);
@@ -47,6 +50,19 @@ Code Emitter::subscript(const Expr& expr) {
         Carrier::i64);
   return {fmt::format("quern::item_at({}, {})", expression(base).text, which.text), Precedence::primary,
           carrier_of(result)};
+}
+
+/// (f(), g())[0]: the others are computed for what they do.
+Code Emitter::displayed_item(const Expr& tuple, std::size_t place, Type result) {
+  for (std::size_t i = 0; i < tuple.items.size(); ++i) {
+    if (i != place) {
+      discard(*tuple.items[i]);
+    } else if (std::any_of(tuple.items.begin() + static_cast<std::ptrdiff_t>(i) + 1, tuple.items.end(),
+                           [&](const Expr* later) { return is_kept(*later); })) {
+      hold(*tuple.items[i]);
+    }
+  }
+  return convert(expression(*tuple.items[place]), carrier_of(result));
 }
 
 /// The index of one axis; a negative one counts from the end.

@@ -24,7 +24,17 @@ bool defines(const Scope& scope, const std::vector<Stmt*>& body, std::uint32_t l
   });
 }
 
-/// Does the expression read what a loop assigns?
+/// Does the loop that these statements are the body of end by a `break` of its own? A loop inside has its
+/// own, but not in its `else`.
+bool breaks(const std::vector<Stmt*>& body) {
+  return std::any_of(body.begin(), body.end(), [](const Stmt* node) {
+    if (node->kind == StmtKind::break_) return true;
+    return (node->kind == StmtKind::if_ && breaks(node->body)) || breaks(node->orelse);
+  });
+}
+
+}  // namespace
+
 bool reads_assigned(const Scope& scope, const Expr& expr, const std::vector<Stmt*>& body,
                     const Expr& target) {
   if (const std::uint32_t version = scope.load(expr); version != kNoVersion) {
@@ -35,15 +45,6 @@ bool reads_assigned(const Scope& scope, const Expr& expr, const std::vector<Stmt
     return item != nullptr && reads_assigned(scope, *item, body, target);
   });
 }
-
-bool breaks(const std::vector<Stmt*>& body) {
-  return std::any_of(body.begin(), body.end(), [](const Stmt* node) {
-    if (node->kind == StmtKind::break_) return true;
-    return node->kind == StmtKind::if_ && (breaks(node->body) || breaks(node->orelse));
-  });
-}
-
-}  // namespace
 
 bool reads(const Scope& scope, const Expr& expr, std::uint32_t local) {
   if (scope.load(expr) != kNoVersion && scope.versions[scope.load(expr)].local == local) return true;
@@ -183,7 +184,6 @@ bool Emitter::plain_for(const Stmt& node, const Expr& call) {
 
 void Emitter::for_range(const Stmt& node) {
   const Expr& call_expr = *node.value;
-  if (call_expr.kind != ExprKind::call) return open("{");
   if (plain_for(node, call_expr)) return;
   const Expr& target = *node.targets[0];
   const Type element = instance_.type(call_expr)->element;
@@ -210,81 +210,6 @@ void Emitter::for_range(const Stmt& node) {
   block_ = variables_.block_of[&node.body];
   index_ = -1;
   assign_name(target, {name, Precedence::primary, carrier}, element);
-  block_ = outer;
-  index_ = outer_index;
-}
-
-/// Over arrays and tuples, also enumerated and zipped: by an index.
-void Emitter::for_items(const Stmt& node) {
-  const Expr& iterable = *node.value;
-  const Type type = instance_.type(iterable);
-  const Expr& target = *node.targets[0];
-  const bool enumerated = type->kind == TypeKind::enumerate, zipped = type->kind == TypeKind::zip;
-  std::vector<const Expr*> sources;
-  if (enumerated)
-    sources.push_back(iterable.items[1]);
-  else if (zipped)
-    for (std::size_t i = 1; i < iterable.items.size(); ++i) sources.push_back(iterable.items[i]);
-  else
-    sources.push_back(&iterable);
-  const std::string index = temporary("k");
-  std::vector<Code> codes;
-  std::vector<Type> types;
-  Code length;
-  if (enumerated) {
-    const Expr* start = enumerate_start(iterable);
-    codes.push_back({index, Precedence::primary, Carrier::i64});
-    if (start != nullptr) codes.back() = infix(Tok::plus, codes.back(), once(*start), Carrier::i64);
-    types.push_back(unit_.types->int64);
-  }
-  for (const Expr* source : sources) {
-    const Type of = instance_.type(*source);
-    Code code = is_array(of) && direct(*source) == nullptr ? expression(*source)
-                : is_array(of)                             ? array_value(*source)
-                                                           : expression(*source);
-    if (!is_simple(*source)) {
-      const std::string held = temporary("items");
-      line(fmt::format("const auto {} = {};", held, code.text));
-      code = {held, Precedence::primary, code.carrier};
-    }
-    const Code count = is_tuple(of) ? Code{fmt::format("{}LL", of->items.size())}
-                                    : Code{fmt::format("{}.extents[0]", code.text)};
-    length = length.text.empty() ? count : call("min", {length.text, count.text}, Carrier::i64);
-    const Type item = is_tuple(of)    ? (of->items.empty() ? unit_.types->int64 : of->items[0])
-                      : of->ndim == 1 ? of->element
-                                      : unit_.types->array(of->element, of->ndim - 1u,
-                                                           of->layout == 'C' ? 'C' : 'A', of->read_only);
-    types.push_back(item);
-    if (is_tuple(of))
-      codes.push_back(
-          {fmt::format("quern::item_at({}, {})", code.text, index), Precedence::primary, carrier_of(item)});
-    else if (of->ndim == 1)
-      codes.push_back({fmt::format("{}[{}]", code.text, index), Precedence::primary, carrier_of(item)});
-    else {
-      std::string all;
-      for (unsigned axis = 1; axis < of->ndim; ++axis) all += ", quern::slice_all{}";
-      codes.push_back({fmt::format("quern::subview<{}>({}, {}{})", cpp_type(item), code.text, index, all),
-                       Precedence::primary, Carrier::other});
-    }
-  }
-  open(fmt::format("for (long long {0} = 0; {0} < {1}; ++{0}) {{", index, length.text));
-  const std::uint32_t outer = block_;
-  const int outer_index = index_;
-  block_ = variables_.block_of[&node.body];
-  index_ = -1;
-  if (!enumerated && !zipped) {
-    assign_to(target, codes[0], types[0]);
-  } else if (target.kind == ExprKind::tuple || target.kind == ExprKind::list) {
-    for (std::size_t i = 0; i < target.items.size(); ++i) assign_to(*target.items[i], codes[i], types[i]);
-  } else {
-    const Type whole = unit_.types->tuple(types);
-    std::vector<std::string> parts;
-    for (const Code& code : codes) parts.push_back(code.text);
-    assign_to(target,
-              {fmt::format("{}{{{}}}", cpp_type(whole), fmt::join(parts, ", ")), Precedence::primary,
-               Carrier::other},
-              whole);
-  }
   block_ = outer;
   index_ = outer_index;
 }

@@ -87,6 +87,31 @@ Code Emitter::held(Code code, Type type) {
   return {name, Precedence::primary, code.carrier};
 }
 
+/// Must it be computed although nobody uses its value? So it is with what changes something, and in debug
+/// builds with what is checked.
+bool Emitter::is_kept(const Expr& expr) const {
+  return effects(expr) == Effects::writes || (unit_.debug && instance_.expr_may_fail[expr.id]);
+}
+
+/// A call that stands for itself. Others are converted or compared: `double(f(x));` would declare x.
+bool Emitter::is_statement(const Expr& expr) const {
+  if (expr.kind != ExprKind::call) return false;
+  const Type callee = instance_.type(*expr.items[0]);
+  if (callee->kind == TypeKind::function || instance_.type(expr)->kind == TypeKind::none) return true;
+  constexpr Rule kPlain[] = {Rule::atomic,          Rule::atomic_cas,  Rule::atomic_integer,
+                             Rule::atomic_unsigned, Rule::atomic_swap, Rule::random};
+  return callee->kind == TypeKind::builtin &&
+         std::find(std::begin(kPlain), std::end(kPlain), callee->builtin->rule) != std::end(kPlain);
+}
+
+/// Computes what has to be computed of an expression whose value is not used.
+void Emitter::discard(const Expr& expr) {
+  if (!is_kept(expr)) return;
+  const std::string text = expression(expr).text;
+  if (text.empty()) return;
+  line(is_statement(expr) ? text + ";" : fmt::format("(void)({});", text));
+}
+
 const Code* Emitter::held_code(const Expr& expr) const {
   for (const Held& each : held_)
     if (each.expr == &expr) return &each.code;

@@ -144,10 +144,18 @@ void Inference::loop(const Stmt& node) {
 
 /// What a loop over `iterable` gives its variable.
 Type Inference::item_of(Type iterable, const Expr& expr) {
+  // What goes over others is no value of its own: it must stand where the loop does.
+  const bool is_call = expr.kind == ExprKind::call && instance_.type(*expr.items[0]) != nullptr &&
+                       instance_.type(*expr.items[0])->kind == TypeKind::builtin;
+  const auto fail_unnamed = [&] {
+    return fail(expr.place, "unsupported", "write it in the 'for' line", "{} cannot be chosen or passed on",
+                text_of(iterable));
+  };
   switch (iterable->kind) {
     case TypeKind::error:
+      return iterable;
     case TypeKind::range:
-      return iterable->kind == TypeKind::range ? iterable->element : iterable;
+      return is_call ? iterable->element : fail_unnamed();
     case TypeKind::array:
       if (iterable->ndim == 1) return iterable->element;
       if (iterable->ndim > 1)
@@ -163,13 +171,15 @@ Type Inference::item_of(Type iterable, const Expr& expr) {
       return fail(expr.place, "loop", "index the tuple with numbers instead",
                   "a loop cannot go over {}, whose items differ in type", text_of(iterable));
     case TypeKind::enumerate: {
-      const Type item = item_of(iterable->items[0], expr);
+      if (!is_call) return fail_unnamed();
+      const Type item = item_of(iterable->items[0], *expr.items[1]);
       return item == nullptr || is_error(item) ? item : types_.tuple({types_.int64, item});
     }
     case TypeKind::zip: {
+      if (!is_call) return fail_unnamed();
       std::vector<Type> items;
-      for (const Type each : iterable->items) {
-        items.push_back(item_of(each, expr));
+      for (std::size_t i = 0; i < iterable->items.size(); ++i) {
+        items.push_back(item_of(iterable->items[i], *expr.items[i + 1]));
         if (items.back() == nullptr || is_error(items.back())) return items.back();
       }
       return types_.tuple(std::move(items));
@@ -237,16 +247,21 @@ void Inference::assign(const Expr& target, Type type, Place from, const Expr* va
       if (type != nullptr && type->kind == TypeKind::string)
         fail(from, "types", "strings can only be printed, or name a record's field",
              "a string cannot be held in a variable");
-      if (type != nullptr &&
-          (type->kind == TypeKind::range || type->kind == TypeKind::zip || type->kind == TypeKind::enumerate))
+      if (type != nullptr && (type->kind == TypeKind::range || type->kind == TypeKind::zip ||
+                              type->kind == TypeKind::enumerate)) {
         fail(from, "types", "write it in the 'for' line", "{} cannot be held in a variable", text_of(type));
+        if (reporting_) instance_.version_types[version] = types_.error;
+      }
       return;
     }
     case ExprKind::tuple:
     case ExprKind::list:
       return assign_items(target, type, from, value);
-    default:
+    case ExprKind::subscript:
+    case ExprKind::attribute:
       return assign_element(target, type, from);
+    default:
+      return;  // refused already
   }
 }
 
@@ -380,7 +395,7 @@ const Scope* Program::scope_of(Declaration& declaration) {
     const Function* function = names_.body_of(declaration);
     const std::size_t before = report().diagnostics().size();
     scope = std::make_unique<Scope>(build_scope(*function, report()));
-    if (report().diagnostics().size() > before) declaration.broken = true;
+    if (report().diagnostics().size() > before) declaration.refused = true;
   }
   return scope.get();
 }
@@ -427,6 +442,7 @@ Instance* Program::make(Declaration& declaration, const std::vector<Type>& param
   infer(*this, made);
   --depth_;
   made.inferring = false;
+  made.failed = made.failed || declaration.refused;  // inferred only to find what else is wrong
   if (!made.failed) {
     find_ranges(made);
     find_effects(made);

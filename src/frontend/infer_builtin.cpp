@@ -64,6 +64,10 @@ Type Inference::call_builtin(const Expr& expr, const Builtin& row) {
   if (row.rule == Rule::dim3 || row.rule == Rule::int_value)
     return fail(expr.place, "calls", fmt::format("write {} without ( )", row.shown()), "{} is no function",
                 row.shown());
+  const bool unsupported = std::any_of(args.begin(), args.end(), [](const Expr* argument) {
+    return argument->kind == ExprKind::unsupported;  // any number of arguments
+  });
+  if (unsupported) return broken;
   if (args.size() < row.least || args.size() > row.most)
     return fail(expr.place, "calls", std::string(row.doc), "{} takes {}, {} {} given", row.shown(),
                 arguments_text(row), args.size(), args.size() == 1 ? "is" : "are");

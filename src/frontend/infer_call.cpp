@@ -14,7 +14,6 @@ bool cannot_be_passed(Type type) {
     case TypeKind::slice:
     case TypeKind::ellipsis:
     case TypeKind::module_:
-    case TypeKind::dim3:
     case TypeKind::range:
     case TypeKind::enumerate:
     case TypeKind::zip:
@@ -35,6 +34,7 @@ Value valueless_constant(Type type) {
       value.function = const_cast<Declaration*>(type->function);
       break;
     case TypeKind::builtin:
+    case TypeKind::dim3:
       value.kind = Value::Kind::builtin;
       value.builtin = type->builtin;
       break;
@@ -89,6 +89,7 @@ bool Inference::bind_arguments(const Expr& expr, Declaration& callee, std::vecto
   for (std::size_t i = 1; i < expr.items.size(); ++i) {
     const Expr& item = *expr.items[i];
     const Type type = expression(item);
+    if (item.kind == ExprKind::unsupported) return false;  // any number of arguments
     std::size_t index = position;
     if (item.kind == ExprKind::keyword) {
       const auto begin = function->parameters.begin(), end = begin + static_cast<std::ptrdiff_t>(count);
@@ -142,6 +143,7 @@ bool Inference::bind_arguments(const Expr& expr, Declaration& callee, std::vecto
     given.push_back(instance_.version_types[version]);
     unknown = unknown || given.back() == nullptr || is_error(given.back());
   }
+  if (given.size() != function->parameters.size()) return false;  // a function as a value: refused already
   types = std::move(given);
   return !unknown;
 }

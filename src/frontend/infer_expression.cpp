@@ -49,7 +49,7 @@ bool are_comparable(const TypeTable& types, Type a, Type b) {
 
 Type Inference::expression(const Expr& expr) {
   instance_.constants[expr.id] = {};
-  const Type type = compute(expr);
+  const Type type = scope_.refused.contains(expr.id) ? types_.error : compute(expr);
   if (type == nullptr && reporting_ && !report_.failed())
     report_.error(expr.place, "types", "the type of this cannot be told",
                   "it depends on itself only; give the first value a definite type");
@@ -121,6 +121,7 @@ Type Inference::name(const Expr& expr) {
   }
   const Value& value = program_.names().global(expr.name);
   if (value.kind == Value::Kind::unknown) {
+    if (scope_.skipped_names.contains(expr.name)) return types_.error;
     std::vector<std::string_view> known = program_.names().all_names();
     for (const Local& local : scope_.locals) known.push_back(local.name);
     const std::string_view near = closest(expr.name, known);
@@ -140,17 +141,17 @@ namespace {
 Type tuple_of(TypeTable& types, const Value& tuple) {
   std::vector<Type> items;
   for (const Value& item : tuple.items)
-    items.push_back(item.kind == Value::Kind::tuple   ? tuple_of(types, item)
-                    : item.kind == Value::Kind::dtype ? types.dtype(item.type)
-                    : item.is_any_number() && type_of_number(types, item) != nullptr
-                        ? type_of_number(types, item)
-                    : item.type != nullptr               ? item.type
-                    : item.kind == Value::Kind::none     ? types.none
-                    : item.kind == Value::Kind::function ? types.function(item.function)
-                    : item.kind == Value::Kind::builtin && item.builtin->rule != Rule::dim3 &&
-                            item.builtin->rule != Rule::int_value
-                        ? types.builtin(item.builtin)
-                        : types.error);
+    items.push_back(
+        item.kind == Value::Kind::tuple                                  ? tuple_of(types, item)
+        : item.kind == Value::Kind::dtype                                ? types.dtype(item.type)
+        : item.is_any_number() && type_of_number(types, item) != nullptr ? type_of_number(types, item)
+        : item.type != nullptr                                           ? item.type
+        : item.kind == Value::Kind::none                                 ? types.none
+        : item.kind == Value::Kind::function                             ? types.function(item.function)
+        : item.kind == Value::Kind::builtin && item.builtin->rule == Rule::dim3 ? types.dim3(item.builtin)
+        : item.kind == Value::Kind::builtin && item.builtin->rule != Rule::int_value
+            ? types.builtin(item.builtin)
+            : types.error);
   return types.tuple(std::move(items));
 }
 
@@ -196,7 +197,7 @@ Type Inference::from_value(const Value& value, const Expr& expr) {
     case Value::Kind::dtype:
       return types_.dtype(value.type);
     case Value::Kind::builtin:
-      if (value.builtin->rule == Rule::dim3) return types_.dim3;
+      if (value.builtin->rule == Rule::dim3) return types_.dim3(value.builtin);
       if (value.builtin->rule == Rule::int_value) return types_.int32;
       return types_.builtin(value.builtin);
     case Value::Kind::module_:

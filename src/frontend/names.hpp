@@ -46,6 +46,7 @@ struct Declaration {
   std::string external;          ///< of cuda.declare_device: the symbol that linked code defines
   bool c_abi = false;            ///< it returns its result, and not through a pointer
   bool broken = false;           ///< its own text has errors, reported already
+  bool refused = false;          ///< its body has what the language leaves out, reported already
 };
 
 class Names {

@@ -311,6 +311,7 @@ Stmt* Parser::simple_statement() {
     Stmt* node = make(StmtKind::unsupported, first.place);
     node->name = row->what;
     while (!at(Tok::newline) && !at(Tok::semicolon) && !at(Tok::end)) advance();
+    node->skipped = {first.place.begin, token().place.begin};
     return node;
   }
   const auto single = [&](StmtKind kind) {
@@ -456,6 +457,7 @@ Stmt* Parser::unsupported_statement() {
     again = (first.kind == Tok::k_try && (at(Tok::k_except) || at(Tok::k_finally) || at(Tok::k_else))) ||
             (first.kind == Tok::at && (at(Tok::k_def) || at(Tok::at) || at(Tok::k_class)));
   }
+  node->skipped = {first.place.begin, token().place.begin};
   return node;
 }
 

@@ -50,8 +50,10 @@ struct Instance {
   bool recursive = false;
   bool failed = false;
   Effects effects = Effects::writes;  ///< of a call
+  bool may_fail = true;               ///< of a call, in a debug build
   std::vector<Type> types;            ///< of expressions
   std::vector<Effects> expr_effects;
+  std::vector<bool> expr_may_fail;  ///< is there an index or a divisor in it that debug builds check?
   std::vector<Type> version_types;
   std::vector<Value> constants;  ///< of expressions; unknown where they are not
   std::vector<Value> version_constants;
@@ -83,6 +85,8 @@ struct Instance {
                : std::vector<const Expr*>(logical.items.begin(), logical.items.end());
   }
   const Value& constant(const Expr& expr) const { return constants[expr.id]; }
+  /// Can `divisor` be 0 in `x op divisor`?
+  bool may_divide_by_zero(Tok op, const Expr& divisor) const;
   /// Which of a tuple's items t[a:b:c] takes; its bounds are constants.
   std::vector<std::size_t> slice_places(const Expr& slice, std::size_t count) const;
 
@@ -126,7 +130,8 @@ class Program {
 
 /// Infers the types of all expressions and versions; reports what has none.
 void infer(Program& program, Instance& instance);
-/// Finds what expressions and the whole function do besides giving values; those of its callees are known.
+/// Finds what expressions and the whole function do besides giving values, and whether debug builds find
+/// fault with them; that of its callees is known.
 void find_effects(Instance& instance);
 /// The start of an enumerate(...), or null.
 inline const Expr* enumerate_start(const Expr& call) {

@@ -457,7 +457,7 @@ class Finder {
     const Type base = instance_.type(*expr.items[0]);
     if (is_array(base) && (expr.name == "size" || expr.name == "nbytes")) return {0, kMostExtent, true};
     if (base->kind == TypeKind::dim3) {
-      const std::string_view what = instance_.constant(*expr.items[0]).builtin->cuda;
+      const std::string_view what = base->builtin->cuda;
       const std::int64_t blocks = expr.name == "x" ? kMostBlocksX : kMostBlocksYZ;
       if (what == "threadIdx") return {0, kMostThreads - 1, true};
       if (what == "blockDim") return {1, kMostThreads, true};

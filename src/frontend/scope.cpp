@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <optional>
 #include <set>
@@ -134,9 +135,23 @@ class Builder {
                   hint_for(what));
   }
 
+  void skip_names(Place place) {
+    const std::string_view text = report_.source().at(place);
+    const auto in_name = [](char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; };
+    for (std::size_t begin = 0; begin < text.size();) {
+      std::size_t end = begin;
+      while (end < text.size() && in_name(text[end])) ++end;
+      if (end > begin) scope_.skipped_names.insert(text.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+
   void read(const Expr* expr, const Environment& now) {
     if (expr == nullptr) return;
-    if (expr->kind == ExprKind::unsupported) return refuse(expr->place, expr->name);
+    if (expr->kind == ExprKind::unsupported) {
+      skip_names(expr->place);
+      return refuse(expr->place, expr->name);
+    }
     if (expr->kind == ExprKind::lambda) {
       close(*expr->function);
       return pass_on(*expr, *expr->function);
@@ -161,8 +176,10 @@ class Builder {
   /// As a value, a function is its name alone: what it takes from this one would be lost.
   void pass_on(const Expr& expr, const Function& inner) {
     for (const Parameter& parameter : inner.parameters)
-      if (parameter.captured)
+      if (parameter.captured) {
+        scope_.refused.insert(expr.id);
         return refuse(expr.place, "a function that takes names from the one around it, as a value");
+      }
   }
 
   void call(const Expr& expr, const Environment& now) {
@@ -323,6 +340,7 @@ class Builder {
       case StmtKind::for_:
         return loop(node, flow);
       case StmtKind::unsupported:
+        skip_names(node.skipped);
         return refuse(node.place, node.name);
       case StmtKind::pass:
       case StmtKind::declare:

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -59,6 +60,9 @@ struct Scope {
   std::vector<std::vector<std::uint32_t>>
       phis;               ///< by stmt id: of a loop's head and of what follows the statement
   bool falls_off = true;  ///< the end can be reached without `return`
+  /// What stands in refused text: such names may be bound there.
+  std::set<std::string_view> skipped_names;
+  std::set<std::uint32_t> refused;  ///< expr ids of values that were refused, of kinds that are not
 
   /// What the call hands over besides its arguments.
   const std::vector<std::uint32_t>& captures(const Expr& call) const {

@@ -2,6 +2,8 @@
 // Types and signatures in Numba's own syntax: float32[:, ::1], void(int32, float64[:]), UniTuple(int64, 2).
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "frontend/lexer.hpp"
 #include "frontend/names.hpp"
 #include "frontend/parser.hpp"
@@ -22,6 +24,17 @@ bool is_full_slice(const Expr& expr) {
 bool is_unit_slice(const Expr& expr) {
   return is_full_slice(expr) && expr.items[2] != nullptr && expr.items[2]->kind == ExprKind::integer &&
          expr.items[2]->integer == 1;
+}
+
+/// Where a stretch of `text` stands in the string that holds it; of a string that is not written as it reads,
+/// all of it.
+Place place_in(const SourceText& source, Place string, std::string_view text, const Span& span) {
+  const std::size_t at = source.at(string).find(text);
+  const bool plain = std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
+  if (at == std::string_view::npos || !plain || span.column == 0 || span.end_column > text.size() + 1)
+    return string;
+  const std::uint32_t begin = string.begin + static_cast<std::uint32_t>(at);
+  return {begin + span.column - 1, begin + span.end_column - 1};
 }
 
 }  // namespace
@@ -154,18 +167,14 @@ bool Names::read_signature_text(std::string_view text, const std::string& what, 
     const Expr* expr = Parser(tokens, source, arena_, inner).parse_only_expression();
     if (!inner.failed()) {
       // Its places are of another text; what is wrong is told with this one's.
-      Report outer(source_);
-      std::swap(report_, outer);
+      std::swap(report_, inner);
       good = read_signature(*expr, out);
-      std::swap(report_, outer);
-      for (const Diagnostic& diagnostic : outer.diagnostics())
-        report_.error(place, "signature", fmt::format("in {} '{}': {}", what, text, diagnostic.message),
-                      diagnostic.hint);
+      std::swap(report_, inner);
     }
   }
   for (const Diagnostic& diagnostic : inner.diagnostics())
-    report_.error(place, "signature", fmt::format("in {} '{}': {}", what, text, diagnostic.message),
-                  diagnostic.hint);
+    report_.error(place_in(source_, place, text, diagnostic.span), "signature",
+                  fmt::format("in {} '{}': {}", what, text, diagnostic.message), diagnostic.hint);
   return good && !inner.failed();
 }
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "frontend/builtins.hpp"
+
 namespace quern::frontend {
 namespace {
 
@@ -139,7 +141,6 @@ TypeTable::TypeTable() {
   string = make(scalar(TypeKind::string, 0));
   slice = make(scalar(TypeKind::slice, 0));
   ellipsis = make(scalar(TypeKind::ellipsis, 0));
-  dim3 = make(scalar(TypeKind::dim3, 0));
   group = make(scalar(TypeKind::group, 0));
   int8 = make(scalar(TypeKind::integer, 8));
   int16 = make(scalar(TypeKind::integer, 16));
@@ -268,6 +269,13 @@ Type TypeTable::builtin(const Builtin* row) {
   return intern(std::move(info));
 }
 
+Type TypeTable::dim3(const Builtin* row) {
+  TypeInfo info;
+  info.kind = TypeKind::dim3;
+  info.builtin = row;
+  return intern(std::move(info));
+}
+
 Type TypeTable::module_(std::string path) {
   TypeInfo info;
   info.kind = TypeKind::module_;
@@ -366,7 +374,7 @@ std::string text_of(Type type) {
     case TypeKind::module_:
       return fmt::format("module {}", type->name);
     case TypeKind::dim3:
-      return "Dim3";
+      return std::string(type->builtin->shown());
     case TypeKind::range:
       return fmt::format("range({})", text_of(type->element));
     case TypeKind::enumerate:
@@ -451,6 +459,7 @@ bool is_valueless(Type t) {
     case TypeKind::builtin:
     case TypeKind::dtype:
     case TypeKind::module_:
+    case TypeKind::dim3:
       return true;
     case TypeKind::tuple:
       return !t->items.empty() && std::all_of(t->items.begin(), t->items.end(), is_valueless);

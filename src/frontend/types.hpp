@@ -77,7 +77,7 @@ class TypeTable {
  public:
   TypeTable();
 
-  Type error, none, boolean, string, slice, ellipsis, dim3, group;
+  Type error, none, boolean, string, slice, ellipsis, group;
   Type int8, int16, int32, int64, uint8, uint16, uint32, uint64;
   Type float16, bfloat16, float32, float64, complex64, complex128;
 
@@ -93,6 +93,8 @@ class TypeTable {
   Type zip(std::vector<Type> items);
   Type function(const Declaration* declaration);
   Type builtin(const Builtin* row);
+  /// threadIdx or its like: which of them, the type says.
+  Type dim3(const Builtin* row);
   Type module_(std::string path);
   Type record(std::vector<Field> fields, std::uint32_t size_bytes);
   Type vector(Type element, unsigned count);

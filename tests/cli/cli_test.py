@@ -211,7 +211,13 @@ class Mistakes(Case):
         self.fails("run", "k.cu::twice", 1, "cut.npy", "ones(1, float32)", says=["cut.npy"])
         self.path("text.npy").write_text("hello, I am no array")
         self.fails("run", "k.cu::twice", 1, "text.npy", "ones(1, float32)", says=["text.npy"])
-        self.fails("run", "k.cu::twice", 1, "missing.npy", "ones(1, float32)", says=["missing.npy"])
+        text = self.fails("run", "k.cu::twice", 1, "missing.npy", "ones(1, float32)", says=["missing.npy"])
+        self.assertEqual(text.count("error: "), 1)
+
+    def test_what_the_language_leaves_out_begins_with_its_place(self):
+        self.path("dict.py").write_text("from numba import cuda\n@cuda.jit\ndef k(a):\n    b = {1: 2}\n")
+        text = self.fails("run", "dict.py", "zeros(1)")
+        self.assertTrue(text.startswith("dict.py:4:9: error: "), text)
 
     def test_broken_ptx(self):
         self.path("bad.ptx").write_text(".version 8.0\n.target sm_89\n.address_size 64\n.visible .entry k() {\n  frob.u32 %r1;\n}\n")

@@ -47,7 +47,12 @@ int report(const std::exception& problem, bool json) {
   const ErrorCode code = error != nullptr ? error->code() : ErrorCode::internal;
   std::string message = problem.what();
   while (message.ends_with('\n')) message.pop_back();
-  const bool says_error = message.find("error: ") != std::string::npos && code == ErrorCode::compile;
+  // Diagnostics begin with their place, and name what they are behind it.
+  const std::string_view first = std::string_view(message).substr(0, message.find('\n'));
+  const bool diagnoses = code == ErrorCode::compile || (error != nullptr && !error->diagnostics().empty());
+  const bool says_error = first.starts_with("error: ") ||
+                          (diagnoses && first.find(": error: ") != std::string_view::npos) ||
+                          (code == ErrorCode::compile && message.find("error: ") != std::string::npos);
   std::fprintf(stderr, "%s\n", coloured(says_error ? message : "error: " + message).c_str());
   if (json)
     print_json(error_document(code, message, error != nullptr ? error->diagnostics() : Diagnostics{}));

@@ -32,6 +32,11 @@ class range {
   };
   QUERN_HOST_DEVICE constexpr iterator begin() const { return {start_, step_, count_}; }
   QUERN_HOST_DEVICE constexpr iterator end() const { return {start_, step_, 0}; }
+  QUERN_HOST_DEVICE constexpr long long size() const { return static_cast<long long>(count_); }
+  QUERN_HOST_DEVICE constexpr T operator[](long long index) const {
+    return static_cast<T>(static_cast<unsigned long long>(start_) +
+                          static_cast<unsigned long long>(index) * static_cast<unsigned long long>(step_));
+  }
 
  private:
   static QUERN_HOST_DEVICE constexpr unsigned long long count(T start, T stop, T step) {

@@ -32,6 +32,8 @@ QUERN_HOST_DEVICE constexpr auto item(const tuple<First, Rest...>& values) {
     return item<Index - 1>(values.rest);
 }
 
+/// Of no items: in the body of a loop that is never entered.
+QUERN_HOST_DEVICE constexpr long long item_at(const tuple<>&, long long) { return 0; }
 /// The item of an index known only at run time; all have one type.
 template <class First, class... Rest>
 QUERN_HOST_DEVICE constexpr First item_at(const tuple<First, Rest...>& values, long long index) {

@@ -284,4 +284,62 @@ TEST_CASE("arithmetic on literals is worked out as CPython does, and typed by wh
   CHECK(holds(statement("1 // 0"), "quern::floor_div(1LL, 0LL)"));
 }
 
+TEST_CASE("a break in the else of an inner loop is the outer loop's") {
+  const std::string text = cuda_of(
+      "@cuda.jit\ndef k(a):\n    for i in range(3):\n        for j in range(2):\n            pass\n"
+      "        else:\n            break\n    else:\n        a[0] = 5\n",
+      "(int64[::1],)");
+  CHECK(holds(text, "bool completed = true;"));
+  CHECK(holds(text, "completed = false; break;"));
+  CHECK(holds(text, "if (completed) {"));
+}
+
+TEST_CASE("enumerate and zip go over each other and over ranges by one index") {
+  const auto loop = [](const std::string& line) {
+    return cuda_of("@cuda.jit\ndef k(a, b):\n    for " + line + "\n", "int64[::1], float32[::1]");
+  };
+  std::string text = loop("j, (p, q) in enumerate(zip(a, b)):\n        a[j] = p + q");
+  CHECK(holds(text, "for (long long k = 0; k < min(a.extents[0], b.extents[0]); ++k) {"));
+  CHECK(holds(text, "const long long p = a[k];"));
+  CHECK(holds(text, "const float q = b[k];"));
+  text = loop("j, pq in enumerate(zip(a, b)):\n        a[j] = pq[0]");
+  CHECK(holds(text, "pq = quern::tuple<long long, float>{a[k], b[k]};"));
+  text = loop("j, v in enumerate(range(2, 8, 2), 5):\n        a[j] = v");
+  CHECK(holds(text, "const auto items = quern::range<long long>(2, 8, 2);"));
+  CHECK(holds(text, "k < items.size(); ++k"));
+  CHECK(holds(text, "v = items[k];"));
+  text = loop("v in a:\n        a = a[1:]\n        b[0] += v");
+  CHECK(holds(text, "const auto items = a;"));
+}
+
+TEST_CASE("a transposed array brings the header of views") {
+  CHECK(holds(cuda_of("@cuda.jit\ndef k(a):\n    b = a.T\n    b[1, 0] = 3\n", "(int64[:, ::1],)"),
+              "#include <quern/cuda/view.cuh>"));
+}
+
+TEST_CASE("a place in a grid of several dimensions is a tuple like any other") {
+  const auto body = [](const std::string& text) {
+    return cuda_of("@cuda.jit\ndef k(a):\n    " + text + "\n", "(int64[:, ::1],)");
+  };
+  const std::string place =
+      "quern::tuple<long long, long long>{(long long)blockIdx.x * blockDim.x + threadIdx.x, "
+      "blockIdx.y * blockDim.y + threadIdx.y};";
+  CHECK(holds(body("g = cuda.grid(2)\n    a[g] = g[1]"), " g = " + place));
+  CHECK(holds(body("a[cuda.grid(2)] = 1"), " = " + place));
+  CHECK(holds(body("a[0, 0] = cuda.gridsize(2)[1]"), "a(0, 0) = gridDim.y * blockDim.y;"));
+  CHECK(holds(cuda_of("@cuda.jit(device=True)\ndef f():\n    return cuda.grid(2)\n\n@cuda.jit\ndef k(a):\n"
+                      "    i, j = f()\n    a[i, j] = 1\n",
+                      "(int64[:, ::1],)"),
+              "return " + place));
+}
+
+TEST_CASE("threadIdx and its like can be named anew, passed on and held in tuples") {
+  const std::string text = cuda_of(
+      "@cuda.jit(device=True)\ndef f(d):\n    return d.y\n\n@cuda.jit\ndef k(a):\n    t = cuda.threadIdx\n"
+      "    u = (t, cuda.blockDim)\n    a[t.x] = f(cuda.blockIdx) + u[1].z\n",
+      "(int64[::1],)");
+  CHECK(holds(text, "return blockIdx.y;"));
+  CHECK(holds(text, "a[threadIdx.x] = (long long)f() + int(blockDim.z);"));
+}
+
 TEST_SUITE_END();

@@ -252,6 +252,35 @@ TEST_CASE("debug builds check indices, divisors and assertions") {
   CHECK(holds(source->text, "quern::debug::raise(6, \"ValueError: far\");"));
 }
 
+TEST_CASE("debug builds check what nobody uses as well") {
+  const auto body = [](const std::string& text, const std::string& options = "debug=True") {
+    return cuda_of("@cuda.jit(device=True)\ndef f(a, i):\n    return a[i]\n\n@cuda.jit(" + options +
+                       ")\ndef k(a, n):\n    i = cuda.grid(1)\n    " + text + "\n",
+                   "int64[::1], int64");
+  };
+  const std::string at = "quern::debug::index<0>(i, 12, a.extents[0])";
+  CHECK(holds(body("v = a[i]"), "(void)(a[" + at + "]);"));
+  CHECK(holds(body("a[i]"), "(void)(a[" + at + "]);"));
+  CHECK(holds(body("v, w = a[i], 3"), "(void)(a[" + at + "]);"));
+  CHECK(holds(body("v = float(a[i])"), "(void)(double(a[" + at + "]));"));
+  CHECK(holds(body("v = 3 // n"), "quern::debug::divisor(n, 12)"));
+  CHECK(holds(body("n //= i"), "(void)(quern::debug::divisor(i, 12));"));
+  CHECK(holds(body("p, q = divmod(n, i)"), "quern::debug::divisor(i, 12)"));
+  CHECK(holds(body("v = f(a, i)"), "f(a, i);"));
+  CHECK(holds(body("a[0] = (a[i], 3)[1]"), "(void)(a[" + at + "]);"));
+  CHECK_FALSE(holds(body("v = n // 3"), "(void)"));
+  CHECK_FALSE(holds(body("v = a[i]", "debug=False"), "a["));
+}
+
+TEST_CASE("what has effects is computed although its value is left out") {
+  const auto body = [](const std::string& text) {
+    return cuda_of("@cuda.jit\ndef k(a):\n    " + text + "\n", "(int32[::1],)");
+  };
+  CHECK(holds(body("a[1] = (cuda.atomic.add(a, 0, 5), 2)[1]"), "atomicAdd(&a[0], 5);"));
+  CHECK(holds(body("a[1] = len((cuda.atomic.add(a, 0, 5), 2))"), "atomicAdd(&a[0], 5)"));
+  CHECK(holds(body("float(cuda.atomic.add(a, 0, 5))"), "(void)("));
+}
+
 TEST_CASE("outside debug builds nothing is checked") {
   const std::string text =
       cuda_of("@cuda.jit\ndef k(a):\n    assert a[0] > 1, 'x'\n    a[1] = a[2] / a[3]\n", "(float32[::1],)");
