@@ -350,7 +350,7 @@ void Inference::returned(const Stmt& node) {
   if (met == nullptr) {
     fail(node.place, "return", "return one type on every path", "'{}' returns {} here and {} elsewhere",
          scope_.function->name, text_of(type), text_of(before));
-    note(return_place_, fmt::format("{} is returned here", text_of(before)));
+    if (return_place_.end > 0) note(return_place_, fmt::format("{} is returned here", text_of(before)));
     return;
   }
   if (before == nullptr) return_place_ = node.place;
@@ -392,6 +392,7 @@ Declaration& Program::declaration_of(Function& function) {
 const Scope* Program::scope_of(Declaration& declaration) {
   std::unique_ptr<Scope>& scope = scopes_[&declaration];
   if (scope == nullptr) {
+    names_.report_errors(declaration);
     const Function* function = names_.body_of(declaration);
     const std::size_t before = report().diagnostics().size();
     scope = std::make_unique<Scope>(build_scope(*function, report()));

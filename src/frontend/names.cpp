@@ -11,23 +11,6 @@
 namespace quern::frontend {
 namespace {
 
-struct Decorator {
-  std::string_view path;
-  Role role;
-};
-constexpr Decorator kDecorators[] = {
-    {"numba.cuda.jit", Role::kernel},
-    {"numba.roc.jit", Role::kernel},
-    {"numba.jit", Role::device},
-    {"numba.njit", Role::device},
-};
-
-const Decorator* find_decorator(std::string_view path) {
-  for (const Decorator& row : kDecorators)
-    if (row.path == path) return &row;
-  return nullptr;
-}
-
 // Where modules live that Python code reaches under several paths.
 struct Alias {
   std::string_view from;
@@ -66,6 +49,7 @@ Names::Names(const SourceText& source, TypeTable& types, Report& report,
   scan(0, tokens_.size() - 1, false);
   bind_constants(constants);
   for (Declaration& declaration : declarations_) read_decorators(declaration);
+  for (auto& [name, binding] : bindings_) read_application(name, binding);
 }
 
 /// Behind the statement's line, and behind its block if one follows.
@@ -240,75 +224,6 @@ std::size_t Names::scan_function(std::size_t at, std::vector<std::size_t> decora
   binding.declaration = &declaration;
   bind(declaration.name, std::move(binding));
   return at;
-}
-
-void Names::read_decorators(Declaration& declaration) {
-  for (const std::size_t token : declaration.decorators) {
-    // Only those that compile are read: others may be any host code.
-    std::size_t end = token;
-    const std::string words = dotted(end);
-    if (words.empty()) continue;
-    const Value& root = global(words.substr(0, words.find('.')));
-    std::string path = root.kind == Value::Kind::module_ || root.kind == Value::Kind::host ? root.text : "";
-    if (const std::size_t dot = words.find('.'); dot != std::string::npos) path += words.substr(dot);
-    path = canonical(path);
-    if (find_decorator(path) == nullptr) continue;
-    const Expr* decorator = Parser(tokens_, source_, arena_, report_).parse_decorator(token);
-    read_decorator(declaration, *decorator, path);
-  }
-}
-
-void Names::read_decorator(Declaration& declaration, const Expr& decorator, std::string_view path) {
-  declaration.role = find_decorator(path)->role;
-  if (decorator.kind != ExprKind::call) return;
-  for (std::size_t i = 1; i < decorator.items.size(); ++i) {
-    const Expr& argument = *decorator.items[i];
-    if (argument.kind == ExprKind::keyword) {
-      read_option(declaration, argument);
-      continue;
-    }
-    std::vector<const Expr*> all = {&argument};
-    if (argument.kind == ExprKind::list) all.assign(argument.items.begin(), argument.items.end());
-    for (const Expr* one : all) {
-      SignatureTypes types;
-      if (read_signature(*one, types))
-        declaration.signatures.push_back(std::move(types));
-      else
-        declaration.broken = true;
-    }
-  }
-}
-
-void Names::read_option(Declaration& declaration, const Expr& keyword) {
-  const Expr& expr = *keyword.items[0];
-  Options& options = declaration.options;
-  const std::string_view name = keyword.name;
-  const Value value = evaluate(expr);
-  const bool truth = value.is_number() && value.as_real() != 0;
-  if (name == "device") {
-    if (truth) declaration.role = Role::device;
-  } else if (name == "fastmath") {
-    options.fastmath = truth;
-  } else if (name == "debug") {
-    options.debug = truth;
-  } else if (name == "lineinfo") {
-    options.lineinfo = truth;
-  } else if (name == "inline") {
-    options.force_inline = value.kind == Value::Kind::string ? value.text == "always" : truth;
-  } else if (name == "max_registers") {
-    if (value.kind == Value::Kind::integer) options.max_registers = value.integer;
-  } else if (name == "launch_bounds") {
-    if (value.kind == Value::Kind::integer) options.launch_bounds = {value.integer};
-    for (const Value& item : value.items) options.launch_bounds.push_back(item.integer);
-  } else if (name == "link") {
-    read_links(expr, options.links);
-  } else if (name != "opt" && name != "cache" && name != "nopython" && name != "argtypes" && name != "lto" &&
-             name != "forceinline" && name != "fastmath" && name != "parallel" && name != "error_model") {
-    constexpr std::string_view kKnown =
-        "device, fastmath, debug, lineinfo, inline, max_registers, launch_bounds, link";
-    report_.error(keyword.place, "decorator", fmt::format("jit has no option '{}'", name),
-                  fmt::format("its options are {}", kKnown));
-  }
 }
 
 Declaration* Names::find(std::string_view name) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -42,6 +43,7 @@ struct Declaration {
   Role role = Role::host;
   std::vector<SignatureTypes> signatures;
   Options options;
+  Diagnostics errors;            ///< of its decorators; reported when it is used
   Function* function = nullptr;  ///< read on first use
   std::string external;          ///< of cuda.declare_device: the symbol that linked code defines
   bool c_abi = false;            ///< it returns its result, and not through a pointer
@@ -69,6 +71,9 @@ class Names {
   Declaration* find(std::string_view name);
   /// The function's body, read now if it was not before.
   Function* body_of(Declaration& declaration);
+
+  /// Says what is wrong with the function's decorators, once.
+  void report_errors(Declaration& declaration);
 
   /// The value of an expression outside functions; unknown if it is more than the language computes there.
   Value evaluate(const Expr& expr);
@@ -111,8 +116,11 @@ class Names {
   Value constant_value(const abi::Constant& constant);
 
   // Decorators.
+  std::optional<Role> role_at(std::size_t token);
   void read_decorators(Declaration& declaration);
-  void read_decorator(Declaration& declaration, const Expr& decorator, std::string_view path);
+  void read_application(std::string_view name, Binding& binding);
+  void read_decorator(Declaration& declaration, const Expr& decorator);
+  const Declaration* function_named(const Expr& expr) const;
   void read_option(Declaration& declaration, const Expr& keyword);
 
   // Values.
@@ -132,6 +140,8 @@ class Names {
   Value member_of(const Value& enumeration, std::string_view name) const;
   Value evaluate_path(const std::string& path);
 
+  const Expr* assigned_expr(std::string_view name);
+  const Expr& signature_meant(const Expr& expr);
   Type array_type(const Expr& expr);
   Type record_type(const Expr& list, const Expr& size);
   Type called_type(const Expr& expr);

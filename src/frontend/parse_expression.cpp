@@ -137,15 +137,25 @@ Expr* Parser::expression() {
       expression();
       result = unsupported(since(begin), "an assignment expression ':='");
     } else if (at(Tok::k_if) && !panic_) {
-      advance();
-      Expr* condition = disjunction();
-      if (expect(Tok::k_else, "in a conditional expression")) {
-        Expr* otherwise = expression();
-        result = make(ExprKind::conditional, since(begin), {condition, result, otherwise});
-      }
+      result = conditional(result);
     }
   }
   --depth_;
+  return result;
+}
+
+/// first if ... else second if ... else third: a chain takes no stack of its own.
+Expr* Parser::conditional(Expr* first) {
+  std::vector<Expr*> values = {first}, conditions;
+  while (at(Tok::k_if) && !panic_) {
+    advance();
+    conditions.push_back(disjunction());
+    if (!expect(Tok::k_else, "in a conditional expression")) return first;
+    values.push_back(at(Tok::k_lambda) || at(Tok::k_yield) || at(Tok::times) ? expression() : disjunction());
+  }
+  Expr* result = values.back();
+  for (std::size_t i = conditions.size(); i-- > 0 && !panic_;)
+    result = make(ExprKind::conditional, since(values[i]->place), {conditions[i], values[i], result});
   return result;
 }
 

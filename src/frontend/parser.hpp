@@ -69,6 +69,7 @@ class Parser {
   // Expressions.
   Expr* expressions();  ///< a tuple without brackets, too
   Expr* expression();
+  Expr* conditional(Expr* first);
   Expr* lambda();
   Expr* disjunction();
   Expr* conjunction();

@@ -11,6 +11,7 @@
 namespace quern::frontend {
 namespace {
 
+constexpr std::size_t kMostNames = 20;  // that stand for each other
 constexpr std::int64_t kMostRecordBytes = std::int64_t{1} << 20;
 
 // The name behind the last dot: types are known by it, whatever module they were reached through.
@@ -38,6 +39,28 @@ Place place_in(const SourceText& source, Place string, std::string_view text, co
 }
 
 }  // namespace
+
+/// What a line of the file's level gives to a name, or null where no single line does.
+const Expr* Names::assigned_expr(std::string_view name) {
+  const auto found = bindings_.find(name);
+  if (found == bindings_.end() || found->second.kind != Binding::Kind::assignment) return nullptr;
+  for (const Stmt* line : Parser(tokens_, source_, arena_, report_).parse_line(found->second.token))
+    if (line->kind == StmtKind::assign)
+      for (const Expr* target : line->targets)
+        if (target->kind == ExprKind::name && target->name == name) return line->value;
+  return nullptr;
+}
+
+/// Behind names for it: SIG = void(float32[:]), or a string.
+const Expr& Names::signature_meant(const Expr& expr) {
+  const Expr* meant = &expr;
+  for (std::size_t names = 0; meant->kind == ExprKind::name && names < kMostNames; ++names) {
+    const Expr* value = assigned_expr(meant->name);
+    if (value == nullptr) break;
+    meant = value;
+  }
+  return *meant;
+}
 
 Type Names::array_type(const Expr& expr) {
   const Type element = type_of(*expr.items[0]);
@@ -119,6 +142,13 @@ Type Names::type_of(const Expr& expr) {
       if (const Type type = types_.scalar_named(last_name(expr)); type != nullptr) return type;
       if (last_name(expr) == "float") return types_.float64;
       if (last_name(expr) == "int") return types_.int64;
+      if (const Expr& meant = signature_meant(expr);
+          meant.kind == ExprKind::subscript && depth_ < kMostNames) {
+        ++depth_;
+        const Type type = type_of(meant);
+        --depth_;
+        return type;
+      }
       break;
     }
     case ExprKind::subscript:
@@ -140,7 +170,8 @@ Type Names::type_of(const Expr& expr) {
   return types_.error;
 }
 
-bool Names::read_signature(const Expr& expr, SignatureTypes& out) {
+bool Names::read_signature(const Expr& given, SignatureTypes& out) {
+  const Expr& expr = signature_meant(given);
   if (expr.kind == ExprKind::string) return read_signature_text(expr.name, "the signature", expr.place, out);
   std::vector<const Expr*> parameters = {&expr};
   if (expr.kind == ExprKind::tuple) {

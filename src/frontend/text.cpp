@@ -97,6 +97,14 @@ void Report::add(Severity severity, Place place, std::string_view code, std::str
   last_kept_ = true;
 }
 
+void Report::take_over(const Diagnostics& said) {
+  for (const Diagnostic& each : said) {
+    if (each.severity == Severity::error) ++errors_;
+    if (!full()) diagnostics_.push_back(each);
+  }
+  last_kept_ = false;
+}
+
 Diagnostics Report::take() {
   std::vector<std::size_t> order(diagnostics_.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;

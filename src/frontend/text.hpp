@@ -59,6 +59,8 @@ class Report {
   bool full() const noexcept { return diagnostics_.size() >= kMost; }
   const SourceText& source() const noexcept { return *source_; }
   const Diagnostics& diagnostics() const noexcept { return diagnostics_; }
+  /// What another report about the same source said.
+  void take_over(const Diagnostics& said);
   /// In the order of the source.
   Diagnostics take();
 

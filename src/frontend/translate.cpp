@@ -44,6 +44,7 @@ class Translation {
     if (report_.failed()) return report_.take();
     Expected<Declaration*> kernel = choose(entry);
     if (!kernel) return std::move(kernel).errors();
+    names_.report_errors(**kernel);
     const Function* function = names_.body_of(**kernel);
     std::vector<Type> types;
     if (!choose_types(**kernel, *function, signature, types)) return report_.take();
@@ -363,6 +364,10 @@ Expected<std::vector<KernelOutline>> outline(const abi::KernelSource& source,
     each.name = kernel->name;
     for (const Parameter& parameter : translation.names().body_of(*kernel)->parameters)
       each.parameters.emplace_back(parameter.name);
+    if (kernel->broken) {  // what is wrong is said when it is launched
+      result.push_back(std::move(each));
+      continue;
+    }
     for (const SignatureTypes& signature : kernel->signatures) {
       std::string text;
       for (const Type type : signature.parameters) text += (text.empty() ? "" : ", ") + text_of(type);

@@ -270,9 +270,8 @@ Type TypeTable::builtin(const Builtin* row) {
 }
 
 Type TypeTable::dim3(const Builtin* row) {
-  TypeInfo info;
+  TypeInfo info = *builtin(row);
   info.kind = TypeKind::dim3;
-  info.builtin = row;
   return intern(std::move(info));
 }
 
@@ -453,19 +452,10 @@ Type unify_numbers(const TypeTable& table, Type a, Type b) {
 }  // namespace
 
 bool is_valueless(Type t) {
-  switch (t->kind) {
-    case TypeKind::none:
-    case TypeKind::function:
-    case TypeKind::builtin:
-    case TypeKind::dtype:
-    case TypeKind::module_:
-    case TypeKind::dim3:
-      return true;
-    case TypeKind::tuple:
-      return !t->items.empty() && std::all_of(t->items.begin(), t->items.end(), is_valueless);
-    default:
-      return false;
-  }
+  constexpr TypeKind kAll[] = {TypeKind::none,  TypeKind::function, TypeKind::builtin,
+                               TypeKind::dtype, TypeKind::module_,  TypeKind::dim3};
+  if (is_tuple(t)) return !t->items.empty() && std::all_of(t->items.begin(), t->items.end(), is_valueless);
+  return std::find(std::begin(kAll), std::end(kAll), t->kind) != std::end(kAll);
 }
 
 Type unify(TypeTable& table, Type a, Type b) {

@@ -347,4 +347,37 @@ TEST_CASE("float16 keeps its type in the functions that Numba has for it") {
   CHECK(holds(text, "a[0] = hsin(a[1]) + __hmul(a[1], "));
 }
 
+TEST_CASE("a signature may have a name, and a decorator may be applied to a function") {
+  const auto kernel = [](const std::string& name) {
+    const auto source = quern::frontend::translate(
+        quern::test::python(
+            "from numba import cuda, void, float32, int64\n"
+            "TEXT = 'void(float32[::1], int64)'\nROW = float32[::1]\nTYPES = void(ROW, int64)\n"
+            "@cuda.jit(TEXT)\ndef a(x, n):\n    x[0] = n\n\n@cuda.jit(TYPES)\ndef b(x, n):\n"
+            "    x[0] = n\n\ndef plain(x, n):\n    x[1] = n\n\nc = cuda.jit(TYPES)(plain)\n"
+            "d = cuda.jit(plain, fastmath=True)\n"),
+        name, name == "d" ? "float32[::1], int64" : "");
+    return source ? source->text : to_string(source.errors());
+  };
+  for (const char* name : {"a", "b", "c", "d"})
+    CHECK(holds(kernel(name), "void " + std::string(name) + "(quern::c_array<float, 1> x, long long n)"));
+  CHECK(holds(kernel("plain"), "'plain' is a function of the host program"));
+}
+
+TEST_CASE("what is wrong with one decorator leaves the file's other kernels usable") {
+  const quern::abi::KernelSource file = quern::test::python(
+      "from numba import cuda\n@cuda.jit('void(flaot32)')\ndef bad(x):\n    pass\n\n@cuda.jit(nonsense=3)\n"
+      "def worse(x):\n    pass\n\n@cuda.jit\ndef good(x):\n    x[0] = 1\n");
+  CHECK(quern::frontend::translate(file, "good", "(float32[::1],)"));
+  const auto kernels = quern::frontend::outline(file);
+  REQUIRE(kernels);
+  CHECK(kernels->size() == 3);
+  const auto bad = quern::frontend::translate(file, "bad", "(float32,)"),
+             worse = quern::frontend::translate(file, "worse", "(float32,)");
+  REQUIRE_FALSE(bad);
+  CHECK(holds(to_string(bad.errors()), "k.py:2:17: error: in the signature"));
+  REQUIRE_FALSE(worse);
+  CHECK(holds(to_string(worse.errors()), "jit has no option 'nonsense'"));
+}
+
 TEST_SUITE_END();

@@ -32,6 +32,7 @@ TEST_CASE("nesting beyond what is read is an error that says so") {
   CHECK(holds(statement("a[0] = 1" + repeated(" + 1", 5000)), "nested more than 1000 deep"));
   CHECK(holds(statement("a[0] = " + repeated("2 ** ", 5000) + "1"), "nested more than 200 deep"));
   CHECK(holds(statement("x = a" + repeated("[0]", 5000)), "nested more than 1000 deep"));
+  CHECK(holds(statement("a[0] = " + repeated("1 if a[1] else ", 5000) + "2"), "nested more than 1000 deep"));
   CHECK(holds(statement("a[0] = " + repeated("not ", 5000) + "1"), "nested more than 1000 deep"));
   std::string blocks = "@cuda.jit\ndef k(a):\n";
   for (int i = 1; i < 1200; ++i) blocks += std::string(static_cast<std::size_t>(i), ' ') + "if a[0]:\n";
@@ -43,6 +44,7 @@ TEST_CASE("nesting beyond what is read is an error that says so") {
 TEST_CASE("long chains and deep brackets are compiled") {
   CHECK(holds(statement("a[0] = " + repeated("(", 190) + "a[1]" + repeated(")", 190)), "a[0] = a[1];"));
   CHECK(holds(statement("a[0] = a[1]" + repeated(" + a[1]", 500)), "a[0] = a[1] + a[1]"));
+  CHECK(holds(statement("a[0] = " + repeated("1 if a[1] else ", 900) + "2"), "a[0] = a[1] != 0 ? 1 : "));
   CHECK(holds(statement("if a[0]:\n        pass\n" + repeated("    elif a[1]:\n        a[2] = 3\n", 500)),
               "a[2] = "));
 }

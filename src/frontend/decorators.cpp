@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// @cuda.jit and its like above a function, or applied to one: k = cuda.jit(f). What is wrong with one is said
+// when its function is used, so that the file's others stay usable.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "frontend/names.hpp"
+#include "frontend/parser.hpp"
+
+namespace quern::frontend {
+namespace {
+
+struct Decorator {
+  std::string_view path;
+  Role role;
+};
+constexpr Decorator kDecorators[] = {
+    {"numba.cuda.jit", Role::kernel},
+    {"numba.roc.jit", Role::kernel},
+    {"numba.jit", Role::device},
+    {"numba.njit", Role::device},
+};
+
+const Decorator* find_decorator(std::string_view path) {
+  for (const Decorator& row : kDecorators)
+    if (row.path == path) return &row;
+  return nullptr;
+}
+
+}  // namespace
+
+/// The decorator whose name begins at the token, or null: others may be any host code.
+std::optional<Role> Names::role_at(std::size_t token) {
+  const std::string words = dotted(token);
+  if (words.empty()) return std::nullopt;
+  const Value& root = global(words.substr(0, words.find('.')));
+  std::string path = root.kind == Value::Kind::module_ || root.kind == Value::Kind::host ? root.text : "";
+  if (const std::size_t dot = words.find('.'); dot != std::string::npos) path += words.substr(dot);
+  const Decorator* found = find_decorator(canonical(path));
+  return found == nullptr ? std::nullopt : std::optional(found->role);
+}
+
+void Names::read_decorators(Declaration& declaration) {
+  Report own(source_);
+  std::swap(report_, own);
+  for (const std::size_t token : declaration.decorators) {
+    const std::optional<Role> role = role_at(token);
+    if (!role) continue;
+    declaration.role = *role;
+    read_decorator(declaration, *Parser(tokens_, source_, arena_, report_).parse_decorator(token));
+  }
+  std::swap(report_, own);
+  declaration.errors = own.take();
+}
+
+/// The host's function that a name stands for, or null.
+const Declaration* Names::function_named(const Expr& expr) const {
+  if (expr.kind != ExprKind::name) return nullptr;
+  const auto found = bindings_.find(expr.name);
+  return found == bindings_.end() ? nullptr : found->second.declaration;
+}
+
+/// k = cuda.jit(f), k = cuda.jit("void(float32[:])")(f): a kernel of its own, with the function's text.
+void Names::read_application(std::string_view name, Binding& binding) {
+  const std::size_t at = binding.token;
+  if (binding.kind != Binding::Kind::assignment || tokens_[at].kind != Tok::name ||
+      tokens_[at + 1].kind != Tok::assign)
+    return;
+  const std::optional<Role> role = role_at(at + 2);
+  if (!role) return;
+  Report own(source_);
+  std::swap(report_, own);
+  const Expr* value = assigned_expr(name);
+  const Declaration* function = nullptr;
+  if (value != nullptr && value->kind == ExprKind::call)
+    for (std::size_t i = 1; i < value->items.size() && function == nullptr; ++i)
+      function = function_named(*value->items[i]);
+  if (function != nullptr) {
+    Declaration& made = declarations_.emplace_back();
+    made.name = name;
+    made.place = binding.place;
+    made.token = function->token;
+    made.role = *role;
+    read_decorator(made, value->items[0]->kind == ExprKind::call ? *value->items[0] : *value);
+    binding.kind = Binding::Kind::function;
+    binding.declaration = &made;
+    binding.known = false;
+  }
+  std::swap(report_, own);
+  if (function != nullptr) binding.declaration->errors = own.take();
+}
+
+void Names::read_decorator(Declaration& declaration, const Expr& decorator) {
+  if (decorator.kind != ExprKind::call) return;
+  for (std::size_t i = 1; i < decorator.items.size(); ++i) {
+    const Expr& argument = *decorator.items[i];
+    if (argument.kind == ExprKind::keyword) {
+      read_option(declaration, argument);
+      continue;
+    }
+    if (function_named(argument) != nullptr) continue;  // what it is applied to
+    const Expr& given = signature_meant(argument);
+    std::vector<const Expr*> all = {&given};
+    if (given.kind == ExprKind::list) all.assign(given.items.begin(), given.items.end());
+    for (const Expr* one : all) {
+      SignatureTypes types;
+      if (read_signature(*one, types))
+        declaration.signatures.push_back(std::move(types));
+      else
+        declaration.broken = true;
+    }
+  }
+}
+
+void Names::read_option(Declaration& declaration, const Expr& keyword) {
+  const Expr& expr = *keyword.items[0];
+  Options& options = declaration.options;
+  const std::string_view name = keyword.name;
+  const Value value = evaluate(expr);
+  const bool truth = value.is_number() && value.as_real() != 0;
+  if (name == "device") {
+    if (truth) declaration.role = Role::device;
+  } else if (name == "fastmath") {
+    options.fastmath = truth;
+  } else if (name == "debug") {
+    options.debug = truth;
+  } else if (name == "lineinfo") {
+    options.lineinfo = truth;
+  } else if (name == "inline") {
+    options.force_inline = value.kind == Value::Kind::string ? value.text == "always" : truth;
+  } else if (name == "max_registers") {
+    if (value.kind == Value::Kind::integer) options.max_registers = value.integer;
+  } else if (name == "launch_bounds") {
+    if (value.kind == Value::Kind::integer) options.launch_bounds = {value.integer};
+    for (const Value& item : value.items) options.launch_bounds.push_back(item.integer);
+  } else if (name == "link") {
+    read_links(expr, options.links);
+  } else if (name != "opt" && name != "cache" && name != "nopython" && name != "argtypes" && name != "lto" &&
+             name != "forceinline" && name != "fastmath" && name != "parallel" && name != "error_model") {
+    constexpr std::string_view kKnown =
+        "device, fastmath, debug, lineinfo, inline, max_registers, launch_bounds, link";
+    report_.error(keyword.place, "decorator", fmt::format("jit has no option '{}'", name),
+                  fmt::format("its options are {}", kKnown));
+  }
+}
+
+void Names::report_errors(Declaration& declaration) {
+  report_.take_over(declaration.errors);
+  declaration.errors.clear();
+}
+
+}  // namespace quern::frontend
