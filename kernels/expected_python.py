@@ -184,6 +184,17 @@ def literals(save):
     save("python/literals_unsigned.npy", np.array([2**63, 0xFFFF_FFFF_FFFF_FFFF - 3, 0x1_0000_0000_0000_0000 >> 1], np.uint64))
 
 
+def constants(save):
+    most = 2**64 - 1
+    save("python/constants_unsigned.npy", np.array([most, most >> 3, most, most], np.uint64))
+    save("python/constants_ints.npy", np.array([-(2**63), 4, 3, 2, 2, 2 + 3, -4, 10]))
+    steps = np.arange(1, 2, 0.1, dtype=np.float32)
+    reals = [np.inf, np.nan, 10**-1, np.float32(1) / np.float32(3), math.log(10) * 2 + np.sqrt(2.0), *np.array([1.5, -0.1, np.inf], np.float16),
+             np.inf, -np.inf, np.nan, 1.5, 3, 0.1, 0.2, 0.3, 0.4, *steps]
+    save("python/constants_reals.npy", np.array(reals, np.float64))
+    save("python/constants_waves.npy", np.array([1 + 2j, 1 + 2j, 3]))
+
+
 def small(save):
     save("python/tuples_values.npy", np.array([-11, 3, 7, 8, 9]))
     save("python/tuples_floats.npy", np.array([6.5, 2, 2.5, 2.25, 0.5, 7.5]))
@@ -259,5 +270,5 @@ def features(save):
 
 
 def write(save):
-    for part in (random_numbers, particles, features, basics, images, warps, signals, graphs, atomics, bits, functions, typing, mixed, literals, small):
+    for part in (random_numbers, particles, features, basics, images, warps, signals, graphs, atomics, bits, functions, typing, mixed, literals, constants, small):
         part(save)

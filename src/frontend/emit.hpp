@@ -183,7 +183,9 @@ std::string quoted(std::string_view text);
 /// Does the expression read a version of that local?
 bool reads(const Scope& scope, const Expr& expr, std::uint32_t local);
 
-/// The declaration of constant memory or of a number of the file's level.
+/// A constant expression of C++ for a number, a record or the elements of an array.
+std::string initialiser(const Value& value, Type type);
+/// The declaration of constant memory.
 std::string constant_array_declaration(std::string_view name, const Value& values, Type element);
 
 }  // namespace quern::frontend

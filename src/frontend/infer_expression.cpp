@@ -204,11 +204,16 @@ Type Inference::from_value(const Value& value, const Expr& expr) {
     case Value::Kind::function:
       return types_.function(value.function);
     case Value::Kind::host: {
-      const Type type =
-          fail(expr.place, "host-value",
-               "kernels see module-level numbers, tuples, NumPy arrays and decorated functions",
-               "'{}' is {}, which a kernel cannot use", shown(expr),
-               value.text.find(' ') == std::string::npos ? "the host's " + value.text : value.text);
+      const bool computed = value.text == kPythonsOwn || value.text.starts_with("a name ");
+      const Type type = fail(
+          expr.place, "host-value",
+          computed && expr.kind == ExprKind::name
+              ? fmt::format(
+                    "no Python runs here; the program can give the value: --bind {}=VALUE, Module::bind",
+                    expr.name)
+              : std::string("kernels see module-level numbers, tuples, NumPy arrays and decorated functions"),
+          "'{}' is {}, which a kernel cannot use", shown(expr),
+          value.text.find(' ') == std::string::npos ? "the host's " + value.text : value.text);
       if (expr.kind == ExprKind::name) {
         const Place place = program_.names().place_of(expr.name);
         if (place.end > place.begin) note(place, fmt::format("'{}' is bound here", expr.name));

@@ -2,6 +2,9 @@
 // Functions inside functions, records, vectors, enumerations, debug builds: what they become.
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <span>
+
 #include "helpers.hpp"
 
 using quern::test::cuda_of;
@@ -316,6 +319,24 @@ TEST_CASE("float16 keeps its type in the functions that Numba has for it") {
   const std::string text = cuda_of(
       "@cuda.jit\ndef k(a):\n    a[0] = math.sin(a[1]) + cuda.fp16.hmul(a[1], 2)\n", "(float16[::1],)");
   CHECK(holds(text, "a[0] = hsin(a[1]) + __hmul(a[1], "));
+}
+
+TEST_CASE("a number that the host binds keeps its type and its bits") {
+  const auto bound = [](const std::string& name, quern::Dtype dtype, const auto& value) {
+    quern::abi::Constant constant{name, dtype, {}, {}};
+    const auto* bytes = reinterpret_cast<const std::byte*>(&value);
+    constant.bytes.assign(bytes, bytes + sizeof value);
+    const auto source = quern::frontend::translate(
+        quern::test::python(quern::test::with_imports("@cuda.jit\ndef k(a):\n    a[0] = EPS\n")), "",
+        "(uint64[::1],)", std::span(&constant, 1));
+    return source ? source->text : to_string(source.errors());
+  };
+  CHECK(holds(bound("EPS", quern::Dtype::uint64, UINT64_MAX),
+              "constexpr unsigned long long EPS = 18446744073709551615ULL;"));
+  CHECK(holds(bound("EPS", quern::Dtype::float64, HUGE_VAL), "constexpr double EPS = 1.0 / 0.0;"));
+  CHECK(holds(bound("EPS", quern::Dtype::float16, std::uint16_t{0x2e66}),
+              "constexpr __half EPS = __half_raw{0x2e66};"));
+  CHECK(bound("ESP", quern::Dtype::int64, std::int64_t{3}).starts_with("k.py: error: cannot bind 'ESP'"));
 }
 
 TEST_SUITE_END();
