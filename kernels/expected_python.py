@@ -109,6 +109,11 @@ def atomics(save):
     save("python/atomics_floats.npy", values)
     save("python/atomics_limits.npy", np.array([[0, -1e9, 1e9]] * 2))
     save("python/atomics_results.npy", np.array([[v.sum(), np.nanmax(v), np.nanmin(v)] for v in (values[::2], values[1::2])]))
+    # Python's max(there, value) and min(there, value)
+    there, values = [1.5, np.nan, np.nan, -2.0], [np.nan, 3.0, np.nan, 7.0]
+    save("python/atomics_there.npy", np.array([there, there]).T.copy())
+    save("python/atomics_values.npy", np.array(values))
+    save("python/atomics_kept.npy", np.array([[max(a, b), min(a, b)] for a, b in zip(there, values)]))
 
 
 def bits(save):
