@@ -260,6 +260,10 @@ Type Inference::attribute(const Expr& expr) {
                   shown(*expr.items[0]), expr.name);
     case TypeKind::array:
       return array_attribute(expr, base);
+    case TypeKind::dtype:
+      if (expr.name != "type") break;  // a.dtype.type is a.dtype, as far as kernels go
+      instance_.constants[expr.id] = instance_.constant(*expr.items[0]);
+      return base;
     case TypeKind::record:
       return record_field(base, expr.name, expr.place);
     case TypeKind::vector:

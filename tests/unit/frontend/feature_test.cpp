@@ -321,6 +321,15 @@ TEST_CASE("float16 keeps its type in the functions that Numba has for it") {
   CHECK(holds(text, "a[0] = hsin(a[1]) + __hmul(a[1], "));
 }
 
+TEST_CASE("an array's type may be named by a string, and a.dtype.type is a type") {
+  const std::string text = cuda_of(
+      "@cuda.jit\ndef k(a):\n    s = cuda.shared.array(4, 'float32')\n    s[0] = 1\n    a[0] = "
+      "a.dtype.type(3) + s[0]\n",
+      "(float64[::1],)");
+  CHECK(holds(text, "__shared__ float s[4];"));
+  CHECK(holds(text, "a[0] = 3.0 + s[0];"));
+}
+
 TEST_CASE("a number that the host binds keeps its type and its bits") {
   const auto bound = [](const std::string& name, quern::Dtype dtype, const auto& value) {
     quern::abi::Constant constant{name, dtype, {}, {}};
