@@ -177,6 +177,11 @@ def mixed(save):
     save("python/mixed_numbers.npy", np.stack([row.astype(np.float64) for row in numbers], 1))
     truths = [h64 > 2.5, h64 == 1, h < real, (h64 > 0) & (h64 <= 3), (h64 == 1) | (h64 == 2), h64 == ints, h64 == 1 + 2.0**-12]
     save("python/mixed_half_truths.npy", np.stack(truths, 1))
+    rows = []
+    for x, n in zip(real.tolist(), ints.tolist()):
+        a, b = (x, n), (n, x, 3)
+        rows.append([a < b, a <= a, b > a, (1, (n, 2)) >= (True, (x, 2.5)), (1, 2) < (1, 2, 3)])
+    save("python/mixed_ordered.npy", np.array(rows))
 
 
 def literals(save):

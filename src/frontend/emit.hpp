@@ -128,6 +128,7 @@ class Emitter {
   bool written_twice(const Expr& expr) const;
   static Code joined(const std::vector<Comparison>& parts);
   Type compared(Type a, Type b) const;
+  std::pair<Type, Type> compared_parts(Type a, Type b) const;
   static std::string tuple_as(const Code& tuple, Type from, Type to);
   Code compare_two(Tok op, const Expr& left, const Code& a, const Expr& right, const Code& b);
   Code logical(const Expr& expr);

@@ -35,13 +35,14 @@ bool is_ordering(Tok op) {
   return op == Tok::less || op == Tok::less_equal || op == Tok::greater || op == Tok::greater_equal;
 }
 
-/// Of tuples: can each item be compared with the other's? Where their lengths differ, they are not equal.
-bool are_comparable(const TypeTable& types, Type a, Type b) {
-  if (!is_tuple(a) || !is_tuple(b)) return operation(types, Tok::equal, a, b).has_value();
+/// Of tuples: can each item be compared with the one beside it? Where the lengths differ, the rest has no
+/// say.
+bool are_comparable(const TypeTable& types, Tok op, Type a, Type b) {
+  if (!is_tuple(a) || !is_tuple(b)) return operation(types, op, a, b).has_value();
   if (is_valueless(a) || is_valueless(b)) return false;
-  if (a->items.size() != b->items.size()) return true;
-  for (std::size_t i = 0; i < a->items.size(); ++i)
-    if (!are_comparable(types, a->items[i], b->items[i])) return false;
+  if (a->items.size() != b->items.size() && !is_ordering(op)) return true;
+  for (std::size_t i = 0; i < std::min(a->items.size(), b->items.size()); ++i)
+    if (!are_comparable(types, op, a->items[i], b->items[i])) return false;
   return true;
 }
 
@@ -453,7 +454,7 @@ Type Inference::compare(const Expr& expr) {
     }
     if (with_none && !is_ordering(op)) continue;
     if (operation(types_, op, a, b)) continue;
-    if (is_tuple(a) && is_tuple(b) && !is_ordering(op) && are_comparable(types_, a, b)) continue;
+    if (is_tuple(a) && is_tuple(b) && are_comparable(types_, op, a, b)) continue;
     fail(place, "types", is_array(a) || is_array(b) ? "compare elements: index the arrays" : "",
          "'{}' does not compare {} and {}", text_of(op), text_of(a), text_of(b));
   }
