@@ -109,6 +109,11 @@ def atomics(save):
     save("python/atomics_floats.npy", values)
     save("python/atomics_limits.npy", np.array([[0, -1e9, 1e9]] * 2))
     save("python/atomics_results.npy", np.array([[v.sum(), np.nanmax(v), np.nanmin(v)] for v in (values[::2], values[1::2])]))
+    # Python's max(there, value) and min(there, value)
+    there, values = [1.5, np.nan, np.nan, -2.0], [np.nan, 3.0, np.nan, 7.0]
+    save("python/atomics_there.npy", np.array([there, there]).T.copy())
+    save("python/atomics_values.npy", np.array(values))
+    save("python/atomics_kept.npy", np.array([[max(a, b), min(a, b)] for a, b in zip(there, values)]))
 
 
 def bits(save):
@@ -172,6 +177,11 @@ def mixed(save):
     save("python/mixed_numbers.npy", np.stack([row.astype(np.float64) for row in numbers], 1))
     truths = [h64 > 2.5, h64 == 1, h < real, (h64 > 0) & (h64 <= 3), (h64 == 1) | (h64 == 2), h64 == ints, h64 == 1 + 2.0**-12]
     save("python/mixed_half_truths.npy", np.stack(truths, 1))
+    rows = []
+    for x, n in zip(real.tolist(), ints.tolist()):
+        a, b = (x, n), (n, x, 3)
+        rows.append([a < b, a <= a, b > a, (1, (n, 2)) >= (True, (x, 2.5)), (1, 2) < (1, 2, 3)])
+    save("python/mixed_ordered.npy", np.array(rows))
 
 
 def literals(save):
@@ -182,6 +192,17 @@ def literals(save):
     save("python/literals_reals.npy", np.array(reals, np.float64))
     save("python/literals_ints.npy", np.array(ints))
     save("python/literals_unsigned.npy", np.array([2**63, 0xFFFF_FFFF_FFFF_FFFF - 3, 0x1_0000_0000_0000_0000 >> 1], np.uint64))
+
+
+def constants(save):
+    most = 2**64 - 1
+    save("python/constants_unsigned.npy", np.array([most, most >> 3, most, most], np.uint64))
+    save("python/constants_ints.npy", np.array([-(2**63), 4, 3, 2, 2, 2 + 3, -4, 10]))
+    steps = np.arange(1, 2, 0.1, dtype=np.float32)
+    reals = [np.inf, np.nan, 10**-1, np.float32(1) / np.float32(3), math.log(10) * 2 + np.sqrt(2.0), *np.array([1.5, -0.1, np.inf], np.float16),
+             np.inf, -np.inf, np.nan, 1.5, 3, 0.1, 0.2, 0.3, 0.4, *steps]
+    save("python/constants_reals.npy", np.array(reals, np.float64))
+    save("python/constants_waves.npy", np.array([1 + 2j, 1 + 2j, 3]))
 
 
 def small(save):
@@ -259,5 +280,5 @@ def features(save):
 
 
 def write(save):
-    for part in (random_numbers, particles, features, basics, images, warps, signals, graphs, atomics, bits, functions, typing, mixed, literals, small):
+    for part in (random_numbers, particles, features, basics, images, warps, signals, graphs, atomics, bits, functions, typing, mixed, literals, constants, small):
         part(save)

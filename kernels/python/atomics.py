@@ -35,3 +35,11 @@ def floats(values, out):
         cuda.atomic.add(out, (row, 0), values[i])
         cuda.atomic.nanmax(out, (row, 1), values[i])
         cuda.atomic.nanmin(out, (row, 2), values[i])
+
+
+@cuda.jit
+def with_nan(there, values, before):
+    i = cuda.grid(1)
+    if i < there.shape[0]:
+        before[i, 0] = cuda.atomic.max(there, (i, 0), values[i])
+        before[i, 1] = cuda.atomic.min(there, (i, 1), values[i])

@@ -46,3 +46,16 @@ def halves(h, real, ints, numbers, truths):
     truths[i, 4] = h[i] in (1, 2)
     truths[i, 5] = (h[i], 3) == (ints[i], 3)
     truths[i, 6] = h[i] == 1.000244140625
+
+
+@cuda.jit
+def tuples(real, ints, truths):
+    i = cuda.grid(1)
+    if i >= real.size:
+        return
+    a, b = (real[i], ints[i]), (ints[i], real[i], 3)
+    truths[i, 0] = a < b
+    truths[i, 1] = a <= a
+    truths[i, 2] = b > a
+    truths[i, 3] = (1, (ints[i], 2)) >= (True, (real[i], 2.5))
+    truths[i, 4] = (1, 2) < (1, 2, 3)

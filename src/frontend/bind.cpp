@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "frontend/names.hpp"
+#include "quern/half.hpp"
 
 namespace quern::frontend {
 namespace {
@@ -38,11 +38,20 @@ std::optional<Value> number(Dtype dtype, const std::byte* bytes) {
     case Dtype::uint32:
       return Value::of(std::int64_t{read<std::uint32_t>(bytes)});
     case Dtype::uint64:
-      return Value::of(std::bit_cast<std::int64_t>(read<std::uint64_t>(bytes)));
+      return Value::of(Whole::of_unsigned(read<std::uint64_t>(bytes)));
+    case Dtype::float16:
+      return Value::of(static_cast<double>(static_cast<float>(read<quern::float16>(bytes))));
+    case Dtype::bfloat16:
+      return Value::of(static_cast<double>(static_cast<float>(read<quern::bfloat16>(bytes))));
     case Dtype::float32:
       return Value::of(static_cast<double>(read<float>(bytes)));
     case Dtype::float64:
       return Value::of(read<double>(bytes));
+    case Dtype::complex64:
+      return Value::complex(static_cast<double>(read<float>(bytes)),
+                            static_cast<double>(read<float>(bytes + sizeof(float))));
+    case Dtype::complex128:
+      return Value::complex(read<double>(bytes), read<double>(bytes + sizeof(double)));
     default:
       return std::nullopt;
   }
@@ -50,7 +59,8 @@ std::optional<Value> number(Dtype dtype, const std::byte* bytes) {
 
 /// The types of Python's own numbers, which literals have too.
 bool is_pythons(Dtype dtype) {
-  return dtype == Dtype::bool_ || dtype == Dtype::int64 || dtype == Dtype::float64;
+  return dtype == Dtype::bool_ || dtype == Dtype::int64 || dtype == Dtype::float64 ||
+         dtype == Dtype::complex128;
 }
 
 }  // namespace
@@ -82,7 +92,11 @@ void Names::bind_constants(std::span<const abi::Constant> constants) {
       return token.kind == Tok::name && source_.at(token.place) == constant.name;
     });
     const auto refuse = [&](const std::string& why, const std::string& hint) {
-      report_.error(place, "bind", fmt::format("cannot bind '{}': {}", constant.name, why), hint);
+      const std::string message = fmt::format("cannot bind '{}': {}", constant.name, why);
+      if (place.end > place.begin)
+        report_.error(place, "bind", message, hint);
+      else
+        report_.error_of_file("bind", message, hint);
     };
     if (!mentioned) {
       refuse(fmt::format("nothing in {} has that name", source_.file_name()),
@@ -90,7 +104,7 @@ void Names::bind_constants(std::span<const abi::Constant> constants) {
       continue;
     }
     if (known != bindings_.end() && known->second.kind != Binding::Kind::assignment &&
-        known->second.kind != Binding::Kind::changed) {
+        known->second.kind != Binding::Kind::changed && known->second.kind != Binding::Kind::in_block) {
       refuse("it is a function, a class or an import of the file", "bind the name of a number or an array");
       continue;
     }
@@ -100,7 +114,7 @@ void Names::bind_constants(std::span<const abi::Constant> constants) {
     binding.value = constant_value(constant);
     if (binding.value.kind == Value::Kind::unknown)
       refuse(fmt::format("kernels have no constants of {}", quern::name(constant.dtype)),
-             "bind booleans, integers, float32 or float64");
+             "bind numbers or arrays of numbers");
     bind(constant.name, std::move(binding));
   }
 }

@@ -145,6 +145,7 @@ class Emitter {
   bool written_twice(const Expr& expr) const;
   static Code joined(const std::vector<Comparison>& parts);
   Type compared(Type a, Type b) const;
+  std::pair<Type, Type> compared_parts(Type a, Type b) const;
   static std::string tuple_as(const Code& tuple, Type from, Type to);
   Code compare_two(Tok op, const Expr& left, const Code& a, const Expr& right, const Code& b);
   Code logical(const Expr& expr);
@@ -203,7 +204,9 @@ bool reads_assigned(const Scope& scope, const Expr& expr, const std::vector<Stmt
 /// Does the expression read a version of that local?
 bool reads(const Scope& scope, const Expr& expr, std::uint32_t local);
 
-/// The declaration of constant memory or of a number of the file's level.
+/// A constant expression of C++ for a number, a record or the elements of an array.
+std::string initialiser(const Value& value, Type type);
+/// The declaration of constant memory.
 std::string constant_array_declaration(std::string_view name, const Value& values, Type element);
 
 }  // namespace quern::frontend

@@ -149,8 +149,8 @@ Code Emitter::global(const Expr& expr, const Value& value) {
   if (expr.kind != ExprKind::name && value.text.empty()) return code;
   std::string name = cpp_name(expr.kind == ExprKind::name ? expr.name : std::string_view(value.text));
   std::replace(name.begin(), name.end(), '.', '_');  // a member of an enumeration
-  unit_.constants.try_emplace(name,
-                              fmt::format("constexpr {} {} = {};", cpp_of(code.carrier), name, code.text));
+  const std::string text = is_floating(type) || is_complex(type) ? initialiser(value, type) : code.text;
+  unit_.constants.try_emplace(name, fmt::format("constexpr {} {} = {};", cpp_of(code.carrier), name, text));
   return {name, Precedence::primary, code.carrier};
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conditions, comparisons, and what they choose.
 #include <algorithm>
+#include <tuple>
 
 #include "frontend/emit.hpp"
 
@@ -83,6 +84,17 @@ Type Emitter::compared(Type a, Type b) const {
   return unit_.types->tuple(std::move(items));
 }
 
+/// Two tuples with the items that stand side by side converted to what they are compared as.
+std::pair<Type, Type> Emitter::compared_parts(Type a, Type b) const {
+  std::vector<Type> x = a->items, y = b->items;
+  for (std::size_t i = 0; i < std::min(x.size(), y.size()); ++i)
+    if (is_tuple(x[i]))
+      std::tie(x[i], y[i]) = compared_parts(x[i], y[i]);
+    else
+      x[i] = y[i] = compared(x[i], y[i]);
+  return {unit_.types->tuple(std::move(x)), unit_.types->tuple(std::move(y))};
+}
+
 std::string Emitter::tuple_as(const Code& tuple, Type from, Type to) {
   return from == to ? tuple.text : fmt::format("{}({})", cpp_type(to), tuple.text);
 }
@@ -100,6 +112,13 @@ Code Emitter::compare_two(Tok op, const Expr& left, const Code& a, const Expr& r
     Code code =
         call("quern::item_in", {a.text, tuple_as(b, right_type, unit_.types->tuple(met))}, Carrier::boolean);
     return op == Tok::k_in ? code : Code{"!" + code.text, Precedence::unary, Carrier::boolean};
+  }
+  if (is_tuple(left_type) && op != Tok::equal && op != Tok::not_equal) {
+    const auto [x, y] = compared_parts(left_type, right_type);
+    return call("quern::item_ordered",
+                {tuple_as(a, left_type, x), tuple_as(b, right_type, y),
+                 fmt::format("[](auto x, auto y) {{ return x {} y; }}", text_of(op))},
+                Carrier::boolean);
   }
   if (is_tuple(left_type)) {
     Code code{"false", Precedence::primary, Carrier::boolean};

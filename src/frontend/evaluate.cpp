@@ -12,102 +12,7 @@ namespace quern::frontend {
 namespace {
 
 using Kind = Value::Kind;
-constexpr std::size_t kMostElements = std::size_t{1} << 16;
 constexpr std::int64_t kMostFieldBytes = std::int64_t{1} << 20;
-
-bool flatten_into(const Value& nested, std::size_t depth, std::vector<Value>& elements,
-                  std::vector<std::int64_t>& shape) {
-  if (nested.kind == Kind::array) {
-    if (depth != 0) return false;
-    elements = nested.items;
-    shape = nested.shape;
-    return true;
-  }
-  if (nested.kind != Kind::tuple) {
-    if (!nested.is_number() || depth != shape.size()) return false;
-    elements.push_back(nested);
-    return true;
-  }
-  const auto extent = static_cast<std::int64_t>(nested.items.size());
-  if (depth == shape.size()) {
-    if (!elements.empty()) return false;
-    shape.push_back(extent);
-  }
-  if (shape[depth] != extent) return false;
-  return std::all_of(nested.items.begin(), nested.items.end(),
-                     [&](const Value& item) { return flatten_into(item, depth + 1, elements, shape); });
-}
-
-std::string dotted_text(const Expr& expr) {
-  if (expr.kind == ExprKind::name) return std::string(expr.name);
-  if (expr.kind != ExprKind::attribute) return {};
-  const std::string base = dotted_text(*expr.items[0]);
-  return base.empty() ? base : fmt::format("{}.{}", base, expr.name);
-}
-
-Value make_array(std::vector<Value> elements, std::vector<std::int64_t> shape, Type dtype) {
-  Value array;
-  array.kind = Kind::array;
-  array.items = std::move(elements);
-  array.shape = std::move(shape);
-  array.type = dtype;
-  return array;
-}
-
-// np.array's dtype where none is given: the largest kind among the elements.
-Type natural_dtype(const TypeTable& types, const std::vector<Value>& elements) {
-  bool real = elements.empty(), integer = false;
-  for (const Value& element : elements) {
-    real = real || element.kind == Kind::real;
-    integer = integer || element.kind == Kind::integer;
-  }
-  return real ? types.float64 : integer ? types.int64 : types.boolean;
-}
-
-Value filled(const Value& shape, const Value& with, Type dtype) {
-  const auto extents = shape_of(shape);
-  if (!extents) return {};
-  std::size_t count = 1;
-  for (const std::int64_t extent : *extents) {
-    if (extent < 0 || (extent > 0 && count > kMostElements / static_cast<std::size_t>(extent))) return {};
-    count *= static_cast<std::size_t>(extent);
-  }
-  return make_array(std::vector<Value>(count, with), *extents, dtype);
-}
-
-Value arange(const std::vector<Value>& arguments, Type dtype, const TypeTable& types) {
-  Value start = Value::of(std::int64_t{0}), step = Value::of(std::int64_t{1}), stop;
-  if (arguments.size() == 1) stop = arguments[0];
-  if (arguments.size() >= 2) start = arguments[0], stop = arguments[1];
-  if (arguments.size() >= 3) step = arguments[2];
-  if (!start.is_number() || !stop.is_number() || !step.is_number() || step.as_real() == 0) return {};
-  const double count = std::ceil((stop.as_real() - start.as_real()) / step.as_real());
-  if (!(count <= static_cast<double>(kMostElements))) return {};
-  const bool whole = start.kind != Kind::real && stop.kind != Kind::real && step.kind != Kind::real;
-  std::vector<Value> elements;
-  for (std::int64_t i = 0; i < static_cast<std::int64_t>(count); ++i)
-    elements.push_back(whole ? Value::of(start.integer + i * step.integer)
-                             : Value::of(start.as_real() + static_cast<double>(i) * step.as_real()));
-  const auto extent = static_cast<std::int64_t>(elements.size());
-  return make_array(std::move(elements), {extent},
-                    dtype != nullptr ? dtype
-                    : whole          ? types.int64
-                                     : types.float64);
-}
-
-Value linspace(const std::vector<Value>& arguments, Type dtype, const TypeTable& types) {
-  if (arguments.size() != 3 || !arguments[0].is_number() || !arguments[1].is_number() ||
-      arguments[2].kind != Kind::integer || arguments[2].integer < 0 ||
-      arguments[2].integer > static_cast<std::int64_t>(kMostElements))
-    return {};
-  const double start = arguments[0].as_real(), stop = arguments[1].as_real();
-  const std::int64_t count = arguments[2].integer;
-  const double step = count > 1 ? (stop - start) / static_cast<double>(count - 1) : 0;
-  std::vector<Value> elements;
-  for (std::int64_t i = 0; i < count; ++i)
-    elements.push_back(Value::of(i == count - 1 && count > 1 ? stop : start + static_cast<double>(i) * step));
-  return make_array(std::move(elements), {count}, dtype != nullptr ? dtype : types.float64);
-}
 
 std::uint32_t alignment_of(Type type) {
   if (is_complex(type)) return size_of(type) / 2;
@@ -124,8 +29,7 @@ Value limit_of(std::string_view table, Type type, std::string_view name) {
     const std::uint64_t most = type->is_signed ? ones >> 1 : ones;
     if (name == "bits") return Value::of(std::int64_t{type->bits});
     if (name == "min") return Value::of(type->is_signed ? -static_cast<std::int64_t>(most) - 1 : 0);
-    // Beyond int64 the float says it as well as Numba does.
-    if (name == "max") return most > INT64_MAX ? Value{} : Value::of(static_cast<std::int64_t>(most));
+    if (name == "max") return Value::of(Whole::of_unsigned(most));
   }
   if (table != "numpy.finfo" || !is_floating(type)) return {};
   const int digits = type->brain ? 8 : type->bits == 16 ? 11 : type->bits == 32 ? 24 : 53;
@@ -163,10 +67,6 @@ bool fits_record(const std::vector<std::int64_t>& shape, Type element) {
   return true;
 }
 
-bool flatten(const Value& nested, std::vector<Value>& elements, std::vector<std::int64_t>& shape) {
-  return flatten_into(nested, 0, elements, shape);
-}
-
 Value Names::evaluate(const Expr& expr) {
   switch (expr.kind) {
     case ExprKind::integer:
@@ -198,29 +98,77 @@ Value Names::evaluate(const Expr& expr) {
       return evaluate_subscript(expr);
     case ExprKind::call:
       return evaluate_call(expr);
-    case ExprKind::unary:
-      return fold_unary(expr.op, evaluate(*expr.items[0]));
+    case ExprKind::unary: {
+      const Value value = fold_unary(expr.op, evaluate(*expr.items[0]));
+      return value.is_any_number() ? value : Value::host(kPythonsOwn);
+    }
     case ExprKind::binary:
       return evaluate_binary(expr);
+    case ExprKind::compare:
+      return evaluate_compare(expr);
+    case ExprKind::logical:
+    case ExprKind::conditional:
+      return evaluate_choice(expr);
     default:
-      return Value::host("a value that only Python computes");
+      return Value::host(kPythonsOwn);
   }
 }
 
 Value Names::evaluate_binary(const Expr& expr) {
   const Value left = evaluate(*expr.items[0]), right = evaluate(*expr.items[1]);
   Value result = fold(expr.op, left, right);
-  if (result.kind == Kind::unknown) result = Value::host("a value that only Python computes");
+  if (result.kind == Kind::unknown) result = fold_single(types_, expr.op, left, right);
+  if (expr.op == Tok::plus && left.kind == Kind::tuple && right.kind == Kind::tuple &&
+      left.list == right.list) {
+    result = left;
+    result.items.insert(result.items.end(), right.items.begin(), right.items.end());
+  }
+  return result.kind == Kind::unknown ? Value::host(kPythonsOwn) : result;
+}
+
+/// Of numbers; `is` and `is not` of None.
+Value Names::evaluate_compare(const Expr& expr) {
+  Value result = Value::boolean(true);
+  for (std::size_t i = 0; i < expr.ops.size() && !result.is_zero(); ++i) {
+    const Value left = evaluate(*expr.items[i]), right = evaluate(*expr.items[i + 1]);
+    const bool identity = expr.ops[i] == Tok::k_is || expr.ops[i] == Tok::is_not;
+    if (identity && right.kind == Kind::none && (left.kind == Kind::none || left.is_any_number()))
+      result = Value::boolean((left.kind == Kind::none) == (expr.ops[i] == Tok::k_is));
+    else
+      result = fold(expr.ops[i], left, right);
+    if (result.kind != Kind::boolean) return Value::host(kPythonsOwn);
+  }
   return result;
+}
+
+/// `a and b`, `a or b`, `a if c else b`, as far as the numbers that decide are known.
+Value Names::evaluate_choice(const Expr& expr) {
+  const auto truth = [](const Value& value) -> std::optional<bool> {
+    if (value.kind == Kind::none) return false;
+    return value.is_any_number() ? std::optional(!value.is_zero()) : std::nullopt;
+  };
+  if (expr.kind == ExprKind::conditional) {
+    const std::optional<bool> known = truth(evaluate(*expr.items[0]));
+    return known ? evaluate(*expr.items[*known ? 1 : 2]) : Value::host(kPythonsOwn);
+  }
+  Value value;
+  for (const Expr* item : expr.items) {
+    value = evaluate(*item);
+    const std::optional<bool> known = truth(value);
+    if (!known) return Value::host(kPythonsOwn);
+    if (*known == (expr.op == Tok::k_or)) break;
+  }
+  return value;
 }
 
 Value Names::evaluate_items(const Expr& expr) {
   Value tuple;
   tuple.kind = Kind::tuple;
+  tuple.list = expr.kind == ExprKind::list;
   for (const Expr* item : expr.items) {
     tuple.items.push_back(evaluate(*item));
     if (tuple.items.back().kind == Kind::unknown || tuple.items.back().kind == Kind::host)
-      return Value::host("a value that only Python computes");
+      return Value::host(kPythonsOwn);
   }
   return tuple;
 }
@@ -248,7 +196,7 @@ Value Names::evaluate_name(const Expr& expr) {
     return Value::of(static_cast<std::int64_t>(base.items.size()));
   if (base.kind == Kind::host && base.text.find(' ') == std::string::npos)
     return Value::host(fmt::format("{}.{}", base.text, expr.name));
-  return Value::host("a value that only Python computes");
+  return Value::host(kPythonsOwn);
 }
 
 Value Names::evaluate_subscript(const Expr& expr) {
@@ -264,73 +212,7 @@ Value Names::evaluate_subscript(const Expr& expr) {
     value.type = array_type(expr);
     return value;
   }
-  return Value::host("a value that only Python computes");
-}
-
-Value Names::evaluate_call(const Expr& expr) {
-  const Value callee = evaluate(*expr.items[0]);
-  std::vector<Value> arguments;
-  Type dtype = nullptr;
-  bool align = false;
-  std::string path = dotted_text(*expr.items[0]);
-  if (callee.kind == Kind::host) path = callee.text;
-  const Expr* first = nullptr;
-  for (std::size_t i = 1; i < expr.items.size(); ++i) {
-    const Expr& item = *expr.items[i];
-    if (item.kind == ExprKind::keyword) {
-      const Value value = evaluate(*item.items[0]);
-      if (item.name == "dtype" && value.kind == Kind::dtype) dtype = value.type;
-      if (item.name == "align") align = value.is_number() && value.as_real() != 0;
-      continue;
-    }
-    if (first == nullptr) first = &item;
-    arguments.push_back(evaluate(item));
-    if (i > 1 && arguments.back().kind == Kind::dtype) dtype = arguments.back().type, arguments.pop_back();
-  }
-  if (path == "numba.cuda.declare_device") return declare_device(expr);
-  if (path == "numpy.dtype" && first != nullptr) return record_dtype(*first, align);
-  if (path == "numba.from_dtype" && arguments.size() == 1 && arguments[0].kind == Kind::dtype)
-    return arguments[0];
-  if (callee.kind == Kind::dtype && arguments.size() == 1 && arguments[0].is_number()) {
-    Value typed = arguments[0];
-    if (is_floating(callee.type) && typed.kind != Kind::real) typed = Value::of(typed.as_real());
-    if (is_integer(callee.type) && typed.kind == Kind::real)
-      typed = Value::of(static_cast<std::int64_t>(typed.real));
-    typed.type = callee.type;
-    return typed;
-  }
-  if (callee.kind == Kind::builtin && arguments.size() == 1 && arguments[0].is_number()) {
-    if (callee.builtin->rule == Rule::to_int && std::abs(arguments[0].as_real()) < 9e18)
-      return Value::of(static_cast<std::int64_t>(arguments[0].as_real()));
-    if (callee.builtin->rule == Rule::to_float) return Value::of(arguments[0].as_real());
-    if (callee.builtin->path == "math.sqrt") return Value::of(std::sqrt(arguments[0].as_real()));
-  }
-  if (callee.kind == Kind::builtin && callee.builtin->rule == Rule::len && arguments.size() == 1)
-    return Value::of(arguments[0].kind == Kind::array && !arguments[0].shape.empty()
-                         ? arguments[0].shape[0]
-                         : static_cast<std::int64_t>(arguments[0].items.size()));
-  Value array = numpy_array(path, arguments, dtype);
-  return array.kind == Kind::unknown ? Value::host("a value that only Python computes") : array;
-}
-
-Value Names::numpy_array(std::string_view path, const std::vector<Value>& arguments, Type dtype) {
-  const Type real = dtype != nullptr ? dtype : types_.float64;
-  if ((path == "numpy.array" || path == "numpy.asarray") && !arguments.empty()) {
-    std::vector<Value> elements;
-    std::vector<std::int64_t> shape;
-    if (!flatten(arguments[0], elements, shape)) return {};
-    const Type natural =
-        arguments[0].kind == Kind::array ? arguments[0].type : natural_dtype(types_, elements);
-    return make_array(std::move(elements), std::move(shape), dtype != nullptr ? dtype : natural);
-  }
-  if (path == "numpy.arange") return arange(arguments, dtype, types_);
-  if (path == "numpy.linspace") return linspace(arguments, dtype, types_);
-  if (path == "numpy.zeros" && arguments.size() == 1) return filled(arguments[0], Value::of(0.0), real);
-  if (path == "numpy.ones" && arguments.size() == 1) return filled(arguments[0], Value::of(1.0), real);
-  if (path == "numpy.full" && arguments.size() == 2 && arguments[1].is_number())
-    return filled(arguments[0], arguments[1],
-                  dtype != nullptr ? dtype : natural_dtype(types_, {arguments[1]}));
-  return {};
+  return Value::host(kPythonsOwn);
 }
 
 /// cuda.declare_device('mul', 'float32(float32, float32)', link='mul.cu', abi='c'): a function of linked CUDA
@@ -395,8 +277,8 @@ Value Names::record_dtype(const Expr& fields, bool align) {
   Value value;
   value.kind = Kind::dtype;
   if (fields.kind != ExprKind::list) {
-    value = evaluate(fields);
-    return value.kind == Kind::dtype ? value : Value::host("a value that only Python computes");
+    value.type = element_type(fields);
+    return value.type != nullptr ? value : Value::host(kPythonsOwn);
   }
   std::vector<Field> list;
   std::uint32_t offset = 0, widest = 1;
@@ -421,14 +303,24 @@ Value Names::record_dtype(const Expr& fields, bool align) {
   return value;
 }
 
-/// np.float32, float32, 'f4', or a record type; null for what is none.
+/// np.float32, float32, 'f4', int, a record type or a list of its fields; null for what is none.
 Type Names::element_type(const Expr& expr) {
+  if (expr.kind == ExprKind::list) return record_dtype(expr, false).type;
   const Value value = evaluate(expr);
   if (value.kind == Kind::dtype && (is_number(value.type) || is_record(value.type))) return value.type;
+  if (value.kind == Kind::builtin) {
+    const Rule rule = value.builtin->rule;
+    return rule == Rule::to_int       ? types_.int64
+           : rule == Rule::to_float   ? types_.float64
+           : rule == Rule::to_bool    ? types_.boolean
+           : rule == Rule::to_complex ? types_.complex128
+                                      : nullptr;
+  }
   if (value.kind != Kind::string) return nullptr;
   std::string_view word = value.text;
-  if (!word.empty() && (word[0] == '<' || word[0] == '=')) word.remove_prefix(1);
-  return types_.scalar_named(word);
+  if (!word.empty() && (word[0] == '<' || word[0] == '=' || word[0] == '|')) word.remove_prefix(1);
+  const Type type = types_.scalar_named(word);
+  return type == types_.none ? nullptr : type;
 }
 
 }  // namespace quern::frontend

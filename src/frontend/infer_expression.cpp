@@ -35,13 +35,14 @@ bool is_ordering(Tok op) {
   return op == Tok::less || op == Tok::less_equal || op == Tok::greater || op == Tok::greater_equal;
 }
 
-/// Of tuples: can each item be compared with the other's? Where their lengths differ, they are not equal.
-bool are_comparable(const TypeTable& types, Type a, Type b) {
-  if (!is_tuple(a) || !is_tuple(b)) return operation(types, Tok::equal, a, b).has_value();
+/// Of tuples: can each item be compared with the one beside it? Where the lengths differ, the rest has no
+/// say.
+bool are_comparable(const TypeTable& types, Tok op, Type a, Type b) {
+  if (!is_tuple(a) || !is_tuple(b)) return operation(types, op, a, b).has_value();
   if (is_valueless(a) || is_valueless(b)) return false;
-  if (a->items.size() != b->items.size()) return true;
-  for (std::size_t i = 0; i < a->items.size(); ++i)
-    if (!are_comparable(types, a->items[i], b->items[i])) return false;
+  if (a->items.size() != b->items.size() && !is_ordering(op)) return true;
+  for (std::size_t i = 0; i < std::min(a->items.size(), b->items.size()); ++i)
+    if (!are_comparable(types, op, a->items[i], b->items[i])) return false;
   return true;
 }
 
@@ -205,11 +206,16 @@ Type Inference::from_value(const Value& value, const Expr& expr) {
     case Value::Kind::function:
       return types_.function(value.function);
     case Value::Kind::host: {
-      const Type type =
-          fail(expr.place, "host-value",
-               "kernels see module-level numbers, tuples, NumPy arrays and decorated functions",
-               "'{}' is {}, which a kernel cannot use", shown(expr),
-               value.text.find(' ') == std::string::npos ? "the host's " + value.text : value.text);
+      const bool computed = value.text == kPythonsOwn || value.text.starts_with("a name ");
+      const Type type = fail(
+          expr.place, "host-value",
+          computed && expr.kind == ExprKind::name
+              ? fmt::format(
+                    "no Python runs here; the program can give the value: --bind {}=VALUE, Module::bind",
+                    expr.name)
+              : std::string("kernels see module-level numbers, tuples, NumPy arrays and decorated functions"),
+          "'{}' is {}, which a kernel cannot use", shown(expr),
+          value.text.find(' ') == std::string::npos ? "the host's " + value.text : value.text);
       if (expr.kind == ExprKind::name) {
         const Place place = program_.names().place_of(expr.name);
         if (place.end > place.begin) note(place, fmt::format("'{}' is bound here", expr.name));
@@ -256,6 +262,10 @@ Type Inference::attribute(const Expr& expr) {
                   shown(*expr.items[0]), expr.name);
     case TypeKind::array:
       return array_attribute(expr, base);
+    case TypeKind::dtype:
+      if (expr.name != "type") break;  // a.dtype.type is a.dtype, as far as kernels go
+      instance_.constants[expr.id] = instance_.constant(*expr.items[0]);
+      return base;
     case TypeKind::record:
       return record_field(base, expr.name, expr.place);
     case TypeKind::vector:
@@ -445,7 +455,7 @@ Type Inference::compare(const Expr& expr) {
     }
     if (with_none && !is_ordering(op)) continue;
     if (operation(types_, op, a, b)) continue;
-    if (is_tuple(a) && is_tuple(b) && !is_ordering(op) && are_comparable(types_, a, b)) continue;
+    if (is_tuple(a) && is_tuple(b) && are_comparable(types_, op, a, b)) continue;
     fail(place, "types", is_array(a) || is_array(b) ? "compare elements: index the arrays" : "",
          "'{}' does not compare {} and {}", text_of(op), text_of(a), text_of(b));
   }

@@ -71,10 +71,13 @@ Type Inference::make_array(const Expr& expr, const Builtin& row) {
   const Type type = instance_.type(*dtype);
   if (type == nullptr || instance_.type(*shape) == nullptr) return nullptr;
   if (is_error(type) || is_error(instance_.type(*shape))) return types_.error;
-  if (type->kind != TypeKind::dtype || (!is_number(type->element) && type->element->kind != TypeKind::record))
+  const Type element = type->kind == TypeKind::dtype    ? type->element
+                       : type->kind == TypeKind::string ? types_.scalar_named(instance_.constant(*dtype).text)
+                                                        : nullptr;
+  if (element == nullptr || (!is_number(element) && !is_record(element)))
     return fail(dtype->place, "types", "name a type: float32, int64, ...",
                 "the array's type is {}, which is no element type", text_of(type));
-  storage.element = type->element;
+  storage.element = element;
   if (!shape_of(*shape, storage.extents)) return reporting_ ? types_.error : nullptr;
   const bool dynamic =
       storage.space == Space::shared && storage.extents.size() == 1 && storage.extents[0] == 0;

@@ -68,7 +68,8 @@ std::size_t Names::end_of_statement(std::size_t at) const {
   return at;
 }
 
-/// `nested`: inside a block of the file's level, where imports and functions count and constants do not.
+/// `nested`: inside a block of the file's level, where imports and functions count and constants do not:
+/// whether the block runs is not known.
 void Names::scan(std::size_t at, std::size_t end, bool nested) {
   std::vector<std::size_t> decorators;
   while (at < end && tokens_[at].kind != Tok::end) {
@@ -95,8 +96,8 @@ void Names::scan(std::size_t at, std::size_t end, bool nested) {
       std::size_t inner = at;
       while (inner < next && tokens_[inner].kind != Tok::newline) ++inner;
       if (inner + 1 < next && tokens_[inner + 1].kind == Tok::indent) scan(inner + 2, next, true);
-    } else if (!nested) {
-      scan_assignment(at, next);
+    } else {
+      scan_assignment(at, next, nested);
     }
     decorators.clear();
     at = next;
@@ -177,7 +178,7 @@ void Names::scan_from(std::size_t at, std::size_t end) {
 }
 
 /// Names before the last '=' of a line that are bound by it; the value is read when it is needed.
-void Names::scan_assignment(std::size_t at, std::size_t end) {
+void Names::scan_assignment(std::size_t at, std::size_t end, bool nested) {
   std::vector<std::size_t> names;
   std::size_t depth = 0, value = 0;
   bool changes = false;
@@ -187,7 +188,7 @@ void Names::scan_assignment(std::size_t at, std::size_t end) {
     if (kind == Tok::close_round || kind == Tok::close_square || kind == Tok::close_curly) --depth;
     if (depth != 0) continue;
     if (kind == Tok::semicolon) {
-      scan_assignment(i + 1, end);
+      scan_assignment(i + 1, end, nested);
       end = i;
     } else if (kind == Tok::assign) {
       value = i;
@@ -204,9 +205,13 @@ void Names::scan_assignment(std::size_t at, std::size_t end) {
     if (before == Tok::dot || after == Tok::dot || after == Tok::open_square || after == Tok::open_round)
       continue;
     Binding binding;
-    binding.kind = changes ? Binding::Kind::changed : Binding::Kind::assignment;
+    binding.kind = nested    ? Binding::Kind::in_block
+                   : changes ? Binding::Kind::changed
+                             : Binding::Kind::assignment;
     binding.place = tokens_[i].place;
     binding.token = at;
+    // What the file's level itself says of the name stands.
+    if (nested && bindings_.contains(text(i))) continue;
     bind(text(i), std::move(binding));
   }
 }
@@ -289,6 +294,9 @@ Value Names::value_of(Binding& binding, std::string_view name) {
     case Binding::Kind::changed:
       value = Value::host("a variable that the host program changes");
       break;
+    case Binding::Kind::in_block:
+      value = Value::host("a name that a block of the file binds");
+      break;
     case Binding::Kind::assignment:
       value = assigned(binding, name);
       break;
@@ -312,7 +320,7 @@ Value Names::assigned(const Binding& binding, std::string_view name) {
       }
     }
   }
-  return Value::host("a value that only Python computes");
+  return Value::host(kPythonsOwn);
 }
 
 Value Names::evaluate_path(const std::string& path) {

@@ -89,7 +89,7 @@ class Names {
 
  private:
   struct Binding {
-    enum class Kind : std::uint8_t { import, assignment, function, host_class, changed };
+    enum class Kind : std::uint8_t { import, assignment, function, host_class, changed, in_block };
     Kind kind = Kind::assignment;
     Place place;
     std::string path;       ///< of an import
@@ -106,7 +106,7 @@ class Names {
   void scan_import(std::size_t at, std::size_t end);
   void scan_from(std::size_t at, std::size_t end);
   std::vector<std::string_view> all_in(std::string_view module) const;
-  void scan_assignment(std::size_t at, std::size_t end);
+  void scan_assignment(std::size_t at, std::size_t end, bool nested);
   std::size_t scan_function(std::size_t at, std::vector<std::size_t> decorators);
   std::string dotted(std::size_t& at) const;
   void bind(std::string_view name, Binding binding);
@@ -129,9 +129,18 @@ class Names {
   Value evaluate_name(const Expr& expr);
   Value evaluate_call(const Expr& expr);
   Value evaluate_binary(const Expr& expr);
+  Value evaluate_compare(const Expr& expr);
+  Value evaluate_choice(const Expr& expr);
   Value evaluate_items(const Expr& expr);
   Value evaluate_subscript(const Expr& expr);
-  Value numpy_array(std::string_view path, const std::vector<Value>& arguments, Type dtype);
+  struct HostCall {
+    std::vector<Value> arguments;
+    std::vector<std::pair<std::string_view, Value>> named;
+    Type dtype = nullptr;
+    bool odd_dtype = false;  ///< one is given that kernels do not have
+  };
+  HostCall read_call(const Expr& expr);
+  Value numpy_array(std::string_view path, const HostCall& call);
   Value record_dtype(const Expr& fields, bool align);
   Type element_type(const Expr& expr);
   Value declare_device(const Expr& call);
@@ -169,8 +178,9 @@ std::optional<std::vector<std::int64_t>> shape_of(const Value& value);
 /// May a field of a record be an array of this shape?
 bool fits_record(const std::vector<std::int64_t>& shape, Type element);
 
-/// Fills a tuple of nested lists into one array's elements and shape; false if it is ragged or holds no
-/// numbers.
-bool flatten(const Value& nested, std::vector<Value>& elements, std::vector<std::int64_t>& shape);
+/// The number as NumPy stores it in that type, or the record; unknown where it does not fit.
+Value cast(const Value& value, Type type);
+/// NumPy's arithmetic with scalars of float32; unknown for anything else.
+Value fold_single(const TypeTable& types, Tok op, const Value& a, const Value& b);
 
 }  // namespace quern::frontend

@@ -71,6 +71,14 @@ void Report::error(Place place, std::string_view code, std::string message, std:
   add(Severity::error, place, code, std::move(message), std::move(hint));
 }
 
+void Report::error_of_file(std::string_view code, std::string message, std::string hint) {
+  error({}, code, std::move(message), std::move(hint));
+  if (!last_kept_) return;
+  diagnostics_.back().span = {};
+  diagnostics_.back().source_line = {};
+  diagnostics_.back().span.file = source_->file_name();
+}
+
 void Report::warning(Place place, std::string_view code, std::string message, std::string hint) {
   add(Severity::warning, place, code, std::move(message), std::move(hint));
 }

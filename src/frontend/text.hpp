@@ -51,6 +51,8 @@ class Report {
   explicit Report(const SourceText& source) : source_(&source) {}
 
   void error(Place place, std::string_view code, std::string message, std::string hint = {});
+  /// Of the file as a whole, where no line of it is to blame.
+  void error_of_file(std::string_view code, std::string message, std::string hint = {});
   void warning(Place place, std::string_view code, std::string message, std::string hint = {});
   /// Adds to the diagnostic that was reported last.
   void note(Place place, std::string message);

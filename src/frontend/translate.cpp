@@ -328,26 +328,6 @@ Expected<void> check_text(const abi::KernelSource& source) {
 
 }  // namespace
 
-std::string constant_array_declaration(std::string_view name, const Value& values, Type element) {
-  std::string text = fmt::format("__constant__ const {} {}", cpp_type(element), name);
-  for (const std::int64_t extent : values.shape) text += fmt::format("[{}]", extent);
-  text += " = {";
-  const Carrier carrier = carrier_of(element);
-  for (std::size_t i = 0; i < values.items.size(); ++i) {
-    const Value& item = values.items[i];
-    text += i == 0 ? "" : ", ";
-    if (i > 0 && i % 16 == 0) text += "\n  ";
-    if (is_real(carrier))
-      text += real_literal(item.as_real(), carrier == Carrier::f32);
-    else if (carrier == Carrier::boolean)
-      text += item.as_real() != 0 ? "true" : "false";
-    else
-      text += item.kind == Value::Kind::real ? integer_literal(static_cast<std::int64_t>(item.real))
-                                             : integer_literal(item.integer);
-  }
-  return text + "};\n";
-}
-
 Expected<CudaSource> translate(const abi::KernelSource& source, const std::string& entry,
                                const std::string& signature, std::span<const abi::Constant> constants) {
   if (Expected<void> good = check_text(source); !good) return std::move(good).errors();

@@ -13,6 +13,9 @@
 
 namespace quern::frontend {
 
+/// What a kernel cannot use, since no Python runs here.
+inline constexpr const char* kPythonsOwn = "a value that only Python computes";
+
 struct Value {
   enum class Kind : std::uint8_t {
     unknown,
@@ -38,6 +41,7 @@ struct Value {
   double imag = 0;
   Whole big;
   std::string text;
+  bool list = false;         ///< a tuple that is a list
   std::vector<Value> items;  ///< of a tuple; an array's elements in C order
   std::vector<std::int64_t> shape;
   const Builtin* builtin = nullptr;

@@ -68,7 +68,7 @@ __device__ __forceinline__ T atomic_sub(T* address, T value) {
   return atomicAdd(address, static_cast<T>(-value));
 }
 
-/// Of floats, NaN beats every number.
+/// Of floats: where either is NaN, what is there stays, as in Python's max(there, value).
 __device__ __forceinline__ int atomic_max(int* address, int value) { return atomicMax(address, value); }
 __device__ __forceinline__ unsigned atomic_max(unsigned* address, unsigned value) {
   return atomicMax(address, value);
@@ -82,7 +82,7 @@ __device__ __forceinline__ unsigned long long atomic_max(unsigned long long* add
 }
 template <class T>
 __device__ __forceinline__ T atomic_max(T* address, T value) {
-  return detail::atomic_update(address, [=](T x) { return x != x || x > value ? x : value; });
+  return detail::atomic_update(address, [=](T x) { return value > x ? value : x; });
 }
 __device__ __forceinline__ int atomic_min(int* address, int value) { return atomicMin(address, value); }
 __device__ __forceinline__ unsigned atomic_min(unsigned* address, unsigned value) {
@@ -97,7 +97,7 @@ __device__ __forceinline__ unsigned long long atomic_min(unsigned long long* add
 }
 template <class T>
 __device__ __forceinline__ T atomic_min(T* address, T value) {
-  return detail::atomic_update(address, [=](T x) { return x != x || x < value ? x : value; });
+  return detail::atomic_update(address, [=](T x) { return value < x ? value : x; });
 }
 
 /// The same, passing over NaN.

@@ -79,6 +79,29 @@ QUERN_HOST_DEVICE constexpr bool item_equal(const tuple<A, As...>& a, const tupl
 
 namespace detail {
 
+template <class A, class B, class Order>
+QUERN_HOST_DEVICE constexpr bool ordered(const A& a, const B& b, Order order) {
+  return order(a, b);
+}
+template <class... As, class... Bs, class Order>
+QUERN_HOST_DEVICE constexpr bool ordered(const tuple<As...>& a, const tuple<Bs...>& b, Order order) {
+  return item_ordered(a, b, order);
+}
+
+}  // namespace detail
+
+/// Python's a < b and its like: by the first items that differ, else by the lengths.
+template <class... As, class... Bs, class Order>
+QUERN_HOST_DEVICE constexpr bool item_ordered(const tuple<As...>& a, const tuple<Bs...>& b, Order order) {
+  if constexpr (sizeof...(As) == 0 || sizeof...(Bs) == 0)
+    return order(sizeof...(As), sizeof...(Bs));
+  else
+    return detail::same(a.first, b.first) ? item_ordered(a.rest, b.rest, order)
+                                          : detail::ordered(a.first, b.first, order);
+}
+
+namespace detail {
+
 template <int Dim, int N, class... Items>
 QUERN_HOST_DEVICE constexpr auto as_tuple(const long long* values, Items... items) {
   if constexpr (Dim == N)

@@ -342,4 +342,20 @@ TEST_CASE("threadIdx and its like can be named anew, passed on and held in tuple
   CHECK(holds(text, "a[threadIdx.x] = (long long)f() + int(blockDim.z);"));
 }
 
+TEST_CASE("numbers of the file's level become constant expressions, infinities and halves too") {
+  const std::string text = cuda_of(
+      "INF = math.inf\nNONE = math.nan\nSINGLE = np.float32(-math.inf)\nHALF = np.float16(0.1)\nMASK = "
+      "0xffffffffffffffff\nZ = 1 + 2j\nA = np.array([np.inf, 1], np.float16)\n@cuda.jit\ndef k(a):\n    a[0] "
+      "= INF + "
+      "NONE + SINGLE + HALF + MASK + Z.real + A[0]\n",
+      "(float64[::1],)");
+  CHECK(holds(text, "constexpr double INF = 1.0 / 0.0;"));
+  CHECK(holds(text, "= -(0.0 / 0.0);"));
+  CHECK(holds(text, "constexpr float SINGLE = -1.0f / 0.0f;"));
+  CHECK(holds(text, "constexpr __half HALF = __half_raw{0x2e66};"));
+  CHECK(holds(text, "constexpr unsigned long long MASK = 18446744073709551615ULL;"));
+  CHECK(holds(text, "constexpr quern::complex<double> Z = {1.0, 2.0};"));
+  CHECK(holds(text, "__constant__ const __half A[2] = {__half_raw{0x7c00}, __half_raw{0x3c00}};"));
+}
+
 TEST_SUITE_END();

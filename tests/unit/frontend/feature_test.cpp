@@ -2,6 +2,9 @@
 // Functions inside functions, records, vectors, enumerations, debug builds: what they become.
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <span>
+
 #include "helpers.hpp"
 
 using quern::test::cuda_of;
@@ -378,6 +381,33 @@ TEST_CASE("what is wrong with one decorator leaves the file's other kernels usab
   CHECK(holds(to_string(bad.errors()), "k.py:2:17: error: in the signature"));
   REQUIRE_FALSE(worse);
   CHECK(holds(to_string(worse.errors()), "jit has no option 'nonsense'"));
+}
+
+TEST_CASE("an array's type may be named by a string, and a.dtype.type is a type") {
+  const std::string text = cuda_of(
+      "@cuda.jit\ndef k(a):\n    s = cuda.shared.array(4, 'float32')\n    s[0] = 1\n    a[0] = "
+      "a.dtype.type(3) + s[0]\n",
+      "(float64[::1],)");
+  CHECK(holds(text, "__shared__ float s[4];"));
+  CHECK(holds(text, "a[0] = 3.0 + s[0];"));
+}
+
+TEST_CASE("a number that the host binds keeps its type and its bits") {
+  const auto bound = [](const std::string& name, quern::Dtype dtype, const auto& value) {
+    quern::abi::Constant constant{name, dtype, {}, {}};
+    const auto* bytes = reinterpret_cast<const std::byte*>(&value);
+    constant.bytes.assign(bytes, bytes + sizeof value);
+    const auto source = quern::frontend::translate(
+        quern::test::python(quern::test::with_imports("@cuda.jit\ndef k(a):\n    a[0] = EPS\n")), "",
+        "(uint64[::1],)", std::span(&constant, 1));
+    return source ? source->text : to_string(source.errors());
+  };
+  CHECK(holds(bound("EPS", quern::Dtype::uint64, UINT64_MAX),
+              "constexpr unsigned long long EPS = 18446744073709551615ULL;"));
+  CHECK(holds(bound("EPS", quern::Dtype::float64, HUGE_VAL), "constexpr double EPS = 1.0 / 0.0;"));
+  CHECK(holds(bound("EPS", quern::Dtype::float16, std::uint16_t{0x2e66}),
+              "constexpr __half EPS = __half_raw{0x2e66};"));
+  CHECK(bound("ESP", quern::Dtype::int64, std::int64_t{3}).starts_with("k.py: error: cannot bind 'ESP'"));
 }
 
 TEST_SUITE_END();

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers, records and arrays of a file's own level as constant expressions of C++: no function of CUDA's is
+// one, so infinities are quotients and halves their bits.
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+
+#include "frontend/emit.hpp"
+#include "quern/half.hpp"
+
+namespace quern::frontend {
+namespace {
+
+/// Rounded to float so that rounding once more, to fewer bits, gives what one rounding would: an inexact
+/// result is odd.
+float rounded_to_odd(double value) {
+  const auto nearest = static_cast<float>(value);
+  if (static_cast<double>(nearest) == value || !std::isfinite(nearest)) return nearest;
+  const float inner =
+      std::abs(static_cast<double>(nearest)) > std::abs(value) ? std::nextafter(nearest, 0.0F) : nearest;
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(inner) | 1U);
+}
+
+std::string real_initialiser(double value, Carrier carrier) {
+  if (carrier == Carrier::f16)
+    return fmt::format("__half_raw{{0x{:04x}}}", quern::float16(rounded_to_odd(value)).bits());
+  if (carrier == Carrier::bf16)
+    return fmt::format("__nv_bfloat16_raw{{0x{:04x}}}", quern::bfloat16(rounded_to_odd(value)).bits());
+  const bool single = carrier == Carrier::f32;
+  const std::string_view zero = single ? "0.0f" : "0.0";
+  if (std::isnan(value)) return fmt::format("-({0} / {0})", zero);
+  if (std::isinf(value) || (single && std::isinf(static_cast<float>(value))))
+    return fmt::format("{}{} / {}", value < 0 ? "-" : "", single ? "1.0f" : "1.0", zero);
+  return real_literal(value, single);
+}
+
+/// With the padding that the struct has as members.
+std::string record_initialiser(const Value& value, Type type) {
+  std::string text = "{";
+  std::uint32_t at = 0;
+  for (std::size_t i = 0; i < type->fields.size(); ++i) {
+    const Field& field = type->fields[i];
+    text += i == 0 ? "" : ", ";
+    if (field.offset > at) text += "{}, ";
+    text += initialiser(value.items[i], field.type);
+    at = field.offset + size_of(field);
+  }
+  return text + (type->size_bytes > at ? ", {}}" : "}");
+}
+
+}  // namespace
+
+std::string initialiser(const Value& value, Type type) {
+  if (value.kind == Value::Kind::array) {
+    std::string text;
+    for (const Value& item : value.items) text += (text.empty() ? "" : ", ") + initialiser(item, type);
+    return "{" + text + "}";
+  }
+  if (is_record(type)) return record_initialiser(value, type);
+  const Carrier carrier = carrier_of(type);
+  if (is_complex(type)) {
+    const Carrier part = carrier == Carrier::c64 ? Carrier::f32 : Carrier::f64;
+    return fmt::format("{{{}, {}}}", real_initialiser(value.as_real(), part),
+                       real_initialiser(value.imag, part));
+  }
+  if (is_real(carrier)) return real_initialiser(value.as_real(), carrier);
+  if (carrier == Carrier::boolean) return value.is_zero() ? "false" : "true";
+  if (value.kind == Value::Kind::big) return fmt::format("{}ULL", *value.big.as_uint64());
+  return integer_literal(value.integer);
+}
+
+std::string constant_array_declaration(std::string_view name, const Value& values, Type element) {
+  std::string text = fmt::format("__constant__ const {} {}", cpp_type(element), name);
+  for (const std::int64_t extent : values.shape) text += fmt::format("[{}]", extent);
+  text += " = {";
+  constexpr std::size_t kOnALine = 16;
+  for (std::size_t i = 0; i < values.items.size(); ++i) {
+    text += i == 0 ? "" : ", ";
+    if (i > 0 && i % kOnALine == 0) text += "\n  ";
+    text += initialiser(values.items[i], element);
+  }
+  return text + "};\n";
+}
+
+}  // namespace quern::frontend
