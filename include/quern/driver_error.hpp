@@ -15,16 +15,23 @@ namespace quern {
 class DriverError : public Error {
  public:
   DriverError(ErrorCode code, int result, std::string result_name, std::string call,
-              const std::string& message)
-      : Error(code, message), result_(result), result_name_(std::move(result_name)), call_(std::move(call)) {}
+              const std::string& message, std::string result_text = {})
+      : Error(code, message),
+        result_(result),
+        result_name_(std::move(result_name)),
+        result_text_(std::move(result_text)),
+        call_(std::move(call)) {}
 
   int result() const noexcept { return result_; }                           ///< the CUresult
   const std::string& result_name() const noexcept { return result_name_; }  ///< "CUDA_ERROR_INVALID_VALUE"
-  const std::string& call() const noexcept { return call_; }                ///< "cuMemcpyHtoD_v2"
+  /// The driver's sentence about the result. On the CPU device it says which threads met a fault, and where.
+  const std::string& result_text() const noexcept { return result_text_; }
+  const std::string& call() const noexcept { return call_; }  ///< "cuMemcpyHtoD_v2"
 
  private:
   int result_;
   std::string result_name_;
+  std::string result_text_;
   std::string call_;
 };
 

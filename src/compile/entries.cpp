@@ -41,15 +41,28 @@ bool same_types(const KernelDeclaration& declaration, const std::vector<std::str
       [](const ParameterDeclaration& parameter, const std::string& type) { return parameter.type == type; });
 }
 
+bool same_parameters(const KernelDeclaration& a, const KernelDeclaration& b) {
+  return std::equal(a.parameters.begin(), a.parameters.end(), b.parameters.begin(), b.parameters.end(),
+                    [](const ParameterDeclaration& x, const ParameterDeclaration& y) {
+                      return x.type == y.type && x.pointer == y.pointer;
+                    });
+}
+
 bool named(const KernelDeclaration& declaration) {
   return std::any_of(declaration.parameters.begin(), declaration.parameters.end(),
                      [](const ParameterDeclaration& parameter) { return !parameter.name.empty(); });
 }
 
-// The declaration that speaks for an entry. Of several (overloads, forward declarations, untaken #if
-// branches) the one whose types agree, else one they all agree with; null where they contradict each other.
-const KernelDeclaration* find_declaration(const std::vector<KernelDeclaration>& declarations,
-                                          const abi::EntryInfo& entry, const DemangledName& demangled) {
+// The declaration that speaks for an entry.
+struct Spokesman {
+  const KernelDeclaration* declaration = nullptr;  // null: there is none, or several contradict each other
+  bool knows_types = false;                        // the others that might be meant have the same types
+};
+
+// Of several (overloads, forward declarations, untaken #if branches) the one whose types agree with the
+// lowered name, else one whose names they all agree with.
+Spokesman find_declaration(const std::vector<KernelDeclaration>& declarations, const abi::EntryInfo& entry,
+                           const DemangledName& demangled) {
   const std::string full = without_anonymous(demangled.name);
   const string_view name = without_arguments(full);
   std::vector<const KernelDeclaration*> candidates;
@@ -68,10 +81,13 @@ const KernelDeclaration* find_declaration(const std::vector<KernelDeclaration>& 
     if (!named(*candidate)) continue;
     if (chosen == nullptr) chosen = candidate;
     for (std::size_t i = 0; i < candidate->parameters.size(); ++i)
-      if (candidate->parameters[i].name != chosen->parameters[i].name) return nullptr;
+      if (candidate->parameters[i].name != chosen->parameters[i].name) return {};
   }
   if (chosen == nullptr && candidates.size() == 1) chosen = candidates.front();
-  return chosen;
+  const bool agree =
+      chosen != nullptr && std::all_of(candidates.begin(), candidates.end(),
+                                       [&](const auto* other) { return same_parameters(*other, *chosen); });
+  return {chosen, agree};
 }
 
 void describe(abi::ParameterInfo& parameter, const std::string& type) {
@@ -82,12 +98,13 @@ void describe(abi::ParameterInfo& parameter, const std::string& type) {
   parameter.pointee = std::move(pointer.pointee);
 }
 
-void describe(abi::EntryInfo& entry, const DemangledName& demangled, const KernelDeclaration* declaration) {
+void describe(abi::EntryInfo& entry, const DemangledName& demangled, const Spokesman& spokesman) {
+  const KernelDeclaration* const declaration = spokesman.declaration;
   for (std::size_t i = 0; i < entry.parameters.size(); ++i) {
     abi::ParameterInfo& parameter = entry.parameters[i];
     if (demangled.parameter_types.size() == entry.parameters.size()) {
       describe(parameter, demangled.parameter_types[i]);
-    } else if (declaration != nullptr) {
+    } else if (declaration != nullptr && spokesman.knows_types) {
       describe(parameter, declaration->parameters[i].type);
       parameter.pointer = parameter.pointer || declaration->parameters[i].pointer;
     }

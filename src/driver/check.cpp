@@ -87,7 +87,7 @@ std::string_view advice(CUresult result) noexcept {
 void fail(const DriverTable& table, CUresult result, std::string_view call, std::string_view attempted) {
   if (result == CUDA_ERROR_OUT_OF_MEMORY) check_allocation(table, result, call, attempted, 0);
   throw DriverError(error_code(result), static_cast<int>(result), result_name(table, result),
-                    std::string(call), describe(table, result, call, attempted));
+                    std::string(call), describe(table, result, call, attempted), result_text(table, result));
 }
 
 void check_allocation(const DriverTable& table, CUresult result, std::string_view call,

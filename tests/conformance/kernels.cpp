@@ -363,10 +363,13 @@ done:
 {
   .local .align 16 .b8 area[64];
   .reg .b64 %rd<6>;
+  ld.param.u64 %rd5, [base];
   ld.param.u64 %rd2, [offset];
   mov.u64 %rd1, area;
   add.s64 %rd4, %rd1, %rd2;
-  st.volatile.local.u64 [%rd4], %rd2;
+  st.local.u64 [%rd4], %rd2;
+  ld.local.u64 %rd3, [%rd1+8];
+  st.global.u64 [%rd5], %rd3;
   ret;
 }
 // The pointer comes round a loop.
@@ -391,6 +394,46 @@ again:
   ld.param.u64 %rd1, [base];
   ld.param.u64 %rd2, [packed+1];
   st.global.u64 [%rd1], %rd2;
+  ret;
+}
+
+// Thread `thread` of block `block` stores to nowhere.
+.visible .entry at_one_thread(.param .u64 base, .param .u32 block, .param .u32 thread)
+{
+  .reg .b32 %r<5>; .reg .b64 %rd<2>; .reg .pred %p<3>;
+  ld.param.u64 %rd1, [base];
+  ld.param.u32 %r1, [block];
+  ld.param.u32 %r2, [thread];
+  mov.u32 %r3, %ctaid.x;
+  mov.u32 %r4, %tid.x;
+  setp.eq.u32 %p1, %r1, %r3;
+  setp.eq.and.u32 %p2, %r2, %r4, %p1;
+  @%p2 mov.u64 %rd1, 0;
+  st.u32 [%rd1], %r1;
+  ret;
+}
+.file 9 "src/here.cu"
+.visible .entry trap_of_one(.param .u32 block, .param .u32 thread)
+{
+  .reg .b32 %r<5>; .reg .pred %p<3>;
+  ld.param.u32 %r1, [block];
+  ld.param.u32 %r2, [thread];
+  mov.u32 %r3, %ctaid.x;
+  mov.u32 %r4, %tid.x;
+  setp.eq.u32 %p1, %r1, %r3;
+  setp.eq.and.u32 %p2, %r2, %r4, %p1;
+  @!%p2 bra done;
+  .loc 9 77 3
+  trap;
+done:
+  ret;
+}
+.visible .entry meet_at(.param .u32 id, .param .u32 count)
+{
+  .reg .b32 %r<3>;
+  ld.param.u32 %r1, [id];
+  ld.param.u32 %r2, [count];
+  bar.sync %r1, %r2;
   ret;
 }
 

@@ -63,24 +63,9 @@ Dim3 covering_grid(const Dim3& block, std::span<const std::int64_t> shape) {
   return Dim3(blocks_for(extent(0), block.x), blocks_for(extent(1), block.y), blocks_for(rest, block.z));
 }
 
-struct FaultRow {
-  std::string_view result;
-  const char* text;
-};
-constexpr FaultRow kFaults[] = {
-    {"CUDA_ERROR_ILLEGAL_ADDRESS", "a thread accessed memory outside what it was given"},
-    {"CUDA_ERROR_MISALIGNED_ADDRESS",
-     "a thread accessed an address that is not a multiple of the access's size"},
-    {"CUDA_ERROR_ASSERT", "an assertion failed"},
-    {"CUDA_ERROR_HARDWARE_STACK_ERROR", "a thread's call stack overflowed"},
-    {"CUDA_ERROR_LAUNCH_TIMEOUT", "it did not finish in time"},
-    {"CUDA_ERROR_ILLEGAL_INSTRUCTION", "a thread reached an instruction that is none, or a trap"},
-};
-
-const char* fault_text(std::string_view result) {
-  for (const FaultRow& row : kFaults)
-    if (row.result == result) return row.text;
-  return "the kernel was stopped";
+/// In the driver's words: the CPU device's say which threads it was.
+std::string fault_text(const DriverError& error) {
+  return error.result_text().empty() ? std::string("the kernel was stopped") : error.result_text();
 }
 
 Dim3 read_dimensions(const std::string& text, const char* option) {
@@ -213,7 +198,7 @@ double Job::launch() {
         ErrorCode::device_fault,
         fmt::format("kernel {} ended with {} in grid ({}, {}, {}) and block ({}, {}, {}): {}\nhint: {}",
                     kernel_.name(), error.result_name(), config_.grid.x, config_.grid.y, config_.grid.z,
-                    config_.block.x, config_.block.y, config_.block.z, fault_text(error.result_name()),
+                    config_.block.x, config_.block.y, config_.block.z, fault_text(error),
                     "check the grid, the lengths that the kernel is given, and its bounds checks"));
   }
 }

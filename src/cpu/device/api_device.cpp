@@ -6,12 +6,18 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <set>
+#include <string>
 #include <string_view>
 
+#include "base/thread_annotations.hpp"
 #include "cpu/device/driver.hpp"
 #include "cpu/device/limits.hpp"
 
 using namespace quern::cpu::device;
+namespace base = quern::base;
+namespace engine = quern::cpu::engine;
 
 namespace {
 
@@ -56,6 +62,22 @@ CUresult lookup(CUresult error, const char** out, T ResultText::* column) noexce
   return row == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
+/// Of the fault that ended the current context: the sentence about it with its place. Null where `error` is
+/// not that. The driver's texts live as long as the process, so these do; there is one a fault.
+const char* text_of_fault(CUresult error, const char* sentence) noexcept try {
+  if (context_stack().empty()) return nullptr;
+  const std::shared_ptr<ContextState> context = Driver::get().current_even_failed();
+  const engine::FaultKind fault = context->domain->fault();
+  if (fault == engine::FaultKind::none || result_of(fault) != error || context->domain->fault_place().empty())
+    return nullptr;
+  static base::Mutex mutex;
+  static auto* const texts = new std::set<std::string>;
+  const base::LockGuard lock(mutex);
+  return texts->insert(sentence + (" " + context->domain->fault_place())).first->c_str();
+} catch (const std::exception&) {
+  return nullptr;
+}
+
 }  // namespace
 
 CUresult cuInit(unsigned flags) { return Driver::initialise(flags); }
@@ -69,7 +91,10 @@ CUresult cuDriverGetVersion(int* version) {
 
 CUresult cuGetErrorName(CUresult error, const char** name) { return lookup(error, name, &ResultText::name); }
 CUresult cuGetErrorString(CUresult error, const char** text) {
-  return lookup(error, text, &ResultText::text);
+  const CUresult found = lookup(error, text, &ResultText::text);
+  if (found != CUDA_SUCCESS || error == CUDA_SUCCESS) return found;
+  if (const char* const more = text_of_fault(error, *text)) *text = more;
+  return found;
 }
 
 CUresult cuDeviceGetCount(int* count) {

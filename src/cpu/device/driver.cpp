@@ -118,6 +118,8 @@ CUresult result_of(engine::FaultKind fault) noexcept {
       return CUDA_ERROR_LAUNCH_TIMEOUT;
     case FaultKind::trap:
     case FaultKind::divergent_barrier:
+    case FaultKind::no_such_barrier:
+    case FaultKind::barrier_of_part:
       return CUDA_ERROR_LAUNCH_FAILED;
   }
   return CUDA_ERROR_LAUNCH_FAILED;

@@ -250,6 +250,7 @@ class RunEmitter {
       ctaid[d]->addIncoming(start[d], setup);
       ctaid_[d] = ctaid[d];
     }
+    note_running(offsetof(engine::WorkerState, blocks_left), left);
     if (plan_.dispatched)
       emit_run_warps();
     else if (steps_)
@@ -271,6 +272,16 @@ class RunEmitter {
     at_.CreateCondBr(at_.CreateICmpEQ(next, at_.getInt64(0)), end, head);
   }
 
+  /// For the report of a fault. Volatile: LLVM knows nothing of faults, and would store at the end.
+  void note_running(std::uint64_t offset, llvm::Value* what) {
+    at_.CreateAlignedStore(what, field(worker_, offset), llvm::Align(4), true);
+  }
+  void note_warps(llvm::Value* first, std::uint32_t count) {
+    llvm::Value* what =
+        count == 1 ? first : at_.CreateOr(first, at_.getInt32(count << engine::kRunningWarpBits));
+    note_running(offsetof(engine::WorkerState, running_warps), what);
+  }
+
   /// Without barriers: the body in a loop over the warps, so that what they share is computed once.
   void emit_warps(const WarpKind& kind) {
     llvm::BasicBlock* before = at_.GetInsertBlock();
@@ -279,6 +290,7 @@ class RunEmitter {
     at_.SetInsertPoint(head);
     llvm::PHINode* warp = at_.CreatePHI(word(), 2, "warp");
     warp->addIncoming(at_.getInt32(kind.first), before);
+    note_warps(warp, 1);
 
     WarpPlace place = make_place_in_run();
     at_.CreateBr(place.begin);
@@ -363,6 +375,7 @@ class RunEmitter {
       at_.CreateCondBr(at_.CreateICmpEQ(state, at_.getInt32(frame::kDone)), next, step);
 
       at_.SetInsertPoint(step);
+      note_warps(warp, 1);
       llvm::Value* to = emit_step_call(kind.step, frame, warp, state);
       at_.CreateStore(to, field(frame, frame::kState));
       at_.CreateCondBr(at_.CreateICmpEQ(to, at_.getInt32(frame::kDone)), next, arrived);
@@ -394,6 +407,7 @@ class RunEmitter {
     at_.CreateCondBr(agree, together, apart);
 
     at_.SetInsertPoint(together);
+    note_warps(warp, kind.width);
     llvm::Value* to = emit_step_call(kind.gang, frame, warp, state);
     at_.CreateCondBr(at_.CreateICmpEQ(to, at_.getInt32(frame::kParted)), apart, joint);
     at_.SetInsertPoint(joint);

@@ -262,7 +262,10 @@ void WarpBody::emit_inst(ir::Value value) {
     return;
   // Where lanes wait, going round in the loop is the turn of others: sleep would only hold them up.
   if (what.op == ir::Op::nanosleep && !plan_.full_needed[block_]) return;
-  if (what.op == ir::Op::host_call) note_place();
+  if (what.op == ir::Op::host_call) {
+    note_place();
+    note_for_report(offsetof(engine::WorkerState, fault_location), code_.getInt32(what.location));
+  }
   emit_operation(*this, value);
   if (what.op == ir::Op::load && full()) prefetch(value);
 }

@@ -60,8 +60,15 @@ struct WorkerState {
   std::uint64_t block_index = ~std::uint64_t{0};
   std::uint32_t warp_index = ~std::uint32_t{0};
   std::uint32_t reserved2 = 0;
+  // For the report of a fault: blocks of the running chunk that are not done, the running one included; the
+  // warp that runs, or the first of a gang, with their number above kRunningWarpBits.
+  std::uint64_t blocks_left = 0;
+  std::uint32_t running_warps = ~std::uint32_t{0};
+  std::uint32_t reserved3 = 0;
   void* team = nullptr;  ///< the warps of the running block, where the dispatcher runs them (warps.cpp)
 };
+inline constexpr unsigned kRunningWarpBits = 16;
+inline constexpr std::uint32_t kRunningWarpMask = (std::uint32_t{1} << kRunningWarpBits) - 1;
 inline constexpr std::uint64_t kUnknownIndex = ~std::uint64_t{0};
 inline constexpr std::uint32_t kUnknownWarp = ~std::uint32_t{0};
 

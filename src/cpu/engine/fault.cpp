@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -257,6 +258,15 @@ void end_if_stopped() {
 void request_stop(KernelRun& run, pthread_t thread) {
   run.stop.store(true, std::memory_order_relaxed);
   ::pthread_sigqueue(thread, SIGSEGV, {.sival_ptr = &stop_mark});
+}
+
+void note_place(Fault& fault, const WorkerState& worker, std::uint64_t chunk_first,
+                std::uint64_t chunk_count) {
+  if (fault.kind == FaultKind::none || worker.blocks_left > chunk_count || worker.blocks_left == 0) return;
+  fault.block = chunk_first + (chunk_count - worker.blocks_left);
+  if (worker.running_warps == kUnknownWarp) return;
+  fault.warp = worker.running_warps & kRunningWarpMask;
+  fault.warp_count = std::max(1u, worker.running_warps >> kRunningWarpBits);
 }
 
 void raise_fault(const Fault& fault) {

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cpu/engine/abi.hpp"
 #include "cpu/engine/stack_switch.hpp"
 #include "cpu/engine/window.hpp"
 
@@ -22,6 +23,8 @@ enum class FaultKind : std::uint8_t {
   assertion,
   trap,
   divergent_barrier,
+  no_such_barrier,
+  barrier_of_part,
   unreachable,
   out_of_memory,   ///< a worker's local memory or frames could not be had
   launch_timeout,  ///< QUERN_CPU_TIMEOUT
@@ -29,9 +32,14 @@ enum class FaultKind : std::uint8_t {
 
 struct Fault {
   FaultKind kind = FaultKind::none;
-  std::uint64_t address = 0;  ///< for an address fault, as far as the processor tells
-  std::uint32_t location = 0;
+  std::uint64_t address = 0;                   ///< for an address fault, as far as the processor tells
+  std::uint32_t location = ~std::uint32_t{0};  ///< an index into KernelCode::locations; beyond: not known
   std::uint32_t lane = 0;
+  bool knows_lane = false;  ///< a fault of the kernel's own making, which says where it was
+  // Who ran: for the report. Filled in when the run has ended (note_place).
+  std::uint64_t block = kUnknownIndex;
+  std::uint32_t warp = 0;        ///< the first of
+  std::uint32_t warp_count = 0;  ///< so many; 0: not known
 };
 
 /// One stay in kernel code on this thread. While it is entered, faults of its code end it instead of the
@@ -69,6 +77,10 @@ StayEnd resume_guarded(KernelRun& run);
 /// Suspends the current run of this thread, or ends it if it shall stop. No object with a destructor that
 /// matters may be alive on its stack.
 void suspend_run();
+/// The block and the warps that `worker` was in when the fault ended its run.
+void note_place(Fault& fault, const WorkerState& worker, std::uint64_t chunk_first,
+                std::uint64_t chunk_count);
+
 /// Ends the current run of this thread if it shall stop.
 void end_if_stopped();
 

@@ -119,6 +119,10 @@ FaultKind kind_of(std::uint32_t trap) noexcept {
       return FaultKind::divergent_barrier;
     case ir::Trap::unreachable:
       return FaultKind::unreachable;
+    case ir::Trap::no_such_barrier:
+      return FaultKind::no_such_barrier;
+    case ir::Trap::barrier_of_part:
+      return FaultKind::barrier_of_part;
   }
   return FaultKind::trap;
 }
@@ -144,7 +148,10 @@ Outcome host_call(WorkerState* state, const LaunchState* launch, std::uint32_t c
 }  // namespace
 
 void quern_cpu_trap(WorkerState* worker, std::uint32_t trap) {
-  raise_fault({kind_of(trap), 0, worker->fault_location, worker->fault_lane});
+  raise_fault({.kind = kind_of(trap),
+               .location = worker->fault_location,
+               .lane = worker->fault_lane,
+               .knows_lane = true});
 }
 
 std::uint64_t quern_cpu_host_call(WorkerState* worker, const LaunchState* launch, std::uint32_t call,
@@ -152,7 +159,10 @@ std::uint64_t quern_cpu_host_call(WorkerState* worker, const LaunchState* launch
   const Outcome outcome = host_call(worker, launch, call, args);
   end_if_stopped();
   if (outcome.fault != FaultKind::none)
-    raise_fault({outcome.fault, 0, worker->fault_location, worker->fault_lane});
+    raise_fault({.kind = outcome.fault,
+                 .location = worker->fault_location,
+                 .lane = worker->fault_lane,
+                 .knows_lane = true});
   return outcome.result;
 }
 

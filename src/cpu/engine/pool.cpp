@@ -9,6 +9,7 @@
 #include <system_error>
 #include <thread>
 
+#include "cpu/engine/fault_text.hpp"
 #include "cpu/engine/output.hpp"
 #include "cpu/engine/section.hpp"
 
@@ -158,8 +159,7 @@ void Scheduler::finish(Task& task) {
     --command.participants;
     if (task.fault.kind != FaultKind::none) {
       launch->stopped.store(true, std::memory_order_relaxed);
-      FaultKind none = FaultKind::none;
-      stream.domain_->fault_.compare_exchange_strong(none, task.fault.kind);
+      stream.domain_->end(task.fault.kind, describe(task.fault, *launch));
     }
     if (launch->exhausted()) std::erase(group(GroupId::compute).ready, &command);
     if (has_work(GroupId::compute)) call_for_help(GroupId::compute, false);  // a worker is free again

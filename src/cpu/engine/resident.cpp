@@ -109,6 +109,8 @@ void Seat::begin(LaunchJob& job, std::uint64_t block) {
   block_ = block;
   state_.block_index = kUnknownIndex;
   state_.warp_index = kUnknownWarp;
+  state_.blocks_left = 0;
+  state_.running_warps = kUnknownWarp;
   run_ = std::make_unique<KernelRun>();
   run_->text_begin = job.text_begin;
   run_->text_end = job.text_end;
@@ -149,6 +151,7 @@ StayEnd Seat::go_on(Watchdog::Watch& watch) {
         this);
   }
   watch.set_run(nullptr);
+  if (end == StayEnd::left) note_place(run_->fault, state_, block_, 1);
   if (end != StayEnd::suspended) taken_ = false;
   return end;
 }

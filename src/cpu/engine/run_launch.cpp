@@ -28,6 +28,8 @@ struct Loop {
       worker.chunk_count = std::min(chunk, job.block_count - first);
       worker.state().block_index = kUnknownIndex;
       worker.state().warp_index = kUnknownWarp;
+      worker.state().blocks_left = 0;
+      worker.state().running_warps = kUnknownWarp;
       job.run(&job.state, &worker.state(), first, worker.chunk_count);
     }
   }
@@ -43,6 +45,7 @@ Fault run_chunks(LaunchJob& job, Worker& worker, std::uint32_t worker_count, Wat
   watch.set_run(&run);
   run_guarded(run, [](void* argument) { static_cast<Loop*>(argument)->run(); }, &loop);
   watch.set_run(nullptr);
+  note_place(run.fault, worker.state(), worker.chunk_first, worker.chunk_count);
   return run.fault;
 }
 
@@ -52,7 +55,7 @@ Fault run_launch(LaunchJob& job, Worker& worker, std::uint32_t worker_count, Wat
   worker.owner = job.owner;
   worker.device = job.device;
   worker.heap_bytes = job.heap_bytes;
-  if (!worker.prepare(job.needs)) return {FaultKind::out_of_memory, 0, 0, 0};
+  if (!worker.prepare(job.needs)) return {.kind = FaultKind::out_of_memory};
   Fault fault;
   {
     Watchdog::Watch watch(watchdog, job);

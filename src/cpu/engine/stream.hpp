@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "cpu/engine/fault.hpp"
@@ -67,11 +69,21 @@ class Domain {
  public:
   const std::shared_ptr<Stream>& legacy_stream() const noexcept { return legacy_; }
   FaultKind fault() const noexcept { return fault_.load(std::memory_order_acquire); }
+  /// After a fault: who met it (fault_text.hpp), and does not change any more.
+  const std::string& fault_place() const noexcept { return fault_place_; }
 
  private:
+  /// The first fault counts.
+  void end(FaultKind kind, std::string place) {
+    if (fault() != FaultKind::none) return;
+    fault_place_ = std::move(place);
+    fault_.store(kind, std::memory_order_release);
+  }
+
   friend class Scheduler;
   std::shared_ptr<Stream> legacy_;
   std::vector<std::shared_ptr<Stream>> streams_;
+  std::string fault_place_;
   std::atomic<FaultKind> fault_{FaultKind::none};
 };
 

@@ -103,13 +103,20 @@ void open_complete(Team& team) {
     if (barrier.in_use && barrier.expected == 0 && is_complete(team, barrier)) open(team, barrier);
 }
 
-[[noreturn]] void stuck(WorkerState* worker, std::uint32_t location, std::uint32_t lanes) {
+[[noreturn]] void stuck(WorkerState* worker, std::uint32_t location, std::uint32_t lanes,
+                        ir::Trap why = ir::Trap::divergent_barrier) {
   worker->fault_location = location;
   worker->fault_lane = lanes == 0 ? 0 : static_cast<std::uint32_t>(std::countr_zero(lanes));
-  quern_cpu_trap(worker, static_cast<std::uint32_t>(ir::Trap::divergent_barrier));
+  quern_cpu_trap(worker, static_cast<std::uint32_t>(why));
 }
 
 // --- warps
+
+/// For reports.
+void note_warp(WorkerState* worker, std::uint32_t warp) {
+  worker->warp_index = warp;
+  worker->running_warps = warp;
+}
 
 void begin(WarpFrame& frame, std::uint32_t lanes) {
   for (std::uint32_t lane = 0; lane < kLanes; ++lane)
@@ -144,7 +151,7 @@ Round run_round(const LaunchState* launch, WorkerState* worker, const WarpSteps&
     if (!can_go_on(frame)) continue;
     round.ran = true;
     frame.rounds = 0;
-    worker->warp_index = warp;
+    note_warp(worker, warp);
     const std::uint32_t live = frame.live;
     const StepWarp step = warp < steps.full_count ? steps.full : steps.partial;
     const std::uint32_t end = step(launch, worker, &frame, ctaid[0], ctaid[1], ctaid[2], warp);
@@ -176,7 +183,7 @@ void quern_cpu_run_warps(const LaunchState* launch, WorkerState* worker, const W
   worker->team = nullptr;
   for (std::uint32_t warp = 0; warp < team.warps; ++warp) {
     if (team.frame(warp).live == 0) continue;
-    worker->warp_index = warp;
+    note_warp(worker, warp);
     stuck(worker, location_of_wait(team, warp), team.frame(warp).live);
   }
 }
@@ -248,8 +255,10 @@ void quern_cpu_end_lanes(WarpFrame* frame, std::uint32_t lanes) {
 void quern_cpu_meet_block(WorkerState* worker, WarpFrame* frame, std::uint32_t lanes, std::uint32_t next,
                           std::uint32_t how, std::uint32_t id, std::uint32_t count, std::uint32_t yes,
                           std::uint32_t location) {
+  if (id >= kBarriers) stuck(worker, location, lanes, ir::Trap::no_such_barrier);
+  if (count % kLanes != 0) stuck(worker, location, lanes, ir::Trap::barrier_of_part);
   Team& team = *static_cast<Team*>(worker->team);
-  Barrier& barrier = team.barriers[id % kBarriers];
+  Barrier& barrier = team.barriers[id];
   const bool waits = how == static_cast<std::uint32_t>(BarrierStep::wait);
   for_each_lane(lanes,
                 [&](std::uint32_t lane) { frame->place[lane] = waits ? next | place::kAtBarrier : next; });

@@ -75,7 +75,15 @@ enum class PrmtMode : std::uint8_t { index, f4e, b4e, rc8, ecl, ecr, rc16 };
 enum class HostCall : std::uint8_t { vprintf, assertfail, malloc, free, fault };
 /// The faults a kernel can raise by itself; emitted code hands the number to the scheduler, which makes the
 /// CUresult.
-enum class Trap : std::uint8_t { trap, assert, stack_overflow, divergent_barrier, unreachable };
+enum class Trap : std::uint8_t {
+  trap,
+  assert,
+  stack_overflow,
+  divergent_barrier,
+  unreachable,
+  no_such_barrier,  ///< a register names a barrier beyond 15
+  barrier_of_part,  ///< or a number of threads that is no multiple of a warp's
+};
 enum class Special : std::uint8_t {
   tid_x,
   tid_y,

@@ -93,6 +93,24 @@ TEST_CASE("declarations that contradict each other give no names, later ones wit
   CHECK(entries[2].parameters[0].name.empty());
 }
 
+TEST_CASE("types that the text gives in two ways are not known, where the lowered name does not say") {
+  std::vector<abi::EntryInfo> entries = {entry("k", 1), entry("_Z1mPf", 1), entry("s", 1), entry("n", 1)};
+  name_entries(
+      entries, {},
+      read_kernels(
+          "#if A\nextern \"C\" __global__ void k(int* o) {}\n#else\nextern \"C\" __global__ void k(float* "
+          "o) {}\n#endif\n__global__ void m(int* o) {}\n__global__ void m(float* o) {}\n"
+          "extern \"C\" __global__ void s(int* o);\nextern \"C\" __global__ void s(int* o) {}\n"
+          "#if A\nextern \"C\" __global__ void n(int* o, int n) {}\n#else\n"
+          "extern \"C\" __global__ void n(float* o) {}\n#endif\n"));
+  CHECK(entries[0].parameters[0].name == "o");
+  CHECK(entries[0].parameters[0].type.empty());
+  CHECK(entries[0].parameters[0].pointee.empty());
+  CHECK(entries[1].parameters[0].pointee == "float");
+  CHECK(entries[2].parameters[0].pointee == "int");
+  CHECK(entries[3].parameters[0].pointee == "float");
+}
+
 TEST_CASE("a name expression is the entry's name, without the address-of") {
   std::vector<abi::EntryInfo> entries = {entry("_Z5scaleIjEvPT_", 1)};
   name_entries(entries, {{" &scale<unsigned> ", "_Z5scaleIjEvPT_"}}, {});
