@@ -17,6 +17,7 @@ namespace {
 /// The block shape that load-time checks use where the kernel does not demand one. What is refused depends on
 /// the shape in nothing but which branches are known to be uniform, for which this is the common case.
 constexpr std::array<std::uint32_t, 3> kUsualBlock{256, 1, 1};
+constexpr std::string_view kNoFile = "<ptx>";
 
 std::uint64_t product(const std::array<std::uint32_t, 3>& extents) {
   std::uint64_t result = 1;
@@ -49,6 +50,16 @@ Expected<void> check(const ir::Module& module, const Specialisation& specialisat
     if (auto done = analysis::needs_dispatcher(module, function, specialisation); !done) return done.errors();
   }
   return {};
+}
+
+/// Functions that are not inlined are called, unless threads wait for others in them. For tests: nor where
+/// the dispatcher is asked for.
+Expected<ir::Module> lower_calls(const ptx::Module& module, std::string_view kernel,
+                                 std::string_view file_name, const Specialisation& specialisation) {
+  auto lowered = lower::lower(module, kernel, file_name);
+  if (!lowered || lowered->functions.size() == 1) return lowered;
+  if (!specialisation.dispatch && !analysis::waits_in_calls(*lowered, specialisation)) return lowered;
+  return lower::lower(module, kernel, file_name, lower::CallForm::activations);
 }
 
 /// 32-bit registers that the values alive at one time would take on a GPU, roughly: most values die in their
@@ -93,9 +104,7 @@ KernelInfo describe(const ptx::Module& module, const ptx::Function& entry, const
     info.param_bytes =
         std::max<std::uint64_t>(info.param_bytes, std::uint64_t{parameter.offset} + parameter.size);
   info.static_shared_bytes = lowered.static_shared_bytes;
-  info.local_bytes = kernel.local_bytes;
-  info.calls_use_local = std::any_of(lowered.functions.begin() + 1, lowered.functions.end(),
-                                     [](const ir::Function& function) { return function.local_bytes != 0; });
+  info.local_bytes = kernel.local_bytes - kernel.stack_bytes;
   info.const_bytes = const_bytes(module);
   info.max_threads = max_threads(entry.performance);
   info.register_count = estimate_registers(kernel);
@@ -109,12 +118,13 @@ Expected<std::vector<KernelInfo>> inspect(const ptx::Module& module, std::string
   Diagnostics errors;
   for (const ptx::Function& entry : module.functions) {
     if (!entry.entry || !entry.defined) continue;
-    auto lowered = lower::lower(module, entry.name, file_name);
+    const Specialisation usual = usual_specialisation(entry.performance);
+    auto lowered = lower_calls(module, entry.name, file_name, usual);
     if (!lowered) {
       errors.insert(errors.end(), lowered.errors().begin(), lowered.errors().end());
       continue;
     }
-    if (auto done = check(*lowered, usual_specialisation(entry.performance)); !done)
+    if (auto done = check(*lowered, usual); !done)
       errors.insert(errors.end(), done.errors().begin(), done.errors().end());
     else
       kernels.push_back(describe(module, entry, *lowered));
@@ -125,14 +135,14 @@ Expected<std::vector<KernelInfo>> inspect(const ptx::Module& module, std::string
 
 Expected<std::shared_ptr<const KernelCode>> compile(const ptx::Module& module, std::string_view kernel,
                                                     const Specialisation& specialisation) {
-  auto lowered = lower::lower(module, kernel);
+  auto lowered = lower_calls(module, kernel, kNoFile, specialisation);
   if (!lowered) return lowered.errors();
   return emit::emit_code(std::move(*lowered), specialisation);
 }
 
 Expected<std::string> stage_text(const ptx::Module& module, std::string_view kernel,
                                  const Specialisation& specialisation, Stage stage) {
-  auto lowered = lower::lower(module, kernel);
+  auto lowered = lower_calls(module, kernel, kNoFile, specialisation);
   if (!lowered) return lowered.errors();
   if (stage == Stage::simt) return ir::print(*lowered);
   return emit::emit_text(std::move(*lowered), specialisation, stage);

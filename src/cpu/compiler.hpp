@@ -23,13 +23,21 @@ struct SymbolUse {
   std::uint64_t shared_offset = 0;
 };
 
+/// Local memory of a thread.
+struct LocalNeeds {
+  std::uint64_t bytes = 0;
+  std::uint64_t activation_bytes = 0;  ///< of these, at their end: ir::Function::stack_bytes
+  bool calls = false;  ///< functions that are called have pieces behind it, as long as there is room
+};
+
 /// Executable code of one kernel. Kept alive by whoever may run it; unmapped when the last owner goes.
 struct KernelCode {
   engine::RunBlocks run = nullptr;
   const std::byte* text_begin = nullptr;  ///< machine code range: a fault with its pc in here is the kernel's
   const std::byte* text_end = nullptr;
-  std::uint64_t frame_bytes = 0;        ///< a warp's frame across barriers (0: none)
-  bool waits = false;                   ///< a block may wait for others (WorkerState::team, quern_cpu_yield)
+  std::uint64_t frame_bytes = 0;  ///< a warp's frame across barriers (0: none)
+  bool waits = false;             ///< a block may wait for others (WorkerState::team, quern_cpu_yield)
+  LocalNeeds local;
   std::vector<SymbolUse> symbols;       ///< in the order of LaunchState::symbols
   std::vector<ir::Location> locations;  ///< for WorkerState::fault_location
   std::shared_ptr<void> memory;         ///< owns the mapping
@@ -42,7 +50,6 @@ struct KernelInfo {
   std::uint64_t param_bytes = 0;
   std::uint64_t static_shared_bytes = 0;
   std::uint64_t local_bytes = 0;  ///< the kernel's own, of a thread
-  bool calls_use_local = false;   ///< functions that are called, not inlined, have local memory besides
   std::uint64_t const_bytes = 0;
   std::uint32_t max_threads = 1024;  ///< 1024 or .maxntid/.reqntid's product
   std::uint32_t register_count = 0;  ///< an estimate from live values, 16..255

@@ -130,11 +130,76 @@ TEST_CASE("a thread may end in a recursive function; the others meet at the barr
   }
 }
 
-TEST_CASE("recursion takes a hundred kilobytes of local arrays") {
+TEST_CASE("recursion takes tens of kilobytes of local arrays") {
   if (!ready()) return;
   const std::string source = R"(
     __device__ __noinline__ unsigned down(unsigned n) { volatile unsigned a[8]; a[n & 7] = n; if (n == 0) return 0; unsigned r = down(n - 1); return r + a[n & 7]; }
     extern "C" __global__ void k(unsigned* d) { d[threadIdx.x] = down(d[threadIdx.x]); })";
-  const Words out = run(source, "k", {2500, 1, 0, 2499}, 4);
-  CHECK(out == Words{2500 * 2501 / 2, 1, 0, 2499 * 2500 / 2});
+  const Words out = run(source, "k", {1500, 1, 0, 1499}, 4);
+  CHECK(out == Words{1500 * 1501 / 2, 1, 0, 1499 * 1500 / 2});
+}
+
+TEST_CASE("threads of a block meet in a recursive function") {
+  if (!ready()) return;
+  const Words out = run(R"(
+    __shared__ unsigned s[128];
+    __device__ __noinline__ unsigned turn(unsigned n, unsigned t) { if (n == 0) return s[t];
+      unsigned got = s[(t + 1) % blockDim.x]; __syncthreads(); s[t] = got; __syncthreads(); return turn(n - 1, t) + n; }
+    extern "C" __global__ void k(unsigned* d) { unsigned t = threadIdx.x; s[t] = t * t; __syncthreads(); d[t] = turn(d[t], t); })",
+                        "k", Words(100, 7), 100);
+  for (std::uint32_t t = 0; t < 100; ++t) CHECK(out[t] == (t + 7) % 100 * ((t + 7) % 100) + 28);
+}
+
+TEST_CASE("objects whose functions have barriers in them, passing calls on") {
+  if (!ready()) return;
+  const Words out = run(R"(
+    struct Plain { virtual __device__ unsigned go(unsigned x) { __syncthreads(); return x; } };
+    struct Around : Plain { Plain* in; __device__ unsigned go(unsigned x) override { __syncthreads(); return in->go(x) + 1; } };
+    extern "C" __global__ void k(unsigned* d) { Plain p; Around q, r; q.in = &p; r.in = &q; Plain* o = d[0] > 100 ? &p : (Plain*)&r; d[1 + threadIdx.x] = o->go(threadIdx.x); })",
+                        "k", Words(65), 64);
+  for (std::uint32_t t = 0; t < 64; ++t) CHECK(out[1 + t] == t + 2);
+}
+
+TEST_CASE("locks that a recursive function holds while it goes on") {
+  if (!ready()) return;
+  const Words out = run(R"(
+    __device__ __noinline__ unsigned walk(unsigned* lock, volatile unsigned* count, unsigned n, unsigned t) { if (n >= 8) return 0;
+      while (atomicCAS(&lock[n], 0, 1)) {} __threadfence(); count[n] = count[n] + 1; __threadfence();
+      unsigned r = walk(lock, count, 2 * n + 1 + (t & 1), t) + 1; atomicExch(&lock[n], 0); return r + walk(lock, count, n + 5, t); }
+    extern "C" __global__ void k(unsigned* d) { d[16 + threadIdx.x] = walk(d, d + 8, 0, threadIdx.x); })",
+                        "k", Words(16 + 70), 70);
+  std::array<std::uint32_t, 8> count{};
+  const auto walk = [&](const auto& self, std::uint32_t n, std::uint32_t t) -> std::uint32_t {
+    if (n >= 8) return 0;
+    ++count[n];
+    const std::uint32_t r = self(self, 2 * n + 1 + (t & 1), t) + 1;
+    return r + self(self, n + 5, t);
+  };
+  for (std::uint32_t t = 0; t < 70; ++t) CHECK(out[16 + t] == walk(walk, 0, t));
+  for (std::uint32_t n = 0; n < 8; ++n) CHECK(out[8 + n] == count[n]);
+}
+
+TEST_CASE("lanes exchange values in a recursive function that they reach over two calls") {
+  if (!ready()) return;
+  const Words out = run(R"(
+    __device__ __noinline__ unsigned sum(unsigned n, unsigned t) { if (n == 0) return t; unsigned r = sum(n - 1, t); return r + __shfl_xor_sync(~0u, r, 1u << (n - 1)); }
+    extern "C" __global__ void k(unsigned* d) { unsigned t = threadIdx.x; unsigned v; if (t % 3 == 1) v = sum(5, t) * 3; else v = sum(5, t) + 5; d[t] = v; })",
+                        "k", Words(64), 64);
+  for (std::uint32_t t = 0; t < 64; ++t) {
+    const std::uint32_t sum = t < 32 ? 496 : 496 + 32 * 32;
+    CHECK(out[t] == (t % 3 == 1 ? sum * 3 : sum + 5));
+  }
+}
+
+TEST_CASE(
+    "functions that call each other meet at barriers of a part of the block, and some threads end there") {
+  if (!ready()) return;
+  const Words out = run(R"(
+    __device__ unsigned odd(unsigned n, unsigned which, unsigned t);
+    __device__ __noinline__ unsigned even(unsigned n, unsigned which, unsigned t) { asm volatile("bar.sync %0, 64;" :: "r"(which)); return n == 0 ? 0 : odd(n - 1, which, t) + 1; }
+    __device__ __noinline__ unsigned odd(unsigned n, unsigned which, unsigned t) { if (n == 2 && t % 32 == 31) asm volatile("exit;"); asm volatile("bar.sync %0, 64;" :: "r"(which)); return n == 0 ? 0 : even(n - 1, which, t) + 2; }
+    extern "C" __global__ void k(unsigned* d) { unsigned t = threadIdx.x; d[t] = 99; d[t] = t / 64 ? even(3, 2, t) : odd(5, 1, t); })",
+                        "k", Words(128), 128);
+  for (std::uint32_t t = 0; t < 128; ++t)
+    CHECK(out[t] == (t < 64 ? 2 + 1 + 2 + 1 + 2 : t % 32 == 31 ? 99 : 1 + 2 + 1));
 }

@@ -119,6 +119,9 @@ class OracleRun {
   std::uint64_t in_, out_;
 };
 
+/// Of a thread, for functions that are called: `descend` calls itself seven times.
+constexpr std::uint64_t kStackBytes = 1024;
+
 class DeviceRun {
  public:
   DeviceRun(oracle::BareDevice& device, const Generated& kernel) : device_(device), kernel_(kernel) {
@@ -129,13 +132,13 @@ class DeviceRun {
     module_ = std::move(*module);
     const auto info = cpu::inspect(module_, "kernel");
     if (!info) throw Failure{to_string(info.errors())};
-    local_bytes_ = info->front().local_bytes;
   }
 
   void compile(const cpu::Specialisation& specialisation) {
     auto code = cpu::compile(module_, "k", specialisation);
     if (!code) throw Failure{to_string(code.errors())};
     code_ = *code;
+    local_bytes_ = code_->local.bytes + (code_->local.calls ? kStackBytes : 0);
     specialisation_ = specialisation;
     device_.load(module_);
     in_ = device_.allocate(kernel_.in_bytes);

@@ -11,7 +11,9 @@
 namespace quern::oracle {
 namespace {
 
-// What calls reach; the table is for calls through registers. `folded` has a loop and a branch of its own.
+// What calls reach; the table is for calls through registers. `folded` has a loop and a branch of its own;
+// `descend` calls itself up to seven times below itself, once or twice each time, and has an array on its
+// stack.
 constexpr const char* kFunctions =
     ".func (.param .b32 result) times(.param .b32 x) {\n\t.reg .b32 %a<2>;\n\tld.param.b32 %a0, [x];\n"
     "\tmul.lo.s32 %a1, %a0, 2654435;\n\tst.param.b32 [result], %a1;\n\tret;\n}\n"
@@ -22,6 +24,18 @@ constexpr const char* kFunctions =
     "\tld.param.b32 %a0, [x];\n\tmov.u32 %a1, 0;\n$again:\n\tsetp.lt.u32 %b, %a0, 16;\n\t@%b bra $done;\n"
     "\tand.b32 %a2, %a0, 15;\n\tadd.s32 %a1, %a1, %a2;\n\tshr.u32 %a0, %a0, 4;\n\tbra $again;\n$done:\n"
     "\tadd.s32 %a1, %a1, %a0;\n\tst.param.b32 [result], %a1;\n\tret;\n}\n"
+    ".func (.param .b32 result) descend(.param .b32 x) {\n\t.local .align 4 .b8 words[16];\n\t.reg .b32 "
+    "%a<8>;\n\t.reg .b64 %c<4>;\n\t.reg .pred %b<3>;\n\tld.param.b32 %a0, [x];\n\tand.b32 %a1, %a0, 7;\n"
+    "\tmov.u64 %c0, words;\n\tand.b32 %a2, %a1, 3;\n\tmul.wide.u32 %c1, %a2, 4;\n\tadd.s64 %c1, %c0, %c1;\n"
+    "\tst.local.u32 [words], 1;\n\tst.local.u32 [words+4], %a1;\n\tst.local.v2.u32 [words+8], {2, 3};\n"
+    "\tst.local.u32 [%c1], %a0;\n\tmov.u32 %a3, %a0;\n\tsetp.eq.u32 %b0, %a1, 0;\n\t@%b0 bra $base;\n"
+    "\tsub.s32 %a4, %a0, 1;\n\t{\n\t.param .b32 given;\n\t.param .b32 got;\n\tst.param.b32 [given], %a4;\n"
+    "\tcall (got), descend, (given);\n\tld.param.b32 %a3, [got];\n\t}\n\tand.b32 %a5, %a0, 24;\n"
+    "\tsetp.ne.u32 %b1, %a5, 0;\n\t@%b1 bra $base;\n\tshr.u32 %a4, %a1, 1;\n\t{\n\t.param .b32 given;\n"
+    "\t.param .b32 got;\n\tst.param.b32 [given], %a4;\n\tcall (got), descend, (given);\n"
+    "\tld.param.b32 %a6, [got];\n\t}\n\tmad.lo.s32 %a3, %a6, 5, %a3;\n$base:\n\tld.local.u32 %a6, [%c1];\n"
+    "\tld.local.u32 %a7, [words+4];\n\tadd.s32 %a6, %a6, %a7;\n\tmad.lo.s32 %a3, %a3, 3, %a6;\n"
+    "\tst.param.b32 [result], %a3;\n\tret;\n}\n"
     ".global .align 8 .u64 functions[2] = {times, half};\n"
     ".const .align 4 .u32 table[16] = {0, 1, 4294967295, 2147483648, 2147483647, 65535, 32768, 255, 128, 31, "
     "32, "
@@ -323,7 +337,7 @@ void call(Writer& w) {
   w.line(".param .b32 got");
   w.line(Text{"st.param.b32 [given], {}", w.r()});
   if (direct) {
-    w.line(Text{"call (got), {}, (given)", w.pick({"times", "half", "folded"})});
+    w.line(Text{"call (got), {}, (given)", w.pick({"times", "half", "folded", "descend"})});
   } else {
     w.line(Text{"prototype{}: .callprototype (.param .b32 _) _ (.param .b32 _)", number});
     w.line(Text{"call (got), %td7, (given), prototype{}", number});

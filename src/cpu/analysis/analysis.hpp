@@ -127,6 +127,10 @@ Expected<void> check_lockstep(const ir::Module& module, const ir::Function& func
 Expected<bool> needs_dispatcher(const ir::Module& module, const ir::Function& function,
                                 const Specialisation& specialisation);
 
+/// Whether lanes may have to wait for others in a function that is called: for those of a membermask, at a
+/// barrier, or in a loop.
+bool waits_in_calls(const ir::Module& module, const Specialisation& specialisation);
+
 /// By loop: lanes may go round in it until other threads do something.
 std::vector<bool> find_waiting_loops(const ir::Function& function, const Analysis& analysis);
 

@@ -320,12 +320,20 @@ std::vector<bool> find_waiting_loops(const ir::Function& function, const Analysi
   return result;
 }
 
+bool waits_in_calls(const ir::Module& module, const Specialisation& specialisation) {
+  const auto meets = [](const ir::Inst& inst) { return ir::is_barrier(inst.op) || ir::meets_lanes(inst.op); };
+  return std::any_of(module.functions.begin(), module.functions.end(), [&](const ir::Function& function) {
+    return !function.kernel && (std::any_of(function.insts.begin(), function.insts.end(), meets) ||
+                                !needs_dispatcher(module, function, specialisation));
+  });
+}
+
 Expected<bool> needs_dispatcher(const ir::Module& module, const ir::Function& function,
                                 const Specialisation& specialisation) {
   Analysis graph;
   if (auto structure = find_structure(function, graph, true); !structure)
     return std::move(structure).errors();
-  if (graph.irreducible) return true;
+  if (graph.irreducible || function.stack_bytes != 0) return true;
   if (!names_others(function)) return specialisation.dispatch;
   auto facts = analyse(module, function, specialisation, Assumption::safe);
   if (!facts) return std::move(facts).errors();

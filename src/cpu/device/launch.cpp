@@ -94,12 +94,11 @@ void fill_state(engine::LaunchState& state, const LaunchRequest& request, const 
 
 /// What a thread has for the local memory of functions that are called: much deeper recursion than a GPU's
 /// default takes; more where the context's limit says so.
-std::uint64_t stack_bytes(const KernelInfo& info, const ContextState& context) {
+std::uint64_t stack_bytes(const LocalNeeds& local, const ContextState& context) {
   constexpr std::uint64_t kUsual = std::uint64_t{128} * 1024;
-  if (!info.calls_use_local) return 0;
+  if (!local.calls) return 0;
   const std::uint64_t wanted = std::max(kUsual, context.stack_bytes.load(std::memory_order_relaxed));
-  return std::min(wanted,
-                  engine::kMaxThreadLocalBytes - std::min(engine::kMaxThreadLocalBytes, info.local_bytes));
+  return std::min(wanted, engine::kMaxThreadLocalBytes - std::min(engine::kMaxThreadLocalBytes, local.bytes));
 }
 
 /// Where the blocks of a cooperative launch meet: cooperative_groups keeps a size and a counter there
@@ -149,8 +148,9 @@ void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
   job->text_begin = loaded.code->text_begin;
   job->text_end = loaded.code->text_end;
   job->locations = &loaded.code->locations;
-  job->needs = {specialisation.warps(), info.local_bytes, loaded.code->frame_bytes,
-                stack_bytes(info, *context)};
+  const LocalNeeds& local = loaded.code->local;
+  job->needs = {specialisation.warps(), local.bytes, loaded.code->frame_bytes, stack_bytes(local, *context),
+                local.activation_bytes};
   fill_state(job->state, request, driver, info);
   job->state.params = job->params.get();
   job->state.symbols = loaded.symbols.data();

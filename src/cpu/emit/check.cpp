@@ -56,10 +56,10 @@ class Checker {
              "the CPU device has no code for it yet", "");
     else if (ir::is_barrier(inst.op) && !function.kernel)
       refuse(function, value, "a barrier in the recursive function " + function.name,
-             "barriers are supported in kernels and inlined functions", "Turn the recursion into a loop.");
+             "such functions are made parts of the kernel before (lower/activations)", "");
     else if (inst.op == ir::Op::exit && !function.kernel)
       refuse(function, value, "'exit' in the recursive function " + function.name,
-             "a thread can end only in its kernel", "Return to the kernel and end the thread there.");
+             "a thread that ends there has returned to its kernel first (lower/params)", "");
   }
 
   void refuse(const ir::Function& function, ir::Value value, const std::string& what,

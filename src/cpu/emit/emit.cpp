@@ -93,6 +93,14 @@ std::vector<SymbolUse> symbols_of(const ir::Module& module) {
   return uses;
 }
 
+LocalNeeds local_needs(const ir::Module& module) {
+  LocalNeeds needs{.bytes = module.functions[0].local_bytes,
+                   .activation_bytes = module.functions[0].stack_bytes};
+  for (std::size_t i = 1; i < module.functions.size(); ++i)
+    needs.calls |= module.functions[i].local_bytes != 0;
+  return needs;
+}
+
 }  // namespace
 
 Expected<std::shared_ptr<const KernelCode>> emit_code(ir::Module module,
@@ -109,6 +117,7 @@ Expected<std::shared_ptr<const KernelCode>> emit_code(ir::Module module,
   code->text_end = loaded->text_end;
   code->frame_bytes = emitted->frame_bytes;
   code->waits = emitted->waits;
+  code->local = local_needs(module);
   code->symbols = symbols_of(module);
   code->locations = std::move(emitted->locations);
   code->memory = std::move(loaded->memory);

@@ -10,8 +10,8 @@
 
 namespace quern::cpu::emit {
 
-/// Everything in `module` that the emitter has no code for: operations, barrier forms, device functions with
-/// their own local memory. All of it, as errors with code "ptx-unsupported".
+/// Everything in `module` that the emitter has no code for: operations, barriers and ends of threads in
+/// device functions. All of it, as errors with code "ptx-unsupported".
 Expected<void> check_emittable(const ir::Module& module);
 
 /// Machine code of functions[0] of `module` and what it calls. Takes the module by value: emission may split

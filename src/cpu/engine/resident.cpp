@@ -68,19 +68,33 @@ std::uint32_t resident_blocks(std::uint32_t threads, std::uint64_t shared_bytes)
 LanesLocal::LanesLocal(const WorkerState& state, const WorkerNeeds& needs)
     : base_(state.local_base), stride_(state.local_stride), lanes_(std::uint64_t{needs.warps} * 32) {
   lane_bytes_ = needs.local_bytes == 0 ? 0 : std::min(stride_, round_up(needs.local_bytes, 16));
+  own_bytes_ = lane_bytes_ - std::min(lane_bytes_, needs.activation_bytes);
+}
+
+std::uint64_t LanesLocal::bytes_in_use(const std::byte* lane) const {
+  if (own_bytes_ == lane_bytes_) return lane_bytes_;
+  std::uint32_t end = 0;
+  std::memcpy(&end, lane + own_bytes_, sizeof end);
+  return std::clamp<std::uint64_t>(end, own_bytes_ + sizeof end, lane_bytes_);
 }
 
 void LanesLocal::save() {
   if (lane_bytes_ == 0) return;
-  copy_.resize(lane_bytes_ * lanes_);
-  for (std::uint64_t lane = 0; lane < lanes_; ++lane)
-    std::memcpy(copy_.data() + lane * lane_bytes_, base_ + lane * stride_, lane_bytes_);
+  sizes_.resize(lanes_);
+  copy_.clear();
+  for (std::uint64_t i = 0; i < lanes_; ++i) {
+    const std::byte* const lane = base_ + i * stride_;
+    sizes_[i] = bytes_in_use(lane);
+    copy_.insert(copy_.end(), lane, lane + sizes_[i]);
+  }
 }
 
 void LanesLocal::put_back() const {
-  if (lane_bytes_ == 0) return;
-  for (std::uint64_t lane = 0; lane < lanes_; ++lane)
-    std::memcpy(base_ + lane * stride_, copy_.data() + lane * lane_bytes_, lane_bytes_);
+  const std::byte* from = copy_.data();
+  for (std::uint64_t i = 0; i < sizes_.size(); ++i) {
+    std::memcpy(base_ + i * stride_, from, sizes_[i]);
+    from += sizes_[i];
+  }
 }
 
 // --- a seat

@@ -14,8 +14,8 @@
 
 namespace quern::cpu::engine {
 
-/// A copy of what the kernel has in the local memory of a block's lanes. What it calls has nothing there
-/// while the block waits.
+/// A copy of what a block has in the local memory of its lanes. Functions that are called by the machine's
+/// means have nothing there while the block waits.
 class LanesLocal {
  public:
   LanesLocal() = default;
@@ -24,11 +24,15 @@ class LanesLocal {
   void put_back() const;
 
  private:
+  std::uint64_t bytes_in_use(const std::byte* lane) const;
+
   std::byte* base_ = nullptr;
   std::uint64_t stride_ = 0;
-  std::uint64_t lane_bytes_ = 0;  ///< that are copied
+  std::uint64_t lane_bytes_ = 0;  ///< at most
+  std::uint64_t own_bytes_ = 0;   ///< at least: without activations
   std::uint64_t lanes_ = 0;
-  std::vector<std::byte> copy_;
+  std::vector<std::uint64_t> sizes_;  ///< by lane
+  std::vector<std::byte> copy_;       ///< one lane's behind the other's
 };
 
 /// What a started block keeps while others of its thread run: its stack and frames, and, since all blocks of

@@ -19,9 +19,10 @@ bool inside(const std::byte* base, std::uint64_t size, std::uint64_t address, st
 /// out of each other's way in the cache.
 std::uint64_t stride_of(const WorkerNeeds& needs) noexcept {
   const std::uint64_t own = round_up(needs.local_bytes, kLocalAlignment);
-  if (needs.stack_bytes == 0) return own;
-  const std::uint64_t lines = (own + needs.stack_bytes) / kCacheLineBytes;
-  return (lines % 2 == 0 ? lines - 1 : lines) * kCacheLineBytes;
+  if (needs.stack_bytes == 0 && needs.activation_bytes == 0) return own;
+  const std::uint64_t lines = round_up(own + needs.stack_bytes, kCacheLineBytes) / kCacheLineBytes;
+  if (lines % 2 != 0) return lines * kCacheLineBytes;
+  return (needs.stack_bytes == 0 ? lines + 1 : lines - 1) * kCacheLineBytes;
 }
 
 }  // namespace

@@ -29,6 +29,9 @@ struct WorkerNeeds {
   std::uint64_t local_bytes = 0;  ///< of a lane
   std::uint64_t frame_bytes = 0;  ///< of a warp
   std::uint64_t stack_bytes = 0;  ///< of a lane: local memory of what its kernel calls, behind the kernel's
+  /// Of local_bytes, at their end: where functions are parts of the kernel's graph. Its first 32 bits say how
+  /// much of the lane's local memory is in use.
+  std::uint64_t activation_bytes = 0;
 };
 
 /// Memory on a cache line's boundary that grows when asked for more, and keeps nothing then.

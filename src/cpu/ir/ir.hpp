@@ -190,6 +190,10 @@ struct Function {
   std::vector<Type> argument_types;  ///< a device function's flattened arguments (op arg)
   std::vector<Type> result_types;
   std::uint32_t local_bytes = 0;  ///< .local memory a lane needs
+  /// Of these, at their end: for activations of functions that are parts of this kernel's graph
+  /// (lower/activations.cpp); they begin with how many bytes of local memory are in use. Where it is not 0,
+  /// threads may wait for others anywhere: the dispatcher runs it.
+  std::uint32_t stack_bytes = 0;
   std::vector<Inst> insts;
   std::vector<Block> blocks;
   std::vector<Location> locations;

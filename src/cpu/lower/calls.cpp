@@ -170,42 +170,65 @@ ParamArray Translator::exchange_array(const ParamUse& use) {
   return array;
 }
 
-void Translator::call_function(std::uint32_t callee, const Operands& arguments, const Operands& results) {
+std::vector<Value> Translator::argument_values(std::uint32_t callee, const Operands& arguments) {
   const ptx::Function& function = program_.ptx().functions.at(callee);
-  const FunctionFacts& facts = program_.facts(callee);
   std::vector<Value> values;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (function.parameters[i].space == ptx::Space::reg) {
       values.push_back(read(arguments[i], function.parameters[i].type));
       continue;
     }
-    ParamArray array = exchange_array(facts.parameters[i]);
+    ParamArray array = exchange_array(program_.facts(callee).parameters[i]);
     store_argument(array, function.parameters[i], arguments[i]);
     for (const ParamArray::Slot& slot : array.slots) values.push_back(read_variable(slot.variable));
   }
+  return values;
+}
+
+void Translator::call_function(std::uint32_t callee, const Operands& arguments, const Operands& results) {
+  const ptx::Function& function = program_.ptx().functions.at(callee);
+  std::vector<Value> values = argument_values(callee, arguments);
   std::vector<ParamArray> returned;
-  std::size_t count = 0;
   for (std::size_t i = 0; i < results.size(); ++i) {
-    ParamUse use = facts.returns[i];
+    ParamUse use = program_.facts(callee).returns[i];
     if (function.returns[i].space == ptx::Space::reg)
       use.pieces = {{0, ptx::byte_size(function.returns[i].type)}};
     returned.push_back(exchange_array(use));
-    count += returned.back().slots.size();
   }
-  if (facts.ends_threads) ++count;
-  if (count > 255)
-    return refuse("a result of more than 255 parts is not implemented for recursive functions");
-  const Value call = emit(Op::call, ir::Type::none, std::move(values),
-                          {.count = static_cast<std::uint8_t>(count)}, program_.function_index(callee));
-  std::uint64_t index = 0;
-  for (ParamArray& array : returned) {
+  const std::vector<Value> got = calls_ == CallForm::activations
+                                     ? activate(callee, values)
+                                     : emit_call(callee, std::move(values), returned);
+  auto next = got.begin();
+  for (const ParamArray& array : returned)
     for (const ParamArray::Slot& slot : array.slots) {
-      write_variable(slot.variable,
-                     emit(Op::extract, draft_.variable_types[slot.variable], {call}, {}, index++));
+      if (next == got.end()) break;  // refused
+      write_variable(slot.variable, resize(*next++, draft_.variable_types[slot.variable], false));
     }
-  }
   for (std::size_t i = 0; i < results.size(); ++i) fetch_result(returned[i], function.returns[i], results[i]);
-  if (facts.ends_threads) end_where(emit(Op::extract, ir::Type::i32, {call}, {}, index));
+}
+
+/// Calls the callee as a function of the IR; what it gives, part by part.
+std::vector<Value> Translator::emit_call(std::uint32_t callee, std::vector<Value> values,
+                                         const std::vector<ParamArray>& returned) {
+  std::vector<ir::Type> types;
+  for (const ParamArray& array : returned)
+    for (const ParamArray::Slot& slot : array.slots) types.push_back(draft_.variable_types[slot.variable]);
+  const bool ends_threads = program_.facts(callee).ends_threads;
+  if (ends_threads) types.push_back(ir::Type::i32);
+  if (types.size() > 255) {
+    refuse("a result of more than 255 parts is not implemented for recursive functions");
+    return {};
+  }
+  const Value call =
+      emit(Op::call, ir::Type::none, std::move(values), {.count = static_cast<std::uint8_t>(types.size())},
+           program_.function_index(callee));
+  std::vector<Value> got;
+  for (const ir::Type type : types) got.push_back(emit(Op::extract, type, {call}, {}, got.size()));
+  if (ends_threads) {
+    end_where(got.back());
+    got.pop_back();
+  }
+  return got;
 }
 
 /// Those of the callers' threads that have ended in the call go no further.

@@ -79,7 +79,7 @@ void allocate(Translator& t, In in) {
   t.branch(next);
   t.set_block(next);
   t.write_variable(t.frame().stack_taken, t.emit(Op::iadd, Type::i64, {begin, size}));
-  const Value base = t.draft().nullary(Op::local_address, Type::i64, t.frame().stack_offset);
+  const Value base = t.local_address(t.frame().stack_offset);
   t.write(in, t.resize(t.emit(Op::iadd, Type::i64, {base, begin}), ir_type(in.type()), false));
 }
 

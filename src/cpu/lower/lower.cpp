@@ -60,7 +60,8 @@ Diagnostic too_much_shared(const ptx::Function& entry, const ir::Function& kerne
 
 }  // namespace
 
-Expected<ir::Module> lower(const ptx::Module& module, std::string_view kernel, std::string_view file_name) {
+Expected<ir::Module> lower(const ptx::Module& module, std::string_view kernel, std::string_view file_name,
+                           CallForm calls) {
   if (module.address_size != 64) {
     return Diagnostic{
         .code = "ptx-unsupported",
@@ -74,10 +75,10 @@ Expected<ir::Module> lower(const ptx::Module& module, std::string_view kernel, s
   Program program(module, static_cast<std::uint32_t>(entry - module.functions.data()));
   ir::Module result;
   Diagnostics errors;
-  // Grows while it runs: translating a function finds recursive ones.
+  // Grows while it runs, where they are functions of the IR: translating a function finds recursive ones.
   for (std::size_t i = 0; i < program.functions().size(); ++i) {
     Draft draft;
-    Translator(program, draft, file_name, errors).translate(program.functions()[i]);
+    Translator(program, draft, file_name, errors, calls).translate(program.functions()[i]);
     if (!errors.empty()) continue;
     finish(draft);
     result.functions.push_back(std::move(draft.function));

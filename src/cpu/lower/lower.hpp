@@ -2,6 +2,7 @@
 // PTX -> SIMT IR: resolve state spaces, legalise guards, vectors and calls, inline callees, build SSA. Pure.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "cpu/ir/ir.hpp"
@@ -10,12 +11,18 @@
 
 namespace quern::cpu::lower {
 
+/// What becomes of functions that cannot be inlined.
+enum class CallForm : std::uint8_t {
+  functions,    ///< functions of the IR, called by ir::Op::call: threads cannot wait for others in them
+  activations,  ///< parts of the kernel's own graph; what is live across a call is kept in local memory
+};
+
 /// The kernel `name` and what it calls, in SSA form: critical edges split, single return block, reducible
 /// loops in simplified (one preheader, one latch) and LCSSA form. Unsupported instructions are errors with
 /// code "ptx-unsupported": the instruction, the author's line where known, the PTX line, and the reason; all
 /// of them, not only the first.
 Expected<ir::Module> lower(const ptx::Module& module, std::string_view kernel,
-                           std::string_view file_name = "<ptx>");
+                           std::string_view file_name = "<ptx>", CallForm calls = CallForm::functions);
 
 /// True if IR is well formed (types, dominance, phis, terminators); else what is wrong. For tests and debug
 /// builds.

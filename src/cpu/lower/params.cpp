@@ -31,6 +31,10 @@ void Translator::translate(std::uint32_t function) {
     exit_block_ = frame.return_block;
     lay_out_kernel_parameters(*frame.function);
   }
+  if (calls_ == CallForm::activations) {
+    regions_.record = draft_.new_variable(ir::Type::i64);
+    write_variable(regions_.record, constant(ir::Type::i64, 0));
+  }
   set_up(frame);
   if (frame.function->entry)
     copy_parameter_buffer(frame);
@@ -41,6 +45,7 @@ void Translator::translate(std::uint32_t function) {
   block_ = frame.return_block;
   emit_results(frame);
   end(Op::ret);
+  translate_regions();
 }
 
 // "Kernel Function Parameters": in order, each at a multiple of its alignment.
@@ -85,7 +90,8 @@ void Translator::set_up(Frame& frame) {
 std::uint32_t Translator::reserve_local(Frame& frame, std::uint64_t size, std::uint32_t align) {
   const std::uint64_t offset = align_up(frame.local_end, align);
   frame.local_end = static_cast<std::uint32_t>(offset + size);
-  draft_.function.local_bytes = std::max(draft_.function.local_bytes, frame.local_end);
+  std::uint32_t& end = region_ == nullptr ? draft_.function.local_bytes : region_->local_end;
+  end = std::max(end, frame.local_end);
   return static_cast<std::uint32_t>(offset);
 }
 
@@ -133,8 +139,7 @@ ParamArray* Translator::param_array(const ptx::SymbolRef& symbol) {
 /// writes read as 0.
 Value Translator::read_param(const ParamArray& array, std::uint32_t offset, ir::Type type) {
   if (array.in_local) {
-    const Value address =
-        draft_.nullary(Op::local_address, ir::Type::i64, array.local_offset + std::uint64_t{offset});
+    const Value address = local_address(array.local_offset + std::uint64_t{offset});
     return emit(Op::load, type, {address}, {.space = ir::Space::local, .alignment = 1});
   }
   const std::uint32_t end = offset + ir::byte_size(type);
@@ -158,8 +163,7 @@ Value Translator::read_param(const ParamArray& array, std::uint32_t offset, ir::
 
 void Translator::write_param(ParamArray& array, std::uint32_t offset, Value value) {
   if (array.in_local) {
-    const Value address =
-        draft_.nullary(Op::local_address, ir::Type::i64, array.local_offset + std::uint64_t{offset});
+    const Value address = local_address(array.local_offset + std::uint64_t{offset});
     emit(Op::store, ir::Type::none, {address, value}, {.space = ir::Space::local, .alignment = 1});
     return;
   }

@@ -122,7 +122,7 @@ Value Translator::symbol_address(const ptx::SymbolRef& symbol, std::int64_t offs
       if (function.entry)
         return constant(ir::Type::i64, draft_.function.params.at(symbol.index).offset + bits);
       if (const ParamArray& array = frame_->parameters.at(symbol.index); array.in_local) {
-        return draft_.nullary(Op::local_address, ir::Type::i64, array.local_offset + bits);
+        return local_address(array.local_offset + bits);
       }
       break;
     case ptx::SymbolKind::function:
@@ -137,8 +137,7 @@ Value Translator::symbol_address(const ptx::SymbolRef& symbol, std::int64_t offs
       return constant(ir::Type::i64, program_.shared_offset(*variable) + bits);
     case ptx::Space::local:
       if (symbol.kind == ptx::SymbolKind::function_variable) {
-        return draft_.nullary(Op::local_address, ir::Type::i64,
-                              frame_->local_offsets.at(symbol.index) + bits);
+        return local_address(frame_->local_offsets.at(symbol.index) + bits);
       }
       break;
     case ptx::Space::global:

@@ -70,8 +70,9 @@ ptx::Type half_of(ptx::Type type) noexcept {
   }
 }
 
-Translator::Translator(Program& program, Draft& draft, std::string_view file_name, Diagnostics& diagnostics)
-    : program_(program), draft_(draft), file_name_(file_name), diagnostics_(diagnostics) {}
+Translator::Translator(Program& program, Draft& draft, std::string_view file_name, Diagnostics& diagnostics,
+                       CallForm calls)
+    : program_(program), draft_(draft), calls_(calls), file_name_(file_name), diagnostics_(diagnostics) {}
 
 const ptx::Operand& Translator::operand(const ptx::Instruction& instruction, std::size_t index) {
   static const ptx::Operand none{};

@@ -10,8 +10,10 @@
 #include <string_view>
 #include <vector>
 
+#include "cpu/lower/activations.hpp"
 #include "cpu/lower/draft.hpp"
 #include "cpu/lower/frame.hpp"
+#include "cpu/lower/lower.hpp"
 #include "cpu/lower/program.hpp"
 #include "quern/diagnostic.hpp"
 
@@ -24,7 +26,8 @@ bool is_signed(ptx::Type type) noexcept;
 
 class Translator {
  public:
-  Translator(Program& program, Draft& draft, std::string_view file_name, Diagnostics& diagnostics);
+  Translator(Program& program, Draft& draft, std::string_view file_name, Diagnostics& diagnostics,
+             CallForm calls = CallForm::functions);
 
   /// Translates `function` (a kernel or a recursive function) as the whole of the draft.
   void translate(std::uint32_t function);
@@ -50,6 +53,8 @@ class Translator {
   std::vector<ptx::Operand> elements(const ptx::Operand& operand);
   bool is_sink(const ptx::Operand& operand) const { return operand.as<ptx::SinkOperand>() != nullptr; }
   ptx::Type register_type(const ptx::Operand& operand) const;
+  /// The address of what lies at `offset` of the function's local memory, in local space.
+  ir::Value local_address(std::uint64_t offset);
   /// A symbol's address in its own space, as i64.
   ir::Value symbol_address(const ptx::SymbolRef& symbol, std::int64_t offset);
 
@@ -133,11 +138,25 @@ class Translator {
   void call_definition(const ptx::Instruction& instruction, std::uint32_t callee, const Operands& arguments,
                        const Operands& results);
   void call_function(std::uint32_t callee, const Operands& arguments, const Operands& results);
+  std::vector<ir::Value> argument_values(std::uint32_t callee, const Operands& arguments);
+  std::vector<ir::Value> emit_call(std::uint32_t callee, std::vector<ir::Value> values,
+                                   const std::vector<ParamArray>& returned);
   void end_where(ir::Value ended);
   bool call_host(const ptx::Function& declared, const Operands& arguments, const Operands& results);
   ParamArray exchange_array(const ParamUse& use);
   void store_argument(ParamArray& to, const ptx::Variable& formal, const ptx::Operand& actual);
   void fetch_result(const ParamArray& from, const ptx::Variable& formal, const ptx::Operand& destination);
+
+  // --- activations.cpp
+  Region& region_of(std::uint32_t function);
+  std::vector<ir::Value> activate(std::uint32_t callee, const std::vector<ir::Value>& values);
+  void translate_region(Region& region);
+  void translate_regions();
+  void find_saved(Region& region);
+  void emit_saves(const CallSite& site);
+  void emit_return_to(const CallSite& site);
+  void emit_return(Region& region);
+  ir::Value record_field(std::uint64_t offset);
 
   ir::Value read_register(const ptx::RegisterOperand& reg);
   ir::Value read_special(ptx::SpecialRegister which);
@@ -151,6 +170,7 @@ class Translator {
 
   Program& program_;
   Draft& draft_;
+  const CallForm calls_;
   std::string_view file_name_;
   Diagnostics& diagnostics_;
   Frame* frame_ = nullptr;
@@ -161,6 +181,8 @@ class Translator {
   std::uint32_t location_ = ir::kNone;
   const ptx::Instruction* instruction_ = nullptr;
   std::uint32_t depth_ = 0;
+  Regions regions_;
+  Region* region_ = nullptr;  ///< under translation; null: the kernel
   std::uint32_t parameter_copy_ = 0;
   std::uint32_t parameter_copy_bytes_ = 0;
 };

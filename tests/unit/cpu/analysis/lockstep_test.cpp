@@ -269,6 +269,40 @@ TEST_CASE(
   CHECK(contains(to_string(needs().errors()), "cannot wait for one another"));
 }
 
+TEST_CASE(
+    "lanes wait in a called function at barriers, for members of a mask and in loops, and nowhere else") {
+  const auto waits = [](const std::function<void(IrBuilder&)>& fill, bool kernel = false) {
+    IrBuilder b;
+    b.ret();
+    ir::Module module = b.module();
+    IrBuilder callee;
+    fill(callee);
+    callee.ret();
+    module.functions.push_back(callee.finish());
+    module.functions.back().kernel = kernel;
+    return analysis::waits_in_calls(module, block_of(64));
+  };
+  CHECK_FALSE(waits([](IrBuilder& b) { b.add(b.tid(), b.i32(1)); }));
+  CHECK(waits([](IrBuilder& b) { b.barrier(); }));
+  CHECK_FALSE(waits([](IrBuilder& b) { b.barrier(); }, true));
+  CHECK(waits([](IrBuilder& b) { b.op(ir::Op::warp_sync, ir::Type::none, {b.i32(-1)}); }));
+  IrBuilder loop = loop_until([](IrBuilder& at, ir::Value pointer) {
+    return at.icmp(ir::Icmp::eq, volatile_load(at, pointer), at.i32(0));
+  });
+  ir::Module module = loop.module();
+  module.functions.push_back(module.functions[0]);
+  module.functions[1].kernel = false;
+  CHECK(analysis::waits_in_calls(module, block_of(64)));
+}
+
+TEST_CASE("a kernel that holds the functions it calls is run by the dispatcher") {
+  IrBuilder b;
+  b.ret();
+  ir::Module module = b.module();
+  module.functions[0].local_bytes = module.functions[0].stack_bytes = 1024;
+  CHECK(*analysis::needs_dispatcher(module, module.functions[0], block_of(64)));
+}
+
 TEST_CASE("irreducible control flow needs the dispatcher, in recursive functions too") {
   IrBuilder b;
   const auto first = b.block(), second = b.block(), back = b.block(), end = b.block();

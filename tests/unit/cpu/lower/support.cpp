@@ -46,8 +46,8 @@ ld.param.u64 %rd1, [out];
                      before, body);
 }
 
-cpu::ir::Module lowered(const std::string& text, std::string_view kernel) {
-  Expected<cpu::ir::Module> module = cpu::lower::lower(parsed(text), kernel);
+cpu::ir::Module lowered(const std::string& text, std::string_view kernel, cpu::lower::CallForm calls) {
+  Expected<cpu::ir::Module> module = cpu::lower::lower(parsed(text), kernel, "<ptx>", calls);
   if (!module) throw std::runtime_error(to_string(module.errors()));
   if (const Expected<void> good = cpu::lower::verify(*module); !good) {
     throw std::runtime_error(to_string(good.errors()) + cpu::ir::print(*module));

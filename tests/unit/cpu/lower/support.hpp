@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "cpu/ir/ir.hpp"
+#include "cpu/lower/lower.hpp"
 #include "quern/diagnostic.hpp"
 
 namespace quern::test {
@@ -16,7 +17,8 @@ namespace quern::test {
 std::string kernel_text(std::string_view body, std::string_view before = "");
 
 /// The lowered and verified kernel of a PTX text; the test fails where there is an error.
-cpu::ir::Module lowered(const std::string& text, std::string_view kernel = "k");
+cpu::ir::Module lowered(const std::string& text, std::string_view kernel = "k",
+                        cpu::lower::CallForm calls = cpu::lower::CallForm::functions);
 
 /// What lowering says is wrong.
 Diagnostics refusals(const std::string& text, std::string_view kernel = "k");

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions that are called rather than inlined, as parts of the kernel's own graph (activations.cpp).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "cpu/lower/frame.hpp"
+
+namespace quern::cpu::lower {
+
+/// What a thread has for the records of its activations. Before the first one stands, in 32 bits, where the
+/// last one ends, so that no more needs to be copied where blocks take turns (engine/resident.cpp).
+inline constexpr std::uint32_t kActivationBytes = 128 * 1024;
+inline constexpr std::uint32_t kActivationHeadBytes = 16;
+/// At the start of a record: to which call the function returns (its number among the callee's calls).
+inline constexpr std::uint32_t kRecordHeadBytes = 16;
+
+/// One function. Its variables are there once; its record in local memory once for each activation.
+struct Region {
+  Frame frame;
+  ir::BlockId entry = ir::kNone;
+  std::uint32_t local_end =
+      kRecordHeadBytes;  ///< of its local variables in the record; behind: what is saved
+  std::uint32_t record_bytes = 0;
+  std::vector<ir::BlockId> returns_to;  ///< by the number of the call
+};
+
+/// One call: `save` -> `pass` -> the callee's blocks -> `resume` -> `next`. The edges are made at the end,
+/// when it is known what is live.
+struct CallSite {
+  Region* caller = nullptr;  ///< null: the kernel, which has one activation and saves nothing
+  Region* callee = nullptr;
+  std::uint32_t number = 0;
+  ir::BlockId save = ir::kNone;
+  ir::BlockId pass = ir::kNone;
+  ir::BlockId resume = ir::kNone;
+  ir::BlockId next = ir::kNone;
+  std::uint32_t location = ir::kNone;
+  std::vector<Variable> saved;
+};
+
+struct Regions {
+  Variable record = 0;  ///< where the running activation's record begins in local memory
+  std::map<std::uint32_t, std::unique_ptr<Region>> by_function;
+  std::vector<Region*> order;  ///< as calls of them were met
+  std::vector<CallSite> sites;
+  std::uint32_t kernel_bytes = 0;  ///< of local memory; the first record lies behind
+};
+
+}  // namespace quern::cpu::lower
