@@ -284,6 +284,16 @@ TEST_CASE("arithmetic on literals is worked out as CPython does, and typed by wh
   CHECK(holds(statement("1 // 0"), "quern::floor_div(1LL, 0LL)"));
 }
 
+TEST_CASE("a parameter's default has the type that its value has") {
+  const std::string text = cuda_of(
+      "W = np.float32(3)\n@cuda.jit(device=True)\ndef f(x, y=10**-2, z=2**63, w=W, c=1j):\n    return x + y "
+      "+ z + w + "
+      "c.imag\n@cuda.jit\ndef k(a):\n    a[0] = f(1)\n",
+      "(float64[::1],)");
+  CHECK(holds(text, "f(long long x, double y, unsigned long long z, float w, quern::complex<double> c)"));
+  CHECK(holds(text, "f(1, 0.01, 9223372036854775808ULL, 3.0f, quern::complex<double>(0.0, 1.0))"));
+}
+
 TEST_CASE("numbers of the file's level become constant expressions, infinities and halves too") {
   const std::string text = cuda_of(
       "INF = math.inf\nNONE = math.nan\nSINGLE = np.float32(-math.inf)\nHALF = np.float16(0.1)\nMASK = "
