@@ -306,7 +306,7 @@ TEST_CASE("numbers of the file's level become constant expressions, infinities a
   CHECK(holds(text, "constexpr float SINGLE = -1.0f / 0.0f;"));
   CHECK(holds(text, "constexpr __half HALF = __half_raw{0x2e66};"));
   CHECK(holds(text, "constexpr unsigned long long MASK = 18446744073709551615ULL;"));
-  CHECK(holds(text, "constexpr quern::complex<double> Z = {1.0, 2.0};"));
+  CHECK(holds(text, "constexpr quern::complex<double> Z = quern::complex<double>{1.0, 2.0};"));
   CHECK(holds(text, "__constant__ const __half A[2] = {__half_raw{0x7c00}, __half_raw{0x3c00}};"));
 }
 
