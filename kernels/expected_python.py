@@ -202,7 +202,9 @@ def constants(save):
     reals = [np.inf, np.nan, 10**-1, np.float32(1) / np.float32(3), math.log(10) * 2 + np.sqrt(2.0), *np.array([1.5, -0.1, np.inf], np.float16),
              np.inf, -np.inf, np.nan, 1.5, 3, 0.1, 0.2, 0.3, 0.4, *steps]
     save("python/constants_reals.npy", np.array(reals, np.float64))
-    save("python/constants_waves.npy", np.array([1 + 2j, 1 + 2j, 3]))
+    waves = [1 + 2j, 1 + 2j, 3, 0.5 + 1j, 3, 5, 7.5 - 1j]
+    waves += [2 * 1 + 4, 4j * 1 + 4, 6 * 3 + 2j, 8 * 3 + 2j]
+    save("python/constants_waves.npy", np.array(waves))
 
 
 def small(save):

@@ -21,6 +21,9 @@ HALF = np.array([1.5, -0.1, 70000], np.float16)
 WIDE = np.array([0xFFFF_FFFF_FFFF_FFFF, 2], dtype=np.uint64)
 EDGES = np.array([math.inf, -np.inf, np.nan], dtype=np.dtype("f4"))
 WAVES = np.array([1 + 2j, 3], dtype=np.complex64)
+GRID = np.array([[1j, 2], [3, 4.5 - 1j]])
+HALVES = np.array([[0.5, 1], [2, 3]], np.float16)
+PAIRS = np.array([[(1, 2j, [[1, 2], [3, 4j]])], [(3, 4, [[5, 6], [7, 8]])]], dtype=[("a", np.int16), ("z", np.complex64), ("m", np.complex128, (2, 2))])
 CUBE = np.array([1, 2], ndmin=3, dtype=int)
 STEPS = np.arange(1, 2, 0.1, dtype=np.float32)
 POINT = np.dtype([("x", np.float32), ("tag", np.int8), ("v", np.float64, (2,))], align=True)
@@ -55,6 +58,11 @@ def computed(unsigned, ints, reals, waves):
             reals[13 + 2 * i + k] = points[i].v[k]
     for i in range(STEPS.size):
         reals[17 + i] = STEPS[i]
+    pairs = cuda.const.array_like(PAIRS)
+    for i in range(2):
+        for k in range(2):
+            waves[3 + 2 * i + k] = GRID[i, k] + HALVES[i, k]
+            waves[7 + 2 * i + k] = pairs[i, 0].m[k, 1] * pairs[i, 0].a + pairs[1 - i, 0].z
     waves[0] = TURN
     waves[1] = WAVES[0]
     waves[2] = WAVES[1]

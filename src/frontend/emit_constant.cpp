@@ -37,7 +37,7 @@ std::string real_initialiser(double value, Carrier carrier) {
 
 /// With the padding that the struct has as members.
 std::string record_initialiser(const Value& value, Type type) {
-  std::string text = "{";
+  std::string text = cpp_type(type) + "{";
   std::uint32_t at = 0;
   for (std::size_t i = 0; i < type->fields.size(); ++i) {
     const Field& field = type->fields[i];
@@ -51,6 +51,8 @@ std::string record_initialiser(const Value& value, Type type) {
 
 }  // namespace
 
+/// Arrays are flat, whatever their dimensions: what has parts says what it is, so that C++ can tell them
+/// apart.
 std::string initialiser(const Value& value, Type type) {
   if (value.kind == Value::Kind::array) {
     std::string text;
@@ -61,7 +63,7 @@ std::string initialiser(const Value& value, Type type) {
   const Carrier carrier = carrier_of(type);
   if (is_complex(type)) {
     const Carrier part = carrier == Carrier::c64 ? Carrier::f32 : Carrier::f64;
-    return fmt::format("{{{}, {}}}", real_initialiser(value.as_real(), part),
+    return fmt::format("{}{{{}, {}}}", cpp_of(carrier), real_initialiser(value.as_real(), part),
                        real_initialiser(value.imag, part));
   }
   if (is_real(carrier)) return real_initialiser(value.as_real(), carrier);

@@ -129,11 +129,8 @@ bool Inference::bind_arguments(const Expr& expr, Declaration& callee, std::vecto
       return false;
     }
     const Value value = program_.names().evaluate(*parameter.fallback);
-    given[i] = value.kind == Value::Kind::none      ? types_.none
-               : value.kind == Value::Kind::real    ? types_.float64
-               : value.kind == Value::Kind::boolean ? types_.boolean
-               : value.kind == Value::Kind::integer ? types_.int64
-                                                    : types_.error;
+    const Type number = value.is_any_number() ? type_of_number(types_, value) : nullptr;
+    given[i] = value.kind == Value::Kind::none ? types_.none : number != nullptr ? number : types_.error;
     if (is_error(given[i])) {
       fail(parameter.fallback->place, "calls", "give a number or None", "this default value is no constant");
       return false;

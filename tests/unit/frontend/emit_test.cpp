@@ -342,6 +342,16 @@ TEST_CASE("threadIdx and its like can be named anew, passed on and held in tuple
   CHECK(holds(text, "a[threadIdx.x] = (long long)f() + int(blockDim.z);"));
 }
 
+TEST_CASE("a parameter's default has the type that its value has") {
+  const std::string text = cuda_of(
+      "W = np.float32(3)\n@cuda.jit(device=True)\ndef f(x, y=10**-2, z=2**63, w=W, c=1j):\n    return x + y "
+      "+ z + w + "
+      "c.imag\n@cuda.jit\ndef k(a):\n    a[0] = f(1)\n",
+      "(float64[::1],)");
+  CHECK(holds(text, "f(long long x, double y, unsigned long long z, float w, quern::complex<double> c)"));
+  CHECK(holds(text, "f(1, 0.01, 9223372036854775808ULL, 3.0f, quern::complex<double>(0.0, 1.0))"));
+}
+
 TEST_CASE("numbers of the file's level become constant expressions, infinities and halves too") {
   const std::string text = cuda_of(
       "INF = math.inf\nNONE = math.nan\nSINGLE = np.float32(-math.inf)\nHALF = np.float16(0.1)\nMASK = "
@@ -354,7 +364,7 @@ TEST_CASE("numbers of the file's level become constant expressions, infinities a
   CHECK(holds(text, "constexpr float SINGLE = -1.0f / 0.0f;"));
   CHECK(holds(text, "constexpr __half HALF = __half_raw{0x2e66};"));
   CHECK(holds(text, "constexpr unsigned long long MASK = 18446744073709551615ULL;"));
-  CHECK(holds(text, "constexpr quern::complex<double> Z = {1.0, 2.0};"));
+  CHECK(holds(text, "constexpr quern::complex<double> Z = quern::complex<double>{1.0, 2.0};"));
   CHECK(holds(text, "__constant__ const __half A[2] = {__half_raw{0x7c00}, __half_raw{0x3c00}};"));
 }
 
