@@ -25,6 +25,7 @@ Code Emitter::compare(const Expr& expr) {
   const std::size_t count = expr.items.size();
   const auto operand = [&](std::size_t i) {
     const Type type = instance_.type(*expr.items[i]);
+    if (type->kind == TypeKind::range) return range_code(*expr.items[i]);
     if (!is_tuple(type) && !is_number(type)) return Code{"0"};
     return i < 2 ? expression(*expr.items[i]) : isolated(*expr.items[i]);
   };
@@ -79,9 +80,16 @@ Code Emitter::compare_two(Tok op, const Expr& left, const Code& a, const Expr& r
   if (left_type->kind == TypeKind::none || right_type->kind == TypeKind::none)
     return truth((left_type == right_type) == (op == Tok::k_is || op == Tok::equal));
   if (op == Tok::k_in || op == Tok::not_in) {
-    std::vector<std::string> arguments = {a.text, b.text};
-    Code code = call("quern::item_in", arguments, Carrier::boolean);
+    Code code = right_type->kind == TypeKind::range
+                    ? call(b.text + ".contains", {a.text}, Carrier::boolean)
+                    : call("quern::item_in", {a.text, b.text}, Carrier::boolean);
     return op == Tok::k_in ? code : Code{"!" + code.text, Precedence::unary, Carrier::boolean};
+  }
+  if (is_tuple(left_type) && op != Tok::equal && op != Tok::not_equal) {
+    const bool swaps = op == Tok::greater || op == Tok::greater_equal;
+    const bool or_equal = op == Tok::less_equal || op == Tok::greater_equal;
+    return call(or_equal ? "quern::item_less_equal" : "quern::item_less",
+                {swaps ? b.text : a.text, swaps ? a.text : b.text}, Carrier::boolean);
   }
   if (is_tuple(left_type)) {
     Code code = call("quern::item_equal", {a.text, b.text}, Carrier::boolean);

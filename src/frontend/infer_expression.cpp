@@ -35,6 +35,17 @@ bool is_ordering(Tok op) {
   return op == Tok::less || op == Tok::less_equal || op == Tok::greater || op == Tok::greater_equal;
 }
 
+/// Can tuples be told which comes first, item by item?
+bool are_ordered(const TypeTable& types, Type a, Type b) {
+  for (std::size_t i = 0; i < std::min(a->items.size(), b->items.size()); ++i) {
+    const Type one = a->items[i], other = b->items[i];
+    if (is_tuple(one) && is_tuple(other) ? !are_ordered(types, one, other)
+                                         : !operation(types, Tok::less, one, other))
+      return false;
+  }
+  return !is_valueless(a) && !is_valueless(b);
+}
+
 }  // namespace
 
 Type Inference::expression(const Expr& expr) {
@@ -434,13 +445,18 @@ Type Inference::compare(const Expr& expr) {
       continue;
     }
     if (op == Tok::k_in || op == Tok::not_in) {
+      const bool in_range = b->kind == TypeKind::range && expr.items[i + 1]->kind == ExprKind::call &&
+                            instance_.type(*expr.items[i + 1]->items[0])->kind == TypeKind::builtin;
+      if (in_range && is_integral(a)) continue;
       if (is_tuple(b) && is_number(a) && std::all_of(b->items.begin(), b->items.end(), is_number)) continue;
-      fail(place, "types", "", "'{}' looks into tuples of numbers, not into {}", text_of(op), text_of(b));
+      fail(place, "types", "", "'{}' looks into tuples of numbers and ranges, not into {}", text_of(op),
+           text_of(b));
       continue;
     }
     if (with_none && !is_ordering(op)) continue;
     if (operation(types_, op, a, b)) continue;
     if (is_tuple(a) && is_tuple(b) && !is_ordering(op) && !is_valueless(a) && !is_valueless(b)) continue;
+    if (is_tuple(a) && is_tuple(b) && is_ordering(op) && are_ordered(types_, a, b)) continue;
     fail(place, "types", is_array(a) || is_array(b) ? "compare elements: index the arrays" : "",
          "'{}' does not compare {} and {}", text_of(op), text_of(a), text_of(b));
   }

@@ -68,7 +68,9 @@ Type Inference::make_array(const Expr& expr, const Builtin& row) {
                 "{} takes a shape and a type", row.shown());
   Storage storage;
   storage.space = row.rule == Rule::local_array ? Space::local : Space::shared;
-  const Type type = instance_.type(*dtype);
+  Type type = instance_.type(*dtype);
+  if (type != nullptr && type->kind == TypeKind::string)  // 'float32', as NumPy takes it
+    if (const Type named = types_.scalar_named(instance_.constant(*dtype).text)) type = types_.dtype(named);
   if (type == nullptr || instance_.type(*shape) == nullptr) return nullptr;
   if (is_error(type) || is_error(instance_.type(*shape))) return types_.error;
   if (type->kind != TypeKind::dtype || (!is_number(type->element) && type->element->kind != TypeKind::record))

@@ -54,13 +54,59 @@ QUERN_HOST_DEVICE constexpr bool item_in(const T& value, const tuple<First, Rest
   return value == values.first || item_in(value, values.rest);
 }
 
-QUERN_HOST_DEVICE constexpr bool item_equal(const tuple<>&, const tuple<>&) { return true; }
-template <class A, class... As, class B, class... Bs>
-QUERN_HOST_DEVICE constexpr bool item_equal(const tuple<A, As...>& a, const tuple<B, Bs...>& b) {
-  if constexpr (sizeof...(As) == sizeof...(Bs))
-    return a.first == b.first && item_equal(a.rest, b.rest);
-  else
+template <class... As, class... Bs>
+QUERN_HOST_DEVICE constexpr bool item_equal(const tuple<As...>& a, const tuple<Bs...>& b);
+
+namespace detail {
+
+template <class A, class B>
+QUERN_HOST_DEVICE constexpr bool equal(const A& a, const B& b) {
+  return a == b;
+}
+template <class... As, class... Bs>
+QUERN_HOST_DEVICE constexpr bool equal(const tuple<As...>& a, const tuple<Bs...>& b) {
+  return item_equal(a, b);
+}
+
+}  // namespace detail
+
+template <class... As, class... Bs>
+QUERN_HOST_DEVICE constexpr bool item_equal(const tuple<As...>& a, const tuple<Bs...>& b) {
+  if constexpr (sizeof...(As) != sizeof...(Bs))
     return false;
+  else if constexpr (sizeof...(As) == 0)
+    return true;
+  else
+    return detail::equal(a.first, b.first) && item_equal(a.rest, b.rest);
+}
+
+template <class... As, class... Bs>
+QUERN_HOST_DEVICE constexpr bool item_less(const tuple<As...>& a, const tuple<Bs...>& b);
+
+namespace detail {
+
+template <class A, class B>
+QUERN_HOST_DEVICE constexpr bool less(const A& a, const B& b) {
+  return a < b;
+}
+template <class... As, class... Bs>
+QUERN_HOST_DEVICE constexpr bool less(const tuple<As...>& a, const tuple<Bs...>& b) {
+  return item_less(a, b);
+}
+
+}  // namespace detail
+
+/// Python's order: that of the first items that differ, or of the lengths.
+template <class... As, class... Bs>
+QUERN_HOST_DEVICE constexpr bool item_less(const tuple<As...>& a, const tuple<Bs...>& b) {
+  if constexpr (sizeof...(As) == 0 || sizeof...(Bs) == 0)
+    return sizeof...(As) < sizeof...(Bs);
+  else
+    return detail::equal(a.first, b.first) ? item_less(a.rest, b.rest) : detail::less(a.first, b.first);
+}
+template <class... As, class... Bs>
+QUERN_HOST_DEVICE constexpr bool item_less_equal(const tuple<As...>& a, const tuple<Bs...>& b) {
+  return item_less(a, b) || item_equal(a, b);
 }
 
 namespace detail {

@@ -307,4 +307,23 @@ TEST_CASE("threadIdx and its like can be named anew, passed on and held in tuple
   CHECK(holds(text, "a[threadIdx.x] = (long long)f() + int(blockDim.z);"));
 }
 
+TEST_CASE("tuples have an order, a greatest item, and ranges hold numbers") {
+  const auto value = [](const std::string& text) {
+    return cuda_of("@cuda.jit\ndef k(a, n):\n    t = (n, a[1])\n    a[0] = " + text + "\n",
+                   "int64[::1], int64");
+  };
+  CHECK(holds(value("t < (n, 3)"), "quern::item_less(t, quern::tuple<long long, long long>{n, 3LL})"));
+  CHECK(holds(value("t >= (n, 3)"), "quern::item_less_equal(quern::tuple<long long, long long>{n, 3LL}, t)"));
+  CHECK(holds(value("max((n, 5))"), "max(n, 5LL)"));
+  CHECK(holds(value("min(t)"), "min(quern::item<0>(t), quern::item<1>(t))"));
+  CHECK(holds(value("n in range(5)"), "quern::range<long long>(5).contains(n)"));
+  CHECK(holds(value("n not in range(1, n, 2)"), "!quern::range<long long>(1, n, 2).contains(n)"));
+}
+
+TEST_CASE("an array's type may be named by a string") {
+  CHECK(holds(cuda_of("@cuda.jit\ndef k(a):\n    s = cuda.shared.array(4, 'float32')\n    a[0] = s[1]\n",
+                      "(float32[::1],)"),
+              "__shared__ float s[4];"));
+}
+
 TEST_SUITE_END();
