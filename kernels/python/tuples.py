@@ -46,3 +46,25 @@ def tuples(values, out):
     out[12] = last - middle + 2 * first
     second, fourth = every[1:-1:2]
     out[13] = second - fourth
+
+
+@cuda.jit
+def orders(values, out):
+    n = values[0]
+    out[0] = (1, 2) < (n, 3)
+    out[1] = (n, 2) <= (n, 2)
+    out[2] = (n, 2) > (n, 1, 5)
+    out[3] = (n, 2.5) >= (n, 3)
+    out[4] = (n, 2) < (n, 2, 0)
+    out[5] = ((n, 2), 3) == ((n, 2), 3)
+    out[6] = ((n, 2), 3) < ((n, 3), 1)
+    out[7] = () < ()
+    out[8] = max((n, values[1], 4)) * 10 + min((n, values[1]))
+    pair = (values[1], n)
+    out[9] = max(pair)
+    count = 0
+    for i in range(-20, 20):
+        count += i in range(-7, 12, 4)
+        count += 100 * (i in range(9, -9, -5))
+        count += 10000 * (i not in range(n))
+    out[10] = count

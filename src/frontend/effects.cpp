@@ -65,6 +65,7 @@ bool call_may_fail(const Instance& instance, const Expr& expr) {
 
 /// Is this an index or a division that debug builds check?
 bool own_may_fail(const Instance& instance, const Expr& expr) {
+  if (instance.type(expr) == nullptr) return false;  // never reached
   if (expr.kind == ExprKind::call) return call_may_fail(instance, expr);
   if (expr.kind == ExprKind::binary) return instance.may_divide_by_zero(expr.op, *expr.items[1]);
   if (expr.kind != ExprKind::subscript) return false;
@@ -140,6 +141,7 @@ bool Instance::may_divide_by_zero(Tok op, const Expr& divisor) const {
   const Value& value = constant(divisor);
   if (value.is_number() && value.as_real() != 0) return false;
   const Type divisor_type = type(divisor);
+  if (divisor_type == nullptr) return false;  // never reached
   const Range& bounds = ranges[divisor.id];
   return !is_integral(divisor_type) || !bounds.exact || (bounds.low <= 0 && bounds.high >= 0);
 }

@@ -73,6 +73,7 @@ class Emitter {
     std::vector<Items> parts;  ///< what an item of enumerate and zip is made of
   };
   void for_items(const Stmt& node);
+  Code range_code(const Expr& expr);
   Items items_of(const Stmt& loop, const Expr& source, const std::string& index);
   Items plain_items(const Stmt& loop, const Expr& source, const std::string& index);
   Items zipped(std::vector<Items> parts);

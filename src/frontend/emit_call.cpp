@@ -204,9 +204,19 @@ Code Emitter::extremum(const Expr& expr, const Builtin& row) {
   const Type type = instance_.type(expr);
   std::vector<Code> codes;
   bool ints = is_integer(type) && type->is_signed;
-  for (std::size_t i = 1; i < expr.items.size(); ++i) {
-    codes.push_back(expression(*expr.items[i]));
-    const Range& bounds = range(*expr.items[i]);
+  std::vector<const Expr*> arguments(expr.items.begin() + 1, expr.items.end());
+  const bool of_tuple = arguments.size() == 1;
+  if (of_tuple && arguments[0]->kind == ExprKind::tuple)
+    arguments.assign(arguments[0]->items.begin(), arguments[0]->items.end());
+  for (const Expr* argument : arguments) {
+    if (const Type tuple = instance_.type(*argument); is_tuple(tuple)) {
+      const Code whole = once(*argument);
+      for (std::size_t i = 0; i < tuple->items.size(); ++i) codes.push_back(item(whole, i, tuple->items[i]));
+      ints = false;
+      break;
+    }
+    codes.push_back(expression(*argument));
+    const Range& bounds = range(*argument);
     if (codes.back().carrier == Carrier::u32 && bounds.within(0, INT32_MAX))
       codes.back() = convert(codes.back(), Carrier::i32);
     ints = ints && fits_int(codes.back().carrier);
@@ -216,7 +226,7 @@ Code Emitter::extremum(const Expr& expr, const Builtin& row) {
   if (!ints && fits_int(carrier)) carrier = Carrier::i32;
   if (carrier == Carrier::f16 || carrier == Carrier::bf16) carrier = Carrier::f32;
   // Two floats go to CUDA's function, which passes over NaN; Numba compares everything else one by one.
-  bool floats = codes.size() == 2;
+  bool floats = codes.size() == 2 && !of_tuple;
   for (std::size_t i = 1; i < expr.items.size(); ++i)
     floats = floats && is_floating(instance_.type(*expr.items[i]));
   const bool least = row.cuda.ends_with("min") || row.cuda.ends_with("minimum");

@@ -6,14 +6,19 @@
 
 namespace quern::frontend {
 
+Code Emitter::range_code(const Expr& expr) {
+  std::vector<std::string> bounds;
+  for (std::size_t i = 1; i < expr.items.size(); ++i) bounds.push_back(expression(*expr.items[i]).text);
+  const Carrier carrier = carrier_of(instance_.type(expr)->element);
+  return call(fmt::format("quern::range<{}>", cpp_of(carrier)), bounds, Carrier::other);
+}
+
 /// An array, a tuple or a range, computed before the loop where that is not free.
 Emitter::Items Emitter::plain_items(const Stmt& loop, const Expr& source, const std::string& index) {
   const Type of = instance_.type(source);
   Code code;
   if (of->kind == TypeKind::range) {
-    std::vector<std::string> bounds;
-    for (std::size_t i = 1; i < source.items.size(); ++i) bounds.push_back(expression(*source.items[i]).text);
-    code = call(fmt::format("quern::range<{}>", cpp_of(carrier_of(of->element))), bounds, Carrier::other);
+    code = range_code(source);
   } else {
     code = is_array(of) ? array_value(source) : expression(source);
   }

@@ -188,11 +188,7 @@ void Emitter::for_range(const Stmt& node) {
   const Expr& target = *node.targets[0];
   const Type element = instance_.type(call_expr)->element;
   const Carrier carrier = carrier_of(element);
-  std::vector<std::string> arguments;
-  for (std::size_t i = 1; i < call_expr.items.size(); ++i)
-    arguments.push_back(expression(*call_expr.items[i]).text);
-  const std::string range =
-      call(fmt::format("quern::range<{}>", cpp_of(carrier)), arguments, Carrier::other).text;
+  const std::string range = range_code(call_expr).text;
   const std::uint32_t version = scope_.defined(target), id = variables_.of_version[version];
   if (id != kNoVariable && variables_.also[version].empty()) {
     Variable& variable = variables_.all[id];

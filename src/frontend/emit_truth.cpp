@@ -26,6 +26,7 @@ Code Emitter::compare(const Expr& expr) {
   const std::size_t count = expr.items.size();
   const auto operand = [&](std::size_t i) {
     const Type type = instance_.type(*expr.items[i]);
+    if (type->kind == TypeKind::range) return range_code(*expr.items[i]);
     if (!is_tuple(type) && !is_number(type)) return Code{"0"};
     return i < 2 ? expression(*expr.items[i]) : isolated(*expr.items[i]);
   };
@@ -107,6 +108,10 @@ Code Emitter::compare_two(Tok op, const Expr& left, const Code& a, const Expr& r
   if (left_type->kind == TypeKind::none || right_type->kind == TypeKind::none)
     return truth((left_type == right_type) == (op == Tok::k_is || op == Tok::equal));
   if (op == Tok::k_in || op == Tok::not_in) {
+    if (right_type->kind == TypeKind::range) {
+      const Code code = call(b.text + ".contains", {a.text}, Carrier::boolean);
+      return op == Tok::k_in ? code : Code{"!" + code.text, Precedence::unary, Carrier::boolean};
+    }
     std::vector<Type> met;
     for (const Type item : right_type->items) met.push_back(compared(left_type, item));
     Code code =

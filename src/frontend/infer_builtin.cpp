@@ -412,6 +412,17 @@ Type Inference::range(const std::vector<Type>& types, const std::vector<const Ex
 
 Type Inference::extremum(const Expr& expr, const std::vector<Type>& types) {
   Type result = nullptr;
+  const bool of_tuple = types.size() == 1 && is_tuple(types[0]) && !types[0]->items.empty() &&
+                        std::all_of(types[0]->items.begin(), types[0]->items.end(),
+                                    [](Type item) { return is_number(item) && !is_complex(item); });
+  if (of_tuple) {
+    for (const Type item : types[0]->items) result = unify(types_, result, item);
+    return result;
+  }
+  if (types.size() == 1)
+    return fail(expr.items[1]->place, "types", is_array(types[0]) ? "write a loop over it" : "",
+                "{} of one argument takes a tuple of numbers, not {}", shown(*expr.items[0]),
+                text_of(types[0]));
   for (std::size_t i = 0; i < types.size(); ++i) {
     if (!is_number(types[i]) || is_complex(types[i]))
       return fail(expr.items[i + 1]->place, "types",

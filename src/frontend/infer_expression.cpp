@@ -446,11 +446,15 @@ Type Inference::compare(const Expr& expr) {
       continue;
     }
     if (op == Tok::k_in || op == Tok::not_in) {
+      const bool in_range = b->kind == TypeKind::range && expr.items[i + 1]->kind == ExprKind::call &&
+                            instance_.type(*expr.items[i + 1]->items[0])->kind == TypeKind::builtin;
+      if (in_range && is_integral(a)) continue;
       if (is_tuple(b) && is_number(a) && std::all_of(b->items.begin(), b->items.end(), [&](Type item) {
             return operation(types_, Tok::equal, a, item).has_value();
           }))
         continue;
-      fail(place, "types", "", "'{}' looks into tuples of numbers, not into {}", text_of(op), text_of(b));
+      fail(place, "types", "", "'{}' looks into tuples of numbers and ranges, not into {}", text_of(op),
+           text_of(b));
       continue;
     }
     if (with_none && !is_ordering(op)) continue;

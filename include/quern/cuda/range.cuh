@@ -38,6 +38,16 @@ class range {
                           static_cast<unsigned long long>(index) * static_cast<unsigned long long>(step_));
   }
 
+  /// Is it one of them?
+  QUERN_HOST_DEVICE constexpr bool contains(long long value) const {
+    using wide = unsigned long long;
+    const bool up = step_ > 0;
+    if (up ? value < static_cast<long long>(start_) : value > static_cast<long long>(start_)) return false;
+    const wide far = up ? wide(value) - wide(start_) : wide(start_) - wide(value);
+    const wide stride = up ? wide(step_) : 0 - wide(step_);
+    return stride != 0 && far % stride == 0 && far / stride < count_;
+  }
+
  private:
   static QUERN_HOST_DEVICE constexpr unsigned long long count(T start, T stop, T step) {
     using wide = unsigned long long;

@@ -368,4 +368,15 @@ TEST_CASE("numbers of the file's level become constant expressions, infinities a
   CHECK(holds(text, "__constant__ const __half A[2] = {__half_raw{0x7c00}, __half_raw{0x3c00}};"));
 }
 
+TEST_CASE("tuples have a greatest item, and ranges hold numbers") {
+  const auto value = [](const std::string& text) {
+    return cuda_of("@cuda.jit\ndef k(a, n):\n    t = (n, a[1])\n    a[0] = " + text + "\n",
+                   "int64[::1], int64");
+  };
+  CHECK(holds(value("max((n, 5))"), "max(n, 5LL)"));
+  CHECK(holds(value("min(t)"), "min(quern::item<0>(t), quern::item<1>(t))"));
+  CHECK(holds(value("n in range(5)"), "quern::range<long long>(5).contains(n)"));
+  CHECK(holds(value("n not in range(1, n, 2)"), "!quern::range<long long>(1, n, 2).contains(n)"));
+}
+
 TEST_SUITE_END();

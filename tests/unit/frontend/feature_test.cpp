@@ -275,6 +275,15 @@ TEST_CASE("debug builds check what nobody uses as well") {
   CHECK_FALSE(holds(body("v = a[i]", "debug=False"), "a["));
 }
 
+TEST_CASE("what a settled choice leaves out is not looked at") {
+  const std::string text = cuda_of(
+      "@cuda.jit(debug=True)\ndef k(a, n):\n    b = 3\n    a[n] = n % 5 if not b else n // n\n"
+      "    c = b or a[7] // divmod(a[8], n)[0]\n    a[1] = c\n",
+      "int64[::1], int64");
+  CHECK(holds(text, "quern::debug::divisor(n, 8)"));
+  CHECK_FALSE(holds(text, "index<0>(7"));
+}
+
 TEST_CASE("what has effects is computed although its value is left out") {
   const auto body = [](const std::string& text) {
     return cuda_of("@cuda.jit\ndef k(a):\n    " + text + "\n", "(int32[::1],)");
