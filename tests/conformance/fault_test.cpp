@@ -173,6 +173,17 @@ TEST_CASE("recursion that fills its local memory overflows the stack") {
   check_fault(CUDA_ERROR_HARDWARE_STACK_ERROR, "recurse_local", 2, 64, out, std::uint32_t{1'000'000});
 }
 
+TEST_CASE("recursion may go as deep as the context's limit of the stack says") {
+  Fixture fixture;
+  CUdeviceptr out = fixture.allocate(4);
+  REQUIRE(cu().cuCtxSetLimit(CU_LIMIT_STACK_SIZE, std::size_t{400} << 10) == CUDA_SUCCESS);
+  const std::uint32_t depth = is_cpu() ? 20'000 : 5'000;  // a GPU needs more than the 16 bytes a call
+  REQUIRE(fixture.launch("recurse_local", 1, 32, nullptr, out, depth) == CUDA_SUCCESS);
+  std::uint32_t sum = 0;
+  REQUIRE(cu().cuMemcpyDtoH_v2(&sum, out, 4) == CUDA_SUCCESS);
+  CHECK(sum == depth * (depth + 1) / 2);
+}
+
 TEST_CASE("endless recursion overflows the stack") {
   if (!is_cpu()) return;  // a GPU reports it as an illegal address, a stack error, or a failed launch
   Fixture fixture;

@@ -203,3 +203,19 @@ TEST_CASE(
   for (std::uint32_t t = 0; t < 128; ++t)
     CHECK(out[t] == (t < 64 ? 2 + 1 + 2 + 1 + 2 : t % 32 == 31 ? 99 : 1 + 2 + 1));
 }
+
+TEST_CASE("blocks wait for each other at the bottom of their recursion, and keep their arrays meanwhile") {
+  if (!ready()) return;
+  const Words out = run(R"(
+    __device__ __noinline__ unsigned down(volatile unsigned* flags, unsigned n, unsigned id) { unsigned mine[6];
+      for (int i = 0; i < 6; ++i) mine[i] = id * 100 + n * 10 + i;
+      if (n == 0) { flags[blockIdx.x] = 1; __threadfence(); while (flags[(blockIdx.x + 1) % gridDim.x] == 0) {} return mine[id % 6]; }
+      unsigned below = down(flags, n - 1, id); return below + mine[(id + n) % 6]; }
+    extern "C" __global__ void k(unsigned* d) { unsigned id = blockIdx.x * blockDim.x + threadIdx.x; d[4 + id] = down(d, id % 9, id); })",
+                        "k", Words(4 + 160), 40, 4);
+  for (std::uint32_t id = 0; id < 160; ++id) {
+    std::uint32_t sum = 0;
+    for (std::uint32_t n = 0; n <= id % 9; ++n) sum += id * 100 + n * 10 + (id + n) % 6;
+    CHECK(out[4 + id] == sum);
+  }
+}
