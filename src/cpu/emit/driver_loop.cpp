@@ -272,9 +272,11 @@ class RunEmitter {
     at_.CreateCondBr(at_.CreateICmpEQ(next, at_.getInt64(0)), end, head);
   }
 
-  /// For the report of a fault. Volatile: LLVM knows nothing of faults, and would store at the end.
+  /// For the report of a fault. Atomic: LLVM knows nothing of faults, and would store at the end of the loop.
+  /// (Volatile, nothing behind it would be moved out of the loop.)
   void note_running(std::uint64_t offset, llvm::Value* what) {
-    at_.CreateAlignedStore(what, field(worker_, offset), llvm::Align(4), true);
+    const llvm::Align align(what->getType()->isIntegerTy(64) ? 8 : 4);
+    at_.CreateAlignedStore(what, field(worker_, offset), align)->setAtomic(llvm::AtomicOrdering::Monotonic);
   }
   void note_warps(llvm::Value* first, std::uint32_t count) {
     llvm::Value* what =
@@ -284,13 +286,14 @@ class RunEmitter {
 
   /// Without barriers: the body in a loop over the warps, so that what they share is computed once.
   void emit_warps(const WarpKind& kind) {
+    // Of several, not which: a store each would be felt in short kernels.
+    note_warps(at_.getInt32(specialisation_.warps() == 1 ? 0 : engine::kUnknownWarp), 1);
     llvm::BasicBlock* before = at_.GetInsertBlock();
     llvm::BasicBlock* head = block("warps");
     at_.CreateBr(head);
     at_.SetInsertPoint(head);
     llvm::PHINode* warp = at_.CreatePHI(word(), 2, "warp");
     warp->addIncoming(at_.getInt32(kind.first), before);
-    note_warps(warp, 1);
 
     WarpPlace place = make_place_in_run();
     at_.CreateBr(place.begin);
