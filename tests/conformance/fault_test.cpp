@@ -71,7 +71,7 @@ TEST_CASE("an access whose address is no multiple of its size is a misaligned ad
   for (const char* const kernel : {"at_uniform", "at_lanes", "at_loaded", "at_gathered", "at_vector",
                                    "at_atomic", "at_shared", "at_local", "at_rounds"})
     for (const unsigned block : {7u, 64u})
-      for (const std::uint64_t offset : {8, 16, 1, 4}) {
+      for (const std::uint64_t offset : {8u, 16u, 1u, 4u}) {
         CAPTURE(std::string(kernel));
         CAPTURE(block);
         CAPTURE(offset);
