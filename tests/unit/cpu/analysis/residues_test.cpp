@@ -62,7 +62,7 @@ TEST_CASE("bits that are set or cleared are known") {
   IrBuilder b;
   const auto x = b.param(ir::Type::i64);
   const auto loaded = b.load(ir::Type::i64, x);
-  const auto down = b.op(ir::Op::and_, ir::Type::i64, {loaded, b.i64(~std::uint64_t{7})});
+  const auto down = b.op(ir::Op::and_, ir::Type::i64, {loaded, b.i64(~std::int64_t{7})});
   const auto odd = b.op(ir::Op::or_, ir::Type::i64, {down, b.i64(3)});
   const auto choice = b.op(ir::Op::select, ir::Type::i64, {b.icmp(ir::Icmp::ult, loaded, x), down, odd});
   b.ret();
