@@ -380,8 +380,7 @@ class Builder {
     if (node.kind == StmtKind::for_) collect_target(*node.targets[0], &assigned);
     collect_locals(node.body, &assigned);
     remove_repeated(assigned);
-    const Environment before = *flow;
-    Environment head = before;
+    Environment head = *flow;
     for (const std::uint32_t local : assigned) {
       const std::uint32_t phi = add_version(Version::Kind::phi, local, node.place);
       scope_.versions[phi].operands.push_back({head[local]});
@@ -392,7 +391,7 @@ class Builder {
     Flow body = head;
     if (node.kind == StmtKind::while_) {
       read(node.value, *body);
-      read_first(*node.value, before, head);
+      read_first(*node.value, assigned, head);
     } else {
       define(*node.targets[0], *body);
     }
@@ -407,7 +406,7 @@ class Builder {
     if (node.kind == StmtKind::while_ && always_true(*node.value))
       after.reset();
     else if (node.kind == StmtKind::while_)
-      *after = leave_loop(node, assigned, before, *after, done.continues);
+      leave_loop(node, assigned, *after, done.continues);
     if (after) {
       statements(node.orelse, after);
     } else {
@@ -420,32 +419,32 @@ class Builder {
   }
 
   /// What a condition's names are when a loop tests it for the first time.
-  void read_first(const Expr& expr, const Environment& before, const Environment& head) {
+  void read_first(const Expr& expr, const std::vector<std::uint32_t>& assigned, const Environment& head) {
     if (expr.kind == ExprKind::name) {
       const auto found = index_.find(expr.name);
-      if (found != index_.end() && before[found->second] != head[found->second])
-        scope_.first_loads[expr.id] = before[found->second];
+      if (found != index_.end() && std::binary_search(assigned.begin(), assigned.end(), found->second))
+        scope_.first_loads[expr.id] = before_loop(head[found->second]);
     }
     for (const Expr* item : expr.items)
-      if (item != nullptr) read_first(*item, before, head);
+      if (item != nullptr) read_first(*item, assigned, head);
   }
+
+  /// Of the phi of a loop's head: what comes in from before.
+  std::uint32_t before_loop(std::uint32_t phi) const { return scope_.versions[phi].operands.front().version; }
 
   /// Behind a `while`, what held before it only where the first test failed: Python's compiler tests the
   /// condition once before the loop and again at its end.
-  Environment leave_loop(const Stmt& node, const std::vector<std::uint32_t>& assigned,
-                         const Environment& before, const Environment& head,
-                         const std::vector<Environment>& latches) {
-    Environment after = head;
+  void leave_loop(const Stmt& node, const std::vector<std::uint32_t>& assigned, Environment& after,
+                  const std::vector<Environment>& latches) {
     for (const std::uint32_t local : assigned) {
       const std::uint32_t phi = add_version(Version::Kind::phi, local, node.place);
-      scope_.versions[phi].head = head[local];
-      scope_.versions[phi].operands.push_back({before[local], node.id, false});
+      scope_.versions[phi].head = after[local];
+      scope_.versions[phi].operands.push_back({before_loop(after[local]), node.id, false});
       for (const Environment& latch : latches)
         scope_.versions[phi].operands.push_back({latch[local], node.id, true});
       scope_.phis[node.id].push_back(phi);
       after[local] = phi;
     }
-    return after;
   }
 
   struct End {
@@ -457,8 +456,8 @@ class Builder {
 
   Flow merge(const Stmt& node, std::vector<End> ends) {
     if (ends.empty()) return std::nullopt;
+    if (ends.size() == 1) return std::move(ends.front().environment);
     Environment result = ends.front().environment;
-    if (ends.size() == 1) return result;
     // Only what the statement assigns can differ.
     std::vector<std::uint32_t> assigned;
     if (node.kind == StmtKind::for_) collect_target(*node.targets[0], &assigned);
