@@ -47,8 +47,6 @@ struct Header {
   std::string_view header;
 };
 constexpr Header kHeaders[] = {
-    {"quern::grid<", "quern/cuda/grid.cuh"},
-    {"quern::gridsize<", "quern/cuda/grid.cuh"},
     {"quern::roc::", "quern/cuda/roc.cuh"},
     {"quern::array<", "quern/cuda/array.cuh"},
     {"quern::f_array<", "quern/cuda/layout.cuh"},

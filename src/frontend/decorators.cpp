@@ -41,17 +41,25 @@ std::optional<Role> Names::role_at(std::size_t token) {
   return found == nullptr ? std::nullopt : std::optional(found->role);
 }
 
-void Names::read_decorators(Declaration& declaration) {
+/// What `read` reports, in a report of its own.
+template <class Read>
+Diagnostics Names::reported_apart(const Read& read) {
   Report own(source_);
   std::swap(report_, own);
-  for (const std::size_t token : declaration.decorators) {
-    const std::optional<Role> role = role_at(token);
-    if (!role) continue;
-    declaration.role = *role;
-    read_decorator(declaration, *Parser(tokens_, source_, arena_, report_).parse_decorator(token));
-  }
+  read();
   std::swap(report_, own);
-  declaration.errors = own.take();
+  return own.take();
+}
+
+void Names::read_decorators(Declaration& declaration) {
+  declaration.errors = reported_apart([&] {
+    for (const std::size_t token : declaration.decorators) {
+      const std::optional<Role> role = role_at(token);
+      if (!role) continue;
+      declaration.role = *role;
+      read_decorator(declaration, *Parser(tokens_, source_, arena_, report_).parse_decorator(token));
+    }
+  });
 }
 
 /// The host's function that a name stands for, or null.
@@ -69,26 +77,26 @@ void Names::read_application(std::string_view name, Binding& binding) {
     return;
   const std::optional<Role> role = role_at(at + 2);
   if (!role) return;
-  Report own(source_);
-  std::swap(report_, own);
-  const Expr* value = assigned_expr(name);
-  const Declaration* function = nullptr;
-  if (value != nullptr && value->kind == ExprKind::call)
-    for (std::size_t i = 1; i < value->items.size() && function == nullptr; ++i)
-      function = function_named(*value->items[i]);
-  if (function != nullptr) {
-    Declaration& made = declarations_.emplace_back();
-    made.name = name;
-    made.place = binding.place;
-    made.token = function->token;
-    made.role = *role;
-    read_decorator(made, value->items[0]->kind == ExprKind::call ? *value->items[0] : *value);
-    binding.kind = Binding::Kind::function;
-    binding.declaration = &made;
-    binding.known = false;
-  }
-  std::swap(report_, own);
-  if (function != nullptr) binding.declaration->errors = own.take();
+  Declaration* made = nullptr;
+  Diagnostics errors = reported_apart([&] {
+    const Expr* value = assigned_expr(name);
+    const Declaration* function = nullptr;
+    if (value != nullptr && value->kind == ExprKind::call)
+      for (std::size_t i = 1; i < value->items.size() && function == nullptr; ++i)
+        function = function_named(*value->items[i]);
+    if (function == nullptr) return;
+    made = &declarations_.emplace_back();
+    made->name = name;
+    made->place = binding.place;
+    made->token = function->token;
+    made->role = *role;
+    read_decorator(*made, value->items[0]->kind == ExprKind::call ? *value->items[0] : *value);
+  });
+  if (made == nullptr) return;
+  made->errors = std::move(errors);
+  binding.kind = Binding::Kind::function;
+  binding.declaration = made;
+  binding.known = false;
 }
 
 void Names::read_decorator(Declaration& declaration, const Expr& decorator) {

@@ -108,14 +108,12 @@ Code Emitter::compare_two(Tok op, const Expr& left, const Code& a, const Expr& r
   if (left_type->kind == TypeKind::none || right_type->kind == TypeKind::none)
     return truth((left_type == right_type) == (op == Tok::k_is || op == Tok::equal));
   if (op == Tok::k_in || op == Tok::not_in) {
-    if (right_type->kind == TypeKind::range) {
-      const Code code = call(b.text + ".contains", {a.text}, Carrier::boolean);
-      return op == Tok::k_in ? code : Code{"!" + code.text, Precedence::unary, Carrier::boolean};
-    }
     std::vector<Type> met;
     for (const Type item : right_type->items) met.push_back(compared(left_type, item));
-    Code code =
-        call("quern::item_in", {a.text, tuple_as(b, right_type, unit_.types->tuple(met))}, Carrier::boolean);
+    const Code code = right_type->kind == TypeKind::range
+                          ? call(b.text + ".contains", {a.text}, Carrier::boolean)
+                          : call("quern::item_in", {a.text, tuple_as(b, right_type, unit_.types->tuple(met))},
+                                 Carrier::boolean);
     return op == Tok::k_in ? code : Code{"!" + code.text, Precedence::unary, Carrier::boolean};
   }
   if (is_tuple(left_type) && op != Tok::equal && op != Tok::not_equal) {

@@ -206,10 +206,9 @@ Value cast_record(const Value& value, Type record) {
 }
 
 Value cast_integer(const Value& value, Type type) {
-  constexpr double kMost = 9.2e18;
-  if (value.kind == Kind::complex || (value.kind == Kind::real && !(std::abs(value.real) < kMost))) return {};
-  const Whole whole =
-      value.kind == Kind::real ? Whole(static_cast<std::int64_t>(value.real)) : value.as_whole();
+  const Value number = value.kind == Kind::real ? whole_part(value.real) : value;
+  if (!number.is_whole()) return {};
+  const Whole whole = number.as_whole();
   const Whole span =
       *Whole::compute(Tok::left_shift, Whole(1), Whole(type->bits - (type->is_signed ? 1 : 0)));
   const Whole least = type->is_signed ? span.negated() : Whole(0);

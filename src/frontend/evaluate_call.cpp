@@ -43,11 +43,6 @@ constexpr RealFunction2 kRealFunctions2[] = {{"math.pow", std::pow},
                                              {"math.fmod", std::fmod},
                                              {"math.copysign", std::copysign}};
 
-Value whole_part(double number) {
-  constexpr double kMost = 9.2e18;
-  return std::abs(number) < kMost ? Value::of(static_cast<std::int64_t>(number)) : Value{};
-}
-
 Value to_float(const Value& value) {
   if (value.is_number() || value.kind == Kind::big) return Value::of(value.as_real());
   if (value.kind != Kind::string || value.text.empty() ||

@@ -358,8 +358,6 @@ void Inference::returned(const Stmt& node) {
   instance_.result = met;
 }
 
-/// `x is None`, where x is a parameter: known for these argument types, so that the other branch need not
-/// make sense.
 /// What 'if' and 'while' test.
 void Inference::condition(const Expr& expr) {
   const Type type = expression(expr);

@@ -117,6 +117,8 @@ class Names {
 
   // Decorators.
   std::optional<Role> role_at(std::size_t token);
+  template <class Read>
+  Diagnostics reported_apart(const Read& read);
   void read_decorators(Declaration& declaration);
   void read_application(std::string_view name, Binding& binding);
   void read_decorator(Declaration& declaration, const Expr& decorator);

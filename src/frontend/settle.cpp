@@ -13,6 +13,8 @@ std::optional<bool> truth_of(const Value& value) {
 
 }  // namespace
 
+/// `x is None`, where x is a parameter: known for these argument types, so that the other branch need not
+/// make sense.
 std::optional<bool> Inference::about_none(const Expr& expr) const {
   if (expr.kind == ExprKind::unary && expr.op == Tok::k_not) {
     const std::optional<bool> inner = about_none(*expr.items[0]);

@@ -208,6 +208,11 @@ Value fold_unary(Tok op, const Value& a) {
   }
 }
 
+Value whole_part(double number) {
+  constexpr double kMost = 9.2e18;
+  return std::abs(number) < kMost ? Value::of(static_cast<std::int64_t>(number)) : Value{};
+}
+
 bool is_of(const Value& value, Type type) {
   switch (value.kind) {
     case Kind::integer:

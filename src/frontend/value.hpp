@@ -65,6 +65,8 @@ struct Value {
 /// The result of an operator on known numbers as Python computes it, or unknown.
 Value fold(Tok op, const Value& a, const Value& b);
 Value fold_unary(Tok op, const Value& a);
+/// What int() makes of a float; unknown where int64 does not hold it.
+Value whole_part(double number);
 /// Is the value of that type, so that it can stand for what an operator gives on the device?
 bool is_of(const Value& value, Type type);
 

@@ -11,6 +11,7 @@
 #include "cpu/analysis/analysis.hpp"
 #include "cpu/analysis/place.hpp"
 #include "cpu/analysis/structure.hpp"
+#include "cpu/ir/limits.hpp"
 
 namespace quern::cpu::analysis {
 namespace {
@@ -271,14 +272,11 @@ Diagnostic partial_barrier(const ir::Function& function, ir::Value barrier) {
       "Use __syncthreads().");
 }
 
-/// "Parallel Synchronization and Communication Instructions: bar": there are 16.
-constexpr std::uint64_t kLastBarrier = 15;
-
 /// Not simply "every thread of the block".
 bool is_partial(const ir::Function& function, const ir::Inst& barrier) {
   const std::size_t id = barrier.op == ir::Op::barrier_reduce ? 1 : 0;
   return barrier.op == ir::Op::barrier_arrive || barrier.args.size() != id + 1 ||
-         function[barrier.args[id]].op != ir::Op::constant || function[barrier.args[id]].imm > kLastBarrier;
+         function[barrier.args[id]].op != ir::Op::constant || function[barrier.args[id]].imm >= ir::kBarriers;
 }
 
 /// Has anything by which a thread could wait for another.

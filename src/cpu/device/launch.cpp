@@ -9,6 +9,7 @@
 
 #include "cpu/device/limits.hpp"
 #include "cpu/engine/resident.hpp"
+#include "cpu/ir/limits.hpp"
 
 namespace quern::cpu::device {
 namespace {
@@ -92,12 +93,12 @@ void fill_state(engine::LaunchState& state, const LaunchRequest& request, const 
   state.grid_id = next_grid_id.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// What a thread has for the local memory of functions that are called: much deeper recursion than a GPU's
-/// default takes; more where the context's limit says so.
+/// What a thread has for the local memory of functions that are called: more than usual where the context's
+/// limit says so.
 std::uint64_t stack_bytes(const LocalNeeds& local, const ContextState& context) {
-  constexpr std::uint64_t kUsual = std::uint64_t{128} * 1024;
   if (!local.calls) return 0;
-  const std::uint64_t wanted = std::max(kUsual, context.stack_bytes.load(std::memory_order_relaxed));
+  const std::uint64_t wanted =
+      std::max<std::uint64_t>(ir::kCalledStackBytes, context.stack_bytes.load(std::memory_order_relaxed));
   return std::min(wanted, engine::kMaxThreadLocalBytes - std::min(engine::kMaxThreadLocalBytes, local.bytes));
 }
 

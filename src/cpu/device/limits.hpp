@@ -5,13 +5,15 @@
 
 #include <cstdint>
 
+#include "cpu/ir/limits.hpp"
+
 namespace quern::cpu::device {
 
 inline constexpr int kDriverVersion = 13040;
 inline constexpr std::uint32_t kMaxThreadsPerBlock = 1024;
 inline constexpr std::uint32_t kMaxBlock[3] = {1024, 1024, 64};
 inline constexpr std::uint32_t kMaxGrid[3] = {2147483647, 65535, 65535};
-inline constexpr std::uint32_t kStaticSharedBytes = 48 * 1024;
+inline constexpr std::uint32_t kStaticSharedBytes = ir::kMaxStaticSharedBytes;
 inline constexpr std::uint32_t kOptInSharedBytes = 99 * 1024;
 inline constexpr std::uint32_t kSharedPerSmBytes = 100 * 1024;
 inline constexpr std::uint32_t kConstantBytes = 64 * 1024;

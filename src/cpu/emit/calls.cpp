@@ -6,14 +6,13 @@
 
 #include "cpu/emit/llvm_target.hpp"
 #include "cpu/emit/warp_body.hpp"
+#include "cpu/engine/abi.hpp"
 
 namespace quern::cpu::emit {
 namespace {
 
 // launch, worker, ctaid.x, .y, .z, warp, lanes, local begin; then the function's own arguments.
 constexpr unsigned kFixedArguments = 8;
-/// Of an activation's piece of local memory, as of a lane's.
-constexpr std::uint64_t kLocalAlignment = 16;
 
 llvm::Type* lanes_of(llvm::LLVMContext& context, ir::Type type) {
   return llvm::FixedVectorType::get(scalar_type(context, type), kLanes);
@@ -83,7 +82,7 @@ void WarpBody::emit_call(ir::Value value) {
 
 /// Where the callee's local memory begins: behind ours. The launch ends where it has no room.
 llvm::Value* WarpBody::begin_activation(const ir::Inst& call) {
-  const std::uint64_t own = llvm::alignTo(function_->local_bytes, kLocalAlignment);
+  const std::uint64_t own = llvm::alignTo(function_->local_bytes, engine::kLocalAlignment);
   const std::uint64_t needed = module_->functions.at(call.imm).local_bytes;
   llvm::Value* begin = code_.CreateAdd(local_begin(), code_.getInt64(own));
   if (needed == 0) return begin;

@@ -72,6 +72,17 @@ inline constexpr std::uint32_t kRunningWarpMask = (std::uint32_t{1} << kRunningW
 inline constexpr std::uint64_t kUnknownIndex = ~std::uint64_t{0};
 inline constexpr std::uint32_t kUnknownWarp = ~std::uint32_t{0};
 
+/// Before kernel code runs: no block and no warp of it does yet.
+inline void forget_place(WorkerState& worker) noexcept {
+  worker.block_index = kUnknownIndex;
+  worker.warp_index = kUnknownWarp;
+  worker.blocks_left = 0;
+  worker.running_warps = kUnknownWarp;
+}
+
+/// Of a lane's local memory, and of an activation's piece of it.
+inline constexpr std::uint64_t kLocalAlignment = 16;
+
 /// Runs blocks first_block .. first_block + count - 1 of the grid (x fastest).
 using RunBlocks = void (*)(const LaunchState*, WorkerState*, std::uint64_t first_block, std::uint64_t count);
 

@@ -145,24 +145,21 @@ Outcome host_call(WorkerState* state, const LaunchState* launch, std::uint32_t c
   return {0, FaultKind::trap};
 }
 
+/// Of the kernel's own making: the code said before where it was.
+[[noreturn]] void raise_here(const WorkerState& worker, FaultKind kind) {
+  raise_fault(
+      {.kind = kind, .location = worker.fault_location, .lane = worker.fault_lane, .knows_lane = true});
+}
+
 }  // namespace
 
-void quern_cpu_trap(WorkerState* worker, std::uint32_t trap) {
-  raise_fault({.kind = kind_of(trap),
-               .location = worker->fault_location,
-               .lane = worker->fault_lane,
-               .knows_lane = true});
-}
+void quern_cpu_trap(WorkerState* worker, std::uint32_t trap) { raise_here(*worker, kind_of(trap)); }
 
 std::uint64_t quern_cpu_host_call(WorkerState* worker, const LaunchState* launch, std::uint32_t call,
                                   const std::uint64_t* args) {
   const Outcome outcome = host_call(worker, launch, call, args);
   end_if_stopped();
-  if (outcome.fault != FaultKind::none)
-    raise_fault({.kind = outcome.fault,
-                 .location = worker->fault_location,
-                 .lane = worker->fault_lane,
-                 .knows_lane = true});
+  if (outcome.fault != FaultKind::none) raise_here(*worker, outcome.fault);
   return outcome.result;
 }
 

@@ -121,10 +121,7 @@ bool Seat::prepare(const LaunchJob& job) {
 void Seat::begin(LaunchJob& job, std::uint64_t block) {
   job_ = &job;
   block_ = block;
-  state_.block_index = kUnknownIndex;
-  state_.warp_index = kUnknownWarp;
-  state_.blocks_left = 0;
-  state_.running_warps = kUnknownWarp;
+  forget_place(state_);
   run_ = std::make_unique<KernelRun>();
   run_->text_begin = job.text_begin;
   run_->text_end = job.text_end;

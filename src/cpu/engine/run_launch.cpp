@@ -26,10 +26,7 @@ struct Loop {
       if (first >= job.block_count) break;
       worker.chunk_first = first;
       worker.chunk_count = std::min(chunk, job.block_count - first);
-      worker.state().block_index = kUnknownIndex;
-      worker.state().warp_index = kUnknownWarp;
-      worker.state().blocks_left = 0;
-      worker.state().running_warps = kUnknownWarp;
+      forget_place(worker.state());
       job.run(&job.state, &worker.state(), first, worker.chunk_count);
     }
   }

@@ -8,13 +8,13 @@
 #include <cstring>
 
 #include "cpu/ir/ir.hpp"
+#include "cpu/ir/limits.hpp"
 
 namespace quern::cpu::engine {
 namespace {
 
 constexpr std::uint32_t kLanes = 32;
 constexpr std::uint32_t kMaxWarps = 32;
-constexpr std::uint32_t kBarriers = 16;
 /// All lanes may be tired this often before other warps have their turn.
 constexpr std::uint32_t kRoundsInStep = 32;
 /// No step is longer, whatever its loops are.
@@ -56,7 +56,7 @@ struct Team {
   std::byte* frames = nullptr;
   std::uint32_t frame_bytes = 0;
   std::uint32_t warps = 0;
-  Barrier barriers[kBarriers];
+  Barrier barriers[ir::kBarriers];
 
   WarpFrame& frame(std::uint32_t warp) const {
     return *reinterpret_cast<WarpFrame*>(frames + std::size_t{warp} * frame_bytes);
@@ -255,7 +255,7 @@ void quern_cpu_end_lanes(WarpFrame* frame, std::uint32_t lanes) {
 void quern_cpu_meet_block(WorkerState* worker, WarpFrame* frame, std::uint32_t lanes, std::uint32_t next,
                           std::uint32_t how, std::uint32_t id, std::uint32_t count, std::uint32_t yes,
                           std::uint32_t location) {
-  if (id >= kBarriers) stuck(worker, location, lanes, ir::Trap::no_such_barrier);
+  if (id >= ir::kBarriers) stuck(worker, location, lanes, ir::Trap::no_such_barrier);
   if (count % kLanes != 0) stuck(worker, location, lanes, ir::Trap::barrier_of_part);
   Team& team = *static_cast<Team*>(worker->team);
   Barrier& barrier = team.barriers[id];

@@ -7,7 +7,6 @@
 namespace quern::cpu::engine {
 namespace {
 
-constexpr std::uint64_t kLocalAlignment = 16;
 constexpr std::uint64_t kCacheLineBytes = 64;
 
 bool inside(const std::byte* base, std::uint64_t size, std::uint64_t address, std::uint64_t bytes) noexcept {

@@ -8,13 +8,14 @@
 #include <set>
 #include <vector>
 
+#include "cpu/ir/limits.hpp"
 #include "cpu/lower/frame.hpp"
 
 namespace quern::cpu::lower {
 
 /// What a thread has for the records of its activations. Before the first one stands, in 32 bits, where the
 /// last one ends, so that no more needs to be copied where blocks take turns (engine/resident.cpp).
-inline constexpr std::uint32_t kActivationBytes = 128 * 1024;
+inline constexpr std::uint32_t kActivationBytes = ir::kCalledStackBytes;
 inline constexpr std::uint32_t kActivationHeadBytes = 16;
 /// At the start of a record: to which call the function returns (its number among the callee's calls).
 inline constexpr std::uint32_t kRecordHeadBytes = 16;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "cpu/ir/limits.hpp"
 #include "cpu/lower/passes.hpp"
 #include "cpu/lower/program.hpp"
 #include "cpu/lower/translator.hpp"
@@ -52,7 +53,7 @@ Diagnostic too_much_shared(const ptx::Function& entry, const ir::Function& kerne
   }
   diagnostic.message =
       fmt::format("kernel '{}' declares {} bytes of shared memory ({:#x}); a block may have {} ({:#x})",
-                  entry.name, bytes, bytes, kMaxStaticSharedBytes, kMaxStaticSharedBytes);
+                  entry.name, bytes, bytes, ir::kMaxStaticSharedBytes, ir::kMaxStaticSharedBytes);
   diagnostic.hint =
       "make an array 'extern __shared__' and give its size at the launch, where a kernel may have more";
   return diagnostic;
@@ -84,7 +85,7 @@ Expected<ir::Module> lower(const ptx::Module& module, std::string_view kernel, s
     result.functions.push_back(std::move(draft.function));
   }
   if (!errors.empty()) return errors;
-  if (program.declared_shared_bytes > kMaxStaticSharedBytes)
+  if (program.declared_shared_bytes > ir::kMaxStaticSharedBytes)
     return too_much_shared(*entry, result.functions[0], program.declared_shared_bytes, file_name);
   result.symbols = std::move(program.symbols);
   result.static_shared_bytes = program.static_shared_bytes;

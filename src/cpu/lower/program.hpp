@@ -42,10 +42,6 @@ struct FunctionFacts {
 /// Shared memory that a GPU keeps for its system software from sm_80 on; cooperative_groups uses some of it.
 inline constexpr std::uint64_t kReservedSharedBytes = 1024;
 
-/// Static shared memory of a block on every GPU so far; ptxas refuses more. Source: NVIDIA, "CUDA C++
-/// Programming Guide", section "Technical Specifications per Compute Capability".
-inline constexpr std::uint64_t kMaxStaticSharedBytes = 48 * 1024;
-
 class Program {
  public:
   Program(const ptx::Module& module, std::uint32_t kernel);

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Limits of a thread and a block that several rooms go by. Source of the first two: NVIDIA, "CUDA C++
+// Programming Guide", section "Technical Specifications per Compute Capability", and "PTX ISA", section
+// "Parallel Synchronization and Communication Instructions: bar".
+#pragma once
+
+#include <cstdint>
+
+namespace quern::cpu::ir {
+
+/// Static shared memory of a block on every GPU so far; ptxas refuses more.
+inline constexpr std::uint32_t kMaxStaticSharedBytes = 48 * 1024;
+/// Barriers of a block, named by numbers from 0.
+inline constexpr std::uint32_t kBarriers = 16;
+/// What a thread has for the local memory of functions that are called: much deeper recursion than a GPU's
+/// default takes.
+inline constexpr std::uint32_t kCalledStackBytes = 128 * 1024;
+
+}  // namespace quern::cpu::ir
