@@ -172,7 +172,7 @@ const std::vector<Pair>& pairs() {
          return list;
        }},
       {"mandelbrot, 1024, 256 steps",
-       "fractals/mandelbrot.cu::mandelbrot",
+       "twins/mandelbrot.cu::mandelbrot",
        "fractals/mandelbrot.py::mandelbrot",
        {.grid = {64, 64}, .block = {16, 16}},
        [](Session& s, Arrays& keep, bool python) {
