@@ -116,6 +116,16 @@ def atomics(save):
     save("python/atomics_kept.npy", np.array([[max(a, b), min(a, b)] for a, b in zip(there, values)]))
 
 
+def roundings(save):
+    """By CPython, which rounds a float64 exactly. A float32 is rounded as a float64: 100 times 2.675 is 267.5 in float32."""
+    for kind, first in ((np.float64, 2.674), (np.float32, 2.675)):
+        with np.errstate(over="ignore"):
+            values = np.array([first, 0.125, -0.375, 2.5, -3.5, 1234.5678, -0.04, 250, 1e9, 0]).astype(kind)
+        name = np.dtype(kind).name
+        save(f"python/roundings_{name}.npy", values)
+        save(f"python/rounded_{name}.npy", np.array([[round(float(v), d) if np.isfinite(v) else v for d in range(-2, 4)] for v in values], kind))
+
+
 def bits(save):
     values = np.concatenate([[0, 1, 2, 2**31, 2**32 - 1], rng(25).integers(0, 2**32, 59)]).astype(np.uint32)
     rows = []
@@ -282,5 +292,5 @@ def features(save):
 
 
 def write(save):
-    for part in (random_numbers, particles, features, basics, images, warps, signals, graphs, atomics, bits, functions, typing, mixed, literals, constants, small):
+    for part in (random_numbers, particles, features, basics, images, warps, signals, graphs, atomics, roundings, bits, functions, typing, mixed, literals, constants, small):
         part(save)

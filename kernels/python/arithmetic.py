@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Integers and floats as Python computes with them: // and % round down, / is a float, ** of integers an integer."""
+"""Integers and floats as Python computes with them: // and % round down, / is a float, ** of integers an integer,
+round takes digits."""
 from numba import cuda
 
 
@@ -35,3 +36,11 @@ def chosen(a, b, out):
         out[i, 5] = round(x / 2)
         out[i, 6] = min(x, y, 4)
         out[i, 7] = abs(x) + int(y / 3)
+
+
+@cuda.jit
+def rounded(x, out):
+    i = cuda.grid(1)
+    if i < x.size:
+        for digits in range(-2, 4):
+            out[i, digits + 2] = round(x[i], digits)

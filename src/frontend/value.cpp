@@ -9,18 +9,6 @@ namespace {
 
 using Kind = Value::Kind;
 
-/// Unlike C++, to the nearest: Python divides whole numbers beyond 2**53 exactly and rounds once.
-Value true_quotient(const Whole& a, const Whole& b) {
-  if (b.is_zero()) return {};
-  constexpr unsigned kExact = 53;
-  if (a.bit_length() <= kExact && b.bit_length() <= kExact) return Value::of(a.as_real() / b.as_real());
-  const auto whole = Whole::compute(Tok::floor_divide, a, b);
-  if (whole && Whole::compare(*Whole::compute(Tok::times, *whole, b), a) == 0)
-    return Value::of(whole->as_real());
-  return Value::of(
-      static_cast<double>(static_cast<long double>(a.as_real()) / static_cast<long double>(b.as_real())));
-}
-
 /// Python's x ** y: of a negative x and a y with a fraction it is complex.
 Value real_power(double x, double y) {
   if (x == 0 && y < 0) return {};
@@ -33,7 +21,7 @@ Value real_power(double x, double y) {
 }
 
 Value fold_wholes(Tok op, const Whole& a, const Whole& b) {
-  if (op == Tok::divide) return true_quotient(a, b);
+  if (op == Tok::divide) return b.is_zero() ? Value{} : Value::of(Whole::true_quotient(a, b));
   if (op == Tok::power && b.negative()) return real_power(a.as_real(), b.as_real());
   const auto result = Whole::compute(op, a, b);
   return result ? Value::of(*result) : Value{};

@@ -2,6 +2,7 @@
 #include "frontend/whole.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace quern::frontend {
 namespace {
@@ -62,6 +63,25 @@ int Whole::compare(const Whole& a, const Whole& b) {
   if (a.negative_ != b.negative_) return a.negative_ ? -1 : 1;
   if (a.magnitude_ == b.magnitude_) return 0;
   return (a.magnitude_ < b.magnitude_) != a.negative_ ? -1 : 1;
+}
+
+double Whole::true_quotient(const Whole& a, const Whole& b) {
+  // By hand until there are 64 digits: more than a double has, with a last one for whether anything is left.
+  constexpr std::uint64_t kFirst = std::uint64_t{1} << 63;
+  Magnitude rest = 0;
+  std::uint64_t digits = 0;
+  int place = static_cast<int>(a.bit_length());
+  while (digits < kFirst && (place > 0 || rest != 0)) {
+    --place;
+    const bool carry = (rest >> (kBits - 1)) != 0;
+    rest = rest << 1 | (place >= 0 ? a.magnitude_ >> place & 1 : 0);
+    const bool fits = carry || rest >= b.magnitude_;
+    if (fits) rest -= b.magnitude_;
+    digits = digits << 1 | (fits ? 1 : 0);
+  }
+  const bool more = rest != 0 || (place > 0 && (a.magnitude_ & ((Magnitude{1} << place) - 1)) != 0);
+  const double size = std::ldexp(static_cast<double>(digits | (more ? 1 : 0)), place);
+  return a.negative_ != b.negative_ ? -size : size;
 }
 
 std::optional<Whole> Whole::sum(const Whole& a, const Whole& b) {

@@ -35,6 +35,8 @@ class Whole {
   /// a op b for + - * // % ** << >> & | ^. Nothing for what Python refuses, for results beyond 128 bits, and
   /// for what is no whole number.
   static std::optional<Whole> compute(Tok op, const Whole& a, const Whole& b);
+  /// a / b as Python divides whole numbers: rounded once. `b` is not 0.
+  static double true_quotient(const Whole& a, const Whole& b);
   Whole negated() const { return {magnitude_, !negative_}; }
   /// -1, 0 or 1.
   static int compare(const Whole& a, const Whole& b);

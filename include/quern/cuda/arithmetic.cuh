@@ -115,24 +115,27 @@ __device__ __forceinline__ T power(T base, Exponent exponent) {
     return result == T(0) ? T(0) : T(1) / result;
 }
 
-/// round(x, digits), half to even, as CPython rounds where it has no exact way.
+/// Half to even, and never -0: in Numba it is an integer on the way.
+__device__ __forceinline__ double half_to_even(double x) {
+  double whole = round(x);
+  if (fabs(x - whole) == 0.5) whole = 2.0 * round(x / 2.0);
+  return whole + 0.0;
+}
+/// round(x, digits), half to even, as CPython rounds where it has no exact way; in float64 for every T. What
+/// is beyond int64 with these digits has no more of them.
 template <class T>
-__device__ __forceinline__ T round_to(T x, long long digits) {
-  if (isinf(x) || isnan(x)) return x;
-  T scaled;
-  if (digits >= 0) {
-    const T first = pow(T(10), T(digits > 22 ? digits - 22 : digits)), second = digits > 22 ? T(1e22) : T(1);
-    scaled = (x * first) * second;
-    if (isinf(scaled)) return x;
-    T whole = round(scaled);
-    if (fabs(scaled - whole) == T(0.5)) whole = T(2) * round(scaled / T(2));
-    return (whole / second) / first;
+__device__ __forceinline__ T round_to(T number, long long digits) {
+  const double x = number;
+  if (isinf(x) || isnan(x)) return number;
+  constexpr double kWhole = 9223372036854775808.0;
+  if (digits < 0) {
+    const double by = pow(10.0, double(-digits)), scaled = x / by;
+    return fabs(scaled) < kWhole ? T(half_to_even(scaled) * by) : number;
   }
-  const T by = pow(T(10), T(-digits));
-  scaled = x / by;
-  T whole = round(scaled);
-  if (fabs(scaled - whole) == T(0.5)) whole = T(2) * round(scaled / T(2));
-  return whole * by;
+  const double first = pow(10.0, double(digits > 22 ? digits - 22 : digits)),
+               second = digits > 22 ? 1e22 : 1.0;
+  const double scaled = (x * first) * second;
+  return fabs(scaled) < kWhole ? T((half_to_even(scaled) / second) / first) : number;
 }
 
 template <class T>

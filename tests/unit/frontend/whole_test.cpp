@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 using namespace quern::frontend;
 
 namespace {
@@ -71,6 +73,42 @@ TEST_CASE("whole numbers are read in every base, and fit the types that can hold
   CHECK_FALSE(number("18446744073709551616").as_uint64());
   CHECK_FALSE(number("-1").as_uint64());
   CHECK(number("-18446744073709551616").as_real() == -18446744073709551616.0);
+}
+
+// The quotients are CPython's, as float.hex() prints them.
+TEST_CASE("whole numbers divide to the nearest float, rounded once") {
+  const struct {
+    const char *a, *b;
+    double quotient;
+  } cases[] = {
+      {"9007199254740993", "1", 0x1.0000000000000p+53},
+      {"-9007199254740993", "3", -0x1.5555555555556p+51},
+      {"1", "18446744073709551615", 0x1.0000000000000p-64},
+      {"0", "-5", -0x0.0p+0},
+      {"340282366920938463463374607431768211455", "7", 0x1.2492492492492p+125},
+      {"7", "340282366920938463463374607431768211455", 0x1.c000000000000p-126},
+      {"340282366920938463463374607431768211455", "340282366920938463463374607431768211454",
+       0x1.0000000000000p+0},
+      {"18014398509481985", "2", 0x1.0000000000000p+53},
+      {"18014398509481987", "2", 0x1.0000000000001p+53},
+      {"36028797018963969", "4", 0x1.0000000000000p+53},
+      {"6", "3", 0x1.0000000000000p+1},
+      {"-1", "3", -0x1.5555555555555p-2},
+      {"135295174350168409963319627229427980345", "-221874889176066712202581378371433032682",
+       -0x1.38354395855d4p-1},
+      {"132022508692356712672108813213070320367", "-1868210481869397", -0x1.dedd4333dc6dbp+75},
+      {"428648555649634550", "-447270323693655585024", -0x1.f675ac2818228p-11},
+      {"2231263780387284349270392156836265607", "-61957136874813677754774248356092549794",
+       -0x1.2704c85f6e7bdp-5},
+      {"986820191280158178706969182", "-22263135373509354", -0x1.4a3fcdb33aeb7p+35},
+      {"301976567337068570386047637066399870", "-27871650001121019", -0x1.2cb80d6725faep+63},
+  };
+  for (const auto& each : cases) {
+    INFO(each.a, " / ", each.b);
+    const double got = Whole::true_quotient(number(each.a), number(each.b));
+    CHECK(got == each.quotient);
+    CHECK(std::signbit(got) == std::signbit(each.quotient));
+  }
 }
 
 TEST_CASE("CPython's compiler leaves numbers beyond 128 bits to the running program") {

@@ -39,6 +39,22 @@ Helper helper_row(const char* name, Function* function) {
 }
 #define QUERN_HELPER(name) helper_row(#name, name)
 
+/// The number where one operand is NaN; -0 below +0.
+template <class T>
+QUERN_INLINE T lesser(T a, T b) {
+  if (a != a) return b;
+  if (b != b) return a;
+  if (a == b) return __builtin_signbit(a) ? a : b;
+  return a < b ? a : b;
+}
+template <class T>
+QUERN_INLINE T greater(T a, T b) {
+  if (a != a) return b;
+  if (b != b) return a;
+  if (a == b) return __builtin_signbit(a) ? b : a;
+  return a > b ? a : b;
+}
+
 /// An access of the kernel's: any address, aligned or not.
 template <class T>
 struct __attribute__((packed, may_alias)) KernelMemory {

@@ -191,11 +191,20 @@ static void quern_cpu_div_u64(std::uint64_t* out, const std::uint64_t* x, const 
 
 std::span<const Helper> arithmetic_helpers() {
   static const Helper rows[] = {
-      QUERN_HELPER(quern_cpu_rounded_f32), QUERN_HELPER(quern_cpu_rounded_f64),
-      QUERN_HELPER(quern_cpu_fma_f32),     QUERN_HELPER(quern_cpu_fma_f64),
-      QUERN_HELPER(quern_cpu_int_to_f32),  QUERN_HELPER(quern_cpu_int_to_f64),
-      QUERN_HELPER(quern_cpu_f64_to_s64),  QUERN_HELPER(quern_cpu_f64_to_u64),
-      QUERN_HELPER(quern_cpu_div_s64),     QUERN_HELPER(quern_cpu_div_u64),
+      QUERN_HELPER(quern_cpu_rounded_f32),
+      QUERN_HELPER(quern_cpu_rounded_f64),
+      QUERN_HELPER(quern_cpu_fma_f32),
+      QUERN_HELPER(quern_cpu_fma_f64),
+      QUERN_HELPER(quern_cpu_int_to_f32),
+      QUERN_HELPER(quern_cpu_int_to_f64),
+      QUERN_HELPER(quern_cpu_f64_to_s64),
+      QUERN_HELPER(quern_cpu_f64_to_u64),
+      QUERN_HELPER(quern_cpu_div_s64),
+      QUERN_HELPER(quern_cpu_div_u64),
+      // LLVM calls what C has where it knows a comparison of 16-bit numbers and a choice between them to be
+      // an extreme. These are ours, since C leaves open which zero is the greater.
+      helper_row("fmaxf", &greater<float>),
+      helper_row("fminf", &lesser<float>),
   };
   return rows;
 }

@@ -71,22 +71,6 @@ struct Half {
 
 // --- one operation
 
-/// The number where one operand is NaN; -0 below +0.
-template <class T>
-QUERN_INLINE T lesser(T a, T b) {
-  if (a != a) return b;
-  if (b != b) return a;
-  if (a == b) return __builtin_signbit(a) ? a : b;
-  return a < b ? a : b;
-}
-template <class T>
-QUERN_INLINE T greater(T a, T b) {
-  if (a != a) return b;
-  if (b != b) return a;
-  if (a == b) return __builtin_signbit(a) ? b : a;
-  return a > b ? a : b;
-}
-
 /// An mbarrier (lower/async.cpp) after `count` arrivals, of which `dropped` are not expected in later phases.
 template <class T>
 QUERN_INLINE T arrived(T object, T count, T dropped) {

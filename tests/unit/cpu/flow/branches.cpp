@@ -137,6 +137,65 @@ TEST_CASE("16-bit floating-point values keep their bits, NaNs too, through branc
   }
 }
 
+/// The greater or the less of two 16-bit numbers of one format, as PTX has it: -0 below +0, a NaN only where
+/// both are or `nan` says so. The formats order their numbers as sign and magnitude.
+std::uint16_t extremum_of(std::uint16_t a, std::uint16_t b, bool least, bool nan, Type type) {
+  const std::uint16_t infinity = type == Type::f16 ? 0x7c00 : 0x7f80;
+  const bool a_is_nan = (a & 0x7fff) > infinity, b_is_nan = (b & 0x7fff) > infinity;
+  if (nan ? a_is_nan || b_is_nan : a_is_nan && b_is_nan) return 0x7fff;
+  if (a_is_nan) return b;
+  if (b_is_nan) return a;
+  const auto rank = [](std::uint16_t bits) {
+    return bits & 0x8000 ? -1 - (bits & 0x7fff) : static_cast<int>(bits);
+  };
+  return (rank(a) < rank(b)) == least ? a : b;
+}
+
+// Of a value that all threads share and a constant LLVM makes calls of the host's functions.
+TEST_CASE("extremes of 16-bit floating-point values that all threads share") {
+  TestDevice device;
+  for (const Type type : {Type::f16, Type::bf16})
+    for (const bool least : {false, true})
+      for (const bool nan : {false, true}) {
+        const std::vector<std::uint32_t> constants = {0, 0x8000, 0x3c00, 0x7fff};
+        const std::vector<std::uint32_t> numbers = {0, 0x8000, 1, 0x8001, 0x3c00, 0xbc00, 0x7fff, 0x7f80};
+        IrBuilder b;
+        const Value out = b.param(Type::i64);
+        const Value shared = b.param(Type::i32);
+        const auto number = [&](Value bits) {
+          return b.op(ir::Op::bitcast, type, {b.trunc(Type::i16, bits)});
+        };
+        const auto put = [&](std::size_t at, Value x, Value y) {
+          const Value chosen =
+              b.op(least ? ir::Op::fmin : ir::Op::fmax, type, {x, y}, 0, ir::Attributes{.nan = nan});
+          store_at(b, out, b.i32(static_cast<std::int64_t>(at)),
+                   b.zext(Type::i32, b.op(ir::Op::bitcast, Type::i16, {chosen})));
+        };
+        for (std::size_t i = 0; i < constants.size(); ++i) {
+          put(2 * i, number(shared), number(b.i32(constants[i])));
+          put(2 * i + 1, number(b.i32(constants[i])), number(shared));
+        }
+        b.ret();
+        for (const Specialisation& variant : variants({1, 1, 1})) {
+          CAPTURE(name(variant));
+          const auto code = compile_ir(b.module(), variant);
+          for (const std::uint32_t value : numbers) {
+            device.clear();
+            auto result = device.allocate<std::uint32_t>(2 * constants.size());
+            REQUIRE(!device.launch(*code, variant, {1, 1, 1}, Params().add(result.data()).add(value)));
+            for (std::size_t i = 0; i < result.size(); ++i) {
+              const std::uint16_t expected =
+                  extremum_of(static_cast<std::uint16_t>(value), static_cast<std::uint16_t>(constants[i / 2]),
+                              least, nan, type);
+              CAPTURE(value);
+              CAPTURE(constants[i / 2]);
+              REQUIRE(result[i] == expected);
+            }
+          }
+        }
+      }
+}
+
 TEST_CASE("a thread that traps ends the launch with its trap") {
   TestDevice device;
   IrBuilder b;
