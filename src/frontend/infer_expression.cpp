@@ -123,6 +123,7 @@ Type Inference::name(const Expr& expr) {
   const Value& value = program_.names().global(expr.name);
   if (value.kind == Value::Kind::unknown) {
     if (scope_.skipped_names.contains(expr.name)) return types_.error;
+    if (!reporting_) return nullptr;  // the search for what was meant takes its time
     std::vector<std::string_view> known = program_.names().all_names();
     for (const Local& local : scope_.locals) known.push_back(local.name);
     const std::string_view near = closest(expr.name, known);
