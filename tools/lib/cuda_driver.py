@@ -20,6 +20,8 @@ class Driver:
 
     def __init__(self, library="libcuda.so.1", ordinal=0):
         self.library = ctypes.CDLL(str(library))
+        if not hasattr(self.library, "cuInit"):
+            raise OSError(f"{library} is a library without cuInit")
         self.call("cuInit", 0)
         self.device = ctypes.c_int()
         self.call("cuDeviceGet", ctypes.byref(self.device), ordinal)
