@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """tools/gpu-check on a machine without a GPU: it says "absent", and over the CPU device posing as the driver it goes through its
-sections without writing into docs/ or tests/golden.
+sections without writing into docs/ or tests/golden; the samples run from a bundle, too.
 
   rehearsal_test.py BUILD LIBCUDA
 """
@@ -15,9 +15,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SECTIONS = ["compare", "launches"]
 
 
-def gpu_check(libcuda, *arguments):
+def gpu_check(libcuda, *arguments, program=ROOT / "tools/gpu-check"):
     environment = {**os.environ, "QUERN_LIBCUDA": libcuda, "QUERN_CPU_MEMORY": "512M"}
-    return subprocess.run([sys.executable, str(ROOT / "tools/gpu-check"), *arguments], env=environment, text=True, errors="replace",
+    return subprocess.run([sys.executable, str(program), *arguments], env=environment, text=True, errors="replace",
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
 
 
@@ -40,7 +40,13 @@ def main():
         text = (folder / "results.md").read_text()
         expect("this is no GPU" in text and "every bit" in text and "cuLaunchKernel" in text, "the page lacks sections", done)
         expect(any((folder / "golden").rglob("compare.json")), "no digests were written", done)
-    print("absent, refused, rehearsed")
+        bundle = folder / "bundle"
+        done = gpu_check(libcuda, "--build", build, "--bundle", str(bundle))
+        expect(done.returncode == 0, "there is no bundle", done)
+        done = gpu_check(libcuda, "--results", str(folder / "bundled.md"), "--golden", str(folder / "bundled"), "--only", "samples",
+                         program=bundle / "gpu-check")
+        expect(done.returncode == 0 and " 0 failed" in done.stdout.splitlines()[-1], "samples fail in the bundle", done)
+    print("absent, refused, rehearsed, bundled")
 
 
 if __name__ == "__main__":

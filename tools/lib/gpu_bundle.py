@@ -81,7 +81,8 @@ def parameter_names(source):
     """Of each kernel of a .cu file: its parameters' names, in order."""
     names = {}
     for match in re.finditer(r"__global__\s+(?:void\s+)?(?:__launch_bounds__\([^)]*\)\s*)?(?:void\s+)?(\w+)\s*\(([^)]*)\)", source):
-        names[match[1]] = [re.split(r"[\s*&]+", one.strip())[-1] for one in match[2].split(",") if one.strip()]
+        parameters = re.split(r",(?![^<]*>)", match[2])  # not at the commas of quern::array<float, 2>
+        names[match[1]] = [re.split(r"[\s*&]+", one.strip())[-1] for one in parameters if one.strip()]
     return names
 
 
@@ -103,8 +104,10 @@ def copy_samples(build, to):
             except subprocess.CalledProcessError:
                 continue  # a sample that must not compile
         (folder / case_file.name).write_text(as_ptx_cases(text, table, names))
-        for data in case_file.parent.glob("*.npy"):
-            shutil.copy(data, folder / data.name)
+        for data in set(re.findall(r"[\w./-]+\.npy", text)):
+            place = to / (case_file.parent / data).resolve().relative_to(ROOT)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(case_file.parent / data, place)
 
 
 def as_ptx_cases(text, table, names):
