@@ -217,6 +217,15 @@ def constants(save):
     save("python/constants_waves.npy", np.array(waves))
 
 
+def rows(save):
+    middle = rng(27).integers(0, 100, (6, 3)).astype(np.int32)
+    save("python/rows_middle.npy", middle)
+    table = np.tile(np.arange(8.0), (6, 1))
+    table[:, 2:5] = middle[:, ::-1]
+    table[:, ::7] = np.arange(6)[:, None]
+    save("python/rows_table.npy", table)
+
+
 def small(save):
     save("python/tuples_values.npy", np.array([-11, 3, 7, 8, 9]))
     save("python/tuples_floats.npy", np.array([6.5, 2, 2.5, 2.25, 0.5, 7.5]))
@@ -292,5 +301,5 @@ def features(save):
 
 
 def write(save):
-    for part in (random_numbers, particles, features, basics, images, warps, signals, graphs, atomics, roundings, bits, functions, typing, mixed, literals, constants, small):
+    for part in (random_numbers, particles, features, basics, images, warps, signals, graphs, atomics, roundings, bits, functions, typing, mixed, literals, constants, rows, small):
         part(save)

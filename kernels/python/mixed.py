@@ -16,7 +16,8 @@ def complex_numbers(z, w, real, ints, narrow, wide, truths):
     narrow[i, 4] += w[i]
     narrow[i, 5] /= real[i]
     narrow[i, 6] = w[i] * z[i]
-    wide[i, :] = w
+    for k in range(w.size):
+        wide[i, k] = w[k]
     wide[i, 0] = z[i] if ints[i] > 1 else w[i]
     wide[i, 1] = ints[i] and z[i]
     truths[i, 0] = z[i] == 1j

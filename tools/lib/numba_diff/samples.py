@@ -107,6 +107,7 @@ class Sample:
 BEYOND_NUMBA = {
     "kernels/python/callbacks.py": "a tuple of device functions, which Numba refuses",
     "kernels/python/recursion.py": "a device function that calls itself, where numba-cuda's code generator fails",
+    "kernels/python/rows.py": "an array as the new value of a part of another, where numba-cuda's code generator fails",
 }
 
 
