@@ -37,7 +37,8 @@ constexpr AtomicRow kAtomics[] = {
 bool fits(const AtomicRow& row, ptx::Type type) {
   if (ptx::kind(type) == ptx::TypeKind::floating) return row.floating && ir::is_float(ir_type(type));
   const Type integer = ir_type(type);
-  return row.integer && (integer == Type::i16 || integer == Type::i32 || integer == Type::i64) &&
+  const bool whole = integer == Type::i32 || integer == Type::i64;
+  return row.integer && (whole || (integer == Type::i16 && row.modifier == M::cas)) &&
          half_of(type) == ptx::Type::none;
 }
 

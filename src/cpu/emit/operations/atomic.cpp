@@ -159,23 +159,18 @@ bool emit_scanned(const Access& access, ir::Value value) {
 // --- lane by lane, by a helper: 16-bit types and barrier objects
 
 std::optional<AtomicType> helper_type(AtomicOp op, ir::Type type) {
-  const bool is_real = op == AtomicOp::fadd || op == AtomicOp::fmin || op == AtomicOp::fmax;
-  const bool is_arrival = op == AtomicOp::arrive || op == AtomicOp::arrive_drop;
-  switch (type) {
-    case ir::Type::f16:
-      return is_real ? AtomicType::f16 : AtomicType::b16;
-    case ir::Type::bf16:
-      return is_real ? AtomicType::bf16 : AtomicType::b16;
-    case ir::Type::f32:
-      return is_real ? AtomicType::f32 : AtomicType::b32;
-    case ir::Type::f64:
-      return is_real ? AtomicType::f64 : AtomicType::b64;
-    case ir::Type::i16:
-      return is_real || is_arrival ? std::nullopt : std::optional(AtomicType::b16);
-    case ir::Type::i32:
-      return is_real || is_arrival ? std::nullopt : std::optional(AtomicType::b32);
-    case ir::Type::i64:
-      return is_real ? std::nullopt : std::optional(AtomicType::b64);
+  switch (op) {
+    case AtomicOp::fadd:
+    case AtomicOp::fmin:
+    case AtomicOp::fmax:
+      return type == ir::Type::f16    ? std::optional(AtomicType::f16)
+             : type == ir::Type::bf16 ? std::optional(AtomicType::bf16)
+                                      : std::nullopt;
+    case AtomicOp::cas:
+      return type == ir::Type::i16 ? std::optional(AtomicType::b16) : std::nullopt;
+    case AtomicOp::arrive:
+    case AtomicOp::arrive_drop:
+      return type == ir::Type::i64 ? std::optional(AtomicType::b64) : std::nullopt;
     default:
       return std::nullopt;
   }
@@ -223,7 +218,8 @@ bool accepts_atomic(const ir::Inst& inst) {
   const auto displacement = static_cast<std::int64_t>(inst.imm);
   const bool near = displacement >= INT32_MIN && displacement <= INT32_MAX;
   // A red has no result, and its type may be left out.
-  const bool typed = inst.type == ir::Type::none || helper_type(inst.attr.atomic, inst.type).has_value();
+  const bool typed = inst.type == ir::Type::none || has_update(inst.attr.atomic, inst.type) ||
+                     helper_type(inst.attr.atomic, inst.type).has_value();
   return placed && near && typed && inst.attr.count == 1;
 }
 

@@ -29,7 +29,8 @@ TextRange helper_text();
 // The numbers that emitted code passes.
 enum class RoundedOp : std::uint32_t { add, sub, mul, div, sqrt, fma };
 
-/// Type of an atomic's operand.
-enum class AtomicType : std::uint32_t { b16, b32, b64, f16, bf16, f32, f64 };
+/// Type of the operand of an atomic operation that is none of the machine's: b16 of compare and swap, b64 of
+/// arrivals at a barrier object, the others of additions and extremes.
+enum class AtomicType : std::uint32_t { b16, b64, f16, bf16 };
 
 }  // namespace quern::cpu::emit

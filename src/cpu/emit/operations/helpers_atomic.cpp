@@ -27,14 +27,6 @@ struct Integer {
   QUERN_INLINE static Bits encode(Value value) { return value; }
 };
 
-template <class B, class V>
-struct Real {
-  using Bits = B;
-  using Value = V;
-  QUERN_INLINE static Value decode(Bits bits) { return as<Value>(bits); }
-  QUERN_INLINE static Bits encode(Value value) { return as<Bits>(value); }
-};
-
 struct Bfloat {
   using Bits = std::uint16_t;
   using Value = float;
@@ -85,29 +77,12 @@ QUERN_INLINE T arrived(T object, T count, T dropped) {
 
 template <AtomicOp op, class T>
 QUERN_INLINE T combine(T old, T operand, T second) {
-  if constexpr (std::is_floating_point_v<T>) {
-    if constexpr (op == AtomicOp::fadd) return old + operand;
-    if constexpr (op == AtomicOp::fmin) return lesser(old, operand);
-    if constexpr (op == AtomicOp::fmax) return greater(old, operand);
-  } else {
-    using Signed = std::make_signed_t<T>;
-    const auto a = static_cast<Signed>(old);
-    const auto b = static_cast<Signed>(operand);
-    if constexpr (op == AtomicOp::add) return static_cast<T>(old + operand);
-    if constexpr (op == AtomicOp::and_) return static_cast<T>(old & operand);
-    if constexpr (op == AtomicOp::or_) return static_cast<T>(old | operand);
-    if constexpr (op == AtomicOp::xor_) return static_cast<T>(old ^ operand);
-    if constexpr (op == AtomicOp::exch) return operand;
-    if constexpr (op == AtomicOp::cas) return old == operand ? second : old;
-    if constexpr (op == AtomicOp::smin) return a < b ? old : operand;
-    if constexpr (op == AtomicOp::smax) return a > b ? old : operand;
-    if constexpr (op == AtomicOp::umin) return old < operand ? old : operand;
-    if constexpr (op == AtomicOp::umax) return old > operand ? old : operand;
-    if constexpr (op == AtomicOp::inc) return old >= operand ? T{0} : static_cast<T>(old + 1);
-    if constexpr (op == AtomicOp::arrive) return arrived(old, operand, T{0});
-    if constexpr (op == AtomicOp::arrive_drop) return arrived(old, operand, operand);
-    if constexpr (op == AtomicOp::dec) return old == 0 || old > operand ? operand : static_cast<T>(old - 1);
-  }
+  if constexpr (op == AtomicOp::fadd) return old + operand;
+  if constexpr (op == AtomicOp::fmin) return lesser(old, operand);
+  if constexpr (op == AtomicOp::fmax) return greater(old, operand);
+  if constexpr (op == AtomicOp::cas) return old == operand ? second : old;
+  if constexpr (op == AtomicOp::arrive) return arrived(old, operand, T{0});
+  if constexpr (op == AtomicOp::arrive_drop) return arrived(old, operand, operand);
 }
 
 template <AtomicOp op, class Kind>
@@ -124,8 +99,6 @@ QUERN_INLINE typename Kind::Bits apply(typename Kind::Bits* place, bool is_share
     write_at(address, next(old));
     return old;
   }
-  if constexpr (op == AtomicOp::add) return __atomic_fetch_add(place, operand, __ATOMIC_SEQ_CST);
-  if constexpr (op == AtomicOp::exch) return __atomic_exchange_n(place, operand, __ATOMIC_SEQ_CST);
   Bits old = __atomic_load_n(place, __ATOMIC_RELAXED);
   while (!__atomic_compare_exchange_n(place, &old, next(old), false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
   }
@@ -153,39 +126,6 @@ QUERN_INLINE void run(const Call& call) {
   });
 }
 
-template <class T>
-QUERN_INLINE void run_integer(AtomicOp op, const Call& call) {
-  using Kind = Integer<T>;
-  switch (op) {
-    case AtomicOp::add:
-      return run<AtomicOp::add, Kind>(call);
-    case AtomicOp::and_:
-      return run<AtomicOp::and_, Kind>(call);
-    case AtomicOp::or_:
-      return run<AtomicOp::or_, Kind>(call);
-    case AtomicOp::xor_:
-      return run<AtomicOp::xor_, Kind>(call);
-    case AtomicOp::exch:
-      return run<AtomicOp::exch, Kind>(call);
-    case AtomicOp::cas:
-      return run<AtomicOp::cas, Kind>(call);
-    case AtomicOp::smin:
-      return run<AtomicOp::smin, Kind>(call);
-    case AtomicOp::smax:
-      return run<AtomicOp::smax, Kind>(call);
-    case AtomicOp::umin:
-      return run<AtomicOp::umin, Kind>(call);
-    case AtomicOp::umax:
-      return run<AtomicOp::umax, Kind>(call);
-    case AtomicOp::inc:
-      return run<AtomicOp::inc, Kind>(call);
-    case AtomicOp::dec:
-      return run<AtomicOp::dec, Kind>(call);
-    default:
-      return;  // the emitter asks for no other
-  }
-}
-
 QUERN_INLINE void run_arrival(AtomicOp op, const Call& call) {
   using Kind = Integer<std::uint64_t>;
   if (op == AtomicOp::arrive) return run<AtomicOp::arrive, Kind>(call);
@@ -211,20 +151,13 @@ QUERN_KERNEL_MEMORY static void quern_cpu_atomic(std::uint32_t op, std::uint32_t
   const auto what = static_cast<AtomicOp>(op);
   switch (static_cast<AtomicType>(type)) {
     case AtomicType::b16:
-      return run_integer<std::uint16_t>(what, call);
-    case AtomicType::b32:
-      return run_integer<std::uint32_t>(what, call);
+      return run<AtomicOp::cas, Integer<std::uint16_t>>(call);
     case AtomicType::b64:
-      if (what == AtomicOp::arrive || what == AtomicOp::arrive_drop) return run_arrival(what, call);
-      return run_integer<std::uint64_t>(what, call);
+      return run_arrival(what, call);
     case AtomicType::f16:
       return run_real<Half>(what, call);
     case AtomicType::bf16:
       return run_real<Bfloat>(what, call);
-    case AtomicType::f32:
-      return run_real<Real<std::uint32_t, float>>(what, call);
-    case AtomicType::f64:
-      return run_real<Real<std::uint64_t, double>>(what, call);
   }
 }
 

@@ -135,11 +135,18 @@ TEST_CASE("fma of 16-bit formats decides ties by what lies far below") {
     Row row;
   };
   const std::vector<Case> cases = {
-      {Type::bf16, {0x3f81, 0x3f80, 0x0001}}, {Type::bf16, {0x3f81, 0x3fc0, 0x0001}},
-      {Type::bf16, {0x3f81, 0x3fc0, 0x8001}}, {Type::bf16, {0x3f83, 0x3fc0, 0x0080}},
-      {Type::f16, {0x3c01, 0x3e00, 0x0001}},  {Type::f16, {0x3c01, 0x3e00, 0x8001}},
-      {Type::f16, {0x7801, 0x3e00, 0x0001}},  {Type::f16, {0x7801, 0x3e00, 0x8001}},
+      {Type::bf16, {0x3f81, 0x3f80, 0x0001}},
+      {Type::bf16, {0x3f81, 0x3fc0, 0x0001}},
+      {Type::bf16, {0x3f81, 0x3fc0, 0x8001}},
+      {Type::bf16, {0x3f83, 0x3fc0, 0x0080}},
+      {Type::f16, {0x3c01, 0x3e00, 0x0001}},
+      {Type::f16, {0x3c01, 0x3e00, 0x8001}},
+      {Type::f16, {0x7801, 0x3e00, 0x0001}},
+      {Type::f16, {0x7801, 0x3e00, 0x8001}},
       {Type::f16, {0x0401, 0x3800, 0x0001}},
+      // The nearest float of these sums is odd; its neighbour on the other side is a tie.
+      {Type::f16, {0x24e8, 0x2686, 0x3c00}},
+      {Type::f16, {0xa4e8, 0x2686, 0x3c02}},
   };
   for (const Case& test : cases)
     check_elementwise(

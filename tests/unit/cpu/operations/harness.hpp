@@ -72,7 +72,8 @@ Compiled compile(const Operation& operation, const Machine& machine);
 /// The assembly, to look at while debugging.
 std::string assembly(const Operation& operation, const Machine& machine);
 
-/// The instruction sets that this processor has; where a part of the tests is asked for, the widest.
+/// The instruction sets that this processor has; where a part of the tests is asked for, the
+/// least and the widest.
 std::vector<Isa> isas();
 const char* name_of(Isa isa);
 
