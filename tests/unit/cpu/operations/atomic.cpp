@@ -315,6 +315,40 @@ TEST_CASE("global atomics of several threads lose nothing") {
   CHECK(read(memory, 8, Type::i32) == 2000 * 496);
 }
 
+// What waits for a phase counts in 20 bits how many are expected, how many are still to come, and has the
+// phase in its last bit (lower/async.cpp).
+TEST_CASE("several arrivals at a barrier object count as many, and the last one ends its phase") {
+  struct Object {
+    std::uint64_t pending, expected, phase;
+    std::uint64_t bits() const { return phase << 63 | expected << 20 | pending; }
+  };
+  for (const AtomicOp op : {AtomicOp::arrive, AtomicOp::arrive_drop}) {
+    const Compiled code = compile({.op = Op::atomic,
+                                   .type = Type::i64,
+                                   .attr = {.space = Space::shared, .atomic = op},
+                                   .inputs = {{Type::i64}, {Type::i64}}},
+                                  {.isa = isas().back(), .full = false});
+    for (const std::uint64_t count : {1, 3, 5}) {
+      Object object{20, 20, 0};
+      Memory memory;
+      const std::uint64_t start = object.bits();
+      std::memcpy(memory.bytes.data() + 64, &start, 8);
+      Lanes old{};
+      for (std::size_t lane = 0; lane < 4; ++lane) {
+        old[lane] = object.bits();
+        object.pending -= count;
+        if (op == AtomicOp::arrive_drop) object.expected -= count;
+        if (object.pending == 0) object.phase ^= 1, object.pending = object.expected;
+      }
+      Lanes addresses{}, counts{};
+      addresses.fill(64), counts.fill(count);
+      const Lanes got = code.run({addresses, counts}, 0xfu, memory.around())[0];
+      for (std::size_t lane = 0; lane < 4; ++lane) CHECK(got[lane] == old[lane]);
+      CHECK(read(memory, 64, Type::i64) == object.bits());
+    }
+  }
+}
+
 TEST_CASE("atomics on spaces without them are refused") {
   ir::Inst inst{.op = Op::atomic, .type = Type::i32};
   for (const Space space : {Space::local, Space::constant, Space::param}) {
