@@ -340,9 +340,7 @@ TEST_CASE("several arrivals at a barrier object count as many, and the last one 
         if (op == AtomicOp::arrive_drop) object.expected -= count;
         if (object.pending == 0) object.phase ^= 1, object.pending = object.expected;
       }
-      Lanes addresses{}, counts{};
-      addresses.fill(64), counts.fill(count);
-      const Lanes got = code.run({addresses, counts}, 0xfu, memory.around())[0];
+      const Lanes got = code.run({filled(64), filled(count)}, 0xfu, memory.around())[0];
       for (std::size_t lane = 0; lane < 4; ++lane) CHECK(got[lane] == old[lane]);
       CHECK(read(memory, 64, Type::i64) == object.bits());
     }

@@ -300,6 +300,12 @@ std::string assembly(const Operation& operation, const Machine& machine) {
   return text ? *text : text.errors()[0].message;
 }
 
+Lanes filled(std::uint64_t value) {
+  Lanes lanes{};
+  lanes.fill(value);
+  return lanes;
+}
+
 static bool tries_a_part() { return std::getenv("QUERN_TEST_FRACTION") != nullptr; }
 
 std::vector<Isa> isas() {

@@ -72,6 +72,9 @@ Compiled compile(const Operation& operation, const Machine& machine);
 /// The assembly, to look at while debugging.
 std::string assembly(const Operation& operation, const Machine& machine);
 
+/// `value` in every lane.
+Lanes filled(std::uint64_t value);
+
 /// The instruction sets that this processor has; where a part of the tests is asked for, the
 /// least and the widest.
 std::vector<Isa> isas();

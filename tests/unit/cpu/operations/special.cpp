@@ -17,12 +17,6 @@ using ir::Type;
 
 std::uint64_t imm(Special which) { return static_cast<std::uint64_t>(which); }
 
-Lanes filled(std::uint64_t value) {
-  Lanes lanes{};
-  lanes.fill(value);
-  return lanes;
-}
-
 }  // namespace
 
 TEST_CASE("thread indices count x fastest in blocks of every shape") {

@@ -56,12 +56,6 @@ Lanes sample() {
   return lanes;
 }
 
-Lanes filled(std::uint64_t value) {
-  Lanes lanes{};
-  lanes.fill(value);
-  return lanes;
-}
-
 Operation shuffle(Op op, ShuffleMode mode, Input b, Input c) {
   return {.op = op,
           .type = op == Op::shuffle ? Type::i32 : Type::i1,
