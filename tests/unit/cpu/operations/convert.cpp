@@ -242,6 +242,42 @@ TEST_CASE("what lies in the middle between two halves becomes the even one") {
   }
 }
 
+// Vectors without AVX-512 call a helper: tried every day.
+TEST_CASE("f64 to 64-bit integers saturates where no instruction converts vectors") {
+  struct Case {
+    double value;
+    std::uint64_t as_signed, as_unsigned;
+  };
+  constexpr std::uint64_t kMost = INT64_MAX, kLeast = std::uint64_t{1} << 63;
+  const std::vector<Case> cases = {
+      {0x1p62, kLeast >> 1, kLeast >> 1},
+      {0x1p63, kMost, kLeast},
+      {0x1.8p63, kMost, kLeast / 2 * 3},
+      {0x1p64, kMost, UINT64_MAX},
+      {1e300, kMost, UINT64_MAX},
+      {-0.5, 0, 0},
+      {-1.5, ~std::uint64_t{0}, 0},
+      {-0x1p63, kLeast, 0},
+      {-0x1.8p63, kLeast, 0},
+      {-1e300, kLeast, 0},
+      {0x1.fffffffffffffp63, kMost, 0xfffffffffffff800u},
+  };
+  for (const bool is_signed : {true, false}) {
+    const Compiled code = compile({.op = is_signed ? Op::f_to_s : Op::f_to_u,
+                                   .type = Type::i64,
+                                   .attr = {.rounding = Rounding::rz},
+                                   .inputs = {{Type::f64}}},
+                                  {.isa = Isa::baseline});
+    Lanes values{};
+    for (std::size_t i = 0; i < cases.size(); ++i) values[i] = bits_of(cases[i].value);
+    const Lanes got = code.run({values})[0];
+    for (std::size_t i = 0; i < cases.size(); ++i) {
+      CAPTURE(cases[i].value);
+      CHECK(got[i] == (is_signed ? cases[i].as_signed : cases[i].as_unsigned));
+    }
+  }
+}
+
 TEST_CASE("f64 to f32 in every rounding mode") {
   std::vector<std::uint64_t> values = interesting(Type::f64);
   for (const double value :
