@@ -212,6 +212,7 @@ Code Emitter::call_builtin(const Expr& expr, const Builtin& row) {
       return is_integral(type_of(1)) ? code : convert(code, Carrier::i64);
     }
     case Rule::to_float:
+      if (type_of(1)->kind == TypeKind::string) return constant(instance_.constant(expr), type);
       return is_floating(type_of(1)) ? expression(argument(1))
                                      : convert(expression(argument(1)), Carrier::f64);
     case Rule::to_bool:

@@ -86,6 +86,7 @@ class Inference {
   Type atomic(const Expr& expr, const Builtin& row, const std::vector<const Expr*>& args,
               const std::vector<Type>& types);
   Type extremum(const Expr& expr, const std::vector<Type>& types);
+  Type number_in_text(const Expr& expr, const Expr& text);
   Type real_function(const Expr& argument, const Builtin& row, Type type);
   Type over_tuple(const Expr& expr, const Builtin& row, const std::vector<const Expr*>& args,
                   const std::vector<Type>& types);

@@ -216,6 +216,7 @@ Type Inference::by_rule(const Expr& expr, const Builtin& row, const std::vector<
           instance_.constant(*args[0]).kind == Value::Kind::integer ? instance_.constant(*args[0]) : Value{};
       return is_integer(types[0]) ? types[0] : types_.int64;
     case Rule::to_float:
+      if (args[0]->kind == ExprKind::string) return number_in_text(expr, *args[0]);
       if (!number(0)) return refused();
       return is_floating(types[0]) ? types[0] : types_.float64;
     case Rule::to_bool:
@@ -282,6 +283,14 @@ Type Inference::by_rule(const Expr& expr, const Builtin& row, const std::vector<
       break;
   }
   return refused();
+}
+
+/// float("inf")
+Type Inference::number_in_text(const Expr& expr, const Expr& text) {
+  const Value number = program_.names().evaluate(expr);
+  if (number.kind != Value::Kind::real) return fail(text.place, "types", "", "'{}' is no number", text.name);
+  instance_.constants[expr.id] = number;
+  return types_.float64;
 }
 
 /// A function of one real number; of a complex one where cmath has it.

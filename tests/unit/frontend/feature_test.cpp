@@ -96,6 +96,50 @@ TEST_CASE("x.conjugate() is NumPy's, and of a real number the number itself") {
   CHECK(holds(assigned("int32"), "a[0] = a[1];"));
 }
 
+TEST_CASE("the parts of an array of complex numbers are views of it") {
+  const std::string text =
+      cuda_of("@cuda.jit\ndef k(z, w):\n    cuda.atomic.add(z.real, 1, 2.0)\n    z.imag[0] = w.real[1, 0]\n",
+              "(complex128[::1], complex64[:, ::1])");
+  CHECK(holds(text, "atomicAdd(&quern::field<quern::array<double, 1>>(z, 0)[1], 2.0);"));
+  CHECK(holds(text, "quern::field<quern::array<double, 1>>(z, 8)[0] ="));
+  CHECK(holds(text, "quern::field<quern::array<float, 2>>(w, 0)(1, 0)"));
+}
+
+TEST_CASE("float() reads a literal, and what is none is refused") {
+  const auto assigned = [](const std::string& text) {
+    return cuda_of("@cuda.jit\ndef k(a):\n    a[0] = float(" + text + ")\n", "(float32[::1],)");
+  };
+  CHECK(holds(assigned("'1e3'"), "a[0] = 1000.0;"));
+  CHECK(holds(assigned("'-inf'"), "a[0] = -"));
+  CHECK(holds(assigned("'ten'"), "'ten' is no number"));
+}
+
+TEST_CASE("truth values are compared with 'is', numbers are not") {
+  const auto test = [](const std::string& type) {
+    return cuda_of("@cuda.jit\ndef k(a, p):\n    if p is not True:\n        a[0] = 1\n",
+                   "(float32[::1], " + type + ")");
+  };
+  CHECK(holds(test("boolean"), "if (p != true) {"));
+  CHECK(holds(test("int64"), "'is not' is only for None and for truth values in kernels"));
+}
+
+TEST_CASE("a module-level array without elements is refused by name") {
+  const auto of = [](const std::string& use) {
+    return cuda_of("EMPTY = np.array([])\n@cuda.jit\ndef k(a):\n" + use, "(float64[::1],)");
+  };
+  CHECK(holds(of("    a[0] = len(cuda.const.array_like(EMPTY))\n"), "'EMPTY' has no elements"));
+  CHECK(holds(of("    a[0] = len(EMPTY)\n"), "'EMPTY' has no elements"));
+}
+
+TEST_CASE("operators are functions of the module operator, passed on like any other") {
+  const std::string text = cuda_of(
+      "import operator\n@cuda.jit(device=True)\ndef fold(op, x, y):\n    return op(x, y)\n\n"
+      "@cuda.jit\ndef k(a):\n    a[0] = operator.mod(a[1], 2) + fold(operator.mul, a[1], a[2])\n",
+      "(int64[::1],)");
+  CHECK(holds(text, "return x * y;"));
+  CHECK(holds(text, "quern::floor_mod(a[1], 2LL) + fold(a[1], a[2]);"));
+}
+
 TEST_CASE("a tuple is sliced as Python slices it") {
   const auto kernel = [](const std::string& slice) {
     return cuda_of("T = (10, 11, 12, 13, 14)\n@cuda.jit\ndef k(a):\n    t = T" + slice +
