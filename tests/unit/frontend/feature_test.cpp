@@ -114,6 +114,31 @@ TEST_CASE("float() reads a literal, and what is none is refused") {
   CHECK(holds(assigned("'ten'"), "'ten' is no number"));
 }
 
+TEST_CASE("shapes are made of parameters: a device function is compiled for each value of these") {
+  const std::string functions =
+      "N = 8\n@cuda.jit(device=True)\ndef tile(a, shape, dtype, by):\n    s = cuda.shared.array(shape, "
+      "dtype)\n"
+      "    s[0, 1] = a[0]\n    return s[0, 1] * by\n\n"
+      "@cuda.jit(device=True)\ndef line(a, n, k=3):\n    m = n * 2\n    s = cuda.local.array(shape=m, "
+      "dtype=float32)\n"
+      "    s[k] = 1\n    return tile(a, by=2, dtype=float64, shape=(n, k)) + s[k]\n\n";
+  const auto kernel = [&](const std::string& body) {
+    return cuda_of(functions + "@cuda.jit\ndef k(a, n):\n" + body, "(float32[::1], int64)");
+  };
+  std::string text = kernel("    a[0] = tile(a, (4, N), float32, 5) + tile(a, (4, N), float32, 6)\n");
+  CHECK(holds(text, "__shared__ float s[4][8];"));
+  CHECK(holds(text, ">{4LL, (long long)N}, 5)"));
+  CHECK_FALSE(holds(text, "tile_2"));
+  text = kernel("    n = 16\n    a[0] = line(a, n) + line(a, 32, 5)\n");
+  CHECK(holds(text, "__shared__ double s[16][3];"));
+  CHECK(holds(text, "__shared__ double s[32][5];"));
+  CHECK(holds(text, "float s[32];"));
+  CHECK(holds(text, "float s[64];"));
+  text = kernel("    a[0] = line(a, n)\n");
+  CHECK(holds(text, "the shape must be known when the kernel is compiled, and 'm' is not"));
+  CHECK(holds(text, "'line' is called here with (array(float32, 1d, C), int64, int64)"));
+}
+
 TEST_CASE("truth values are compared with 'is', numbers are not") {
   const auto test = [](const std::string& type) {
     return cuda_of("@cuda.jit\ndef k(a, p):\n    if p is not True:\n        a[0] = 1\n",
