@@ -250,6 +250,7 @@ Code Emitter::attribute(const Expr& expr) {
   }
   if (is_record(type->element) && is_array(instance_.type(expr)) && expr.name != "T")
     return field_view(base, expr.name, instance_.type(expr));
+  if (expr.name == "real" && !is_complex(type->element)) return array_value(base);
   if (expr.name == "real" || expr.name == "imag")
     return part_view(base, expr.name == "real" ? 0 : size_of(type->element) / 2, instance_.type(expr));
   if (instance_.constant(expr).kind == Value::Kind::integer) {

@@ -325,6 +325,7 @@ Type Inference::array_attribute(const Expr& expr, Type base) {
     const char layout = base->layout == 'C' ? 'F' : base->layout == 'F' ? 'C' : 'A';
     return types_.array(base->element, base->ndim, layout, base->read_only);
   }
+  if (is_number(base->element) && name == "real" && !is_complex(base->element)) return base;
   if (is_complex(base->element) && (name == "real" || name == "imag"))
     return types_.array(types_.floating(base->element->bits / 2u), base->ndim, 'A', base->read_only);
   if (base->element->kind == TypeKind::record)

@@ -103,6 +103,7 @@ TEST_CASE("the parts of an array of complex numbers are views of it") {
   CHECK(holds(text, "atomicAdd(&quern::field<quern::array<double, 1>>(z, 0)[1], 2.0);"));
   CHECK(holds(text, "quern::field<quern::array<double, 1>>(z, 8)[0] ="));
   CHECK(holds(text, "quern::field<quern::array<float, 2>>(w, 0)(1, 0)"));
+  CHECK(holds(cuda_of("@cuda.jit\ndef k(a):\n    a.real[0] = 1\n", "(float32[::1],)"), "  a[0] = 1;"));
 }
 
 TEST_CASE("float() reads a literal, and what is none is refused") {
