@@ -175,6 +175,11 @@ Value Names::evaluate_call(const Expr& expr) {
   const Value callee = evaluate(*expr.items[0]);
   const std::string path = callee.kind == Kind::host ? callee.text : dotted_text(*expr.items[0]);
   if (path == "numba.cuda.declare_device") return declare_device(expr);
+  if (expr.items[0]->kind == ExprKind::attribute) {
+    const Value base = evaluate(*expr.items[0]->items[0]);
+    const Value value = base.kind == Kind::array ? evaluate_method(expr, base) : Value{};
+    if (base.kind == Kind::array) return value.kind == Kind::unknown ? Value::host(kPythonsOwn) : value;
+  }
   const HostCall call = read_call(expr);
   if (path == "numpy.dtype" && expr.items.size() > 1 && expr.items[1]->kind != ExprKind::keyword) {
     bool align = false;

@@ -140,6 +140,27 @@ TEST_CASE("shapes are made of parameters: a device function is compiled for each
   CHECK(holds(text, "'line' is called here with (array(float32, 1d, C), int64, int64)"));
 }
 
+TEST_CASE("arrays of the file's level are computed with, as NumPy does it where its type is sure") {
+  const auto table = [](const std::string& value) {
+    return cuda_of(
+        "I = np.array([[1, 2], [3, 4]], np.int32)\nF = np.array([1, 0.1], dtype=np.float32)\nSIGMA = 0.3\n"
+        "T = " +
+            value + "\n@cuda.jit\ndef k(a):\n    a[0] = T[1]\n",
+        "(float64[::1],)");
+  };
+  CHECK(holds(table("(I / 8).reshape(4)"), "const double T[4] = {0.125, 0.25, 0.375, 0.5};"));
+  CHECK(holds(table("(10 - 2 * I).reshape(-1)"), "const int T[4] = {8, 6, 4, 2};"));
+  CHECK(holds(table("np.arange(4) * 0.5 + SIGMA"), "const double T[4] = {0.3, 0.8, 1.3, 1.8};"));
+  CHECK(holds(table("F * 3"), "const float T[2] = {3.0f, 0.3f};"));
+  CHECK(holds(table("F / np.float64(3)"), "const double T[2] = {0.3333333333333333, 0.033333333830038704};"));
+  CHECK(holds(table("(F * 25).astype(np.uint8)"), "const unsigned char T[2] = {25, 2};"));
+  CHECK(holds(table("(np.arange(4).reshape((2, 2)) + np.ones((2, 2))).reshape(4)"),
+              "T[4] = {1.0, 2.0, 3.0, 4.0};"));
+  for (const std::string value :
+       {"F * SIGMA", "I + F", "np.arange(6).reshape(4, 2)", "I * 2147483647", "I ** 2"})
+    CHECK(holds(table(value), "'T' is a"));
+}
+
 TEST_CASE("truth values are compared with 'is', numbers are not") {
   const auto test = [](const std::string& type) {
     return cuda_of("@cuda.jit\ndef k(a, p):\n    if p is not True:\n        a[0] = 1\n",
