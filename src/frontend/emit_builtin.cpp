@@ -162,8 +162,10 @@ Code Emitter::call_builtin(const Expr& expr, const Builtin& row) {
                           inside(convert(expression(argument(2)), carrier), Precedence::logical_or),
                           inside(convert(expression(argument(3)), carrier), Precedence::conditional)),
               Precedence::conditional, carrier};
-    case Rule::real1:
     case Rule::real2:
+      if (row.cuda != "pow" || !is_whole_exponent(type_of(1), type_of(2))) return real_call(expr, row, type);
+      return power(expression(argument(1)), type_of(1), expression(argument(2)), type_of(2), type);
+    case Rule::real1:
     case Rule::real3:
     case Rule::logarithm:
       return real_call(expr, row, type);

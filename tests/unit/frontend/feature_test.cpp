@@ -161,6 +161,22 @@ TEST_CASE("arrays of the file's level are computed with, as NumPy does it where 
     CHECK(holds(table(value), "'T' is a"));
 }
 
+TEST_CASE("functions of two real numbers compute in what Numba computes them in") {
+  const auto assigned = [](const std::string& call, const std::string& types) {
+    return cuda_of("@cuda.jit\ndef k(a, x, y):\n    r = " + call + "\n    a[0] = r\n",
+                   "(float64[::1], " + types + ")");
+  };
+  CHECK(holds(assigned("math.pow(x, y)", "float32, int32"), "const float r = quern::power(x, y);"));
+  CHECK(holds(assigned("math.pow(x, y)", "float64, int16"), "const double r = quern::power(x, y);"));
+  CHECK(holds(assigned("math.pow(x, y)", "float32, int64"), "const double r = pow(double(x), double(y));"));
+  CHECK(holds(assigned("math.pow(x, y)", "float32, uint8"), "const float r = powf(x, float(y));"));
+  CHECK(holds(assigned("math.fmod(x, y)", "int8, int16"), "const float r = fmodf("));
+  CHECK(holds(assigned("math.fmod(x, y)", "float32, uint16"), "const double r = fmod("));
+  CHECK(holds(assigned("math.atan2(x, y)", "int8, int16"), "const double r = atan2("));
+  CHECK(holds(assigned("math.hypot(x, y)", "float32, uint8"), "const float r = hypotf("));
+  CHECK(holds(assigned("math.ldexp(x, y)", "int8, int32"), "const float r = ldexp("));
+}
+
 TEST_CASE("truth values are compared with 'is', numbers are not") {
   const auto test = [](const std::string& type) {
     return cuda_of("@cuda.jit\ndef k(a, p):\n    if p is not True:\n        a[0] = 1\n",
