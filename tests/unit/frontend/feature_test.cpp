@@ -177,6 +177,15 @@ TEST_CASE("functions of two real numbers compute in what Numba computes them in"
   CHECK(holds(assigned("math.ldexp(x, y)", "int8, int32"), "const float r = ldexp("));
 }
 
+TEST_CASE("np.dtype takes its fields by name as well") {
+  CHECK(holds(
+      cuda_of("T = np.dtype(dtype=[('x', np.int8), ('y', np.int32)])\n"
+              "R = np.array([(1, 2)], dtype=np.dtype(dtype=[('x', np.int8), ('y', np.int32)], align=True))\n"
+              "@cuda.jit\ndef k(a):\n    a[0] = R[0].y\n",
+              "(float64[::1],)"),
+      "{1, {}, 2}};"));
+}
+
 TEST_CASE("truth values are compared with 'is', numbers are not") {
   const auto test = [](const std::string& type) {
     return cuda_of("@cuda.jit\ndef k(a, p):\n    if p is not True:\n        a[0] = 1\n",
