@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "frontend/emit.hpp"
+#include "frontend/forms.hpp"
 
 namespace quern::frontend {
 

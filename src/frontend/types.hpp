@@ -156,11 +156,6 @@ Tok binary_operator(std::string_view text);
 Type unary_result(const TypeTable& table, Tok op, Type a);
 /// What a real function of math computes `a` in: float32 or float64.
 Type real_operand(const TypeTable& table, Type a);
-/// What one of two numbers computes in: Numba has these functions for floats only, and small integers become
-/// float32 there; with `whole_too` for integers as well, which become float64 if both are such.
-Type real_operand2(const TypeTable& table, Type a, Type b, bool whole_too);
-/// Does math.pow take the exponent for a whole number, as ** does?
-bool is_whole_exponent(Type base, Type exponent);
 /// May a value of type `from` be assigned to a place of type `to`, as Numba converts in assignments?
 bool converts(Type from, Type to);
 
