@@ -126,6 +126,7 @@ class Emitter {
   Code wrapped(const Expr& array, const Code& index, std::size_t axis, Place place);
   Code record_part(const Expr& base, std::string_view field);
   Code field_view(const Expr& array, std::string_view field, Type result);
+  Code part_view(const Expr& array, std::uint32_t offset, Type result);
   Code view_of(const Expr& array, const Expr& index, Type result);
   Code extent(const Expr& array, std::size_t axis);
   Code array_value(const Expr& array);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "frontend/emit.hpp"
+#include "frontend/forms.hpp"
 
 namespace quern::frontend {
 
@@ -162,8 +163,10 @@ Code Emitter::call_builtin(const Expr& expr, const Builtin& row) {
                           inside(convert(expression(argument(2)), carrier), Precedence::logical_or),
                           inside(convert(expression(argument(3)), carrier), Precedence::conditional)),
               Precedence::conditional, carrier};
-    case Rule::real1:
     case Rule::real2:
+      if (row.cuda != "pow" || !is_whole_exponent(type_of(1), type_of(2))) return real_call(expr, row, type);
+      return power(expression(argument(1)), type_of(1), expression(argument(2)), type_of(2), type);
+    case Rule::real1:
     case Rule::real3:
     case Rule::logarithm:
       return real_call(expr, row, type);
@@ -212,6 +215,7 @@ Code Emitter::call_builtin(const Expr& expr, const Builtin& row) {
       return is_integral(type_of(1)) ? code : convert(code, Carrier::i64);
     }
     case Rule::to_float:
+      if (type_of(1)->kind == TypeKind::string) return constant(instance_.constant(expr), type);
       return is_floating(type_of(1)) ? expression(argument(1))
                                      : convert(expression(argument(1)), Carrier::f64);
     case Rule::to_bool:

@@ -250,6 +250,9 @@ Code Emitter::attribute(const Expr& expr) {
   }
   if (is_record(type->element) && is_array(instance_.type(expr)) && expr.name != "T")
     return field_view(base, expr.name, instance_.type(expr));
+  if (expr.name == "real" && !is_complex(type->element)) return array_value(base);
+  if (expr.name == "real" || expr.name == "imag")
+    return part_view(base, expr.name == "real" ? 0 : size_of(type->element) / 2, instance_.type(expr));
   if (instance_.constant(expr).kind == Value::Kind::integer) {
     discard(base);
     return constant(instance_.constant(expr), instance_.type(expr));
@@ -278,6 +281,11 @@ Code Emitter::field_view(const Expr& array, std::string_view field, Type result)
   std::uint32_t offset = 0;
   for (const Field& each : instance_.type(array)->element->fields)
     if (each.name == field) offset = each.offset;
+  return part_view(array, offset, result);
+}
+
+/// What lies that many bytes from the begin of every element.
+Code Emitter::part_view(const Expr& array, std::uint32_t offset, Type result) {
   return call(fmt::format("quern::field<{}>", cpp_type(result)),
               {array_value(array).text, fmt::format("{}", offset)}, Carrier::other);
 }

@@ -107,6 +107,7 @@ Code Emitter::compare_two(Tok op, const Expr& left, const Code& a, const Expr& r
   };
   if (left_type->kind == TypeKind::none || right_type->kind == TypeKind::none)
     return truth((left_type == right_type) == (op == Tok::k_is || op == Tok::equal));
+  if (op == Tok::k_is || op == Tok::is_not) op = op == Tok::k_is ? Tok::equal : Tok::not_equal;  // of truths
   if (op == Tok::k_in || op == Tok::not_in) {
     std::vector<Type> met;
     for (const Type item : right_type->items) met.push_back(compared(left_type, item));

@@ -118,6 +118,7 @@ Value Names::evaluate_binary(const Expr& expr) {
   const Value left = evaluate(*expr.items[0]), right = evaluate(*expr.items[1]);
   Value result = fold(expr.op, left, right);
   if (result.kind == Kind::unknown) result = fold_single(types_, expr.op, left, right);
+  if (left.kind == Kind::array || right.kind == Kind::array) result = evaluate_elements(expr, left, right);
   if (expr.op == Tok::plus && left.kind == Kind::tuple && right.kind == Kind::tuple &&
       left.list == right.list) {
     result = left;

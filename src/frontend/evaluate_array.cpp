@@ -9,9 +9,24 @@
 #include "frontend/names.hpp"
 
 namespace quern::frontend {
+using Kind = Value::Kind;
+
+Value array_of(std::vector<Value> elements, std::vector<std::int64_t> shape, Type dtype) {
+  Value array;
+  array.kind = Kind::array;
+  for (Value& element : elements) {
+    element = cast(element, dtype);
+    if (element.kind == Kind::unknown)
+      return Value::host(fmt::format("an array with a value that is no {}", text_of(dtype)));
+  }
+  array.items = std::move(elements);
+  array.shape = std::move(shape);
+  array.type = dtype;
+  return array;
+}
+
 namespace {
 
-using Kind = Value::Kind;
 constexpr std::size_t kMostElements = std::size_t{1} << 16;
 
 /// The numbers of nested lists, or the records, which are tuples there; false if they are ragged or anything
@@ -39,20 +54,6 @@ bool flatten(const Value& nested, bool records, std::size_t depth, std::vector<V
   if (shape[depth] != extent) return false;
   return std::all_of(nested.items.begin(), nested.items.end(),
                      [&](const Value& item) { return flatten(item, records, depth + 1, elements, shape); });
-}
-
-Value make_array(std::vector<Value> elements, std::vector<std::int64_t> shape, Type dtype) {
-  Value array;
-  array.kind = Kind::array;
-  for (Value& element : elements) {
-    element = cast(element, dtype);
-    if (element.kind == Kind::unknown)
-      return Value::host(fmt::format("an array with a value that is no {}", text_of(dtype)));
-  }
-  array.items = std::move(elements);
-  array.shape = std::move(shape);
-  array.type = dtype;
-  return array;
 }
 
 /// np.array's dtype where none is given: the largest kind among the elements. Null where NumPy would have to
@@ -85,7 +86,7 @@ Value filled(const Value& shape, const Value& with, Type dtype) {
     if (extent < 0 || (extent > 0 && count > kMostElements / static_cast<std::size_t>(extent))) return {};
     count *= static_cast<std::size_t>(extent);
   }
-  return make_array(std::vector<Value>(count, with), *extents, dtype);
+  return array_of(std::vector<Value>(count, with), *extents, dtype);
 }
 
 /// As NumPy has it: the step is what lies between the first two elements once they are rounded.
@@ -95,7 +96,7 @@ Value arange_of(double start, double step, std::size_t count, Type dtype) {
   std::vector<Value> elements;
   for (std::size_t i = 0; i < count; ++i)
     elements.push_back(Value::of(static_cast<double>(first + static_cast<T>(i) * between)));
-  return make_array(std::move(elements), {static_cast<std::int64_t>(count)}, dtype);
+  return array_of(std::move(elements), {static_cast<std::int64_t>(count)}, dtype);
 }
 
 Value arange(const std::vector<Value>& arguments, Type dtype, const TypeTable& types) {
@@ -119,7 +120,7 @@ Value arange(const std::vector<Value>& arguments, Type dtype, const TypeTable& t
     const auto far = Whole::compute(Tok::times, step.as_whole(), Whole(static_cast<std::int64_t>(i)));
     elements.push_back(Value::of(*Whole::compute(Tok::plus, start.as_whole(), *far)));
   }
-  return make_array(std::move(elements), {static_cast<std::int64_t>(count)}, dtype);
+  return array_of(std::move(elements), {static_cast<std::int64_t>(count)}, dtype);
 }
 
 Value linspace(const std::vector<Value>& arguments, Type dtype, const TypeTable& types) {
@@ -135,7 +136,7 @@ Value linspace(const std::vector<Value>& arguments, Type dtype, const TypeTable&
   for (std::int64_t i = 0; i < count.integer; ++i)
     elements.push_back(Value::of(
         i == count.integer - 1 && count.integer > 1 ? stop : start + static_cast<double>(i) * step));
-  return make_array(std::move(elements), {count.integer}, dtype != nullptr ? dtype : types.float64);
+  return array_of(std::move(elements), {count.integer}, dtype != nullptr ? dtype : types.float64);
 }
 
 /// Keyword arguments that change nothing here, and `dtype`, which was read. All others are refused by name.
@@ -178,7 +179,7 @@ Value Names::numpy_array(std::string_view path, const HostCall& call) {
   const Type natural = arguments[0].kind == Kind::array ? arguments[0].type : natural_dtype(types_, elements);
   if (dtype == nullptr && natural == nullptr) return Value::host("an array of several of NumPy's types");
   while (static_cast<std::int64_t>(shape.size()) < least) shape.insert(shape.begin(), 1);
-  return make_array(std::move(elements), std::move(shape), dtype != nullptr ? dtype : natural);
+  return array_of(std::move(elements), std::move(shape), dtype != nullptr ? dtype : natural);
 }
 
 namespace {
@@ -197,7 +198,7 @@ Value cast_record(const Value& value, Type record) {
       if (is_record(field.type) || !flatten(value.items[i], false, 0, elements, shape) ||
           shape != field.shape)
         return {};
-      result.items.push_back(make_array(std::move(elements), std::move(shape), field.type));
+      result.items.push_back(array_of(std::move(elements), std::move(shape), field.type));
       if (result.items.back().kind != Kind::array) return {};
     }
     if (result.items.back().kind == Kind::unknown) return {};

@@ -175,15 +175,24 @@ Value Names::evaluate_call(const Expr& expr) {
   const Value callee = evaluate(*expr.items[0]);
   const std::string path = callee.kind == Kind::host ? callee.text : dotted_text(*expr.items[0]);
   if (path == "numba.cuda.declare_device") return declare_device(expr);
+  if (expr.items[0]->kind == ExprKind::attribute) {
+    const Value base = evaluate(*expr.items[0]->items[0]);
+    const Value value = base.kind == Kind::array ? evaluate_method(expr, base) : Value{};
+    if (base.kind == Kind::array) return value.kind == Kind::unknown ? Value::host(kPythonsOwn) : value;
+  }
   const HostCall call = read_call(expr);
-  if (path == "numpy.dtype" && expr.items.size() > 1 && expr.items[1]->kind != ExprKind::keyword) {
+  const Expr* fields = expr.items.size() > 1 ? expr.items[1] : nullptr;
+  if (fields != nullptr && fields->kind == ExprKind::keyword)
+    fields = fields->name == "dtype" ? fields->items[0] : nullptr;
+  if (path == "numpy.dtype" && fields != nullptr) {
     bool align = false;
     for (const auto& [name, value] : call.named) {
+      if (name == "dtype" && fields != expr.items[1]) continue;
       if (name != "align" || !value.is_number())
         return Value::host("a type made with an argument that is not read here");
       align = !value.is_zero();
     }
-    return record_dtype(*expr.items[1], align);
+    return record_dtype(*fields, align);
   }
   const bool one = call.arguments.size() == 1 && call.named.empty();
   if (path == "numba.from_dtype" && one && call.arguments[0].kind == Kind::dtype) return call.arguments[0];

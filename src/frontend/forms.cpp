@@ -109,4 +109,25 @@ std::string parameters_text(const Form& form) {
   return text;
 }
 
+namespace {
+bool is_exact_in_single(Type t) {
+  return is_integral(t) && (t->bits <= 8 || (t->bits == 16 && t->is_signed));
+}
+}  // namespace
+
+Type real_operand2(const TypeTable& table, Type a, Type b, bool whole_too) {
+  const bool both_whole = is_integral(a) && is_integral(b);
+  for (const Type type : {a, b})
+    if (!(is_exact_in_single(type) && !(whole_too && both_whole)) &&
+        real_operand(table, type) == table.float64)
+      return table.float64;
+  return table.float32;
+}
+
+bool is_whole_exponent(Type base, Type exponent) {
+  if (!is_integer(exponent)) return false;
+  return exponent->is_signed ? exponent->bits <= 32
+                             : exponent->bits == 16 && is_floating(base) && base->bits == 32;
+}
+
 }  // namespace quern::frontend

@@ -30,7 +30,9 @@ void Inference::run() {
   fixed_.assign(scope_.versions.size(), false);
   for (std::size_t i = 0; i < function.parameters.size(); ++i) {
     instance_.version_types[i] = instance_.parameters[i];
-    instance_.version_constants[i] = valueless_constant(instance_.parameters[i]);
+    const bool shape = i < instance_.values.size() && instance_.values[i].kind != Value::Kind::unknown;
+    instance_.version_constants[i] =
+        shape ? instance_.values[i] : valueless_constant(instance_.parameters[i]);
   }
   int walks = 0;
   do {
@@ -400,16 +402,18 @@ const Scope* Program::scope_of(Declaration& declaration) {
 }
 
 Instance* Program::kernel(Declaration& declaration, const std::vector<Type>& parameters) {
-  return make(declaration, parameters, true);
+  return make(declaration, parameters, {}, nullptr);
 }
 
-Instance* Program::instance(Declaration& declaration, const std::vector<Type>& parameters, Place from) {
-  const auto [found, fresh] = known_.try_emplace({&declaration, parameters}, nullptr);
+Instance* Program::instance(Declaration& declaration, const std::vector<Type>& parameters,
+                            std::vector<Value> values, Place from) {
+  const std::string shapes = keep_shapes(declaration, parameters, values);
+  const auto [found, fresh] = known_.try_emplace({&declaration, parameters, shapes}, nullptr);
   if (!fresh) {
     if (found->second != nullptr && found->second->inferring) found->second->recursive = true;
     return found->second;
   }
-  Instance* made = make(declaration, parameters, false);
+  Instance* made = make(declaration, parameters, std::move(values), &found->second);
   if (made != nullptr && made->failed) {
     std::string types;
     for (const Type type : parameters) types += (types.empty() ? "" : ", ") + text_of(type);
@@ -418,7 +422,8 @@ Instance* Program::instance(Declaration& declaration, const std::vector<Type>& p
   return made;
 }
 
-Instance* Program::make(Declaration& declaration, const std::vector<Type>& parameters, bool kernel) {
+Instance* Program::make(Declaration& declaration, const std::vector<Type>& parameters,
+                        std::vector<Value> values, Instance** known) {
   const Scope* scope = scope_of(declaration);
   if (declaration.broken || depth_ >= kDeepestCalls) {
     if (!declaration.broken)
@@ -428,10 +433,12 @@ Instance* Program::make(Declaration& declaration, const std::vector<Type>& param
     return nullptr;
   }
   Instance& made = all_.emplace_back();
-  if (!kernel) known_[{&declaration, parameters}] = &made;
+  const bool kernel = known == nullptr;
+  if (!kernel) *known = &made;
   made.declaration = &declaration;
   made.scope = scope;
   made.parameters = parameters;
+  made.values = std::move(values);
   made.kernel = kernel;
   for (const SignatureTypes& signature : declaration.signatures)
     if (signature.parameters == parameters && signature.result != nullptr) made.result = signature.result;

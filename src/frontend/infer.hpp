@@ -86,6 +86,7 @@ class Inference {
   Type atomic(const Expr& expr, const Builtin& row, const std::vector<const Expr*>& args,
               const std::vector<Type>& types);
   Type extremum(const Expr& expr, const std::vector<Type>& types);
+  Type number_in_text(const Expr& expr, const Expr& text);
   Type real_function(const Expr& argument, const Builtin& row, Type type);
   Type over_tuple(const Expr& expr, const Builtin& row, const std::vector<const Expr*>& args,
                   const std::vector<Type>& types);
@@ -94,7 +95,8 @@ class Inference {
   Type element_hint(const Builtin& row, const std::vector<const Expr*>& args, const std::vector<Type>& types);
   bool check_index(const Expr& expr, Type index, Type array);
   Type range(const std::vector<Type>& types, const std::vector<const Expr*>& args);
-  bool bind_arguments(const Expr& expr, Declaration& callee, std::vector<Type>& types);
+  bool bind_arguments(const Expr& expr, Declaration& callee, std::vector<Type>& types,
+                      std::vector<Value>& values);
   bool shape_of(const Expr& expr, std::vector<std::int64_t>& extents);
   bool wants(const Expr& expr, Type type, bool fits, std::string_view wanted);
 

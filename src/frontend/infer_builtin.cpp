@@ -142,8 +142,13 @@ Type Inference::by_rule(const Expr& expr, const Builtin& row, const std::vector<
       return unify(types_, types[1], types[2]);
     case Rule::real1:
       return real_function(*args[0], row, types[0]);
+    case Rule::real2: {
+      if (!number(0) || !number(1)) return refused();
+      if (row.cuda == "pow" && is_whole_exponent(types[0], types[1]))
+        return real_operand2(types_, types[0], types_.float32, false);
+      return real_operand2(types_, types[0], types[1], row.cuda == "atan2" || row.cuda == "hypot");
+    }
     case Rule::logarithm:
-    case Rule::real2:
     case Rule::real3: {
       if (args.size() == 1) return real_function(*args[0], row, types[0]);
       Type result = types_.float32;
@@ -189,7 +194,7 @@ Type Inference::by_rule(const Expr& expr, const Builtin& row, const std::vector<
     case Rule::predicate:
       return number(0) ? types_.boolean : refused();
     case Rule::ldexp:
-      return number(0) && whole(1) ? real_operand(types_, types[0]) : refused();
+      return number(0) && whole(1) ? real_operand2(types_, types[0], types_.float32, false) : refused();
     case Rule::frexp:
     case Rule::modf: {
       if (!number(0)) return refused();
@@ -216,6 +221,7 @@ Type Inference::by_rule(const Expr& expr, const Builtin& row, const std::vector<
           instance_.constant(*args[0]).kind == Value::Kind::integer ? instance_.constant(*args[0]) : Value{};
       return is_integer(types[0]) ? types[0] : types_.int64;
     case Rule::to_float:
+      if (args[0]->kind == ExprKind::string) return number_in_text(expr, *args[0]);
       if (!number(0)) return refused();
       return is_floating(types[0]) ? types[0] : types_.float64;
     case Rule::to_bool:
@@ -282,6 +288,14 @@ Type Inference::by_rule(const Expr& expr, const Builtin& row, const std::vector<
       break;
   }
   return refused();
+}
+
+/// float("inf")
+Type Inference::number_in_text(const Expr& expr, const Expr& text) {
+  const Value number = program_.names().evaluate(expr);
+  if (number.kind != Value::Kind::real) return fail(text.place, "types", "", "'{}' is no number", text.name);
+  instance_.constants[expr.id] = number;
+  return types_.float64;
 }
 
 /// A function of one real number; of a complex one where cmath has it.

@@ -76,13 +76,16 @@ Type Inference::call(const Expr& expr) {
               shown(*expr.items[0]), text_of(callee));
 }
 
-/// Argument types in the order of the parameters; defaults fill what is not given.
-bool Inference::bind_arguments(const Expr& expr, Declaration& callee, std::vector<Type>& types) {
+/// Argument types in the order of the parameters, and the values that are known; defaults fill what is not
+/// given.
+bool Inference::bind_arguments(const Expr& expr, Declaration& callee, std::vector<Type>& types,
+                               std::vector<Value>& values) {
   const Function* function = program_.names().body_of(callee);
   const auto count =
       static_cast<std::size_t>(std::count_if(function->parameters.begin(), function->parameters.end(),
                                              [](const Parameter& parameter) { return !parameter.captured; }));
   std::vector<Type> given(count, nullptr);
+  values.assign(count, {});
   std::vector<bool> seen(count, false);
   bool unknown = false;
   std::size_t position = 0;
@@ -111,6 +114,7 @@ bool Inference::bind_arguments(const Expr& expr, Declaration& callee, std::vecto
     }
     seen[index] = true;
     given[index] = type;
+    values[index] = instance_.constant(item.kind == ExprKind::keyword ? *item.items[0] : item);
     unknown = unknown || type == nullptr || is_error(type);
   }
   if (position > count) {
@@ -130,6 +134,7 @@ bool Inference::bind_arguments(const Expr& expr, Declaration& callee, std::vecto
     }
     const Value value = program_.names().evaluate(*parameter.fallback);
     const Type number = value.is_any_number() ? type_of_number(types_, value) : nullptr;
+    values[i] = value;
     given[i] = value.kind == Value::Kind::none ? types_.none : number != nullptr ? number : types_.error;
     if (is_error(given[i])) {
       fail(parameter.fallback->place, "calls", "give a number or None", "this default value is no constant");
@@ -138,6 +143,7 @@ bool Inference::bind_arguments(const Expr& expr, Declaration& callee, std::vecto
   }
   for (const std::uint32_t version : scope_.captures(expr)) {
     given.push_back(instance_.version_types[version]);
+    values.push_back(instance_.version_constants[version]);
     unknown = unknown || given.back() == nullptr || is_error(given.back());
   }
   if (given.size() != function->parameters.size()) return false;  // a function as a value: refused already
@@ -155,7 +161,8 @@ Type Inference::call_function(const Expr& expr, Declaration& callee) {
   }
   if (!callee.external.empty()) return call_external(expr, callee);
   std::vector<Type> types;
-  if (!bind_arguments(expr, callee, types)) return reporting_ ? types_.error : nullptr;
+  std::vector<Value> values;
+  if (!bind_arguments(expr, callee, types, values)) return reporting_ ? types_.error : nullptr;
   const std::size_t captured = scope_.captures(expr).size();
   for (std::size_t i = 0; i + captured < types.size(); ++i)
     if (cannot_be_passed(types[i]))
@@ -169,7 +176,7 @@ Type Inference::call_function(const Expr& expr, Declaration& callee) {
       break;
     }
   }
-  Instance* instance = program_.instance(callee, types, expr.place);
+  Instance* instance = program_.instance(callee, types, std::move(values), expr.place);
   if (instance == nullptr) return reporting_ ? types_.error : nullptr;
   instance_.callees[expr.id] = instance;
   if (instance->failed) {

@@ -190,6 +190,9 @@ Type Inference::from_value(const Value& value, const Expr& expr) {
                   "'{}' holds more than numbers, or more than functions and types", shown(expr));
     }
     case Value::Kind::array:
+      if (value.items.empty())
+        return fail(expr.place, "constant", "give it an element",
+                    "'{}' has no elements, and C++ no such arrays", shown(expr));
       constant.kind = value.kind;  // without the elements, which may be many
       constant.type = value.type;
       constant.shape = value.shape;
@@ -323,6 +326,9 @@ Type Inference::array_attribute(const Expr& expr, Type base) {
     const char layout = base->layout == 'C' ? 'F' : base->layout == 'F' ? 'C' : 'A';
     return types_.array(base->element, base->ndim, layout, base->read_only);
   }
+  if (is_number(base->element) && name == "real" && !is_complex(base->element)) return base;
+  if (is_complex(base->element) && (name == "real" || name == "imag"))
+    return types_.array(types_.floating(base->element->bits / 2u), base->ndim, 'A', base->read_only);
   if (base->element->kind == TypeKind::record)
     for (const Field& field : base->element->fields)
       if (field.name == name) return field_view(base, field, expr.place);
@@ -441,9 +447,10 @@ Type Inference::compare(const Expr& expr) {
     const Place place = join(expr.items[i]->place, expr.items[i + 1]->place);
     const bool with_none = a == types_.none || b == types_.none;
     if (op == Tok::k_is || op == Tok::is_not) {
-      if (!with_none)
+      const bool truths = a == types_.boolean && b == types_.boolean;
+      if (!with_none && !truths)
         fail(place, "types", op == Tok::k_is ? "compare with '=='" : "compare with '!='",
-             "'{}' is only for None in kernels", text_of(op));
+             "'{}' is only for None and for truth values in kernels", text_of(op));
       continue;
     }
     if (op == Tok::k_in || op == Tok::not_in) {

@@ -143,6 +143,8 @@ class Names {
   };
   HostCall read_call(const Expr& expr);
   Value numpy_array(std::string_view path, const HostCall& call);
+  Value evaluate_elements(const Expr& expr, const Value& left, const Value& right);
+  Value evaluate_method(const Expr& expr, const Value& array);
   Value record_dtype(const Expr& fields, bool align);
   Type element_type(const Expr& expr);
   Value declare_device(const Expr& call);
@@ -180,6 +182,8 @@ std::optional<std::vector<std::int64_t>> shape_of(const Value& value);
 /// May a field of a record be an array of this shape?
 bool fits_record(const std::vector<std::int64_t>& shape, Type element);
 
+/// An array of elements that are cast to the type; of the host's program where one does not fit.
+Value array_of(std::vector<Value> elements, std::vector<std::int64_t> shape, Type dtype);
 /// The number as NumPy stores it in that type, or the record; unknown where it does not fit.
 Value cast(const Value& value, Type type);
 /// NumPy's arithmetic with scalars of float32; unknown for anything else.

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "frontend/names.hpp"
@@ -44,8 +45,9 @@ struct Instance {
   Declaration* declaration = nullptr;
   const Scope* scope = nullptr;
   std::vector<Type> parameters;
-  Type result = nullptr;  ///< null until known
-  bool kernel = false;    ///< the one that is launched; a kernel that is called is a device function
+  std::vector<Value> values;  ///< of parameters that make shapes; unknown for the others
+  Type result = nullptr;      ///< null until known
+  bool kernel = false;        ///< the one that is launched; a kernel that is called is a device function
   bool inferring = false;
   bool recursive = false;
   bool failed = false;
@@ -102,11 +104,15 @@ class Program {
  public:
   explicit Program(Names& names) : names_(names) {}
 
-  /// The device function for these argument types, its types inferred; `from` is the call, for notes. Null
-  /// where its text is broken.
-  Instance* instance(Declaration& declaration, const std::vector<Type>& parameters, Place from);
+  /// The device function for these argument types, its types inferred; `values` are the arguments where they
+  /// are known, and count where they make shapes. `from` is the call, for notes. Null where its text is
+  /// broken.
+  Instance* instance(Declaration& declaration, const std::vector<Type>& parameters, std::vector<Value> values,
+                     Place from);
   /// The kernel, with all that it calls.
   Instance* kernel(Declaration& declaration, const std::vector<Type>& parameters);
+  /// Which parameters make shapes, in the function or in what it calls.
+  const std::vector<bool>& shape_parameters(Declaration& declaration);
   /// Of a function inside another.
   Declaration& declaration_of(Function& function);
   const std::vector<Instance*>& instances() const { return order_; }
@@ -116,11 +122,17 @@ class Program {
 
  private:
   const Scope* scope_of(Declaration& declaration);
-  Instance* make(Declaration& declaration, const std::vector<Type>& parameters, bool kernel);
+  /// `known`: where others find it from now on; null for the kernel, which none finds.
+  Instance* make(Declaration& declaration, const std::vector<Type>& parameters, std::vector<Value> values,
+                 Instance** known);
+  /// Forgets the values that make no shape, and gives text that differs where shapes do.
+  std::string keep_shapes(Declaration& declaration, const std::vector<Type>& types,
+                          std::vector<Value>& values);
 
   Names& names_;
   std::deque<Instance> all_;
-  std::map<std::pair<const Declaration*, std::vector<Type>>, Instance*> known_;
+  std::map<std::tuple<const Declaration*, std::vector<Type>, std::string>, Instance*> known_;
+  std::map<const Declaration*, std::vector<bool>> shapes_;
   std::map<const Declaration*, std::unique_ptr<Scope>> scopes_;
   std::deque<Declaration> inner_declarations_;
   std::map<const Function*, Declaration*> inner_;

@@ -96,6 +96,122 @@ TEST_CASE("x.conjugate() is NumPy's, and of a real number the number itself") {
   CHECK(holds(assigned("int32"), "a[0] = a[1];"));
 }
 
+TEST_CASE("the parts of an array of complex numbers are views of it") {
+  const std::string text =
+      cuda_of("@cuda.jit\ndef k(z, w):\n    cuda.atomic.add(z.real, 1, 2.0)\n    z.imag[0] = w.real[1, 0]\n",
+              "(complex128[::1], complex64[:, ::1])");
+  CHECK(holds(text, "atomicAdd(&quern::field<quern::array<double, 1>>(z, 0)[1], 2.0);"));
+  CHECK(holds(text, "quern::field<quern::array<double, 1>>(z, 8)[0] ="));
+  CHECK(holds(text, "quern::field<quern::array<float, 2>>(w, 0)(1, 0)"));
+  CHECK(holds(cuda_of("@cuda.jit\ndef k(a):\n    a.real[0] = 1\n", "(float32[::1],)"), "  a[0] = 1;"));
+}
+
+TEST_CASE("float() reads a literal, and what is none is refused") {
+  const auto assigned = [](const std::string& text) {
+    return cuda_of("@cuda.jit\ndef k(a):\n    a[0] = float(" + text + ")\n", "(float32[::1],)");
+  };
+  CHECK(holds(assigned("'1e3'"), "a[0] = 1000.0;"));
+  CHECK(holds(assigned("'-inf'"), "a[0] = -"));
+  CHECK(holds(assigned("'ten'"), "'ten' is no number"));
+}
+
+TEST_CASE("shapes are made of parameters: a device function is compiled for each value of these") {
+  const std::string functions =
+      "N = 8\n@cuda.jit(device=True)\ndef tile(a, shape, dtype, by):\n    s = cuda.shared.array(shape, "
+      "dtype)\n"
+      "    s[0, 1] = a[0]\n    return s[0, 1] * by\n\n"
+      "@cuda.jit(device=True)\ndef line(a, n, k=3):\n    m = n * 2\n    s = cuda.local.array(shape=m, "
+      "dtype=float32)\n"
+      "    s[k] = 1\n    return tile(a, by=2, dtype=float64, shape=(n, k)) + s[k]\n\n";
+  const auto kernel = [&](const std::string& body) {
+    return cuda_of(functions + "@cuda.jit\ndef k(a, n):\n" + body, "(float32[::1], int64)");
+  };
+  std::string text = kernel("    a[0] = tile(a, (4, N), float32, 5) + tile(a, (4, N), float32, 6)\n");
+  CHECK(holds(text, "__shared__ float s[4][8];"));
+  CHECK(holds(text, ">{4LL, (long long)N}, 5)"));
+  CHECK_FALSE(holds(text, "tile_2"));
+  text = kernel("    n = 16\n    a[0] = line(a, n) + line(a, 32, 5)\n");
+  CHECK(holds(text, "__shared__ double s[16][3];"));
+  CHECK(holds(text, "__shared__ double s[32][5];"));
+  CHECK(holds(text, "float s[32];"));
+  CHECK(holds(text, "float s[64];"));
+  text = kernel("    a[0] = line(a, n)\n");
+  CHECK(holds(text, "the shape must be known when the kernel is compiled, and 'm' is not"));
+  CHECK(holds(text, "'line' is called here with (array(float32, 1d, C), int64, int64)"));
+}
+
+TEST_CASE("arrays of the file's level are computed with, as NumPy does it where its type is sure") {
+  const auto table = [](const std::string& value) {
+    return cuda_of(
+        "I = np.array([[1, 2], [3, 4]], np.int32)\nF = np.array([1, 0.1], dtype=np.float32)\nSIGMA = 0.3\n"
+        "T = " +
+            value + "\n@cuda.jit\ndef k(a):\n    a[0] = T[1]\n",
+        "(float64[::1],)");
+  };
+  CHECK(holds(table("(I / 8).reshape(4)"), "const double T[4] = {0.125, 0.25, 0.375, 0.5};"));
+  CHECK(holds(table("(10 - 2 * I).reshape(-1)"), "const int T[4] = {8, 6, 4, 2};"));
+  CHECK(holds(table("np.arange(4) * 0.5 + SIGMA"), "const double T[4] = {0.3, 0.8, 1.3, 1.8};"));
+  CHECK(holds(table("F * 3"), "const float T[2] = {3.0f, 0.3f};"));
+  CHECK(holds(table("F / np.float64(3)"), "const double T[2] = {0.3333333333333333, 0.033333333830038704};"));
+  CHECK(holds(table("(F * 25).astype(np.uint8)"), "const unsigned char T[2] = {25, 2};"));
+  CHECK(holds(table("(np.arange(4).reshape((2, 2)) + np.ones((2, 2))).reshape(4)"),
+              "T[4] = {1.0, 2.0, 3.0, 4.0};"));
+  for (const std::string value :
+       {"F * SIGMA", "I + F", "np.arange(6).reshape(4, 2)", "I * 2147483647", "I ** 2"})
+    CHECK(holds(table(value), "'T' is a"));
+}
+
+TEST_CASE("functions of two real numbers compute in what Numba computes them in") {
+  const auto assigned = [](const std::string& call, const std::string& types) {
+    return cuda_of("@cuda.jit\ndef k(a, x, y):\n    r = " + call + "\n    a[0] = r\n",
+                   "(float64[::1], " + types + ")");
+  };
+  CHECK(holds(assigned("math.pow(x, y)", "float32, int32"), "const float r = quern::power(x, y);"));
+  CHECK(holds(assigned("math.pow(x, y)", "float64, int16"), "const double r = quern::power(x, y);"));
+  CHECK(holds(assigned("math.pow(x, y)", "float32, int64"), "const double r = pow(double(x), double(y));"));
+  CHECK(holds(assigned("math.pow(x, y)", "float32, uint8"), "const float r = powf(x, float(y));"));
+  CHECK(holds(assigned("math.fmod(x, y)", "int8, int16"), "const float r = fmodf("));
+  CHECK(holds(assigned("math.fmod(x, y)", "float32, uint16"), "const double r = fmod("));
+  CHECK(holds(assigned("math.atan2(x, y)", "int8, int16"), "const double r = atan2("));
+  CHECK(holds(assigned("math.hypot(x, y)", "float32, uint8"), "const float r = hypotf("));
+  CHECK(holds(assigned("math.ldexp(x, y)", "int8, int32"), "const float r = ldexp("));
+}
+
+TEST_CASE("np.dtype takes its fields by name as well") {
+  CHECK(holds(
+      cuda_of("T = np.dtype(dtype=[('x', np.int8), ('y', np.int32)])\n"
+              "R = np.array([(1, 2)], dtype=np.dtype(dtype=[('x', np.int8), ('y', np.int32)], align=True))\n"
+              "@cuda.jit\ndef k(a):\n    a[0] = R[0].y\n",
+              "(float64[::1],)"),
+      "{1, {}, 2}};"));
+}
+
+TEST_CASE("truth values are compared with 'is', numbers are not") {
+  const auto test = [](const std::string& type) {
+    return cuda_of("@cuda.jit\ndef k(a, p):\n    if p is not True:\n        a[0] = 1\n",
+                   "(float32[::1], " + type + ")");
+  };
+  CHECK(holds(test("boolean"), "if (p != true) {"));
+  CHECK(holds(test("int64"), "'is not' is only for None and for truth values in kernels"));
+}
+
+TEST_CASE("a module-level array without elements is refused by name") {
+  const auto of = [](const std::string& use) {
+    return cuda_of("EMPTY = np.array([])\n@cuda.jit\ndef k(a):\n" + use, "(float64[::1],)");
+  };
+  CHECK(holds(of("    a[0] = len(cuda.const.array_like(EMPTY))\n"), "'EMPTY' has no elements"));
+  CHECK(holds(of("    a[0] = len(EMPTY)\n"), "'EMPTY' has no elements"));
+}
+
+TEST_CASE("operators are functions of the module operator, passed on like any other") {
+  const std::string text = cuda_of(
+      "import operator\n@cuda.jit(device=True)\ndef fold(op, x, y):\n    return op(x, y)\n\n"
+      "@cuda.jit\ndef k(a):\n    a[0] = operator.mod(a[1], 2) + fold(operator.mul, a[1], a[2])\n",
+      "(int64[::1],)");
+  CHECK(holds(text, "return x * y;"));
+  CHECK(holds(text, "quern::floor_mod(a[1], 2LL) + fold(a[1], a[2]);"));
+}
+
 TEST_CASE("a tuple is sliced as Python slices it") {
   const auto kernel = [](const std::string& slice) {
     return cuda_of("T = (10, 11, 12, 13, 14)\n@cuda.jit\ndef k(a):\n    t = T" + slice +

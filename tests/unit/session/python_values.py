@@ -6,6 +6,7 @@
 """
 import cmath
 import math
+import operator
 
 import numpy as np
 
@@ -32,6 +33,9 @@ EXPRESSIONS += [
     "np.clip(y, -1.5, 7)", "np.maximum(x, y)", "np.minimum(n, m)", "np.reciprocal(x)", "np.sinc(x)", "np.spacing(y)", "np.nextafter(x, 9.0)",
     "np.heaviside(y, 0.5)", "np.heaviside(0.0, 0.5)", "np.logaddexp(x, y)", "np.logaddexp2(y, x)", "np.float_power(n, x)", "np.signbit(y)",
     "np.rint(y)", "np.round(x)", "np.gcd(n, 18)", "np.isclose(x, x + 1e-9)", "np.sign(y)", "np.square(y)", "np.cbrt(y)", "np.deg2rad(x)",
+    "operator.add(x, n)", "operator.truediv(n, m)", "operator.floordiv(n, m)", "operator.mod(n, m)", "operator.pow(x, n)", "operator.rshift(m, 1)",
+    "operator.and_(n, 6)", "operator.lt(m, n)", "operator.ne(x, y)", "operator.neg(x)", "operator.inv(n)", "operator.not_(x)", "operator.abs(m)",
+    "operator.truth(n)", "float('inf')", "-float('Infinity')", "float('nan')", "float('-1.5e3') + x", "(x > y) is True", "(x > y) is not True",
     "divmod(n, m)[0]", "divmod(n, m)[1]", "n // m", "n % m", "y // x", "m >> 1", "n ** 3", "x ** m", "round(y)", "round(x * 10, 1)", "round(x * 1e300, 1)", "round(y, 25)", "int(y)",
     "n if x > y else m", "x and y", "0 or y", "not x", "m < n < 20 < 30", "n in (1, 12)", "(n, m)[-1]", "-m", "~n", "abs(m)", "min(n, m, 3)",
     "max(x, y)", "bool(n)", "float(n)", "complex(x, y).imag", "np.iinfo(np.int16).max", "np.finfo(np.float32).eps", "np.finfo(np.float64).max",

@@ -48,7 +48,7 @@ bool near(double value, double expected) {
 /// Some of the rows as one kernel, which writes their values to `out`.
 std::string kernel_of(std::span<const Row> rows) {
   std::string source =
-      "import math, cmath\nimport numpy as np\nfrom numba import cuda\n\n@cuda.jit\n"
+      "import math, cmath, operator\nimport numpy as np\nfrom numba import cuda\n\n@cuda.jit\n"
       "def k(x, y, n, m, z, w, out):\n";
   for (std::size_t i = 0; i < rows.size(); ++i)
     source += "    out[" + std::to_string(i) + "] = " + rows[i].expression + "\n";
