@@ -7,8 +7,9 @@
 namespace quern::frontend {
 namespace {
 
-constexpr int kMostWalks = 50;              // types only widen, a few steps each
-constexpr std::size_t kDeepestCalls = 200;  // functions that call functions
+constexpr int kMostWalks = 50;                  // types only widen, a few steps each
+constexpr std::size_t kDeepestCalls = 200;      // functions that call functions
+constexpr std::size_t kMostInstances = 10'000;  // each call may double them
 
 }  // namespace
 
@@ -40,13 +41,13 @@ void Inference::run() {
     pass();
   } while (changed_ && ++walks < kMostWalks);
   reporting_ = true;
-  const std::size_t before = report_.diagnostics().size();
+  const std::size_t before = report_.errors();
   if (changed_)
     fail(function.place, "types", "give its variables definite types, as in x = float64(0)",
          "the types in '{}' do not settle", function.name);
   pass();
   if (instance_.result == nullptr) instance_.result = types_.none;
-  instance_.failed = report_.diagnostics().size() > before;
+  instance_.failed = instance_.failed || report_.errors() > before;
 }
 
 void Inference::pass() {
@@ -425,11 +426,18 @@ Instance* Program::instance(Declaration& declaration, const std::vector<Type>& p
 Instance* Program::make(Declaration& declaration, const std::vector<Type>& parameters,
                         std::vector<Value> values, Instance** known) {
   const Scope* scope = scope_of(declaration);
-  if (declaration.broken || depth_ >= kDeepestCalls) {
-    if (!declaration.broken)
-      report().error(declaration.place, "calls",
-                     fmt::format("functions call each other more than {} deep", kDeepestCalls),
-                     "a recursive function must call itself with the same argument types");
+  if (declaration.broken) return nullptr;
+  if (depth_ >= kDeepestCalls) {
+    report().error(declaration.place, "calls",
+                   fmt::format("functions call each other more than {} deep", kDeepestCalls),
+                   "a recursive function must call itself with the same argument types");
+    return nullptr;
+  }
+  if (all_.size() >= kMostInstances) {
+    report().error(
+        declaration.place, "calls",
+        fmt::format("the kernel needs more than {} versions of its functions", kMostInstances),
+        "each combination of argument types, and of shapes that are made of arguments, is a version");
     return nullptr;
   }
   Instance& made = all_.emplace_back();

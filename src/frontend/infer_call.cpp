@@ -177,13 +177,10 @@ Type Inference::call_function(const Expr& expr, Declaration& callee) {
     }
   }
   Instance* instance = program_.instance(callee, types, std::move(values), expr.place);
-  if (instance == nullptr) return reporting_ ? types_.error : nullptr;
-  instance_.callees[expr.id] = instance;
-  if (instance->failed) {
-    const Type type = reporting_ ? types_.error : nullptr;
-    return type;
-  }
-  return instance->result;
+  if (instance != nullptr) instance_.callees[expr.id] = instance;
+  if (instance != nullptr && !instance->failed) return instance->result;
+  instance_.failed = instance_.failed || reporting_;
+  return reporting_ ? types_.error : nullptr;
 }
 
 /// A function of linked CUDA C++: numbers in, a number out.

@@ -58,6 +58,8 @@ class Report {
   void note(Place place, std::string message);
 
   bool failed() const noexcept { return errors_ > 0; }
+  /// Those of a place or a number that is not kept included.
+  std::size_t errors() const noexcept { return errors_; }
   bool full() const noexcept { return diagnostics_.size() >= kMost; }
   const SourceText& source() const noexcept { return *source_; }
   const Diagnostics& diagnostics() const noexcept { return diagnostics_; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Input that nobody writes must not crash or hang the front end.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <random>
 
@@ -54,6 +55,17 @@ TEST_CASE("functions that call each other without end are reported") {
       "@cuda.jit(device=True)\ndef f(x):\n    return f((x, x))\n\n@cuda.jit\ndef k(a):\n    a[0] = f(1)\n",
       "(float32[::1],)");
   CHECK(holds(text, "error:"));
+}
+
+TEST_CASE("functions whose versions double with each call are reported, and nothing that follows from it") {
+  std::string text =
+      "@cuda.jit(device=True)\ndef f0(n):\n    a = cuda.local.array(n, float32)\n    return a[0]\n\n\n";
+  for (int i = 1; i < 40; ++i)
+    text += fmt::format("@cuda.jit(device=True)\ndef f{}(n):\n    return f{}(2 * n + 1) + f{}(2 * n)\n\n\n",
+                        i, i - 1, i - 1);
+  text = cuda_of(text + "@cuda.jit\ndef k(a):\n    a[0] = f39(1)\n", "(float32[::1],)");
+  CHECK(holds(text, "the kernel needs more than 10000 versions of its functions"));
+  CHECK_FALSE(holds(text, "cannot be stored"));
 }
 
 TEST_CASE("types that double with every line are refused") {
