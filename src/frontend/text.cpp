@@ -84,7 +84,8 @@ void Report::warning(Place place, std::string_view code, std::string message, st
 }
 
 void Report::note(Place place, std::string message) {
-  if (last_kept_) diagnostics_.back().notes.push_back({source_->span(place), std::move(message)});
+  if (!last_kept_ || diagnostics_.back().notes.size() >= kMostNotes) return;
+  diagnostics_.back().notes.push_back({source_->span(place), std::move(message)});
 }
 
 void Report::add(Severity severity, Place place, std::string_view code, std::string message,

@@ -47,6 +47,7 @@ class SourceText {
 class Report {
  public:
   static constexpr std::size_t kMost = 100;
+  static constexpr std::size_t kMostNotes = 10;  ///< of one
 
   explicit Report(const SourceText& source) : source_(&source) {}
 
@@ -54,7 +55,7 @@ class Report {
   /// Of the file as a whole, where no line of it is to blame.
   void error_of_file(std::string_view code, std::string message, std::string hint = {});
   void warning(Place place, std::string_view code, std::string message, std::string hint = {});
-  /// Adds to the diagnostic that was reported last.
+  /// Adds to the diagnostic that was reported last, where it has fewer than `kMostNotes`.
   void note(Place place, std::string message);
 
   bool failed() const noexcept { return errors_ > 0; }
