@@ -37,6 +37,7 @@
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 #include <llvm/Transforms/Utils/CanonicalizeFreezeInLoops.h>
 
+#include "cpu/emit/chosen_bits.hpp"
 #include "cpu/emit/mask_words.hpp"
 #include "cpu/emit/slots.hpp"
 
@@ -176,8 +177,11 @@ Expected<void> generate(llvm::Module& module, llvm::TargetMachine& machine, llvm
 void optimise(llvm::Module& module, llvm::TargetMachine& machine, unsigned opt_level) {
   if (opt_level != 0) run_passes(module, machine);
   if (!machine.getMCSubtargetInfo()->checkFeatures("+avx512bw")) return;
-  for (llvm::Function& function : module)
-    if (!function.isDeclaration()) compute_masks_as_words(function);
+  for (llvm::Function& function : module) {
+    if (function.isDeclaration()) continue;
+    compute_masks_as_words(function);
+    keep_logic_from_choices(function);
+  }
 }
 
 Expected<std::unique_ptr<llvm::MemoryBuffer>> make_object(llvm::Module& module,
