@@ -328,7 +328,7 @@ TEST_CASE("several arrivals at a barrier object count as many, and the last one 
                                    .attr = {.space = Space::shared, .atomic = op},
                                    .inputs = {{Type::i64}, {Type::i64}}},
                                   {.isa = isas().back(), .full = false});
-    for (const std::uint64_t count : {1, 3, 5}) {
+    for (const std::uint64_t count : {1u, 3u, 5u}) {
       Object object{20, 20, 0};
       Memory memory;
       const std::uint64_t start = object.bits();
