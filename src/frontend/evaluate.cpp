@@ -114,6 +114,13 @@ Value Names::evaluate(const Expr& expr) {
   }
 }
 
+std::string dotted_text(const Expr& expr) {
+  if (expr.kind == ExprKind::name) return std::string(expr.name);
+  if (expr.kind != ExprKind::attribute) return {};
+  const std::string base = dotted_text(*expr.items[0]);
+  return base.empty() ? base : base + "." + std::string(expr.name);
+}
+
 Value Names::evaluate_binary(const Expr& expr) {
   const Value left = evaluate(*expr.items[0]), right = evaluate(*expr.items[1]);
   Value result = fold(expr.op, left, right);
@@ -176,27 +183,32 @@ Value Names::evaluate_items(const Expr& expr) {
 
 /// module.name, array.shape, dtype attributes.
 Value Names::evaluate_name(const Expr& expr) {
-  if (const Expr& call = *expr.items[0]; call.kind == ExprKind::call && call.items.size() == 2) {
+  // The callee is looked up twice, so that it must be a plain name.
+  if (const Expr& call = *expr.items[0];
+      call.kind == ExprKind::call && call.items.size() == 2 && !dotted_text(*call.items[0]).empty()) {
     const Value callee = evaluate(*call.items[0]);
     const Type type =
         callee.kind == Kind::host && callee.text.ends_with("info") ? element_type(*call.items[1]) : nullptr;
     const Value limit = type == nullptr ? Value{} : limit_of(callee.text, type, expr.name);
     if (limit.kind != Kind::unknown) return limit;
   }
-  const Value base = evaluate(*expr.items[0]);
-  if (base.kind == Kind::module_ && is_enumeration(base)) return member_of(base, expr.name);
-  if (base.kind == Kind::module_) return evaluate_path(canonical(fmt::format("{}.{}", base.text, expr.name)));
-  if (base.is_number() && !base.text.empty() && expr.name == "value") return base;
-  if (base.kind == Kind::array && expr.name == "shape") {
+  return attribute_of(evaluate(*expr.items[0]), expr.name);
+}
+
+Value Names::attribute_of(const Value& base, std::string_view name) {
+  if (base.kind == Kind::module_ && is_enumeration(base)) return member_of(base, name);
+  if (base.kind == Kind::module_) return evaluate_path(canonical(fmt::format("{}.{}", base.text, name)));
+  if (base.is_number() && !base.text.empty() && name == "value") return base;
+  if (base.kind == Kind::array && name == "shape") {
     Value shape;
     shape.kind = Kind::tuple;
     for (const std::int64_t extent : base.shape) shape.items.push_back(Value::of(extent));
     return shape;
   }
-  if (base.kind == Kind::array && expr.name == "size")
+  if (base.kind == Kind::array && name == "size")
     return Value::of(static_cast<std::int64_t>(base.items.size()));
   if (base.kind == Kind::host && base.text.find(' ') == std::string::npos)
-    return Value::host(fmt::format("{}.{}", base.text, expr.name));
+    return Value::host(fmt::format("{}.{}", base.text, name));
   return Value::host(kPythonsOwn);
 }
 

@@ -13,13 +13,6 @@ namespace {
 using Kind = Value::Kind;
 using Arguments = std::vector<Value>;
 
-std::string dotted_text(const Expr& expr) {
-  if (expr.kind == ExprKind::name) return std::string(expr.name);
-  if (expr.kind != ExprKind::attribute) return {};
-  const std::string base = dotted_text(*expr.items[0]);
-  return base.empty() ? base : base + "." + std::string(expr.name);
-}
-
 struct RealFunction {
   std::string_view name;  // of math and of NumPy
   double (*compute)(double);
@@ -172,14 +165,16 @@ Names::HostCall Names::read_call(const Expr& expr) {
 }
 
 Value Names::evaluate_call(const Expr& expr) {
-  const Value callee = evaluate(*expr.items[0]);
-  const std::string path = callee.kind == Kind::host ? callee.text : dotted_text(*expr.items[0]);
-  if (path == "numba.cuda.declare_device") return declare_device(expr);
-  if (expr.items[0]->kind == ExprKind::attribute) {
-    const Value base = evaluate(*expr.items[0]->items[0]);
-    const Value value = base.kind == Kind::array ? evaluate_method(expr, base) : Value{};
-    if (base.kind == Kind::array) return value.kind == Kind::unknown ? Value::host(kPythonsOwn) : value;
+  // What a method is of is evaluated once: calls may stand in a chain of any length.
+  const Expr& named = *expr.items[0];
+  const Value base = named.kind == ExprKind::attribute ? evaluate(*named.items[0]) : Value{};
+  if (base.kind == Kind::array) {
+    const Value value = evaluate_method(expr, base);
+    return value.kind == Kind::unknown ? Value::host(kPythonsOwn) : value;
   }
+  const Value callee = named.kind == ExprKind::attribute ? attribute_of(base, named.name) : evaluate(named);
+  const std::string path = callee.kind == Kind::host ? callee.text : dotted_text(named);
+  if (path == "numba.cuda.declare_device") return declare_device(expr);
   const HostCall call = read_call(expr);
   const Expr* fields = expr.items.size() > 1 ? expr.items[1] : nullptr;
   if (fields != nullptr && fields->kind == ExprKind::keyword)

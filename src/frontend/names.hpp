@@ -129,6 +129,8 @@ class Names {
   Value value_of(Binding& binding, std::string_view name);
   Value assigned(const Binding& binding, std::string_view name);
   Value evaluate_name(const Expr& expr);
+  /// `base.name` of the host's objects.
+  Value attribute_of(const Value& base, std::string_view name);
   Value evaluate_call(const Expr& expr);
   Value evaluate_binary(const Expr& expr);
   Value evaluate_compare(const Expr& expr);
@@ -182,6 +184,8 @@ std::optional<std::vector<std::int64_t>> shape_of(const Value& value);
 /// May a field of a record be an array of this shape?
 bool fits_record(const std::vector<std::int64_t>& shape, Type element);
 
+/// "a.b.c" of names alone, empty where anything else stands there.
+std::string dotted_text(const Expr& expr);
 /// An array of elements that are cast to the type; of the host's program where one does not fit.
 Value array_of(std::vector<Value> elements, std::vector<std::int64_t> shape, Type dtype);
 /// The number as NumPy stores it in that type, or the record; unknown where it does not fit.

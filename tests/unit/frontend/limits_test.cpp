@@ -57,6 +57,14 @@ TEST_CASE("functions that call each other without end are reported") {
   CHECK(holds(text, "error:"));
 }
 
+TEST_CASE("chains of calls at the file's level are read once") {
+  const auto table = [](const std::string& value) {
+    return cuda_of("T = " + value + "\n@cuda.jit\ndef k(a):\n    a[0] = T[1]\n", "(float32[::1],)");
+  };
+  CHECK(holds(table("np.arange(4)" + repeated(".reshape(4)", 60)), "T[4] = {0, 1, 2, 3};"));
+  CHECK(holds(table("frame" + repeated(".part(1)", 60)), "'T' is "));
+}
+
 TEST_CASE("functions whose versions double with each call are reported, and nothing that follows from it") {
   std::string text =
       "@cuda.jit(device=True)\ndef f0(n):\n    a = cuda.local.array(n, float32)\n    return a[0]\n\n\n";
