@@ -2,14 +2,13 @@
 #include "cpu/emit/chosen_bits.hpp"
 
 #include <llvm/IR/IRBuilder.h>
-#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/IntrinsicInst.h>
 
 #include <algorithm>
-#include <numeric>
-#include <vector>
+
+#include "cpu/emit/operations/opaque.hpp"
 
 namespace quern::cpu::emit {
 namespace {
@@ -36,31 +35,16 @@ bool is_logic(const Value* value) {
   return operation != nullptr && operation->isBitwiseLogicOp();
 }
 
-/// The same value, of which nothing is known. Assembly takes a register at a time.
+/// Assembly takes a register at a time.
 Value* hidden(llvm::IRBuilder<>& b, Value* value) {
-  const auto* const type = llvm::cast<llvm::FixedVectorType>(value->getType());
-  const unsigned lanes = type->getNumElements();
-  const unsigned part = std::min(lanes, kRegisterBits / type->getScalarSizeInBits());
+  auto* const type = llvm::cast<llvm::FixedVectorType>(value->getType());
+  const unsigned part = std::min(type->getNumElements(), kRegisterBits / type->getScalarSizeInBits());
   auto* const part_type = llvm::FixedVectorType::get(type->getElementType(), part);
-  llvm::InlineAsm* const nothing =
-      llvm::InlineAsm::get(llvm::FunctionType::get(part_type, {part_type}, false), "", "=v,0", false);
-  if (part == lanes) return b.CreateCall(nothing, {value});
-  std::vector<int> all(lanes);
-  std::iota(all.begin(), all.end(), 0);
-  Value* result = nullptr;
-  for (unsigned first = 0; first < lanes; first += part) {
-    const llvm::ArrayRef<int> places(all.data() + first, part);
-    Value* const piece = b.CreateCall(nothing, {b.CreateShuffleVector(value, places)});
-    std::vector<int> widened(lanes, -1);
-    std::iota(widened.begin(), widened.begin() + part, 0);
-    Value* const wide = b.CreateShuffleVector(piece, widened);
-    if (result == nullptr) {
-      result = wide;
-      continue;
-    }
-    std::vector<int> joined(all);
-    for (unsigned lane = 0; lane < part; ++lane) joined[first + lane] = static_cast<int>(lanes + lane);
-    result = b.CreateShuffleVector(result, wide, joined);
+  Value* result = llvm::PoisonValue::get(type);
+  for (unsigned first = 0; first < type->getNumElements(); first += part) {
+    Value* const place = b.getInt64(first);
+    Value* const piece = opaque(b, b.CreateExtractVector(part_type, value, place), 'v');
+    result = b.CreateInsertVector(type, result, piece, place);
   }
   return result;
 }

@@ -4,8 +4,9 @@
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/PostOrderIterator.h>
 #include <llvm/IR/IRBuilder.h>
-#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/Instructions.h>
+
+#include "cpu/emit/operations/opaque.hpp"
 
 namespace quern::cpu::emit {
 namespace {
@@ -47,10 +48,7 @@ class MaskWords {
   }
 
   void replace(llvm::IRBuilder<>& b, llvm::Instruction& inst, Value* word) {
-    llvm::Type* const type = word->getType();
-    llvm::InlineAsm* const nothing =
-        llvm::InlineAsm::get(llvm::FunctionType::get(type, {type}, false), "", "=r,0", false);
-    Value* const hidden = b.CreateCall(nothing, {word});
+    Value* const hidden = opaque(b, word, 'r');
     Value* const mask = b.CreateBitCast(hidden, inst.getType());
     words_[mask] = hidden;
     inst.replaceAllUsesWith(mask);

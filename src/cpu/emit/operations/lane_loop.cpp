@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/emit/operations/lane_loop.hpp"
 
-#include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/Intrinsics.h>
 
+#include "cpu/emit/operations/opaque.hpp"
 #include "cpu/emit/operations/vectors.hpp"
 
 namespace quern::cpu::emit {
@@ -32,9 +32,7 @@ Value* LaneArray::pair_at(llvm::IRBuilder<>& b, std::uint64_t index) {
   llvm::Type* const wide = b.getInt64Ty();
   Value* const pairs = b.CreateBitCast(vector_, llvm::FixedVectorType::get(wide, kLanes / 2));
   // Opaque to LLVM, which would take the halves out one by one again.
-  llvm::InlineAsm* const opaque =
-      llvm::InlineAsm::get(llvm::FunctionType::get(wide, {wide}, false), "", "=r,0", false);
-  return pair = b.CreateCall(opaque, {b.CreateExtractElement(pairs, index)});
+  return pair = opaque(b, b.CreateExtractElement(pairs, index), 'r');
 }
 
 Value* LaneArray::at(llvm::IRBuilder<>& b, Value* lane) {
