@@ -1,0 +1,2 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a library that is only a precompiled header consists of.
