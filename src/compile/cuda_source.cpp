@@ -8,6 +8,7 @@
 #include <chrono>
 #include <filesystem>
 
+#include "compile/cpp_tokens.hpp"
 #include "compile/device_headers.hpp"
 #include "compile/entries.hpp"
 #include "compile/hints.hpp"
@@ -53,6 +54,35 @@ Expected<void> check_text(const abi::KernelSource& source) {
   diagnostic.span.file = source.file_name.c_str();
   const auto end = source.text.begin() + static_cast<std::ptrdiff_t>(std::min(zero, source.text.size()));
   diagnostic.span.line = 1 + static_cast<std::uint32_t>(std::count(source.text.begin(), end, '\n'));
+  return diagnostic;
+}
+
+/// The first line with more open brackets than NVRTC is given: its parser calls itself for each, and a few
+/// thousand end the process. (C++ asks for 256 of a compiler, [implimits].)
+constexpr std::size_t kMostOpenBrackets = 1000;
+
+std::optional<std::uint32_t> find_deep_nesting(std::string_view text) {
+  const auto opens = [](char c) { return c == '(' || c == '[' || c == '{'; };
+  if (static_cast<std::size_t>(std::count_if(text.begin(), text.end(), opens)) <= kMostOpenBrackets)
+    return std::nullopt;
+  std::size_t depth = 0;
+  for (const CppToken& token : cpp_tokens(text)) {
+    if (token.kind != CppToken::Kind::punctuation) continue;
+    const char c = token.text[0];
+    if (opens(c) && ++depth > kMostOpenBrackets) return token.line;
+    if ((c == ')' || c == ']' || c == '}') && depth > 0) --depth;
+  }
+  return std::nullopt;
+}
+
+Expected<void> check_nesting(const abi::KernelSource& source) {
+  const std::optional<std::uint32_t> line = find_deep_nesting(source.text);
+  if (!line) return {};
+  Diagnostic diagnostic = failure(
+      "source-text", fmt::format("cannot compile: more than {} brackets are open here", kMostOpenBrackets),
+      "close some of them, or compute a part in a variable of its own");
+  diagnostic.span.file = source.file_name.c_str();
+  diagnostic.span.line = *line;
   return diagnostic;
 }
 
@@ -180,7 +210,8 @@ Expected<CudaPlan> plan_cuda(const abi::KernelRequest& request, const Toolkit& t
   Expected<UserOptions> options = read_options(request.options);
   if (!options) return std::move(options).errors();
   plan.options = *std::move(options);
-  for (Expected<void> check : {check_text(request.source), check_expressions(request.name_expressions),
+  for (Expected<void> check : {check_text(request.source), check_nesting(request.source),
+                               check_expressions(request.name_expressions),
                                check_architecture(*toolkit.nvrtc, request.target.compute)})
     if (!check) return std::move(check).errors();
   choose_machine(plan);

@@ -38,6 +38,7 @@ class Verifier {
  private:
   void check_target();
   void check_function(Function& function);
+  void check_parameters(const Function& function);
   void check_instruction(const Function& function, Instruction& instruction);
   bool check_needs(const Instruction& instruction, const Form& form, const WordList& words);
   bool check_vector(const Instruction& instruction);
@@ -84,7 +85,25 @@ void Verifier::check_target() {
   }
 }
 
+/// Kernel parameters: 4,352 bytes, from PTX 8.1 on 32,764. Source: NVIDIA, "PTX ISA", "Kernel Function
+/// Parameters".
+void Verifier::check_parameters(const Function& function) {
+  constexpr std::uint64_t kMostOfOld = 4352, kMost = 32764;
+  std::uint64_t end = 0;
+  for (const Variable& variable : function.parameters) {
+    const std::uint64_t align = std::max(1u, variable.align);
+    end = (end + align - 1) / align * align + variable.size_bytes();
+    if (end <= (version_ >= 81 ? kMost : kMostOfOld)) continue;
+    return report_.error(
+        kForm, variable.position,
+        fmt::format("parameters of kernel '{}' take more than {} bytes", function.name,
+                    version_ >= 81 ? kMost : kMostOfOld),
+        end <= kMost ? "write .version 8.1 or later, or pass a pointer" : "pass a pointer to what is large");
+  }
+}
+
 void Verifier::check_function(Function& function) {
+  if (function.entry) check_parameters(function);
   for (Instruction& instruction : function.body) {
     if (report_.full()) return;
     check_instruction(function, instruction);

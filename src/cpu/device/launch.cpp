@@ -99,7 +99,8 @@ std::uint64_t stack_bytes(const LocalNeeds& local, const ContextState& context) 
   if (!local.calls) return 0;
   const std::uint64_t wanted =
       std::max<std::uint64_t>(ir::kCalledStackBytes, context.stack_bytes.load(std::memory_order_relaxed));
-  return std::min(wanted, engine::kMaxThreadLocalBytes - std::min(engine::kMaxThreadLocalBytes, local.bytes));
+  constexpr std::uint64_t kMost = ir::kMaxThreadLocalBytes;
+  return std::min(wanted, kMost - std::min(kMost, local.bytes));
 }
 
 /// Where the blocks of a cooperative launch meet: cooperative_groups keeps a size and a counter there

@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "cpu/engine/abi.hpp"
+#include "cpu/ir/limits.hpp"
 #include "quern/expected.hpp"
 
 namespace quern::cpu::engine {
@@ -38,10 +39,8 @@ constexpr std::uint64_t round_up(std::uint64_t value, std::uint64_t multiple) no
 
 /// A worker's local memory may be addressed by a 32-bit offset from any lane's base, like its shared memory.
 inline constexpr std::uint64_t kLocalReservationBytes = kSharedReservationBytes;
-/// Local memory of a thread: the PTX limit.
-inline constexpr std::uint64_t kMaxThreadLocalBytes = std::uint64_t{512} * 1024;
 /// Local memory of a block: 1,024 threads.
-inline constexpr std::uint64_t kMaxLocalBytes = 1024 * kMaxThreadLocalBytes;
+inline constexpr std::uint64_t kMaxLocalBytes = std::uint64_t{1024} * ir::kMaxThreadLocalBytes;
 
 struct WindowLayout {
   std::uint32_t device_count = 1;
@@ -60,7 +59,7 @@ class Window {
   bool contains(const void* address) const noexcept { return Range{base_, bytes_}.contains(address); }
   /// True also in the gaps before and after, where a checked base plus an offset can land.
   bool reaches(const void* address) const noexcept;
-  /// True where emitted code sends misaligned accesses (abi.hpp), and nothing else comes.
+  /// True where emitted code sends misaligned accesses (abi.hpp), and no address that was ever valid leads.
   bool is_misaligned_mark(const void* address) const noexcept;
 
   Range arena(std::uint32_t device) const noexcept;

@@ -10,6 +10,8 @@ namespace quern::cpu::ir {
 
 /// Static shared memory of a block on every GPU so far; ptxas refuses more.
 inline constexpr std::uint32_t kMaxStaticSharedBytes = 48 * 1024;
+/// Local memory of a thread, on every GPU so far.
+inline constexpr std::uint32_t kMaxThreadLocalBytes = 512 * 1024;
 /// Barriers of a block, named by numbers from 0.
 inline constexpr std::uint32_t kBarriers = 16;
 /// What a thread has for the local memory of functions that are called: much deeper recursion than a GPU's

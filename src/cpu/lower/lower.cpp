@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "cpu/ir/limits.hpp"
 #include "cpu/lower/passes.hpp"
@@ -39,11 +41,14 @@ Diagnostic no_such_kernel(const ptx::Module& module, std::string_view kernel, st
   return diagnostic;
 }
 
-Diagnostic too_much_shared(const ptx::Function& entry, const ir::Function& kernel, std::uint64_t bytes,
-                           std::string_view file_name) {
+/// More memory than there is, told where the kernel is written.
+Diagnostic too_much(const ptx::Function& entry, const ir::Function& kernel, std::string_view file_name,
+                    std::string_view code, std::string message, std::string_view hint) {
   Diagnostic diagnostic{
-      .code = "shared-too-large",
-      .span = {.file = std::string(file_name), .line = entry.position.line, .column = entry.position.column}};
+      .code = std::string(code),
+      .span = {.file = std::string(file_name), .line = entry.position.line, .column = entry.position.column},
+      .message = std::move(message),
+      .hint = std::string(hint)};
   if (const auto known =
           std::find_if(kernel.locations.begin(), kernel.locations.end(),
                        [](const ir::Location& at) { return at.line != 0 && !at.file.empty(); });
@@ -51,12 +56,45 @@ Diagnostic too_much_shared(const ptx::Function& entry, const ir::Function& kerne
     const ir::Location& first = ir::author_location(kernel.locations, *known);
     diagnostic.span = {.file = first.file, .line = first.line, .column = first.column};
   }
-  diagnostic.message =
-      fmt::format("kernel '{}' declares {} bytes of shared memory ({:#x}); a block may have {} ({:#x})",
-                  entry.name, bytes, bytes, ir::kMaxStaticSharedBytes, ir::kMaxStaticSharedBytes);
-  diagnostic.hint =
-      "make an array 'extern __shared__' and give its size at the launch, where a kernel may have more";
   return diagnostic;
+}
+
+Diagnostic too_much_shared(const ptx::Function& entry, const ir::Function& kernel, std::uint64_t bytes,
+                           std::string_view file_name) {
+  return too_much(
+      entry, kernel, file_name, "shared-too-large",
+      fmt::format("kernel '{}' declares {} bytes of shared memory ({:#x}); a block may have {} ({:#x})",
+                  entry.name, bytes, bytes, ir::kMaxStaticSharedBytes, ir::kMaxStaticSharedBytes),
+      "make an array 'extern __shared__' and give its size at the launch, where a kernel may have more");
+}
+
+/// Of all variables that are each thread's own, those of the functions that it calls included.
+Diagnostic too_much_local(const ptx::Function& entry, const ir::Function& kernel,
+                          std::string_view file_name) {
+  return too_much(entry, kernel, file_name, "local-too-large",
+                  fmt::format("the arrays of kernel '{}' that are each thread's own take more than the {} "
+                              "bytes ({:#x}) that a thread may have",
+                              entry.name, ir::kMaxThreadLocalBytes, ir::kMaxThreadLocalBytes),
+                  "make them smaller, or keep them in device memory, a part for each thread");
+}
+
+/// Structures that functions pass by value; in the memory of each thread, too.
+std::optional<Diagnostic> find_large_param(const ptx::Module& module, std::string_view file_name) {
+  for (const ptx::Function& function : module.functions)
+    for (const std::vector<ptx::Variable>* list :
+         {&function.parameters, &function.returns, &function.variables})
+      for (const ptx::Variable& variable : *list)
+        if (variable.space == ptx::Space::param && variable.size_bytes() > ir::kMaxThreadLocalBytes)
+          return Diagnostic{
+              .code = "local-too-large",
+              .span = {.file = std::string(file_name),
+                       .line = variable.position.line,
+                       .column = variable.position.column},
+              .message = fmt::format("parameter {} of {} bytes is larger than the {} bytes that a thread may "
+                                     "have of its own",
+                                     variable.name, variable.size_bytes(), ir::kMaxThreadLocalBytes),
+              .hint = "pass a pointer to it"};
+  return std::nullopt;
 }
 
 }  // namespace
@@ -73,6 +111,7 @@ Expected<ir::Module> lower(const ptx::Module& module, std::string_view kernel, s
   }
   const ptx::Function* entry = module.find_function(kernel);
   if (entry == nullptr || !entry->entry || !entry->defined) return no_such_kernel(module, kernel, file_name);
+  if (std::optional<Diagnostic> large = find_large_param(module, file_name)) return *std::move(large);
   Program program(module, static_cast<std::uint32_t>(entry - module.functions.data()));
   ir::Module result;
   Diagnostics errors;
@@ -81,6 +120,8 @@ Expected<ir::Module> lower(const ptx::Module& module, std::string_view kernel, s
     Draft draft;
     Translator(program, draft, file_name, errors, calls).translate(program.functions()[i]);
     if (!errors.empty()) continue;
+    if (draft.function.local_bytes > ir::kMaxThreadLocalBytes)
+      return too_much_local(*entry, draft.function, file_name);
     finish(draft);
     result.functions.push_back(std::move(draft.function));
   }

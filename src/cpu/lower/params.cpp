@@ -2,6 +2,7 @@
 // Parameters: a kernel's in its parameter buffer, a function's .param arrays as variables, and the frame of
 // an instance.
 #include <algorithm>
+#include <limits>
 
 #include "cpu/lower/translator.hpp"
 
@@ -89,7 +90,9 @@ void Translator::set_up(Frame& frame) {
 
 std::uint32_t Translator::reserve_local(Frame& frame, std::uint64_t size, std::uint32_t align) {
   const std::uint64_t offset = align_up(frame.local_end, align);
-  frame.local_end = static_cast<std::uint32_t>(offset + size);
+  // What does not fit is refused when all is known (lower.cpp); until then it only must not wrap.
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max() / 2;
+  frame.local_end = static_cast<std::uint32_t>(std::min(kMost, offset + std::min(kMost, size)));
   std::uint32_t& end = region_ == nullptr ? draft_.function.local_bytes : region_->local_end;
   end = std::max(end, frame.local_end);
   return static_cast<std::uint32_t>(offset);

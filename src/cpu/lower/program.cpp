@@ -79,6 +79,8 @@ class Examiner {
   static void split(std::vector<ParamUse>& uses, const std::vector<ptx::Variable>& variables) {
     for (std::size_t i = 0; i < uses.size(); ++i) {
       ParamUse& use = uses[i];
+      // Others are memory, whatever names them.
+      if (variables[i].space != ptx::Space::param) continue;
       const std::uint64_t bytes = variables[i].size_bytes();
       if (use.address_taken) use.pieces.push_back({0, static_cast<std::uint32_t>(bytes)});
       std::erase_if(use.pieces, [bytes](const Piece& p) {

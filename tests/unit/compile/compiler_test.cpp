@@ -299,4 +299,18 @@ TEST_CASE("without NVRTC the message lists every place and says what to do") {
   CHECK(text.find("pip install nvidia-cuda-nvrtc") != std::string::npos);
 }
 
+TEST_CASE("nesting that would end the process inside NVRTC is refused where it is too deep") {
+  if (!test::have_nvrtc()) return;
+  const auto nested = [](std::size_t depth) {
+    return cuda("extern \"C\" __global__ void f(int* x) {\n  x[0] =\n" + std::string(depth, '(') + "1" +
+                std::string(depth, ')') + ";\n}\n// " + std::string(2000, '('));
+  };
+  CHECK(compiler().compile(nested(500)));
+  const auto image = compiler().compile(nested(100000));
+  REQUIRE_FALSE(image);
+  CHECK(image.errors()[0].code == "source-text");
+  CHECK(image.errors()[0].span.line == 3);
+  CHECK_FALSE(image.errors()[0].hint.empty());
+}
+
 TEST_SUITE_END();

@@ -51,6 +51,23 @@ TEST_CASE("huge arrays cost nothing until they are too large") {
   CHECK(fails(module_text(".global .b8 a[2][1099511627776] = {{1}, {2}};")));
 }
 
+TEST_CASE("parameters of a kernel have the limits that ptxas has") {
+  const auto verdict = [](const char* version, const char* parameters) {
+    const Expected<Module> module =
+        parse(std::string(".version ") + version + "\n.target sm_89\n.address_size 64\n.visible .entry k(" +
+              parameters + ") { ret; }");
+    REQUIRE(module.has_value());
+    Module checked = *module;
+    return verify(checked).has_value();
+  };
+  CHECK(verdict("8.0", ".param .align 4 .b8 a[4352]"));
+  CHECK_FALSE(verdict("8.0", ".param .align 4 .b8 a[4356]"));
+  CHECK(verdict("9.0", ".param .align 4 .b8 a[32764]"));
+  CHECK_FALSE(verdict("9.0", ".param .align 4 .b8 a[32768]"));
+  CHECK_FALSE(verdict("9.0", ".param .b8 a, .param .align 4 .b8 b[32764]"));
+  CHECK_FALSE(verdict("9.0", ".param .align 4 .b8 a[4294967304]"));
+}
+
 TEST_CASE("many words, operands and scopes are no trouble") {
   CHECK(fails(kernel_text("add" + repeated(".f32", 1000) + " %f1, %f2, %f3;")));
   CHECK_FALSE(fails(kernel_text("tex.1d " + repeated("%r1, ", 10000) + "%r1;")));

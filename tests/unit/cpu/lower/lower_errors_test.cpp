@@ -82,6 +82,30 @@ TEST_CASE("more static shared memory than a block of any GPU may have is refused
   CHECK(test::refusals(test::kernel_text(body, file + ".extern .shared .align 4 .b8 big[];")).empty());
 }
 
+TEST_CASE("more local memory than a thread of any GPU may have is refused, soon, whatever its size") {
+  const std::string file = ".file 1 \"author.cu\"\n";
+  const auto with_array = [&](const char* bytes) {
+    return test::refusals(
+        test::kernel_text(std::string(".local .align 4 .b8 mine[") + bytes +
+                              "];\n.loc 1 7 3\nmov.u32 %r1, mine;\nst.global.u32 [%rd1], %r1;",
+                          file));
+  };
+  CHECK(with_array("524288").empty());
+  for (const char* bytes : {"524289", "400000000", "4294967300", "8589934592"}) {
+    CAPTURE(bytes);
+    const Diagnostics errors = with_array(bytes);
+    REQUIRE(errors.size() == 1);
+    CHECK(errors[0].code == "local-too-large");
+    CHECK(errors[0].span.file == "author.cu");
+    CHECK(errors[0].span.line == 7);
+    CHECK(contains(errors[0].message, "524288 bytes"));
+  }
+  const Diagnostics passed =
+      test::refusals(test::kernel_text("ret;", ".func take(.param .align 8 .b8 all[4294967304]) { ret; }\n"));
+  REQUIRE(passed.size() == 1);
+  CHECK(contains(passed[0].message, "parameter all of 4294967304 bytes"));
+}
+
 TEST_CASE("without the author's place an error stands at the line of the PTX") {
   const Diagnostics errors = test::refusals(test::kernel_text("elect.sync %r1|%p1, -1;"));
   REQUIRE(errors.size() == 1);
