@@ -99,13 +99,17 @@ DeviceNDArray SmartArray::device() const {
 void SmartArray::mark_changed(Where where, StreamView stream) const {
   runtime::SmartState& state = *state_;
   runtime::remember_use(state, stream);
+  // A side that is out of date is not brought up to date first: that would undo what was written to it.
+  // Nothing was written to one that nobody has asked for yet.
   if (where == Where::host) {
-    runtime::bring_to_host(state);
+    if (!state.host) runtime::bring_to_host(state);
+    state.host_current = true;
     state.device_current = false;
     if (state.device && state.device->buffer().state().use_count() > 1) runtime::bring_to_device(state);
     return;
   }
-  runtime::bring_to_device(state);
+  if (!state.device) runtime::bring_to_device(state);
+  state.device_current = true;
   state.host_current = false;
   // Memory of the program's own (a view) is always held on to.
   if (state.host && (!state.host->owns_memory() || state.host->owner().use_count() > 1))

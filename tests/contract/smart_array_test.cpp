@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Section E: SmartArray, its transfers counted.
+#include <algorithm>
+
 #include "suite.hpp"
 
 using namespace quern;
@@ -76,6 +78,26 @@ TEST_CASE("E3: mark_changed makes a side the newest, and updates the other one i
   CHECK(copies.now() == Count(0, 0));
   CHECK(array.host().at<float>(0) == 7);
   CHECK(copies.now() == Count(0, 1));
+
+  // A side that was out of date when it was written to is not brought up to date over what was written.
+  const SmartArray filled = shared().smart_array(counting_array({100}));
+  const std::span<float> memory = filled.host().values<float>();
+  for (const float value : {10.0f, 20.0f, 30.0f}) {
+    std::fill(memory.begin(), memory.end(), value);
+    copies.now();
+    filled.mark_changed(Where::host);
+    CHECK(filled.is_current(Where::host));
+    kernel("add_one")({.grid = 1, .block = 128})(filled);
+    CHECK(copies.now() == Count(1, 0));
+    CHECK(filled.device()(5).item<float>() == value + 1);
+  }
+  filled.mark_changed(Where::host);
+  copies.now();
+  filled.mark_changed(Where::device);
+  CHECK(copies.now() == Count(0, 0));
+  CHECK(filled.is_current(Where::device));
+  CHECK_FALSE(filled.is_current(Where::host));
+  CHECK(filled.device()(5).item<float>() == 31);
 }
 
 TEST_CASE(
