@@ -40,6 +40,8 @@ class QUERN_API SmartArray {
   const ElementType& element() const noexcept;
   const Layout& layout() const noexcept;
 
+  const std::shared_ptr<runtime::SmartState>& state() const noexcept { return state_; }
+
  private:
   std::shared_ptr<runtime::SmartState> state_;
 };

@@ -279,6 +279,7 @@ void LoadedKernel::launch(const LaunchConfig& config, std::span<const Argument> 
   };
   if (std::none_of(arguments.begin(), arguments.end(), travels)) return launch_packed(config, arguments);
   const HostArguments there(module_->context(), config.stream, arguments);
+  there.expect_writes();
   launch_packed(config, there.arguments());
   there.copy_back();
 }

@@ -18,16 +18,6 @@ std::shared_ptr<SmartState> new_state(const std::shared_ptr<Context>& context, c
   return state;
 }
 
-/// Streams of quern's own and the default ones are ordered with the default stream, which copies run in. One
-/// of the program's need not be.
-void remember_use(SmartState& state, StreamView stream) {
-  const CUstream handle = stream_handle(stream, *state.context);
-  if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) return;
-  if (state.context->stream_owner(handle) != nullptr) return;
-  Event event = make_event(state.context, false);
-  event.record(stream);
-  state.in_use = std::move(event);
-}
 void wait_for_use(SmartState& state) {
   if (!state.in_use) return;
   state.in_use->synchronize();
@@ -53,6 +43,23 @@ void bring_to_device(SmartState& state) {
 }
 
 }  // namespace
+
+void expect_writes(SmartState& state) noexcept { state.host_current = false; }
+
+/// Streams of quern's own and the default ones are ordered with the default stream, which copies run in. One
+/// of the program's need not be.
+void remember_use(SmartState& state, StreamView stream) {
+  const CUstream handle = stream_handle(stream, *state.context);
+  if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) return;
+  if (state.context->stream_owner(handle) != nullptr) return;
+  try {
+    Event event = make_event(state.context, false);
+    event.record(stream);
+    state.in_use = std::move(event);
+  } catch (const std::exception&) {  // the work is queued already: then it is waited for here
+    state.context->synchronize(handle);
+  }
+}
 
 SmartArray make_smart(const std::shared_ptr<Context>& context, const NDArray& array, bool copy, Where where) {
   auto state = new_state(context, array);
@@ -98,21 +105,18 @@ DeviceNDArray SmartArray::device() const {
 
 void SmartArray::mark_changed(Where where, StreamView stream) const {
   runtime::SmartState& state = *state_;
-  runtime::remember_use(state, stream);
+  const bool on_host = where == Where::host;
   // A side that is out of date is not brought up to date first: that would undo what was written to it.
   // Nothing was written to one that nobody has asked for yet.
-  if (where == Where::host) {
-    if (!state.host) runtime::bring_to_host(state);
-    state.host_current = true;
-    state.device_current = false;
-    if (state.device && state.device->buffer().state().use_count() > 1) runtime::bring_to_device(state);
-    return;
-  }
-  if (!state.device) runtime::bring_to_device(state);
-  state.device_current = true;
-  state.host_current = false;
+  if (on_host && !state.host) runtime::bring_to_host(state);
+  if (!on_host && !state.device) runtime::bring_to_device(state);
+  state.host_current = on_host;
+  state.device_current = !on_host;
+  runtime::remember_use(state, stream);
   // Memory of the program's own (a view) is always held on to.
-  if (state.host && (!state.host->owns_memory() || state.host->owner().use_count() > 1))
+  if (on_host && state.device && state.device->buffer().state().use_count() > 1)
+    runtime::bring_to_device(state);
+  else if (!on_host && state.host && (!state.host->owns_memory() || state.host->owner().use_count() > 1))
     runtime::bring_to_host(state);
 }
 

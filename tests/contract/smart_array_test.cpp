@@ -121,4 +121,18 @@ TEST_CASE(
   keep_busy(foreign);
   add_one({.grid = 1, .block = 128, .stream = foreign})(other);
   CHECK(other.host().at<float>(99) == 100);
+  // Whatever fails beside the launch: what the kernel wrote is not taken for the host's values.
+  for (const char* call : {"cuEventCreate", "cuEventRecord"}) {
+    const SmartArray one = shared().smart_array(counting_array({100}));
+    const SmartArray two = shared().smart_array(counting_array({100}));
+    keep_busy(foreign);
+    calls().fail_call(1, CUDA_ERROR_INVALID_VALUE, call);
+    (void)message([&] { kernel("sum")({.grid = 1, .block = 128, .stream = foreign})(100, one, one, two); });
+    calls().clear_failures();
+    CAPTURE(call);
+    CHECK_FALSE(one.is_current(Where::host));
+    CHECK_FALSE(two.is_current(Where::host));
+    CHECK(two.host().at<float>(99) == 198);
+    foreign.synchronize();
+  }
 }
