@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/smart_array.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "quern/error.hpp"
 #include "runtime/buffer.hpp"
 #include "runtime/stream.hpp"
 
@@ -19,9 +24,26 @@ std::shared_ptr<SmartState> new_state(const std::shared_ptr<Context>& context, c
 }
 
 void wait_for_use(SmartState& state) {
-  if (!state.in_use) return;
-  state.in_use->synchronize();
-  state.in_use.reset();
+  for (StreamUse& use : state.uses) {
+    if (!use.pending) continue;
+    use.end.synchronize();
+    use.pending = false;
+  }
+}
+
+/// That stream's, or one that is done with, or a new one.
+StreamUse& use_on(SmartState& state, CUstream stream) {
+  auto use = std::ranges::find(state.uses, stream, &StreamUse::stream);
+  if (use == state.uses.end())
+    use = std::ranges::find_if(state.uses, [](StreamUse& old) { return !old.pending || old.end.query(); });
+  if (use == state.uses.end()) {
+    state.uses.push_back({stream, make_event(state.context, false)});
+    use = std::prev(state.uses.end());
+  } else if (use->stream != stream) {
+    use->stream = stream;
+    use->pending = false;
+  }
+  return *use;
 }
 
 void bring_to_host(SmartState& state) {
@@ -53,9 +75,11 @@ void remember_use(SmartState& state, StreamView stream) {
   if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) return;
   if (state.context->stream_owner(handle) != nullptr) return;
   try {
-    Event event = make_event(state.context, false);
-    event.record(stream);
-    state.in_use = std::move(event);
+    StreamUse& use = use_on(state, handle);
+    // The handle may be a new stream's, while the work of one that is destroyed still runs.
+    if (use.pending) use.end.wait(stream);
+    use.end.record(stream);
+    use.pending = true;
   } catch (const std::exception&) {  // the work is queued already: then it is waited for here
     state.context->synchronize(handle);
   }

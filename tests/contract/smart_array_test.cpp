@@ -121,6 +121,14 @@ TEST_CASE(
   keep_busy(foreign);
   add_one({.grid = 1, .block = 128, .stream = foreign})(other);
   CHECK(other.host().at<float>(99) == 100);
+  // So is each of several such streams.
+  const StreamView second = foreign_stream();
+  keep_busy(foreign);
+  add_one({.grid = 1, .block = 128, .stream = foreign})(other);
+  kernel("set")({.grid = 1, .block = 32, .stream = second})(1, other, 7.0f);
+  CHECK(other.host().at<float>(99) == 101);
+  foreign.synchronize();
+
   // Whatever fails beside the launch: what the kernel wrote is not taken for the host's values.
   for (const char* call : {"cuEventCreate", "cuEventRecord"}) {
     const SmartArray one = shared().smart_array(counting_array({100}));
