@@ -134,6 +134,7 @@ MappedScope map(const std::shared_ptr<Context>& context, std::span<const NDArray
     state->context = context;
     state->host = made->begin();
     state->size_bytes = made->size_bytes();
+    state->read_only = array.is_read_only();
     if (state->size_bytes > 0)
       context->check(context->api().cuMemHostGetDevicePointer_v2(&state->address, made->begin(), 0),
                      "cuMemHostGetDevicePointer_v2", "ask where the device sees mapped memory");
@@ -157,7 +158,8 @@ MappedNDArray::MappedNDArray(DeviceNDArray array) : DeviceNDArray(std::move(arra
 NDArray MappedNDArray::host() const {
   const runtime::BufferState* state = buffer().state().get();
   std::byte* const base = state != nullptr ? state->host : nullptr;
-  return NDArray(buffer().state(), base + offset_bytes(), element_, layout_, true);
+  const NDArray array(buffer().state(), base + offset_bytes(), element_, layout_, true);
+  return is_read_only() ? array.as_read_only() : array;
 }
 
 std::vector<MappedNDArray> MappedNDArray::split(std::int64_t section) const {

@@ -64,6 +64,14 @@ void bring_to_device(SmartState& state) {
   state.device_current = true;
 }
 
+template <class Array>
+void require_writable(const Array& array) {
+  if (array.is_read_only())
+    throw Error(ErrorCode::usage,
+                fmt::format("cannot make a side of a SmartArray of {}: it is read-only; let it be copied",
+                            describe(array)));
+}
+
 }  // namespace
 
 void expect_writes(SmartState& state) noexcept { state.host_current = false; }
@@ -86,6 +94,7 @@ void remember_use(SmartState& state, StreamView stream) {
 }
 
 SmartArray make_smart(const std::shared_ptr<Context>& context, const NDArray& array, bool copy, Where where) {
+  if (!copy) require_writable(array);
   auto state = new_state(context, array);
   state->host = copy ? array.copy(array.layout().order()) : array;
   state->host_current = true;
@@ -95,6 +104,7 @@ SmartArray make_smart(const std::shared_ptr<Context>& context, const NDArray& ar
 
 SmartArray make_smart(const std::shared_ptr<Context>& context, const DeviceNDArray& array, bool copy,
                       Where where) {
+  if (!copy) require_writable(array);
   auto state = new_state(context, array);
   state->device = copy ? array.copy(array.layout().order()) : array;
   state->device_current = true;

@@ -111,5 +111,20 @@ TEST_CASE("B4: mapped lets kernels see existing host arrays for a scope") {
   CHECK(a[4999] == 5000);
   CHECK(b.at<float>(19, 8) == 396);
   CHECK(b.at<float>(19, 9) == 199);
+  {  // const data is for kernels that only read
+    const std::vector<float> constant(100, 1.0f);
+    std::vector<float> sums(100);
+    const MappedScope scope = shared().mapped({NDArray::view(constant), NDArray::view(sums)}, stream);
+    CHECK(scope[0].is_read_only());
+    CHECK(scope[0](Slice{5, 50}).host().is_read_only());
+    CHECK_FALSE(scope[1].is_read_only());
+    CHECK_FALSE(scope[1].host().is_read_only());
+    CHECK(holds(message([&] { scope[0].assign(2.0f); }), "read-only"));
+    CHECK(holds(message([&] { kernel("add_one")({.grid = 1, .block = 128})(scope[0]); }), "read-only"));
+    kernel("sum")({.grid = 1, .block = 128, .stream = stream})(100, scope[0], scope[0], scope[1]);
+    stream.synchronize();
+    CHECK(sums[99] == 2);
+    CHECK(*const_cast<const volatile float*>(constant.data()) == 1);
+  }
   CHECK(shared().memory_stats()[ResourceKind::registered].live_count == 0);
 }
