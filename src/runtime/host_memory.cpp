@@ -87,6 +87,7 @@ MappedNDArray make_mapped_array(const std::shared_ptr<Context>& context, Shape s
   if (options.portable) flags |= CU_MEMHOSTALLOC_PORTABLE;
   if (options.write_combined) flags |= CU_MEMHOSTALLOC_WRITECOMBINED;
   auto state = host_state(context, bytes_of(layout), ResourceKind::mapped, flags, "mapped host memory");
+  state->portable = options.portable;
   return MappedNDArray(DeviceNDArray(DeviceBuffer(std::move(state)), element, std::move(layout), 0));
 }
 
@@ -96,6 +97,7 @@ ManagedNDArray make_managed_array(const std::shared_ptr<Context>& context, Shape
   Layout layout = new_layout(std::move(shape), element, options.order, options.strides_bytes);
   const unsigned flags = attach_global ? CU_MEM_ATTACH_GLOBAL : CU_MEM_ATTACH_HOST;
   auto state = host_state(context, bytes_of(layout), ResourceKind::managed, flags, "managed memory");
+  state->portable = attach_global;
   return ManagedNDArray(DeviceNDArray(DeviceBuffer(std::move(state)), element, std::move(layout), 0));
 }
 
