@@ -39,7 +39,8 @@ concept DlpackArray = requires(const A& array, std::optional<StreamView> consume
 /// Bytes of device memory, shared by all copies of this object; when the last one goes, the release is
 /// scheduled in the context's queue. Every copy without a stream is done on return; on a stream it is queued:
 /// a source span is staged before the call returns, a target span must outlive the synchronisation. Throws
-/// DriverError, and Error(usage) for a range outside the buffer.
+/// DriverError, and Error(usage) for a range outside the buffer and for writing to memory whose producer
+/// forbids it.
 class QUERN_API DeviceBuffer {
  public:
   DeviceBuffer() = default;
@@ -85,7 +86,9 @@ class QUERN_API DeviceNDArray : public StridedArray {
   /// The memory, of the array that this is a view of.
   const DeviceBuffer& buffer() const noexcept { return buffer_; }
   std::int64_t offset_bytes() const noexcept { return offset_bytes_; }
-  /// True where it came from a producer that forbids writing: copies to it and launches are refused.
+  /// True where it came from a producer that forbids writing, or is const data that was mapped. Copies to it
+  /// are refused, and launches of kernels that could write to it: all but those whose source declares the
+  /// parameter const. PTX does not say; kernels in PTX that only read take its address, data().
   bool is_read_only() const noexcept;
 
   /// What consumers of the CUDA Array Interface need. `stream`: they wait for its work first.

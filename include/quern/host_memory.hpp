@@ -29,7 +29,7 @@ struct ArrayOptions {
 struct MappedOptions {
   Order order = Order::c;
   std::optional<std::vector<std::int64_t>> strides_bytes = {};
-  bool portable = false;  ///< usable from every device's context
+  bool portable = false;  ///< kernels of every session on this driver's devices may use it
   bool write_combined =
       false;  ///< faster to write for the host and to read for the device, slow to read for the host
 };
@@ -68,7 +68,8 @@ class QUERN_API MappedNDArray : public DeviceNDArray {
   std::vector<MappedNDArray> split(std::int64_t section) const;
 };
 
-/// Memory that the driver moves between host and device by itself (Numba's managed_array).
+/// Memory that the driver moves between host and device by itself (Numba's managed_array). Attached globally
+/// it is portable.
 class QUERN_API ManagedNDArray : public MappedNDArray {
  public:
   using MappedNDArray::MappedNDArray;

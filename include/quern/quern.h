@@ -238,10 +238,11 @@ QUERN_C_API QuernStatus quern_smart_from_host(QuernSession session, const QuernH
 QUERN_C_API QuernStatus quern_smart_from_array(QuernSession session, QuernArray array, int32_t copy,
                                                QuernSmartArray* smart);
 /* A side, brought up to date. The host's lies contiguous in the array's order and lives as long as the
- * handle; it is asked for again after the device's has changed. */
+ * handle; to read what the device has written since, it is asked for again. */
 QUERN_C_API QuernStatus quern_smart_host(QuernSmartArray smart, void** data);
 QUERN_C_API QuernStatus quern_smart_device(QuernSmartArray smart, QuernArray* array);
-/* That side was written to, by work on `stream`: it is the newest. Launches say so by themselves. */
+/* That side was written to, by work on `stream`: it is the newest as it is, also where it had been out of
+ * date. Launches say so by themselves. */
 QUERN_C_API QuernStatus quern_smart_mark_changed(QuernSmartArray smart, QuernWhere where, QuernStream stream);
 /* Whether asking for that side copies nothing. */
 QUERN_C_API QuernStatus quern_smart_is_current(QuernSmartArray smart, QuernWhere where, int32_t* current);

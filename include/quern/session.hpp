@@ -198,13 +198,15 @@ class QUERN_API Session {
   /// The same without a scope, until deregister_memory() or the session's end (roc::register_).
   void register_memory(std::span<const NDArray> arrays) const;
   void deregister_memory(std::span<const NDArray> arrays) const;
-  /// Lets kernels see existing host arrays for a scope; at its end `stream` is waited for.
+  /// Lets kernels see existing host arrays for a scope; at its end `stream` is waited for. Const data is
+  /// read-only for them as well.
   [[nodiscard]] MappedScope mapped(std::span<const NDArray> arrays, StreamView stream = {}) const;
   [[nodiscard]] MappedScope mapped(std::initializer_list<NDArray> arrays, StreamView stream = {}) const {
     return mapped(std::span(arrays.begin(), arrays.size()), stream);
   }
 
-  /// An array that is copied between host and device only when needed; see SmartArray.
+  /// An array that is copied between host and device only when needed; see SmartArray. Unless `copy`, the
+  /// array itself is one side: a read-only one is refused (Error(usage)).
   SmartArray smart_array(const NDArray& array, bool copy = true, Where where = Where::host) const;
   SmartArray smart_array(const DeviceNDArray& array, bool copy = true, Where where = Where::device) const;
   SmartArray smart_array(const Shape& shape, const ElementType& element = Dtype::float64,

@@ -30,8 +30,8 @@ class QUERN_API SmartArray {
   /// mark_changed().
   NDArray host() const;
   DeviceNDArray device() const;
-  /// That side was written to: it is the newest. The other side is brought up to date now if the program
-  /// holds on to it beyond this object, else when it is asked for.
+  /// That side was written to: it is the newest as it is, also where it was out of date. The other side is
+  /// brought up to date now if the program holds on to it beyond this object, else when it is asked for.
   /// `stream`: where work on the device side is queued; copies wait for it, whatever kind of stream it is.
   void mark_changed(Where where, StreamView stream = {}) const;
   /// True where that side exists and is up to date: asking for it copies nothing.
@@ -39,6 +39,8 @@ class QUERN_API SmartArray {
 
   const ElementType& element() const noexcept;
   const Layout& layout() const noexcept;
+
+  const std::shared_ptr<runtime::SmartState>& state() const noexcept { return state_; }
 
  private:
   std::shared_ptr<runtime::SmartState> state_;

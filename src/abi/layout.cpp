@@ -176,6 +176,9 @@ Layout::View Layout::indexed(std::span<const Index> indices) const {
       strides.push_back(0);
     } else if (index.kind == Kind::at) {
       const std::int64_t at = index.position < 0 ? index.position + shape_[axis] : index.position;
+      if (shape_[axis] == 0)
+        refuse(fmt::format("index {} is outside axis {} of an array of shape {}: that axis is empty",
+                           index.position, axis, shape_text(this->shape())));
       if (at < 0 || at >= shape_[axis])
         refuse(fmt::format("index {} is outside axis {} of an array of shape {}; give -{} to {}",
                            index.position, axis, shape_text(this->shape()), shape_[axis], shape_[axis] - 1));
@@ -219,6 +222,11 @@ Shape Layout::resolve_shape(std::span<const std::int64_t> shape) const {
   if (open != nullptr && known != 0 && size_ % known == 0) {
     *open = static_cast<std::int64_t>(size_ / known);
     known = size_;
+  } else if (open != nullptr && known == 0 && size_ == 0) {
+    refuse(
+        fmt::format("cannot reshape an array of shape {} to {}: beside an extent of 0 anything could stand "
+                    "for -1; give all extents",
+                    shape_text(this->shape()), shape_text(shape)));
   } else if (open != nullptr) {
     known = size_ + 1;  // nothing fits
   }

@@ -5,6 +5,7 @@
 
 #include "quern/error.hpp"
 #include "runtime/host_memory.hpp"
+#include "runtime/smart_array.hpp"
 
 namespace quern::launch {
 namespace {
@@ -54,10 +55,19 @@ DeviceNDArray HostArguments::send(const std::shared_ptr<runtime::Context>& conte
   return device;
 }
 
+void HostArguments::expect_writes() const noexcept {
+  for (const Travelling& argument : travelling_)
+    if (argument.smart != nullptr) runtime::expect_writes(*argument.smart->state());
+}
+
 void HostArguments::copy_back() const {
+  // Of all before anything is copied: that may fail.
+  for (const Travelling& argument : travelling_)
+    if (argument.smart != nullptr)
+      runtime::remember_use(*argument.smart->state(), stream_.value_or(StreamView()));
   for (const Travelling& argument : travelling_) {
     if (argument.smart != nullptr)
-      argument.smart->mark_changed(Where::device, stream_.value_or(StreamView()));
+      argument.smart->mark_changed(Where::device);
     else if (argument.host->transfer != Transfer::in && stream_)
       argument.device.copy_to_host(argument.host->array, *stream_);
     else if (argument.host->transfer != Transfer::in)

@@ -26,6 +26,8 @@ class HostArguments {
   HostArguments& operator=(const HostArguments&) = delete;
 
   std::span<const Argument> arguments() const noexcept { return arguments_; }
+  /// Before the launch: what it may write to is the newest from then on, whatever fails after it.
+  void expect_writes() const noexcept;
   void copy_back() const;
 
  private:

@@ -225,26 +225,45 @@ void LoadedKernel::fail(const LaunchConfig& config, CUresult result) const {
   module_->context()->fail(result, config.cooperative ? "cuLaunchKernelEx" : "cuLaunchKernel", attempted);
 }
 
-/// A kernel reaches the memory of its own context only.
+namespace {
+
+/// Memory of another context that a kernel reaches all the same. Unified addressing has it at one address in
+/// all contexts of a driver, which is known by its functions: each session has a table of its own.
+bool is_shared(const runtime::BufferState& memory, const runtime::Context& context) {
+  return memory.portable && memory.context->api().cuLaunchKernel == context.api().cuLaunchKernel &&
+         !memory.context->lost();
+}
+
+}  // namespace
+
+/// A kernel reaches the memory of its own context, and what others share.
 void LoadedKernel::check_memory(std::span<const Argument> arguments) const {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i].kind() != Argument::Kind::array) continue;
     const runtime::BufferState* memory = arguments[i].array()->buffer().state().get();
-    if (memory != nullptr && memory->context != module_->context())
-      throw Error(ErrorCode::usage,
-                  fmt::format("argument #{} of kernel {} is an array of another session than the "
-                              "kernel's; make it with the same session",
-                              i, entry_.name));
+    if (memory != nullptr && memory->context != module_->context() &&
+        !is_shared(*memory, *module_->context())) [[unlikely]]
+      throw Error(
+          ErrorCode::usage,
+          fmt::format("argument #{} of kernel {} is an array of another session than the "
+                      "kernel's; make it with the same session, or share it: a portable mapped_array(), "
+                      "or a managed_array()",
+                      i, entry_.name));
   }
 }
 
-/// What a pool could hand to others while the kernel runs, which therefore must stay until it has run.
-runtime::InFlight::Work LoadedKernel::pooled(CUstream stream, std::span<const Argument> arguments) const {
+/// What could go to others while the kernel runs, which therefore must stay until it has run: a pool's
+/// memory, and that of another context, whose releases do not wait for this one's work.
+runtime::InFlight::Work LoadedKernel::to_keep(CUstream stream, std::span<const Argument> arguments) const {
   runtime::InFlight::Work work;
-  for (const Argument& argument : arguments)
-    if (argument.kind() == Argument::Kind::array &&
-        runtime::needs_keeping(argument.array()->buffer(), stream))
-      work.keep.push_back(argument.array()->buffer().state()->memory);
+  for (const Argument& argument : arguments) {
+    if (argument.kind() != Argument::Kind::array) continue;
+    const DeviceBuffer& buffer = argument.array()->buffer();
+    if (runtime::needs_keeping(buffer, stream))
+      work.keep.push_back(buffer.state()->memory);
+    else if (buffer.state() != nullptr && buffer.state()->context != module_->context()) [[unlikely]]
+      work.keep.push_back(buffer.state());  // holds its context as well
+  }
   return work;
 }
 
@@ -264,7 +283,7 @@ void LoadedKernel::launch_packed(const LaunchConfig& wanted, std::span<const Arg
   if (config.grid.count() == 0) return;  // an empty grid is legal and has nothing to run
   const runtime::CurrentContext current(context);
   allow_shared(config.shared_bytes);
-  runtime::InFlight::Work work = pooled(stream, arguments);
+  runtime::InFlight::Work work = to_keep(stream, arguments);
   const CUresult result = start(config, stream, packed.pointers());
   if (result != CUDA_SUCCESS) [[unlikely]]
     fail(config, result);
@@ -279,6 +298,7 @@ void LoadedKernel::launch(const LaunchConfig& config, std::span<const Argument> 
   };
   if (std::none_of(arguments.begin(), arguments.end(), travels)) return launch_packed(config, arguments);
   const HostArguments there(module_->context(), config.stream, arguments);
+  there.expect_writes();
   launch_packed(config, there.arguments());
   there.copy_back();
 }

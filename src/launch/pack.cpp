@@ -81,14 +81,17 @@ void check_pointee(const Signature& signature, std::size_t index, const Argument
                         wanted));
 }
 
-/// What came from a producer that forbids writing may only go where the kernel cannot write.
+/// What may not be written to goes only where the source says that the kernel does not. PTX says nothing: who
+/// knows better hands over the address.
 void check_read_only(const Signature& signature, std::size_t index, const Argument& argument) {
   const ParameterPlan& plan = signature.parameters[index];
-  const bool known = plan.takes == Takes::pointer || plan.takes == Takes::device_array;
-  if (argument.kind() == Argument::Kind::array && known && !plan.read_only &&
-      argument.array()->is_read_only())
-    refuse_argument(signature, index, argument, "it is read-only, and the kernel could write to it",
-                    "declare the parameter const, or give a copy()");
+  if (argument.kind() != Argument::Kind::array || plan.read_only || plan.takes == Takes::scalar ||
+      !argument.array()->is_read_only())
+    return;
+  const bool says = plan.takes == Takes::pointer || plan.takes == Takes::device_array;
+  refuse_argument(signature, index, argument, "it is read-only, and the kernel could write to it",
+                  says ? "declare the parameter const, or give a copy()"
+                       : "give a copy(), or the address (array.data()) where the kernel only reads");
 }
 
 /// Whether the strides are those of a contiguous array of that layout; an extent of 1 has any.

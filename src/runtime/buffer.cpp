@@ -77,8 +77,16 @@ struct Range {
   }
 };
 
+void require_writable(const BufferState* state) {
+  if (state != nullptr && state->read_only)
+    throw Error(
+        ErrorCode::usage,
+        "cannot write to the buffer: whoever made its memory declared it read-only; copy() the array");
+}
+
 void send(const std::shared_ptr<const BufferState>& state, std::span<const std::byte> source,
           std::size_t offset, std::optional<StreamView> stream) {
+  require_writable(state.get());
   const Range range(state.get(), offset, source.size(), "copy from the host");
   if (!source.empty())
     runtime::copy_to_device(*state->context, range.side(), range.host(source.data()), stream);
@@ -93,6 +101,7 @@ void fetch(const std::shared_ptr<const BufferState>& state, std::span<std::byte>
 
 void move(const std::shared_ptr<const BufferState>& to, const DeviceBuffer& from,
           std::optional<StreamView> stream) {
+  require_writable(to.get());
   const Range target(to.get(), 0, from.size_bytes(), "copy on the device");
   const Range source(from.state().get(), 0, from.size_bytes(), "copy on the device");
   if (from.size_bytes() > 0) runtime::copy_on_device(*to->context, target.side(), source.side(), stream);
@@ -126,6 +135,7 @@ void DeviceBuffer::copy_from(const DeviceBuffer& source, StreamView stream) cons
 }
 
 void DeviceBuffer::fill(std::byte value) const {
+  require_writable(state_.get());
   if (size_bytes() == 0) return;
   const CurrentContext current(*state_->context);
   state_->context->check(state_->context->api().cuMemsetD8_v2(
@@ -134,6 +144,7 @@ void DeviceBuffer::fill(std::byte value) const {
 }
 
 void DeviceBuffer::fill(std::byte value, StreamView stream) const {
+  require_writable(state_.get());
   if (size_bytes() == 0) return;
   const CurrentContext current(*state_->context);
   const CUstream handle = runtime::stream_handle(stream, *state_->context);

@@ -18,6 +18,7 @@ struct BufferState {
   std::uint64_t stream_handle = 0;     ///< that pooled memory belongs to
   bool stream_ordered = false;         ///< other streams' work must be waited for before it is given back
   bool read_only = false;
+  bool portable = false;  ///< every context of its driver's sees it, at the same address
 };
 
 /// Uninitialised device memory; no bytes are legal and take none.

@@ -87,6 +87,7 @@ MappedNDArray make_mapped_array(const std::shared_ptr<Context>& context, Shape s
   if (options.portable) flags |= CU_MEMHOSTALLOC_PORTABLE;
   if (options.write_combined) flags |= CU_MEMHOSTALLOC_WRITECOMBINED;
   auto state = host_state(context, bytes_of(layout), ResourceKind::mapped, flags, "mapped host memory");
+  state->portable = options.portable;
   return MappedNDArray(DeviceNDArray(DeviceBuffer(std::move(state)), element, std::move(layout), 0));
 }
 
@@ -96,6 +97,7 @@ ManagedNDArray make_managed_array(const std::shared_ptr<Context>& context, Shape
   Layout layout = new_layout(std::move(shape), element, options.order, options.strides_bytes);
   const unsigned flags = attach_global ? CU_MEM_ATTACH_GLOBAL : CU_MEM_ATTACH_HOST;
   auto state = host_state(context, bytes_of(layout), ResourceKind::managed, flags, "managed memory");
+  state->portable = attach_global;
   return ManagedNDArray(DeviceNDArray(DeviceBuffer(std::move(state)), element, std::move(layout), 0));
 }
 
@@ -134,6 +136,7 @@ MappedScope map(const std::shared_ptr<Context>& context, std::span<const NDArray
     state->context = context;
     state->host = made->begin();
     state->size_bytes = made->size_bytes();
+    state->read_only = array.is_read_only();
     if (state->size_bytes > 0)
       context->check(context->api().cuMemHostGetDevicePointer_v2(&state->address, made->begin(), 0),
                      "cuMemHostGetDevicePointer_v2", "ask where the device sees mapped memory");
@@ -157,7 +160,8 @@ MappedNDArray::MappedNDArray(DeviceNDArray array) : DeviceNDArray(std::move(arra
 NDArray MappedNDArray::host() const {
   const runtime::BufferState* state = buffer().state().get();
   std::byte* const base = state != nullptr ? state->host : nullptr;
-  return NDArray(buffer().state(), base + offset_bytes(), element_, layout_, true);
+  const NDArray array(buffer().state(), base + offset_bytes(), element_, layout_, true);
+  return is_read_only() ? array.as_read_only() : array;
 }
 
 std::vector<MappedNDArray> MappedNDArray::split(std::int64_t section) const {

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/smart_array.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "quern/error.hpp"
 #include "runtime/buffer.hpp"
 #include "runtime/stream.hpp"
 
@@ -18,20 +23,27 @@ std::shared_ptr<SmartState> new_state(const std::shared_ptr<Context>& context, c
   return state;
 }
 
-/// Streams of quern's own and the default ones are ordered with the default stream, which copies run in. One
-/// of the program's need not be.
-void remember_use(SmartState& state, StreamView stream) {
-  const CUstream handle = stream_handle(stream, *state.context);
-  if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) return;
-  if (state.context->stream_owner(handle) != nullptr) return;
-  Event event = make_event(state.context, false);
-  event.record(stream);
-  state.in_use = std::move(event);
-}
 void wait_for_use(SmartState& state) {
-  if (!state.in_use) return;
-  state.in_use->synchronize();
-  state.in_use.reset();
+  for (StreamUse& use : state.uses) {
+    if (!use.pending) continue;
+    use.end.synchronize();
+    use.pending = false;
+  }
+}
+
+/// That stream's, or one that is done with, or a new one.
+StreamUse& use_on(SmartState& state, CUstream stream) {
+  auto use = std::ranges::find(state.uses, stream, &StreamUse::stream);
+  if (use == state.uses.end())
+    use = std::ranges::find_if(state.uses, [](StreamUse& old) { return !old.pending || old.end.query(); });
+  if (use == state.uses.end()) {
+    state.uses.push_back({stream, make_event(state.context, false)});
+    use = std::prev(state.uses.end());
+  } else if (use->stream != stream) {
+    use->stream = stream;
+    use->pending = false;
+  }
+  return *use;
 }
 
 void bring_to_host(SmartState& state) {
@@ -52,9 +64,37 @@ void bring_to_device(SmartState& state) {
   state.device_current = true;
 }
 
+template <class Array>
+void require_writable(const Array& array) {
+  if (array.is_read_only())
+    throw Error(ErrorCode::usage,
+                fmt::format("cannot make a side of a SmartArray of {}: it is read-only; let it be copied",
+                            describe(array)));
+}
+
 }  // namespace
 
+void expect_writes(SmartState& state) noexcept { state.host_current = false; }
+
+/// Streams of quern's own and the default ones are ordered with the default stream, which copies run in. One
+/// of the program's need not be.
+void remember_use(SmartState& state, StreamView stream) {
+  const CUstream handle = stream_handle(stream, *state.context);
+  if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) return;
+  if (state.context->stream_owner(handle) != nullptr) return;
+  try {
+    StreamUse& use = use_on(state, handle);
+    // The handle may be a new stream's, while the work of one that is destroyed still runs.
+    if (use.pending) use.end.wait(stream);
+    use.end.record(stream);
+    use.pending = true;
+  } catch (const std::exception&) {  // the work is queued already: then it is waited for here
+    state.context->synchronize(handle);
+  }
+}
+
 SmartArray make_smart(const std::shared_ptr<Context>& context, const NDArray& array, bool copy, Where where) {
+  if (!copy) require_writable(array);
   auto state = new_state(context, array);
   state->host = copy ? array.copy(array.layout().order()) : array;
   state->host_current = true;
@@ -64,6 +104,7 @@ SmartArray make_smart(const std::shared_ptr<Context>& context, const NDArray& ar
 
 SmartArray make_smart(const std::shared_ptr<Context>& context, const DeviceNDArray& array, bool copy,
                       Where where) {
+  if (!copy) require_writable(array);
   auto state = new_state(context, array);
   state->device = copy ? array.copy(array.layout().order()) : array;
   state->device_current = true;
@@ -98,17 +139,18 @@ DeviceNDArray SmartArray::device() const {
 
 void SmartArray::mark_changed(Where where, StreamView stream) const {
   runtime::SmartState& state = *state_;
+  const bool on_host = where == Where::host;
+  // A side that is out of date is not brought up to date first: that would undo what was written to it.
+  // Nothing was written to one that nobody has asked for yet.
+  if (on_host && !state.host) runtime::bring_to_host(state);
+  if (!on_host && !state.device) runtime::bring_to_device(state);
+  state.host_current = on_host;
+  state.device_current = !on_host;
   runtime::remember_use(state, stream);
-  if (where == Where::host) {
-    runtime::bring_to_host(state);
-    state.device_current = false;
-    if (state.device && state.device->buffer().state().use_count() > 1) runtime::bring_to_device(state);
-    return;
-  }
-  runtime::bring_to_device(state);
-  state.host_current = false;
   // Memory of the program's own (a view) is always held on to.
-  if (state.host && (!state.host->owns_memory() || state.host->owner().use_count() > 1))
+  if (on_host && state.device && state.device->buffer().state().use_count() > 1)
+    runtime::bring_to_device(state);
+  else if (!on_host && state.host && (!state.host->owns_memory() || state.host->owner().use_count() > 1))
     runtime::bring_to_host(state);
 }
 

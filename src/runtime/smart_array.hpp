@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "quern/smart_array.hpp"
 #include "quern/stream.hpp"
@@ -10,13 +11,20 @@
 
 namespace quern::runtime {
 
+/// The last work on the device side in a stream that copies do not wait for by themselves.
+struct StreamUse {
+  CUstream stream = nullptr;
+  Event end;
+  bool pending = false;  ///< else done with: the event waits for its next use
+};
+
 struct SmartState {
   std::shared_ptr<Context> context;
   ElementType element;
   Layout layout;
   std::optional<NDArray> host;
   std::optional<DeviceNDArray> device;
-  std::optional<Event> in_use;  ///< the last work on the device side, where copies do not wait by themselves
+  std::vector<StreamUse> uses;  ///< kept: launches after the first make no events
   bool host_current = false;
   bool device_current = false;
 };
@@ -27,5 +35,11 @@ SmartArray make_smart(const std::shared_ptr<Context>& context, const DeviceNDArr
                       Where where);
 SmartArray make_smart(const std::shared_ptr<Context>& context, Shape shape, const ElementType& element,
                       Order order, Where where);
+
+/// A launch is about to write to the device side, which is up to date: from here on the host's is not,
+/// whatever fails meanwhile.
+void expect_writes(SmartState& state) noexcept;
+/// Work that is queued on `stream` uses the device side: copies wait for it.
+void remember_use(SmartState& state, StreamView stream);
 
 }  // namespace quern::runtime

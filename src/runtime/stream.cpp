@@ -86,6 +86,8 @@ void StreamView::add_callback(std::function<void()> callback) const {
       callback();
     } catch (const std::exception& error) {  // the driver's thread is no place for exceptions
       std::fprintf(stderr, "quern: warning: a stream's callback threw: %s\n", error.what());
+    } catch (...) {
+      std::fputs("quern: warning: a stream's callback threw what is no std::exception\n", stderr);
     }
   });
 }

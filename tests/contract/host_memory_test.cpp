@@ -90,6 +90,33 @@ TEST_CASE(
   kernel("add_one")({.grid = 1, .block = 128})(managed);
   shared().synchronize();
   CHECK(managed.host().at<float>(99) == 2);
+
+  // Portable memory and managed memory serve the kernels of every context, other memory only its own's.
+  const MappedNDArray portable = shared().mapped_array({100}, Dtype::float32, {.portable = true});
+  portable.host().assign(1.0f);
+  const OwnSession other;
+  const Kernel add_one = kernel(other, "add_one");
+  const LaunchConfig config = {.grid = 1, .block = 128};
+  CHECK(message([&] { add_one(config)(portable); }) == "");
+  CHECK(message([&] { add_one(config)(managed(Slice{50, 100})); }) == "");
+  CHECK(holds(message([&] { add_one(config)(mapped(Slice{0, 100})); }), "portable"));
+  CHECK(holds(message([&] { add_one(config)(shared().to_device(counting_array({100}))); }), "portable"));
+  other.synchronize();
+  CHECK(portable.host().at<float>(99) == 2);
+  CHECK(managed.host().at<float>(49) == 2);
+  CHECK(managed.host().at<float>(50) == 3);
+  // It stays until that kernel has run, though the session that it was made with knows of no work.
+  const Stream stream = other.stream();
+  const Kernel busy = kernel(other, "busy"), set = kernel(other, "set");
+  const DeferredCleanup deferred = shared().defer_cleanup();
+  const std::uint64_t pending = shared().memory_stats()[ResourceKind::mapped].pending_count;
+  busy({.grid = 1, .block = 32, .stream = stream})(100'000'000, other.device_array<unsigned>(32));
+  set({.grid = 1, .block = 128, .stream = stream})(
+      100, shared().mapped_array({100}, Dtype::float32, {.portable = true}), 5.0f);
+  CHECK_FALSE(stream.query());
+  CHECK(shared().memory_stats()[ResourceKind::mapped].pending_count == pending);
+  stream.synchronize();
+  CHECK(shared().memory_stats()[ResourceKind::mapped].pending_count == pending + 1);
 }
 
 TEST_CASE("B4: mapped lets kernels see existing host arrays for a scope") {
@@ -111,5 +138,20 @@ TEST_CASE("B4: mapped lets kernels see existing host arrays for a scope") {
   CHECK(a[4999] == 5000);
   CHECK(b.at<float>(19, 8) == 396);
   CHECK(b.at<float>(19, 9) == 199);
+  {  // const data is for kernels that only read
+    const std::vector<float> constant(100, 1.0f);
+    std::vector<float> sums(100);
+    const MappedScope scope = shared().mapped({NDArray::view(constant), NDArray::view(sums)}, stream);
+    CHECK(scope[0].is_read_only());
+    CHECK(scope[0](Slice{5, 50}).host().is_read_only());
+    CHECK_FALSE(scope[1].is_read_only());
+    CHECK_FALSE(scope[1].host().is_read_only());
+    CHECK(holds(message([&] { scope[0].assign(2.0f); }), "read-only"));
+    CHECK(holds(message([&] { kernel("add_one")({.grid = 1, .block = 128})(scope[0]); }), "read-only"));
+    kernel("sum")({.grid = 1, .block = 128, .stream = stream})(100, scope[0], scope[0], scope[1]);
+    stream.synchronize();
+    CHECK(sums[99] == 2);
+    CHECK(*const_cast<const volatile float*>(constant.data()) == 1);
+  }
   CHECK(shared().memory_stats()[ResourceKind::registered].live_count == 0);
 }

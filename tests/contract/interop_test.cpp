@@ -203,6 +203,25 @@ void refusals_of_the_cuda_array_interface() {
   const DeviceNDArray locked = shared().as_cuda_array(read_only);
   CHECK(holds(message([&] { locked.assign(1.0f); }), "read-only"));
   CHECK(holds(message([&] { kernel("scale")({.block = 1})(locked, 2.0f); }), "read-only"));
+  // The memory behind it is no way around that, nor is PTX, which does not say what a kernel writes to.
+  const std::vector<std::byte> bytes(96);
+  const Stream stream = shared().stream();
+  CHECK(holds(message([&] { locked.buffer().fill(std::byte{0}); }), "read-only"));
+  CHECK(holds(message([&] { locked.buffer().fill(std::byte{0}, stream); }), "read-only"));
+  CHECK(holds(message([&] { locked.buffer().copy_from_host(bytes); }), "read-only"));
+  CHECK(holds(message([&] { locked.buffer().copy_from_host(bytes, 0, stream); }), "read-only"));
+  CHECK(holds(message([&] { locked.buffer().copy_from(base.buffer()); }), "read-only"));
+  CHECK(holds(message([&] { locked.buffer().copy_from(base.buffer(), stream); }), "read-only"));
+  const Module ptx = shared().load_ptx(R"(.version 6.0
+.target sm_50
+.address_size 64
+.visible .entry address(.param .u64 x) { ret; }
+.visible .entry array(.param .align 8 .b8 x[40]) { ret; })");
+  for (const char* name : {"address", "array"})
+    CHECK(holds(message([&] { ptx.kernel(name)({.block = 1})(locked); }), "it is read-only"));
+  CHECK(message([&] { ptx.kernel("address")({.block = 1})(locked.data()); }) == "");
+  CHECK(message([&] { ptx.kernel("array")({.block = 1})(base); }) == "");
+  CHECK(base.copy_to_host().identical(counting_array({4, 6})));
   Foreign broken = read_only;
   broken.description.mask = &broken;
   CHECK(holds(message([&] { (void)shared().as_cuda_array(broken); }), "masked"));

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Section E: SmartArray, its transfers counted.
+#include <algorithm>
+
 #include "suite.hpp"
 
 using namespace quern;
@@ -42,6 +44,13 @@ TEST_CASE("E1: a SmartArray adopts or copies an array, or is made new, first on 
   CHECK_FALSE(fresh.is_current(Where::host));
   CHECK(copies.now() == Count(0, 0));
   CHECK(fresh.element() == ElementType(Dtype::int16));
+  // What may not be written to is copied, or refused at once.
+  const NDArray constant = host.as_read_only();
+  CHECK(holds(message([&] { (void)shared().smart_array(constant, false); }), "read-only"));
+  CHECK(shared().smart_array(constant).device().copy_to_host().identical(host));
+  const MappedScope scope = shared().mapped({constant});
+  CHECK(holds(message([&] { (void)shared().smart_array(scope[0], false); }), "read-only"));
+  CHECK(shared().smart_array(scope[0]).host().identical(host));
 }
 
 TEST_CASE("E2: a side is brought up to date if and only if it is stale") {
@@ -76,6 +85,26 @@ TEST_CASE("E3: mark_changed makes a side the newest, and updates the other one i
   CHECK(copies.now() == Count(0, 0));
   CHECK(array.host().at<float>(0) == 7);
   CHECK(copies.now() == Count(0, 1));
+
+  // A side that was out of date when it was written to is not brought up to date over what was written.
+  const SmartArray filled = shared().smart_array(counting_array({100}));
+  const std::span<float> memory = filled.host().values<float>();
+  for (const float value : {10.0f, 20.0f, 30.0f}) {
+    std::fill(memory.begin(), memory.end(), value);
+    copies.now();
+    filled.mark_changed(Where::host);
+    CHECK(filled.is_current(Where::host));
+    kernel("add_one")({.grid = 1, .block = 128})(filled);
+    CHECK(copies.now() == Count(1, 0));
+    CHECK(filled.device()(5).item<float>() == value + 1);
+  }
+  filled.mark_changed(Where::host);
+  copies.now();
+  filled.mark_changed(Where::device);
+  CHECK(copies.now() == Count(0, 0));
+  CHECK(filled.is_current(Where::device));
+  CHECK_FALSE(filled.is_current(Where::host));
+  CHECK(filled.device()(5).item<float>() == 31);
 }
 
 TEST_CASE(
@@ -99,4 +128,26 @@ TEST_CASE(
   keep_busy(foreign);
   add_one({.grid = 1, .block = 128, .stream = foreign})(other);
   CHECK(other.host().at<float>(99) == 100);
+  // So is each of several such streams.
+  const StreamView second = foreign_stream();
+  keep_busy(foreign);
+  add_one({.grid = 1, .block = 128, .stream = foreign})(other);
+  kernel("set")({.grid = 1, .block = 32, .stream = second})(1, other, 7.0f);
+  CHECK(other.host().at<float>(99) == 101);
+  foreign.synchronize();
+
+  // Whatever fails beside the launch: what the kernel wrote is not taken for the host's values.
+  for (const char* call : {"cuEventCreate", "cuEventRecord"}) {
+    const SmartArray one = shared().smart_array(counting_array({100}));
+    const SmartArray two = shared().smart_array(counting_array({100}));
+    keep_busy(foreign);
+    calls().fail_call(1, CUDA_ERROR_INVALID_VALUE, call);
+    (void)message([&] { kernel("sum")({.grid = 1, .block = 128, .stream = foreign})(100, one, one, two); });
+    calls().clear_failures();
+    CAPTURE(call);
+    CHECK_FALSE(one.is_current(Where::host));
+    CHECK_FALSE(two.is_current(Where::host));
+    CHECK(two.host().at<float>(99) == 198);
+    foreign.synchronize();
+  }
 }

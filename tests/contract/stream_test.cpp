@@ -51,6 +51,7 @@ TEST_CASE(
   keep_busy(made);
   made.add_callback([&] { ++called; });
   made.add_callback([] { throw std::runtime_error("what a callback throws goes no further"); });
+  made.add_callback([] { throw 5; });
   std::future<void> done = made.async_done();
   CHECK(called == 0);
   done.get();

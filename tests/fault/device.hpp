@@ -26,4 +26,18 @@ struct AuditedDevice {
   AuditedDevice();
 };
 
+/// A stream of the program's that the default stream is not ordered with, made by calls that do not fail.
+class ForeignStream {
+ public:
+  explicit ForeignStream(const Session& session);
+  ~ForeignStream();
+  ForeignStream(const ForeignStream&) = delete;
+  ForeignStream& operator=(const ForeignStream&) = delete;
+
+  StreamView view() const noexcept { return view_; }
+
+ private:
+  StreamView view_;
+};
+
 }  // namespace quern::fault

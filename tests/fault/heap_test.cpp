@@ -90,6 +90,27 @@ TEST_CASE("SmartArrays that are on the device are launched with without heap mem
   CHECK(launches() == launched + 4);
 }
 
+TEST_CASE("SmartArrays are launched with on a stream of the program's without heap memory or new events") {
+  const Session session = fault::AuditedDevice::get().open_session();
+  const driver::FailingTable& table = *fault::AuditedDevice::get().table;
+  const Kernel four = session.load_ptx(kPtx).kernel("four");
+  const SmartArray smart = session.smart_array(NDArray({8, 8}, Dtype::float32));
+  const fault::ForeignStream one(session), two(session);
+  const auto launch = [&](StreamView stream) {
+    four({.grid = 1, .block = 32, .stream = stream})(smart, smart, smart, smart);
+  };
+  launch(one.view());
+  launch(two.view());
+  const std::uint64_t made = table.call_count("cuEventCreate");
+  CHECK(allocations_of([&] { launch(one.view()), launch(two.view()); }) == 0);
+  CHECK(table.call_count("cuEventCreate") == made);
+  // The host side waits for both; what marked their ends is used again, also on a third stream.
+  (void)smart.host();
+  const fault::ForeignStream three(session);
+  CHECK(allocations_of([&] { launch(three.view()), launch(one.view()); }) == 0);
+  CHECK(table.call_count("cuEventCreate") == made);
+}
+
 TEST_CASE("memory of a pool's needs no heap memory in launches on the stream that it was made on") {
   const Session session = fault::AuditedDevice::get().open_session();
   const Kernel plain = session.load_ptx(kPtx).kernel("plain");

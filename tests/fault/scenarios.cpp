@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios.hpp"
 
-#include <quern/quern.h>
 #include <quern/roc.hpp>
 
 #include <algorithm>
@@ -17,29 +16,6 @@
 
 namespace quern::fault {
 namespace {
-
-// x[i] += 1 for i < n; PTX, so that no compiler runs in each of thousands of rounds.
-constexpr const char* kAddOne = R"(.version 6.0
-.target sm_50
-.address_size 64
-.visible .entry add_one(.param .u64 x, .param .u32 n)
-{
-  .reg .pred %p; .reg .b32 %r<5>; .reg .f32 %f; .reg .b64 %d<3>;
-  mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x;
-  mad.lo.u32 %r1, %r1, %r2, %r3;
-  ld.param.u32 %r4, [n];
-  setp.ge.u32 %p, %r1, %r4;
-  @%p bra done;
-  ld.param.u64 %d1, [x];
-  mul.wide.u32 %d2, %r1, 4;
-  add.u64 %d1, %d1, %d2;
-  ld.global.f32 %f, [%d1];
-  add.f32 %f, %f, 0f3F800000;
-  st.global.f32 [%d1], %f;
-done:
-  ret;
-})";
-constexpr int kCount = 100;
 
 NDArray counting(const Shape& shape = {kCount}, float first = 0) {
   const NDArray array(shape, Dtype::float32);
@@ -179,6 +155,19 @@ bool smart(const Session& session) {
   kernel(kConfig)(array, kCount);
   return is_counting(array.host(), 3) && is_counting(held, 3);
 }
+bool smart_on_foreign_streams(const Session& session) {
+  const Kernel kernel = add_one(session);
+  const ForeignStream one(session), two(session);
+  const SmartArray array = session.smart_array(counting());
+  kernel({.grid = 1, .block = 128, .stream = one.view()})(array, kCount);
+  one.view().synchronize();  // the order of two streams' work is the program's
+  kernel({.grid = 1, .block = 128, .stream = two.view()})(array, kCount);
+  const bool both = is_counting(array.host(), 2);
+  array.host().assign(counting({kCount}, 5));
+  array.mark_changed(Where::host);
+  kernel({.grid = 1, .block = 128, .stream = one.view()})(array, kCount);
+  return both && is_counting(array.host(), 6);
+}
 bool foreign(const Session& session) {
   const Stream stream = session.stream();
   const DeviceNDArray device = session.to_device(counting());
@@ -199,6 +188,22 @@ bool with_allocator(const Session& session, const std::shared_ptr<DeviceAllocato
     right = right && is_counting(back, 0);
   }
   pool->trim();
+  session.set_allocator(nullptr);
+  return right;
+}
+/// Launches on another stream than the memory's keep it until they have run.
+bool pooled_launches(const Session& session) {
+  const Kernel kernel = add_one(session);
+  session.set_allocator(session.caching_pool());
+  const Stream one = session.stream(), other = session.stream();
+  DeviceNDArray array = session.to_device(counting(), {.stream = one.view()});
+  one.synchronize();
+  kernel({.grid = 1, .block = 128, .stream = other})(array, kCount);
+  const NDArray back = array.copy_to_host(other);
+  array = {};
+  const DeviceNDArray next = session.to_device(counting({kCount}, 7), {.stream = one.view()});
+  other.synchronize();
+  const bool right = is_counting(back, 1) && is_counting(next.copy_to_host(), 7);
   session.set_allocator(nullptr);
   return right;
 }
@@ -233,71 +238,6 @@ bool records(const Session& session) {
   record.field("a").assign(7);
   return record.get<Pair>().a == 7 && record.get<Pair>().b == 2;
 }
-/// Releases what C functions gave, and turns their failures into this test's.
-struct CHandles {
-  std::vector<std::uint64_t> ids;
-  ~CHandles() {
-    for (const std::uint64_t id : ids) quern_release(id);
-  }
-  template <class Handle>
-  Handle take(QuernStatus status, const Handle& handle) {
-    check(status);
-    ids.push_back(handle.id);
-    return handle;
-  }
-  static void check(QuernStatus status) {
-    if (status == QUERN_OK) return;
-    char text[512];
-    quern_last_error(text, sizeof text);
-    if (text[0] == '\0') throw Error(ErrorCode::internal, "no error text");
-    throw Error(ErrorCode::driver, text);
-  }
-};
-bool c_functions(const Session& session) {
-  CHandles handles;
-  handles.ids.reserve(16);
-  QuernSession in{session::c_handle(session)};
-  handles.ids.push_back(in.id);
-  QuernModule module{};
-  QuernKernel kernel{};
-  QuernArray array{}, mapped{}, view{}, shared{};
-  QuernStream stream{};
-  handles.take(quern_load_ptx(in, kAddOne, &module), module);
-  module.id = handles.ids.back();
-  handles.take(quern_kernel(module, "add_one", &kernel), kernel);
-  const std::int64_t shape[] = {kCount};
-  void* host = nullptr;
-  handles.take(quern_array_new(in, QUERN_FLOAT32, 1, shape, &array), array);
-  handles.take(quern_array_new_mapped(in, QUERN_FLOAT32, 1, shape, &mapped, &host), mapped);
-  handles.take(quern_stream_new(in, &stream), stream);
-  std::vector<float> values(kCount, 3.0f), back(kCount);
-  handles.check(quern_array_from_host_on(array, values.data(), 4 * kCount, stream));
-  QuernCudaArray description{};
-  description.struct_bytes = sizeof description;
-  handles.check(quern_array_describe(array, &description));
-  handles.take(quern_array_adopt(in, &description, nullptr, nullptr, &view), view);
-  void* tensor = nullptr;
-  handles.check(quern_array_to_dlpack(mapped, 0, &tensor));
-  handles.take(quern_array_from_dlpack(in, tensor, &shared), shared);
-  const std::uint32_t count = kCount;
-  QuernArgument arguments[2] = {};
-  arguments[0].kind = QUERN_ARGUMENT_ARRAY;
-  arguments[0].array = view;
-  arguments[1].kind = QUERN_ARGUMENT_SCALAR;
-  arguments[1].dtype = QUERN_UINT32;
-  arguments[1].data = &count;
-  QuernLaunch launch{};
-  launch.struct_bytes = sizeof launch;
-  std::fill_n(launch.grid, 3, 1u);
-  std::fill_n(launch.block, 3, 1u);
-  launch.block[0] = 128;
-  launch.stream = stream;
-  handles.check(quern_launch(kernel, &launch, arguments, 2));
-  handles.check(quern_array_to_host_on(array, back.data(), 4 * kCount, stream));
-  handles.check(quern_stream_synchronize(stream));
-  handles.check(quern_array_from_host(shared, back.data(), 4 * kCount));
-  return back[99] == 4 && static_cast<const float*>(host)[99] == 4;
-}
 bool dlpack_exchange(const Session& session) {
   const DeviceNDArray device = session.to_device(counting({10, 10}));
   const DeviceNDArray again = from_dlpack(session, to_dlpack(device(kEllipsis, Slice{{}, {}, -2})));
@@ -306,6 +246,56 @@ bool dlpack_exchange(const Session& session) {
   const NDArray host = from_dlpack(to_dlpack(mapped.host()));
   const DeviceNDArray other = from_dlpack(session, to_dlpack_unversioned(mapped));
   return again(9, 0).item<float>() == 99 && is_counting(host, 0) && other(5).item<float>() == 5;
+}
+/// Another library's array, its values made on a stream.
+struct ByInterface {
+  DeviceNDArray array;
+  StreamView producer;
+  CudaArrayInterface cuda_array_interface() const { return array.cuda_array_interface(producer); }
+};
+struct ByDlpack {
+  DeviceNDArray array;
+  StreamView producer;
+  dlpack::ManagedTensorVersioned* to_dlpack(std::optional<StreamView> consumer) const {
+    return quern::to_dlpack(array, {.producer = producer, .consumer = consumer});
+  }
+};
+bool from_others(const Session& session) {
+  const Stream theirs = session.stream(), ours = session.stream();
+  const DeviceNDArray source = session.to_device(counting(), {.stream = theirs.view()});
+  const DeviceNDArray one = session.device_array_like(source), two = session.device_array_like(source);
+  one.copy_to_device(ByInterface{source, theirs}, ours);
+  two.copy_to_device(ByDlpack{source, theirs}, ours);
+  const NDArray first = one.copy_to_host(ours), second = two.copy_to_host(ours);
+  ours.synchronize();
+  one.copy_to_device(ByInterface{two(Slice{{}, {}, -1}), theirs});
+  two.copy_to_device(to_dlpack(counting({kCount}, 9)));
+  return is_counting(first, 0) && is_counting(second, 0) && one(0).item<float>() == 99 &&
+         is_counting(two.copy_to_host(), 9);
+}
+bool ordered_dlpack(const Session& session) {
+  const Stream one = session.stream(), other = session.stream();
+  const ForeignStream third(session);
+  const DeviceNDArray source = session.to_device(counting(), {.stream = one.view()});
+  const DeviceNDArray there =
+      from_dlpack(session, to_dlpack(source, {.producer = one.view(), .consumer = other.view()}));
+  const NDArray first = there.copy_to_host(other);
+  other.synchronize();
+  there.assign(3.0f, other.view());
+  const DeviceNDArray again =
+      from_dlpack(session, to_dlpack_unversioned(there, {.producer = other, .consumer = third.view()}),
+                  {.producer = third.view(), .consumer = one.view()});
+  const NDArray second = again.copy_to_host(one);
+  one.synchronize();
+  const DeviceNDArray waited =
+      from_dlpack(session, to_dlpack(again, {.producer = one, .consumer = std::nullopt}), {.producer = one});
+  return is_counting(first, 0) && second.at<float>(99) == 3 && waited(5).item<float>() == 3;
+}
+/// What there is on this machine. Its drivers are opened anew, not through the table that fails; what host
+/// memory does not suffice for is said to be missing.
+bool machine(const Session&) {
+  const DoctorReport found = doctor();
+  return !found.findings.empty() && devices().size() < 100;
 }
 /// What Numba has beside the arrays: callbacks, views of other types, arrays like others.
 bool numba_calls(const Session& session) {
@@ -382,14 +372,31 @@ def add_one(x, n):
     i = cuda.grid(1)
     if i < n:
         x[i] += 1
+
+@cuda.jit
+def look_up(x, n):
+    table = cuda.const.array_like(TABLE)
+    i = cuda.grid(1)
+    if i < n:
+        x[i] = table[i % 4] * FACTOR
 )";
 bool compiled(const Session& session) {
   const Kernel cuda = session.load_cuda(kCuda).kernel();
-  const Kernel python = session.load_python(kPython).kernel();
+  const Kernel python = session.load_python(kPython).kernel("add_one");
   const DeviceNDArray array = session.to_device(counting());
   cuda(kConfig)(array, kCount);
   python(kConfig)(array, kCount);
   return is_counting(array.copy_to_host(), 2);
+}
+bool bound(const Session& session) {
+  const Module module = session.load_python(kPython);
+  const Module once = module.bind("TABLE", NDArray::of({1.f, 2.f, 3.f, 4.f})).bind("FACTOR", 2);
+  const Module twice = once.bind("FACTOR", 3);
+  const DeviceNDArray array = session.to_device(counting());
+  once.kernel("look_up")(kConfig)(array, kCount);
+  const float first = array(7).item<float>();
+  twice.kernel("look_up")(kConfig)(array, kCount);
+  return first == 8 && array(7).item<float>() == 12;
 }
 bool deferred(const Session& session) {
   const DeferredCleanup scope = session.defer_cleanup();
@@ -411,19 +418,26 @@ constexpr Scenario kScenarios[] = {
     {"launches", launches},
     {"host arrays as arguments", host_arguments},
     {"SmartArray", smart},
+    {"SmartArray on streams of the program's", smart_on_foreign_streams},
     {"CUDA array interface", foreign},
+    {"arrays of other libraries", from_others},
     {"stream-ordered pool", stream_pool},
     {"caching pool", caching_pool},
+    {"launches on a pool's memory", pooled_launches},
     {"registered memory", registered},
     {"records", records},
     {"DLPack", dlpack_exchange},
+    {"DLPack between streams", ordered_dlpack},
     {"the C functions", c_functions},
+    {"host memory through C", c_memory},
+    {"what the machine has", machine},
     {"callbacks and likes", numba_calls},
     {"expected failures", expected_failures},
     {"deferred cleanup", deferred},
     {"an allocator of the program's", own_allocator},
     {"a context of the program's", adopted},
     {"CUDA C++ and Kernel Python", compiled, true},
+    {"constants of Kernel Python", bound, true},
 };
 
 }  // namespace

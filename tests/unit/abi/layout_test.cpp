@@ -5,9 +5,11 @@
 
 #include <vector>
 
-#include "quern/error.hpp"
+#include "../support/messages.hpp"
 
 using namespace quern;
+using quern::test::holds;
+using quern::test::message;
 
 namespace {
 
@@ -100,6 +102,13 @@ TEST_CASE("a reshape is a view exactly where NumPy makes one") {
   CHECK_THROWS_AS(reshaped(Layout({4}, 4), {-1, -1}), Error);
   CHECK_THROWS_AS(reshaped(Layout({4}, 4), {-1, 3}), Error);
   CHECK_THROWS_AS(reshaped(Layout({0}, 4), {-1, 0}), Error);
+}
+
+TEST_CASE("what cannot be done with an empty array is said of it") {
+  CHECK(holds(message([] { indexed(Layout({3, 0}, 4), {1, 0}); }), "that axis is empty"));
+  CHECK(holds(message([] { indexed(Layout({3, 0}, 4), {3, 0}); }), "give -3 to 2"));
+  CHECK(holds(message([] { reshaped(Layout({0}, 4), {0, -1}); }), "give all extents"));
+  CHECK(holds(message([] { reshaped(Layout({6}, 4), {0, -1}); }), "it has 6 elements"));
 }
 
 TEST_CASE("the reach is what the elements touch, and density tells whether they fill it") {

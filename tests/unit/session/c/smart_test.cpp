@@ -51,6 +51,13 @@ TEST_CASE("launches move a smart array to the device once; the host's side follo
   Array device;
   QUERN_GOOD(quern_smart_device(smart, device.place()));
   CHECK(values_of<float>(device, 4) == std::vector<float>{9, 18, 27, 100});
+  // A side that is written to without having been asked for again is the newest all the same.
+  device.reset();
+  QUERN_GOOD(launch(scale, launch_of(1, 4), arguments));
+  data[0] = 50;
+  QUERN_GOOD(quern_smart_mark_changed(smart, QUERN_WHERE_HOST, {}));
+  QUERN_GOOD(quern_smart_device(smart, device.place()));
+  CHECK(values_of<float>(device, 4) == std::vector<float>{50, 18, 27, 100});
 }
 
 TEST_CASE("a smart array is new, or has a program's array or a device array as its side") {
