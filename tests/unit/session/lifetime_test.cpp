@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// How long memory stays: what queued work uses lives until that work has run; what a fault took is gone.
+#include <cuda.h>
+#include <doctest/doctest.h>
+#include <quern/quern.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "../support/arrays.hpp"
+#include "../support/messages.hpp"
+
+using namespace quern;
+using quern::test::counting;
+using quern::test::holds;
+using quern::test::message;
+
+namespace {
+
+constexpr const char* kPtx = R"(.version 6.0
+.target sm_50
+.address_size 64
+.visible .entry add_one(.param .u64 x)
+{
+  .reg .b32 %r; .reg .f32 %f; .reg .b64 %d<3>;
+  mov.u32 %r, %tid.x;
+  ld.param.u64 %d1, [x];
+  mul.wide.u32 %d2, %r, 4;
+  add.u64 %d1, %d1, %d2;
+  ld.global.f32 %f, [%d1];
+  add.f32 %f, %f, 0f3F800000;
+  st.global.f32 [%d1], %f;
+  ret;
+})";
+constexpr unsigned kCount = 100;
+
+template <class F>
+F* driver(const Session& session, const char* name) {
+  return reinterpret_cast<F*>(driver_function(session.device(), name));
+}
+
+/// A stream of the program's own that no other is ordered with. It is never destroyed.
+StreamView free_stream(const Session& session) {
+  CUcontext popped = nullptr;
+  CUstream stream = nullptr;
+  driver<decltype(cuCtxPushCurrent_v2)>(
+      session, "cuCtxPushCurrent_v2")(static_cast<CUcontext>(session.native_context()));
+  driver<decltype(cuStreamCreate)>(session, "cuStreamCreate")(&stream, CU_STREAM_NON_BLOCKING);
+  driver<decltype(cuCtxPopCurrent_v2)>(session, "cuCtxPopCurrent_v2")(&popped);
+  return session.external_stream(stream);
+}
+
+/// Stops a stream until it is opened.
+class Gate {
+ public:
+  explicit Gate(StreamView stream) {
+    stream.add_callback([open = open_] {
+      while (!*open) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    });
+  }
+  ~Gate() { *open_ = true; }
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+  void open() { *open_ = true; }
+
+ private:
+  std::shared_ptr<std::atomic<bool>> open_ = std::make_shared<std::atomic<bool>>(false);
+};
+
+/// A session whose arrays come from a pool that hands a block out again as soon as it has it back.
+class PooledSession : public Session {
+ public:
+  PooledSession() : Session("cpu") { set_allocator(caching_pool()); }
+  ~PooledSession() { set_allocator(nullptr); }
+  PooledSession(const PooledSession&) = delete;
+  PooledSession& operator=(const PooledSession&) = delete;
+};
+
+/// Another library's array; its memory counts as alive as long as `owner`.
+struct Foreign {
+  DeviceNDArray memory;
+  std::shared_ptr<int> owner = std::make_shared<int>();
+  CudaArrayInterface cuda_array_interface() const { return memory.cuda_array_interface(); }
+};
+
+/// The same by DLPack; `released` counts the calls of its deleter.
+struct Tensor {
+  dlpack::ManagedTensorVersioned managed;
+  std::int64_t shape[1] = {kCount};
+  int released = 0;
+
+  explicit Tensor(const DeviceNDArray& memory) {
+    managed.tensor.data = memory.data();
+    managed.tensor.device = {dlpack::DeviceType::cuda, 0};
+    managed.tensor.ndim = 1;
+    managed.tensor.shape = shape;
+    managed.context = this;
+    managed.deleter = [](dlpack::ManagedTensorVersioned* done) {
+      ++static_cast<Tensor*>(done->context)->released;
+    };
+  }
+};
+
+NDArray numbers(float first = 0) {
+  NDArray array({kCount}, Dtype::float32);
+  for (float& value : array.values<float>()) value = first++;
+  return array;
+}
+
+}  // namespace
+
+TEST_CASE("a queued copy of a strided view to the host keeps the memory, a pool's and another library's") {
+  const PooledSession session;
+  const StreamView stream = free_stream(session);
+  DeviceNDArray pooled = session.to_device(numbers());
+  Foreign foreign{session.to_device(numbers())};
+  const std::weak_ptr<int> owner = foreign.owner;
+  DeviceNDArray view = session.as_cuda_array(foreign);
+  foreign.owner.reset();
+  Gate gate(stream);
+  const NDArray odd = pooled(Slice{1, {}, 2}).copy_to_host(stream);
+  const NDArray even = view(Slice{0, {}, 2}).copy_to_host(stream);
+  pooled = {};
+  view = {};
+  session.release_pending();
+  const DeviceNDArray next = session.to_device(numbers(1000));  // must not get the block
+  CHECK_FALSE(owner.expired());
+  gate.open();
+  stream.synchronize();
+  CHECK(odd.at<float>(1) == 3);
+  CHECK(even.at<float>(1) == 2);
+  CHECK(owner.expired());
+}
