@@ -18,7 +18,8 @@ DeviceBuffer make_buffer(std::shared_ptr<Context> context, std::size_t size_byte
     const Release& item = memory->item();
     state->address = item.handle;
     state->stream_handle = item.stream_handle;
-    state->stream_ordered = item.allocator != nullptr && item.allocator->is_stream_ordered();
+    if (item.allocator != nullptr && item.allocator->is_stream_ordered())
+      state->keeping = Keeping::other_streams;
     state->memory = memory;
   }
   state->context = std::move(context);
@@ -131,16 +132,20 @@ void DeviceBuffer::fill(std::byte value) const {
   state_->context->check(state_->context->api().cuMemsetD8_v2(
                              state_->address, std::to_integer<unsigned char>(value), state_->size_bytes),
                          "cuMemsetD8_v2", "fill device memory");
+  state_->context->synchronize(nullptr);  // in device memory the driver's call only queues
 }
 
 void DeviceBuffer::fill(std::byte value, StreamView stream) const {
   if (size_bytes() == 0) return;
   const CurrentContext current(*state_->context);
   const CUstream handle = runtime::stream_handle(stream, *state_->context);
+  runtime::InFlight::Work work;
+  if (runtime::needs_keeping(*this, handle)) work.keep.push_back(state_->memory);
   state_->context->check(
       state_->context->api().cuMemsetD8Async(state_->address, std::to_integer<unsigned char>(value),
                                              state_->size_bytes, handle),
       "cuMemsetD8Async", "queue filling device memory");
+  if (!work.keep.empty()) state_->context->after(handle, std::move(work));
 }
 
 }  // namespace quern

@@ -98,6 +98,17 @@ TEST_CASE("a copy on a stream is staged: the source may go before it has run") {
   CHECK(array.copy_to_host() == std::vector<int>{1, 2, 3});
 }
 
+TEST_CASE("filling a buffer without a stream waits for it") {
+  FakeDriver fake;
+  const auto context = fake.context();
+  const DeviceBuffer buffer = runtime::make_buffer(context, 12);
+  buffer.fill(std::byte{7});
+  CHECK(fake.stream_waits == 1);  // of device memory cuMemsetD8 only queues
+  std::vector<std::byte> bytes(12);
+  buffer.copy_to_host(bytes);
+  CHECK(bytes == std::vector<std::byte>(12, std::byte{7}));
+}
+
 TEST_CASE("arrays of no elements and of rank 0 are legal") {
   FakeDriver fake;
   const auto context = fake.context();

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <quern/quern.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -134,4 +135,47 @@ TEST_CASE("a queued copy of a strided view to the host keeps the memory, a pool'
   CHECK(odd.at<float>(1) == 3);
   CHECK(even.at<float>(1) == 2);
   CHECK(owner.expired());
+}
+
+TEST_CASE("a buffer is filled and copied, at once and on a stream, and kept until that has run") {
+  const PooledSession session;
+  const StreamView stream = free_stream(session);
+  const auto bytes_of = [](const DeviceBuffer& buffer) {
+    std::vector<std::byte> bytes(buffer.size_bytes());
+    buffer.copy_to_host(bytes);
+    return bytes;
+  };
+  const DeviceBuffer target = session.allocate(400);
+  target.fill(std::byte{3});
+  CHECK(bytes_of(target) == std::vector<std::byte>(400, std::byte{3}));
+  {
+    DeviceBuffer source = session.allocate(400);
+    Gate gate(stream);
+    source.fill(std::byte{7}, stream);
+    target.copy_from(source, stream);
+    CHECK(bytes_of(target)[0] == std::byte{3});
+    source = {};
+    session.release_pending();
+    const DeviceNDArray next = session.to_device(numbers(1000));  // must not get the block
+    gate.open();
+    stream.synchronize();
+    CHECK(next(0).item<float>() == 1000);
+  }
+  CHECK(bytes_of(target) == std::vector<std::byte>(400, std::byte{7}));
+  const DeviceBuffer shorter = session.allocate(100);
+  shorter.fill(std::byte{9});
+  target.copy_from(shorter);
+  std::vector<std::byte> both(400, std::byte{7});
+  std::fill_n(both.begin(), 100, std::byte{9});
+  CHECK(bytes_of(target) == both);
+  CHECK(holds(message([&] { shorter.copy_from(target); }), "the buffer has 100"));
+  DeviceBuffer alone = session.allocate(400);
+  Gate gate(stream);
+  alone.fill(std::byte{7}, stream);
+  alone = {};
+  session.release_pending();
+  const DeviceNDArray next = session.to_device(numbers(1000));  // must not get the block
+  gate.open();
+  stream.synchronize();
+  CHECK(next(0).item<float>() == 1000);
 }
