@@ -238,8 +238,8 @@ void LoadedKernel::check_memory(std::span<const Argument> arguments) const {
   }
 }
 
-/// What a pool could hand to others while the kernel runs, which therefore must stay until it has run.
-runtime::InFlight::Work LoadedKernel::pooled(CUstream stream, std::span<const Argument> arguments) const {
+/// What a pool could hand to others while the kernel runs, and what others own: it stays until it has run.
+runtime::InFlight::Work LoadedKernel::kept(CUstream stream, std::span<const Argument> arguments) const {
   runtime::InFlight::Work work;
   for (const Argument& argument : arguments)
     if (argument.kind() == Argument::Kind::array &&
@@ -264,7 +264,7 @@ void LoadedKernel::launch_packed(const LaunchConfig& wanted, std::span<const Arg
   if (config.grid.count() == 0) return;  // an empty grid is legal and has nothing to run
   const runtime::CurrentContext current(context);
   allow_shared(config.shared_bytes);
-  runtime::InFlight::Work work = pooled(stream, arguments);
+  runtime::InFlight::Work work = kept(stream, arguments);
   const CUresult result = start(config, stream, packed.pointers());
   if (result != CUDA_SUCCESS) [[unlikely]]
     fail(config, result);

@@ -47,7 +47,7 @@ class LoadedKernel final : public KernelState {
  private:
   void launch_packed(const LaunchConfig& config, std::span<const Argument> arguments) const;
   void check_memory(std::span<const Argument> arguments) const;
-  runtime::InFlight::Work pooled(CUstream stream, std::span<const Argument> arguments) const;
+  runtime::InFlight::Work kept(CUstream stream, std::span<const Argument> arguments) const;
   void check_parameters() const;
   void check_block(const LaunchConfig& config) const;
   void check_grid(const LaunchConfig& config) const;

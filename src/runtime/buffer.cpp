@@ -4,11 +4,27 @@
 #include <fmt/format.h>
 
 #include "quern/error.hpp"
+#include "runtime/exit.hpp"
 #include "runtime/stream.hpp"
 #include "runtime/transfer.hpp"
 
 namespace quern {
 namespace runtime {
+namespace {
+
+/// The last view's end is the memory's, where no work is queued that uses it: work that has run, but that
+/// nobody asked for since, must not hold on to it.
+struct ForeignState : BufferState {
+  ForeignState() = default;
+  ForeignState(const ForeignState&) = delete;
+  ForeignState& operator=(const ForeignState&) = delete;
+  ~ForeignState() {
+    memory.reset();
+    if (!process_is_exiting()) context->reap();
+  }
+};
+
+}  // namespace
 
 DeviceBuffer make_buffer(std::shared_ptr<Context> context, std::size_t size_bytes, StreamView stream) {
   auto state = std::make_shared<BufferState>();
@@ -28,10 +44,11 @@ DeviceBuffer make_buffer(std::shared_ptr<Context> context, std::size_t size_byte
 
 DeviceBuffer adopt_buffer(std::shared_ptr<Context> context, CUdeviceptr address, std::size_t size_bytes,
                           std::shared_ptr<const void> owner, bool read_only) {
-  auto state = std::make_shared<BufferState>();
+  auto state = std::make_shared<ForeignState>();
   state->context = std::move(context);
   state->address = address;
   state->size_bytes = size_bytes;
+  if (owner != nullptr) state->keeping = Keeping::all;
   state->memory = std::move(owner);
   state->read_only = read_only;
   return DeviceBuffer(std::move(state));

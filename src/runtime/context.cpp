@@ -351,6 +351,7 @@ std::shared_ptr<DeviceAllocator> Context::note_pool(std::shared_ptr<DeviceAlloca
 }
 
 void Context::after(CUstream stream, InFlight::Work work) {
+  reap();  // a program that only launches leaves what has run behind
   CUresult result = CUDA_SUCCESS;
   try {
     result = in_flight_.add(api(), stream, work);

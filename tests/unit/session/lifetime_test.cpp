@@ -179,3 +179,40 @@ TEST_CASE("a buffer is filled and copied, at once and on a stream, and kept unti
   stream.synchronize();
   CHECK(next(0).item<float>() == 1000);
 }
+
+TEST_CASE("a queued kernel keeps another library's memory until it has run, then lets it go") {
+  const Session session("cpu");
+  const Kernel add_one = session.load_ptx(kPtx).kernel();
+  const StreamView stream = free_stream(session);
+  const DeviceNDArray memory = session.to_device(numbers());
+  Foreign foreign{memory};
+  const std::weak_ptr<int> owner = foreign.owner;
+  DeviceNDArray view = session.as_cuda_array(foreign);
+  foreign.owner.reset();
+  Tensor tensor(memory);
+  DeviceNDArray imported = from_dlpack(session, &tensor.managed);
+  const LaunchConfig config = {.grid = 1, .block = kCount, .stream = stream};
+  {
+    Gate gate(stream);
+    add_one(config)(view);
+    add_one(config)(imported(Slice{0, 50}));
+    view = {};
+    imported = {};
+    session.release_pending();
+    CHECK_FALSE(owner.expired());
+    CHECK(tensor.released == 0);
+    gate.open();
+    stream.synchronize();
+  }
+  CHECK(owner.expired());
+  CHECK(tensor.released == 1);
+  CHECK(memory(5).item<float>() == 7);
+  // Where the work has run already, the last view's end is the memory's, without a call of the session's.
+  Tensor second(memory);
+  imported = from_dlpack(session, &second.managed);
+  add_one({.grid = 1, .block = kCount})(imported);
+  CHECK(imported.copy_to_host().at<float>(5) == 8);
+  CHECK(second.released == 0);
+  imported = {};
+  CHECK(second.released == 1);
+}
