@@ -277,14 +277,24 @@ std::string Context::give_back(const Release& item) {
   return fmt::format("cannot {}: {} answered {}", row.what, row.call, driver::result_name(api(), result));
 }
 
+void Context::resume() noexcept {
+  queue_.resume();
+  staging_->trim(StagingPool::kMostFreeBytes);
+}
+
+/// What can be given up for an allocation that failed. While cleanup is deferred that is nothing.
+void Context::make_room(DeviceAllocator* allocator) {
+  reap();
+  queue_.flush();
+  if (allocator != nullptr && !queue_.is_deferred()) allocator->trim();
+}
+
 void Context::allocate_with_retry(const std::function<CUresult()>& attempt, std::string_view call,
                                   std::size_t bytes, std::string_view what) {
   CUresult result = attempt();
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-    reap();
-    queue_.flush();
+    make_room(allocator().get());
     staging_->trim();
-    if (const std::shared_ptr<DeviceAllocator> pool = allocator()) pool->trim();
     result = attempt();
   }
   if (result == CUDA_SUCCESS) return;
@@ -307,9 +317,7 @@ std::uint64_t Context::allocate_from(DeviceAllocator& allocator, std::size_t byt
   try {
     return attempt();
   } catch (const OutOfMemory&) {
-    reap();
-    queue_.flush();
-    allocator.trim();
+    make_room(&allocator);
   }
   return attempt();
 }

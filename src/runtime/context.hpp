@@ -66,6 +66,10 @@ class Context : public std::enable_shared_from_this<Context> {
   /// OutOfMemory. `call` and `what` are for the message.
   void allocate_with_retry(const std::function<CUresult()>& attempt, std::string_view call, std::size_t bytes,
                            std::string_view what);
+  /// Nests. Until the outermost resume() nothing is released; then all that waits is, and staging blocks that
+  /// are too many.
+  void defer() noexcept { queue_.defer(); }
+  void resume() noexcept;
   /// The owner of what the driver just gave; where host memory does not suffice for one, it is given back.
   std::shared_ptr<Resource> own(Release item);
 
@@ -111,6 +115,7 @@ class Context : public std::enable_shared_from_this<Context> {
   std::string give_back(const Release& item);
   void release_now(const Release& item) noexcept;
   void give_up_pools() noexcept;
+  void make_room(DeviceAllocator* allocator);
   bool is_broken() const;
   std::uint64_t allocate_from(DeviceAllocator& allocator, std::size_t bytes, StreamView stream);
 

@@ -66,6 +66,37 @@ TEST_CASE("nothing is released for out-of-memory while cleanup is deferred") {
   CHECK_NOTHROW(runtime::make_buffer(context, fake.total_bytes / 2 + 1));
 }
 
+TEST_CASE(
+    "staging blocks too stay while cleanup is deferred: out of memory, and those that are too large to "
+    "keep") {
+  FakeDriver fake;
+  fake.total_bytes = std::size_t{100} << 20;
+  const std::size_t large = std::size_t{70} << 20;
+  const auto context = fake.context();
+  const DeviceBuffer buffer = runtime::make_buffer(context, large);
+  const std::vector<std::byte> values(large);
+  const auto send = [&](std::size_t bytes) {
+    buffer.copy_from_host(std::span(values).first(bytes), 0, StreamView());
+    fake.run_host_functions();
+    context->reap();
+  };
+  context->defer();
+  context->defer();
+  send(1000);
+  send(large);
+  CHECK(fake.host_frees == 0);
+  CHECK_THROWS_AS(runtime::make_buffer(context, fake.total_bytes), OutOfMemory);
+  CHECK(fake.host_frees == 0);
+  context->resume();
+  CHECK(fake.host_frees == 0);
+  context->resume();
+  CHECK(fake.host_frees == 1);  // what is larger than the pool keeps
+  CHECK_THROWS_AS(runtime::make_buffer(context, fake.total_bytes), OutOfMemory);
+  CHECK(fake.host_frees == 2);
+  send(large);
+  CHECK(fake.host_frees == 3);
+}
+
 TEST_CASE("values survive the way to the device and back") {
   FakeDriver fake;
   const auto context = fake.context();

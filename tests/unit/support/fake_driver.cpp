@@ -133,7 +133,7 @@ void fill_memory(driver::DriverTable& api) {
   api.cuMemHostAlloc = [](void** host, std::size_t bytes, unsigned) {
     return *host = ::operator new(bytes), CUDA_SUCCESS;
   };
-  api.cuMemFreeHost = [](void* host) { return ::operator delete(host), CUDA_SUCCESS; };
+  api.cuMemFreeHost = [](void* host) { return ++fake->host_frees, ::operator delete(host), CUDA_SUCCESS; };
   api.cuMemsetD8_v2 = [](CUdeviceptr to, unsigned char value, std::size_t bytes) {
     return std::memset(reinterpret_cast<void*>(static_cast<std::uintptr_t>(to)), value, bytes), CUDA_SUCCESS;
   };
