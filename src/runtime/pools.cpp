@@ -23,8 +23,11 @@ namespace {
 struct Place {
   std::shared_ptr<const DeviceState> device;
   CUcontext handle = nullptr;
+  std::shared_ptr<const ContextFault> fault;
 
-  explicit Place(const Context& context) : device(context.device_state()), handle(context.handle()) {}
+  explicit Place(const Context& context)
+      : device(context.device_state()), handle(context.handle()), fault(context.fault()) {}
+  CurrentContext enter() const { return CurrentContext(*device->driver, handle, *fault); }
   const driver::DriverTable& api() const { return device->driver->api; }
   void check(CUresult result, std::string_view call, std::size_t bytes) const {
     if (result != CUDA_SUCCESS)
@@ -42,13 +45,13 @@ class DriverAllocator final : public DeviceAllocator {
   explicit DriverAllocator(const Context& context) : place_(context) {}
 
   void* allocate(std::size_t bytes, std::size_t, StreamView) override {
-    const CurrentContext current(*place_.device->driver, place_.handle);
+    const CurrentContext current = place_.enter();
     CUdeviceptr made = 0;
     place_.check(place_.api().cuMemAlloc_v2(&made, bytes), "cuMemAlloc_v2", bytes);
     return pointer(made);
   }
   void deallocate(void* memory, std::size_t, std::size_t, StreamView) override {
-    const CurrentContext current(*place_.device->driver, place_.handle);
+    const CurrentContext current = place_.enter();
     place_.device->driver->check(place_.api().cuMemFree_v2(address(memory)), "cuMemFree_v2",
                                  "free device memory");
   }
@@ -78,18 +81,18 @@ class StreamOrderedPool final : public DeviceAllocator {
   }
 
   void* allocate(std::size_t bytes, std::size_t, StreamView stream) override {
-    const CurrentContext current(*place_.device->driver, place_.handle);
+    const CurrentContext current = place_.enter();
     CUdeviceptr made = 0;
     place_.check(place_.api().cuMemAllocAsync(&made, bytes, handle(stream)), "cuMemAllocAsync", bytes);
     return pointer(made);
   }
   void deallocate(void* memory, std::size_t, std::size_t, StreamView stream) override {
-    const CurrentContext current(*place_.device->driver, place_.handle);
+    const CurrentContext current = place_.enter();
     place_.device->driver->check(place_.api().cuMemFreeAsync(address(memory), handle(stream)),
                                  "cuMemFreeAsync", "free device memory on a stream");
   }
   void trim() override {
-    const CurrentContext current(*place_.device->driver, place_.handle);
+    const CurrentContext current = place_.enter();
     place_.api()
         .cuCtxSynchronize();  // what was freed on streams is back then; a fault shows in the next call
     place_.device->driver->check(place_.api().cuMemPoolTrimTo(pool_, 0), "cuMemPoolTrimTo",
@@ -124,6 +127,7 @@ class CachingPool final : public DeviceAllocator {
   }
 
   void* allocate(std::size_t bytes, std::size_t alignment, StreamView stream) override {
+    place_.fault->require_none(place_.api());  // what is kept went with the context
     const std::size_t size = size_class(bytes);
     const Block block = take(size, stream.handle());
     if (block.memory == nullptr) return upstream_->allocate(size, alignment, stream);
@@ -139,7 +143,7 @@ class CachingPool final : public DeviceAllocator {
     give_back({memory, stream.handle()}, size_class(bytes), alignment, stream);
   }
   void trim() override {
-    const CurrentContext current(*place_.device->driver, place_.handle);
+    const CurrentContext current = place_.enter();
     std::multimap<std::size_t, Block> blocks;
     {
       const base::LockGuard lock(mutex_);
@@ -191,7 +195,7 @@ class CachingPool final : public DeviceAllocator {
   }
   /// The other stream may be gone by now, so all streams are waited for.
   void wait_for_all() {
-    const CurrentContext current(*place_.device->driver, place_.handle);
+    const CurrentContext current = place_.enter();
     place_.device->driver->check(place_.api().cuCtxSynchronize(), "cuCtxSynchronize",
                                  "wait for the work of the stream that memory comes from");
   }

@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <future>
 #include <optional>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "../support/arrays.hpp"
@@ -215,4 +218,95 @@ TEST_CASE("a queued kernel keeps another library's memory until it has run, then
   CHECK(second.released == 0);
   imported = {};
   CHECK(second.released == 1);
+}
+
+TEST_CASE("what a fault took stays gone: objects of the lost session do not reach into a new one") {
+  const Session lost("cpu");
+  const auto pool = lost.caching_pool();
+  lost.set_allocator(pool);
+  (void)lost.device_array({kCount}, Dtype::float32);
+  lost.release_pending();  // the pool has a block
+  lost.set_allocator(nullptr);
+  const DeviceNDArray old = lost.to_device(numbers());
+  const DeviceNDArray foreign = lost.as_cuda_array(Foreign{old});
+  const SmartArray smart = lost.smart_array(numbers());
+  const Stream stream = lost.stream();
+  const Event event = lost.event();
+  const Kernel add_one = lost.load_ptx(kPtx).kernel();
+  add_one({.grid = 1, .block = 1})(nullptr);
+  CHECK(holds(message([&] { lost.synchronize(); }), "CUDA_ERROR_ILLEGAL_ADDRESS"));
+
+  const Session fresh("cpu");
+  const Kernel fresh_add_one = fresh.load_ptx(kPtx).kernel();
+  const DeviceNDArray array = fresh.to_device(numbers(1000));
+  const std::size_t free_bytes = fresh.free_memory_bytes();
+  const std::vector<std::pair<std::string, std::function<void()>>> entries = {
+      {"copy_to_host", [&] { (void)old.copy_to_host(); }},
+      {"copy_to_host(stream)", [&] { (void)old.copy_to_host(stream); }},
+      {"copy_to_host, strided", [&] { (void)old(Slice{0, {}, 2}).copy_to_host(); }},
+      {"copy_to_device", [&] { old.copy_to_device(numbers(5)); }},
+      {"copy_to_device(stream)", [&] { old.copy_to_device(numbers(5), stream); }},
+      {"assign", [&] { old.assign(-7.0f); }},
+      {"item", [&] { (void)old(0).item<float>(); }},
+      {"copy", [&] { (void)old.copy(); }},
+      {"fill", [&] { old.buffer().fill(std::byte{1}); }},
+      {"fill(stream)", [&] { old.buffer().fill(std::byte{1}, stream); }},
+      {"another library's array", [&] { (void)foreign.copy_to_host(); }},
+      {"to_dlpack", [&] { (void)to_dlpack(old); }},
+      {"cuda_array_interface", [&] { (void)old.cuda_array_interface(); }},
+      {"as_cuda_array", [&] { (void)fresh.as_cuda_array(Foreign{old}); }},
+      {"SmartArray", [&] { (void)smart.device(); }},
+      {"launch", [&] { add_one({.grid = 1, .block = kCount})(array.data()); }},
+      {"launch of an old array", [&] { add_one({.grid = 1, .block = kCount})(old); }},
+      {"device_array", [&] { (void)lost.device_array({kCount}, Dtype::float32); }},
+      {"pinned_array", [&] { (void)lost.pinned_array({kCount}, Dtype::float32); }},
+      {"mapped_array", [&] { (void)lost.mapped_array({kCount}, Dtype::float32); }},
+      {"to_device", [&] { (void)lost.to_device(numbers()); }},
+      {"stream", [&] { (void)lost.stream(); }},
+      {"event", [&] { (void)lost.event(); }},
+      {"load_ptx", [&] { (void)lost.load_ptx(kPtx); }},
+      {"free_memory_bytes", [&] { (void)lost.free_memory_bytes(); }},
+      {"synchronize", [&] { lost.synchronize(); }},
+      {"synchronize of a stream", [&] { stream.synchronize(); }},
+      {"query of a stream", [&] { (void)stream.query(); }},
+      {"callback", [&] { stream.add_callback([] {}); }},
+      {"event.record", [&] { event.record(stream); }},
+      {"event.query", [&] { (void)event.query(); }},
+      {"event.synchronize", [&] { event.synchronize(); }},
+      {"caching_pool", [&] { (void)pool->allocate(4 * kCount, 256, fresh.default_stream()); }},
+      {"stream_ordered_pool", [&] { (void)lost.stream_ordered_pool(); }},
+  };
+  for (const auto& [what, entry] : entries) {
+    CAPTURE(what);
+    try {
+      entry();
+      FAIL_CHECK("it was done");
+    } catch (const DriverError& error) {
+      CHECK(error.code() == ErrorCode::device_fault);
+      CHECK(error.result() == CUDA_ERROR_ILLEGAL_ADDRESS);
+      CHECK(holds(error.what(), "CUDA_ERROR_ILLEGAL_ADDRESS"));
+      CHECK(holds(error.what(), "open a new session"));
+    }
+  }
+  CHECK(message([&] { fresh_add_one({.grid = 1, .block = kCount})(old); }) != "");
+  CHECK(message([&] { array.copy_to_device(old); }) != "");
+  CHECK(fresh.free_memory_bytes() == free_bytes);
+  CHECK(array.copy_to_host().identical(numbers(1000)));
+  fresh_add_one({.grid = 1, .block = kCount})(array);
+  CHECK(array(5).item<float>() == 1006);
+}
+
+TEST_CASE("a lost session that goes leaves the new one as it is") {
+  std::optional<Session> lost("cpu");
+  std::vector<DeviceNDArray> old(20, lost->to_device(numbers()));
+  lost->load_ptx(kPtx).kernel()({.grid = 1, .block = 1})(nullptr);
+  CHECK(message([&] { lost->synchronize(); }) != "");
+  const Session fresh("cpu");
+  const DeviceNDArray array = fresh.to_device(numbers(1000));
+  for (int i = 0; i < 20; ++i) old.push_back(fresh.to_device(numbers()));
+  old.clear();
+  lost.reset();
+  fresh.release_pending();
+  CHECK(array.copy_to_host().identical(numbers(1000)));
+  CHECK(fresh.to_device(numbers(5)).copy_to_host().identical(numbers(5)));
 }
