@@ -35,7 +35,7 @@ DeviceBuffer make_buffer(std::shared_ptr<Context> context, std::size_t size_byte
     state->address = item.handle;
     state->stream_handle = item.stream_handle;
     if (item.allocator != nullptr && item.allocator->is_stream_ordered())
-      state->keeping = Keeping::other_streams;
+      state->keeping = stream.handle() == CU_STREAM_PER_THREAD ? Keeping::all : Keeping::other_streams;
     state->memory = memory;
   }
   state->context = std::move(context);

@@ -13,7 +13,9 @@ namespace quern::runtime {
 enum class Keeping : std::uint8_t {
   none,           ///< the release waits for all work by itself, as the driver's does
   other_streams,  ///< the release waits for the stream that the memory was made on
-  all             ///< the release waits for nothing: another owner's
+  /// The release waits for nothing: another owner's, and memory made on a thread's own default stream, whose
+  /// handle means another stream in the thread that releases it.
+  all
 };
 
 struct BufferState {

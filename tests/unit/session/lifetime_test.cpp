@@ -40,6 +40,19 @@ constexpr const char* kPtx = R"(.version 6.0
   st.global.f32 [%d1], %f;
   ret;
 })";
+constexpr const char* kSpin = R"(.version 6.0
+.target sm_50
+.address_size 64
+.visible .entry spin(.param .u64 x)
+{
+  .reg .pred %p; .reg .b32 %r; .reg .b64 %d;
+  ld.param.u64 %d, [x];
+again:
+  ld.volatile.global.u32 %r, [%d];
+  setp.eq.u32 %p, %r, 0;
+  @%p bra again;
+  ret;
+})";
 constexpr unsigned kCount = 100;
 
 template <class F>
@@ -73,6 +86,25 @@ class Gate {
 
  private:
   std::shared_ptr<std::atomic<bool>> open_ = std::make_shared<std::atomic<bool>>(false);
+};
+
+/// The same by a kernel, so that other streams' callbacks go on.
+class KernelGate {
+ public:
+  explicit KernelGate(const Session& session)
+      : flag_(session.mapped_array({1}, Dtype::int32)), spin_(session.load_ptx(kSpin).kernel()) {}
+  ~KernelGate() { open(); }
+  KernelGate(const KernelGate&) = delete;
+  KernelGate& operator=(const KernelGate&) = delete;
+  void close(StreamView stream) const {
+    flag_.host().assign(0);
+    spin_({.grid = 1, .block = 1, .stream = stream})(flag_);
+  }
+  void open() const { *reinterpret_cast<volatile int*>(flag_.host().data()) = 1; }
+
+ private:
+  MappedNDArray flag_;
+  Kernel spin_;
 };
 
 /// A session whose arrays come from a pool that hands a block out again as soon as it has it back.
@@ -309,4 +341,60 @@ TEST_CASE("a lost session that goes leaves the new one as it is") {
   fresh.release_pending();
   CHECK(array.copy_to_host().identical(numbers(1000)));
   CHECK(fresh.to_device(numbers(5)).copy_to_host().identical(numbers(5)));
+}
+
+TEST_CASE("the per-thread default stream is another one in every thread, for pools as well") {
+  const Session session("cpu");
+  const Kernel add_one = session.load_ptx(kPtx).kernel();
+  const StreamView own = session.per_thread_default_stream();
+  const LaunchConfig config = {.grid = 1, .block = kCount, .stream = own};
+  const KernelGate gate(session);
+  for (const auto& pool : {session.caching_pool(), session.stream_ordered_pool()}) {
+    session.set_allocator(pool);
+    DeviceNDArray array = session.to_device(numbers(), {.stream = own});
+    own.synchronize();
+    std::promise<void> queued, dropped;
+    std::thread worker([&] {
+      gate.close(own);  // the worker's
+      add_one(config)(array);
+      queued.set_value();
+      dropped.get_future().get();
+      gate.open();
+      own.synchronize();
+    });
+    queued.get_future().get();
+    array = {};
+    session.release_pending();
+    const DeviceNDArray next = session.to_device(numbers(1000), {.stream = own});  // must not get the block
+    own.synchronize();
+    dropped.set_value();
+    worker.join();
+    CHECK(next(5).item<float>() == 1005);
+  }
+  session.set_allocator(nullptr);
+}
+
+TEST_CASE(
+    "a caching pool hands a block of a thread's own default stream to other threads when that has run") {
+  const Session session("cpu");
+  const auto pool = session.caching_pool();
+  const StreamView own = session.per_thread_default_stream();
+  constexpr std::size_t kAlignment = 256;
+  void* const block = pool->allocate(1000, kAlignment, own);
+  std::atomic<bool> ran = false;
+  own.add_callback([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    ran = true;
+  });
+  pool->deallocate(block, 1000, kAlignment, own);
+  void* const same = pool->allocate(1000, kAlignment, own);
+  CHECK(same == block);
+  CHECK_FALSE(ran);  // this thread's stream is in order
+  pool->deallocate(same, 1000, kAlignment, own);
+  std::thread([&] {
+    void* const other = pool->allocate(1000, kAlignment, own);
+    CHECK(other == block);
+    CHECK(ran);
+    pool->deallocate(other, 1000, kAlignment, own);
+  }).join();
 }
