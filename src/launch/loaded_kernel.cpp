@@ -228,8 +228,8 @@ void LoadedKernel::fail(const LaunchConfig& config, CUresult result) const {
 /// A kernel reaches the memory of its own context only.
 void LoadedKernel::check_memory(std::span<const Argument> arguments) const {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i].kind() != Argument::Kind::array) continue;
-    const runtime::BufferState* memory = arguments[i].array()->buffer().state().get();
+    if (arguments[i].buffer() == nullptr) continue;
+    const runtime::BufferState* memory = arguments[i].buffer()->state().get();
     if (memory != nullptr && memory->context != module_->context())
       throw Error(ErrorCode::usage,
                   fmt::format("argument #{} of kernel {} is an array of another session than the "
@@ -242,9 +242,8 @@ void LoadedKernel::check_memory(std::span<const Argument> arguments) const {
 runtime::InFlight::Work LoadedKernel::kept(CUstream stream, std::span<const Argument> arguments) const {
   runtime::InFlight::Work work;
   for (const Argument& argument : arguments)
-    if (argument.kind() == Argument::Kind::array &&
-        runtime::needs_keeping(argument.array()->buffer(), stream))
-      work.keep.push_back(argument.array()->buffer().state()->memory);
+    if (argument.buffer() != nullptr && runtime::needs_keeping(*argument.buffer(), stream))
+      work.keep.push_back(argument.buffer()->state()->memory);
   return work;
 }
 

@@ -398,3 +398,18 @@ TEST_CASE(
     pool->deallocate(other, 1000, kAlignment, own);
   }).join();
 }
+
+TEST_CASE("a queued kernel keeps a pool's buffer that it got as one") {
+  const PooledSession session;
+  const Kernel add_one = session.load_ptx(kPtx).kernel();
+  const StreamView stream = free_stream(session);
+  DeviceBuffer buffer = session.allocate(4 * kCount);
+  Gate gate(stream);
+  add_one({.grid = 1, .block = kCount, .stream = stream})(buffer);
+  buffer = {};
+  session.release_pending();
+  const DeviceNDArray next = session.to_device(numbers(1000));  // must not get the block
+  gate.open();
+  stream.synchronize();
+  CHECK(next(5).item<float>() == 1005);
+}
