@@ -30,7 +30,8 @@ class QUERN_API DeviceAllocator {
   /// queue is flushed, trim() called, and this tried once more).
   virtual void* allocate(std::size_t bytes, std::size_t alignment, StreamView stream) = 0;
   /// Takes back what allocate() gave, with the same numbers. Work that was queued on `stream` before may
-  /// still use it; work on other streams has ended.
+  /// still use it; work on other streams has ended. On the per-thread default stream all work has, since this
+  /// may be called from another thread, where that is another stream.
   virtual void deallocate(void* address, std::size_t bytes, std::size_t alignment, StreamView stream) = 0;
   /// Gives unused memory back to wherever it came from.
   virtual void trim() {}

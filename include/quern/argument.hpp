@@ -119,7 +119,7 @@ class QUERN_API Argument {
     if constexpr (std::derived_from<T, DeviceNDArray>)
       set_array(value);
     else if constexpr (std::same_as<T, DeviceBuffer>)
-      set_pointer(value.data());
+      set_buffer(value);
     else if constexpr (std::same_as<T, HostArgument>)
       set_host(value);
     else if constexpr (std::derived_from<T, NDArray>)
@@ -166,6 +166,8 @@ class QUERN_API Argument {
   const void* data() const noexcept { return external_ != nullptr ? external_ : inline_; }
   std::size_t size() const noexcept { return size_; }
   const DeviceNDArray* array() const noexcept { return array_; }
+  /// The memory of an array, or of an address that was given as a DeviceBuffer; null: not known.
+  const DeviceBuffer* buffer() const noexcept { return buffer_; }
   const HostArgument* host() const noexcept { return host_.get(); }
   const SmartArray* smart() const noexcept { return smart_; }
 
@@ -191,8 +193,13 @@ class QUERN_API Argument {
     size_ = sizeof address;
     std::memcpy(inline_, &address, sizeof address);
   }
+  void set_buffer(const DeviceBuffer& buffer) {
+    set_pointer(buffer.data());
+    buffer_ = &buffer;
+  }
   void set_array(const DeviceNDArray& array) {
     set_pointer(array.data());
+    buffer_ = &array.buffer();
     kind_ = Kind::array;
     dtype_ = array.dtype();
     array_ = &array;
@@ -240,6 +247,7 @@ class QUERN_API Argument {
   alignas(16) std::byte inline_[kInlineBytes];
   const void* external_ = nullptr;
   const DeviceNDArray* array_ = nullptr;
+  const DeviceBuffer* buffer_ = nullptr;
   const SmartArray* smart_ = nullptr;
   std::shared_ptr<const HostArgument> host_;
   std::size_t size_ = 0;

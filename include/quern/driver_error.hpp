@@ -26,7 +26,8 @@ class DriverError : public Error {
   const std::string& result_name() const noexcept { return result_name_; }  ///< "CUDA_ERROR_INVALID_VALUE"
   /// The driver's sentence about the result. On the CPU device it says which threads met a fault, and where.
   const std::string& result_text() const noexcept { return result_text_; }
-  const std::string& call() const noexcept { return call_; }  ///< "cuMemcpyHtoD_v2"
+  /// "cuMemcpyHtoD_v2"; empty where no call was made, since an earlier fault had ended the context.
+  const std::string& call() const noexcept { return call_; }
 
  private:
   int result_;

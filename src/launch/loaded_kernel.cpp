@@ -239,8 +239,8 @@ bool is_shared(const runtime::BufferState& memory, const runtime::Context& conte
 /// A kernel reaches the memory of its own context, and what others share.
 void LoadedKernel::check_memory(std::span<const Argument> arguments) const {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i].kind() != Argument::Kind::array) continue;
-    const runtime::BufferState* memory = arguments[i].array()->buffer().state().get();
+    if (arguments[i].buffer() == nullptr) continue;
+    const runtime::BufferState* memory = arguments[i].buffer()->state().get();
     if (memory != nullptr && memory->context != module_->context() &&
         !is_shared(*memory, *module_->context())) [[unlikely]]
       throw Error(
@@ -252,17 +252,17 @@ void LoadedKernel::check_memory(std::span<const Argument> arguments) const {
   }
 }
 
-/// What could go to others while the kernel runs, which therefore must stay until it has run: a pool's
-/// memory, and that of another context, whose releases do not wait for this one's work.
+/// What could go to others while the kernel runs, which therefore must stay until it has run: what a pool
+/// has or others own, and memory of another context, whose releases do not wait for this one's work.
 runtime::InFlight::Work LoadedKernel::to_keep(CUstream stream, std::span<const Argument> arguments) const {
   runtime::InFlight::Work work;
   for (const Argument& argument : arguments) {
-    if (argument.kind() != Argument::Kind::array) continue;
-    const DeviceBuffer& buffer = argument.array()->buffer();
-    if (runtime::needs_keeping(buffer, stream))
-      work.keep.push_back(buffer.state()->memory);
-    else if (buffer.state() != nullptr && buffer.state()->context != module_->context()) [[unlikely]]
-      work.keep.push_back(buffer.state());  // holds its context as well
+    const DeviceBuffer* buffer = argument.buffer();
+    if (buffer == nullptr) continue;
+    if (runtime::needs_keeping(*buffer, stream))
+      work.keep.push_back(buffer->state()->memory);
+    else if (buffer->state() != nullptr && buffer->state()->context != module_->context()) [[unlikely]]
+      work.keep.push_back(buffer->state());  // holds its context as well
   }
   return work;
 }

@@ -4,11 +4,27 @@
 #include <fmt/format.h>
 
 #include "quern/error.hpp"
+#include "runtime/exit.hpp"
 #include "runtime/stream.hpp"
 #include "runtime/transfer.hpp"
 
 namespace quern {
 namespace runtime {
+namespace {
+
+/// The last view's end is the memory's, where no work is queued that uses it: work that has run, but that
+/// nobody asked for since, must not hold on to it.
+struct ForeignState : BufferState {
+  ForeignState() = default;
+  ForeignState(const ForeignState&) = delete;
+  ForeignState& operator=(const ForeignState&) = delete;
+  ~ForeignState() {
+    memory.reset();
+    if (!process_is_exiting()) context->reap();
+  }
+};
+
+}  // namespace
 
 DeviceBuffer make_buffer(std::shared_ptr<Context> context, std::size_t size_bytes, StreamView stream) {
   auto state = std::make_shared<BufferState>();
@@ -18,7 +34,8 @@ DeviceBuffer make_buffer(std::shared_ptr<Context> context, std::size_t size_byte
     const Release& item = memory->item();
     state->address = item.handle;
     state->stream_handle = item.stream_handle;
-    state->stream_ordered = item.allocator != nullptr && item.allocator->is_stream_ordered();
+    if (item.allocator != nullptr && item.allocator->is_stream_ordered())
+      state->keeping = stream.handle() == CU_STREAM_PER_THREAD ? Keeping::all : Keeping::other_streams;
     state->memory = memory;
   }
   state->context = std::move(context);
@@ -27,10 +44,11 @@ DeviceBuffer make_buffer(std::shared_ptr<Context> context, std::size_t size_byte
 
 DeviceBuffer adopt_buffer(std::shared_ptr<Context> context, CUdeviceptr address, std::size_t size_bytes,
                           std::shared_ptr<const void> owner, bool read_only) {
-  auto state = std::make_shared<BufferState>();
+  auto state = std::make_shared<ForeignState>();
   state->context = std::move(context);
   state->address = address;
   state->size_bytes = size_bytes;
+  if (owner != nullptr) state->keeping = Keeping::all;
   state->memory = std::move(owner);
   state->read_only = read_only;
   return DeviceBuffer(std::move(state));
@@ -141,6 +159,7 @@ void DeviceBuffer::fill(std::byte value) const {
   state_->context->check(state_->context->api().cuMemsetD8_v2(
                              state_->address, std::to_integer<unsigned char>(value), state_->size_bytes),
                          "cuMemsetD8_v2", "fill device memory");
+  state_->context->synchronize(nullptr);  // in device memory the driver's call only queues
 }
 
 void DeviceBuffer::fill(std::byte value, StreamView stream) const {
@@ -148,10 +167,13 @@ void DeviceBuffer::fill(std::byte value, StreamView stream) const {
   if (size_bytes() == 0) return;
   const CurrentContext current(*state_->context);
   const CUstream handle = runtime::stream_handle(stream, *state_->context);
+  runtime::InFlight::Work work;
+  if (runtime::needs_keeping(*this, handle)) work.keep.push_back(state_->memory);
   state_->context->check(
       state_->context->api().cuMemsetD8Async(state_->address, std::to_integer<unsigned char>(value),
                                              state_->size_bytes, handle),
       "cuMemsetD8Async", "queue filling device memory");
+  if (!work.keep.empty()) state_->context->after(handle, std::move(work));
 }
 
 }  // namespace quern

@@ -9,6 +9,15 @@
 
 namespace quern::runtime {
 
+/// Which queued work must keep a buffer's memory until it has run.
+enum class Keeping : std::uint8_t {
+  none,           ///< the release waits for all work by itself, as the driver's does
+  other_streams,  ///< the release waits for the stream that the memory was made on
+  /// The release waits for nothing: another owner's, and memory made on a thread's own default stream, whose
+  /// handle means another stream in the thread that releases it.
+  all
+};
+
 struct BufferState {
   std::shared_ptr<Context> context;
   CUdeviceptr address = 0;    ///< 0 where size_bytes is 0
@@ -16,7 +25,7 @@ struct BufferState {
   std::size_t size_bytes = 0;
   std::shared_ptr<const void> memory;  ///< a Resource, or what keeps memory of others alive
   std::uint64_t stream_handle = 0;     ///< that pooled memory belongs to
-  bool stream_ordered = false;         ///< other streams' work must be waited for before it is given back
+  Keeping keeping = Keeping::none;
   bool read_only = false;
   bool portable = false;  ///< every context of its driver's sees it, at the same address
 };
@@ -32,12 +41,12 @@ DeviceBuffer adopt_buffer(std::shared_ptr<Context> context, CUdeviceptr address,
 Context& context_of(const DeviceBuffer& buffer);
 std::shared_ptr<Context> shared_context_of(const DeviceBuffer& buffer);
 
-/// Work on `stream` uses the buffer: memory of a stream-ordered allocator is kept until that has run. Costs
-/// nothing for the driver's own memory, whose release waits for all work by itself.
+/// Whether work on `stream` must keep the buffer's memory. Costs nothing for the driver's own.
 inline bool needs_keeping(const DeviceBuffer& buffer, CUstream stream) {
   const BufferState* state = buffer.state().get();
-  return state != nullptr && state->stream_ordered &&
-         state->stream_handle != reinterpret_cast<std::uintptr_t>(stream);
+  if (state == nullptr || state->keeping == Keeping::none) [[likely]]
+    return false;
+  return state->keeping == Keeping::all || state->stream_handle != reinterpret_cast<std::uintptr_t>(stream);
 }
 
 }  // namespace quern::runtime

@@ -133,8 +133,7 @@ std::shared_ptr<Context> Context::create(const Device& device) {
     return find_or_make(device, handle, &hold);
   };
   std::shared_ptr<Context> context = retain();
-  if (!context->is_broken()) return context;
-  context->lost_.store(true, std::memory_order_relaxed);  // for the other sessions on it
+  if (!context->is_broken()) return context;  // else the other sessions on it know, too
   context.reset();
   state.driver->check(state.driver->api.cuDevicePrimaryCtxReset_v2(state.handle),
                       "cuDevicePrimaryCtxReset_v2", attempted + " again after a fault");
@@ -208,15 +207,21 @@ void Context::give_up_pools() noexcept {
   for (auto pool = pools.rbegin(); pool != pools.rend(); ++pool) trim(pool->lock());
 }
 
+bool Context::note_fault(CUresult result) const noexcept {
+  if (driver::error_code(result) != ErrorCode::device_fault) return false;
+  fault_->note(api(), result);
+  return true;
+}
+
 void Context::fail(CUresult result, std::string_view call, std::string_view attempted) const {
-  if (driver::error_code(result) == ErrorCode::device_fault) lost_.store(true, std::memory_order_relaxed);
+  note_fault(result);
   driver::fail(api(), result, call, attempted);
 }
 
 /// True where a fault of earlier work has ended the context: every call answers with it.
 bool Context::is_broken() const {
   const CurrentContext current(*this);
-  return driver::error_code(api().cuStreamQuery(nullptr)) == ErrorCode::device_fault;
+  return note_fault(api().cuStreamQuery(nullptr));
 }
 
 void Context::made(const Resource& resource) noexcept { counters_.made(resource); }
@@ -270,25 +275,32 @@ std::string Context::give_back(const Release& item) {
   }
   const CUresult result = release_item(api(), item);
   if (result == CUDA_SUCCESS) return {};
-  if (driver::error_code(result) == ErrorCode::device_fault) {  // it went with the context
-    lost_.store(true, std::memory_order_relaxed);
-    return {};
-  }
+  if (note_fault(result)) return {};  // it went with the context
   return fmt::format("cannot {}: {} answered {}", row.what, row.call, driver::result_name(api(), result));
+}
+
+void Context::resume() noexcept {
+  queue_.resume();
+  staging_->trim(StagingPool::kMostFreeBytes);
+}
+
+/// What can be given up for an allocation that failed. While cleanup is deferred that is nothing.
+void Context::make_room(DeviceAllocator* allocator) {
+  reap();
+  queue_.flush();
+  if (allocator != nullptr && !queue_.is_deferred()) allocator->trim();
 }
 
 void Context::allocate_with_retry(const std::function<CUresult()>& attempt, std::string_view call,
                                   std::size_t bytes, std::string_view what) {
   CUresult result = attempt();
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-    reap();
-    queue_.flush();
+    make_room(allocator().get());
     staging_->trim();
-    if (const std::shared_ptr<DeviceAllocator> pool = allocator()) pool->trim();
     result = attempt();
   }
   if (result == CUDA_SUCCESS) return;
-  if (driver::error_code(result) == ErrorCode::device_fault) lost_.store(true, std::memory_order_relaxed);
+  note_fault(result);
   driver::check_allocation(api(), result, call, fmt::format("allocate {} bytes of {}", bytes, what), bytes);
 }
 
@@ -307,9 +319,7 @@ std::uint64_t Context::allocate_from(DeviceAllocator& allocator, std::size_t byt
   try {
     return attempt();
   } catch (const OutOfMemory&) {
-    reap();
-    queue_.flush();
-    allocator.trim();
+    make_room(&allocator);
   }
   return attempt();
 }
@@ -351,6 +361,7 @@ std::shared_ptr<DeviceAllocator> Context::note_pool(std::shared_ptr<DeviceAlloca
 }
 
 void Context::after(CUstream stream, InFlight::Work work) {
+  reap();  // a program that only launches leaves what has run behind
   CUresult result = CUDA_SUCCESS;
   try {
     result = in_flight_.add(api(), stream, work);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/thread_annotations.hpp"
+#include "runtime/context_fault.hpp"
 #include "runtime/counters.hpp"
 #include "runtime/dealloc_queue.hpp"
 #include "runtime/driver.hpp"
@@ -58,7 +59,11 @@ class Context : public std::enable_shared_from_this<Context> {
       fail(result, call, attempted);
   }
   [[noreturn]] void fail(CUresult result, std::string_view call, std::string_view attempted) const;
-  bool lost() const noexcept { return lost_.load(std::memory_order_relaxed); }
+  bool lost() const noexcept { return fault_->happened(); }
+  /// Throws DriverError once the context is lost. CurrentContext asks, so nothing else that calls the driver
+  /// needs to.
+  void require_alive() const { fault_->require_none(api()); }
+  const std::shared_ptr<ContextFault>& fault() const noexcept { return fault_; }
 
   /// Device memory from the allocator in force; `bytes` > 0.
   std::shared_ptr<Resource> allocate(std::size_t bytes, StreamView stream = {});
@@ -66,6 +71,10 @@ class Context : public std::enable_shared_from_this<Context> {
   /// OutOfMemory. `call` and `what` are for the message.
   void allocate_with_retry(const std::function<CUresult()>& attempt, std::string_view call, std::size_t bytes,
                            std::string_view what);
+  /// Nests. Until the outermost resume() nothing is released; then all that waits is, and staging blocks that
+  /// are too many.
+  void defer() noexcept { queue_.defer(); }
+  void resume() noexcept;
   /// The owner of what the driver just gave; where host memory does not suffice for one, it is given back.
   std::shared_ptr<Resource> own(Release item);
 
@@ -111,13 +120,15 @@ class Context : public std::enable_shared_from_this<Context> {
   std::string give_back(const Release& item);
   void release_now(const Release& item) noexcept;
   void give_up_pools() noexcept;
+  void make_room(DeviceAllocator* allocator);
   bool is_broken() const;
+  bool note_fault(CUresult result) const noexcept;
   std::uint64_t allocate_from(DeviceAllocator& allocator, std::size_t bytes, StreamView stream);
 
   const std::shared_ptr<const DeviceState> device_;
   const CUcontext handle_;
   std::atomic<bool> primary_ = false;  ///< holds the device's primary context
-  mutable std::atomic<bool> lost_ = false;
+  const std::shared_ptr<ContextFault> fault_ = std::make_shared<ContextFault>();
   Counters counters_;
   DeallocQueue queue_;
   InFlight in_flight_;
@@ -139,10 +150,14 @@ class Context : public std::enable_shared_from_this<Context> {
   std::vector<Locked> locked_ QUERN_GUARDED_BY(mutex_);
 };
 
-/// Makes a context current on this thread for a scope; costs one driver call where it already is.
+/// Makes a context current on this thread for a scope; costs one driver call where it already is. Throws
+/// DriverError for one that is lost.
 class CurrentContext {
  public:
-  explicit CurrentContext(const Context& context) : CurrentContext(context.driver(), context.handle()) {}
+  explicit CurrentContext(const Context& context)
+      : CurrentContext(context.driver(), context.handle(), *context.fault()) {}
+  CurrentContext(const Driver& driver, CUcontext handle, const ContextFault& fault)
+      : CurrentContext((fault.require_none(driver.api), driver), handle) {}
   CurrentContext(const Driver& driver, CUcontext handle);
   ~CurrentContext();
   CurrentContext(const CurrentContext&) = delete;

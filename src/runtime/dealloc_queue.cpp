@@ -81,6 +81,11 @@ void DeallocQueue::resume() noexcept {
   if (outermost) flush();
 }
 
+bool DeallocQueue::is_deferred() const noexcept {
+  const base::LockGuard lock(mutex_);
+  return deferred_ > 0;
+}
+
 std::size_t DeallocQueue::pending_count() const noexcept {
   const base::LockGuard lock(mutex_);
   return pending_.size();

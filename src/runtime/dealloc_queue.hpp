@@ -36,6 +36,7 @@ class DeallocQueue {
   /// Nests; resume() of the outermost one flushes.
   void defer() noexcept QUERN_EXCLUDES(mutex_);
   void resume() noexcept QUERN_EXCLUDES(mutex_);
+  bool is_deferred() const noexcept QUERN_EXCLUDES(mutex_);
   std::size_t pending_count() const noexcept QUERN_EXCLUDES(mutex_);
   std::size_t pending_bytes() const noexcept QUERN_EXCLUDES(mutex_);
 

@@ -79,6 +79,7 @@ DeviceNDArray adopt_cuda_array(const std::shared_ptr<Context>& context, const Cu
 }  // namespace runtime
 
 CudaArrayInterface DeviceNDArray::cuda_array_interface(std::optional<StreamView> stream) const {
+  if (buffer_.state() != nullptr) buffer_.state()->context->require_alive();
   CudaArrayInterface array;
   array.shape.assign(shape().begin(), shape().end());
   array.typestr = typestr(element_);

@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <map>
+#include <thread>
 #include <vector>
 
 #include "quern/error.hpp"
@@ -23,8 +24,11 @@ namespace {
 struct Place {
   std::shared_ptr<const DeviceState> device;
   CUcontext handle = nullptr;
+  std::shared_ptr<const ContextFault> fault;
 
-  explicit Place(const Context& context) : device(context.device_state()), handle(context.handle()) {}
+  explicit Place(const Context& context)
+      : device(context.device_state()), handle(context.handle()), fault(context.fault()) {}
+  CurrentContext enter() const { return CurrentContext(*device->driver, handle, *fault); }
   const driver::DriverTable& api() const { return device->driver->api; }
   void check(CUresult result, std::string_view call, std::size_t bytes) const {
     if (result != CUDA_SUCCESS)
@@ -42,13 +46,13 @@ class DriverAllocator final : public DeviceAllocator {
   explicit DriverAllocator(const Context& context) : place_(context) {}
 
   void* allocate(std::size_t bytes, std::size_t, StreamView) override {
-    const CurrentContext current(*place_.device->driver, place_.handle);
+    const CurrentContext current = place_.enter();
     CUdeviceptr made = 0;
     place_.check(place_.api().cuMemAlloc_v2(&made, bytes), "cuMemAlloc_v2", bytes);
     return pointer(made);
   }
   void deallocate(void* memory, std::size_t, std::size_t, StreamView) override {
-    const CurrentContext current(*place_.device->driver, place_.handle);
+    const CurrentContext current = place_.enter();
     place_.device->driver->check(place_.api().cuMemFree_v2(address(memory)), "cuMemFree_v2",
                                  "free device memory");
   }
@@ -78,18 +82,20 @@ class StreamOrderedPool final : public DeviceAllocator {
   }
 
   void* allocate(std::size_t bytes, std::size_t, StreamView stream) override {
-    const CurrentContext current(*place_.device->driver, place_.handle);
+    const CurrentContext current = place_.enter();
     CUdeviceptr made = 0;
     place_.check(place_.api().cuMemAllocAsync(&made, bytes, handle(stream)), "cuMemAllocAsync", bytes);
     return pointer(made);
   }
   void deallocate(void* memory, std::size_t, std::size_t, StreamView stream) override {
-    const CurrentContext current(*place_.device->driver, place_.handle);
-    place_.device->driver->check(place_.api().cuMemFreeAsync(address(memory), handle(stream)),
-                                 "cuMemFreeAsync", "free device memory on a stream");
+    const CurrentContext current = place_.enter();
+    // Of a thread's own default stream, which may be another thread's: freed behind all of these.
+    CUstream const behind = handle(stream) == CU_STREAM_PER_THREAD ? CU_STREAM_LEGACY : handle(stream);
+    place_.device->driver->check(place_.api().cuMemFreeAsync(address(memory), behind), "cuMemFreeAsync",
+                                 "free device memory on a stream");
   }
   void trim() override {
-    const CurrentContext current(*place_.device->driver, place_.handle);
+    const CurrentContext current = place_.enter();
     place_.api()
         .cuCtxSynchronize();  // what was freed on streams is back then; a fault shows in the next call
     place_.device->driver->check(place_.api().cuMemPoolTrimTo(pool_, 0), "cuMemPoolTrimTo",
@@ -109,6 +115,17 @@ std::size_t size_class(std::size_t bytes) {
   return bytes <= between && between >= kDeviceAlignment ? between : power;
 }
 
+/// A stream, whose handle may mean another one in every thread.
+struct Home {
+  void* stream = nullptr;
+  std::thread::id thread;  ///< of a thread's own default stream
+
+  explicit Home(StreamView of) : stream(of.handle()) {
+    if (stream == CU_STREAM_PER_THREAD) thread = std::this_thread::get_id();
+  }
+  friend bool operator==(const Home&, const Home&) = default;
+};
+
 class CachingPool final : public DeviceAllocator {
  public:
   CachingPool(const Context& context, std::shared_ptr<DeviceAllocator> upstream,
@@ -124,10 +141,12 @@ class CachingPool final : public DeviceAllocator {
   }
 
   void* allocate(std::size_t bytes, std::size_t alignment, StreamView stream) override {
+    place_.fault->require_none(place_.api());  // what is kept went with the context
     const std::size_t size = size_class(bytes);
-    const Block block = take(size, stream.handle());
+    const Home home(stream);
+    const Block block = take(size, home);
     if (block.memory == nullptr) return upstream_->allocate(size, alignment, stream);
-    if (block.stream != stream.handle()) try {
+    if (block.home != home) try {
         wait_for_all();
       } catch (...) {
         give_back(block, size, alignment, stream);
@@ -136,10 +155,10 @@ class CachingPool final : public DeviceAllocator {
     return block.memory;
   }
   void deallocate(void* memory, std::size_t bytes, std::size_t alignment, StreamView stream) override {
-    give_back({memory, stream.handle()}, size_class(bytes), alignment, stream);
+    give_back({memory, Home(stream)}, size_class(bytes), alignment, stream);
   }
   void trim() override {
-    const CurrentContext current(*place_.device->driver, place_.handle);
+    const CurrentContext current = place_.enter();
     std::multimap<std::size_t, Block> blocks;
     {
       const base::LockGuard lock(mutex_);
@@ -160,19 +179,19 @@ class CachingPool final : public DeviceAllocator {
  private:
   struct Block {
     void* memory = nullptr;
-    void* stream = nullptr;  ///< whose earlier work may still use it
+    Home home;  ///< whose earlier work may still use it
   };
   void give_back(const Block& block, std::size_t size, std::size_t alignment, StreamView stream) {
     if (!keep(block, size)) upstream_->deallocate(block.memory, size, alignment, stream);
   }
   /// Prefers a block of the same stream.
-  Block take(std::size_t size, void* stream) {
+  Block take(std::size_t size, const Home& home) {
     const base::LockGuard lock(mutex_);
     auto [first, last] = free_.equal_range(size);
-    if (first == last) return {};
+    if (first == last) return {nullptr, home};
     auto chosen = first;
     for (auto at = first; at != last; ++at)
-      if (at->second.stream == stream) chosen = at;
+      if (at->second.home == home) chosen = at;
     const Block block = chosen->second;
     free_.erase(chosen);
     cached_bytes_ -= size;
@@ -191,7 +210,7 @@ class CachingPool final : public DeviceAllocator {
   }
   /// The other stream may be gone by now, so all streams are waited for.
   void wait_for_all() {
-    const CurrentContext current(*place_.device->driver, place_.handle);
+    const CurrentContext current = place_.enter();
     place_.device->driver->check(place_.api().cuCtxSynchronize(), "cuCtxSynchronize",
                                  "wait for the work of the stream that memory comes from");
   }

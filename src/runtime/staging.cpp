@@ -11,7 +11,6 @@ namespace quern::runtime {
 namespace {
 
 constexpr std::size_t kSmallestBlock = 4096;
-constexpr std::size_t kMostFreeBytes = std::size_t{64} << 20;
 
 }  // namespace
 
@@ -58,9 +57,10 @@ bool StagingPool::expect_back() noexcept {
 }
 
 void StagingPool::give_back(const Block& block) noexcept {
+  const bool deferred = context_.queue().is_deferred();
   {
     const base::LockGuard lock(mutex_);
-    if (free_bytes_ + block.bytes <= kMostFreeBytes) {
+    if (deferred || free_bytes_ + block.bytes <= kMostFreeBytes) {
       free_.push_back(block);  // expect_back() made room
       free_bytes_ += block.bytes;
       return;
@@ -79,9 +79,9 @@ void StagingPool::release(const Block& block) noexcept {
   }
 }
 
-StagingPool::Block StagingPool::take_free() noexcept {
+StagingPool::Block StagingPool::take_free(std::size_t keep_bytes) noexcept {
   const base::LockGuard lock(mutex_);
-  if (free_.empty()) return {};
+  if (free_bytes_ <= keep_bytes) return {};
   const Block block = free_.back();
   free_.pop_back();
   free_bytes_ -= block.bytes;
@@ -89,9 +89,11 @@ StagingPool::Block StagingPool::take_free() noexcept {
   return block;
 }
 
-void StagingPool::trim() noexcept {
+void StagingPool::trim(std::size_t keep_bytes) noexcept {
+  if (context_.queue().is_deferred()) return;
   // One by one, not swapped: the room that expect_back() made stays for the blocks that are out.
-  for (Block block = take_free(); block.address != nullptr; block = take_free()) release(block);
+  for (Block block = take_free(keep_bytes); block.address != nullptr; block = take_free(keep_bytes))
+    release(block);
 }
 
 }  // namespace quern::runtime

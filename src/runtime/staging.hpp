@@ -14,17 +14,19 @@ class Context;
 
 /// Page-locked blocks that queued copies go through when the program's own memory is pageable: only from
 /// page-locked memory does the driver copy while the program goes on. Blocks are of sizes that are powers of
-/// two and are used again. Thread-safe.
+/// two and are used again. While cleanup is deferred none is given back to the driver. Thread-safe.
 class StagingPool {
  public:
+  static constexpr std::size_t kMostFreeBytes = std::size_t{64} << 20;
+
   explicit StagingPool(Context& context) : context_(context) {}
   StagingPool(const StagingPool&) = delete;
   StagingPool& operator=(const StagingPool&) = delete;
 
   /// At least `bytes` of page-locked memory; the last reference gives it back. Throws OutOfMemory.
   std::shared_ptr<std::byte> take(std::size_t bytes) QUERN_EXCLUDES(mutex_);
-  /// Gives the unused blocks back to the driver.
-  void trim() noexcept QUERN_EXCLUDES(mutex_);
+  /// Gives unused blocks back to the driver until no more than `keep_bytes` are left.
+  void trim(std::size_t keep_bytes = 0) noexcept QUERN_EXCLUDES(mutex_);
 
  private:
   struct Block {
@@ -32,7 +34,7 @@ class StagingPool {
     std::size_t bytes = 0;
   };
   Block find_free(std::size_t bytes) QUERN_EXCLUDES(mutex_);
-  Block take_free() noexcept QUERN_EXCLUDES(mutex_);
+  Block take_free(std::size_t keep_bytes) noexcept QUERN_EXCLUDES(mutex_);
   bool expect_back() noexcept QUERN_EXCLUDES(mutex_);
   void give_back(const Block& block) noexcept QUERN_EXCLUDES(mutex_);
   void release(const Block& block) noexcept;

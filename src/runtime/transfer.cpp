@@ -108,12 +108,15 @@ void fetch_now(Context& context, const HostSide& to, const DeviceSide& from) {
 }
 
 /// The target gets its values when the stream has come that far: from the staging block, by the driver's
-/// thread.
-void fetch_later(Context& context, const HostSide& to, const DeviceSide& from, CUstream stream) {
+/// thread. `gathered`: the array that a kernel brings together into `from` first; it is queued here, when
+/// nothing is left to do that is likely to fail, so that what it reads is kept.
+void fetch_later(Context& context, const HostSide& to, const DeviceSide& from, CUstream stream,
+                 const DeviceSide* gathered = nullptr) {
   const std::size_t bytes = from.layout.size_bytes();
   std::byte* target = first_byte(to);
   InFlight::Work work;
   work.keep = {from.keep, to.keep};
+  if (gathered != nullptr) work.keep.push_back(gathered->keep);
   if (!is_direct(context, to, from.layout, work.keep)) {
     std::shared_ptr<std::byte> staged = context.staging().take(bytes);
     target = staged.get();
@@ -121,6 +124,7 @@ void fetch_later(Context& context, const HostSide& to, const DeviceSide& from, C
                 packed = target - from.layout.reach().lowest] { copy_on_host(data, packed, plan); };
     work.keep.push_back(std::move(staged));
   }
+  if (gathered != nullptr) copy_by_kernel(context, from, *gathered, stream);
   context.check(context.api().cuMemcpyDtoHAsync_v2(target, first_byte(from), bytes, stream),
                 "cuMemcpyDtoHAsync_v2", attempted("to the host on a stream", bytes));
   context.after(stream, std::move(work));
@@ -162,8 +166,9 @@ void copy_to_host(Context& context, const HostSide& to, const DeviceSide& from,
   const CUstream handle = stream_handle(on, context);
   if (!from.layout.is_dense()) {
     const Temporary temporary(context, from.layout, on);
+    if (stream) return fetch_later(context, to, temporary.side(), handle, &from);
     copy_by_kernel(context, temporary.side(), from, handle);
-    return copy_to_host(context, to, temporary.side(), stream);
+    return fetch_now(context, to, temporary.side());
   }
   if (stream)
     fetch_later(context, to, from, handle);

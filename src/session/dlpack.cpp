@@ -80,6 +80,7 @@ Managed* export_device(const DeviceNDArray& array, const ToDlpack& options) {
   auto keep = std::make_shared<const DeviceNDArray>(array);
   const std::shared_ptr<runtime::Context> context =
       array.buffer().state() != nullptr ? array.buffer().state()->context : nullptr;
+  if (context != nullptr) context->require_alive();
   const std::int32_t id = context != nullptr ? context->device().ordinal : 0;
   Managed* const tensor = export_array<Managed>(array, array.data(), {DeviceType::cuda, id}, std::move(keep),
                                                 array.is_read_only(), options.copied);

@@ -53,9 +53,9 @@ std::uint64_t c_handle(Session session);
 class DeferState {
  public:
   explicit DeferState(std::shared_ptr<runtime::Context> context) : context_(std::move(context)) {
-    context_->queue().defer();
+    context_->defer();
   }
-  ~DeferState() { context_->queue().resume(); }
+  ~DeferState() { context_->resume(); }
   DeferState(const DeferState&) = delete;
   DeferState& operator=(const DeferState&) = delete;
 

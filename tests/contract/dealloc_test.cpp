@@ -181,6 +181,24 @@ TEST_CASE(
   }
   CHECK(own.pending_release_count() == 0);
   CHECK(calls_of("cuMemFree_v2") == freed + 29);
+  // What pools hold is memory as well, and the blocks that queued copies go through are.
+  own.set_allocator(own.caching_pool());
+  drop_arrays(own, 1);
+  own.release_pending();  // the pool has it
+  const std::uint64_t unlocked = calls_of("cuMemFreeHost");
+  {
+    const DeferredCleanup scope = own.defer_cleanup();
+    const DeviceArray<float> array = own.to_device(counting(1000));
+    const Stream stream = own.stream();
+    array.copy_from_host(counting(1000), stream);
+    stream.synchronize();
+    const DeviceBuffer held = own.allocate(large);
+    CHECK_THROWS_AS((void)own.allocate(large), OutOfMemory);
+    CHECK_THROWS_AS((void)own.mapped_array({1LL << 50}), OutOfMemory);
+    CHECK(calls_of("cuMemFree_v2") == freed + 29);
+    CHECK(calls_of("cuMemFreeHost") == unlocked);
+  }
+  own.set_allocator(nullptr);
 }
 
 TEST_CASE("F7: a process may end with everything alive, queued and deferred") {

@@ -66,6 +66,37 @@ TEST_CASE("nothing is released for out-of-memory while cleanup is deferred") {
   CHECK_NOTHROW(runtime::make_buffer(context, fake.total_bytes / 2 + 1));
 }
 
+TEST_CASE(
+    "staging blocks too stay while cleanup is deferred: out of memory, and those that are too large to "
+    "keep") {
+  FakeDriver fake;
+  fake.total_bytes = std::size_t{100} << 20;
+  const std::size_t large = std::size_t{70} << 20;
+  const auto context = fake.context();
+  const DeviceBuffer buffer = runtime::make_buffer(context, large);
+  const std::vector<std::byte> values(large);
+  const auto send = [&](std::size_t bytes) {
+    buffer.copy_from_host(std::span(values).first(bytes), 0, StreamView());
+    fake.run_host_functions();
+    context->reap();
+  };
+  context->defer();
+  context->defer();
+  send(1000);
+  send(large);
+  CHECK(fake.host_frees == 0);
+  CHECK_THROWS_AS(runtime::make_buffer(context, fake.total_bytes), OutOfMemory);
+  CHECK(fake.host_frees == 0);
+  context->resume();
+  CHECK(fake.host_frees == 0);
+  context->resume();
+  CHECK(fake.host_frees == 1);  // what is larger than the pool keeps
+  CHECK_THROWS_AS(runtime::make_buffer(context, fake.total_bytes), OutOfMemory);
+  CHECK(fake.host_frees == 2);
+  send(large);
+  CHECK(fake.host_frees == 3);
+}
+
 TEST_CASE("values survive the way to the device and back") {
   FakeDriver fake;
   const auto context = fake.context();
@@ -96,6 +127,17 @@ TEST_CASE("a copy on a stream is staged: the source may go before it has run") {
   CHECK(fake.host_functions.size() == 1);
   fake.run_host_functions();
   CHECK(array.copy_to_host() == std::vector<int>{1, 2, 3});
+}
+
+TEST_CASE("filling a buffer without a stream waits for it") {
+  FakeDriver fake;
+  const auto context = fake.context();
+  const DeviceBuffer buffer = runtime::make_buffer(context, 12);
+  buffer.fill(std::byte{7});
+  CHECK(fake.stream_waits == 1);  // of device memory cuMemsetD8 only queues
+  std::vector<std::byte> bytes(12);
+  buffer.copy_to_host(bytes);
+  CHECK(bytes == std::vector<std::byte>(12, std::byte{7}));
 }
 
 TEST_CASE("arrays of no elements and of rank 0 are legal") {

@@ -133,7 +133,7 @@ void fill_memory(driver::DriverTable& api) {
   api.cuMemHostAlloc = [](void** host, std::size_t bytes, unsigned) {
     return *host = ::operator new(bytes), CUDA_SUCCESS;
   };
-  api.cuMemFreeHost = [](void* host) { return ::operator delete(host), CUDA_SUCCESS; };
+  api.cuMemFreeHost = [](void* host) { return ++fake->host_frees, ::operator delete(host), CUDA_SUCCESS; };
   api.cuMemsetD8_v2 = [](CUdeviceptr to, unsigned char value, std::size_t bytes) {
     return std::memset(reinterpret_cast<void*>(static_cast<std::uintptr_t>(to)), value, bytes), CUDA_SUCCESS;
   };
@@ -142,7 +142,7 @@ void fill_memory(driver::DriverTable& api) {
 void fill_streams(driver::DriverTable& api) {
   api.cuStreamCreate = [](CUstream* stream, unsigned) { return *stream = handle<CUstream>(), CUDA_SUCCESS; };
   api.cuStreamDestroy_v2 = [](CUstream) { return fake->released.emplace_back("stream"), CUDA_SUCCESS; };
-  api.cuStreamSynchronize = [](CUstream) { return CUDA_SUCCESS; };
+  api.cuStreamSynchronize = [](CUstream) { return ++fake->stream_waits, CUDA_SUCCESS; };
   api.cuStreamQuery = [](CUstream) { return CUDA_ERROR_NOT_READY; };
   api.cuLaunchHostFunc = [](CUstream, CUhostFn function, void* user) {
     return fake->host_functions.emplace_back(function, user), CUDA_SUCCESS;

@@ -45,6 +45,8 @@ class FakeDriver {
   std::vector<Launch> launches;
   std::vector<std::pair<CUfunction_attribute, int>> set_attributes;
   std::vector<std::pair<void (*)(void*), void*>> host_functions;  ///< queued, run by run_host_functions()
+  int host_frees = 0;                                             ///< calls of cuMemFreeHost
+  int stream_waits = 0;                                           ///< calls of cuStreamSynchronize
   CUresult launch_result = CUDA_SUCCESS;
   CUresult free_result = CUDA_SUCCESS;
   CUcontext current = nullptr;
