@@ -33,6 +33,9 @@ void set_options() {
   // Of so many accesses to memory in a block each is compared with every other, at LLVM's 1,000 for most of
   // the time of a long kernel. Measured: the kernels of tools/bench run as fast with 250 as with 1,000.
   set_option("dag-maps-huge-region", 250u);
+  // It looks for words of masks to keep in mask registers, in time that grows with the square of a long
+  // kernel's length.
+  set_option("disable-x86-domain-reassignment", true);
 }
 
 const llvm::Target& x86_target() {
