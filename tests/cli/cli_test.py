@@ -260,6 +260,70 @@ class Mistakes(Case):
         self.assertEqual(json.loads(done.stdout)["error"]["code"], "usage")
 
 
+class Output(Case):
+    """What is printed arrives, or the program says that it did not."""
+    COMMANDS = [["compile", SAXPY], ["run", "k.cu::fill<int>", 7, "zeros(4, int32)"], ["run", "k.cu::fill<int>", 7, "zeros(4, int32)", "--json"],
+                ["run", "k.cu::hello", 1, "--quiet"], ["test", "one.case.toml"], ["devices"], ["doctor"], ["--help"], ["run", "--help"], ["--version"]]
+    ONE = """
+kernel = "k.cu::say"
+[[case]]
+name = "it says something"
+args = ["zeros(1, int32)"]
+block = "1"
+grid = "1"
+expect = { "x" = { value = 3 } }
+"""
+
+    def setUp(self):
+        self.path("k.cu").write_text(SOURCE + 'extern "C" __global__ void say(int* x) { printf("the kernel says\\n{ no newline"); *x = 3; }\n')
+        self.path("one.case.toml").write_text(self.ONE)
+
+    def run_into(self, words, stdout, **options):
+        environment = dict(os.environ, QUERN_DEVICE="cpu")
+        return subprocess.run([QUERN, *map(str, words)], cwd=self.folder.name, env=environment, stdout=stdout, stderr=subprocess.PIPE, text=True,
+                              timeout=120, **options)
+
+    def test_a_full_disk_is_an_error(self):
+        for words in self.COMMANDS:
+            with self.subTest(words), open("/dev/full", "w") as full:
+                done = self.run_into(words, full)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("error: cannot write the output: ", done.stderr)
+                if "--quiet" not in words:  # there the device saw the reason
+                    self.assertIn("No space left on device", done.stderr)
+                self.assertIn("hint:", done.stderr)
+                self.assertEqual(done.stderr.count("error:"), 1)
+
+    def test_a_closed_stdout_is_an_error_and_no_file_takes_its_place(self):
+        for words in self.COMMANDS:
+            with self.subTest(words):
+                done = self.run_into(words, None, preexec_fn=lambda: os.close(1))
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("cannot write the output: ", done.stderr)
+        done = self.run_into(["run", "k.cu::fill<int>", 7, "zeros(4, int32)", "--quiet", "--save", "x=x.npy"], None, preexec_fn=lambda: os.close(1))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))  # nothing to print
+        np.testing.assert_array_equal(np.load(self.path("x.npy")), np.full(4, 7, np.int32))
+
+    def test_a_reader_that_leaves_is_no_error(self):
+        for restore in (True, False):  # SIGPIPE ends the program, or write() fails
+            ours, theirs = os.pipe()
+            os.close(ours)
+            done = self.run_into(["compile", "k.cu"], theirs, restore_signals=restore)
+            os.close(theirs)
+            self.assertEqual(done.stderr, "")
+
+    def test_a_document_is_alone_on_stdout(self):
+        for words in (["run", "k.cu::say", "zeros(1, int32)", "--block", 1], ["run", "k.cu::say", "zeros(1, int32)", "--block", 1, "--quiet"]):
+            done = self.quern(*words, "--json")
+            self.assertEqual(json.loads(done.stdout)["arguments"][0]["first"], 3)
+            self.assertIn("the kernel says\n{ no newline", done.stderr)
+        for words in (["test", "one.case.toml"], ["test", "one.case.toml", "--quiet"]):
+            done = self.quern(*words, "--json")
+            self.assertEqual(json.loads(done.stdout)["failed"], 0)
+            self.assertIn("the kernel says", done.stderr)
+        self.assertTrue(self.quern("run", "--help", "--json").stdout.startswith("Compile a kernel"), "help is no document")
+
+
 class Others(Case):
     def test_help(self):
         self.assertIn("run", self.quern("--help").stdout)

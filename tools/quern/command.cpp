@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "output.hpp"
+
 template class nlohmann::basic_json<nlohmann::ordered_map>;
 
 namespace quern::cli {
@@ -61,8 +63,7 @@ int report(const std::exception& problem, bool json) {
 
 void print_json(const Json& document) {
   // Texts of the outside world need not be UTF-8.
-  const std::string text = document.dump(2, ' ', false, Json::error_handler_t::replace);
-  std::fprintf(stdout, "%s\n", text.c_str());
+  print_document(document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 Json to_json(const Diagnostics& diagnostics) {

@@ -9,6 +9,7 @@
 #include "commands.hpp"
 #include "job.hpp"
 #include "npy.hpp"
+#include "output.hpp"
 #include "picture.hpp"
 #include "show.hpp"
 #include "values.hpp"
@@ -175,7 +176,7 @@ int run_command(const RunSettings& settings) {
   for (const Output& output : outputs)
     static_cast<void>(job.array(output.name));  // wrong names before the work, not after it
   const Times times = run_launches(job, settings.repeat);
-  std::fflush(stdout);
+  flush_output();  // what the kernel printed comes first
   for (const Output& output : outputs) write(job, output);
   if (settings.quiet && !settings.json) return kDone;
   const Report report(session, module, job, times, settings.repeat + 1);

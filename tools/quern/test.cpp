@@ -93,10 +93,10 @@ std::string title(const Outcome& outcome) {
 }
 
 void print(const Outcome& outcome) {
-  if (outcome.passed)
-    fmt::print("ok      {} ({:.2f} s)\n", title(outcome), outcome.seconds);
-  else
-    fmt::print("FAILED  {}\n        {}\n", title(outcome), outcome.message);
+  const std::string text = outcome.passed
+                               ? fmt::format("ok      {} ({:.2f} s)\n", title(outcome), outcome.seconds)
+                               : fmt::format("FAILED  {}\n        {}\n", title(outcome), outcome.message);
+  std::fputs(text.c_str(), stdout);  // not fmt::print: a thread must not end in an exception
 }
 
 /// Runs the outcomes from `begin` to `end`, `jobs` at a time.
