@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -258,6 +259,22 @@ class Mistakes(Case):
         self.fails("run", "k.cu::hello", 1, "--frobnicate", status=2, says=["--frobnicate"])
         done = self.quern("run", "--json", status=2)
         self.assertEqual(json.loads(done.stdout)["error"]["code"], "usage")
+
+
+class Scripts(unittest.TestCase):
+    def test_no_order_of_the_options_makes_a_dry_run_a_wet_one(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tools = pathlib.Path(folder) / "tools"
+            (tools / "lib").mkdir(parents=True)
+            for script in ("run", "lib/common.sh"):
+                shutil.copy(KERNELS.parent / "tools" / script, tools / script)
+            (tools / "setup").write_text('#!/bin/bash\necho "setup $* hide=${QUERN_HIDE_TOOLKIT:-0}"\n')
+            (tools / "setup").chmod(0o755)
+            environment = {k: v for k, v in os.environ.items() if k != "QUERN_HIDE_TOOLKIT"} | {"PATH": "/usr/bin:/bin"}
+            for options, hidden in [(["--dry-run"], 0), (["--hide-toolkit", "--dry-run"], 1), (["--dry-run", "--hide-toolkit"], 1)]:
+                with self.subTest(options):
+                    done = subprocess.run([tools / "run", *options], cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
+                    self.assertEqual(done.stdout, f"setup --level run --dry-run hide={hidden}\n")
 
 
 class Output(Case):
