@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
+#include <cstdint>
 #include <memory>
 #include <sstream>
 #include <string_view>
@@ -21,6 +23,15 @@ namespace quern::cli {
 namespace {
 
 constexpr char kMark = '\x1f';  // no argument begins with a control character
+
+/// CLI11 takes what is too large for the greatest number that there is.
+std::string whole_number(const std::string& text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc::result_out_of_range) return text + " is too large";
+  if (error != std::errc() || end != text.data() + text.size()) return text + " is not a whole number";
+  return {};
+}
 
 void add_constant_option(CLI::App& app, std::vector<std::string>& bindings) {
   app.add_option(
@@ -53,6 +64,7 @@ void add_launch_options(CLI::App& command, RunSettings& settings) {
   command.add_flag("--cooperative", settings.launch.cooperative,
                    "Launch so that the whole grid can synchronise");
   command.add_option("--shared", settings.launch.shared_bytes, "Dynamic shared memory of a block")
+      ->check(whole_number)
       ->type_name("BYTES");
   command.add_flag("--stream", settings.launch.own_stream, "Launch on a stream of its own");
   add_constant_option(command, settings.launch.bind);
@@ -77,7 +89,9 @@ void add_output_options(CLI::App& command, RunSettings& settings) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("image NAME=FILE.png");
-  command.add_option("--repeat", settings.repeat, "Launch N more times and time those")->type_name("N");
+  command.add_option("--repeat", settings.repeat, "Launch N more times and time those")
+      ->check(whole_number)
+      ->type_name("N");
   command.add_flag("--time", settings.time, "Print median, minimum and throughput");
   command.add_flag("--quiet", settings.quiet, "Print errors only");
   command.add_flag("--json", settings.json,
