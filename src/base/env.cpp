@@ -5,6 +5,14 @@
 #include <cstdlib>
 
 namespace quern::base {
+namespace {
+
+std::nullopt_t pass_over(const char* name, const char* kind, const std::string& text, EnvComplaint complain) {
+  if (complain != nullptr) complain(std::string(name) + " is not " + kind + ", and is passed over: " + text);
+  return std::nullopt;
+}
+
+}  // namespace
 
 std::optional<std::string> env(const char* name) {
   const char* value = std::getenv(name);
@@ -12,21 +20,23 @@ std::optional<std::string> env(const char* name) {
   return std::string(value);
 }
 
-std::optional<std::uint64_t> env_number(const char* name) {
+std::optional<std::uint64_t> env_number(const char* name, EnvComplaint complain) {
   const std::optional<std::string> text = env(name);
   if (!text) return std::nullopt;
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
-  if (error != std::errc() || end != text->data() + text->size()) return std::nullopt;
+  if (error != std::errc() || end != text->data() + text->size())
+    return pass_over(name, "a whole number", *text, complain);
   return number;
 }
 
-std::optional<std::uint64_t> env_bytes(const char* name) {
+std::optional<std::uint64_t> env_bytes(const char* name, EnvComplaint complain) {
   const std::optional<std::string> text = env(name);
   if (!text) return std::nullopt;
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
-  if (error != std::errc()) return std::nullopt;
+  const auto pass = [&] { return pass_over(name, "a size as in 512M or 4G", *text, complain); };
+  if (error != std::errc()) return pass();
   const std::string suffix(end, text->data() + text->size());
   unsigned shift = 0;
   if (suffix == "K" || suffix == "k")
@@ -38,8 +48,8 @@ std::optional<std::uint64_t> env_bytes(const char* name) {
   else if (suffix == "T" || suffix == "t")
     shift = 40;
   else if (!suffix.empty())
-    return std::nullopt;
-  if (shift != 0 && number > (UINT64_MAX >> shift)) return std::nullopt;
+    return pass();
+  if (shift != 0 && number > (UINT64_MAX >> shift)) return pass();
   return number << shift;
 }
 

@@ -13,12 +13,24 @@
 namespace quern::base {
 namespace {
 
-Diagnostic failure(const char* what, const std::filesystem::path& path, int error) {
+Diagnostic failure(const char* what, const std::filesystem::path& path, int error, const char* hint) {
   Diagnostic diagnostic;
   diagnostic.code = "io";
   diagnostic.message = fmt::format("cannot {} {}: {}", what, path.string(), std::strerror(error));
+  diagnostic.hint = hint;
   return diagnostic;
 }
+
+Diagnostic unread(const std::filesystem::path& path, int error) {
+  return failure("read", path, error, "check the file's name and that it can be read");
+}
+
+Diagnostic unwritten(const std::filesystem::path& path, int error) {
+  return failure("write", path, error,
+                 "check that its folder is there and may be written, and that there is space");
+}
+
+constexpr std::size_t kMostOfDevice = std::size_t{64} << 20;
 
 struct Fd {
   int value;
@@ -40,14 +52,35 @@ bool write_all(int fd, const char* data, std::size_t size) {
   return true;
 }
 
+/// The links in /proc, to which /dev/stdout leads, are of open files, whatever path they show.
+bool is_of_open_file(const std::filesystem::path& link) {
+  std::error_code ignored;
+  return std::filesystem::weakly_canonical(link.parent_path(), ignored).string().starts_with("/proc/");
+}
+
+/// What a symbolic link is of, whether or not that is there.
+std::filesystem::path behind_links(std::filesystem::path path) {
+  constexpr int kMostLinks = 40;  // as many as Linux follows
+  std::error_code error;
+  for (int i = 0; i < kMostLinks; ++i) {
+    if (!std::filesystem::is_symlink(std::filesystem::symlink_status(path, error))) break;
+    if (is_of_open_file(path)) break;
+    const std::filesystem::path target = std::filesystem::read_symlink(path, error);
+    if (error) break;
+    path = target.is_absolute() ? target : path.parent_path() / target;
+  }
+  return path;
+}
+
 }  // namespace
 
 Expected<std::string> read_file(const std::filesystem::path& path) {
   const Fd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (fd.value < 0) return failure("read", path, errno);
+  if (fd.value < 0) return unread(path, errno);
   struct stat info{};
-  if (::fstat(fd.value, &info) != 0) return failure("read", path, errno);
-  if (S_ISDIR(info.st_mode)) return failure("read", path, EISDIR);
+  if (::fstat(fd.value, &info) != 0) return unread(path, errno);
+  if (S_ISDIR(info.st_mode)) return unread(path, EISDIR);
+  const bool may_be_endless = S_ISCHR(info.st_mode);  // /dev/zero
   std::string text;
   text.reserve(static_cast<std::size_t>(info.st_size));
   char buffer[65536];
@@ -56,32 +89,38 @@ Expected<std::string> read_file(const std::filesystem::path& path) {
     if (got == 0) return text;
     if (got < 0) {
       if (errno == EINTR) continue;
-      return failure("read", path, errno);
+      return unread(path, errno);
     }
     text.append(buffer, static_cast<std::size_t>(got));
+    if (may_be_endless && text.size() > kMostOfDevice) return unread(path, EFBIG);
   }
 }
 
-Expected<void> write_file_atomically(const std::filesystem::path& path, std::string_view text) {
-  // A link or a device (/dev/stdout) is written through, not replaced.
+Expected<void> write_file_atomically(const std::filesystem::path& named, std::string_view text) {
+  const std::filesystem::path path = behind_links(named);
+  // A device and an open file (/dev/stdout) are written through, not replaced.
   std::error_code ignored;
   const std::filesystem::file_status status = std::filesystem::status(path, ignored);
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    const Fd fd{::open(path.c_str(), O_WRONLY | O_CLOEXEC)};
-    if (fd.value < 0 || !write_all(fd.value, text.data(), text.size())) return failure("write", path, errno);
+  const bool is_special = std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
+  if (is_special || std::filesystem::is_symlink(std::filesystem::symlink_status(path, ignored))) {
+    const Fd fd{::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC)};
+    if (fd.value < 0 || !write_all(fd.value, text.data(), text.size())) return unwritten(path, errno);
     return {};
   }
   // Created by open(), not mkstemp(), so that the file gets the permissions the process's umask grants.
   static std::atomic<unsigned> serial{0};
-  const std::string temporary = fmt::format("{}.{}.{}.tmp", path.string(), ::getpid(), serial++);
+  // Beside the file, so that rename() stays within a file system; not with its name, which may have the
+  // greatest length that there is.
+  const std::string temporary =
+      (path.parent_path() / fmt::format(".quern.{}.{}.tmp", ::getpid(), serial++)).string();
   const Fd fd{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
-  if (fd.value < 0) return failure("write", path, errno);
+  if (fd.value < 0) return unwritten(path, errno);
   const bool good =
       write_all(fd.value, text.data(), text.size()) && ::rename(temporary.c_str(), path.c_str()) == 0;
   if (good) return {};
   const int error = errno;
   ::unlink(temporary.c_str());
-  return failure("write", path, error);
+  return unwritten(path, error);
 }
 
 Expected<void> write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes) {

@@ -124,6 +124,17 @@ void choose_machine(CudaPlan& plan) {
   }
 }
 
+// The PTX is there, and the driver compiles it: what NVRTC says of the machine code is a note.
+Diagnostic without_machine_code(const CudaPlan& plan, const NvrtcOutput& machine) {
+  Diagnostic diagnostic = warning(
+      "machine-code",
+      fmt::format("no machine code for sm_{}: NVRTC {} could not make it ({}); the driver compiles the PTX",
+                  *plan.machine, version_of(*plan.toolkit->nvrtc), machine.status),
+      "try another NVRTC with QUERN_NVRTC for faster module loads");
+  if (!machine.log.empty()) diagnostic.notes.push_back({{}, machine.log});
+  return diagnostic;
+}
+
 std::vector<HeaderText> memory_headers() {
   std::vector<HeaderText> headers;
   for (const base::EmbeddedText& header : device_headers())
@@ -143,12 +154,24 @@ NvrtcOutput run_once(const CudaPlan& plan, const std::string& architecture) {
   return plan.toolkit->nvrtc->compile(input);
 }
 
+// Where no error's cause is known, what to do stands once, below the last of them.
+void hint_at_least_once(Diagnostics& diagnostics) {
+  Diagnostic* last = nullptr;
+  for (Diagnostic& diagnostic : diagnostics) {
+    if (diagnostic.severity != Severity::error) continue;
+    if (!diagnostic.hint.empty()) return;
+    last = &diagnostic;
+  }
+  last->hint = "correct the first place that is named, others may follow from it; the words are NVRTC's";
+}
+
 Diagnostics diagnostics_of(const CudaPlan& plan, const NvrtcOutput& output,
                            const std::vector<KernelDeclaration>& kernels) {
   const abi::KernelSource& source = plan.request->source;
   Diagnostics diagnostics = parse_log(output.log, source.file_name);
   add_hints(diagnostics,
             {!plan.toolkit->include_directories.empty(), kernels, plan.request->name_expressions});
+  if (!output.success && has_error(diagnostics)) hint_at_least_once(diagnostics);
   if (!output.success && !has_error(diagnostics))
     diagnostics.push_back(
         failure("nvrtc-failed",
@@ -254,8 +277,10 @@ Expected<abi::PtxImage> run_cuda(const CudaPlan& plan) {
   if (!output.success) return log;
   if (plan.machine && !one_run) {
     NvrtcOutput machine = run_once(plan, fmt::format("sm_{}", *plan.machine));
-    if (!machine.success) return diagnostics_of(plan, machine, kernels);
-    output.machine_code = std::move(machine.machine_code);
+    if (machine.success)
+      output.machine_code = std::move(machine.machine_code);
+    else
+      log.push_back(without_machine_code(plan, machine));
   }
   Expected<abi::PtxImage> image = assemble(plan, std::move(output), std::move(log), kernels);
   if (!image) return image;

@@ -26,7 +26,10 @@ constexpr NameHint kIdentifiers[] = {
     {"cooperative_groups cg",
      "add #include <cooperative_groups.h> and, for cg, namespace cg = cooperative_groups;"},
     {"quern", "add #include <quern/device.cuh>"},
-    {"cub", "add #include <cub/cub.cuh>"},
+    {"cub",
+     "add the header of the primitive: #include <cub/block/block_reduce.cuh> for cub::BlockReduce; "
+     "<cub/cub.cuh> is "
+     "for the host's compiler"},
     {"thrust", "Thrust's algorithms run on the host; in a kernel use CUB or cuda::std"},
     {"cuda", "add the header of cuda::std that declares it, for example #include <cuda/std/cmath>"},
     {"int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t intptr_t uintptr_t",
@@ -99,15 +102,15 @@ constexpr string_view kBuiltins[] = {
     "__constant__",
 };
 
+constexpr string_view kHostLibrary =
+    "std:: is the host's library; kernels have cuda::std, for example <cuda/std/array>";
+
 struct MessageHint {
   string_view part;  // of the message
   string_view hint;
 };
 constexpr MessageHint kMessages[] = {
-    {"namespace \"std\" has no member",
-     "std:: is the host's library; kernels have cuda::std, for example <cuda/std/array>"},
-    {"name followed by \"::\" must be a class or namespace name",
-     "std:: is the host's library; kernels have cuda::std, for example <cuda/std/array>"},
+    {"namespace \"std\" has no member", kHostLibrary},
     {"a __global__ function must have a void return type", "write results through a pointer parameter"},
     {"device code does not support exception handling",
      "return an error code, or end the kernel with __trap()"},
@@ -210,8 +213,25 @@ std::string missing_header_hint(string_view name, const HintContext& context) {
   return fmt::format("give the directory that holds {} with -I", name);
 }
 
+// NVRTC does not say which name it is; the caret below the source's line stands at its first character.
+std::string namespace_hint(const Diagnostic& diagnostic) {
+  const string_view line = diagnostic.source_line;
+  const std::size_t begin = diagnostic.span.column > 0 ? diagnostic.span.column - 1 : 0;
+  if (begin >= line.size()) return std::string(kHostLibrary);
+  const string_view rest = line.substr(begin);
+  const std::size_t end =
+      rest.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+  const string_view name = rest.substr(0, end);
+  if (name.empty() || name == "std") return std::string(kHostLibrary);
+  if (std::string known = identifier_hint(name); !known.empty()) return known;
+  return fmt::format("include the header that declares {} above this line", name);
+}
+
 std::string hint_for(const Diagnostic& diagnostic, const HintContext& context) {
   const string_view message = diagnostic.message;
+  if (message.find("name followed by \"::\" must be a class or namespace name") != string_view::npos ||
+      message.find("name must be a namespace name") != string_view::npos)
+    return namespace_hint(diagnostic);
   for (const MessageHint& row : kMessages)
     if (message.find(row.part) != string_view::npos) return std::string(row.hint);
   if (message.starts_with("identifier ") && message.ends_with(" is undefined"))

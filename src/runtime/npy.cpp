@@ -39,10 +39,8 @@ class HeaderReader {
     }
   }
 
-  [[noreturn]] void fail(const std::string& why) const {
-    throw Error(
-        ErrorCode::io,
-        fmt::format("{} is not a readable .npy file: {}\nhint: write it with numpy.save", file_, why));
+  [[noreturn]] void fail(const std::string& why, const char* hint = "write it with numpy.save") const {
+    throw Error(ErrorCode::io, fmt::format("{} is not a readable .npy file: {}\nhint: {}", file_, why, hint));
   }
 
   ElementType element;
@@ -179,7 +177,10 @@ class HeaderReader {
       if (big && found->dtype) swap = complex ? found->size_bytes / 2 : found->size_bytes;
       return *found;
     }
-    fail("element type '" + text + "' has no counterpart in kernels");
+    fail("element type '" + text + "' has no counterpart in kernels",
+         "convert it before numpy.save: x.astype('float64'), or another of bool, int8 to int64, uint8 to "
+         "uint64, "
+         "float16 to float64, complex64 and complex128");
   }
 
   std::string_view text_;

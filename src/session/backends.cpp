@@ -181,9 +181,10 @@ Diagnostics check_ptx(const QuernCpuPlugin& plugin, std::string_view ptx, const 
 }
 
 Expected<std::string> plugin_stage(const QuernCpuPlugin& plugin, const std::string& ptx,
-                                   const std::string& kernel, const std::uint32_t (&block)[3],
-                                   const std::string& stage) {
+                                   const std::string& file_name, const std::string& kernel,
+                                   const std::uint32_t (&block)[3], const std::string& stage) {
   Collected collected;
+  collected.file_name = file_name;
   if (plugin.stage_text(ptx.data(), ptx.size(), kernel.c_str(), block, stage.c_str(), &collect_text,
                         &collect_diagnostic, &collected) == 0)
     return std::move(collected.text);

@@ -36,12 +36,16 @@ Expected<Device> choose_device(const DeviceChoice& choice);
 /// The plug-in alone, for what needs no device (stage text, PTX checks). Stays loaded.
 Expected<const QuernCpuPlugin*> open_plugin();
 
+/// What to do about PTX that is wrong, for who wrote it.
+inline constexpr const char* kWrongPtxHint =
+    "correct this line; ptxas is a second judge of what is valid PTX";
+
 /// What the plug-in says of PTX that it does not take; empty: it takes it.
 Diagnostics check_ptx(const QuernCpuPlugin& plugin, std::string_view ptx, const std::string& file_name);
 
-/// The plug-in's text of a stage ("simt", "llvm", "asm").
+/// The plug-in's text of a stage ("simt", "llvm", "asm"); `file_name` as for check_ptx.
 Expected<std::string> plugin_stage(const QuernCpuPlugin& plugin, const std::string& ptx,
-                                   const std::string& kernel, const std::uint32_t (&block)[3],
-                                   const std::string& stage);
+                                   const std::string& file_name, const std::string& kernel,
+                                   const std::uint32_t (&block)[3], const std::string& stage);
 
 }  // namespace quern::session

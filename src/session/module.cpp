@@ -40,7 +40,7 @@ Diagnostics refusal(const SessionState& session, const abi::PtxImage& image, con
       if (found.back().hint.empty())
         found.back().hint = found.back().code == "ptx-unsupported"
                                 ? "docs/ptx-coverage.md says what the CPU device runs; a GPU runs the rest"
-                                : "correct this line; ptxas is a second judge of what is valid PTX";
+                                : kWrongPtxHint;
       return found;
     }
   Diagnostic diagnostic =
@@ -60,6 +60,20 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
+/// "over(double*, int)" and "over(double *,int)" name one kernel.
+std::string without_spaces(std::string_view text) {
+  std::string result(text);
+  std::erase(result, ' ');
+  return result;
+}
+
+/// The first kernel that is called so and has its parameters' types behind its name.
+std::string overload_of(const abi::PtxImage& image, const std::string& name) {
+  for (const abi::EntryInfo& entry : image.entries)
+    if (entry.name.starts_with(name + "(")) return entry.name;
+  return {};
+}
+
 bool mentions(const std::string& text, std::string_view word) { return text.find(word) != std::string::npos; }
 
 }  // namespace
@@ -69,7 +83,21 @@ const abi::EntryInfo* find_entry(const abi::PtxImage& image, std::string_view na
     if (entry.name == name) return &entry;
   for (const abi::EntryInfo& entry : image.entries)
     if (entry.lowered_name == name) return &entry;
+  for (const abi::EntryInfo& entry : image.entries)
+    if (without_spaces(entry.name) == without_spaces(name)) return &entry;
   return nullptr;
+}
+
+std::string kernel_form(abi::Language language) {
+  switch (language) {
+    case abi::Language::python:
+      return "a kernel is a function with @cuda.jit above it";
+    case abi::Language::ptx:
+      return "a kernel is declared .visible .entry name(...)";
+    case abi::Language::cuda:
+      break;
+  }
+  return "a kernel is declared extern \"C\" __global__ void name(...)";
 }
 
 std::string kernels_text(const abi::PtxImage& image) {
@@ -199,12 +227,14 @@ Diagnostic ModuleState::unknown_kernel(const std::string& name) const {
   std::string hint = kernels_text(*image_);
   const bool is_template = request_.source.language == abi::Language::cuda &&
                            mentions(request_.source.text, name) && mentions(request_.source.text, "template");
-  if (is_template)
+  const std::string overload = overload_of(*image_, name);
+  if (!overload.empty())
+    hint += fmt::format("; {} is overloaded: name it with its parameters' types, as in FILE::'{}'", name,
+                        overload);
+  else if (is_template)
     hint += fmt::format("; if {} is a template, ask for an instance of it, such as {}<float>", name, name);
-  else if (image_->entries.empty() && request_.source.language == abi::Language::python)
-    hint += "; a kernel is a function with @cuda.jit above it";
   else if (image_->entries.empty())
-    hint += "; a kernel is declared extern \"C\" __global__ void name(...)";
+    hint += "; " + kernel_form(request_.source.language);
   else
     hint += "; choose one of these";
   return make_diagnostic("unknown-kernel",
@@ -213,6 +243,9 @@ Diagnostic ModuleState::unknown_kernel(const std::string& name) const {
 
 Expected<Kernel> ModuleState::only_kernel() {
   if (image_->entries.size() == 1) return kernel(image_->entries.front().name);
+  if (image_->entries.empty())
+    return make_diagnostic("unknown-kernel", fmt::format("{} has no kernel", request_.source.file_name),
+                           kernel_form(request_.source.language));
   return make_diagnostic(
       "kernel-choice",
       fmt::format("{} has {} kernels where one is meant", request_.source.file_name, image_->entries.size()),

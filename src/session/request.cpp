@@ -52,12 +52,10 @@ Expected<abi::KernelSource> read_kernel_file(const std::filesystem::path& path) 
                            "kernel files end in .py (Kernel Python), .cu (CUDA C++) or .ptx (PTX)");
   }
   Expected<std::string> text = base::read_file(path);
-  if (!text) {
-    Diagnostics errors = std::move(text).errors();
-    if (errors.front().hint.empty()) errors.front().hint = "check the file's name and that it can be read";
-    return errors;
-  }
+  if (!text) return std::move(text).errors();
   source.text = *std::move(text);
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";  // UTF-8's byte order mark, which Python skips too
+  if (source.text.starts_with(kMark)) source.text.erase(0, kMark.size());
   return source;
 }
 

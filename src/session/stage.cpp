@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "frontend/translate.hpp"
 #include "session/backends.hpp"
 #include "session/gate.hpp"
@@ -25,6 +27,10 @@ constexpr StageRow kStages[] = {{Stage::cuda, "cuda"},
 Expected<const abi::EntryInfo*> choose_entry(const abi::PtxImage& image, const std::string& kernel,
                                              const std::string& file) {
   if (kernel.empty() && image.entries.size() == 1) return &image.entries.front();
+  if (kernel.empty() && image.entries.empty())
+    return make_diagnostic(
+        "unknown-kernel", fmt::format("{} has no kernel, and this stage shows one", file),
+        "a kernel is declared extern \"C\" __global__ void name(...), in PTX .visible .entry name(...)");
   if (kernel.empty())
     return make_diagnostic(
         "kernel-choice",
@@ -42,7 +48,36 @@ Expected<std::string> device_stage(const abi::PtxImage& image, Stage stage, cons
   const Expected<const QuernCpuPlugin*> plugin = open_plugin();
   if (!plugin) return plugin.errors();
   const std::uint32_t block[3] = {options.block.x, options.block.y, options.block.z};
-  return plugin_stage(**plugin, image.ptx, (*entry)->lowered_name, block, std::string(name(stage)));
+  return plugin_stage(**plugin, image.ptx, file, (*entry)->lowered_name, block, std::string(name(stage)));
+}
+
+/// What is wrong with PTX that an author wrote, as far as the CPU device is there to judge it. Where it only
+/// does not run the PTX, a GPU may.
+Diagnostics wrong_ptx(const std::string& text, const std::string& file) {
+  const Expected<const QuernCpuPlugin*> plugin = open_plugin();
+  if (!plugin) return {};
+  Diagnostics found = check_ptx(**plugin, text, file);
+  const auto is_wrong = [](const Diagnostic& diagnostic) {
+    return diagnostic.code == "ptx-syntax" || diagnostic.code == "ptx-name" || diagnostic.code == "ptx-form";
+  };
+  if (!std::all_of(found.begin(), found.end(), is_wrong)) return {};
+  if (has_error(found) && found.back().hint.empty()) found.back().hint = kWrongPtxHint;
+  return found;
+}
+
+/// The name in `kernel`, without template arguments, parameters and the namespaces around it.
+std::string plain_name(const std::string& kernel) {
+  const std::string head = kernel.substr(0, kernel.find_first_of("<( "));
+  const std::size_t colon = head.rfind(':');
+  return colon == std::string::npos ? head : head.substr(colon + 1);
+}
+
+/// CUDA C++ is shown without being compiled, so whether it has the kernel is judged by its words.
+Expected<std::string> cuda_text(abi::KernelSource source, const std::string& kernel) {
+  if (source.text.find(plain_name(kernel)) == std::string::npos)
+    return make_diagnostic("unknown-kernel", fmt::format("{} has no kernel '{}'", source.file_name, kernel),
+                           "correct the name; " + kernel_form(source.language));
+  return std::move(source.text);
 }
 
 Expected<std::string> stage_of(const std::filesystem::path& path, Stage stage, const StageOptions& options) {
@@ -59,7 +94,13 @@ Expected<std::string> stage_of(const std::filesystem::path& path, Stage stage, c
     if (!cuda) return std::move(cuda).errors();
     return std::move(cuda->text);
   }
-  if (stage == Stage::cuda) return std::move(source->text);
+  if (!options.signature.empty() && language != abi::Language::python)
+    return make_diagnostic(
+        "usage", fmt::format("cannot give {} a signature: only Kernel Python takes one", path.string()),
+        "leave --sig out; the types stand in the source");
+  if (stage == Stage::cuda) return cuda_text(*std::move(source), options.kernel);
+  if (language == abi::Language::ptx)
+    if (Diagnostics wrong = wrong_ptx(source->text, path.string()); has_error(wrong)) return wrong;
   abi::Target target;
   target.compute = options.compute_capability;
   abi::KernelRequest request = make_request(*std::move(source), options.load, target);
@@ -70,6 +111,10 @@ Expected<std::string> stage_of(const std::filesystem::path& path, Stage stage, c
   compile::Compiler compiler;
   Expected<compile::Compiler::Image> image = compiler.compile(request);
   if (!image) return std::move(image).errors();
+  if (stage == Stage::ptx && !options.kernel.empty())
+    if (const Expected<const abi::EntryInfo*> entry = choose_entry(**image, options.kernel, path.string());
+        !entry)
+      return entry.errors();
   if (stage == Stage::ptx) return (*image)->ptx;
   return device_stage(**image, stage, options, path.string());
 }

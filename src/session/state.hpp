@@ -123,4 +123,7 @@ const abi::EntryInfo* find_entry(const abi::PtxImage& image, std::string_view na
 /// "it has a, b": the kernels of the image, for messages.
 std::string kernels_text(const abi::PtxImage& image);
 
+/// What a kernel looks like in a language, for who has written none.
+std::string kernel_form(abi::Language language);
+
 }  // namespace quern::session

@@ -8,6 +8,8 @@ import hashlib
 import json
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -58,10 +60,16 @@ class Case(unittest.TestCase):
         self.assertEqual(done.returncode, status, f"{words}\n{done.stdout}\n{done.stderr}")
         return done
 
-    def fails(self, *words, status=1, says=(), **options):
+    def fails(self, *words, status=1, says=(), advice=None, **options):
+        """What is said of a mistake; it ends in what to do."""
         done = self.quern(*words, status=status, **options)
         for part in says:
             self.assertIn(part, done.stderr)
+        last = done.stderr.splitlines()[-1]
+        if advice is None:
+            self.assertTrue(last.startswith("hint: ") and len(last) > 20, done.stderr)
+        else:
+            self.assertIn(advice, last)
         return done.stderr
 
     def document(self, *words, **options):
@@ -165,6 +173,37 @@ class Run(Case):
         self.quern("run", "k.cu::fill<int>", 7, "zeros((8, 16), int32)", "--grid", 1, "--block", 16, "--show", "image", "x=p.png")
         self.assertEqual(self.path("p.png").read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
 
+    def test_a_link_is_written_through_and_a_long_name_is_a_name(self):
+        self.path("target.npy").write_bytes(b"before")
+        for link, target in [("link.npy", "target.npy"), ("dangling.npy", "new.npy")]:
+            self.path(link).unlink(missing_ok=True)
+            self.path(link).symlink_to(target)
+            self.quern("run", "k.cu::fill<int>", 7, "zeros(4, int32)", "--save", f"x={link}")
+            self.assertTrue(self.path(link).is_symlink())
+            np.testing.assert_array_equal(np.load(self.path(target)), np.full(4, 7, np.int32))
+        self.path("link.ptx").symlink_to("target.ptx")
+        self.quern("compile", "k.cu", "-o", "link.ptx")
+        self.assertTrue(self.path("link.ptx").is_symlink())
+        self.assertIn(".entry", self.path("target.ptx").read_text())
+        long = "n" * 248
+        self.quern("run", "k.cu::fill<int>", 7, "zeros(4, int32)", "--save", f"x={long}.npy")
+        self.quern("compile", "k.cu", "-o", f"{long}.ptx")
+        self.assertIn(".entry", self.quern("compile", "k.cu", "-o", "/dev/stdout").stdout)
+        self.assertEqual([p.name for p in pathlib.Path(self.folder.name).iterdir() if p.name.endswith(".tmp")], [])
+
+    def test_a_file_without_end_ends(self):
+        self.path("endless.npy").symlink_to("/dev/zero")
+        self.fails("run", "k.cu::fill<int>", 7, "endless.npy", says=["endless.npy"])
+
+    def test_a_byte_order_mark_is_skipped(self):
+        mark = b"\xef\xbb\xbf"
+        self.quern("compile", "k.cu::twice", "-o", "plain.ptx")
+        self.path("mark.cu").write_bytes(mark + SOURCE.encode())
+        self.path("mark.ptx").write_bytes(mark + self.path("plain.ptx").read_bytes())
+        self.path("mark.py").write_bytes(mark + b"from numba import cuda\n@cuda.jit\ndef twice(n, x, y):\n    y[0] = 2 * x[0]\n")
+        for name in ("mark.cu", "mark.ptx", "mark.py"):
+            self.assertEqual(self.document("run", f"{name}::twice", 1, "ones(1, float32)", "zeros(1, float32)", "--block", 1)["arguments"][1]["first"], 2)
+
     def test_streams_and_cooperative_launches(self):
         for option in ("--stream", "--cooperative", "--shared=60000"):
             document = self.document("run", "k.cu::twice", 9, "ones(9, float32)", "zeros(9, float32)", option)
@@ -201,10 +240,10 @@ class Mistakes(Case):
         self.fails("run", SAXPY, 1.5, 2, "ones(4, float32)", "ones(4, float32)", status=2, says=["int n", "hint:"])
 
     def test_block_too_large(self):
-        self.fails("run", "k.cu::hello", 1, "--block", 4096, says=["at most 1024", "use a smaller block"])
+        self.fails("run", "k.cu::hello", 1, "--block", 4096, says=["at most 1024"], advice="; use a smaller block")
 
     def test_too_much_shared_memory(self):
-        self.fails("run", "k.cu::hello", 1, "--shared", 10**6, says=["1000000 bytes", "use less shared memory"])
+        self.fails("run", "k.cu::hello", 1, "--shared", 10**6, says=["1000000 bytes"], advice="; use less shared memory")
 
     def test_broken_npy(self):
         self.path("cut.npy").write_bytes(b"\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1000,), }")
@@ -244,6 +283,83 @@ class Mistakes(Case):
     def test_a_wild_kernel_is_stopped(self):
         self.fails("run", "k.cu::store", 1 << 40, "zeros(4, int32)", "--block", 1, says=["kernel store", "CUDA_ERROR_ILLEGAL_ADDRESS", "hint:"])
 
+    FAULTS = """
+#include <cuda/std/cassert>
+extern "C" __global__ void endless(volatile int* x) { while (x[0] != 77); }
+__device__ __noinline__ int deep(int n, volatile int* x) { int b[64]; b[n & 63] = x[0]; if (x[1] == 12345) return 0; return deep(n + 1, x) + b[n & 63]; }
+extern "C" __global__ void recurse(int* x) { x[0] = deep(0, x); }
+extern "C" __global__ void asserts(int* x) { assert(x[0] == 5); x[0] = 1; }
+extern "C" __global__ void traps(int* x) { if (threadIdx.x == 3) __trap(); x[0] = 1; }
+extern "C" __global__ void waits(int* x) { if (threadIdx.x < 5) asm volatile("bar.sync 1, 64;"); x[0] = 1; }
+extern "C" __global__ void wild(int* x) { x[1ll << 40] = 1; }
+"""
+
+    def test_each_fault_has_its_own_advice(self):
+        self.path("f.cu").write_text(self.FAULTS)
+        for kernel, name, advice in [("endless", "LAUNCH_TIMEOUT", "QUERN_CPU_TIMEOUT"), ("recurse", "HARDWARE_STACK_ERROR", "recursion"),
+                                     ("asserts", "ASSERT", "assertion"), ("traps", "LAUNCH_FAILED", "__trap()"), ("waits", "LAUNCH_FAILED", "barrier"),
+                                     ("wild", "ILLEGAL_ADDRESS", "bounds checks")]:
+            with self.subTest(kernel):
+                text = self.fails("run", f"f.cu::{kernel}", "zeros(64, int32)", "--block", 64, env={"QUERN_CPU_TIMEOUT": "1"}, says=[f"CUDA_ERROR_{name}"])
+                self.assertIn(advice, text.splitlines()[-1])
+
+    def test_files_that_cannot_be_read_or_written(self):
+        for words in (["run", "k.cu::fill<int>", 1, "none.npy"], ["run", "k.cu::fill<int>", 1, "folder.npy"], ["test", "bad.case.toml"],
+                      ["run", "k.cu::fill<int>", 1, "zeros(1, int32)", "--save", "x=nowhere/x.npy"],
+                      ["run", "k.cu::fill<int>", 1, "zeros((1, 1), int32)", "--block", 1, "--show", "image", "x=nowhere/x.png"],
+                      ["compile", "k.cu", "-o", "nowhere/x.ptx"], ["test", "good.case.toml", "--junit", "nowhere/x.xml"]):
+            self.path("folder.npy").mkdir(exist_ok=True)
+            self.path("bad.case.toml").write_text("kernel = = 3")
+            self.path("good.case.toml").write_text('kernel = "k.cu::fill<int>"\n[[case]]\nname = "it"\nargs = ["2", "zeros(1, int32)"]\n'
+                                                   'expect = { "x" = { value = 2 } }\n')
+            with self.subTest(words):
+                self.fails(*words, status=2 if "bad.case.toml" in words else 1)
+        done = self.quern("run", "k.cu::fill<int>", 1, "zeros(1, int32)", "--save", "x=nowhere/x.npy", "--json", status=1)
+        self.assertTrue(json.loads(done.stdout)["error"]["message"].startswith("cannot write nowhere/x.npy: "))
+
+    def test_arrays_of_what_kernels_do_not_have(self):
+        for dtype in (object, "U5", "M8[s]", np.longdouble):
+            np.save(self.path("d.npy"), np.zeros(3, dtype))
+            text = self.fails("run", "k.cu::fill<int>", 1, "d.npy", says=["d.npy"])
+            self.assertIn("astype(", text.splitlines()[-1])
+        self.fails("run", "k.cu::fill<int>", 1, "zeros(30000000000000, float32)", says=["no memory", "hint: use a smaller array"])
+
+    def test_a_file_without_kernels(self):
+        for name, text, form in [("e.cu", "int x;", "__global__"), ("e.py", "import math\n", "@cuda.jit"),
+                                 ("e.ptx", ".version 8.0\n.target sm_80\n.address_size 64\n", ".entry")]:
+            self.path(name).write_text(text)
+            self.assertIn(form, self.fails("run", name, says=[f"{name} has no kernel"]).splitlines()[-1])
+
+    def test_overloads_are_named_with_their_types(self):
+        self.path("o.cu").write_text("__global__ void over(int* x) { *x = 1; }\n__global__ void over(double* x, int n) { *x = n; }\n")
+        self.fails("run", "o.cu::over", says=["over(int*)", "overloaded"])
+        for name in ("over(double*,int)", "over(double*, int)"):
+            self.assertEqual(self.document("run", "o.cu::" + name, "zeros(1)", 3)["arguments"][0]["first"], 3)
+
+    def test_compile_leaves_nothing_aside(self):
+        self.fails("compile", "k.cu::twice", "--sig", "float32", status=2, says=["only Kernel Python"])
+        for stage in ("cuda", "ptx", "simt"):
+            self.fails("compile", "k.cu::nosuch", "--emit", stage, says=["k.cu has no kernel 'nosuch'"])
+        for stage in ("cuda", "ptx"):
+            self.assertIn("fill", self.quern("compile", "k.cu::fill<float>", "--emit", stage).stdout)
+        self.path("bad.ptx").write_text(".version 8.0\n.target sm_89\n.address_size 64\n.visible .entry k() {\n  frob.u32 %r1;\n}\n")
+        for stage in ("ptx", "simt", "llvm", "asm"):
+            self.fails("compile", "bad.ptx", "--emit", stage, says=["bad.ptx:5", "frob"])
+        self.path("new.ptx").write_text(".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k() {\n  griddepcontrol.wait;\n  ret;\n}\n")
+        self.assertIn("griddepcontrol", self.quern("compile", "new.ptx").stdout)
+
+    def test_numbers_that_are_too_large(self):
+        self.fails("run", "k.cu::hello", 1, "--grid", 2**32, status=2, says=["--grid '4294967296' is too large"])
+        self.fails("run", "k.cu::hello", 1, "--repeat", 10**20, status=2, says=["--repeat", "too large"])
+        self.fails("run", "k.cu::hello", 1, "--shared", 10**20, status=2, says=["--shared", "too large"])
+
+    def test_an_environment_variable_that_is_no_number_is_passed_over_aloud(self):
+        for name, values in {"QUERN_CPU_MEMORY": ["abc", "-5", "1.5G", "1000P"], "QUERN_CPU_WORKERS": ["abc", "-1", "1.5"], "QUERN_CPU_DEVICES": ["two"]}.items():
+            for value in values:
+                done = self.quern("devices", env={name: value})
+                self.assertRegex(done.stderr, f"^quern CPU device: {name} is not a .*, and is passed over: {value}\n$")
+        self.assertEqual(self.quern("devices", env={"QUERN_CPU_MEMORY": "64M", "QUERN_CPU_WORKERS": "1"}).stderr, "")
+
     def test_what_is_no_argument(self):
         self.fails("run", "k.cu::hello", "zeroes(3)", status=2, says=["zeroes", "hint:"])
         self.fails("run", "k.cu::twice", "#7", "ones(1, float32)", "ones(1, float32)", status=2, says=["#7"])
@@ -258,6 +374,86 @@ class Mistakes(Case):
         self.fails("run", "k.cu::hello", 1, "--frobnicate", status=2, says=["--frobnicate"])
         done = self.quern("run", "--json", status=2)
         self.assertEqual(json.loads(done.stdout)["error"]["code"], "usage")
+
+
+class Scripts(unittest.TestCase):
+    def test_no_order_of_the_options_makes_a_dry_run_a_wet_one(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tools = pathlib.Path(folder) / "tools"
+            (tools / "lib").mkdir(parents=True)
+            for script in ("run", "lib/common.sh"):
+                shutil.copy(KERNELS.parent / "tools" / script, tools / script)
+            (tools / "setup").write_text('#!/bin/bash\necho "setup $* hide=${QUERN_HIDE_TOOLKIT:-0}"\n')
+            (tools / "setup").chmod(0o755)
+            environment = {k: v for k, v in os.environ.items() if k != "QUERN_HIDE_TOOLKIT"} | {"PATH": "/usr/bin:/bin"}
+            for options, hidden in [(["--dry-run"], 0), (["--hide-toolkit", "--dry-run"], 1), (["--dry-run", "--hide-toolkit"], 1)]:
+                with self.subTest(options):
+                    done = subprocess.run([tools / "run", *options], cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
+                    self.assertEqual(done.stdout, f"setup --level run --dry-run hide={hidden}\n")
+
+
+class Output(Case):
+    """What is printed arrives, or the program says that it did not."""
+    COMMANDS = [["compile", SAXPY], ["run", "k.cu::fill<int>", 7, "zeros(4, int32)"], ["run", "k.cu::fill<int>", 7, "zeros(4, int32)", "--json"],
+                ["run", "k.cu::hello", 1, "--quiet"], ["test", "one.case.toml"], ["devices"], ["doctor"], ["--help"], ["run", "--help"], ["--version"]]
+    ONE = """
+kernel = "k.cu::say"
+[[case]]
+name = "it says something"
+args = ["zeros(1, int32)"]
+block = "1"
+grid = "1"
+expect = { "x" = { value = 3 } }
+"""
+
+    def setUp(self):
+        self.path("k.cu").write_text(SOURCE + 'extern "C" __global__ void say(int* x) { printf("the kernel says\\n{ no newline"); *x = 3; }\n')
+        self.path("one.case.toml").write_text(self.ONE)
+
+    def run_into(self, words, stdout, **options):
+        environment = dict(os.environ, QUERN_DEVICE="cpu")
+        return subprocess.run([QUERN, *map(str, words)], cwd=self.folder.name, env=environment, stdout=stdout, stderr=subprocess.PIPE, text=True,
+                              timeout=120, **options)
+
+    def test_a_full_disk_is_an_error(self):
+        for words in self.COMMANDS:
+            with self.subTest(words), open("/dev/full", "w") as full:
+                done = self.run_into(words, full)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("error: cannot write the output: ", done.stderr)
+                if "--quiet" not in words:  # there the device saw the reason
+                    self.assertIn("No space left on device", done.stderr)
+                self.assertIn("hint:", done.stderr)
+                self.assertEqual(done.stderr.count("error:"), 1)
+
+    def test_a_closed_stdout_is_an_error_and_no_file_takes_its_place(self):
+        for words in self.COMMANDS:
+            with self.subTest(words):
+                done = self.run_into(words, None, preexec_fn=lambda: os.close(1))
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("cannot write the output: ", done.stderr)
+        done = self.run_into(["run", "k.cu::fill<int>", 7, "zeros(4, int32)", "--quiet", "--save", "x=x.npy"], None, preexec_fn=lambda: os.close(1))
+        self.assertEqual((done.returncode, done.stderr), (0, ""))  # nothing to print
+        np.testing.assert_array_equal(np.load(self.path("x.npy")), np.full(4, 7, np.int32))
+
+    def test_a_reader_that_leaves_is_no_error(self):
+        for restore in (True, False):  # SIGPIPE ends the program, or write() fails
+            ours, theirs = os.pipe()
+            os.close(ours)
+            done = self.run_into(["compile", "k.cu"], theirs, restore_signals=restore)
+            os.close(theirs)
+            self.assertEqual(done.stderr, "")
+
+    def test_a_document_is_alone_on_stdout(self):
+        for words in (["run", "k.cu::say", "zeros(1, int32)", "--block", 1], ["run", "k.cu::say", "zeros(1, int32)", "--block", 1, "--quiet"]):
+            done = self.quern(*words, "--json")
+            self.assertEqual(json.loads(done.stdout)["arguments"][0]["first"], 3)
+            self.assertIn("the kernel says\n{ no newline", done.stderr)
+        for words in (["test", "one.case.toml"], ["test", "one.case.toml", "--quiet"]):
+            done = self.quern(*words, "--json")
+            self.assertEqual(json.loads(done.stdout)["failed"], 0)
+            self.assertIn("the kernel says", done.stderr)
+        self.assertTrue(self.quern("run", "--help", "--json").stdout.startswith("Compile a kernel"), "help is no document")
 
 
 class Others(Case):
@@ -284,6 +480,12 @@ class Others(Case):
         self.assertTrue(document["ready"])
         names = {row["name"]: row["value"] for row in document["environment"]}
         self.assertEqual(names["QUERN_DEVICE"], "cpu")
+        read = set()
+        for source in [*(KERNELS.parent / "src").rglob("*.[ch]pp"), *(KERNELS.parent / "tools" / "quern").glob("*.cpp")]:
+            if source.name != "doctor.cpp":
+                read |= set(re.findall(r'"((?:QUERN|NUMBA|CUDA)_(?!ERROR_)[A-Z_]+|NO_COLOR)"', source.read_text()))
+        self.assertGreater(len(read), 15)
+        self.assertEqual(read - set(names), set(), "doctor lists what the project reads")
         done = self.quern("doctor", status=1, env={"QUERN_CPU_PLUGIN": "/nonexistent.so", "CUDA_VISIBLE_DEVICES": ""})
         self.assertIn("missing", done.stdout)
 

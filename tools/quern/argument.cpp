@@ -360,6 +360,7 @@ class Parser {
     try {
       return row->make(operands);
     } catch (const Error& error) {
+      if (error.code() == ErrorCode::out_of_memory) throw;
       fail(error.what());
     }
   }
@@ -456,12 +457,20 @@ std::array<std::uint32_t, 3> parse_dimensions(std::string_view text, std::string
   const char* const end = text.data() + text.size();
   for (std::uint32_t& dimension : result) {
     const auto [next, error] = std::from_chars(at, end, dimension);
+    if (error == std::errc::result_out_of_range)
+      throw Error(ErrorCode::usage,
+                  fmt::format("{} '{}' is too large\nhint: the most that an axis can have is 4294967295, and "
+                              "devices take less; `quern devices --json` says how much",
+                              option, text));
     if (error != std::errc()) break;
     if (next == end) return result;
     if (*next != 'x') break;
     at = next + 1;
   }
-  throw Error(ErrorCode::usage, fmt::format("{} '{}' is not of the form 64, 16x16 or 8x8x4", option, text));
+  throw Error(ErrorCode::usage,
+              fmt::format("{} '{}' is not of the form 64, 16x16 or 8x8x4\nhint: give 1 to 3 whole "
+                          "numbers with x between them: x, y, z",
+                          option, text));
 }
 
 }  // namespace quern::cli

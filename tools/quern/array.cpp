@@ -111,7 +111,11 @@ Array make_array(const Element& element, std::vector<std::int64_t> shape) {
   try {
     array.bytes = std::make_shared<std::vector<std::byte>>(empty ? 0 : static_cast<std::size_t>(total));
   } catch (const std::exception&) {
-    throw Error(ErrorCode::usage, fmt::format("this machine has no memory for an array of {} bytes", total));
+    throw Error(
+        ErrorCode::out_of_memory,
+        fmt::format("this machine has no memory for an array of {} bytes\nhint: use a smaller array; arrays "
+                    "begin in the host's memory",
+                    total));
   }
   return array;
 }

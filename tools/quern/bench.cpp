@@ -68,9 +68,10 @@ std::vector<Case> marked_cases(const BenchSettings& settings) {
         if (of.bench && (file.string() + ": " + of.name).find(settings.word) != std::string::npos)
           cases.push_back(std::move(of));
   if (cases.empty())
-    throw Error(ErrorCode::usage,
-                "there is nothing to time: no case below PATH has a `bench` and matches -k; mark one with "
-                "bench = { flops = \"2 * 256**3\" }");
+    throw Error(
+        ErrorCode::usage,
+        "there is nothing to time: no case below PATH has a `bench` and matches -k\nhint: mark one with "
+        "bench = { flops = \"2 * 256**3\" }");
   return cases;
 }
 
@@ -79,7 +80,8 @@ std::vector<Session> sessions(const BenchSettings& settings) {
   if (!settings.device.empty()) return {Session(settings.device)};
   for (const Device& device : devices()) opened.emplace_back(device.label());
   if (opened.empty())
-    throw Error(ErrorCode::not_found, "there is no device to time on; `quern doctor` says what is missing");
+    throw Error(ErrorCode::not_found,
+                "there is no device to time on\nhint: `quern doctor` says what is missing");
   return opened;
 }
 
@@ -91,7 +93,10 @@ std::map<std::string, double> read_medians(const std::string& path) {
   if (!document.is_object() || benchmarks == document.end() || !benchmarks->is_array())
     throw Error(
         ErrorCode::usage,
-        fmt::format("cannot compare with {}: it is no document that `quern bench --json` printed", path));
+        fmt::format(
+            "cannot compare with {}: it is no document that `quern bench --json` printed\nhint: print "
+            "one with quern bench --json >FILE.json",
+            path));
   for (const Json& row : *benchmarks) {
     if (!row.is_object() || !row.contains("name") || !row.contains("device") || !row.contains("median_ms"))
       continue;

@@ -44,8 +44,11 @@ class Reader {
   }
 
   [[noreturn]] void fail(const toml::source_region& place, const std::string& what) const {
-    throw Error(ErrorCode::usage,
-                fmt::format("{}:{}:{}: {}", file_.string(), place.begin.line, place.begin.column, what));
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("{}:{}:{}: {}\nhint: correct the case file there; kernels/basics/saxpy.case.toml is "
+                    "one to look at",
+                    file_.string(), place.begin.line, place.begin.column, what));
   }
 
   void check_keys(const toml::table& table, std::initializer_list<std::string_view> known) const {
@@ -213,8 +216,8 @@ std::vector<std::filesystem::path> find_case_files(const std::filesystem::path& 
     throw Error(
         ErrorCode::io,
         fmt::format(
-            "cannot find cases in {}: there is no such file or folder; give a *.case.toml file or a folder "
-            "that holds some",
+            "cannot find cases in {}: there is no such file or folder\nhint: give a *.case.toml file or a "
+            "folder that holds some",
             path.string()));
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(path))

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "output.hpp"
+
 template class nlohmann::basic_json<nlohmann::ordered_map>;
 
 namespace quern::cli {
@@ -23,6 +25,27 @@ void replace_word(std::string& text, const std::string& word, const char* colour
     text.replace(at, word.size(), painted);
     at += painted.size();
   }
+}
+
+/// What to do where the message does not say it itself; empty for those that all do.
+std::string_view general_hint(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::usage:
+      return "quern --help shows the commands, quern COMMAND --help its options and arguments";
+    case ErrorCode::compile:
+      return "correct the source where the message is about; docs/language.md says what Kernel Python takes";
+    case ErrorCode::io:
+      return "check the file's name and that it can be read or written";
+    case ErrorCode::out_of_memory:
+      return "use smaller arrays, or fewer at a time";
+    case ErrorCode::device_fault:
+    case ErrorCode::not_found:
+    case ErrorCode::driver:
+    case ErrorCode::unsupported:
+    case ErrorCode::internal:
+      break;
+  }
+  return {};
 }
 
 Json error_document(ErrorCode code, const std::string& message, const Diagnostics& diagnostics) {
@@ -47,12 +70,17 @@ int report(const std::exception& problem, bool json) {
   const ErrorCode code = error != nullptr ? error->code() : ErrorCode::internal;
   std::string message = problem.what();
   while (message.ends_with('\n')) message.pop_back();
+  constexpr std::string_view kPrefix = "error: ";
+  const bool placeless = message.starts_with(kPrefix);
+  if (placeless) message.erase(0, kPrefix.size());
+  if (message.find("\nhint: ") == std::string::npos && !general_hint(code).empty())
+    message += fmt::format("\nhint: {}", general_hint(code));
   // Diagnostics begin with their place, and name what they are behind it.
   const std::string_view first = std::string_view(message).substr(0, message.find('\n'));
   const bool diagnoses = code == ErrorCode::compile || (error != nullptr && !error->diagnostics().empty());
-  const bool says_error = first.starts_with("error: ") ||
-                          (diagnoses && first.find(": error: ") != std::string_view::npos) ||
-                          (code == ErrorCode::compile && message.find("error: ") != std::string::npos);
+  const bool says_error =
+      !placeless && ((diagnoses && first.find(": error: ") != std::string_view::npos) ||
+                     (code == ErrorCode::compile && message.find("error: ") != std::string::npos));
   std::fprintf(stderr, "%s\n", coloured(says_error ? message : "error: " + message).c_str());
   if (json)
     print_json(error_document(code, message, error != nullptr ? error->diagnostics() : Diagnostics{}));
@@ -61,8 +89,7 @@ int report(const std::exception& problem, bool json) {
 
 void print_json(const Json& document) {
   // Texts of the outside world need not be UTF-8.
-  const std::string text = document.dump(2, ' ', false, Json::error_handler_t::replace);
-  std::fprintf(stdout, "%s\n", text.c_str());
+  print_document(document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 Json to_json(const Diagnostics& diagnostics) {

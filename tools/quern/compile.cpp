@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
-#include <cstdio>
-
 #include "argument.hpp"
 #include "command.hpp"
 #include "commands.hpp"
 #include "files.hpp"
 #include "job.hpp"
+#include "output.hpp"
 
 namespace quern::cli {
 int compile_command(const CompileSettings& settings) {
@@ -27,8 +24,7 @@ int compile_command(const CompileSettings& settings) {
       document["output"] = settings.output;
     print_json(document);
   } else if (settings.output.empty()) {
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    if (!text.ends_with('\n')) std::fputc('\n', stdout);
+    print_text(text.ends_with('\n') ? text : text + "\n");
   }
   return kDone;
 }

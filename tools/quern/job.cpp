@@ -68,6 +68,36 @@ std::string fault_text(const DriverError& error) {
   return error.result_text().empty() ? std::string("the kernel was stopped") : error.result_text();
 }
 
+struct FaultHint {
+  std::string_view of;  ///< a part of the result's name, or of what the CPU device says of it
+  const char* hint;
+};
+constexpr FaultHint kFaultHints[] = {
+    {"CUDA_ERROR_LAUNCH_TIMEOUT",
+     "see that the kernel's loops end; the CPU device's limit is QUERN_CPU_TIMEOUT, in seconds, a GPU's the "
+     "system's"},
+    {"CUDA_ERROR_HARDWARE_STACK_ERROR",
+     "see that the kernel's recursion ends, and make the arrays in its functions smaller; a thread's stack "
+     "is "
+     "CU_LIMIT_STACK_SIZE bytes, and 512 KiB are the most"},
+    {"CUDA_ERROR_ASSERT", "the assertion is named above; correct the kernel, or what it is given"},
+    {"CUDA_ERROR_MISALIGNED_ADDRESS",
+     "an access needs an address that is a multiple of its size: check the casts of pointers, and offsets in "
+     "bytes"},
+    {"CUDA_ERROR_INVALID_PC", "check the function pointers that the kernel calls"},
+    {"CUDA_ERROR_ILLEGAL_INSTRUCTION", "check the kernel's asm(), and that the code is for this device"},
+    {"CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "use a smaller grid or block, or less memory in the kernel"},
+    {"barrier", "let all threads of the block come to the same barrier, those that have nothing to do too"},
+    {"trap", "the kernel ended itself with __trap(): see why, in the line named above"},
+};
+
+std::string_view fault_hint(const DriverError& error) {
+  for (const FaultHint& row : kFaultHints)
+    if (error.result_name() == row.of || error.result_text().find(row.of) != std::string::npos)
+      return row.hint;
+  return "check the grid, the lengths that the kernel is given, and its bounds checks";
+}
+
 Dim3 read_dimensions(const std::string& text, const char* option) {
   const auto extents = parse_dimensions(text, option);
   return Dim3(extents[0], extents[1], extents[2]);
@@ -97,7 +127,7 @@ std::vector<Constant> parse_constants(const LaunchText& text) {
     const cli::Argument given = parse_argument(word, text.folder);
     if (!given.name)
       throw Error(ErrorCode::usage,
-                  fmt::format("--bind '{}' is not of the form NAME=ARG, as in --bind N=16", word));
+                  fmt::format("--bind '{}' is not of the form NAME=ARG\nhint: write --bind N=16", word));
     if (const auto* scalar = std::get_if<Scalar>(&given.value)) {
       const Dtype dtype = scalar->dtype.value_or(scalar->natural_dtype());
       const NDArray value({}, dtype);
@@ -111,7 +141,8 @@ std::vector<Constant> parse_constants(const LaunchText& text) {
     } else {
       throw Error(
           ErrorCode::usage,
-          fmt::format("--bind '{}' gives neither a number nor an array; write N=16 or TABLE=x.npy", word));
+          fmt::format("--bind '{}' gives neither a number nor an array\nhint: write N=16 or TABLE=x.npy",
+                      word));
     }
   }
   return constants;
@@ -198,8 +229,7 @@ double Job::launch() {
         ErrorCode::device_fault,
         fmt::format("kernel {} ended with {} in grid ({}, {}, {}) and block ({}, {}, {}): {}\nhint: {}",
                     kernel_.name(), error.result_name(), config_.grid.x, config_.grid.y, config_.grid.z,
-                    config_.block.x, config_.block.y, config_.block.z, fault_text(error),
-                    "check the grid, the lengths that the kernel is given, and its bounds checks"));
+                    config_.block.x, config_.block.y, config_.block.z, fault_text(error), fault_hint(error)));
   }
 }
 

@@ -8,17 +8,30 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
+#include <cstdint>
 #include <memory>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
 #include "command.hpp"
 #include "commands.hpp"
+#include "output.hpp"
 
 namespace quern::cli {
 namespace {
 
 constexpr char kMark = '\x1f';  // no argument begins with a control character
+
+/// CLI11 takes what is too large for the greatest number that there is.
+std::string whole_number(const std::string& text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc::result_out_of_range) return text + " is too large";
+  if (error != std::errc() || end != text.data() + text.size()) return text + " is not a whole number";
+  return {};
+}
 
 void add_constant_option(CLI::App& app, std::vector<std::string>& bindings) {
   app.add_option(
@@ -51,6 +64,7 @@ void add_launch_options(CLI::App& command, RunSettings& settings) {
   command.add_flag("--cooperative", settings.launch.cooperative,
                    "Launch so that the whole grid can synchronise");
   command.add_option("--shared", settings.launch.shared_bytes, "Dynamic shared memory of a block")
+      ->check(whole_number)
       ->type_name("BYTES");
   command.add_flag("--stream", settings.launch.own_stream, "Launch on a stream of its own");
   add_constant_option(command, settings.launch.bind);
@@ -75,10 +89,13 @@ void add_output_options(CLI::App& command, RunSettings& settings) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->type_name("image NAME=FILE.png");
-  command.add_option("--repeat", settings.repeat, "Launch N more times and time those")->type_name("N");
+  command.add_option("--repeat", settings.repeat, "Launch N more times and time those")
+      ->check(whole_number)
+      ->type_name("N");
   command.add_flag("--time", settings.time, "Print median, minimum and throughput");
   command.add_flag("--quiet", settings.quiet, "Print errors only");
-  command.add_flag("--json", settings.json, "Print one JSON document");
+  command.add_flag("--json", settings.json,
+                   "Print one JSON document on stdout; what kernels print goes to stderr");
 }
 
 void add_run(CLI::App& app, Action& action) {
@@ -129,7 +146,7 @@ void add_compile(CLI::App& app, Action& action) {
       ->type_name("TYPES");
   add_constant_option(*command, settings->launch.bind);
   add_load_options(*command, settings->stage.load);
-  command->add_flag("--json", settings->json, "Print one JSON document");
+  command->add_flag("--json", settings->json, "Print one JSON document on stdout");
   command->callback([&action, settings] { action = [settings] { return compile_command(*settings); }; });
 }
 
@@ -146,7 +163,8 @@ void add_test(CLI::App& app, Action& action) {
       ->type_name("N");
   command->add_option("--junit", settings->junit, "Write the results as JUnit XML")->type_name("FILE");
   command->add_flag("--quiet", settings->quiet, "Print failures and the sum only");
-  command->add_flag("--json", settings->json, "Print one JSON document");
+  command->add_flag("--json", settings->json,
+                    "Print one JSON document on stdout; what kernels print goes to stderr");
   command->callback([&action, settings] { action = [settings] { return test_command(*settings); }; });
 }
 
@@ -168,14 +186,15 @@ void add_bench(CLI::App& app, Action& action) {
       ->add_option("--compare", settings->compare,
                    "Show the ratio to the medians of an earlier --json document")
       ->type_name("FILE.json");
-  command->add_flag("--json", settings->json, "Print one JSON document");
+  command->add_flag("--json", settings->json,
+                    "Print one JSON document on stdout; what kernels print goes to stderr");
   command->callback([&action, settings] { action = [settings] { return bench_command(*settings); }; });
 }
 
 void add_devices(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("devices", "List the devices that kernels can run on");
   auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "Print one JSON document");
+  command->add_flag("--json", *json, "Print one JSON document on stdout");
   command->callback([&action, json] { action = [json] { return devices_command(*json); }; });
 }
 
@@ -183,7 +202,7 @@ void add_doctor(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "doctor", "Say what was found where on this machine, what is missing, and how to get it");
   auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "Print one JSON document");
+  command->add_flag("--json", *json, "Print one JSON document on stdout");
   command->callback([&action, json] { action = [json] { return doctor_command(*json); }; });
 }
 
@@ -236,7 +255,9 @@ Action read_options(std::vector<std::string> words) {
     app.parse(words);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {  // --help, --version
-      app.exit(error);
+      std::ostringstream text;
+      app.exit(error, text, text);
+      print_text(text.str());
       return [] { return kDone; };
     }
     throw Error(ErrorCode::usage, std::string(error.what()) +

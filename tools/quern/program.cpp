@@ -2,21 +2,46 @@
 #include "program.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "command.hpp"
 #include "options.hpp"
+#include "output.hpp"
 
 namespace quern::cli {
+namespace {
 
-int program(int argc, char** argv) {
-  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  const bool json = std::find(words.begin(), words.end(), "--json") != words.end();
+int run(const std::vector<std::string>& words, bool json) {
   try {
-    return read_options(words)();
+    const Action action = read_options(words);  // prints the help too, which is no document
+    if (json) keep_stdout_for_document();
+    return action();
+  } catch (const OutputError&) {
+    throw;
+  } catch (const std::system_error& error) {
+    if (std::ferror(stdout) != 0) throw OutputError(error.code().value());  // fmt::print's
+    return report(error, json);
   } catch (const std::exception& error) {
     return report(error, json);
+  }
+}
+
+}  // namespace
+
+int program(int argc, char** argv) {
+  hold_standard_descriptors();
+  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  const bool json = std::find(words.begin(), words.end(), "--json") != words.end();
+  int status = kFailed;
+  try {
+    status = run(words, json);
+    flush_output();
+    return status;
+  } catch (const OutputError& error) {
+    return error.reader_left() ? status : report(error, false);
   }
 }
 

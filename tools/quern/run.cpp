@@ -9,6 +9,7 @@
 #include "commands.hpp"
 #include "job.hpp"
 #include "npy.hpp"
+#include "output.hpp"
 #include "picture.hpp"
 #include "show.hpp"
 #include "values.hpp"
@@ -37,11 +38,9 @@ struct Times {
 Output read_output(const std::string& text, const char* option, bool picture) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
-    throw Error(
-        ErrorCode::usage,
-        fmt::format(
-            "{} '{}' is not of the form NAME=FILE{}; NAME is a parameter's name or its number, as in #0",
-            option, text, picture ? ".png" : ".npy"));
+    throw Error(ErrorCode::usage, fmt::format("{} '{}' is not of the form NAME=FILE{}\nhint: NAME is a "
+                                              "parameter's name or its number, as in #0",
+                                              option, text, picture ? ".png" : ".npy"));
   return {text.substr(0, equals), text.substr(equals + 1), picture};
 }
 
@@ -51,7 +50,7 @@ std::vector<Output> read_outputs(const RunSettings& settings) {
   for (const auto& [kind, text] : settings.show) {
     if (kind != "image")
       throw Error(ErrorCode::usage,
-                  fmt::format("--show '{}' is not known; it is --show image NAME=FILE.png", kind));
+                  fmt::format("--show '{}' is not known\nhint: it is --show image NAME=FILE.png", kind));
     outputs.push_back(read_output(text, "--show image", true));
   }
   return outputs;
@@ -175,7 +174,7 @@ int run_command(const RunSettings& settings) {
   for (const Output& output : outputs)
     static_cast<void>(job.array(output.name));  // wrong names before the work, not after it
   const Times times = run_launches(job, settings.repeat);
-  std::fflush(stdout);
+  flush_output();  // what the kernel printed comes first
   for (const Output& output : outputs) write(job, output);
   if (settings.quiet && !settings.json) return kDone;
   const Report report(session, module, job, times, settings.repeat + 1);

@@ -93,10 +93,10 @@ std::string title(const Outcome& outcome) {
 }
 
 void print(const Outcome& outcome) {
-  if (outcome.passed)
-    fmt::print("ok      {} ({:.2f} s)\n", title(outcome), outcome.seconds);
-  else
-    fmt::print("FAILED  {}\n        {}\n", title(outcome), outcome.message);
+  const std::string text = outcome.passed
+                               ? fmt::format("ok      {} ({:.2f} s)\n", title(outcome), outcome.seconds)
+                               : fmt::format("FAILED  {}\n        {}\n", title(outcome), outcome.message);
+  std::fputs(text.c_str(), stdout);  // not fmt::print: a thread must not end in an exception
 }
 
 /// Runs the outcomes from `begin` to `end`, `jobs` at a time.
@@ -186,7 +186,7 @@ std::vector<std::unique_ptr<Bench>> open_benches(const TestSettings& settings) {
     benches.push_back(std::make_unique<Bench>(SessionOptions{device.label()}));
   if (benches.empty())
     throw Error(ErrorCode::not_found,
-                "there is no device to run cases on; `quern doctor` says what is missing");
+                "there is no device to run cases on\nhint: `quern doctor` says what is missing");
   return benches;
 }
 
@@ -200,7 +200,8 @@ std::vector<Case> read_all(const TestSettings& settings) {
           cases.push_back(std::move(of));
   if (cases.empty())
     fail(
-        "there are no cases to run: the paths hold no *.case.toml file whose cases match; check PATH and -k");
+        "there are no cases to run: the paths hold no *.case.toml file whose cases match\nhint: check PATH "
+        "and -k");
   return cases;
 }
 

@@ -24,9 +24,14 @@ constexpr std::uint64_t kMinMemoryBytes = std::uint64_t{16} << 20;
 std::atomic<Driver*> instance{nullptr};
 std::atomic<bool> forked_child{false};
 
-std::uint32_t limited(const char* variable, std::uint32_t otherwise, std::uint32_t most) {
-  const std::uint64_t asked = base::env_number(variable).value_or(otherwise);
+std::uint32_t limited(const char* variable, std::uint32_t otherwise, std::uint32_t most,
+                      base::EnvComplaint complain) {
+  const std::uint64_t asked = base::env_number(variable, complain).value_or(otherwise);
   return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(asked, 1, most));
+}
+
+std::uint32_t worker_count(base::EnvComplaint complain) {
+  return limited("QUERN_CPU_WORKERS", engine::usable_processor_count(), kMaxWorkers, complain);
 }
 
 /// CUDA_VISIBLE_DEVICES: ordinals separated by commas; the first that is no ordinal ends the list. Our
@@ -71,9 +76,7 @@ engine::Output& output() {
   return *instance_output;
 }
 
-std::uint32_t configured_worker_count() {
-  return limited("QUERN_CPU_WORKERS", engine::usable_processor_count(), kMaxWorkers);
-}
+std::uint32_t configured_worker_count() { return worker_count(nullptr); }
 
 /// QUERN_CPU_TIMEOUT, in seconds; 0 where it is not set.
 std::chrono::milliseconds launch_limit() {
@@ -132,16 +135,17 @@ Driver::Driver(std::uint32_t device_count, std::unique_ptr<engine::Window> windo
     : device_count_(device_count), window_(std::move(window)), memory_(std::move(memory)) {}
 
 std::unique_ptr<Driver> Driver::make() {
-  const std::uint32_t devices = visible_devices(limited("QUERN_CPU_DEVICES", 1, kMaxDevices));
+  const std::uint32_t devices =
+      visible_devices(limited("QUERN_CPU_DEVICES", 1, kMaxDevices, &engine::report));
   require(devices > 0, CUDA_ERROR_NO_DEVICE);
   const std::uint64_t machine_bytes = engine::usable_memory_bytes();
-  const std::uint64_t total =
-      std::max(base::env_bytes("QUERN_CPU_MEMORY").value_or(machine_bytes / 4), kMinMemoryBytes);
+  const std::uint64_t total = std::max(
+      base::env_bytes("QUERN_CPU_MEMORY", &engine::report).value_or(machine_bytes / 4), kMinMemoryBytes);
   engine::WindowLayout layout;
   layout.device_count = devices;
   layout.arena_bytes = 2 * total + (std::uint64_t{64} << 30);
   layout.host_bytes = 2 * machine_bytes + (std::uint64_t{64} << 30);
-  layout.worker_count = configured_worker_count();
+  layout.worker_count = worker_count(&engine::report);
   Expected<std::unique_ptr<engine::Window>> window = engine::Window::reserve(layout);
   if (!window) {
     engine::report(to_string(window.errors()));

@@ -146,6 +146,26 @@ TEST_CASE("a file is written whole or not at all, with ordinary permissions") {
   CHECK(failed.errors().front().message.find("No such file or directory") != std::string::npos);
 }
 
+TEST_CASE("a link is written through, and a name may have the greatest length") {
+  const TemporaryDirectory directory;
+  REQUIRE(write_file_atomically(directory.path / "file", std::string_view("one")));
+  fs::create_symlink("file", directory.path / "link");
+  fs::create_symlink("new", directory.path / "dangling");
+  REQUIRE(write_file_atomically(directory.path / "link", std::string_view("two")));
+  REQUIRE(write_file_atomically(directory.path / "dangling", std::string_view("three")));
+  CHECK(fs::is_symlink(directory.path / "link"));
+  CHECK(*read_file(directory.path / "file") == "two");
+  CHECK(*read_file(directory.path / "new") == "three");
+  CHECK(write_file_atomically(directory.path / std::string(255, 'n'), std::string_view("long")));
+}
+
+TEST_CASE("a file without end is not read to its end") {
+  const auto read = read_file("/dev/zero");
+  REQUIRE_FALSE(read);
+  CHECK(read.errors().front().message.find("too large") != std::string::npos);
+  CHECK(*read_file("/dev/null") == "");
+}
+
 TEST_CASE("reading what is no file says so") {
   CHECK_FALSE(read_file("/nonexistent/file"));
   const auto directory = read_file(fs::temp_directory_path());
@@ -164,6 +184,13 @@ TEST_CASE("environment numbers are numbers in full or nothing") {
   CHECK(env_bytes("QUERN_TEST_NUMBER") == 12);
   CHECK_FALSE(env_bytes("QUERN_TEST_BAD"));
   CHECK_FALSE(env_bytes("QUERN_TEST_HUGE"));
+  static std::string heard;
+  const EnvComplaint hear = [](std::string_view message) { heard += message; };
+  CHECK_FALSE(env_bytes("QUERN_TEST_UNSET", hear));
+  CHECK(env_number("QUERN_TEST_NUMBER", hear) == 12);
+  CHECK(heard.empty());
+  CHECK_FALSE(env_number("QUERN_TEST_BAD", hear));
+  CHECK(heard == "QUERN_TEST_BAD is not a whole number, and is passed over: 12x");
 }
 
 TEST_CASE("a library that is not there is a diagnostic with the loader's reason") {

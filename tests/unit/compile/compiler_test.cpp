@@ -163,6 +163,32 @@ TEST_CASE("machine code and PTX come from one request") {
   CHECK((*differing)->machine_code.size() > 100);
 }
 
+TEST_CASE("where machine code cannot be made, the PTX is enough") {
+  if (!test::have_nvrtc()) return;
+  abi::KernelRequest request =
+      cuda("#if __CUDA_ARCH__ == 900\n#error \"not here\"\n#endif\n__global__ void k(int* p) { *p = 1; }");
+  request.target = {80, 90, 0};
+  const auto image = compiler().compile(request);
+  REQUIRE_MESSAGE(image, errors_of(image));
+  CHECK((*image)->ptx.find(".target sm_80") != std::string::npos);
+  CHECK((*image)->machine_code.empty());
+  REQUIRE((*image)->log.size() == 1);
+  CHECK((*image)->log[0].code == "machine-code");
+  CHECK((*image)->log[0].severity == Severity::warning);
+  request.target = {90, 90, 0};
+  CHECK_FALSE(compiler().compile(request));
+}
+
+TEST_CASE("an error whose cause is not known has a hint too, once") {
+  if (!test::have_nvrtc()) return;
+  const auto image = compiler().compile(
+      cuda("__global__ void k(int* p) { *p = a; }\n__global__ void m(int* p) { *p = b; }"));
+  REQUIRE_FALSE(image);
+  REQUIRE(image.errors().size() == 2);
+  CHECK(image.errors()[0].hint.empty());
+  CHECK(image.errors()[1].hint.find("NVRTC") != std::string::npos);
+}
+
 TEST_CASE("an architecture that NVRTC does not know is refused, for machine code it is a warning") {
   if (!test::have_nvrtc()) return;
   abi::KernelRequest request = cuda("__global__ void k(int* p) { *p = 1; }");

@@ -39,6 +39,23 @@ TEST_CASE("missing headers are told apart: the host's, the toolkit's, the user's
   CHECK(says(hint("cannot open source file \"mine/own.h\""), "-I"));
 }
 
+TEST_CASE("a name before :: that is no namespace is looked at in the source's line") {
+  const auto of_name = [](const std::string& line, std::uint32_t column) {
+    Diagnostic diagnostic;
+    diagnostic.message = "name followed by \"::\" must be a class or namespace name";
+    diagnostic.source_line = line;
+    diagnostic.span = {"k.cu", 1, column, 0};
+    Diagnostics all{diagnostic};
+    add_hints(all, {true, {}, {}});
+    return all[0].hint;
+  };
+  CHECK(says(of_name("typedef cub::BlockReduce<float, 128> B;", 9), "#include <cub/block/block_reduce.cuh>"));
+  CHECK(says(of_name("std::vector<int> v;", 1), "std:: is the host's library"));
+  CHECK(says(of_name("cg::this_grid();", 1), "<cooperative_groups.h>"));
+  CHECK(says(of_name("own::f();", 1), "declares own"));
+  CHECK(says(of_name("", 0), "std:: is the host's library"));
+}
+
 TEST_CASE("the name map's two errors become one about the kernel") {
   Diagnostic reason, expression, other;
   reason.span.file = expression.span.file = "__nv_name_map";

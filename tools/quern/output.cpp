@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace quern::cli {
+namespace {
+
+/// Where the document goes. The descriptors are the process's, and so is what is known about them.
+int document_descriptor = STDOUT_FILENO;
+
+void write_all(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(descriptor, text.data(), text.size());
+    if (written >= 0)
+      text.remove_prefix(static_cast<std::size_t>(written));
+    else if (errno != EINTR)
+      throw OutputError(errno);
+  }
+}
+
+bool has_no_reader() {
+  pollfd state{STDOUT_FILENO, POLLOUT, 0};
+  return ::poll(&state, 1, 0) > 0 && (state.revents & POLLERR) != 0;
+}
+
+}  // namespace
+
+OutputError::OutputError(int error)
+    : Error(ErrorCode::io,
+            fmt::format("cannot write the output: {}\nhint: see that stdout is open and that there is space "
+                        "where it goes; what arrived there is not all",
+                        error != 0 ? std::strerror(error) : "an earlier write failed")),
+      reader_left_(error == EPIPE) {}
+
+void hold_standard_descriptors() {
+  // The modes are the wrong ones: reading stdin and writing stdout fail as on closed descriptors.
+  constexpr int kModes[] = {O_WRONLY, O_RDONLY, O_RDWR};
+  for (int descriptor = 0; descriptor <= STDERR_FILENO; ++descriptor)
+    if (::fcntl(descriptor, F_GETFD) < 0 && errno == EBADF)
+      static_cast<void>(::open("/dev/null", kModes[descriptor]));  // the lowest free one is this one
+}
+
+void keep_stdout_for_document() {
+  std::fflush(stdout);
+  const int kept = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (kept < 0 || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0) throw OutputError(errno);
+  document_descriptor = kept;
+}
+
+void print_document(std::string_view text) {
+  if (document_descriptor == STDOUT_FILENO) return print_text(text);
+  write_all(document_descriptor, text);
+}
+
+void print_text(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw OutputError(errno);
+}
+
+void flush_output() {
+  if (std::fflush(stdout) != 0) throw OutputError(errno);
+  // Whoever saw the failure knew why; here only the mark of it is left.
+  if (std::ferror(stdout) != 0) throw OutputError(has_no_reader() ? EPIPE : 0);
+}
+
+}  // namespace quern::cli

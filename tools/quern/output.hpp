@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the program prints on stdout, and whether it got there.
+#pragma once
+
+#include <quern/error.hpp>
+
+#include <string_view>
+
+namespace quern::cli {
+
+/// stdout did not take what was printed.
+class OutputError : public Error {
+ public:
+  explicit OutputError(int error);  ///< an errno; 0 where it is not known any more
+  /// Whoever read a pipe has left, as `| head` does: no reason for a message.
+  bool reader_left() const noexcept { return reader_left_; }
+
+ private:
+  bool reader_left_;
+};
+
+/// Gives closed standard descriptors to /dev/null, so that no file that is opened later becomes stdout. What
+/// is written to a closed stdout still fails.
+void hold_standard_descriptors();
+
+/// From here on stdout is the document's alone: what the device, its driver or a library prints on
+/// descriptor 1 goes to stderr.
+void keep_stdout_for_document();
+
+/// Prints the document. Throws OutputError.
+void print_document(std::string_view text);
+
+/// Prints text on stdout. Throws OutputError.
+void print_text(std::string_view text);
+
+/// Throws OutputError if anything printed so far did not arrive.
+void flush_output();
+
+}  // namespace quern::cli
