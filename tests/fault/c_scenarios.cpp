@@ -31,6 +31,25 @@ struct CHandles {
     throw Error(ErrorCode::driver, text);
   }
 };
+
+/// Launches kAddOne on `kCount` elements of `array`, which is of that kind.
+QuernStatus add_one(QuernKernel kernel, QuernArgumentKind kind, QuernArray array, QuernStream stream) {
+  const std::uint32_t count = kCount;
+  QuernArgument arguments[2] = {};
+  arguments[0].kind = kind;
+  arguments[0].array = array;
+  arguments[1].kind = QUERN_ARGUMENT_SCALAR;
+  arguments[1].dtype = QUERN_UINT32;
+  arguments[1].data = &count;
+  QuernLaunch launch{};
+  launch.struct_bytes = sizeof launch;
+  std::fill_n(launch.grid, 3, 1u);
+  std::fill_n(launch.block, 3, 1u);
+  launch.block[0] = 128;
+  launch.stream = stream;
+  return quern_launch(kernel, &launch, arguments, 2);
+}
+
 }  // namespace
 
 bool c_functions(const Session& session) {
@@ -59,20 +78,7 @@ bool c_functions(const Session& session) {
   void* tensor = nullptr;
   handles.check(quern_array_to_dlpack(mapped, 0, &tensor));
   handles.take(quern_array_from_dlpack(in, tensor, &shared), shared);
-  const std::uint32_t count = kCount;
-  QuernArgument arguments[2] = {};
-  arguments[0].kind = QUERN_ARGUMENT_ARRAY;
-  arguments[0].array = view;
-  arguments[1].kind = QUERN_ARGUMENT_SCALAR;
-  arguments[1].dtype = QUERN_UINT32;
-  arguments[1].data = &count;
-  QuernLaunch launch{};
-  launch.struct_bytes = sizeof launch;
-  std::fill_n(launch.grid, 3, 1u);
-  std::fill_n(launch.block, 3, 1u);
-  launch.block[0] = 128;
-  launch.stream = stream;
-  handles.check(quern_launch(kernel, &launch, arguments, 2));
+  handles.check(add_one(kernel, QUERN_ARGUMENT_ARRAY, view, stream));
   handles.check(quern_array_to_host_on(array, back.data(), 4 * kCount, stream));
   handles.check(quern_stream_synchronize(stream));
   handles.check(quern_array_from_host(shared, back.data(), 4 * kCount));
@@ -108,23 +114,8 @@ bool c_memory(const Session& session) {
   handles.take(quern_stream_new(in, &stream), stream);
   handles.take(quern_smart_from_host(in, &host, 1, &smart), smart);
   handles.take(quern_map(in, &host, stream, &mapped), mapped);
-  const std::uint32_t count = kCount;
-  QuernArgument arguments[2] = {};
-  arguments[0].kind = QUERN_ARGUMENT_SMART;
-  arguments[0].array.id = smart.id;
-  arguments[1].kind = QUERN_ARGUMENT_SCALAR;
-  arguments[1].dtype = QUERN_UINT32;
-  arguments[1].data = &count;
-  QuernLaunch launch{};
-  launch.struct_bytes = sizeof launch;
-  std::fill_n(launch.grid, 3, 1u);
-  std::fill_n(launch.block, 3, 1u);
-  launch.block[0] = 128;
-  launch.stream = stream;
-  handles.check(quern_launch(kernel, &launch, arguments, 2));
-  arguments[0].kind = QUERN_ARGUMENT_ARRAY;
-  arguments[0].array = mapped;
-  handles.check(quern_launch(kernel, &launch, arguments, 2));
+  handles.check(add_one(kernel, QUERN_ARGUMENT_SMART, {smart.id}, stream));
+  handles.check(add_one(kernel, QUERN_ARGUMENT_ARRAY, mapped, stream));
   handles.take(quern_array_clone(mapped, QUERN_ORDER_C, stream, &clone), clone);
   handles.take(quern_pin(in, pinned.data(), 4 * kCount, &pin), pin);
   handles.check(quern_array_to_host_on(clone, pinned.data(), 4 * kCount, stream));
