@@ -196,6 +196,9 @@ void Scheduler::synchronize(const Domain& domain) {
     for (const std::shared_ptr<Stream>& stream : domain.streams_) last.push_back({stream, stream->issued_});
   }
   for (const Dependency& each : last) wait_until(each.stream, each.sequence);
+  // Who finished the last command may still be looking at its stream, which the caller may be about to
+  // destroy with the domain.
+  const Section section(*this);
 }
 
 void Scheduler::synchronize(const EventPoint& point) { wait_until(point.stream, point.sequence); }
