@@ -83,8 +83,9 @@ const abi::EntryInfo* find_entry(const abi::PtxImage& image, std::string_view na
     if (entry.name == name) return &entry;
   for (const abi::EntryInfo& entry : image.entries)
     if (entry.lowered_name == name) return &entry;
+  const std::string wanted = without_spaces(name);
   for (const abi::EntryInfo& entry : image.entries)
-    if (without_spaces(entry.name) == without_spaces(name)) return &entry;
+    if (without_spaces(entry.name) == wanted) return &entry;
   return nullptr;
 }
 
