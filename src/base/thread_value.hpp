@@ -9,6 +9,8 @@ namespace quern::base {
 template <class T, class Tag = T>
 T& thread_value() {
   static thread_local T* value = nullptr;  // without a destructor: valid to the very end
+  if (value != nullptr) [[likely]]
+    return *value;
   struct Owner {
     ~Owner() {
       delete value;
@@ -17,7 +19,7 @@ T& thread_value() {
   };
   static thread_local const Owner owner;
   static_cast<void>(&owner);
-  if (value == nullptr) value = new T();
+  value = new T();
   return *value;
 }
 

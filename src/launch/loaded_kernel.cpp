@@ -273,7 +273,7 @@ void LoadedKernel::launch_packed(const LaunchConfig& wanted, std::span<const Arg
   const runtime::Context& context = *module_->context();
   const CUstream stream = runtime::stream_handle(config.stream, context);
   PackedArguments packed(signature_, arguments);
-  check_memory(arguments);
+  if (packed.has_memory()) check_memory(arguments);
   check_block(config);
   check_grid(config);
   check_shared(config);
@@ -283,7 +283,8 @@ void LoadedKernel::launch_packed(const LaunchConfig& wanted, std::span<const Arg
   if (config.grid.count() == 0) return;  // an empty grid is legal and has nothing to run
   const runtime::CurrentContext current(context);
   allow_shared(config.shared_bytes);
-  runtime::InFlight::Work work = to_keep(stream, arguments);
+  runtime::InFlight::Work work;
+  if (packed.has_memory()) work = to_keep(stream, arguments);
   const CUresult result = start(config, stream, packed.pointers());
   if (result != CUDA_SUCCESS) [[unlikely]]
     fail(config, result);

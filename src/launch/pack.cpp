@@ -106,6 +106,11 @@ bool has_layout(const DeviceNDArray& array, char layout) {
   return true;
 }
 
+/// Whole numbers of one size, whose bits are the same where the sign is left to the reader.
+bool is_same_word(Dtype a, Dtype b) {
+  return abi::is_integer(a) && abi::is_integer(b) && size_bytes(a) == size_bytes(b);
+}
+
 constexpr std::size_t array_struct_bytes(std::size_t ndim) { return 8 + 16 * ndim; }
 // The struct that kernels are compiled with, from the same header.
 using Cube = array<char, 3>;
@@ -127,8 +132,10 @@ PackedArguments::PackedArguments(const Signature& signature, std::span<const Arg
     more_scratch_ = std::make_unique_for_overwrite<std::byte[]>(signature.scratch_bytes);
     scratch_ = more_scratch_.get();
   }
-  for (std::size_t i = 0; i < arguments.size(); ++i)
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
     pointers_[i] = const_cast<void*>(place(signature, i, arguments[i]));
+    has_memory_ = has_memory_ || arguments[i].buffer() != nullptr;
+  }
 }
 
 std::byte* PackedArguments::take(std::size_t bytes) noexcept {
@@ -178,7 +185,8 @@ const void* PackedArguments::place(const Signature& signature, std::size_t index
 
 const void* PackedArguments::convert(const Signature& signature, std::size_t index, const Argument& argument,
                                      Dtype target, bool any_sign) {
-  if (argument.dtype() == target) return argument.data();
+  if (argument.dtype() == target || (any_sign && is_same_word(*argument.dtype(), target)))
+    return argument.data();
   std::byte* const out = take(16);
   if (const std::optional<std::string> problem =
           abi::convert_scalar(*argument.dtype(), argument.data(), target, any_sign, out))

@@ -22,6 +22,8 @@ class PackedArguments {
   PackedArguments& operator=(const PackedArguments&) = delete;
 
   void** pointers() noexcept { return pointers_; }
+  /// Whether an argument is memory that this layer knows the owner of.
+  bool has_memory() const noexcept { return has_memory_; }
 
  private:
   std::byte* take(std::size_t bytes) noexcept;
@@ -38,6 +40,7 @@ class PackedArguments {
   std::unique_ptr<std::byte[]> more_scratch_;
   void** pointers_ = nullptr;
   std::byte* scratch_ = nullptr;
+  bool has_memory_ = false;
 };
 
 }  // namespace quern::launch

@@ -111,7 +111,8 @@ CUresult cuCtxGetCurrent(CUcontext* context) {
   return entry([&] {
     Driver::get();
     require(context != nullptr);
-    *context = context_stack().empty() ? nullptr : context_stack().back();
+    const std::vector<CUcontext>& stack = context_stack();
+    *context = stack.empty() ? nullptr : stack.back();
   });
 }
 
