@@ -152,7 +152,7 @@ Expected<std::shared_ptr<const launch::LoadedKernel>> load_specialisation(const 
   if ((*image)->entries.empty())
     return make_diagnostic("internal", "the compiled kernel has no entry",
                            "please report this with the kernel's source");
-  Expected<std::shared_ptr<runtime::Module>> module = load_image(session, **image, request.source.file_name);
+  Expected<std::shared_ptr<runtime::Module>> module = load_image(session, **image, request.source);
   if (!module) return std::move(module).errors();
   return std::make_shared<const launch::LoadedKernel>(
       *std::move(module), *image, (*image)->entries.front(),

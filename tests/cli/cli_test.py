@@ -262,6 +262,26 @@ class Mistakes(Case):
         self.path("bad.ptx").write_text(".version 8.0\n.target sm_89\n.address_size 64\n.visible .entry k() {\n  frob.u32 %r1;\n}\n")
         self.fails("run", "bad.ptx", says=["bad.ptx:5", "frob", "hint:"])
 
+    def test_what_the_device_refuses_is_told_in_lines_of_the_source(self):
+        self.path("asm.cu").write_text("""__device__ int broken(int x) {
+  int y;
+  asm("ad.s32 %0, %1, 1;" : "=r"(y) : "r"(x));
+  return y;
+}
+extern "C" __global__ void k(int* x) {
+  x[threadIdx.x] = broken(x[threadIdx.x]);
+}
+""")
+        place = "asm.cu:3:3: error: 'ad' is no PTX instruction\n      asm(\"ad.s32 %0, %1, 1;\" : "
+        for words in (["run", "asm.cu", "zeros(4, int32)"], ["compile", "asm.cu", "--emit", "simt"]):
+            text = self.fails(*words, says=["hint: did you mean 'add'?"])
+            self.assertTrue(text.startswith(place), text)
+            self.assertRegex(text, r"note: it is line \d+ of the PTX that was made of it: ad.s32 %r\d+, %r\d+, 1;\n")
+        self.path("texture.cu").write_text('extern "C" __global__ void k(float* x, cudaTextureObject_t from) {\n'
+                                           '  x[0] = tex1Dfetch<float>(from, 3);\n}\n')
+        text = self.fails("run", "texture.cu", "zeros(4, float32)", 0)
+        self.assertRegex(text, r"^texture.cu:2:\d+: error: 'tex.*\n      x\[0\] = tex1Dfetch<float>\(from, 3\);\n")
+
     def test_no_such_device(self):
         self.fails("run", "k.cu::hello", 1, "--device", "cpu:7", says=["cpu:7", "hint:"])
         self.fails("run", "k.cu::hello", 1, "--device", "gpu", status=2, says=["'gpu' names no device", "auto, cpu, cuda"])
