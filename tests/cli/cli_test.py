@@ -240,10 +240,10 @@ class Mistakes(Case):
         self.fails("run", SAXPY, 1.5, 2, "ones(4, float32)", "ones(4, float32)", status=2, says=["int n", "hint:"])
 
     def test_block_too_large(self):
-        self.fails("run", "k.cu::hello", 1, "--block", 4096, says=["at most 1024"], advice="; use a smaller block")
+        self.fails("run", "k.cu::hello", 1, "--block", 4096, says=["at most 1024"], advice="hint: use a smaller block")
 
     def test_too_much_shared_memory(self):
-        self.fails("run", "k.cu::hello", 1, "--shared", 10**6, says=["1000000 bytes"], advice="; use less shared memory")
+        self.fails("run", "k.cu::hello", 1, "--shared", 10**6, says=["1000000 bytes"], advice="hint: use less shared memory")
 
     def test_broken_npy(self):
         self.path("cut.npy").write_bytes(b"\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1000,), }")
