@@ -147,6 +147,18 @@ class Run(Case):
         text = self.quern("run", "k.cu::hello", 2, "--grid", 2, "--block", 32).stdout
         self.assertEqual(sorted(text.splitlines()[:2]), ["hello from block 0 of 2", "hello from block 1 of 2"])
 
+    def test_a_line_that_the_kernel_leaves_without_an_end_is_ended(self):
+        self.path("open.cu").write_text('extern "C" __global__ void open(int* x) { printf("no end"); x[0] = 5 / x[0]; assert(x[0] > 0); }')
+        words = ["run", "open.cu", "ones(1, int32)", "--block", 1]
+        self.assertTrue(self.quern(*words).stdout.startswith("no end\nx  int32 (1,)  [5]\n"))
+        self.assertEqual(self.quern(*words, "--quiet").stdout, "no end")
+        self.assertEqual(self.quern(*words, "--json").stderr, "no end\n")
+        self.assertEqual(self.quern("run", "open.cu", "full(1, -1, int32)", "--block", 1, status=1).stdout, "no end\n")
+        self.path("open.case.toml").write_text('kernel = "open.cu"\n[[case]]\nname = "it"\nargs = ["ones(1, int32)"]\nbench = { flops = "1" }\n'
+                                               'block = "1"\ngrid = "1"\nexpect = { "x" = { value = 5 } }\n')
+        self.assertRegex(self.quern("test", "open.case.toml").stdout, r"^no end\nok ")
+        self.assertRegex(self.quern("bench", "open.case.toml", "--repeat", 3).stdout, r"^(no end)+\ncase ")
+
     def test_values_are_printed_as_numpy_prints_them(self):
         text = self.quern("run", "k.cu::shift", 0.5, "arange(0, 3, 1, float64)", "--block", 3).stdout
         self.assertIn("x  float64 (3,)  [0.5 1.5 2.5]", text)

@@ -33,6 +33,7 @@ int run(const std::vector<std::string>& words, bool json) {
 
 int program(int argc, char** argv) {
   hold_standard_descriptors();
+  watch_stdout();
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   const bool json = std::find(words.begin(), words.end(), "--json") != words.end();
   int status = kFailed;

@@ -178,6 +178,7 @@ int run_command(const RunSettings& settings) {
   for (const Output& output : outputs) write(job, output);
   if (settings.quiet && !settings.json) return kDone;
   const Report report(session, module, job, times, settings.repeat + 1);
+  end_line();
   if (settings.json)
     report.print_json(outputs);
   else
