@@ -395,6 +395,19 @@ extern "C" __global__ void wild(int* x) { x[1ll << 40] = 1; }
                 self.assertRegex(done.stderr, f"^quern CPU device: {name} is not a .*, and is passed over: {value}\n$")
         self.assertEqual(self.quern("devices", env={"QUERN_CPU_MEMORY": "64M", "QUERN_CPU_WORKERS": "1"}).stderr, "")
 
+    def test_no_variable_of_the_environment_is_passed_over_in_silence(self):
+        run = ["run", "k.cu::hello", 1, "--block", 1]
+        for name, value, kind in [("QUERN_CPU_ISA", "avx9", "baseline, avx2 or avx512"), ("QUERN_CPU_DISPATCH", "yes", "0 or 1"),
+                                  ("QUERN_CPU_TIMEOUT", "soon", "a number of seconds"), ("QUERN_CPU_DEVICES", "two", "a whole number"),
+                                  ("QUERN_HIDE_TOOLKIT", "yes", "0 or 1"), ("QUERN_LEAK_REPORT", "yes", "0 or 1"),
+                                  ("QUERN_TRACK_ALLOCATIONS", "on", "0 or 1"), ("QUERN_MAX_PENDING_DEALLOCS_COUNT", "ten", "a whole number"),
+                                  ("QUERN_MAX_PENDING_DEALLOCS_RATIO", "20%", "a number from 0 to 1"),
+                                  ("NUMBA_CUDA_MAX_PENDING_DEALLOCS_RATIO", "7", "a number from 0 to 1")]:
+            speaker = "quern CPU device" if "_CPU_" in name and "ISA" not in name else "quern: warning"
+            with self.subTest(name):
+                self.assertEqual(self.quern(*run, env={name: value}).stderr, f"{speaker}: {name} is not {kind}, and is passed over: {value}\n")
+        self.assertEqual(self.quern(*run, env={"QUERN_CPU_ISA": "avx512", "QUERN_CPU_DISPATCH": "0", "QUERN_LEAK_REPORT": "0"}).stderr, "")
+
     def test_what_is_no_argument(self):
         self.fails("run", "k.cu::hello", "zeroes(3)", status=2, says=["zeroes", "hint:"])
         self.fails("run", "k.cu::twice", "#7", "ones(1, float32)", "ones(1, float32)", status=2, says=["#7"])

@@ -193,6 +193,31 @@ TEST_CASE("environment numbers are numbers in full or nothing") {
   CHECK(heard == "QUERN_TEST_BAD is not a whole number, and is passed over: 12x");
 }
 
+TEST_CASE("environment words, switches and real numbers are what they may be or nothing") {
+  const Variable word("QUERN_TEST_WORD", "green"), on("QUERN_TEST_ON", "1"), off("QUERN_TEST_OFF", "0"),
+      yes("QUERN_TEST_YES", "yes"), half("QUERN_TEST_HALF", "0.5"), two("QUERN_TEST_TWO", "2"),
+      nan("QUERN_TEST_NAN", "nan");
+  constexpr std::string_view kColours[] = {"red", "green", "blue"}, kFruit[] = {"apple", "pear", "plum"};
+  constexpr EnvRange kShare{0, 1, "a share"};
+  static std::string heard;
+  const EnvComplaint hear = [](std::string_view message) { heard += std::string(message) + "\n"; };
+  CHECK(env_word("QUERN_TEST_WORD", kColours, hear) == 1);
+  CHECK(env_switch("QUERN_TEST_ON", hear) == true);
+  CHECK(env_switch("QUERN_TEST_OFF", hear) == false);
+  CHECK_FALSE(env_switch("QUERN_TEST_UNSET", hear));
+  CHECK(env_real("QUERN_TEST_HALF", kShare, hear) == 0.5);
+  CHECK(heard.empty());
+  CHECK_FALSE(env_word("QUERN_TEST_WORD", kFruit, hear));
+  CHECK_FALSE(env_switch("QUERN_TEST_YES", hear));
+  CHECK_FALSE(env_real("QUERN_TEST_TWO", kShare, hear));
+  CHECK_FALSE(env_real("QUERN_TEST_NAN", kShare, hear));
+  CHECK(heard ==
+        "QUERN_TEST_WORD is not apple, pear or plum, and is passed over: green\n"
+        "QUERN_TEST_YES is not 0 or 1, and is passed over: yes\n"
+        "QUERN_TEST_TWO is not a share, and is passed over: 2\n"
+        "QUERN_TEST_NAN is not a share, and is passed over: nan\n");
+}
+
 TEST_CASE("a library that is not there is a diagnostic with the loader's reason") {
   const auto library = DynamicLibrary::open("libquern_no_such_library.so.7");
   REQUIRE_FALSE(library);
