@@ -294,6 +294,11 @@ extern "C" __global__ void k(int* x) {
         text = self.fails("run", "texture.cu", "zeros(4, float32)", 0)
         self.assertRegex(text, r"^texture.cu:2:\d+: error: 'tex.*\n      x\[0\] = tex1Dfetch<float>\(from, 3\);\n")
 
+    def test_a_cpu_device_that_is_no_library(self):
+        self.path("none.so").write_text("no library\n" * 100)
+        self.fails("run", "k.cu::hello", 1, env={"QUERN_CPU_PLUGIN": str(self.path("none.so"))},
+                   says=["invalid ELF header", "hint: QUERN_CPU_PLUGIN names this file"])
+
     def test_no_such_device(self):
         self.fails("run", "k.cu::hello", 1, "--device", "cpu:7", says=["cpu:7", "hint:"])
         self.fails("run", "k.cu::hello", 1, "--device", "gpu", status=2, says=["'gpu' names no device", "auto, cpu, cuda"])
