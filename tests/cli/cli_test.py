@@ -329,15 +329,19 @@ extern "C" __global__ void asserts(int* x) { assert(x[0] == 5); x[0] = 1; }
 extern "C" __global__ void traps(int* x) { if (threadIdx.x == 3) __trap(); x[0] = 1; }
 extern "C" __global__ void waits(int* x) { if (threadIdx.x < 5) asm volatile("bar.sync 1, 64;"); x[0] = 1; }
 extern "C" __global__ void wild(int* x) { x[1ll << 40] = 1; }
+extern "C" __global__ void odd(char* x) { *(int*)(x + 1) = 1; }
+extern "C" __global__ void jumps(long long* x) { ((void (*)(long long*))x[1])(x); }
 """
 
     def test_each_fault_has_its_own_advice(self):
         self.path("f.cu").write_text(self.FAULTS)
         for kernel, name, advice in [("endless", "LAUNCH_TIMEOUT", "QUERN_CPU_TIMEOUT"), ("recurse", "HARDWARE_STACK_ERROR", "recursion"),
                                      ("asserts", "ASSERT", "assertion"), ("traps", "LAUNCH_FAILED", "__trap()"), ("waits", "LAUNCH_FAILED", "barrier"),
-                                     ("wild", "ILLEGAL_ADDRESS", "bounds checks")]:
+                                     ("wild", "ILLEGAL_ADDRESS", "bounds checks"), ("odd", "MISALIGNED_ADDRESS", "multiple of its size"),
+                                     ("jumps", "INVALID_PC", "function pointers")]:
+            array = {"odd": "zeros(64, int8)", "jumps": "zeros(64, int64)"}.get(kernel, "zeros(64, int32)")
             with self.subTest(kernel):
-                text = self.fails("run", f"f.cu::{kernel}", "zeros(64, int32)", "--block", 64, env={"QUERN_CPU_TIMEOUT": "1"}, says=[f"CUDA_ERROR_{name}"])
+                text = self.fails("run", f"f.cu::{kernel}", array, "--block", 64, env={"QUERN_CPU_TIMEOUT": "1"}, says=[f"CUDA_ERROR_{name}"])
                 self.assertIn(advice, text.splitlines()[-1])
 
     def test_files_that_cannot_be_read_or_written(self):
