@@ -10,9 +10,11 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import numpy as np
@@ -511,6 +513,37 @@ expect = { "x" = { value = 3 } }
             self.assertEqual(json.loads(done.stdout)["failed"], 0)
             self.assertIn("the kernel says", done.stderr)
         self.assertTrue(self.quern("run", "--help", "--json").stdout.startswith("Compile a kernel"), "help is no document")
+
+
+class Signals(Case):
+    def catches(self, process, number):
+        """Whether it has a handler for the signal; None: it has ended."""
+        try:
+            status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+        except OSError:
+            return None
+        caught = re.search(r"SigCgt:\s*(\w+)", status)
+        return None if process.poll() is not None else bool(caught and int(caught.group(1), 16) >> (number - 1) & 1)
+
+    def test_ctrl_c_ends_the_program_by_its_signal_while_nvrtc_reads_a_source(self):
+        self.path("long.cu").write_text("".join(f"static __device__ int f{i}(int x) {{ return x + {i}; }}\n" for i in range(200000)) +
+                                        'extern "C" __global__ void k(int* x) { x[0] = f7(x[0]); }\n')
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process = subprocess.Popen([QUERN, "compile", "long.cu"], cwd=self.folder.name, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            while (caught := self.catches(process, number)) is False:
+                time.sleep(0.002)
+            self.assertTrue(caught, "NVRTC had no handler")
+            process.send_signal(number)
+            self.assertEqual(process.wait(60), -number)
+
+    def test_a_signal_that_is_ignored_stays_ignored(self):
+        process = subprocess.Popen([QUERN, "compile", SAXPY], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+        for _ in range(20):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.005)
+        self.assertIn(b".entry saxpy", process.communicate(timeout=60)[0])
+        self.assertEqual(process.returncode, 0)
 
 
 class Others(Case):
