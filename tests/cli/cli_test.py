@@ -512,6 +512,12 @@ expect = { "x" = { value = 3 } }
             done = self.quern(*words, "--json")
             self.assertEqual(json.loads(done.stdout)["failed"], 0)
             self.assertIn("the kernel says", done.stderr)
+        for words in (["run", "k.cu::say", "zeros(1, int32)", "--save", "x=/dev/stdout"], ["compile", "k.cu", "-o", "/dev/fd/1"],
+                      ["run", "k.cu::say", "zeros((1, 1), int32)", "--show", "image", "x=/proc/self/fd/1"],
+                      ["test", "one.case.toml", "--junit", "/dev/stdout"]):
+            done = self.quern(*words, "--json", status=2)
+            self.assertIn("with --json, which prints its document there\nhint: give another file", json.loads(done.stdout)["error"]["message"])
+        self.assertEqual(self.quern("compile", "k.cu::say", "-o", "/dev/stdout").stdout, self.quern("compile", "k.cu::say").stdout)
         self.assertTrue(self.quern("run", "--help", "--json").stdout.startswith("Compile a kernel"), "help is no document")
 
 

@@ -78,6 +78,15 @@ void keep_stdout_for_document() {
   document_descriptor = kept;
 }
 
+void keep_off_document(const std::string& file) {
+  if (document_descriptor == STDOUT_FILENO) return;
+  for (const std::string_view name : {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
+    if (file == name)
+      throw Error(ErrorCode::usage, fmt::format("cannot write to {} with --json, which prints its document "
+                                                "there\nhint: give another file, or leave out --json",
+                                                file));
+}
+
 void print_document(std::string_view text) {
   if (document_descriptor == STDOUT_FILENO) return print_text(text);
   if (!write_all(document_descriptor, text)) throw OutputError(errno);

@@ -4,6 +4,7 @@
 
 #include <quern/error.hpp>
 
+#include <string>
 #include <string_view>
 
 namespace quern::cli {
@@ -34,6 +35,9 @@ void end_line() noexcept;
 /// From here on stdout is the document's alone: what the device, its driver or a library prints on
 /// descriptor 1 goes to stderr.
 void keep_stdout_for_document();
+
+/// Throws Error (usage) where `file` is stdout under one of its names and stdout is the document's alone.
+void keep_off_document(const std::string& file);
 
 /// Prints the document. Throws OutputError.
 void print_document(std::string_view text);

@@ -161,6 +161,7 @@ void write(const Job& job, const Output& output) {
 
 int run_command(const RunSettings& settings) {
   const std::vector<Output> outputs = read_outputs(settings);
+  for (const Output& output : outputs) keep_off_document(output.file);
   const Session session{SessionOptions{settings.device}};
   const auto [file, name] = split_kernel(settings.file);
   LoadOptions load = settings.load;

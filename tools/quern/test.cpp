@@ -210,6 +210,7 @@ std::vector<Case> read_all(const TestSettings& settings) {
 }  // namespace
 
 int test_command(const TestSettings& settings) {
+  keep_off_document(settings.junit);
   const std::vector<Case> cases = read_all(settings);
   const std::vector<std::unique_ptr<Bench>> benches = open_benches(settings);
   std::vector<Outcome> outcomes;
