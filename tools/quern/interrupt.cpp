@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <system_error>
 #include <thread>
 
 namespace quern::cli {
@@ -31,7 +32,11 @@ void end_by_signals() {
     if (!is_ignored(signal)) sigaddset(&signals, signal);
   // A signal that every thread blocks reaches no handler, and the one that waits for it.
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  std::thread(wait_for_one, signals).detach();
+  try {
+    std::thread(wait_for_one, signals).detach();
+  } catch (const std::system_error&) {  // no thread to be had: then as if nothing had been asked
+    pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  }
 }
 
 }  // namespace quern::cli
