@@ -28,6 +28,7 @@
 #include "quern/element_type.hpp"
 #include "quern/error.hpp"
 #include "quern/expected.hpp"
+#include "quern/file.hpp"
 #include "quern/half.hpp"
 #include "quern/host_memory.hpp"
 #include "quern/kernel.hpp"

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -15,10 +17,30 @@ std::optional<std::string> env(const char* name);
 /// passed over: many".
 using EnvComplaint = void (*)(std::string_view message);
 
+/// An EnvComplaint for who has no place of their own for it, or reads a variable anew in each session:
+/// stderr, each message once in a process.
+void warn_of_env(std::string_view message);
+
 /// The variable as a whole number; nothing if unset, empty or not a number in full.
 std::optional<std::uint64_t> env_number(const char* name, EnvComplaint complain = nullptr);
 
 /// A size in bytes with an optional suffix K, M, G or T (powers of 1024, "512M").
 std::optional<std::uint64_t> env_bytes(const char* name, EnvComplaint complain = nullptr);
+
+/// Real numbers that a variable may be, and what they are, for the complaint: "a number of seconds".
+struct EnvRange {
+  double least = 0;
+  double most = 0;
+  const char* kind = "a number";
+};
+/// The variable as a number of `range`; nothing if unset, empty or none of these.
+std::optional<double> env_real(const char* name, const EnvRange& range, EnvComplaint complain = nullptr);
+
+/// Which of `words` the variable is; nothing if unset, empty or none of them.
+std::optional<std::size_t> env_word(const char* name, std::span<const std::string_view> words,
+                                    EnvComplaint complain = nullptr);
+
+/// The variable as 0 or 1; nothing if unset, empty or neither.
+std::optional<bool> env_switch(const char* name, EnvComplaint complain = nullptr);
 
 }  // namespace quern::base

@@ -10,7 +10,9 @@
 #include <cerrno>
 #include <cstring>
 
-namespace quern::base {
+#include "quern/file.hpp"
+
+namespace quern {
 namespace {
 
 Diagnostic failure(const char* what, const std::filesystem::path& path, int error, const char* hint) {
@@ -39,7 +41,7 @@ struct Fd {
   }
 };
 
-bool write_all(int fd, const char* data, std::size_t size) {
+bool write_all(int fd, const std::byte* data, std::size_t size) {
   while (size > 0) {
     const ssize_t written = ::write(fd, data, size);
     if (written < 0) {
@@ -74,7 +76,7 @@ std::filesystem::path behind_links(std::filesystem::path path) {
 
 }  // namespace
 
-Expected<std::string> read_file(const std::filesystem::path& path) {
+Expected<std::string> base::read_file(const std::filesystem::path& path) {
   const Fd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (fd.value < 0) return unread(path, errno);
   struct stat info{};
@@ -96,7 +98,7 @@ Expected<std::string> read_file(const std::filesystem::path& path) {
   }
 }
 
-Expected<void> write_file_atomically(const std::filesystem::path& named, std::string_view text) {
+Expected<void> write_file_atomically(const std::filesystem::path& named, std::span<const std::byte> bytes) {
   const std::filesystem::path path = behind_links(named);
   // A device and an open file (/dev/stdout) are written through, not replaced.
   std::error_code ignored;
@@ -104,7 +106,7 @@ Expected<void> write_file_atomically(const std::filesystem::path& named, std::st
   const bool is_special = std::filesystem::exists(status) && !std::filesystem::is_regular_file(status);
   if (is_special || std::filesystem::is_symlink(std::filesystem::symlink_status(path, ignored))) {
     const Fd fd{::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC)};
-    if (fd.value < 0 || !write_all(fd.value, text.data(), text.size())) return unwritten(path, errno);
+    if (fd.value < 0 || !write_all(fd.value, bytes.data(), bytes.size())) return unwritten(path, errno);
     return {};
   }
   // Created by open(), not mkstemp(), so that the file gets the permissions the process's umask grants.
@@ -116,16 +118,11 @@ Expected<void> write_file_atomically(const std::filesystem::path& named, std::st
   const Fd fd{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)};
   if (fd.value < 0) return unwritten(path, errno);
   const bool good =
-      write_all(fd.value, text.data(), text.size()) && ::rename(temporary.c_str(), path.c_str()) == 0;
+      write_all(fd.value, bytes.data(), bytes.size()) && ::rename(temporary.c_str(), path.c_str()) == 0;
   if (good) return {};
   const int error = errno;
   ::unlink(temporary.c_str());
   return unwritten(path, error);
 }
 
-Expected<void> write_file_atomically(const std::filesystem::path& path, std::span<const std::byte> bytes) {
-  return write_file_atomically(path,
-                               std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-}
-
-}  // namespace quern::base
+}  // namespace quern

@@ -111,8 +111,7 @@ Surroundings surroundings() {
   around.nvrtc_file = base::env("QUERN_NVRTC");
   around.cuda_home = base::env("CUDA_HOME");
   around.cuda_path = base::env("CUDA_PATH");
-  const std::optional<std::string> hide = base::env("QUERN_HIDE_TOOLKIT");
-  around.hide_toolkit = hide && *hide != "0";
+  around.hide_toolkit = base::env_switch("QUERN_HIDE_TOOLKIT", &base::warn_of_env).value_or(false);
   around.system_roots = system_toolkits();
   around.loader_names.assign(std::begin(kLibraryNames), std::end(kLibraryNames));
   if (std::optional<std::string> installed = beside_this_library())

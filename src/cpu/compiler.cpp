@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
+#include <string_view>
 
 #include "base/env.hpp"
 #include "cpu/analysis/analysis.hpp"
@@ -150,11 +152,11 @@ Expected<std::string> stage_text(const ptx::Module& module, std::string_view ker
 
 Isa host_isa() {
   static const Isa isa = [] {
+    constexpr std::string_view kWords[] = {"baseline", "avx2", "avx512"};
+    constexpr Isa kMost[] = {Isa::baseline, Isa::avx2, Isa::avx512};
     const Isa processor = emit::processor_isa();
-    const std::string wanted = base::env("QUERN_CPU_ISA").value_or("");
-    if (wanted == "baseline") return Isa::baseline;
-    if (wanted == "avx2") return std::min(processor, Isa::avx2);
-    return processor;
+    const std::optional<std::size_t> wanted = base::env_word("QUERN_CPU_ISA", kWords, &base::warn_of_env);
+    return wanted ? std::min(processor, kMost[*wanted]) : processor;
   }();
   return isa;
 }

@@ -13,7 +13,8 @@ struct Meaning {
 };
 
 constexpr std::string_view kDeadContext =
-    "the context is unusable from here on; reset the device or restart the program";
+    "the context is lost with all that it held; open a new session, and make arrays, streams and kernels "
+    "anew";
 
 constexpr Meaning kMeanings[] = {
     {CUDA_ERROR_OUT_OF_MEMORY, ErrorCode::out_of_memory,

@@ -51,7 +51,13 @@ std::filesystem::path own_file() {
 
 Expected<LoadedPlugin> open_plugin(const std::filesystem::path& path) {
   Expected<base::DynamicLibrary> library = base::DynamicLibrary::open(path.string());
-  if (!library) return std::move(library).errors();
+  if (!library) {
+    Diagnostics errors = std::move(library).errors();
+    errors.front().hint = path == base::env("QUERN_CPU_PLUGIN").value_or("")
+                              ? "QUERN_CPU_PLUGIN names this file: correct it, or unset it"
+                              : "build or install quern anew; this file is its CPU device";
+    return errors;
+  }
   const auto get = library->function<decltype(&quern_cpu_device)>(kPluginExport);
   const QuernCpuPlugin* plugin = get != nullptr ? get() : nullptr;
   DriverTable table = unsupported_table();

@@ -305,7 +305,7 @@ void Inference::assign_element(const Expr& target, Type type, Place from) {
   }
   if (owner != nullptr && is_array(owner) && owner->read_only) {
     fail(target.place, "types", "copy it to shared or local memory first",
-         "'{}' is constant and cannot be written", shown(base));
+         "'{}' is read-only and cannot be written", shown(base));
     return;
   }
   if (target.kind == ExprKind::attribute && owner != nullptr && owner->kind != TypeKind::record) {

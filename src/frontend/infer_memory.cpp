@@ -145,7 +145,7 @@ Type Inference::element_hint(const Builtin& row, const std::vector<const Expr*>&
     return fail(args[0]->place, "types", "", "{} works on an element of an array of numbers, not on {}",
                 row.shown(), text_of(array));
   if (stores && array->read_only)
-    return fail(args[0]->place, "types", "", "'{}' is constant and cannot be written", shown(*args[0]));
+    return fail(args[0]->place, "types", "", "'{}' is read-only and cannot be written", shown(*args[0]));
   if (!check_index(*args[1], types[1], array)) return reporting_ ? types_.error : nullptr;
   if (!stores) return array->element;
   if (!converts(types[2], array->element))
@@ -161,7 +161,7 @@ Type Inference::atomic(const Expr& expr, const Builtin& row, const std::vector<c
     return fail(args[0]->place, "types", "write cuda.atomic.add(array, index, value)",
                 "{} works on an element of an array, not on {}", row.shown(), text_of(array));
   if (array->read_only)
-    return fail(args[0]->place, "types", "", "'{}' is constant and cannot be written", shown(*args[0]));
+    return fail(args[0]->place, "types", "", "'{}' is read-only and cannot be written", shown(*args[0]));
   const Type element = array->element;
   const bool swap = row.rule == Rule::atomic_swap;
   if (!swap && !check_index(*args[1], types[1], array)) return reporting_ ? types_.error : nullptr;

@@ -160,6 +160,7 @@ class Names {
   Type array_type(const Expr& expr);
   Type record_type(const Expr& list, const Expr& size);
   Type called_type(const Expr& expr);
+  std::optional<bool> read_only_of(const Expr& expr);
 
   const SourceText& source_;
   TypeTable& types_;

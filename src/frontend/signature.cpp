@@ -78,6 +78,17 @@ Type Names::array_type(const Expr& expr) {
   return types_.array(element, static_cast<unsigned>(axes.size()), last ? 'C' : first ? 'F' : 'A');
 }
 
+/// Array(float32, 1, 'C', readonly=True): the word that its arguments end in, or nothing.
+std::optional<bool> Names::read_only_of(const Expr& expr) {
+  if (expr.items.size() == 4) return false;
+  const Expr& last = *expr.items[4];
+  const bool named = last.kind == ExprKind::keyword;
+  if (expr.items.size() > 5 || (named && last.name != "readonly")) return std::nullopt;
+  const Value value = evaluate(named ? *last.items[0] : last);
+  if (value.kind != Value::Kind::boolean) return std::nullopt;
+  return value.integer != 0;
+}
+
 /// Array(float32, 1, 'C'), UniTuple(int64, 2), Tuple((int64, float32)).
 Type Names::called_type(const Expr& expr) {
   const std::string_view name = last_name(*expr.items[0]);
@@ -85,9 +96,10 @@ Type Names::called_type(const Expr& expr) {
   if (name == "Array" && count >= 3) {
     const Value ndim = evaluate(*expr.items[2]), layout = evaluate(*expr.items[3]);
     const Type element = type_of(*expr.items[1]);
-    if (ndim.kind == Value::Kind::integer && ndim.integer >= 0 && ndim.integer < 32 &&
+    const std::optional<bool> read_only = read_only_of(expr);
+    if (read_only && ndim.kind == Value::Kind::integer && ndim.integer >= 0 && ndim.integer < 32 &&
         layout.text.size() == 1 && !is_error(element))
-      return types_.array(element, static_cast<unsigned>(ndim.integer), layout.text[0]);
+      return types_.array(element, static_cast<unsigned>(ndim.integer), layout.text[0], *read_only);
   }
   if (name == "UniTuple" && count == 2) {
     const Value length = evaluate(*expr.items[2]);

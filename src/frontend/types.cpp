@@ -355,7 +355,8 @@ std::string text_of(Type type) {
     case TypeKind::complex:
       return fmt::format("complex{}", type->bits);
     case TypeKind::array:
-      return fmt::format("array({}, {}d, {})", text_of(type->element), type->ndim, type->layout);
+      return fmt::format("{}array({}, {}d, {})", type->read_only ? "readonly " : "", text_of(type->element),
+                         type->ndim, type->layout);
     case TypeKind::tuple:
       if (is_uniform(type))
         return fmt::format("UniTuple({} x {})", text_of(type->items[0]), type->items.size());

@@ -24,7 +24,11 @@ std::string extents_text(const Dim3& extents) {
 
 std::array<std::uint32_t, 3> as_array(const Dim3& extents) { return {extents.x, extents.y, extents.z}; }
 
-[[noreturn]] void refuse(const std::string& message) { throw Error(ErrorCode::unsupported, message); }
+constexpr const char* kSmallerBlock = "use a smaller block and a larger grid";
+
+[[noreturn]] void refuse(const std::string& message, const char* hint) {
+  throw Error(ErrorCode::unsupported, fmt::format("{}\nhint: {}", message, hint));
+}
 
 std::vector<Parameter> public_parameters(const abi::EntryInfo& entry) {
   std::vector<Parameter> parameters;
@@ -92,27 +96,28 @@ void LoadedKernel::check_block(const LaunchConfig& config) const {
   const runtime::DeviceState& device = module_->context()->device();
   const std::uint64_t threads = config.block.count();
   if (threads == 0)
-    refuse(fmt::format(
-        "cannot launch kernel {} with block {}: a block has at least one thread; give extents of 1 or more",
-        entry_.name, extents_text(config.block)));
+    refuse(fmt::format("cannot launch kernel {} with block {}: a block has at least one thread", entry_.name,
+                       extents_text(config.block)),
+           "give extents of 1 or more");
   const std::array<std::uint32_t, 3> extents = as_array(config.block);
   for (std::size_t axis = 0; axis < 3; ++axis)
     if (extents[axis] > device.max_block[axis])
-      refuse(fmt::format(
-          "cannot launch kernel {} with block {}: {} allows at most {} threads along {}; use a smaller block",
-          entry_.name, extents_text(config.block), device.name, device.max_block[axis], kAxes[axis]));
+      refuse(fmt::format("cannot launch kernel {} with block {}: {} allows at most {} threads along {}",
+                         entry_.name, extents_text(config.block), device.name, device.max_block[axis],
+                         kAxes[axis]),
+             "use a smaller block");
   if (threads > device.max_threads_per_block)
     refuse(fmt::format(
-        "cannot launch kernel {} with block {}: that is {} threads, {} allows at most {} in a block; use a "
-        "smaller "
-        "block and a larger grid",
-        entry_.name, extents_text(config.block), threads, device.name, device.max_threads_per_block));
+               "cannot launch kernel {} with block {}: that is {} threads, {} allows at most {} in a block",
+               entry_.name, extents_text(config.block), threads, device.name, device.max_threads_per_block),
+           kSmallerBlock);
   if (threads > function_.max_threads_per_block)
-    refuse(fmt::format(
-        "cannot launch kernel {} with block {}: that is {} threads, this kernel allows at most {} in a block "
-        "(__launch_bounds__, .maxntid, or its {} registers a thread); use a smaller block and a larger grid",
-        entry_.name, extents_text(config.block), threads, function_.max_threads_per_block,
-        function_.registers));
+    refuse(fmt::format("cannot launch kernel {} with block {}: that is {} threads, this kernel allows at "
+                       "most {} in a block "
+                       "(__launch_bounds__, .maxntid, or its {} registers a thread)",
+                       entry_.name, extents_text(config.block), threads, function_.max_threads_per_block,
+                       function_.registers),
+           kSmallerBlock);
 }
 
 void LoadedKernel::check_grid(const LaunchConfig& config) const {
@@ -120,21 +125,21 @@ void LoadedKernel::check_grid(const LaunchConfig& config) const {
   const std::array<std::uint32_t, 3> extents = as_array(config.grid);
   for (std::size_t axis = 0; axis < 3; ++axis)
     if (extents[axis] > device.max_grid[axis])
-      refuse(fmt::format(
-          "cannot launch kernel {} with grid {}: {} allows at most {} blocks along {}; use a smaller grid, "
-          "with a "
-          "loop over the rest in the kernel",
-          entry_.name, extents_text(config.grid), device.name, device.max_grid[axis], kAxes[axis]));
+      refuse(fmt::format("cannot launch kernel {} with grid {}: {} allows at most {} blocks along {}",
+                         entry_.name, extents_text(config.grid), device.name, device.max_grid[axis],
+                         kAxes[axis]),
+             "use a smaller grid, with a loop over the rest in the kernel");
 }
 
 void LoadedKernel::check_shared(const LaunchConfig& config) const {
   const std::size_t most = module_->context()->device().max_shared_bytes_per_block;
   if (function_.shared_bytes <= most && config.shared_bytes <= most - function_.shared_bytes) return;
-  refuse(fmt::format(
-      "cannot launch kernel {} with {} bytes of dynamic shared memory: with its own {} bytes that is more "
-      "than the {} "
-      "bytes that {} allows a block; use less shared memory",
-      entry_.name, config.shared_bytes, function_.shared_bytes, most, module_->context()->device().name));
+  refuse(
+      fmt::format(
+          "cannot launch kernel {} with {} bytes of dynamic shared memory: with its own {} bytes that is "
+          "more than the {} bytes that {} allows a block",
+          entry_.name, config.shared_bytes, function_.shared_bytes, most, module_->context()->device().name),
+      "use less shared memory");
 }
 
 /// Beyond the default a kernel must ask for dynamic shared memory; asking once covers every smaller launch.
@@ -245,10 +250,11 @@ void LoadedKernel::check_memory(std::span<const Argument> arguments) const {
         !is_shared(*memory, *module_->context())) [[unlikely]]
       throw Error(
           ErrorCode::usage,
-          fmt::format("argument #{} of kernel {} is an array of another session than the "
-                      "kernel's; make it with the same session, or share it: a portable mapped_array(), "
-                      "or a managed_array()",
-                      i, entry_.name));
+          fmt::format(
+              "argument #{} of kernel {} is an array of another session than the "
+              "kernel's\nhint: make it with the same session, or share it: a portable mapped_array(), "
+              "or a managed_array()",
+              i, entry_.name));
   }
 }
 
@@ -278,8 +284,9 @@ void LoadedKernel::launch_packed(const LaunchConfig& wanted, std::span<const Arg
   check_grid(config);
   check_shared(config);
   if (config.cooperative && !context.device().cooperative_launch)
-    refuse(fmt::format("cannot launch kernel {} cooperatively: {} does not offer that; use another device",
-                       entry_.name, context.device().name));
+    refuse(fmt::format("cannot launch kernel {} cooperatively: {} does not offer that", entry_.name,
+                       context.device().name),
+           "use another device");
   if (config.grid.count() == 0) return;  // an empty grid is legal and has nothing to run
   const runtime::CurrentContext current(context);
   allow_shared(config.shared_bytes);

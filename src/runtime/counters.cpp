@@ -58,11 +58,11 @@ constexpr int kFramesShown = 8;
 
 bool sites_wanted() {
 #ifdef __OPTIMIZE__
-  constexpr std::uint64_t kOtherwise = 0;
+  constexpr bool kOtherwise = false;
 #else
-  constexpr std::uint64_t kOtherwise = 1;
+  constexpr bool kOtherwise = true;
 #endif
-  return base::env_number("QUERN_TRACK_ALLOCATIONS").value_or(kOtherwise) != 0;
+  return base::env_switch("QUERN_TRACK_ALLOCATIONS", &base::warn_of_env).value_or(kOtherwise);
 }
 
 std::vector<void*> frames_of_call() {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/dealloc_queue.hpp"
 
-#include <cstdlib>
 #include <optional>
 
 #include "base/env.hpp"
@@ -11,14 +10,7 @@ namespace {
 
 constexpr double kDefaultRatio = 0.2;
 
-std::optional<double> env_ratio(const char* name) {
-  const std::optional<std::string> text = base::env(name);
-  if (!text) return std::nullopt;
-  char* end = nullptr;
-  const double ratio = std::strtod(text->c_str(), &end);
-  if (end != text->c_str() + text->size() || !(ratio >= 0.0 && ratio <= 1.0)) return std::nullopt;
-  return ratio;
-}
+constexpr base::EnvRange kRatio{0, 1, "a number from 0 to 1"};
 
 }  // namespace
 
@@ -99,10 +91,11 @@ std::size_t DeallocQueue::pending_bytes() const noexcept {
 DeallocQueue::Limits limits_from_environment(std::size_t device_memory_bytes) {
   DeallocQueue::Limits limits;
   for (const char* name : {"NUMBA_CUDA_MAX_PENDING_DEALLOCS_COUNT", "QUERN_MAX_PENDING_DEALLOCS_COUNT"})
-    if (const std::optional<std::uint64_t> count = base::env_number(name)) limits.count = *count;
+    if (const std::optional<std::uint64_t> count = base::env_number(name, &base::warn_of_env))
+      limits.count = *count;
   double ratio = kDefaultRatio;
   for (const char* name : {"NUMBA_CUDA_MAX_PENDING_DEALLOCS_RATIO", "QUERN_MAX_PENDING_DEALLOCS_RATIO"})
-    if (const std::optional<double> value = env_ratio(name)) ratio = *value;
+    if (const std::optional<double> value = base::env_real(name, kRatio, &base::warn_of_env)) ratio = *value;
   limits.size_bytes = static_cast<std::size_t>(static_cast<double>(device_memory_bytes) * ratio);
   return limits;
 }

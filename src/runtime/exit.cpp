@@ -51,7 +51,7 @@ void watch_process_exit() noexcept {
 bool process_is_exiting() noexcept { return exiting.load(std::memory_order_relaxed); }
 
 void watch_for_leaks(const Context& context) {
-  if (base::env_number("QUERN_LEAK_REPORT").value_or(0) == 0) return;
+  if (!base::env_switch("QUERN_LEAK_REPORT", &base::warn_of_env).value_or(false)) return;
   const base::LockGuard lock(watched().mutex);
   watched().contexts.push_back(&context);
 }

@@ -13,6 +13,7 @@
 #include "base/file.hpp"
 #include "quern/attempt.hpp"
 #include "quern/error.hpp"
+#include "quern/file.hpp"
 #include "quern/ndarray.hpp"
 
 namespace quern {
@@ -278,7 +279,7 @@ void NDArray::save_npy(const std::filesystem::path& path) const {
   for (std::size_t i = 0; i < length_bytes; ++i) file += static_cast<char>((header.size() >> (8 * i)) & 0xff);
   file += header;
   file.append(reinterpret_cast<const char*>(array.data()), array.size_bytes());
-  if (const Expected<void> written = base::write_file_atomically(path, file); !written)
+  if (const Expected<void> written = write_file_atomically(path, std::as_bytes(std::span(file))); !written)
     throw Error(ErrorCode::io, to_string(written.errors()), written.errors());
 }
 

@@ -4,11 +4,13 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <system_error>
 
 #include "base/env.hpp"
+#include "compile/ptx_author.hpp"
 #include "session/gate.hpp"
 
 namespace quern::session {
@@ -62,21 +64,65 @@ void add_notes(Diagnostic& diagnostic, const char* what, const Diagnostics& erro
 }
 
 struct Collected {
-  Diagnostics diagnostics;
-  std::string text;
-  std::string file_name;
+  std::string_view ptx;
+  const abi::KernelSource& source;
+  Diagnostics diagnostics = {};
+  std::string text = {};
 };
 
-/// What the device calls `named`, in words of who loaded `loaded`: the device sees a text without a name, and
-/// in it the paths that NVRTC made of names.
-std::string shown_file(const std::string& named, const std::string& loaded) {
+bool is_generated(const abi::KernelSource& source) { return source.language != abi::Language::ptx; }
+
+/// What the device calls `named`, in words of who loaded the source: the device sees a text without a name,
+/// and in it the paths that NVRTC made of names.
+std::string shown_file(const std::string& named, const abi::KernelSource& source) {
   namespace fs = std::filesystem;
-  const fs::path extension = fs::path(loaded).extension();
-  const bool is_source = extension == ".cu" || extension == ".py";
-  if (named.empty() || named.front() == '<') return is_source ? "<generated PTX>" : loaded;
+  if (named.empty() || named.front() == '<')
+    return is_generated(source) ? "<generated PTX>" : source.file_name;
   std::error_code unknown;  // of a path that is none, for instance
-  const bool same = fs::weakly_canonical(named, unknown) == fs::weakly_canonical(loaded, unknown);
-  return same && !unknown ? loaded : named;
+  const bool same = fs::weakly_canonical(named, unknown) == fs::weakly_canonical(source.file_name, unknown);
+  return same && !unknown ? source.file_name : named;
+}
+
+/// A line of a text, without its end; lines count from 1.
+std::string line_of(std::string_view text, std::uint32_t line) {
+  for (; line > 1; --line) {
+    const std::size_t end = text.find('\n');
+    if (end == std::string_view::npos) return {};
+    text.remove_prefix(end + 1);
+  }
+  text = text.substr(0, text.find('\n'));
+  if (text.ends_with('\r')) text.remove_suffix(1);
+  return std::string(text);
+}
+
+/// Notes travel behind the message.
+std::vector<Note> take_notes(std::string& message) {
+  constexpr std::string_view kNote = "\nnote: ";
+  std::vector<Note> notes;
+  for (std::size_t at = message.rfind(kNote); at != std::string::npos; at = message.rfind(kNote)) {
+    notes.insert(notes.begin(), {{}, message.substr(at + kNote.size())});
+    message.resize(at);
+  }
+  return notes;
+}
+
+/// The author of generated PTX is told of the line that it was made of.
+void show_author(Diagnostic& diagnostic, const Collected& collected) {
+  const std::uint32_t ptx_line = diagnostic.span.line;
+  const std::optional<Span> place = compile::author_place(collected.ptx, ptx_line);
+  if (!place) {
+    diagnostic.notes.push_back(
+        {{},
+         fmt::format("the PTX does not say which line of {} this was made of", collected.source.file_name)});
+    return;
+  }
+  std::string_view line = diagnostic.source_line;
+  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  diagnostic.notes.push_back({{},
+                              fmt::format("it is line {} of the PTX that was made of it{}{}", ptx_line,
+                                          line.empty() ? "" : ": ", line)});
+  diagnostic.span = *place;
+  diagnostic.source_line.clear();
 }
 
 void collect_diagnostic(void* user, const char* code, const char* file, std::uint32_t line,
@@ -86,9 +132,13 @@ void collect_diagnostic(void* user, const char* code, const char* file, std::uin
   const auto text = [](const char* value) { return std::string(value != nullptr ? value : ""); };
   Diagnostic diagnostic = make_diagnostic(text(code), text(message), text(hint));
   diagnostic.span = {text(file), line, column, 0};
-  if (!collected.file_name.empty())
-    diagnostic.span.file = shown_file(diagnostic.span.file, collected.file_name);
   diagnostic.source_line = text(source_line);
+  diagnostic.notes = take_notes(diagnostic.message);
+  const bool of_ptx = diagnostic.span.file.starts_with('<');
+  if (of_ptx && line != 0 && is_generated(collected.source)) show_author(diagnostic, collected);
+  diagnostic.span.file = shown_file(diagnostic.span.file, collected.source);
+  if (diagnostic.span.file == collected.source.file_name && diagnostic.source_line.empty())
+    diagnostic.source_line = line_of(collected.source.text, diagnostic.span.line);
   collected.diagnostics.push_back(std::move(diagnostic));
 }
 
@@ -173,18 +223,16 @@ Expected<const QuernCpuPlugin*> open_plugin() {
   return loaded->plugin;
 }
 
-Diagnostics check_ptx(const QuernCpuPlugin& plugin, std::string_view ptx, const std::string& file_name) {
-  Collected collected;
-  collected.file_name = file_name;
+Diagnostics check_ptx(const QuernCpuPlugin& plugin, std::string_view ptx, const abi::KernelSource& source) {
+  Collected collected{.ptx = ptx, .source = source};
   plugin.check_ptx(ptx.data(), ptx.size(), &collect_diagnostic, &collected);
   return std::move(collected.diagnostics);
 }
 
 Expected<std::string> plugin_stage(const QuernCpuPlugin& plugin, const std::string& ptx,
-                                   const std::string& file_name, const std::string& kernel,
+                                   const abi::KernelSource& source, const std::string& kernel,
                                    const std::uint32_t (&block)[3], const std::string& stage) {
-  Collected collected;
-  collected.file_name = file_name;
+  Collected collected{.ptx = ptx, .source = source};
   if (plugin.stage_text(ptx.data(), ptx.size(), kernel.c_str(), block, stage.c_str(), &collect_text,
                         &collect_diagnostic, &collected) == 0)
     return std::move(collected.text);

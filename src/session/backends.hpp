@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "abi/kernel_request.hpp"
 #include "driver/loader.hpp"
 #include "quern/device.hpp"
 #include "quern/expected.hpp"
@@ -40,12 +41,13 @@ Expected<const QuernCpuPlugin*> open_plugin();
 inline constexpr const char* kWrongPtxHint =
     "correct this line; ptxas is a second judge of what is valid PTX";
 
-/// What the plug-in says of PTX that it does not take; empty: it takes it.
-Diagnostics check_ptx(const QuernCpuPlugin& plugin, std::string_view ptx, const std::string& file_name);
+/// What the plug-in says of PTX that it does not take, in places of the source that the PTX was made of, as
+/// far as it says them; empty: it takes it.
+Diagnostics check_ptx(const QuernCpuPlugin& plugin, std::string_view ptx, const abi::KernelSource& source);
 
-/// The plug-in's text of a stage ("simt", "llvm", "asm"); `file_name` as for check_ptx.
+/// The plug-in's text of a stage ("simt", "llvm", "asm"); `source` as for check_ptx.
 Expected<std::string> plugin_stage(const QuernCpuPlugin& plugin, const std::string& ptx,
-                                   const std::string& file_name, const std::string& kernel,
+                                   const abi::KernelSource& source, const std::string& kernel,
                                    const std::uint32_t (&block)[3], const std::string& stage);
 
 }  // namespace quern::session

@@ -23,7 +23,7 @@ constexpr VariableRow kVariables[] = {
     {"QUERN_CPU_TIMEOUT", "seconds after which the CPU device ends a kernel; default: never"},
     {"QUERN_CPU_MEMORY", "memory of the CPU device, as in 512M or 4G"},
     {"QUERN_CPU_DEVICES", "how many CPU devices there are, 1 to 16; default 1"},
-    {"QUERN_CPU_ISA", "baseline or avx2: what the CPU device may use of the processor; default: all"},
+    {"QUERN_CPU_ISA", "baseline, avx2 or avx512: the most that the CPU device uses of the processor"},
     {"QUERN_CPU_DISPATCH", "1: the CPU device runs every kernel through its dispatcher, for its tests"},
     {"QUERN_NVRTC", "the NVRTC library to use, and no other"},
     {"QUERN_HIDE_TOOLKIT", "1: pass over installed CUDA toolkits"},

@@ -32,11 +32,11 @@ bool is_refusal(CUresult result) {
   }
 }
 
-Diagnostics refusal(const SessionState& session, const abi::PtxImage& image, const std::string& file_name,
+Diagnostics refusal(const SessionState& session, const abi::PtxImage& image, const abi::KernelSource& source,
                     const runtime::LoadOutcome& outcome) {
   const runtime::Driver& driver = session.context()->driver();
   if (driver.plugin != nullptr)
-    if (Diagnostics found = check_ptx(*driver.plugin, image.ptx, file_name); has_error(found)) {
+    if (Diagnostics found = check_ptx(*driver.plugin, image.ptx, source); has_error(found)) {
       if (found.back().hint.empty())
         found.back().hint = found.back().code == "ptx-unsupported"
                                 ? "docs/ptx-coverage.md says what the CPU device runs; a GPU runs the rest"
@@ -45,7 +45,7 @@ Diagnostics refusal(const SessionState& session, const abi::PtxImage& image, con
     }
   Diagnostic diagnostic =
       make_diagnostic("ptx-refused",
-                      fmt::format("{} refused the PTX of {}: {}", session.device().name(), file_name,
+                      fmt::format("{} refused the PTX of {}: {}", session.device().name(), source.file_name,
                                   driver::result_name(driver.api, outcome.result)),
                       std::string(driver::advice(outcome.result)));
   if (diagnostic.hint.empty())
@@ -110,7 +110,7 @@ std::string kernels_text(const abi::PtxImage& image) {
 }
 
 Expected<std::shared_ptr<runtime::Module>> load_image(const SessionState& session, const abi::PtxImage& image,
-                                                      const std::string& file_name) {
+                                                      const abi::KernelSource& source) {
   runtime::LoadOutcome outcome;
   outcome.result = CUDA_ERROR_NO_BINARY_FOR_GPU;
   if (!image.machine_code.empty())
@@ -118,8 +118,8 @@ Expected<std::shared_ptr<runtime::Module>> load_image(const SessionState& sessio
   if (outcome.module == nullptr && is_refusal(outcome.result))
     outcome = runtime::load_image(session.context(), image.ptx.c_str());
   if (outcome.module != nullptr) return std::move(outcome.module);
-  if (is_refusal(outcome.result)) return refusal(session, image, file_name, outcome);
-  session.context()->fail(outcome.result, "cuModuleLoadDataEx", "load the code of " + file_name);
+  if (is_refusal(outcome.result)) return refusal(session, image, source, outcome);
+  session.context()->fail(outcome.result, "cuModuleLoadDataEx", "load the code of " + source.file_name);
 }
 
 Expected<std::shared_ptr<const abi::PtxImage>> outline_image(const abi::KernelRequest& request) {
@@ -151,7 +151,7 @@ Expected<std::shared_ptr<ModuleState>> load_module(const std::shared_ptr<Session
                            "CUDA C++ takes numbers as macros: -D NAME=VALUE, LoadOptions::defines");
   Expected<ModuleState::Image> image = session->compiler().compile(request);
   if (!image) return std::move(image).errors();
-  Expected<std::shared_ptr<runtime::Module>> module = load_image(*session, **image, request.source.file_name);
+  Expected<std::shared_ptr<runtime::Module>> module = load_image(*session, **image, request.source);
   if (!module) return std::move(module).errors();
   return std::make_shared<ModuleState>(session, std::move(request), *std::move(image), *std::move(module));
 }
@@ -213,8 +213,7 @@ Expected<Kernel> ModuleState::instantiate(const std::string& name) {
   if (!image) return std::move(image).errors();
   const abi::EntryInfo* entry = find_entry(**image, name);
   if (entry == nullptr) return unknown_kernel(name);
-  Expected<std::shared_ptr<runtime::Module>> module =
-      load_image(*session_, **image, request_.source.file_name);
+  Expected<std::shared_ptr<runtime::Module>> module = load_image(*session_, **image, request_.source);
   if (!module) return std::move(module).errors();
   return bind(*module, *image, *entry);
 }

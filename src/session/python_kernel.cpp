@@ -55,12 +55,20 @@ std::string element_name(const ElementType& element) {
   return element.record == nullptr ? std::string() : record_name(*element.record);
 }
 
+/// A read-only array has a type of its own, as Numba's: a kernel that writes to it is refused. Records are
+/// read and written through references, which have no such type; those are refused when the kernel is
+/// launched.
+bool has_read_only_type(const Argument& argument) {
+  return argument.array() != nullptr && argument.array()->is_read_only() && argument.array()->element().dtype;
+}
+
 /// float32[:, ::1]; without the 1 where the elements have gaps between them.
-std::string array_type(const ElementType& element, const Layout& layout) {
+std::string array_type(const ElementType& element, const Layout& layout, bool read_only) {
   const std::string name = element_name(element);
   if (name.empty()) return {};
   const std::size_t ndim = layout.ndim();
   const char order = layout.is_c_contiguous() ? 'C' : layout.is_f_contiguous() ? 'F' : 'A';
+  if (read_only) return fmt::format("Array({}, {}, '{}', readonly=True)", name, ndim, order);
   if (ndim == 0) return element.record != nullptr ? name : fmt::format("Array({}, 0, 'C')", name);
   std::string axes;
   for (std::size_t axis = 0; axis < ndim; ++axis) {
@@ -112,6 +120,7 @@ void append_key(const Argument& argument, std::string& key) {
   const Layout& layout = *layout_of(argument);
   key += static_cast<char>('0' + layout.ndim());
   key += layout.is_c_contiguous() ? 'C' : layout.is_f_contiguous() ? 'F' : 'A';
+  key += has_read_only_type(argument) ? 'r' : 'w';
   if (element->record != nullptr) append_record(*element->record, key);
 }
 
@@ -132,7 +141,7 @@ const char* kind_name(const Argument& argument) {
 std::string type_of(const std::string& kernel, std::size_t index, const Argument& argument) {
   std::string type;
   if (const ElementType* element = element_of(argument))
-    type = array_type(*element, *layout_of(argument));
+    type = array_type(*element, *layout_of(argument), has_read_only_type(argument));
   else if (argument.kind() == Argument::Kind::scalar)
     type = type_name(*argument.dtype());
   if (!type.empty()) return type;
@@ -152,7 +161,7 @@ Expected<std::shared_ptr<const launch::LoadedKernel>> load_specialisation(const 
   if ((*image)->entries.empty())
     return make_diagnostic("internal", "the compiled kernel has no entry",
                            "please report this with the kernel's source");
-  Expected<std::shared_ptr<runtime::Module>> module = load_image(session, **image, request.source.file_name);
+  Expected<std::shared_ptr<runtime::Module>> module = load_image(session, **image, request.source);
   if (!module) return std::move(module).errors();
   return std::make_shared<const launch::LoadedKernel>(
       *std::move(module), *image, (*image)->entries.front(),

@@ -42,21 +42,21 @@ Expected<const abi::EntryInfo*> choose_entry(const abi::PtxImage& image, const s
 }
 
 Expected<std::string> device_stage(const abi::PtxImage& image, Stage stage, const StageOptions& options,
-                                   const std::string& file) {
-  const Expected<const abi::EntryInfo*> entry = choose_entry(image, options.kernel, file);
+                                   const abi::KernelSource& source) {
+  const Expected<const abi::EntryInfo*> entry = choose_entry(image, options.kernel, source.file_name);
   if (!entry) return entry.errors();
   const Expected<const QuernCpuPlugin*> plugin = open_plugin();
   if (!plugin) return plugin.errors();
   const std::uint32_t block[3] = {options.block.x, options.block.y, options.block.z};
-  return plugin_stage(**plugin, image.ptx, file, (*entry)->lowered_name, block, std::string(name(stage)));
+  return plugin_stage(**plugin, image.ptx, source, (*entry)->lowered_name, block, std::string(name(stage)));
 }
 
 /// What is wrong with PTX that an author wrote, as far as the CPU device is there to judge it. Where it only
 /// does not run the PTX, a GPU may.
-Diagnostics wrong_ptx(const std::string& text, const std::string& file) {
+Diagnostics wrong_ptx(const abi::KernelSource& source) {
   const Expected<const QuernCpuPlugin*> plugin = open_plugin();
   if (!plugin) return {};
-  Diagnostics found = check_ptx(**plugin, text, file);
+  Diagnostics found = check_ptx(**plugin, source.text, source);
   const auto is_wrong = [](const Diagnostic& diagnostic) {
     return diagnostic.code == "ptx-syntax" || diagnostic.code == "ptx-name" || diagnostic.code == "ptx-form";
   };
@@ -100,7 +100,7 @@ Expected<std::string> stage_of(const std::filesystem::path& path, Stage stage, c
         "leave --sig out; the types stand in the source");
   if (stage == Stage::cuda) return cuda_text(*std::move(source), options.kernel);
   if (language == abi::Language::ptx)
-    if (Diagnostics wrong = wrong_ptx(source->text, path.string()); has_error(wrong)) return wrong;
+    if (Diagnostics wrong = wrong_ptx(*source); has_error(wrong)) return wrong;
   abi::Target target;
   target.compute = options.compute_capability;
   abi::KernelRequest request = make_request(*std::move(source), options.load, target);
@@ -116,7 +116,7 @@ Expected<std::string> stage_of(const std::filesystem::path& path, Stage stage, c
         !entry)
       return entry.errors();
   if (stage == Stage::ptx) return (*image)->ptx;
-  return device_stage(**image, stage, options, path.string());
+  return device_stage(**image, stage, options, request.source);
 }
 
 }  // namespace

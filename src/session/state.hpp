@@ -115,7 +115,7 @@ abi::Constant plain_constant(const Constant& constant);
 /// The image in the device: machine code first, where there is some, PTX as the fall-back. What the device
 /// refuses comes back as diagnostics; everything else that fails is thrown.
 Expected<std::shared_ptr<runtime::Module>> load_image(const SessionState& session, const abi::PtxImage& image,
-                                                      const std::string& file_name);
+                                                      const abi::KernelSource& source);
 
 /// The entry called `name` by its author or in the PTX, or null.
 const abi::EntryInfo* find_entry(const abi::PtxImage& image, std::string_view name);

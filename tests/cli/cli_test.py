@@ -10,9 +10,11 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import numpy as np
@@ -147,6 +149,18 @@ class Run(Case):
         text = self.quern("run", "k.cu::hello", 2, "--grid", 2, "--block", 32).stdout
         self.assertEqual(sorted(text.splitlines()[:2]), ["hello from block 0 of 2", "hello from block 1 of 2"])
 
+    def test_a_line_that_the_kernel_leaves_without_an_end_is_ended(self):
+        self.path("open.cu").write_text('extern "C" __global__ void open(int* x) { printf("no end"); x[0] = 5 / x[0]; assert(x[0] > 0); }')
+        words = ["run", "open.cu", "ones(1, int32)", "--block", 1]
+        self.assertTrue(self.quern(*words).stdout.startswith("no end\nx  int32 (1,)  [5]\n"))
+        self.assertEqual(self.quern(*words, "--quiet").stdout, "no end")
+        self.assertEqual(self.quern(*words, "--json").stderr, "no end\n")
+        self.assertEqual(self.quern("run", "open.cu", "full(1, -1, int32)", "--block", 1, status=1).stdout, "no end\n")
+        self.path("open.case.toml").write_text('kernel = "open.cu"\n[[case]]\nname = "it"\nargs = ["ones(1, int32)"]\nbench = { flops = "1" }\n'
+                                               'block = "1"\ngrid = "1"\nexpect = { "x" = { value = 5 } }\n')
+        self.assertRegex(self.quern("test", "open.case.toml").stdout, r"^no end\nok ")
+        self.assertRegex(self.quern("bench", "open.case.toml", "--repeat", 3).stdout, r"^(no end)+\ncase ")
+
     def test_values_are_printed_as_numpy_prints_them(self):
         text = self.quern("run", "k.cu::shift", 0.5, "arange(0, 3, 1, float64)", "--block", 3).stdout
         self.assertIn("x  float64 (3,)  [0.5 1.5 2.5]", text)
@@ -240,10 +254,10 @@ class Mistakes(Case):
         self.fails("run", SAXPY, 1.5, 2, "ones(4, float32)", "ones(4, float32)", status=2, says=["int n", "hint:"])
 
     def test_block_too_large(self):
-        self.fails("run", "k.cu::hello", 1, "--block", 4096, says=["at most 1024"], advice="; use a smaller block")
+        self.fails("run", "k.cu::hello", 1, "--block", 4096, says=["at most 1024"], advice="hint: use a smaller block")
 
     def test_too_much_shared_memory(self):
-        self.fails("run", "k.cu::hello", 1, "--shared", 10**6, says=["1000000 bytes"], advice="; use less shared memory")
+        self.fails("run", "k.cu::hello", 1, "--shared", 10**6, says=["1000000 bytes"], advice="hint: use less shared memory")
 
     def test_broken_npy(self):
         self.path("cut.npy").write_bytes(b"\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1000,), }")
@@ -261,6 +275,31 @@ class Mistakes(Case):
     def test_broken_ptx(self):
         self.path("bad.ptx").write_text(".version 8.0\n.target sm_89\n.address_size 64\n.visible .entry k() {\n  frob.u32 %r1;\n}\n")
         self.fails("run", "bad.ptx", says=["bad.ptx:5", "frob", "hint:"])
+
+    def test_what_the_device_refuses_is_told_in_lines_of_the_source(self):
+        self.path("asm.cu").write_text("""__device__ int broken(int x) {
+  int y;
+  asm("ad.s32 %0, %1, 1;" : "=r"(y) : "r"(x));
+  return y;
+}
+extern "C" __global__ void k(int* x) {
+  x[threadIdx.x] = broken(x[threadIdx.x]);
+}
+""")
+        place = "asm.cu:3:3: error: 'ad' is no PTX instruction\n      asm(\"ad.s32 %0, %1, 1;\" : "
+        for words in (["run", "asm.cu", "zeros(4, int32)"], ["compile", "asm.cu", "--emit", "simt"]):
+            text = self.fails(*words, says=["hint: did you mean 'add'?"])
+            self.assertTrue(text.startswith(place), text)
+            self.assertRegex(text, r"note: it is line \d+ of the PTX that was made of it: ad.s32 %r\d+, %r\d+, 1;\n")
+        self.path("texture.cu").write_text('extern "C" __global__ void k(float* x, cudaTextureObject_t from) {\n'
+                                           '  x[0] = tex1Dfetch<float>(from, 3);\n}\n')
+        text = self.fails("run", "texture.cu", "zeros(4, float32)", 0)
+        self.assertRegex(text, r"^texture.cu:2:\d+: error: 'tex.*\n      x\[0\] = tex1Dfetch<float>\(from, 3\);\n")
+
+    def test_a_cpu_device_that_is_no_library(self):
+        self.path("none.so").write_text("no library\n" * 100)
+        self.fails("run", "k.cu::hello", 1, env={"QUERN_CPU_PLUGIN": str(self.path("none.so"))},
+                   says=["invalid ELF header", "hint: QUERN_CPU_PLUGIN names this file"])
 
     def test_no_such_device(self):
         self.fails("run", "k.cu::hello", 1, "--device", "cpu:7", says=["cpu:7", "hint:"])
@@ -292,15 +331,19 @@ extern "C" __global__ void asserts(int* x) { assert(x[0] == 5); x[0] = 1; }
 extern "C" __global__ void traps(int* x) { if (threadIdx.x == 3) __trap(); x[0] = 1; }
 extern "C" __global__ void waits(int* x) { if (threadIdx.x < 5) asm volatile("bar.sync 1, 64;"); x[0] = 1; }
 extern "C" __global__ void wild(int* x) { x[1ll << 40] = 1; }
+extern "C" __global__ void odd(char* x) { *(int*)(x + 1) = 1; }
+extern "C" __global__ void jumps(long long* x) { ((void (*)(long long*))x[1])(x); }
 """
 
     def test_each_fault_has_its_own_advice(self):
         self.path("f.cu").write_text(self.FAULTS)
         for kernel, name, advice in [("endless", "LAUNCH_TIMEOUT", "QUERN_CPU_TIMEOUT"), ("recurse", "HARDWARE_STACK_ERROR", "recursion"),
                                      ("asserts", "ASSERT", "assertion"), ("traps", "LAUNCH_FAILED", "__trap()"), ("waits", "LAUNCH_FAILED", "barrier"),
-                                     ("wild", "ILLEGAL_ADDRESS", "bounds checks")]:
+                                     ("wild", "ILLEGAL_ADDRESS", "bounds checks"), ("odd", "MISALIGNED_ADDRESS", "multiple of its size"),
+                                     ("jumps", "INVALID_PC", "function pointers")]:
+            array = {"odd": "zeros(64, int8)", "jumps": "zeros(64, int64)"}.get(kernel, "zeros(64, int32)")
             with self.subTest(kernel):
-                text = self.fails("run", f"f.cu::{kernel}", "zeros(64, int32)", "--block", 64, env={"QUERN_CPU_TIMEOUT": "1"}, says=[f"CUDA_ERROR_{name}"])
+                text = self.fails("run", f"f.cu::{kernel}", array, "--block", 64, env={"QUERN_CPU_TIMEOUT": "1"}, says=[f"CUDA_ERROR_{name}"])
                 self.assertIn(advice, text.splitlines()[-1])
 
     def test_files_that_cannot_be_read_or_written(self):
@@ -362,6 +405,19 @@ extern "C" __global__ void wild(int* x) { x[1ll << 40] = 1; }
                 done = self.quern("devices", env={name: value})
                 self.assertRegex(done.stderr, f"^quern CPU device: {name} is not a .*, and is passed over: {value}\n$")
         self.assertEqual(self.quern("devices", env={"QUERN_CPU_MEMORY": "64M", "QUERN_CPU_WORKERS": "1"}).stderr, "")
+
+    def test_no_variable_of_the_environment_is_passed_over_in_silence(self):
+        run = ["run", "k.cu::hello", 1, "--block", 1]
+        for name, value, kind in [("QUERN_CPU_ISA", "avx9", "baseline, avx2 or avx512"), ("QUERN_CPU_DISPATCH", "yes", "0 or 1"),
+                                  ("QUERN_CPU_TIMEOUT", "soon", "a number of seconds"), ("QUERN_CPU_DEVICES", "two", "a whole number"),
+                                  ("QUERN_HIDE_TOOLKIT", "yes", "0 or 1"), ("QUERN_LEAK_REPORT", "yes", "0 or 1"),
+                                  ("QUERN_TRACK_ALLOCATIONS", "on", "0 or 1"), ("QUERN_MAX_PENDING_DEALLOCS_COUNT", "ten", "a whole number"),
+                                  ("QUERN_MAX_PENDING_DEALLOCS_RATIO", "20%", "a number from 0 to 1"),
+                                  ("NUMBA_CUDA_MAX_PENDING_DEALLOCS_RATIO", "7", "a number from 0 to 1")]:
+            speaker = "quern CPU device" if "_CPU_" in name and "ISA" not in name else "quern: warning"
+            with self.subTest(name):
+                self.assertEqual(self.quern(*run, env={name: value}).stderr, f"{speaker}: {name} is not {kind}, and is passed over: {value}\n")
+        self.assertEqual(self.quern(*run, env={"QUERN_CPU_ISA": "avx512", "QUERN_CPU_DISPATCH": "0", "QUERN_LEAK_REPORT": "0"}).stderr, "")
 
     def test_what_is_no_argument(self):
         self.fails("run", "k.cu::hello", "zeroes(3)", status=2, says=["zeroes", "hint:"])
@@ -456,7 +512,44 @@ expect = { "x" = { value = 3 } }
             done = self.quern(*words, "--json")
             self.assertEqual(json.loads(done.stdout)["failed"], 0)
             self.assertIn("the kernel says", done.stderr)
+        for words in (["run", "k.cu::say", "zeros(1, int32)", "--save", "x=/dev/stdout"], ["compile", "k.cu", "-o", "/dev/fd/1"],
+                      ["run", "k.cu::say", "zeros((1, 1), int32)", "--show", "image", "x=/proc/self/fd/1"],
+                      ["test", "one.case.toml", "--junit", "/dev/stdout"]):
+            done = self.quern(*words, "--json", status=2)
+            self.assertIn("with --json, which prints its document there\nhint: give another file", json.loads(done.stdout)["error"]["message"])
+        self.assertEqual(self.quern("compile", "k.cu::say", "-o", "/dev/stdout").stdout, self.quern("compile", "k.cu::say").stdout)
         self.assertTrue(self.quern("run", "--help", "--json").stdout.startswith("Compile a kernel"), "help is no document")
+
+
+class Signals(Case):
+    def catches(self, process, number):
+        """Whether it has a handler for the signal; None: it has ended."""
+        try:
+            status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+        except OSError:
+            return None
+        caught = re.search(r"SigCgt:\s*(\w+)", status)
+        return None if process.poll() is not None else bool(caught and int(caught.group(1), 16) >> (number - 1) & 1)
+
+    def test_ctrl_c_ends_the_program_by_its_signal_while_nvrtc_reads_a_source(self):
+        self.path("long.cu").write_text("".join(f"static __device__ int f{i}(int x) {{ return x + {i}; }}\n" for i in range(200000)) +
+                                        'extern "C" __global__ void k(int* x) { x[0] = f7(x[0]); }\n')
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process = subprocess.Popen([QUERN, "compile", "long.cu"], cwd=self.folder.name, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            while (caught := self.catches(process, number)) is False:
+                time.sleep(0.002)
+            self.assertTrue(caught, "NVRTC had no handler")
+            process.send_signal(number)
+            self.assertEqual(process.wait(60), -number)
+
+    def test_a_signal_that_is_ignored_stays_ignored(self):
+        process = subprocess.Popen([QUERN, "compile", SAXPY], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+        for _ in range(20):
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.005)
+        self.assertIn(b".entry saxpy", process.communicate(timeout=60)[0])
+        self.assertEqual(process.returncode, 0)
 
 
 class Others(Case):

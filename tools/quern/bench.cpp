@@ -12,6 +12,7 @@
 #include "commands.hpp"
 #include "files.hpp"
 #include "judge.hpp"
+#include "output.hpp"
 #include "progress.hpp"
 
 namespace quern::cli {
@@ -175,6 +176,7 @@ int bench_command(const BenchSettings& settings) {
       }
   }
   const bool compared = !settings.compare.empty();
+  end_line();
   if (settings.json)
     print_json(document(rows, compared));
   else

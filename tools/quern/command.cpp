@@ -81,6 +81,7 @@ int report(const std::exception& problem, bool json) {
   const bool says_error =
       !placeless && ((diagnoses && first.find(": error: ") != std::string_view::npos) ||
                      (code == ErrorCode::compile && message.find("error: ") != std::string::npos));
+  end_line();
   std::fprintf(stderr, "%s\n", coloured(says_error ? message : "error: " + message).c_str());
   if (json)
     print_json(error_document(code, message, error != nullptr ? error->diagnostics() : Diagnostics{}));

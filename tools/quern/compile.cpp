@@ -8,6 +8,7 @@
 
 namespace quern::cli {
 int compile_command(const CompileSettings& settings) {
+  keep_off_document(settings.output);
   const auto [file, kernel] = split_kernel(settings.file);
   StageOptions options = settings.stage;
   options.kernel = kernel;

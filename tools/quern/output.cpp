@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -16,14 +17,25 @@ namespace {
 /// Where the document goes. The descriptors are the process's, and so is what is known about them.
 int document_descriptor = STDOUT_FILENO;
 
-void write_all(int descriptor, std::string_view text) {
+/// The last byte that went to stdout, whoever printed it.
+std::atomic<char> last_byte = '\n';
+
+/// False: errno says why.
+bool write_all(int descriptor, std::string_view text) noexcept {
   while (!text.empty()) {
     const ssize_t written = ::write(descriptor, text.data(), text.size());
     if (written >= 0)
       text.remove_prefix(static_cast<std::size_t>(written));
     else if (errno != EINTR)
-      throw OutputError(errno);
+      return false;
   }
+  return true;
+}
+
+ssize_t pass_on(void*, const char* text, std::size_t size) noexcept {
+  if (size == 0 || !write_all(STDOUT_FILENO, {text, size})) return 0;
+  last_byte = text[size - 1];
+  return static_cast<ssize_t>(size);
 }
 
 bool has_no_reader() {
@@ -48,6 +60,17 @@ void hold_standard_descriptors() {
       static_cast<void>(::open("/dev/null", kModes[descriptor]));  // the lowest free one is this one
 }
 
+void watch_stdout() {
+  std::FILE* const watched = ::fopencookie(nullptr, "w", {nullptr, &pass_on, nullptr, nullptr});
+  if (watched == nullptr) return;
+  std::setvbuf(watched, nullptr, ::isatty(STDOUT_FILENO) != 0 ? _IOLBF : _IOFBF, BUFSIZ);
+  stdout = watched;
+}
+
+void end_line() noexcept {
+  if (std::fflush(stdout) == 0 && last_byte != '\n') std::fputc('\n', stdout);
+}
+
 void keep_stdout_for_document() {
   std::fflush(stdout);
   const int kept = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
@@ -55,9 +78,18 @@ void keep_stdout_for_document() {
   document_descriptor = kept;
 }
 
+void keep_off_document(const std::string& file) {
+  if (document_descriptor == STDOUT_FILENO) return;
+  for (const std::string_view name : {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
+    if (file == name)
+      throw Error(ErrorCode::usage, fmt::format("cannot write to {} with --json, which prints its document "
+                                                "there\nhint: give another file, or leave out --json",
+                                                file));
+}
+
 void print_document(std::string_view text) {
   if (document_descriptor == STDOUT_FILENO) return print_text(text);
-  write_all(document_descriptor, text);
+  if (!write_all(document_descriptor, text)) throw OutputError(errno);
 }
 
 void print_text(std::string_view text) {

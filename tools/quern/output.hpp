@@ -4,6 +4,7 @@
 
 #include <quern/error.hpp>
 
+#include <string>
 #include <string_view>
 
 namespace quern::cli {
@@ -23,9 +24,20 @@ class OutputError : public Error {
 /// is written to a closed stdout still fails.
 void hold_standard_descriptors();
 
+/// From here on it is known whether a line on stdout has an end: device printf writes there, too, by libc's
+/// stdout.
+void watch_stdout();
+
+/// Ends a line that a kernel left without an end, so that what the program says begins one of its own. What
+/// fails is told by flush_output().
+void end_line() noexcept;
+
 /// From here on stdout is the document's alone: what the device, its driver or a library prints on
 /// descriptor 1 goes to stderr.
 void keep_stdout_for_document();
+
+/// Throws Error (usage) where `file` is stdout under one of its names and stdout is the document's alone.
+void keep_off_document(const std::string& file);
 
 /// Prints the document. Throws OutputError.
 void print_document(std::string_view text);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "command.hpp"
+#include "interrupt.hpp"
 #include "options.hpp"
 #include "output.hpp"
 
@@ -32,7 +33,9 @@ int run(const std::vector<std::string>& words, bool json) {
 }  // namespace
 
 int program(int argc, char** argv) {
+  end_by_signals();
   hold_standard_descriptors();
+  watch_stdout();
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   const bool json = std::find(words.begin(), words.end(), "--json") != words.end();
   int status = kFailed;

@@ -161,6 +161,7 @@ void write(const Job& job, const Output& output) {
 
 int run_command(const RunSettings& settings) {
   const std::vector<Output> outputs = read_outputs(settings);
+  for (const Output& output : outputs) keep_off_document(output.file);
   const Session session{SessionOptions{settings.device}};
   const auto [file, name] = split_kernel(settings.file);
   LoadOptions load = settings.load;
@@ -178,6 +179,7 @@ int run_command(const RunSettings& settings) {
   for (const Output& output : outputs) write(job, output);
   if (settings.quiet && !settings.json) return kDone;
   const Report report(session, module, job, times, settings.repeat + 1);
+  end_line();
   if (settings.json)
     report.print_json(outputs);
   else

@@ -16,6 +16,7 @@
 #include "commands.hpp"
 #include "files.hpp"
 #include "judge.hpp"
+#include "output.hpp"
 #include "progress.hpp"
 
 namespace quern::cli {
@@ -96,6 +97,7 @@ void print(const Outcome& outcome) {
   const std::string text = outcome.passed
                                ? fmt::format("ok      {} ({:.2f} s)\n", title(outcome), outcome.seconds)
                                : fmt::format("FAILED  {}\n        {}\n", title(outcome), outcome.message);
+  end_line();
   std::fputs(text.c_str(), stdout);  // not fmt::print: a thread must not end in an exception
 }
 
@@ -208,6 +210,7 @@ std::vector<Case> read_all(const TestSettings& settings) {
 }  // namespace
 
 int test_command(const TestSettings& settings) {
+  keep_off_document(settings.junit);
   const std::vector<Case> cases = read_all(settings);
   const std::vector<std::unique_ptr<Bench>> benches = open_benches(settings);
   std::vector<Outcome> outcomes;
@@ -217,6 +220,7 @@ int test_command(const TestSettings& settings) {
   std::size_t failed = 0;
   for (const Outcome& outcome : outcomes) failed += outcome.passed ? 0 : 1;
   if (!settings.junit.empty()) write_whole_file(settings.junit, junit_text(outcomes, failed));
+  end_line();
   if (settings.json)
     print_json(document(outcomes, failed));
   else

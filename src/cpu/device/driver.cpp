@@ -80,15 +80,8 @@ std::uint32_t configured_worker_count() { return worker_count(nullptr); }
 
 /// QUERN_CPU_TIMEOUT, in seconds; 0 where it is not set.
 std::chrono::milliseconds launch_limit() {
-  const std::string text = base::env("QUERN_CPU_TIMEOUT").value_or("");
-  if (text.empty()) return {};
-  char* end = nullptr;
-  const double seconds = std::strtod(text.c_str(), &end);
-  constexpr double kMost = 1e9;
-  if (*end != '\0' || !(seconds >= 0) || seconds > kMost) {
-    engine::report("QUERN_CPU_TIMEOUT is not a number of seconds, and is passed over: " + text);
-    return {};
-  }
+  constexpr base::EnvRange kSeconds{0, 1e9, "a number of seconds"};
+  const double seconds = base::env_real("QUERN_CPU_TIMEOUT", kSeconds, &engine::report).value_or(0);
   const std::chrono::milliseconds limit(static_cast<std::int64_t>(seconds * 1000));
   return seconds > 0 ? std::max(limit, std::chrono::milliseconds{1}) : limit;
 }

@@ -70,7 +70,7 @@ std::unique_ptr<std::byte[]> copy_parameters(const LaunchRequest& request, const
 Specialisation specialisation_of(const LaunchRequest& request, Driver& driver) {
   Specialisation specialisation;
   static const Isa isa = host_isa();
-  static const bool dispatch = base::env("QUERN_CPU_DISPATCH").value_or("") == "1";
+  static const bool dispatch = base::env_switch("QUERN_CPU_DISPATCH", &engine::report).value_or(false);
   specialisation.isa = isa;
   specialisation.alone = driver.scheduler().worker_count() == 1;
   specialisation.dispatch = dispatch;

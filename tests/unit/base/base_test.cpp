@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <span>
+#include <string_view>
 #include <thread>
 
 #include "base/digest.hpp"
@@ -15,12 +17,15 @@
 #include "base/unique_handle.hpp"
 #include "quern/error.hpp"
 #include "quern/expected.hpp"
+#include "quern/file.hpp"
 
 using namespace quern;
 using namespace quern::base;
 namespace fs = std::filesystem;
 
 namespace {
+
+std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 struct TemporaryDirectory {
   fs::path path;
@@ -133,30 +138,30 @@ TEST_CASE("a unique handle releases once, moves and lets go") {
 TEST_CASE("a file is written whole or not at all, with ordinary permissions") {
   const TemporaryDirectory directory;
   const fs::path file = directory.path / "f";
-  REQUIRE(write_file_atomically(file, std::string_view("one")));
-  REQUIRE(write_file_atomically(file, std::string_view("two")));
+  REQUIRE(write_file_atomically(file, bytes("one")));
+  REQUIRE(write_file_atomically(file, bytes("two")));
   CHECK(*read_file(file) == "two");
   struct stat info{};
   REQUIRE(::stat(file.c_str(), &info) == 0);
   CHECK((info.st_mode & 0400) != 0);
   CHECK((info.st_mode & 0111) == 0);
   CHECK(std::distance(fs::directory_iterator(directory.path), {}) == 1);  // no temporary left
-  const auto failed = write_file_atomically(directory.path / "missing" / "f", std::string_view("x"));
+  const auto failed = write_file_atomically(directory.path / "missing" / "f", bytes("x"));
   REQUIRE_FALSE(failed);
   CHECK(failed.errors().front().message.find("No such file or directory") != std::string::npos);
 }
 
 TEST_CASE("a link is written through, and a name may have the greatest length") {
   const TemporaryDirectory directory;
-  REQUIRE(write_file_atomically(directory.path / "file", std::string_view("one")));
+  REQUIRE(write_file_atomically(directory.path / "file", bytes("one")));
   fs::create_symlink("file", directory.path / "link");
   fs::create_symlink("new", directory.path / "dangling");
-  REQUIRE(write_file_atomically(directory.path / "link", std::string_view("two")));
-  REQUIRE(write_file_atomically(directory.path / "dangling", std::string_view("three")));
+  REQUIRE(write_file_atomically(directory.path / "link", bytes("two")));
+  REQUIRE(write_file_atomically(directory.path / "dangling", bytes("three")));
   CHECK(fs::is_symlink(directory.path / "link"));
   CHECK(*read_file(directory.path / "file") == "two");
   CHECK(*read_file(directory.path / "new") == "three");
-  CHECK(write_file_atomically(directory.path / std::string(255, 'n'), std::string_view("long")));
+  CHECK(write_file_atomically(directory.path / std::string(255, 'n'), bytes("long")));
 }
 
 TEST_CASE("a file without end is not read to its end") {
@@ -191,6 +196,31 @@ TEST_CASE("environment numbers are numbers in full or nothing") {
   CHECK(heard.empty());
   CHECK_FALSE(env_number("QUERN_TEST_BAD", hear));
   CHECK(heard == "QUERN_TEST_BAD is not a whole number, and is passed over: 12x");
+}
+
+TEST_CASE("environment words, switches and real numbers are what they may be or nothing") {
+  const Variable word("QUERN_TEST_WORD", "green"), on("QUERN_TEST_ON", "1"), off("QUERN_TEST_OFF", "0"),
+      yes("QUERN_TEST_YES", "yes"), half("QUERN_TEST_HALF", "0.5"), two("QUERN_TEST_TWO", "2"),
+      nan("QUERN_TEST_NAN", "nan");
+  constexpr std::string_view kColours[] = {"red", "green", "blue"}, kFruit[] = {"apple", "pear", "plum"};
+  constexpr EnvRange kShare{0, 1, "a share"};
+  static std::string heard;
+  const EnvComplaint hear = [](std::string_view message) { heard += std::string(message) + "\n"; };
+  CHECK(env_word("QUERN_TEST_WORD", kColours, hear) == 1);
+  CHECK(env_switch("QUERN_TEST_ON", hear) == true);
+  CHECK(env_switch("QUERN_TEST_OFF", hear) == false);
+  CHECK_FALSE(env_switch("QUERN_TEST_UNSET", hear));
+  CHECK(env_real("QUERN_TEST_HALF", kShare, hear) == 0.5);
+  CHECK(heard.empty());
+  CHECK_FALSE(env_word("QUERN_TEST_WORD", kFruit, hear));
+  CHECK_FALSE(env_switch("QUERN_TEST_YES", hear));
+  CHECK_FALSE(env_real("QUERN_TEST_TWO", kShare, hear));
+  CHECK_FALSE(env_real("QUERN_TEST_NAN", kShare, hear));
+  CHECK(heard ==
+        "QUERN_TEST_WORD is not apple, pear or plum, and is passed over: green\n"
+        "QUERN_TEST_YES is not 0 or 1, and is passed over: yes\n"
+        "QUERN_TEST_TWO is not a share, and is passed over: 2\n"
+        "QUERN_TEST_NAN is not a share, and is passed over: nan\n");
 }
 
 TEST_CASE("a library that is not there is a diagnostic with the loader's reason") {

@@ -66,6 +66,15 @@ TEST_CASE("faults of a kernel are device faults") {
     CHECK(driver::error_code(result) == ErrorCode::device_fault);
 }
 
+TEST_CASE("the message of a fault says that a new session recovers") {
+  try {
+    driver::check(named_table(), CUDA_ERROR_ILLEGAL_ADDRESS, "cuCtxSynchronize", "wait");
+    FAIL("no exception");
+  } catch (const DriverError& error) {
+    CHECK(std::string(error.what()).find("; open a new session") != std::string::npos);
+  }
+}
+
 TEST_CASE("a result without a name is given as a number") {
   CHECK(driver::result_name(named_table(), CUDA_ERROR_UNKNOWN) == "CUresult 999");
 }

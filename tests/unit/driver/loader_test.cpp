@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <fstream>
 
 using namespace quern;
 
@@ -46,6 +47,20 @@ TEST_CASE("the file that QUERN_LIBCUDA names is the system's driver, even our ow
   REQUIRE_FALSE(missing);
   CHECK(missing.errors().front().message.find("libnothing.so") != std::string::npos);
   CHECK(missing.errors().front().hint.find("QUERN_LIBCUDA") != std::string::npos);
+}
+
+TEST_CASE("a file that is no CPU device is refused, with what to do") {
+  const std::string file = in_test_dir("no_library.so");
+  std::ofstream(file) << std::string(1000, '-');
+  const auto loaded = driver::load_cpu_plugin(file);
+  REQUIRE_FALSE(loaded);
+  CHECK(loaded.errors().front().message.find("invalid ELF header") != std::string::npos);
+  CHECK(loaded.errors().front().hint.find("install quern anew") != std::string::npos);
+  setenv("QUERN_CPU_PLUGIN", file.c_str(), 1);
+  const auto named = driver::load_cpu_plugin();
+  unsetenv("QUERN_CPU_PLUGIN");
+  REQUIRE_FALSE(named);
+  CHECK(named.errors().front().hint.find("QUERN_CPU_PLUGIN") != std::string::npos);
 }
 
 TEST_CASE("a library that is no driver is refused") {

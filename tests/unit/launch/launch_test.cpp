@@ -195,7 +195,7 @@ TEST_CASE("launches beyond a limit state the limit and what to do") {
   const Kernel kernel = setup.kernel({});
   const Caught block = caught([&] { kernel({.grid = 1, .block = 2048})(); });
   CHECK(block.code == ErrorCode::unsupported);
-  CHECK(holds(block, "at most 1024 threads along x; use a smaller block"));
+  CHECK(holds(block, "at most 1024 threads along x\nhint: use a smaller block"));
   CHECK(holds(caught([&] { kernel({.grid = 1, .block = {64, 32}})(); }),
               "that is 2048 threads, fake device allows at most 1024"));
   CHECK(holds(caught([&] { kernel({.grid = 1, .block = 600})(); }), "this kernel allows at most 512"));

@@ -205,3 +205,47 @@ def k(x, n):
   CHECK(info.registers >= 0);
   CHECK(info.max_threads_per_block == 1024);
 }
+
+TEST_CASE("a read-only array goes to kernels that only read it, whatever they read it through") {
+  const Module module = on_cpu().load_python(R"(from numba import cuda
+@cuda.jit(device=True)
+def second(row):
+    return row[1]
+
+@cuda.jit
+def read(m, y):
+    i = cuda.grid(1)
+    rows = m.T if False else m[:, 1:]
+    y[i] = second(rows[i]) + m[i, 0] + m.shape[0]
+
+@cuda.jit
+def add(x, y):
+    cuda.atomic.add(x, 0, y[0])
+
+@cuda.jit
+def through(x, y):
+    part = x[1:]
+    part[0] = y[0]
+)");
+  const auto m = on_cpu().to_device(std::vector<float>{1, 2, 3, 4, 5, 6}).reshape({2, 3});
+  struct Foreign {
+    CudaArrayInterface description;
+    CudaArrayInterface cuda_array_interface() const { return description; }
+  } foreign{m.cuda_array_interface()};
+  foreign.description.read_only = true;
+  const DeviceNDArray locked = on_cpu().as_cuda_array(foreign);
+  REQUIRE(locked.is_read_only());
+  const auto y = on_cpu().to_device(std::vector<float>{0, 0});
+  module.kernel("read")({.grid = 1, .block = 2})(locked, y);
+  CHECK(y.copy_to_host() == std::vector<float>{1 + 3 + 2, 4 + 6 + 2});
+  module.kernel("read")({.grid = 1, .block = 2})(m, y);  // another specialisation
+  CHECK(module.kernel("read").specialisations() ==
+        std::vector<std::string>{"Array(float32, 2, 'C', readonly=True), float32[::1]",
+                                 "float32[:, ::1], float32[::1]"});
+  const DeviceNDArray row = locked[1];
+  for (const char* name : {"add", "through"}) {
+    CHECK(holds(message([&] { module.kernel(name)({.grid = 1, .block = 1})(row, y); }),
+                "is read-only and cannot be written"));
+    module.kernel(name)({.grid = 1, .block = 1})(y, y);
+  }
+}
