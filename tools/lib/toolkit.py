@@ -26,7 +26,7 @@ HEADERS = ("cuda.h", "nvrtc.h", "cuda_fp16.h", "cooperative_groups.h", "crt/host
 
 
 def hidden():
-    return os.environ.get("QUERN_HIDE_TOOLKIT", "0") not in ("", "0")
+    return os.environ.get("QUERN_HIDE_TOOLKIT") == "1"
 
 
 def roots():
