@@ -78,12 +78,12 @@ Addresses affine_addresses(const std::string& name, std::int64_t base,
 
 /// column * bytes + row * pitch, the pitch known at run time only: two-dimensional blocks.
 Addresses rows_of(unsigned width, std::int64_t base, std::int64_t bytes, ir::Value coefficient,
-                  bool broadcast = false) {
-  Addresses made{.name = "rows of " + std::to_string(width) + (broadcast ? ", one address a row" : ""),
+                  bool broadcast = false, std::int32_t pitch = 400) {
+  Addresses made{.name = "rows of " + std::to_string(width) + (broadcast ? ", one address a row" : "") +
+                         (pitch < 0 ? ", the last one first" : ""),
                  .base = base};
   LanePattern columns{};
   analysis::Term rows{.coefficient = coefficient};
-  constexpr std::int64_t pitch = 400;
   for (std::size_t lane = 0; lane < 32; ++lane) {
     columns[lane] = broadcast ? 0 : static_cast<std::int64_t>(lane % width) * bytes;
     rows.pattern[lane] = static_cast<std::int64_t>(lane / width) * 2;
@@ -92,7 +92,7 @@ Addresses rows_of(unsigned width, std::int64_t base, std::int64_t bytes, ir::Val
   made.shape = affine(columns);
   made.shape.terms.push_back(rows);
   made.extra = {.type = Type::i32, .shape = uniform()};
-  made.extra_lanes[0] = pitch;
+  made.extra_lanes[0] = static_cast<std::uint32_t>(pitch);
   return made;
 }
 
@@ -144,6 +144,7 @@ std::vector<Addresses> all_addresses(std::int64_t bytes, ir::Value extra) {
           make("stride 5", 512, [](std::int64_t lane, std::int64_t size) { return lane * 5 * size; }),
           rows_of(16, 512, bytes, extra),
           rows_of(16, 512, bytes, extra, true),
+          rows_of(16, 1536, bytes, extra, false, -400),
           rows_of(8, 512, bytes, extra),
           rows_of(10, 512, bytes, extra),
           rows_of(2, 512, bytes, extra),
