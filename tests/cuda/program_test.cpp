@@ -193,3 +193,29 @@ TEST_CASE("memory from the device's heap, memcpy and memset, clocks and sleep") 
     CHECK(out[192 + i] == 32);
   }
 }
+
+TEST_CASE("an unsigned index reaches what lies 2^31 bytes and more behind the pointer") {
+  if (!ready()) return;
+  constexpr std::int64_t kFar = std::int64_t{1} << 31;
+  constexpr std::size_t kThreads = 64;
+  DeviceNDArray bytes;
+  try {
+    bytes = cuda_test::session().device_array({kFar + 4096}, Dtype::uint8);
+  } catch (const OutOfMemory&) {
+    MESSAGE("SKIPPED: the device has no 2 GiB to give");
+    return;
+  }
+  const DeviceNDArray far = bytes(Slice{kFar, kFar + 4096});
+  std::vector<std::uint8_t> expected(4096, 1);
+  far.copy_to_device(NDArray::view(expected));
+  std::vector<std::uint32_t> at(kThreads);
+  for (std::uint32_t i = 0; i < kThreads; ++i) at[i] = static_cast<std::uint32_t>(kFar) + i * 37 % 61 * 64;
+  const Kernel kernel = cuda_test::session()
+                            .load_cuda(R"(extern "C" __global__ void k(unsigned char* x, const unsigned* at) {
+      if (threadIdx.x < 61) x[at[threadIdx.x]] += threadIdx.x; })")
+                            .kernel();
+  kernel({.block = kThreads})(bytes, In(at));
+  const NDArray out = far.copy_to_host();
+  for (std::size_t i = 0; i < 61; ++i) expected[i * 37 % 61 * 64] = static_cast<std::uint8_t>(1 + i);
+  CHECK(std::memcmp(out.data(), expected.data(), expected.size()) == 0);
+}
