@@ -97,6 +97,45 @@ TEST_CASE("a kernel's pointer that is misaligned is as good as its accesses") {
   CHECK(cu().cuCtxSynchronize() == CUDA_ERROR_MISALIGNED_ADDRESS);
 }
 
+TEST_CASE("the displacement of an access counts for its alignment") {
+  for (const std::uint64_t offset : {0u, 4u, 8u, 12u}) {
+    CAPTURE(offset);
+    Fixture fixture;
+    const CUdeviceptr base = fixture.allocate(1024);
+    REQUIRE(fixture.launch("at_displacement", 1, 32, nullptr, base + offset) == CUDA_SUCCESS);
+    CHECK(cu().cuCtxSynchronize() == (offset % 8 == 4 ? CUDA_SUCCESS : CUDA_ERROR_MISALIGNED_ADDRESS));
+  }
+}
+
+TEST_CASE("one thread whose address is misaligned is enough") {
+  SUBCASE("where every second one's is") {
+    for (const unsigned block : {1u, 2u, 64u})
+      for (const std::uint64_t offset : {8u, 4u}) {
+        CAPTURE(block);
+        CAPTURE(offset);
+        Fixture fixture;
+        const CUdeviceptr base = fixture.allocate(1024);
+        REQUIRE(fixture.launch("at_half_steps", 1, block, nullptr, base, offset) == CUDA_SUCCESS);
+        CHECK(cu().cuCtxSynchronize() ==
+              (block == 1 && offset == 8 ? CUDA_SUCCESS : CUDA_ERROR_MISALIGNED_ADDRESS));
+      }
+  }
+  SUBCASE("where only memory tells") {
+    for (const std::uint32_t last : {62u, 61u}) {
+      CAPTURE(last);
+      Fixture fixture;
+      std::vector<std::uint32_t> indices(32);
+      for (std::uint32_t i = 0; i < 31; ++i) indices[i] = 2 * i;
+      indices[31] = last;
+      const CUdeviceptr base = fixture.upload(indices);
+      const CUdeviceptr target = fixture.allocate(1024);
+      REQUIRE(fixture.launch("at_indices", 1, 32, nullptr, base, std::uint64_t{target - base}) ==
+              CUDA_SUCCESS);
+      CHECK(cu().cuCtxSynchronize() == (last % 2 == 0 ? CUDA_SUCCESS : CUDA_ERROR_MISALIGNED_ADDRESS));
+    }
+  }
+}
+
 TEST_CASE("what lanes that do not run would access need not be aligned, and parameters neither") {
   Fixture fixture;
   const CUdeviceptr base = fixture.allocate(1024);

@@ -387,6 +387,45 @@ again:
   @%p bra again;
   ret;
 }
+// Whether the first is a multiple of 8 is the pointer's; the displacement counts.
+.visible .entry at_displacement(.param .u64 base)
+{
+  .reg .b64 %rd<3>;
+  ld.param.u64 %rd1, [base];
+  mov.u64 %rd2, 7;
+  st.global.u64 [%rd1+12], %rd2;
+  ret;
+}
+// 8 bytes every 4, so that only every second one is a multiple
+.visible .entry at_half_steps(.param .u64 base, .param .u64 offset)
+{
+  .reg .b32 %r<2>; .reg .b64 %rd<5>;
+  ld.param.u64 %rd1, [base];
+  ld.param.u64 %rd2, [offset];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd3, %r1, 4;
+  add.s64 %rd4, %rd1, %rd2;
+  add.s64 %rd4, %rd4, %rd3;
+  ld.global.u64 %rd3, [%rd4];
+  st.global.u64 [%rd1], %rd3;
+  ret;
+}
+// 8 bytes at base + offset + 4 i, where i of each thread is in memory from base on
+.visible .entry at_indices(.param .u64 base, .param .u64 offset)
+{
+  .reg .b32 %r<3>; .reg .b64 %rd<7>;
+  ld.param.u64 %rd1, [base];
+  ld.param.u64 %rd2, [offset];
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd3, %r1, 4;
+  add.s64 %rd4, %rd1, %rd3;
+  ld.global.u32 %r2, [%rd4];
+  mul.wide.u32 %rd5, %r2, 4;
+  add.s64 %rd6, %rd1, %rd2;
+  add.s64 %rd6, %rd6, %rd5;
+  st.global.u64 [%rd6], %rd5;
+  ret;
+}
 // parameters may be packed
 .visible .entry at_packed(.param .u64 base, .param .align 1 .b8 packed[9])
 {
