@@ -404,7 +404,17 @@ extern "C" __global__ void jumps(long long* x) { ((void (*)(long long*))x[1])(x)
             for value in values:
                 done = self.quern("devices", env={name: value})
                 self.assertRegex(done.stderr, f"^quern CPU device: {name} is not a .*, and is passed over: {value}\n$")
-        self.assertEqual(self.quern("devices", env={"QUERN_CPU_MEMORY": "64M", "QUERN_CPU_WORKERS": "1"}).stderr, "")
+        done = self.quern("devices", env={"QUERN_CPU_MEMORY": "64M", "QUERN_CPU_WORKERS": "1"})
+        self.assertEqual(done.stderr, "")
+        self.assertIn(", 64.0 MiB, 1 multiprocessors,", done.stdout)
+
+    def test_a_number_beyond_its_range_is_told(self):
+        for name, value, taken in [("QUERN_CPU_WORKERS", "0", "1"), ("QUERN_CPU_WORKERS", "1000", "256"), ("QUERN_CPU_DEVICES", "17", "16"),
+                                   ("QUERN_CPU_MEMORY", "1M", str(16 << 20)), ("QUERN_CPU_MEMORY", str(2**64 - 1), str(16 << 40))]:
+            with self.subTest(name, value=value):
+                done = self.quern("devices", env={name: value, "LD_LIBRARY_PATH": ""})
+                self.assertRegex(done.stderr, f"^quern CPU device: {name} is not from [0-9]+ to [0-9]+; {taken} is taken: [0-9]+\n$")
+                self.assertIn("quern CPU device", done.stdout)
 
     def test_no_variable_of_the_environment_is_passed_over_in_silence(self):
         run = ["run", "k.cu::hello", 1, "--block", 1]

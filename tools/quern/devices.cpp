@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <cstdio>
 
 #include "command.hpp"
@@ -27,14 +28,19 @@ Json to_json(const Device& device) {
           {"cooperative_launch", device.cooperative_launch()}};
 }
 
+std::string size_text(std::uint64_t bytes) {
+  const bool small = bytes < std::uint64_t{1} << 30;
+  return fmt::format("{:.1f} {}", static_cast<double>(bytes) / (small ? 1 << 20 : 1 << 30),
+                     small ? "MiB" : "GiB");
+}
+
 std::string to_text(const Device& device) {
   return fmt::format(
-      "{:8} {}, compute capability {}.{}, {:.1f} GiB, {} multiprocessors, {} threads a block, {} KiB shared "
-      "memory a "
+      "{:8} {}, compute capability {}.{}, {}, {} multiprocessors, {} threads a block, {} KiB shared memory a "
       "block\n",
       device.label(), device.name(), device.compute_capability() / 10, device.compute_capability() % 10,
-      static_cast<double>(device.total_memory_bytes()) / (1 << 30), device.multiprocessor_count(),
-      device.max_threads_per_block(), device.max_shared_bytes_per_block() / 1024);
+      size_text(device.total_memory_bytes()), device.multiprocessor_count(), device.max_threads_per_block(),
+      device.max_shared_bytes_per_block() / 1024);
 }
 
 }  // namespace

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/device/driver.hpp"
 
+#include <fmt/format.h>
 #include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <optional>
 #include <string_view>
 
 #include "base/env.hpp"
@@ -19,19 +21,45 @@ namespace {
 constexpr std::uint32_t kMaxDevices = 16;
 constexpr std::uint32_t kMaxWorkers = 256;
 constexpr std::uint64_t kMinMemoryBytes = std::uint64_t{16} << 20;
+/// Twice that are still addresses that a process can reserve.
+constexpr std::uint64_t kMaxMemoryBytes = std::uint64_t{16} << 40;
 
 /// The process's driver, published by cuInit.
 std::atomic<Driver*> instance{nullptr};
 std::atomic<bool> forked_child{false};
 
-std::uint32_t limited(const char* variable, std::uint32_t otherwise, std::uint32_t most,
-                      base::EnvComplaint complain) {
-  const std::uint64_t asked = base::env_number(variable, complain).value_or(otherwise);
-  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(asked, 1, most));
+struct Range {
+  std::uint64_t least;
+  std::uint64_t most;
+};
+
+/// `asked`, or the end of the range that it lies beyond, aloud.
+std::uint64_t within(const Range& range, const char* variable, std::uint64_t asked,
+                     base::EnvComplaint complain) {
+  const std::uint64_t taken = std::clamp(asked, range.least, range.most);
+  if (taken != asked && complain != nullptr)
+    complain(fmt::format("{} is not from {} to {}; {} is taken: {}", variable, range.least, range.most, taken,
+                         asked));
+  return taken;
+}
+
+std::uint32_t count_of(const char* variable, std::uint32_t otherwise, std::uint32_t most,
+                       base::EnvComplaint complain) {
+  const std::optional<std::uint64_t> asked = base::env_number(variable, complain);
+  if (!asked) return std::clamp(otherwise, 1u, most);
+  return static_cast<std::uint32_t>(within({1, most}, variable, *asked, complain));
 }
 
 std::uint32_t worker_count(base::EnvComplaint complain) {
-  return limited("QUERN_CPU_WORKERS", engine::usable_processor_count(), kMaxWorkers, complain);
+  return count_of("QUERN_CPU_WORKERS", engine::usable_processor_count(), kMaxWorkers, complain);
+}
+
+/// What the device calls its memory; a quarter of the machine's where the variable does not say.
+std::uint64_t memory_bytes(std::uint64_t machine_bytes) {
+  constexpr const char* kVariable = "QUERN_CPU_MEMORY";
+  const std::optional<std::uint64_t> asked = base::env_bytes(kVariable, &engine::report);
+  if (!asked) return std::max(machine_bytes / 4, kMinMemoryBytes);
+  return within({kMinMemoryBytes, kMaxMemoryBytes}, kVariable, *asked, &engine::report);
 }
 
 /// CUDA_VISIBLE_DEVICES: ordinals separated by commas; the first that is no ordinal ends the list. Our
@@ -129,11 +157,10 @@ Driver::Driver(std::uint32_t device_count, std::unique_ptr<engine::Window> windo
 
 std::unique_ptr<Driver> Driver::make() {
   const std::uint32_t devices =
-      visible_devices(limited("QUERN_CPU_DEVICES", 1, kMaxDevices, &engine::report));
+      visible_devices(count_of("QUERN_CPU_DEVICES", 1, kMaxDevices, &engine::report));
   require(devices > 0, CUDA_ERROR_NO_DEVICE);
   const std::uint64_t machine_bytes = engine::usable_memory_bytes();
-  const std::uint64_t total = std::max(
-      base::env_bytes("QUERN_CPU_MEMORY", &engine::report).value_or(machine_bytes / 4), kMinMemoryBytes);
+  const std::uint64_t total = memory_bytes(machine_bytes);
   engine::WindowLayout layout;
   layout.device_count = devices;
   layout.arena_bytes = 2 * total + (std::uint64_t{64} << 30);
