@@ -240,7 +240,7 @@ void WarpBody::go_masked_at_branch(ir::BlockId block) {
         stores.emplace_back(
             phi, kept_scalar(Version::masked, phi) ? masked_from_full(operand) : as_kept(operand, false));
 
-  std::vector<llvm::Value*> lanes = switch_masks(block, masks_.all());
+  const std::vector<llvm::Value*> lanes = switch_masks(block, masks_.all());
   const std::uint32_t next = plan_.masked.position[block] + 1;
   enter_masked(next_needed(next));
   for (const auto& [value, what] : stores) write_slot(Version::masked, value, what);
@@ -250,10 +250,7 @@ void WarpBody::go_masked_at_branch(ir::BlockId block) {
       retire(lanes[i]);
       continue;
     }
-    llvm::AllocaInst* waiting = masked_[succs[i]].waiting;
-    if (std::find(succs.begin(), succs.begin() + i, succs[i]) != succs.begin() + i)
-      lanes[i] = masks_.either(lanes[i], code_.CreateLoad(masks_.type(), waiting));
-    code_.CreateStore(lanes[i], waiting);
+    code_.CreateStore(lanes[i], masked_[succs[i]].waiting);
   }
   code_.CreateBr(next_test(next));
 }

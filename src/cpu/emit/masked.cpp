@@ -177,8 +177,7 @@ bool WarpBody::must_blend(ir::BlockId block, ir::BlockId successor) const {
   const std::uint32_t own = facts.loop_of[successor];
   if (own != ir::kNone && facts.loops[own].header == successor && preds.size() == 2) return false;
   const auto before = [&](ir::BlockId a, ir::BlockId b) { return facts.position[a] < facts.position[b]; };
-  return std::count(preds.begin(), preds.end(), block) > 1 ||
-         *std::min_element(preds.begin(), preds.end(), before) != block;
+  return *std::min_element(preds.begin(), preds.end(), before) != block;
 }
 
 /// Whether no lane can wait at `other` that has not just come through `block`. Lanes that left a loop around
@@ -203,10 +202,10 @@ void WarpBody::leave(ir::BlockId block, ir::BlockId target, bool certain) {
   for (std::uint32_t at = facts.position[block];; ++at) {
     for (std::uint32_t loop = facts.loop_of[facts.order[at]]; loop != ir::kNone;
          loop = facts.loops[loop].parent) {
+      // Others wait at its header only once they have passed its last block.
       const std::vector<ir::BlockId>& inside = facts.loops[loop].blocks;
       if (inside.back() != facts.order[at]) break;
-      const bool may_wait = plan_.masked_needed[inside.front()] && !only_from(block, inside.back());
-      if (inside.front() == target || may_wait) return go(inside.front());
+      if (inside.front() == target) return go(target);
     }
     if (at + 1 == facts.order.size()) break;
     const ir::BlockId next = facts.order[at + 1];

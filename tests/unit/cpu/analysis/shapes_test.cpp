@@ -180,6 +180,102 @@ TEST_CASE("tid is affine exactly where every warp of the block has the same patt
   }
 }
 
+TEST_CASE("an order of two values with equal steps is the warp's where neither wraps") {
+  IrBuilder b;
+  const auto x = b.param(ir::Type::i32);
+  const auto tid = b.tid();
+  const auto low = b.add(tid, b.i32(-5));  // of the lanes of one warp some are below 0
+  const auto high = b.add(tid, b.i32(-3));
+  const auto far = b.add(tid, x);  // may wrap between two lanes
+  const auto farther = b.add(far, b.i32(1));
+  const auto above = b.add(tid, b.i32(7));
+  const auto signed_order = b.icmp(ir::Icmp::slt, low, high);
+  const auto unsigned_order = b.icmp(ir::Icmp::ult, low, high);
+  const auto natural = b.icmp(ir::Icmp::ult, tid, above);
+  const auto signed_wrap = b.icmp(ir::Icmp::slt, far, farther);
+  const auto unsigned_wrap = b.icmp(ir::Icmp::ult, far, farther);
+  const auto equal = b.icmp(ir::Icmp::eq, far, farther);
+  b.ret();
+  const analysis::Analysis a = analysed(b, block_of(32));
+  CHECK(a.shapes[signed_order].kind == ShapeKind::uniform);
+  CHECK(a.shapes[natural].kind == ShapeKind::uniform);
+  CHECK(a.shapes[equal].kind == ShapeKind::uniform);
+  CHECK(a.shapes[unsigned_order].kind == ShapeKind::varying);
+  CHECK(a.shapes[signed_wrap].kind == ShapeKind::varying);
+  CHECK(a.shapes[unsigned_wrap].kind == ShapeKind::varying);
+}
+
+TEST_CASE("what a lane's own bit chooses is the lane's own") {
+  IrBuilder b;
+  const auto x = b.param(ir::Type::i32);
+  const auto y = b.param(ir::Type::i32);
+  const auto odd = b.trunc(ir::Type::i1, b.add(b.tid(), x));
+  const auto of_lane = b.select(odd, x, y);
+  const auto of_warp = b.select(b.icmp(ir::Icmp::slt, x, y), x, y);
+  b.ret();
+  const analysis::Analysis a = analysed(b, block_of(32));
+  CHECK(a.shapes[of_lane].kind == ShapeKind::varying);
+  CHECK(a.shapes[of_warp].kind == ShapeKind::uniform);
+}
+
+TEST_CASE("a counter is bounded by its test where no step can wrap") {
+  for (const int step : {1, 2}) {
+    CAPTURE(step);
+    IrBuilder b;
+    const auto n = b.param(ir::Type::i32);
+    const auto zero = b.i32(0);
+    const auto loop = b.block(), after = b.block();
+    b.br(loop);
+    b.at(loop);
+    const auto i = b.phi(ir::Type::i32);
+    const auto next = b.add(i, b.i32(step));
+    b.cond_br(b.icmp(ir::Icmp::slt, next, n), loop, after);
+    b.at(after).ret();
+    b.incoming(i, 0, zero);
+    b.incoming(i, loop, next);
+    const analysis::Analysis a = analysed(b, block_of(32));
+    // Next is below 2^31 - 1 while the loop goes on: one more is below 2^31, two more may not be.
+    CHECK(a.shapes[i].min == (step == 1 ? 0 : INT32_MIN));
+    CHECK(a.shapes[i].max == (step == 1 ? INT32_MAX - 1 : INT32_MAX));
+  }
+}
+
+TEST_CASE("a number that is none of the loop's is no counter") {
+  IrBuilder b;
+  const auto n = b.param(ir::Type::i32);
+  const auto zero = b.i32(0);
+  const auto loop = b.block(), after = b.block();
+  b.br(loop);
+  b.at(loop);
+  const auto i = b.phi(ir::Type::i32);
+  const auto next = b.add(b.i32(5), n);
+  b.cond_br(b.icmp(ir::Icmp::slt, next, b.i32(100)), loop, after);
+  b.at(after).ret();
+  b.incoming(i, 0, zero);
+  b.incoming(i, loop, next);
+  CHECK(analysed(b, block_of(32)).shapes[i].min == INT32_MIN);
+}
+
+TEST_CASE("what may be negative is not widened without its sign") {
+  IrBuilder b;
+  const auto n = b.param(ir::Type::i32);
+  const auto before = b.add(b.global_index(), b.i32(-5));
+  const auto with_sign = b.sext(ir::Type::i64, before);
+  const auto without = b.zext(ir::Type::i64, before);
+  const auto rows = b.zext(ir::Type::i64, b.mul(b.tid(1), n));
+  b.ret();
+  const analysis::Analysis safe = analysed(b, block_of(64));
+  CHECK(is_strided(safe.shapes[with_sign], 1));
+  CHECK(safe.shapes[without].kind == ShapeKind::offset32);
+  CHECK(!safe.shapes[without].index_signed);
+  const analysis::Analysis optimistic = analysed(b, block_of(16, 16), Assumption::optimistic);
+  REQUIRE(optimistic.shapes[rows].kind == ShapeKind::affine);
+  REQUIRE(optimistic.shapes[rows].terms.size() == 1);
+  CHECK(optimistic.shapes[rows].terms[0].coefficient == n);
+  CHECK(!optimistic.shapes[rows].terms[0].sign_extend);
+  CHECK(optimistic.assumed[rows]);
+}
+
 TEST_CASE(
     "a grid-stride loop keeps its index affine, and its widening needs no assumption where blocks are whole "
     "warps") {
