@@ -6,15 +6,16 @@
 // reproduces a kernel.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "driver/loader.hpp"
 #include "generate.hpp"
 #include "machine.hpp"
+#include "options.hpp"
 
 using namespace quern;
 using oracle::Generated;
@@ -81,18 +82,19 @@ std::uint64_t usual_count(bool waiting) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Generated kernels on the oracle and on the CPU device"};
-  std::uint64_t first = 0, count = 0, show = 0;
-  app.add_option("--first", first, "first seed");
-  const auto* count_option = app.add_option("--count", count, "number of seeds, instead of a usual number");
+  oracle::Options line("Generated kernels on the oracle and on the CPU device");
+  std::uint64_t first = 0;
+  std::optional<std::uint64_t> asked, show;
   oracle::GenerateOptions options;
-  app.add_flag("--waiting", options.waiting,
-               "with locks, chains of threads, barriers for a part of the block, loops with two entries");
-  const auto* show_option = app.add_option("--show", show, "print the kernel of this seed and stop");
-  CLI11_PARSE(app, argc, argv);
-  if (count_option->empty()) count = usual_count(options.waiting);
-  if (!show_option->empty()) {
-    const Generated kernel = oracle::generate(show, options);
+  line.add("--first", first, "first seed");
+  line.add("--count", asked, "number of seeds, instead of a usual number");
+  line.add("--waiting", options.waiting,
+           "with locks, chains of threads, barriers for a part of the block, loops with two entries");
+  line.add("--show", show, "print the kernel of this seed and stop");
+  if (const std::optional<int> status = line.read(argc, argv)) return *status;
+  const std::uint64_t count = asked.value_or(usual_count(options.waiting));
+  if (show) {
+    const Generated kernel = oracle::generate(*show, options);
     fmt::print("// grid {}x{}x{}, block {}x{}x{}\n{}", kernel.grid[0], kernel.grid[1], kernel.grid[2],
                kernel.block[0], kernel.block[1], kernel.block[2], kernel.ptx);
     return 0;

@@ -6,13 +6,14 @@
 // no such device.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 
 #include "driver/loader.hpp"
 #include "forms.hpp"
 #include "machine.hpp"
+#include "options.hpp"
 
 using namespace quern;
 using oracle::FormKernel;
@@ -128,16 +129,16 @@ bool is_mine(std::size_t index, const std::string& part) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Instructions on boundary values, on the oracle and on the CPU device"};
+  oracle::Options line("Instructions on boundary values, on the oracle and on the CPU device");
   std::string only, part, device_name = "cpu", results_file;
   bool list = false, show = false;
-  app.add_option("--only", only, "instructions whose text contains this");
-  app.add_option("--part", part, "I/N: every N-th kernel from I on");
-  app.add_option("--device", device_name, "cpu or cuda")->check(CLI::IsMember({"cpu", "cuda"}));
-  app.add_option("--results", results_file, "write a digest of each instruction's results");
-  app.add_flag("--list", list, "print the instructions and stop");
-  app.add_flag("--show", show, "print the kernels and stop");
-  CLI11_PARSE(app, argc, argv);
+  line.add("--only", only, "instructions whose text contains this");
+  line.add("--part", part, "I/N: every N-th kernel from I on");
+  line.add_choice("--device", device_name, {"cpu", "cuda"});
+  line.add("--results", results_file, "write a digest of each instruction's results");
+  line.add("--list", list, "print the instructions and stop");
+  line.add("--show", show, "print the kernels and stop");
+  if (const std::optional<int> status = line.read(argc, argv)) return *status;
   const std::vector<FormKernel> kernels = oracle::form_kernels(only);
   for (const FormKernel& kernel : kernels) {
     if (show) fmt::print("{}", kernel.ptx);

@@ -11,13 +11,14 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 
 #include "bare_device.hpp"
 #include "machine.hpp"
+#include "options.hpp"
 #include "ptx/ptx.hpp"
 #include "random.hpp"
 
@@ -220,21 +221,20 @@ void try_seed(oracle::BareDevice& device, std::uint64_t seed, const Settings& se
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Generated kernels on the oracle and on the CPU device, in many configurations"};
+  oracle::Options line("Generated kernels on the oracle and on the CPU device, in many configurations");
   Settings settings;
-  std::uint64_t show = 0;
-  app.add_option("--first", settings.first, "first seed");
-  app.add_option("--kernels", settings.kernels, "number of seeds");
-  app.add_option("--configurations", settings.configurations, "of each kernel");
-  app.add_option("--data", settings.data, "sets of data for each configuration");
-  app.add_option("--statements", settings.statements, "of each kernel, instead of a number by the seed");
-  app.add_option("--waiting", settings.waiting, "percent of the kernels whose threads wait for each other");
-  app.add_option("--dispatched", settings.dispatched,
-                 "percent of the configurations that the dispatcher runs");
-  const auto* show_option = app.add_option("--show", show, "print the kernel of this seed and stop");
-  CLI11_PARSE(app, argc, argv);
-  if (!show_option->empty()) {
-    const Generated kernel = oracle::generate(show, options_of(show, settings));
+  std::optional<std::uint64_t> show;
+  line.add("--first", settings.first, "first seed");
+  line.add("--kernels", settings.kernels, "number of seeds");
+  line.add("--configurations", settings.configurations, "of each kernel");
+  line.add("--data", settings.data, "sets of data for each configuration");
+  line.add("--statements", settings.statements, "of each kernel, instead of a number by the seed");
+  line.add("--waiting", settings.waiting, "percent of the kernels whose threads wait for each other");
+  line.add("--dispatched", settings.dispatched, "percent of the configurations that the dispatcher runs");
+  line.add("--show", show, "print the kernel of this seed and stop");
+  if (const std::optional<int> status = line.read(argc, argv)) return *status;
+  if (show) {
+    const Generated kernel = oracle::generate(*show, options_of(*show, settings));
     fmt::print("// grid {}x{}x{}, block {}x{}x{}\n{}", kernel.grid[0], kernel.grid[1], kernel.grid[2],
                kernel.block[0], kernel.block[1], kernel.block[2], kernel.ptx);
     return 0;

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The options of the programs around the oracle. CLI11 takes seconds to compile in each file that includes
+// it: one does.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace quern::oracle {
+
+class Options {
+ public:
+  explicit Options(const std::string& description);
+  ~Options();
+
+  /// What is not given stays as it is.
+  void add(const std::string& name, std::uint64_t& number, const std::string& help);
+  void add(const std::string& name, unsigned& number, const std::string& help);
+  void add(const std::string& name, std::optional<std::uint64_t>& number, const std::string& help);
+  void add(const std::string& name, std::string& text, const std::string& help);
+  void add(const std::string& name, bool& flag, const std::string& help);
+  void add_choice(const std::string& name, std::string& word, const std::vector<std::string>& words);
+
+  /// With an exit status where the program is to end: after --help, which is printed, or words that are no
+  /// options, which are complained of.
+  std::optional<int> read(int argc, char** argv);
+
+ private:
+  std::unique_ptr<CLI::App> app_;
+};
+
+}  // namespace quern::oracle
