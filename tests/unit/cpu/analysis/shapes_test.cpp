@@ -218,21 +218,32 @@ TEST_CASE("what a lane's own bit chooses is the lane's own") {
   CHECK(a.shapes[of_warp].kind == ShapeKind::uniform);
 }
 
+namespace {
+
+/// i of: i = 0; do next = step(i) while ((i = next) < limit).
+template <typename Step>
+ir::Value counted_by(IrBuilder& b, ir::Value limit, const Step& step) {
+  const auto zero = b.i32(0);
+  const auto loop = b.block(), after = b.block();
+  b.br(loop);
+  b.at(loop);
+  const auto i = b.phi(ir::Type::i32);
+  const auto next = step(i);
+  b.cond_br(b.icmp(ir::Icmp::slt, next, limit), loop, after);
+  b.at(after).ret();
+  b.incoming(i, 0, zero);
+  b.incoming(i, loop, next);
+  return i;
+}
+
+}  // namespace
+
 TEST_CASE("a counter is bounded by its test where no step can wrap") {
   for (const int step : {1, 2}) {
     CAPTURE(step);
     IrBuilder b;
     const auto n = b.param(ir::Type::i32);
-    const auto zero = b.i32(0);
-    const auto loop = b.block(), after = b.block();
-    b.br(loop);
-    b.at(loop);
-    const auto i = b.phi(ir::Type::i32);
-    const auto next = b.add(i, b.i32(step));
-    b.cond_br(b.icmp(ir::Icmp::slt, next, n), loop, after);
-    b.at(after).ret();
-    b.incoming(i, 0, zero);
-    b.incoming(i, loop, next);
+    const auto i = counted_by(b, n, [&](ir::Value at) { return b.add(at, b.i32(step)); });
     const analysis::Analysis a = analysed(b, block_of(32));
     // Next is below 2^31 - 1 while the loop goes on: one more is below 2^31, two more may not be.
     CHECK(a.shapes[i].min == (step == 1 ? 0 : INT32_MIN));
@@ -243,16 +254,8 @@ TEST_CASE("a counter is bounded by its test where no step can wrap") {
 TEST_CASE("a number that is none of the loop's is no counter") {
   IrBuilder b;
   const auto n = b.param(ir::Type::i32);
-  const auto zero = b.i32(0);
-  const auto loop = b.block(), after = b.block();
-  b.br(loop);
-  b.at(loop);
-  const auto i = b.phi(ir::Type::i32);
-  const auto next = b.add(b.i32(5), n);
-  b.cond_br(b.icmp(ir::Icmp::slt, next, b.i32(100)), loop, after);
-  b.at(after).ret();
-  b.incoming(i, 0, zero);
-  b.incoming(i, loop, next);
+  const auto limit = b.i32(100);
+  const auto i = counted_by(b, limit, [&](ir::Value) { return b.add(b.i32(5), n); });
   CHECK(analysed(b, block_of(32)).shapes[i].min == INT32_MIN);
 }
 
