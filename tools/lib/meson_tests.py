@@ -10,6 +10,7 @@ A doctest program's own summary gives its cases. A case that could not run here 
 The suite "install" is left to tools/check_install, which is a check of its own.
 """
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -55,7 +56,8 @@ def targets(build, suite):
 def main(build, options):
     log = build / "meson-logs" / "testlog.json"
     log.unlink(missing_ok=True)
-    subprocess.run(["meson", "test", "-C", str(build), "--no-rebuild", "--print-errorlogs", "--no-suite", "install"] + options, check=False)
+    at_once = str((os.cpu_count() or 1) + 1)  # some only wait
+    subprocess.run(["meson", "test", "-C", str(build), "--no-rebuild", "--num-processes", at_once, "--print-errorlogs", "--no-suite", "install"] + options, check=False)
     if not log.exists():
         sys.exit("meson ran no tests")
     totals, reasons = [0, 0, 0], set()

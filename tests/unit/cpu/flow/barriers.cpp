@@ -39,7 +39,8 @@ TEST_CASE("a barrier's reduction is over all threads of the block that have not 
     const Value all = b.zext(Type::i32, reduce(b, ir::BarrierReduce::and_, below));
     store_word(b, out, b.tid(), b.add(b.mul(count, b.i32(4)), b.add(b.mul(any, b.i32(2)), all)));
     b.ret();
-    for (const Specialisation& variant : variants({size, 1, 1}))
+    for (const Specialisation& variant : variants({size, 1, 1})) {
+      const auto code = compile_ir(b.module(), variant);
       for (const auto& [from, to] :
            {std::pair{0u, 0u}, {0u, 17u}, {5u, 40u}, {40u, 70u}, {33u, 2000u}, {0u, 2000u}}) {
         CAPTURE(name(variant));
@@ -47,13 +48,13 @@ TEST_CASE("a barrier's reduction is over all threads of the block that have not 
         CAPTURE(to);
         device.clear();
         auto memory = device.allocate<std::uint32_t>(size);
-        const auto code = compile_ir(b.module(), variant);
         REQUIRE(!device.launch(*code, variant, {1, 1, 1}, Params().add(memory.data()).add(from).add(to)));
         std::uint32_t threads = 0, holds = 0;
         for (std::uint32_t t = from; t < size; ++t, ++threads) holds += t < to ? 1 : 0;
         const std::uint32_t expected = 4 * holds + (holds != 0 ? 2 : 0) + (holds == threads ? 1 : 0);
         for (std::uint32_t t = 0; t < size; ++t) REQUIRE(memory[t] == (t < from ? 0 : expected));
       }
+    }
   }
 }
 

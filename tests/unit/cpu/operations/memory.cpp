@@ -28,9 +28,14 @@ constexpr std::uint64_t kLocalStride = 272;
 /// A window with shared and local memory inside, and readable bytes behind it, where redirected accesses
 /// land.
 struct Memory {
-  Memory() : bytes(kWindowBytes + 4096) {
-    for (std::size_t at = 0; at < bytes.size(); ++at)
-      bytes[at] = static_cast<std::uint8_t>(at * 7 + at / 256 * 13 + 1);
+  Memory() {
+    static const std::vector<std::uint8_t> pattern = [] {
+      std::vector<std::uint8_t> made(kWindowBytes + 4096);
+      for (std::size_t at = 0; at < made.size(); ++at)
+        made[at] = static_cast<std::uint8_t>(at * 7 + at / 256 * 13 + 1);
+      return made;
+    }();
+    bytes = pattern;
     around.launch.window_base = reinterpret_cast<std::byte*>(bytes.data());
     around.launch.window_bytes = kWindowBytes;
     around.launch.params = reinterpret_cast<const std::byte*>(bytes.data());
