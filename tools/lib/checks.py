@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs checks one after the other and sums up what they report.
+"""Runs checks and sums up what they report: one after the other, but two at a time of those that leave cores idle.
 
 A check is a command of tools/. Its last line may be `N passed, N failed, N skipped`; without such a line the check as a whole
 counts as one, passed where its status is 0.
 """
+import concurrent.futures
 import os
 import pathlib
 import re
-import resource
 import subprocess
 import sys
 import time
@@ -16,64 +16,78 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$")
 
-# name, command, part of the short run
+# name, command, part of the short run, needs build/ alone and not all cores
 CHECKS = [
-    ("layers", ["tools/check_layers"], True),
-    ("format", ["tools/check_format"], True),
-    ("unit", ["tools/check_build", "build"], True),
-    ("clang", ["tools/check_build", "build-clang"], False),
-    ("address", ["tools/sanitize", "address"], False),
-    ("thread", ["tools/sanitize", "thread"], False),
-    ("fuzz", ["tools/fuzz", "--unoptimised", "10"], False),
-    ("memory", ["tools/check_memory"], False),
-    ("tidy", ["tools/check_tidy"], False),
-    ("hidden", ["tools/check_hidden"], False),
-    ("readme", ["tools/check_readme"], False),
-    ("install", ["tools/check_install", "build"], False),
-    ("interop", ["tools/check_interop", "build"], False),
+    ("layers", ["tools/check_layers"], True, False),
+    ("format", ["tools/check_format"], True, False),
+    ("unit", ["tools/check_build", "build"], True, False),
+    ("clang", ["tools/check_build", "build-clang"], False, False),
+    ("address", ["tools/sanitize", "address"], False, False),
+    ("thread", ["tools/sanitize", "thread"], False, False),
+    ("fuzz", ["tools/fuzz", "--unoptimised", "10"], False, False),
+    ("tidy", ["tools/check_tidy"], False, False),
+    ("memory", ["tools/check_memory"], False, True),
+    ("hidden", ["tools/check_hidden"], False, True),
+    ("readme", ["tools/check_readme"], False, True),
+    ("install", ["tools/check_install", "build"], False, True),
+    ("interop", ["tools/check_interop", "build"], False, True),
 ]
+# How many of the last kind run side by side.
+LANES = 2
 
 
-def cpu_seconds():
-    """What all ended children took, theirs included: unlike the time it does not depend on what else the machine does."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
+def show(line):
+    print(line, flush=True)
 
 
-def run(name, command):
+def run(name, command, say=show):
     """Runs one check; returns (passed, failed, skipped). Its output goes through as it comes."""
-    print(f"== {name}: {' '.join(command)}", flush=True)
+    say(f"== {name}: {' '.join(command)}")
     if not (ROOT / command[0]).exists():
-        print(f"{command[0]} is not there: skipped")
+        say(f"{command[0]} is not there: skipped")
         return 0, 0, 1
-    begin, used, last = time.monotonic(), cpu_seconds(), ""
-    with subprocess.Popen(command, cwd=ROOT, text=True, errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
-        for line in process.stdout:
-            if SUMMARY.match(line.rstrip()):
-                last = line.rstrip()
-                continue  # only the very last line of all is of this form
-            print(line, end="", flush=True)
-    status, counts = process.returncode, SUMMARY.match(last)
+    begin, last = time.monotonic(), ""
+    process = subprocess.Popen(command, cwd=ROOT, text=True, errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    for line in process.stdout:
+        line = line.rstrip("\n")
+        if SUMMARY.match(line.rstrip()):
+            last = line.rstrip()
+            continue  # only the very last line of all is of this form
+        say(line)
+    _, status, usage = os.wait4(process.pid, 0)  # with what all its children took: unlike the time that does not depend on what else runs
+    process.stdout.close()
+    process.returncode = status = os.waitstatus_to_exitcode(status)
+    counts = SUMMARY.match(last)
     passed, failed, skipped = (int(n) for n in counts.groups()) if counts else (int(status == 0), int(status != 0), 0)
     if status != 0 and failed == 0:
         failed = 1
-    print(f"-- {name}: {passed} passed, {failed} failed, {skipped} skipped in {time.monotonic() - begin:.0f} s, {cpu_seconds() - used:.0f} CPU s", flush=True)
+    say(f"-- {name}: {passed} passed, {failed} failed, {skipped} skipped in {time.monotonic() - begin:.0f} s, {usage.ru_utime + usage.ru_stime:.0f} CPU s")
     return passed, failed, skipped
+
+
+def run_beside(name, command):
+    """As run(); the output comes at its end, in one piece."""
+    lines = []
+    counts = run(name, command, lines.append)
+    show("\n".join(lines))
+    return counts
 
 
 def main(arguments):
     if arguments == ["--list"]:
-        print("\n".join(name for name, _, _ in CHECKS))
+        print("\n".join(name for name, *_ in CHECKS))
         return 0
     names = [argument for argument in arguments if argument != "--all"]
-    unknown = set(names) - {name for name, _, _ in CHECKS}
+    unknown = set(names) - {name for name, *_ in CHECKS}
     if unknown:
         sys.exit(f"unknown check: {', '.join(sorted(unknown))}; tools/test --list names them")
     if not arguments:
         os.environ.setdefault("QUERN_TEST_FRACTION", "4")  # random tests and tables of faults by a part: --all has them whole
-    chosen = [(name, command) for name, command, short in CHECKS
+    chosen = [(name, command, beside) for name, command, short, beside in CHECKS
               if (name in names if names else short or "--all" in arguments)]
-    totals = [run(name, command) for name, command in chosen]
+    totals = [run(name, command) for name, command, beside in chosen if not beside]
+    with concurrent.futures.ThreadPoolExecutor(LANES) as lanes:
+        totals += lanes.map(lambda check: run_beside(*check[:2]), (check for check in chosen if check[2]))
     passed, failed, skipped = (sum(column) for column in zip(*totals))
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0
