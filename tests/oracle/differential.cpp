@@ -72,12 +72,8 @@ std::vector<std::byte> run_device(const driver::DriverTable& table, const Genera
   return output;
 }
 
-/// QUERN_TEST_FRACTION: slow builds ask for a part. Threads that wait take the oracle long.
-std::uint64_t usual_count(bool waiting) {
-  const char* fraction = std::getenv("QUERN_TEST_FRACTION");
-  const std::uint64_t part = fraction == nullptr ? 1 : std::strtoull(fraction, nullptr, 10);
-  return (waiting ? 30 : 100) / std::max<std::uint64_t>(part, 1);
-}
+/// Threads that wait take the oracle long.
+std::uint64_t usual_count(bool waiting) { return oracle::part_of(waiting ? 30 : 100); }
 
 }  // namespace
 

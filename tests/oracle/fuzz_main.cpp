@@ -31,7 +31,7 @@ constexpr long kHangSeconds = 120;  ///< of processor time: a busy machine is no
 
 struct Settings {
   std::uint64_t first = 0;
-  std::uint64_t kernels = 100;
+  std::uint64_t kernels = oracle::part_of(60);
   unsigned configurations = 2;
   unsigned data = 32;
   unsigned statements = 0;   ///< 0: by the seed

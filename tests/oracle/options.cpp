@@ -3,6 +3,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <cstdlib>
+
 namespace quern::oracle {
 
 Options::Options(const std::string& description) : app_(std::make_unique<CLI::App>(description)) {}
@@ -34,6 +37,11 @@ std::optional<int> Options::read(int argc, char** argv) {
     return app_->exit(error);
   }
   return std::nullopt;
+}
+
+std::uint64_t part_of(std::uint64_t count) {
+  const char* const fraction = std::getenv("QUERN_TEST_FRACTION");
+  return count / (fraction == nullptr ? 1 : std::max<std::uint64_t>(std::strtoull(fraction, nullptr, 10), 1));
 }
 
 }  // namespace quern::oracle

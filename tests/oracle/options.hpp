@@ -36,4 +36,7 @@ class Options {
   std::unique_ptr<CLI::App> app_;
 };
 
+/// `count` divided by QUERN_TEST_FRACTION, where that is set: who has little time asks for a part.
+std::uint64_t part_of(std::uint64_t count);
+
 }  // namespace quern::oracle

@@ -16,7 +16,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$")
 
-# name, command, part of the short run, needs build/ alone and not all cores
+# name, command, part of the short run, builds nothing that another one needs and leaves cores idle
 CHECKS = [
     ("layers", ["tools/check_layers"], True, False),
     ("format", ["tools/check_format"], True, False),
@@ -25,14 +25,14 @@ CHECKS = [
     ("address", ["tools/sanitize", "address"], False, False),
     ("thread", ["tools/sanitize", "thread"], False, False),
     ("fuzz", ["tools/fuzz", "--unoptimised", "10"], False, False),
-    ("tidy", ["tools/check_tidy"], False, False),
     ("memory", ["tools/check_memory"], False, True),
+    ("tidy", ["tools/check_tidy"], False, True),
     ("hidden", ["tools/check_hidden"], False, True),
     ("readme", ["tools/check_readme"], False, True),
     ("install", ["tools/check_install", "build"], False, True),
     ("interop", ["tools/check_interop", "build"], False, True),
 ]
-# How many of the last kind run side by side.
+# How many of the last kind run side by side. The first of them, which goes on alone for long, begins first.
 LANES = 2
 
 

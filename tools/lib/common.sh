@@ -24,9 +24,6 @@ use_clang() {
   export CC="${through}clang-19" CXX="${through}clang++-19" CC_LD=lld CXX_LD=lld
 }
 
-# Programs with LLVM in them are linked in a third of the time by gold, which Debian's binutils have.
-if command -v ld.gold >/dev/null; then export CC_LD="${CC_LD:-gold}" CXX_LD="${CXX_LD:-gold}"; fi
-
 # configure DIRECTORY OPTION...: sets up or re-configures a build directory if it does not have these options yet. What the
 # toolkit search found is part of them, so that hiding the toolkit takes effect.
 configure() {
