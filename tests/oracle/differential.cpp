@@ -6,9 +6,7 @@
 // reproduces a kernel.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <optional>
 

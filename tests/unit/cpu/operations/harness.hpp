@@ -39,22 +39,11 @@ struct Operation {
   std::vector<ir::Parameter> params{};
 };
 
-/// AddressSanitizer is to see what emits, not what LLVM then does, which takes most of the time.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-inline constexpr std::uint8_t kUsualLevel = 0;
-#else
-inline constexpr std::uint8_t kUsualLevel = 2;
-#endif
-#else
-inline constexpr std::uint8_t kUsualLevel = 2;
-#endif
-
 struct Machine {
   Isa isa = Isa::avx2;
   bool full = true;  ///< emit the version in which all lanes run
   std::array<std::uint32_t, 3> block{32, 1, 1};
-  std::uint8_t opt_level = kUsualLevel;
+  std::uint8_t opt_level = QUERN_USUAL_LEVEL;
   bool alone = false;
 };
 
