@@ -158,3 +158,28 @@ TEST_CASE_FIXTURE(Fixture, "options of loading: logs need sizes, a log that is t
   CHECK(std::memchr(log, '\0', sizeof log) != nullptr);
   CHECK(cu().cuModuleLoadData(&unused, nullptr) == CUDA_ERROR_INVALID_VALUE);
 }
+
+TEST_CASE_FIXTURE(Fixture, "a kernel's values do not depend on the level of optimisation") {
+  for (std::uintptr_t level = 0; level <= 4; ++level) {
+    CAPTURE(level);
+    CUjit_option option = CU_JIT_OPTIMIZATION_LEVEL;
+    void* value = reinterpret_cast<void*>(level);
+    CUmodule leveled = nullptr;
+    REQUIRE(cu().cuModuleLoadDataEx(&leveled, kKernels, 1, &option, &value) == CUDA_SUCCESS);
+    CUfunction saxpy = nullptr;
+    REQUIRE(cu().cuModuleGetFunction(&saxpy, leveled, "saxpy") == CUDA_SUCCESS);
+    CUdeviceptr x = upload<float>({1, 2, 3, 4, 5}), y = upload<float>({10, 20, 30, 40, 50});
+    unsigned n = 4;
+    float a = 2;
+    void* parameters[] = {&n, &a, &x, &y};
+    REQUIRE(cu().cuLaunchKernel(saxpy, 1, 1, 1, 64, 1, 1, 0, nullptr, parameters, nullptr) == CUDA_SUCCESS);
+    CHECK(download<float>(y, 5) == std::vector<float>{12, 24, 36, 48, 50});
+    CHECK(cu().cuModuleUnload(leveled) == CUDA_SUCCESS);
+  }
+  if (is_cpu()) {
+    CUjit_option option = CU_JIT_OPTIMIZATION_LEVEL;
+    void* value = reinterpret_cast<void*>(std::uintptr_t{5});
+    CUmodule none = nullptr;
+    CHECK(cu().cuModuleLoadDataEx(&none, kKernels, 1, &option, &value) == CUDA_ERROR_INVALID_VALUE);
+  }
+}

@@ -19,11 +19,15 @@ std::uint32_t number(void* const& value) noexcept {
 JitOptions::JitOptions(unsigned count, CUjit_option* options, void** values) {
   require(count == 0 || (options != nullptr && values != nullptr));
   for (unsigned i = 0; i < count; ++i) {
-    // Options that steer code generation for a GPU (optimisation level, cache mode, ...) mean nothing here
-    // and are accepted.
+    // Options that steer code generation for a GPU alone (cache mode, target, ...) mean nothing here and are
+    // accepted.
     switch (options[i]) {
       case CU_JIT_MAX_REGISTERS:
         max_registers_ = number(values[i]);
+        break;
+      case CU_JIT_OPTIMIZATION_LEVEL:
+        optimises_ = number(values[i]) > 0;
+        require(number(values[i]) <= 4);
         break;
       case CU_JIT_ERROR_LOG_BUFFER:
         error_log_.buffer = static_cast<char*>(values[i]);

@@ -11,11 +11,13 @@ namespace quern::cpu::device {
 /// The options of cuModuleLoadDataEx: two parallel arrays, values cast to pointers; some are written back.
 class JitOptions {
  public:
-  /// Throws Failure(CUDA_ERROR_INVALID_VALUE) for an option that cuda.h does not have, or a log buffer
-  /// without its size.
+  /// Throws Failure(CUDA_ERROR_INVALID_VALUE) for an option that cuda.h does not have, an optimisation level
+  /// above 4, or a log buffer without its size.
   JitOptions(unsigned count, CUjit_option* options, void** values);
 
   std::uint32_t max_registers() const noexcept { return max_registers_; }
+  /// False where CU_JIT_OPTIMIZATION_LEVEL is 0; the other levels are all the same.
+  bool optimises() const noexcept { return optimises_; }
   /// Put `text` into the caller's buffer, cut to its size, and its length into the size option.
   void write_error_log(std::string_view text) const { write(error_log_, text); }
   void write_info_log(std::string_view text) const { write(info_log_, text); }
@@ -29,6 +31,7 @@ class JitOptions {
   static void write(const Log& log, std::string_view text);
 
   std::uint32_t max_registers_ = 0;
+  bool optimises_ = true;
   Log error_log_;
   Log info_log_;
   void** wall_time_ = nullptr;

@@ -67,13 +67,14 @@ std::unique_ptr<std::byte[]> copy_parameters(const LaunchRequest& request, const
   return buffer;
 }
 
-Specialisation specialisation_of(const LaunchRequest& request, Driver& driver) {
+Specialisation specialisation_of(const LaunchRequest& request, const ModuleObject& module, Driver& driver) {
   Specialisation specialisation;
   static const Isa isa = host_isa();
   static const bool dispatch = base::env_switch("QUERN_CPU_DISPATCH", &engine::report).value_or(false);
   specialisation.isa = isa;
   specialisation.alone = driver.scheduler().worker_count() == 1;
   specialisation.dispatch = dispatch;
+  if (!module.optimised) specialisation.opt_level = 0;
   for (std::size_t d = 0; d < 3; ++d) {
     specialisation.block[d] = request.block[d];
     specialisation.small_grid &= std::uint64_t{request.grid[d]} * request.block[d] < (std::uint64_t{1} << 31);
@@ -144,7 +145,7 @@ void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
 
   auto job = std::make_unique<engine::LaunchJob>();
   job->params = copy_parameters(request, info);
-  const Specialisation specialisation = specialisation_of(request, driver);
+  const Specialisation specialisation = specialisation_of(request, function->module(), driver);
   const LoadedCode& loaded = function->code_for(specialisation);
   job->run = loaded.code->run;
   job->text_begin = loaded.code->text_begin;

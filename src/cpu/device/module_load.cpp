@@ -89,6 +89,7 @@ std::shared_ptr<ModuleObject> load_module(Driver& driver, const std::shared_ptr<
   module->ptx = std::move(std::get<LoadablePtx>(read).module);
   module->kernels = std::move(std::get<LoadablePtx>(read).kernels);
   module->max_registers = options.max_registers();
+  module->optimised = options.optimises();
   place_variables(driver.memory(), *module);
   options.write_error_log({});
   options.write_info_log({});

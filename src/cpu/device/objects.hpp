@@ -68,6 +68,7 @@ struct ModuleObject {
   std::map<std::string, ModuleVariable, std::less<>> variables;
   std::shared_ptr<engine::Allocation> memory;  ///< of the variables; null: there are none
   std::uint32_t max_registers = 0;             ///< CU_JIT_MAX_REGISTERS; 0: not given
+  bool optimised = true;                       ///< false: CU_JIT_OPTIMIZATION_LEVEL is 0
   base::Mutex mutex;
   std::map<std::string, CUfunction, std::less<>> functions QUERN_GUARDED_BY(mutex);
 };
