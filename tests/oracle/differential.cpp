@@ -3,9 +3,10 @@
 //   differential [--first SEED] [--count N] [--show SEED] [--waiting]
 // With QUERN_CPU_DISPATCH=1 the device runs every kernel by the dispatcher.
 // Exit status 1 where a kernel differs; the seed, the place and both values are printed. A seed alone
-// reproduces a kernel.
+// reproduces a kernel. The device optimises three of four.
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <optional>
@@ -43,12 +44,14 @@ std::vector<std::byte> run_oracle(const Generated& kernel, const std::vector<std
 }
 
 std::vector<std::byte> run_device(const driver::DriverTable& table, const Generated& kernel,
-                                  const std::vector<std::byte>& input) {
+                                  const std::vector<std::byte>& input, bool optimised) {
   char log[4096] = "";
-  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-  void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+                            CU_JIT_OPTIMIZATION_LEVEL};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof log),
+                    reinterpret_cast<void*>(std::uintptr_t{optimised ? 4u : 0u})};
   CUmodule module = nullptr;
-  if (table.cuModuleLoadDataEx(&module, kernel.ptx.c_str(), 2, options, values) != CUDA_SUCCESS)
+  if (table.cuModuleLoadDataEx(&module, kernel.ptx.c_str(), 3, options, values) != CUDA_SUCCESS)
     throw Failure{fmt::format("does not load: {}", log)};
   CUfunction function = nullptr;
   must(table.cuModuleGetFunction(&function, module, "k"), "cuModuleGetFunction");
@@ -114,7 +117,7 @@ int main(int argc, char** argv) {
       const Generated kernel = oracle::generate(seed, options);
       const std::vector<std::byte> input = oracle::input_of(kernel, seed, static_cast<unsigned>(seed % 8));
       const std::string differs =
-          difference(kernel, run_oracle(kernel, input), run_device(table, kernel, input));
+          difference(kernel, run_oracle(kernel, input), run_device(table, kernel, input, seed % 4 != 0));
       if (!differs.empty()) throw Failure{differs};
       ++passed;
     } catch (const Failure& failure) {
