@@ -39,6 +39,8 @@ class Scheduler {
 
   std::uint32_t worker_count() const noexcept { return static_cast<std::uint32_t>(workers_.size()); }
 
+  /// To be synchronized with before it is let go: who finished a stream's last command may still look at the
+  /// stream when those who waited for that stream or for an event alone go on.
   std::shared_ptr<Domain> make_domain();
   std::shared_ptr<Stream> make_stream(Domain& domain, bool blocking) QUERN_EXCLUDES(mutex_);
   /// The stream is not used from outside any more; what it has queued still runs.

@@ -225,6 +225,7 @@ TEST_CASE("after a fault the rest of the domain is dropped, events still complet
   CHECK(domain->fault() == FaultKind::trap);
   CHECK(counts.runs[0].load() == 0);
   CHECK(engine.domain->fault() == FaultKind::none);
+  engine.scheduler->synchronize(*domain);
 }
 
 /// Each block writes its number to shared and local memory, waits until all have come, and looks again.
@@ -275,7 +276,7 @@ TEST_CASE("a fault ends a launch of which other blocks wait for ever") {
       10, nullptr);
   job->waits = true;
   engine.scheduler->submit(stream, std::move(job));
-  engine.scheduler->synchronize(stream);
+  engine.scheduler->synchronize(*domain);
   CHECK(domain->fault() == FaultKind::trap);
 }
 
