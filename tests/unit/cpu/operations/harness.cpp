@@ -308,6 +308,8 @@ Lanes filled(std::uint64_t value) {
 
 static bool tries_a_part() { return std::getenv("QUERN_TEST_FRACTION") != nullptr; }
 
+std::uint8_t usual_level() { return tries_a_part() ? 0 : 2; }
+
 std::vector<Isa> isas() {
   std::vector<Isa> found = {Isa::baseline};
   if (widest_isa() == Isa::avx512 && !tries_a_part()) found.push_back(Isa::avx2);

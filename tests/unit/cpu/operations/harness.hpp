@@ -39,11 +39,15 @@ struct Operation {
   std::vector<ir::Parameter> params{};
 };
 
+/// Where a part is tried (QUERN_TEST_FRACTION) LLVM optimises nothing: that takes most of the time, and what
+/// emits is seen all the same.
+std::uint8_t usual_level();
+
 struct Machine {
   Isa isa = Isa::avx2;
   bool full = true;  ///< emit the version in which all lanes run
   std::array<std::uint32_t, 3> block{32, 1, 1};
-  std::uint8_t opt_level = QUERN_USUAL_LEVEL;
+  std::uint8_t opt_level = usual_level();
   bool alone = false;
 };
 
