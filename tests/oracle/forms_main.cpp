@@ -56,7 +56,7 @@ std::vector<std::uint64_t> run_device(const driver::DriverTable& table, const Fo
                             CU_JIT_OPTIMIZATION_LEVEL};
   // Who has little time does without optimisation, which takes most of it.
   void* values[] = {log, reinterpret_cast<void*>(sizeof log),
-                    reinterpret_cast<void*>(oracle::part_of(4) / 4)};
+                    reinterpret_cast<void*>(std::uintptr_t{oracle::tries_a_part() ? 0u : 4u})};
   CUmodule module = nullptr;
   if (table.cuModuleLoadDataEx(&module, kernel.ptx.c_str(), 3, options, values) != CUDA_SUCCESS)
     throw Failure{fmt::format("does not load: {}", log)};

@@ -44,4 +44,6 @@ std::uint64_t part_of(std::uint64_t count) {
   return count / (fraction == nullptr ? 1 : std::max<std::uint64_t>(std::strtoull(fraction, nullptr, 10), 1));
 }
 
+bool tries_a_part() { return std::getenv("QUERN_TEST_FRACTION") != nullptr; }
+
 }  // namespace quern::oracle

@@ -38,5 +38,7 @@ class Options {
 
 /// `count` divided by QUERN_TEST_FRACTION, where that is set: who has little time asks for a part.
 std::uint64_t part_of(std::uint64_t count);
+/// Whether it is set.
+bool tries_a_part();
 
 }  // namespace quern::oracle
