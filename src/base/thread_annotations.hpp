@@ -52,6 +52,12 @@ class ConditionVariable {
   void wait(Mutex& mutex, Predicate ready) QUERN_REQUIRES(mutex) QUERN_NO_THREAD_SAFETY_ANALYSIS {
     condition_.wait(mutex, ready);
   }
+  /// False: it was not ready in that time.
+  template <class Duration, class Predicate>
+  bool wait_for(Mutex& mutex, Duration duration, Predicate ready) QUERN_REQUIRES(mutex)
+      QUERN_NO_THREAD_SAFETY_ANALYSIS {
+    return condition_.wait_for(mutex, duration, ready);
+  }
   void notify_one() noexcept { condition_.notify_one(); }
   void notify_all() noexcept { condition_.notify_all(); }
 

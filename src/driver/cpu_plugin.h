@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define QUERN_CPU_PLUGIN_VERSION 1u
+#define QUERN_CPU_PLUGIN_VERSION 2u
 
 #ifdef __cplusplus
 extern "C" {
@@ -38,6 +38,12 @@ typedef struct QuernCpuPlugin {
   uint32_t (*worker_count)(void);
   /* Where device printf goes (default: the process's stdout). Null restores the default. */
   void (*set_printf_sink)(QuernTextSink sink, void* user);
+  /* From now on page-locked and managed memory of a context that a fault ended stays where it is until
+   * release_host_memory() frees it, also when the context is reset: the process may still read it. */
+  void (*keep_host_memory)(void);
+  /* Frees page-locked or managed memory of a context that a fault has ended. Nothing of that context may be
+   * running. Returns 0, or 1 where there is no such memory at `address`. */
+  int (*release_host_memory)(void* address);
 } QuernCpuPlugin;
 
 /* The plug-in's one export beside cu*. Never null. */

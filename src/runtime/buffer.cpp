@@ -122,7 +122,9 @@ void move(const std::shared_ptr<const BufferState>& to, const DeviceBuffer& from
   require_writable(to.get());
   const Range target(to.get(), 0, from.size_bytes(), "copy on the device");
   const Range source(from.state().get(), 0, from.size_bytes(), "copy on the device");
-  if (from.size_bytes() > 0) runtime::copy_on_device(*to->context, target.side(), source.side(), stream);
+  if (from.size_bytes() == 0) return;
+  const runtime::ContextUse use(*from.state()->context);
+  runtime::copy_on_device(*to->context, target.side(), source.side(), stream);
 }
 
 }  // namespace

@@ -53,22 +53,6 @@ CUresult release_item(const driver::DriverTable& api, const Release& item) {
   return CUDA_ERROR_INVALID_VALUE;
 }
 
-/// The contexts in use: a driver's context has one queue of pending releases and one allocator, however many
-/// sessions are on it.
-struct InUse {
-  struct Row {
-    CUcontext handle = nullptr;
-    decltype(driver::DriverTable::cuCtxGetCurrent) driver = nullptr;  ///< tells one driver's from another's
-    std::weak_ptr<Context> context;
-  };
-  base::Mutex mutex;
-  std::vector<Row> rows QUERN_GUARDED_BY(mutex);
-};
-InUse& in_use() {
-  static auto* const instance = new InUse;  // outlives every static object
-  return *instance;
-}
-
 void report_to_stderr(const std::string& message) {
   std::fprintf(stderr, "quern: warning: %s\n", message.c_str());
 }
@@ -80,84 +64,6 @@ Resource::Resource(Context& context, Release item) : context_(context), item_(st
 }
 
 Resource::~Resource() { context_.dropped(*this, item_); }
-
-/// One hold on the device's primary context, given back unless a Context takes it over.
-struct Context::PrimaryHold {
-  const DeviceState* device = nullptr;
-
-  explicit PrimaryHold(const DeviceState& of) : device(&of) {}
-  PrimaryHold(const PrimaryHold&) = delete;
-  PrimaryHold& operator=(const PrimaryHold&) = delete;
-  ~PrimaryHold() {
-    if (device != nullptr) device->driver->api.cuDevicePrimaryCtxRelease_v2(device->handle);
-  }
-};
-
-std::shared_ptr<Context> Context::find_or_make(const Device& device, CUcontext handle, PrimaryHold* hold) {
-  const auto take_over = [hold](Context& context) {
-    if (hold != nullptr && !context.primary_.exchange(true)) hold->device = nullptr;
-  };
-  const auto driver = device.state()->driver->api.cuCtxGetCurrent;
-  std::vector<std::shared_ptr<Context>> lost;  // let go of after the lock: that may be driver calls
-  const base::LockGuard lock(in_use().mutex);
-  auto& rows = in_use().rows;
-  std::erase_if(rows, [](const InUse::Row& row) { return row.context.expired(); });
-  lost.reserve(rows.size());
-  for (const InUse::Row& row : rows) {
-    if (row.handle != handle || row.driver != driver) continue;
-    std::shared_ptr<Context> found = row.context.lock();
-    if (found == nullptr) continue;
-    if (found->lost()) {
-      lost.push_back(std::move(found));
-      continue;
-    }
-    take_over(*found);
-    return found;
-  }
-  rows.push_back({handle, driver, {}});
-  std::unique_ptr<Context> made(new Context(device.state(), handle));
-  take_over(*made);
-  std::shared_ptr<Context> context(std::move(made));
-  rows.back().context = context;
-  return context;
-}
-
-std::shared_ptr<Context> Context::create(const Device& device) {
-  const DeviceState& state = *device.state();
-  const std::string attempted = "use device " + device.label();
-  const auto retain = [&] {
-    CUcontext handle = nullptr;
-    state.driver->check(state.driver->api.cuDevicePrimaryCtxRetain(&handle, state.handle),
-                        "cuDevicePrimaryCtxRetain", attempted);
-    PrimaryHold hold(state);
-    return find_or_make(device, handle, &hold);
-  };
-  std::shared_ptr<Context> context = retain();
-  if (!context->is_broken()) return context;  // else the other sessions on it know, too
-  context.reset();
-  state.driver->check(state.driver->api.cuDevicePrimaryCtxReset_v2(state.handle),
-                      "cuDevicePrimaryCtxReset_v2", attempted + " again after a fault");
-  return retain();
-}
-
-std::shared_ptr<Context> Context::adopt(const Device& device, CUcontext handle) {
-  return find_or_make(device, handle, nullptr);
-}
-
-std::shared_ptr<Context> adopt_current_context(const Device& device) {
-  const std::shared_ptr<const Driver>& driver = device.state()->driver;
-  CUcontext handle = nullptr;
-  driver->check(driver->api.cuCtxGetCurrent(&handle), "cuCtxGetCurrent", "find the current context");
-  if (handle == nullptr) return nullptr;
-  CUdevice its_device = 0;
-  driver->check(driver->api.cuCtxGetDevice(&its_device), "cuCtxGetDevice",
-                "find the device of the current context");
-  for (int ordinal = 0; ordinal < device_count(*driver); ++ordinal) {
-    const Device candidate = open_device(driver, ordinal);
-    if (candidate.state()->handle == its_device) return Context::adopt(candidate, handle);
-  }
-  return Context::adopt(device, handle);
-}
 
 Context::Context(std::shared_ptr<const DeviceState> device, CUcontext handle)
     : device_(std::move(device)),
@@ -174,8 +80,8 @@ Context::~Context() {
   forget_for_leaks(*this);
   if (process_is_exiting()) return;
   try {  // what is in flight must end before what it uses goes
-    if (in_flight_.count() > 0 && !lost()) synchronize();
-  } catch (...) {  // a fault: the driver has dropped the work
+    if (in_flight_.count() > 0) synchronize();
+  } catch (...) {  // a fault, which has settled
   }
   in_flight_.reap(true);
   copy_kernels_.reset();
@@ -184,7 +90,10 @@ Context::~Context() {
   // more.
   while (queue_.pending_count() > 0) queue_.flush();
   give_up_pools();
+  if (lost()) settle();  // nothing that the program has now is written any more
+  leave_use();
   if (primary_) api().cuDevicePrimaryCtxRelease_v2(device_->handle);
+  if (isolated_) api().cuCtxDestroy_v2(handle_);
 }
 
 /// What pools keep goes while there is a context that it belongs to; the program may hold them longer. The
@@ -216,12 +125,6 @@ bool Context::note_fault(CUresult result) const noexcept {
 void Context::fail(CUresult result, std::string_view call, std::string_view attempted) const {
   note_fault(result);
   driver::fail(api(), result, call, attempted);
-}
-
-/// True where a fault of earlier work has ended the context: every call answers with it.
-bool Context::is_broken() const {
-  const CurrentContext current(*this);
-  return note_fault(api().cuStreamQuery(nullptr));
 }
 
 void Context::made(const Resource& resource) noexcept { counters_.made(resource); }
@@ -260,22 +163,53 @@ std::shared_ptr<Resource> Context::own(Release item) {
   }
 }
 
+/// Of what a lost context held only host memory is given back: the program may use its address as long as the
+/// array lives.
+void Context::give_back_lost(const Release& item) noexcept {
+  switch (item.kind) {
+    case ResourceKind::managed:
+    case ResourceKind::pinned:
+    case ResourceKind::mapped:
+      return release_lost_host_memory(as_pointer<void*>(item.handle));
+    case ResourceKind::registered:  // the lock went with the context
+      settle();
+      return;
+    case ResourceKind::device:
+    case ResourceKind::pooled:
+    case ResourceKind::stream:
+    case ResourceKind::event:
+    case ResourceKind::module:
+      return;
+  }
+}
+
 std::string Context::give_back(const Release& item) {
-  if (process_is_exiting() || lost()) return {};
+  if (process_is_exiting()) return {};
+  if (!lost()) try {
+      if (std::optional<std::string> outcome = give_back_alive(item)) return *std::move(outcome);
+    } catch (const DriverError&) {
+      if (!lost()) throw;
+    }
+  give_back_lost(item);  // the rest went with the context
+  return {};
+}
+
+/// Why it failed; empty: it did not; nothing: the context is lost, and the item was not given back.
+std::optional<std::string> Context::give_back_alive(const Release& item) {
   const CurrentContext current(*this);
   const ReleaseRow& row = kReleases[static_cast<std::size_t>(item.kind)];
   if (item.kind == ResourceKind::pooled) {
     try {
       item.allocator->deallocate(as_pointer<void*>(item.handle), item.size_bytes, kDeviceAlignment,
                                  StreamView(this, as_pointer<void*>(item.stream_handle)));
-      return {};
+      return std::string();
     } catch (const std::exception& error) {
       return fmt::format("cannot {}: {}", row.what, error.what());
     }
   }
   const CUresult result = release_item(api(), item);
-  if (result == CUDA_SUCCESS) return {};
-  if (note_fault(result)) return {};  // it went with the context
+  if (result == CUDA_SUCCESS) return std::string();
+  if (note_fault(result)) return std::nullopt;
   return fmt::format("cannot {}: {} answered {}", row.what, row.call, driver::result_name(api(), result));
 }
 
@@ -416,16 +350,58 @@ std::shared_ptr<const Resource> Context::registered(const std::byte* begin, std:
   return found.lock();
 }
 
-void Context::synchronize() {
-  const CurrentContext current(*this);
-  check(api().cuCtxSynchronize(), "cuCtxSynchronize", "finish the work of the device");
+/// The caller takes what queued work used for its own again, also where the wait ends in an error.
+template <class Wait>
+void Context::wait_or_settle(Wait&& wait) {
+  try {
+    const CurrentContext current(*this);
+    wait();
+  } catch (...) {
+    if (lost()) settle();
+    reap();
+    throw;
+  }
   reap();
 }
 
+void Context::synchronize() {
+  wait_or_settle(
+      [this] { check(api().cuCtxSynchronize(), "cuCtxSynchronize", "finish the work of the device"); });
+}
+
 void Context::synchronize(CUstream stream) {
-  const CurrentContext current(*this);
-  check(api().cuStreamSynchronize(stream), "cuStreamSynchronize", "finish the work of a stream");
-  reap();
+  wait_or_settle([&] {
+    check(api().cuStreamSynchronize(stream), "cuStreamSynchronize", "finish the work of a stream");
+  });
+}
+
+void Context::wait_for(CUevent event) {
+  wait_or_settle(
+      [&] { check(api().cuEventSynchronize(event), "cuEventSynchronize", "wait for an event"); });
+}
+
+bool Context::settle() noexcept {
+  if (fault_->settled()) return true;
+  if (InFlight::is_running_here()) return false;
+  // Who is inside keeps the context from being reset; who is not may come too late, and then the reset settles.
+  const bool inside = CurrentContext::depth(*fault_) > 0;
+  if (!inside && !fault_->enter_lost()) {
+    fault_->wait_until_settled();
+    return true;
+  }
+  CUcontext popped = nullptr;
+  if (api().cuCtxPushCurrent_v2(handle_) == CUDA_SUCCESS) {
+    api().cuCtxSynchronize();  // answers with the fault
+    api().cuCtxPopCurrent_v2(&popped);
+  }
+  fault_->set_settled();
+  if (!inside) fault_->leave();
+  return true;
+}
+
+void Context::release_lost_host_memory(void* address) noexcept {
+  // Without the plug-in the driver takes the memory away with the context.
+  if (driver().plugin != nullptr && settle()) driver().plugin->release_host_memory(address);
 }
 
 std::size_t Context::free_memory_bytes() const {
@@ -438,16 +414,37 @@ std::size_t Context::free_memory_bytes() const {
   return free_bytes;
 }
 
-CurrentContext::CurrentContext(const Driver& driver, CUcontext handle) : driver_(driver) {
+namespace {
+
+thread_local const CurrentContext* innermost = nullptr;
+
+}  // namespace
+
+CurrentContext::CurrentContext(const Driver& driver, CUcontext handle, ContextFault& fault)
+    : driver_(driver), fault_(fault), outer_(innermost) {
+  fault.enter(driver.api);
   CUcontext current = nullptr;
-  if (driver.api.cuCtxGetCurrent(&current) == CUDA_SUCCESS && current == handle) return;
-  driver.check(driver.api.cuCtxPushCurrent_v2(handle), "cuCtxPushCurrent_v2", "make the context current");
-  pushed_ = true;
+  if (driver.api.cuCtxGetCurrent(&current) != CUDA_SUCCESS || current != handle) {
+    const CUresult pushed = driver.api.cuCtxPushCurrent_v2(handle);
+    if (pushed != CUDA_SUCCESS) fault.leave();
+    driver.check(pushed, "cuCtxPushCurrent_v2", "make the context current");
+    pushed_ = true;
+  }
+  innermost = this;
 }
 
 CurrentContext::~CurrentContext() {
+  innermost = outer_;
   CUcontext popped = nullptr;
   if (pushed_) driver_.api.cuCtxPopCurrent_v2(&popped);
+  fault_.leave();
+}
+
+std::uint32_t CurrentContext::depth(const ContextFault& fault) noexcept {
+  std::uint32_t count = 0;
+  for (const CurrentContext* scope = innermost; scope != nullptr; scope = scope->outer_)
+    if (&scope->fault_ == &fault) ++count;
+  return count;
 }
 
 }  // namespace quern::runtime

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -25,11 +26,17 @@ class StagingPool;
 /// A context with all that the layer keeps for it: the queue of what waits to be released, the work in
 /// flight, the allocator, the counters. Shared by all that lives in it. Thread-safe. When it goes, it waits
 /// for the transfers it queued and releases what waits, unless the process is exiting.
+///
+/// A fault ends a context for all who share it: each gets DriverError(device_fault) from then on. The next
+/// create() resets a primary context, after everybody has left it (ContextFault).
 class Context : public std::enable_shared_from_this<Context> {
  public:
   /// The device's primary context, retained (a faulted one is reset first). Like adopt() it gives the same
-  /// object for the same context of the driver's, as long as one is in use and not lost.
+  /// object for the same context of the driver's, as long as one is in use and not lost. Throws DriverError;
+  /// Error(usage) where the reset would take host memory away that arrays of the lost context still hand out.
   static std::shared_ptr<Context> create(const Device& device);
+  /// A context of its own, destroyed with this object. A fault in it ends nobody else's work.
+  static std::shared_ptr<Context> create_isolated(const Device& device);
   /// A context that the program made; it stays the program's and must outlive this object.
   static std::shared_ptr<Context> adopt(const Device& device, CUcontext handle);
   ~Context();
@@ -60,10 +67,15 @@ class Context : public std::enable_shared_from_this<Context> {
   }
   [[noreturn]] void fail(CUresult result, std::string_view call, std::string_view attempted) const;
   bool lost() const noexcept { return fault_->happened(); }
+  /// After a fault: returns when the driver has done with what was queued, so that nothing which queued work
+  /// used is read or written any more. False in a callback, which cannot wait for itself.
+  bool settle() noexcept;
   /// Throws DriverError once the context is lost. CurrentContext asks, so nothing else that calls the driver
   /// needs to.
   void require_alive() const { fault_->require_none(api()); }
   const std::shared_ptr<ContextFault>& fault() const noexcept { return fault_; }
+  /// Frees page-locked or managed memory of this lost context, where the driver lets it outlive the context.
+  void release_lost_host_memory(void* address) noexcept;
 
   /// Device memory from the allocator in force; `bytes` > 0.
   std::shared_ptr<Resource> allocate(std::size_t bytes, StreamView stream = {});
@@ -89,7 +101,7 @@ class Context : public std::enable_shared_from_this<Context> {
   /// Calls `function` then, on the driver's thread. Throws DriverError where it cannot be queued.
   void call_after(CUstream stream, std::function<void()> function);
   /// Lets go of what finished work kept. Called wherever the layer waits, allocates or releases.
-  void reap() noexcept { in_flight_.reap(lost()); }
+  void reap() noexcept { in_flight_.reap(fault_->settled()); }
   std::size_t in_flight_count() const noexcept { return in_flight_.count(); }
 
   /// Called by Resource.
@@ -107,17 +119,24 @@ class Context : public std::enable_shared_from_this<Context> {
   std::shared_ptr<const Resource> registered(const std::byte* begin, std::size_t size_bytes) const
       QUERN_EXCLUDES(mutex_);
 
+  /// Waits; in a lost context until it is settled, and throws then.
   void synchronize();
   void synchronize(CUstream stream);
+  void wait_for(CUevent event);
   std::size_t free_memory_bytes() const;
 
  private:
   struct PrimaryHold;
+  template <class Wait>
+  void wait_or_settle(Wait&& wait);
   Context(std::shared_ptr<const DeviceState> device, CUcontext handle);
   /// `hold`: on the primary context, where that is what `handle` is.
   static std::shared_ptr<Context> find_or_make(const Device& device, CUcontext handle, PrimaryHold* hold);
   std::string release(const Release& item);
   std::string give_back(const Release& item);
+  std::optional<std::string> give_back_alive(const Release& item);
+  void give_back_lost(const Release& item) noexcept;
+  void leave_use() noexcept;
   void release_now(const Release& item) noexcept;
   void give_up_pools() noexcept;
   void make_room(DeviceAllocator* allocator);
@@ -128,6 +147,7 @@ class Context : public std::enable_shared_from_this<Context> {
   const std::shared_ptr<const DeviceState> device_;
   const CUcontext handle_;
   std::atomic<bool> primary_ = false;  ///< holds the device's primary context
+  bool isolated_ = false;              ///< made by create_isolated()
   const std::shared_ptr<ContextFault> fault_ = std::make_shared<ContextFault>();
   Counters counters_;
   DeallocQueue queue_;
@@ -150,26 +170,42 @@ class Context : public std::enable_shared_from_this<Context> {
   std::vector<Locked> locked_ QUERN_GUARDED_BY(mutex_);
 };
 
-/// Makes a context current on this thread for a scope; costs one driver call where it already is. Throws
-/// DriverError for one that is lost.
+/// Makes a context current on this thread for a scope and keeps it from being reset meanwhile; costs one driver
+/// call where it already is. Throws DriverError for one that is lost.
 class CurrentContext {
  public:
   explicit CurrentContext(const Context& context)
       : CurrentContext(context.driver(), context.handle(), *context.fault()) {}
-  CurrentContext(const Driver& driver, CUcontext handle, const ContextFault& fault)
-      : CurrentContext((fault.require_none(driver.api), driver), handle) {}
-  CurrentContext(const Driver& driver, CUcontext handle);
+  CurrentContext(const Driver& driver, CUcontext handle, ContextFault& fault);
   ~CurrentContext();
   CurrentContext(const CurrentContext&) = delete;
   CurrentContext& operator=(const CurrentContext&) = delete;
 
+  /// How many of this thread's scopes are inside that context.
+  static std::uint32_t depth(const ContextFault& fault) noexcept;
+
  private:
   const Driver& driver_;
+  ContextFault& fault_;
+  const CurrentContext* const outer_;  ///< of this thread
   bool pushed_ = false;
 };
 
 /// The context that is current on this thread, on whichever device of the same driver it is; null: none is.
 std::shared_ptr<Context> adopt_current_context(const Device& device);
+
+/// For work in one context that uses memory of another one as well: keeps that from being reset meanwhile.
+/// Throws DriverError for one that is lost.
+class ContextUse {
+ public:
+  explicit ContextUse(const Context& context) : fault_(*context.fault()) { fault_.enter(context.api()); }
+  ~ContextUse() { fault_.leave(); }
+  ContextUse(const ContextUse&) = delete;
+  ContextUse& operator=(const ContextUse&) = delete;
+
+ private:
+  ContextFault& fault_;
+};
 
 template <class Handle>
 Release release_of(ResourceKind kind, Handle handle, std::size_t size_bytes = 0) {

@@ -15,22 +15,62 @@ void ContextFault::note(const driver::DriverTable& api, CUresult result) noexcep
   } catch (...) {  // no memory for the text; the fault itself must be known
   }
   CUresult none = CUDA_SUCCESS;
-  result_.compare_exchange_strong(none, result, std::memory_order_relaxed);
+  result_.compare_exchange_strong(none, result);
+}
+
+void ContextFault::note(const ContextFault& other) noexcept {
+  try {
+    std::string text = other.text();
+    const base::LockGuard lock(mutex_);
+    if (text_.empty()) text_ = std::move(text);
+  } catch (...) {  // as above
+  }
+  CUresult none = CUDA_SUCCESS;
+  result_.compare_exchange_strong(none, other.result_.load());
+}
+
+std::string ContextFault::text() const {
+  const base::LockGuard lock(mutex_);
+  return text_;
+}
+
+bool ContextFault::enter_lost() noexcept {
+  users_.fetch_add(1);
+  if (!retired_.load()) return true;
+  leave();
+  return false;
+}
+
+void ContextFault::tell() const noexcept {
+  const base::LockGuard lock(mutex_);
+  changed_.notify_all();
+}
+
+void ContextFault::retire(std::uint32_t own) noexcept {
+  retired_.store(true);
+  const base::LockGuard lock(mutex_);
+  changed_.wait(mutex_, [&] { return users_.load() <= own; });
+}
+
+void ContextFault::set_settled() noexcept {
+  settled_.store(true);
+  tell();
+}
+
+void ContextFault::wait_until_settled() const noexcept {
+  const base::LockGuard lock(mutex_);
+  changed_.wait(mutex_, [this] { return settled(); });
 }
 
 void ContextFault::refuse(const driver::DriverTable& api) const {
-  const CUresult result = result_.load(std::memory_order_relaxed);
-  std::string text;
-  {
-    const base::LockGuard lock(mutex_);
-    text = text_;
-  }
+  const CUresult result = result_.load();
+  const std::string why = text();
   const std::string name = driver::result_name(api, result);
   const std::string message = fmt::format(
       "cannot use what a lost context held: {}{} ended it, and its arrays, streams and kernels went with it; "
       "open a new session and make them anew",
-      name, text.empty() ? "" : " (" + text + ")");
-  throw DriverError(ErrorCode::device_fault, static_cast<int>(result), name, "", message, text);
+      name, why.empty() ? "" : " (" + why + ")");
+  throw DriverError(ErrorCode::device_fault, static_cast<int>(result), name, "", message, why);
 }
 
 }  // namespace quern::runtime

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <string>
 
 #include "base/thread_annotations.hpp"
@@ -9,31 +10,65 @@
 
 namespace quern::runtime {
 
-/// Whether a fault has ended a context, and which. All that lives in one asks before it calls the driver:
-/// a new context may have the handle and the addresses of the one that is gone, so that the driver would not
-/// refuse, but reach into what others made there. Shared by a context and its pools, which may outlive it.
-/// Thread-safe.
+/// Whether a fault has ended a context, and which; and who is calling the driver for it. All that lives in a
+/// context enters before it calls the driver and leaves afterwards: a new context may have the handle and the
+/// addresses of the one that is gone, so that the driver would not refuse, but reach into what others made
+/// there. A primary context is therefore reset only after retire(), when nobody is inside any more and nobody
+/// can enter. Shared by a context and its pools, which may outlive it. Thread-safe.
 class ContextFault {
  public:
   ContextFault() = default;
   ContextFault(const ContextFault&) = delete;
   ContextFault& operator=(const ContextFault&) = delete;
 
-  bool happened() const noexcept { return result_.load(std::memory_order_relaxed) != CUDA_SUCCESS; }
-  /// The first one counts.
+  bool happened() const noexcept { return result_.load() != CUDA_SUCCESS; }
+  /// The first one counts. The context is current on this thread.
   void note(const driver::DriverTable& api, CUresult result) noexcept QUERN_EXCLUDES(mutex_);
+  /// The same fault as another Context of the same driver context met.
+  void note(const ContextFault& other) noexcept QUERN_EXCLUDES(mutex_);
   /// Throws DriverError with the fault's result once it has happened.
   void require_none(const driver::DriverTable& api) const {
     if (happened()) [[unlikely]]
       refuse(api);
   }
 
+  /// From here to leave() the driver's context stays the one that it is. Throws as require_none().
+  void enter(const driver::DriverTable& api) {
+    users_.fetch_add(1);
+    if (happened()) [[unlikely]] {
+      leave();
+      refuse(api);
+    }
+  }
+  /// The same for the little that is done in a lost context. False, and nothing is entered: it is retired.
+  bool enter_lost() noexcept;
+  void leave() noexcept {
+    users_.fetch_sub(1);
+    if (retired_.load()) [[unlikely]]
+      tell();
+  }
+
+  /// The fault has happened, and nobody enters any more. Returns when at most `own` entries are left, those of
+  /// this thread.
+  void retire(std::uint32_t own) noexcept QUERN_EXCLUDES(mutex_);
+  /// The driver has done with all that was queued: nothing that it was given is read or written any more, and
+  /// no callback runs or will run.
+  void set_settled() noexcept QUERN_EXCLUDES(mutex_);
+  bool settled() const noexcept { return settled_.load(); }
+  void wait_until_settled() const noexcept QUERN_EXCLUDES(mutex_);
+
  private:
   [[noreturn]] void refuse(const driver::DriverTable& api) const QUERN_EXCLUDES(mutex_);
+  void tell() const noexcept QUERN_EXCLUDES(mutex_);
+  std::string text() const QUERN_EXCLUDES(mutex_);
 
   std::atomic<CUresult> result_ = CUDA_SUCCESS;
+  std::atomic<std::uint32_t> users_ = 0;
+  std::atomic<bool> retired_ = false;
+  std::atomic<bool> settled_ = false;
   mutable base::Mutex mutex_;
-  std::string text_ QUERN_GUARDED_BY(mutex_);  ///< the driver's, which tells of the latest fault only
+  mutable base::ConditionVariable changed_;    ///< somebody left a retired context, or it is settled
+  std::string text_ QUERN_GUARDED_BY(mutex_);  ///< the driver's sentence about the fault
 };
 
 }  // namespace quern::runtime

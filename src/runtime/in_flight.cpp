@@ -19,6 +19,8 @@ Abandoned& abandoned() {
   return *instance;
 }
 
+thread_local bool running_here = false;
+
 }  // namespace
 
 InFlight::~InFlight() {
@@ -28,12 +30,22 @@ InFlight::~InFlight() {
     abandoned().states->push_back(std::shared_ptr<State>(std::move(state_)));
 }
 
+bool InFlight::is_running_here() noexcept { return running_here; }
+
 void InFlight::reached(void* argument) {
   Node& node = *static_cast<Node*>(argument);
-  if (node.work.run) node.work.run();
   State& state = *node.state;
+  {
+    const base::LockGuard lock(state.mutex);
+    ++state.running;
+  }
+  running_here = true;
+  if (node.work.run) node.work.run();
+  running_here = false;
   const base::LockGuard lock(state.mutex);
   state.done.splice(state.done.end(), state.queued, node.self);
+  --state.running;
+  state.stopped.notify_all();
 }
 
 CUresult InFlight::add(const driver::DriverTable& api, CUstream stream, Work& work) {
@@ -46,19 +58,29 @@ CUresult InFlight::add(const driver::DriverTable& api, CUstream stream, Work& wo
   }
   node->work = std::move(work);
   const CUresult result = api.cuLaunchHostFunc(stream, &InFlight::reached, node);
-  if (result == CUDA_SUCCESS) return result;
-  work = std::move(node->work);
+  if (result != CUDA_SUCCESS) work = std::move(node->work);
   const base::LockGuard lock(state_->mutex);
-  state_->queued.erase(node->self);
+  node->in_use = false;
+  if (result != CUDA_SUCCESS) state_->queued.erase(node->self);
   return result;
 }
 
 void InFlight::reap(bool all) noexcept {
+  all = all && !running_here;
   std::list<Node> finished;
   {
-    const base::LockGuard lock(state_->mutex);
-    finished.swap(state_->done);
-    if (all) finished.splice(finished.end(), state_->queued);
+    State& state = *state_;
+    const base::LockGuard lock(state.mutex);
+    if (all)
+      state.stopped.wait(state.mutex, [&]() QUERN_NO_THREAD_SAFETY_ANALYSIS { return state.running == 0; });
+    const auto take = [&](std::list<Node>& from) {
+      for (auto node = from.begin(); node != from.end();) {
+        const auto here = node++;
+        if (!here->in_use) finished.splice(finished.end(), from, here);
+      }
+    };
+    take(state.done);
+    if (all) take(state.queued);
   }
 }
 

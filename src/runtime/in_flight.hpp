@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <list>
 #include <memory>
@@ -33,8 +34,11 @@ class InFlight {
   /// Queues the work on `stream`. Where the driver does not take it, or std::bad_alloc is thrown, nothing was
   /// queued and `work` is as it was: the caller decides.
   CUresult add(const driver::DriverTable& api, CUstream stream, Work& work);
-  /// Lets go of finished work, or of all where `all`.
+  /// Lets go of finished work, or of all where `all`: then the driver does not call for the rest any more.
+  /// Work whose function is running is waited for then.
   void reap(bool all) noexcept;
+  /// True in a function of some work, on the driver's thread: what waits for the driver there waits for itself.
+  static bool is_running_here() noexcept;
   /// Not yet let go of.
   std::size_t count() const noexcept;
 
@@ -44,9 +48,12 @@ class InFlight {
     State* state = nullptr;
     Work work;
     std::list<Node>::iterator self;
+    bool in_use = true;  ///< by add(), which may still take it back
   };
   struct State {
     base::Mutex mutex;
+    base::ConditionVariable stopped;
+    std::uint32_t running QUERN_GUARDED_BY(mutex) = 0;
     std::list<Node> queued QUERN_GUARDED_BY(mutex);
     std::list<Node> done QUERN_GUARDED_BY(mutex);
   };

@@ -24,7 +24,7 @@ namespace {
 struct Place {
   std::shared_ptr<const DeviceState> device;
   CUcontext handle = nullptr;
-  std::shared_ptr<const ContextFault> fault;
+  std::shared_ptr<ContextFault> fault;
 
   explicit Place(const Context& context)
       : device(context.device_state()), handle(context.handle()), fault(context.fault()) {}

@@ -71,12 +71,13 @@ void StagingPool::give_back(const Block& block) noexcept {
 }
 
 void StagingPool::release(const Block& block) noexcept {
-  if (process_is_exiting() || context_.lost()) return;
+  if (process_is_exiting()) return;
   try {
     const CurrentContext current(context_);
-    context_.api().cuMemFreeHost(block.address);
-  } catch (...) {  // the context is gone, and the memory with it
+    if (context_.api().cuMemFreeHost(block.address) == CUDA_SUCCESS) return;
+  } catch (...) {  // the context is lost
   }
+  if (context_.lost()) context_.release_lost_host_memory(block.address);
 }
 
 StagingPool::Block StagingPool::take_free(std::size_t keep_bytes) noexcept {

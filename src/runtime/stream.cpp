@@ -138,10 +138,7 @@ bool Event::query() const {
 void* Event::handle() const noexcept { return state_->handle; }
 
 void Event::synchronize() const {
-  runtime::Context& context = *state_->context;
-  const runtime::CurrentContext current(context);
-  context.check(context.api().cuEventSynchronize(state_->handle), "cuEventSynchronize", "wait for an event");
-  context.reap();
+  state_->context->wait_for(state_->handle);
 }
 
 double Event::elapsed_ms_since(const Event& start) const {

@@ -189,6 +189,7 @@ Expected<std::shared_ptr<const runtime::Driver>> open_cpu_driver() {
   Expected<driver::LoadedPlugin> loaded = driver::load_cpu_plugin();
   if (!loaded) return std::move(loaded).errors();
   keep_loaded(loaded->library.path());
+  loaded->plugin->keep_host_memory();
   return start({loaded->table, DeviceKind::cpu, loaded->library.path(), 0, loaded->plugin}, "the CPU device");
 }
 

@@ -21,7 +21,7 @@ std::byte* allocate(AllocationKind kind, std::size_t bytes, unsigned flags) {
   Driver& driver = Driver::get();
   const auto state = driver.current();
   require(bytes > 0);
-  const auto allocation = driver.memory().allocate({bytes, kind, state->device, state->id, flags});
+  const auto allocation = driver.allocate(*state, kind, bytes, flags);
   require(allocation != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
   return allocation->base;
 }
@@ -34,7 +34,7 @@ void release(std::initializer_list<AllocationKind> kinds, const void* base) {
   require(allocation != nullptr && allocation->base == base &&
           std::find(kinds.begin(), kinds.end(), allocation->kind) != kinds.end());
   driver.synchronize_owner(allocation->owner);
-  require(driver.memory().remove(base, allocation->kind) != nullptr);
+  require(driver.memory().remove(*allocation));
 }
 
 bool is_host(const Allocation& allocation) {
@@ -52,7 +52,7 @@ void* host_address(const Allocation& allocation, CUdeviceptr pointer) {
 
 /// What kernels see of registered memory.
 std::shared_ptr<Mapping> map(Driver& driver, const ContextState& state, std::byte* host, std::size_t bytes) {
-  auto shadow = driver.memory().allocate({bytes, AllocationKind::shadow, state.device, state.id, 0});
+  auto shadow = driver.allocate(state, AllocationKind::shadow, bytes);
   require(shadow != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
   auto mapping = std::make_shared<Mapping>(host, shadow);
   shadow->shadow_of = mapping;
@@ -60,7 +60,7 @@ std::shared_ptr<Mapping> map(Driver& driver, const ContextState& state, std::byt
 }
 
 void unmap(Driver& driver, const Mapping& mapping) {
-  driver.memory().remove(mapping.shadow()->base, AllocationKind::shadow);
+  driver.memory().remove(*mapping.shadow());
 }
 
 /// Attributes whose value is a T.
@@ -179,10 +179,12 @@ CUresult cuMemHostRegister_v2(void* pointer, std::size_t bytes, unsigned flags) 
     auto* const base = static_cast<std::byte*>(pointer);
     const bool mapped = (flags & CU_MEMHOSTREGISTER_DEVICEMAP) != 0;
     std::shared_ptr<Mapping> mapping = mapped ? map(driver, *state, base, bytes) : nullptr;
-    if (driver.memory().adopt(base, {bytes, AllocationKind::registered, state->device, state->id, flags},
-                              mapping) != nullptr)
-      return;
+    const auto adopted = driver.memory().adopt(
+        base, {bytes, AllocationKind::registered, state->device, state->id, flags}, mapping);
+    if (adopted != nullptr && !state->ended.load()) return;
+    if (adopted != nullptr) driver.memory().remove(*adopted);
     if (mapping != nullptr) unmap(driver, *mapping);
+    Driver::require_not_ended(*state);
     fail(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
   });
 }
@@ -196,7 +198,7 @@ CUresult cuMemHostUnregister(void* pointer) {
                 allocation->kind == AllocationKind::registered,
             CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
     driver.synchronize_owner(allocation->owner);
-    driver.memory().remove(pointer, AllocationKind::registered);
+    driver.memory().remove(*allocation);
     if (allocation->mapping != nullptr) unmap(driver, *allocation->mapping);
   });
 }

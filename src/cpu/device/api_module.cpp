@@ -126,7 +126,7 @@ CUresult cuModuleUnload(CUmodule module) {
     driver.scheduler().synchronize(*object->context->domain);
     driver.remove(module);
     if (object->memory != nullptr)
-      driver.memory().remove(object->memory->base, engine::AllocationKind::module);
+      driver.memory().remove(*object->memory);
   });
 }
 

@@ -51,11 +51,10 @@ CUresult cuMemAllocAsync(CUdeviceptr* pointer, std::size_t bytes, CUstream strea
       *pointer = 0;
       return;
     }
-    const engine::MemoryRequest request{bytes, AllocationKind::pooled, context->device, context->id, 0};
-    auto allocation = driver.memory().allocate(request);
+    auto allocation = driver.allocate(*context, AllocationKind::pooled, bytes);
     if (allocation == nullptr) {  // what was freed on streams comes back when they get there
       driver.synchronize_owner(context->id);
-      allocation = driver.memory().allocate(request);
+      allocation = driver.allocate(*context, AllocationKind::pooled, bytes);
     }
     require(allocation != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
     *pointer = reinterpret_cast<CUdeviceptr>(allocation->base);

@@ -47,7 +47,7 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
 CUresult cuStreamSynchronize(CUstream stream) {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto context = driver.current();
+    const auto context = driver.current_even_failed();
     driver.scheduler().synchronize(driver.find_stream(stream, context));
     check_fault(*context);
   });

@@ -27,6 +27,7 @@ constexpr std::uint64_t kMaxMemoryBytes = std::uint64_t{16} << 40;
 /// The process's driver, published by cuInit.
 std::atomic<Driver*> instance{nullptr};
 std::atomic<bool> forked_child{false};
+std::atomic<bool> host_memory_is_kept{false};
 
 struct Range {
   std::uint64_t least;
@@ -96,6 +97,9 @@ struct ThreadStreams {
 };
 
 }  // namespace
+
+void keep_host_memory() noexcept { host_memory_is_kept.store(true, std::memory_order_relaxed); }
+bool keeps_host_memory() noexcept { return host_memory_is_kept.load(std::memory_order_relaxed); }
 
 bool forked() noexcept { return forked_child.load(std::memory_order_relaxed); }
 
@@ -291,10 +295,15 @@ void Driver::destroy_context(CUcontext handle) {
 
 void Driver::tear_down(const std::shared_ptr<ContextState>& state) {
   scheduler_->synchronize(*state->domain);
+  // A call on another thread may have found the state before it ended: from here on nothing that it submits
+  // runs, and nothing that it makes stays.
+  scheduler_->close(*state->domain);
+  scheduler_->synchronize(*state->domain);
   // Collected under the lock, destroyed after it.
   std::vector<std::shared_ptr<void>> ended;
   {
     const base::LockGuard lock(mutex_);
+    state->ended.store(true);
     const auto collect = [&](auto& table, auto&& belongs) {
       std::vector<decltype(table.insert(nullptr))> handles;
       table.for_each([&](auto handle, const auto& object) {
@@ -307,7 +316,34 @@ void Driver::tear_down(const std::shared_ptr<ContextState>& state) {
     collect(streams_, [&](const StreamObject& each) { return each.context == state; });
     collect(events_, [&](const EventObject& each) { return each.context == state; });
   }
-  memory_->remove_all(state->id);
+  const bool faulted = state->domain->fault() != engine::FaultKind::none;
+  memory_->remove_all(state->id, !faulted              ? engine::Remains::nothing
+                                 : keeps_host_memory() ? engine::Remains::host_memory
+                                                       : engine::Remains::addresses);
+}
+
+std::shared_ptr<engine::Allocation> Driver::allocate(const ContextState& context, engine::AllocationKind kind,
+                                                     std::uint64_t bytes, unsigned flags) {
+  std::shared_ptr<engine::Allocation> made =
+      memory_->allocate({bytes, kind, context.device, context.id, flags});
+  if (made != nullptr && context.ended.load()) {
+    memory_->remove(*made);
+    require_not_ended(context);
+  }
+  return made;
+}
+
+void Driver::release_kept(const void* base) {
+  const std::shared_ptr<engine::Allocation> found = memory_->find(base);
+  require(found != nullptr && found->base == base &&
+          (found->kind == engine::AllocationKind::host || found->kind == engine::AllocationKind::managed));
+  require(memory_->remove(*found));
+}
+
+void Driver::require_not_ended(const ContextState& context) {
+  if (!context.ended.load()) return;
+  const engine::FaultKind fault = context.domain->fault();
+  fail(fault == engine::FaultKind::none ? CUDA_ERROR_CONTEXT_IS_DESTROYED : result_of(fault));
 }
 
 std::uint32_t Driver::context_device(CUcontext handle) {
@@ -356,18 +392,22 @@ void Driver::synchronize_owner(std::uint64_t owner) {
 
 CUmodule Driver::add(std::shared_ptr<ModuleObject> module) {
   const base::LockGuard lock(mutex_);
+  require_not_ended(*module->context);
   return modules_.insert(std::move(module));
 }
 CUfunction Driver::add(std::shared_ptr<FunctionObject> function) {
   const base::LockGuard lock(mutex_);
+  require_not_ended(*function->module().context);
   return functions_.insert(std::move(function));
 }
 CUstream Driver::add(std::shared_ptr<StreamObject> stream) {
   const base::LockGuard lock(mutex_);
+  require_not_ended(*stream->context);
   return streams_.insert(std::move(stream));
 }
 CUevent Driver::add(std::shared_ptr<EventObject> event) {
   const base::LockGuard lock(mutex_);
+  require_not_ended(*event->context);
   return events_.insert(std::move(event));
 }
 

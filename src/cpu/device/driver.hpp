@@ -62,6 +62,15 @@ class Driver {
   /// The same without the check for a fault: for what works in a failed context too.
   std::shared_ptr<ContextState> current_even_failed() QUERN_EXCLUDES(mutex_);
 
+  /// Memory that belongs to the context. Null: out of memory. Throws Failure where the context has ended
+  /// meanwhile.
+  std::shared_ptr<engine::Allocation> allocate(const ContextState& context, engine::AllocationKind kind,
+                                               std::uint64_t bytes, unsigned flags = 0);
+  /// Frees host memory of a context that a fault ended, whether or not the context is still there.
+  void release_kept(const void* base);
+  /// Throws Failure where the context has ended: its fault, else CUDA_ERROR_CONTEXT_IS_DESTROYED.
+  static void require_not_ended(const ContextState& context);
+
   /// The handle of the context that has that state id; null if it is gone.
   CUcontext context_of(std::uint64_t owner) QUERN_EXCLUDES(mutex_);
   /// Waits until nothing runs in that context.
@@ -90,7 +99,8 @@ class Driver {
 
   std::shared_ptr<ContextState> make_state(std::uint32_t device) QUERN_REQUIRES(mutex_);
   std::shared_ptr<engine::Stream> thread_stream(const std::shared_ptr<ContextState>& context);
-  /// Waits for what runs, then gives up everything that belongs to the state.
+  /// Waits for what runs, then gives up everything that belongs to the state. Host memory of a context that a
+  /// fault ended stays if keep_host_memory() asked for that.
   void tear_down(const std::shared_ptr<ContextState>& state) QUERN_EXCLUDES(mutex_);
 
   const std::uint32_t device_count_;
@@ -112,6 +122,11 @@ class Driver {
 /// The contexts made current on this thread, the current one last. A null entry is "no context"
 /// (cuCtxSetCurrent(nullptr)).
 std::vector<CUcontext>& context_stack() noexcept;
+
+/// From now on the host memory of a context that a fault ended stays where it is until it is freed, also when
+/// the context is reset or released: quern's arrays hand out its address.
+void keep_host_memory() noexcept;
+bool keeps_host_memory() noexcept;
 
 /// The CUresult of a fault.
 CUresult result_of(engine::FaultKind fault) noexcept;

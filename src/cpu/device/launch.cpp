@@ -109,13 +109,13 @@ std::uint64_t stack_bytes(const LocalNeeds& local, const ContextState& context) 
 void give_workspace(engine::LaunchJob& job, Driver& driver, const ContextState& context) {
   constexpr std::uint64_t kBytes = 256;
   engine::Memory& memory = driver.memory();
-  const auto allocation =
-      memory.allocate({kBytes, engine::AllocationKind::module, context.device, context.id, 0});
+  const auto allocation = driver.allocate(context, engine::AllocationKind::module, kBytes);
   require(allocation != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
   std::memset(allocation->base, 0, kBytes);
   job.state.grid_workspace = reinterpret_cast<std::uint64_t>(allocation->base);
+  // By identity: the context may have ended by then, and its addresses may be another's.
   job.workspace = std::shared_ptr<const void>(
-      allocation->base, [&memory](const void* base) { memory.remove(base, engine::AllocationKind::module); });
+      allocation->base, [&memory, allocation](const void*) { memory.remove(*allocation); });
 }
 
 /// Unregistering waits for the context's work, so the mappings are there when the stream comes to it.

@@ -48,7 +48,7 @@ void initialise(const ptx::Variable& variable, const ModuleObject& module) {
 
 }  // namespace
 
-void place_variables(engine::Memory& memory, ModuleObject& module) {
+void place_variables(Driver& driver, ModuleObject& module) {
   std::uint64_t bytes = 0;
   std::vector<std::uint64_t> offsets;
   for (const ptx::Variable& variable : module.ptx.variables) {
@@ -58,8 +58,7 @@ void place_variables(engine::Memory& memory, ModuleObject& module) {
     if (lives_in_memory(variable)) bytes += variable.size_bytes();
   }
   if (bytes == 0) return;
-  module.memory =
-      memory.allocate({bytes, engine::AllocationKind::module, module.context->device, module.context->id, 0});
+  module.memory = driver.allocate(*module.context, engine::AllocationKind::module, bytes);
   require(module.memory != nullptr, CUDA_ERROR_OUT_OF_MEMORY);
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     const ptx::Variable& variable = module.ptx.variables[i];
@@ -90,7 +89,7 @@ std::shared_ptr<ModuleObject> load_module(Driver& driver, const std::shared_ptr<
   module->kernels = std::move(std::get<LoadablePtx>(read).kernels);
   module->max_registers = options.max_registers();
   module->optimised = options.optimises();
-  place_variables(driver.memory(), *module);
+  place_variables(driver, *module);
   options.write_error_log({});
   options.write_info_log({});
   options.write_wall_time_ms(

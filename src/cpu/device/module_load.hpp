@@ -16,6 +16,6 @@ std::shared_ptr<ModuleObject> load_module(Driver& driver, const std::shared_ptr<
 
 /// Gives every .global and .const variable of `module.ptx` its address in device memory, and its value.
 /// Throws Failure(CUDA_ERROR_OUT_OF_MEMORY).
-void place_variables(engine::Memory& memory, ModuleObject& module);
+void place_variables(Driver& driver, ModuleObject& module);
 
 }  // namespace quern::cpu::device

@@ -30,6 +30,9 @@ struct ContextState {
   std::atomic<std::uint64_t> stack_bytes{1024};
   std::atomic<std::uint64_t> printf_fifo_bytes{std::uint64_t{1} << 20};
   std::atomic<std::uint64_t> heap_bytes{std::uint64_t{8} << 20};
+  /// Set before what it owns is given up. A call that began earlier asks after it has made something, so that
+  /// nothing new stays behind.
+  std::atomic<bool> ended{false};
 };
 
 /// Fields are guarded by Driver's mutex.

@@ -121,10 +121,17 @@ const char* plugin_isa() {
 
 void plugin_set_printf_sink(QuernTextSink sink, void* user) { output().set_sink(sink, user); }
 
+void plugin_keep_host_memory() { keep_host_memory(); }
+
+int plugin_release_host_memory(void* address) {
+  const CUresult result = entry([&] { Driver::get().release_kept(address); });
+  return result == CUDA_SUCCESS ? 0 : 1;
+}
+
 constexpr QuernCpuPlugin kPlugin = {
     QUERN_CPU_PLUGIN_VERSION, sizeof(QuernCpuPlugin),  &driver_table,
     &plugin_stage_text,       &plugin_check_ptx,       &plugin_isa,
-    &configured_worker_count, &plugin_set_printf_sink,
+    &configured_worker_count, &plugin_set_printf_sink, &plugin_keep_host_memory, &plugin_release_host_memory,
 };
 
 }  // namespace

@@ -71,7 +71,7 @@ std::byte* Arena::allocate_piece(std::uint64_t bytes) {
   return range_.base + slab->first + piece * piece_bytes;
 }
 
-void Arena::release(std::byte* base) {
+void Arena::release(std::byte* base, Reuse reuse) {
   const auto offset = static_cast<std::uint64_t>(base - range_.base);
   const base::LockGuard lock(mutex_);
   auto slab = slabs_.upper_bound(offset);
@@ -81,25 +81,38 @@ void Arena::release(std::byte* base) {
       slab->second.free_pieces.push_back(
           static_cast<std::uint32_t>((offset - slab->first) / slab->second.piece_bytes));
       if (--slab->second.used != 0) return;
-      release_block(slab->first);
+      release_block(slab->first, reuse);
       slabs_.erase(slab);
       return;
     }
   }
-  release_block(offset);
+  release_block(offset, reuse);
 }
 
-void Arena::release_block(std::uint64_t offset) {
+void Arena::release_block(std::uint64_t offset, Reuse reuse) {
   const auto block = blocks_.find(offset);
   if (block == blocks_.end()) return;
   decommit(range_.base + offset, block->second.committed);
   used_bytes_ -= block->second.committed;
   if (block->second.small) --small_block_count_;
-  give_addresses(offset, block->second.span);
+  if (reuse == Reuse::late)
+    retired_.push_back({offset, block->second.span});
+  else
+    give_addresses(offset, block->second.span);
   blocks_.erase(block);
 }
 
 bool Arena::take_addresses(std::uint64_t span, std::uint64_t alignment, std::uint64_t& offset) {
+  while (!find_addresses(span, alignment, offset)) {
+    if (retired_.empty()) return false;
+    const Addresses oldest = retired_.front();
+    retired_.pop_front();
+    give_addresses(oldest.offset, oldest.span);
+  }
+  return true;
+}
+
+bool Arena::find_addresses(std::uint64_t span, std::uint64_t alignment, std::uint64_t& offset) {
   for (auto range = free_addresses_.begin(); range != free_addresses_.end(); ++range) {
     const auto [start, size] = *range;
     offset = round_up(start, alignment);

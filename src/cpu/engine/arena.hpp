@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <vector>
@@ -10,6 +11,12 @@
 #include "cpu/engine/window.hpp"
 
 namespace quern::cpu::engine {
+
+/// When the addresses of memory that was released are used again.
+enum class Reuse : std::uint8_t {
+  soon,
+  late,  ///< only where there are no others: an address kept by mistake then faults instead of reaching others
+};
 
 /// Allocates from one part of the window against a declared total. An allocation has pages of its own,
 /// inaccessible guard zones on both sides, and is decommitted when released: a kernel that leaves it faults.
@@ -22,7 +29,7 @@ class Arena {
   /// At least 256-byte aligned; null: beyond the total, or the system refuses the memory. `bytes` > 0.
   std::byte* allocate(std::uint64_t bytes) QUERN_EXCLUDES(mutex_);
   /// `base` came from allocate() and was not released since.
-  void release(std::byte* base) QUERN_EXCLUDES(mutex_);
+  void release(std::byte* base, Reuse reuse = Reuse::soon) QUERN_EXCLUDES(mutex_);
 
   std::uint64_t total_bytes() const noexcept { return total_bytes_; }
   std::uint64_t free_bytes() QUERN_EXCLUDES(mutex_);
@@ -41,9 +48,11 @@ class Arena {
   };
 
   std::byte* allocate_block(std::uint64_t bytes, bool small) QUERN_REQUIRES(mutex_);
-  void release_block(std::uint64_t offset) QUERN_REQUIRES(mutex_);
+  void release_block(std::uint64_t offset, Reuse reuse) QUERN_REQUIRES(mutex_);
   std::byte* allocate_piece(std::uint64_t bytes) QUERN_REQUIRES(mutex_);
   bool take_addresses(std::uint64_t span, std::uint64_t alignment, std::uint64_t& offset)
+      QUERN_REQUIRES(mutex_);
+  bool find_addresses(std::uint64_t span, std::uint64_t alignment, std::uint64_t& offset)
       QUERN_REQUIRES(mutex_);
   void give_addresses(std::uint64_t offset, std::uint64_t span) QUERN_REQUIRES(mutex_);
 
@@ -53,6 +62,11 @@ class Arena {
   std::uint64_t used_bytes_ QUERN_GUARDED_BY(mutex_) = 0;
   std::uint32_t small_block_count_ QUERN_GUARDED_BY(mutex_) = 0;
   std::map<std::uint64_t, std::uint64_t> free_addresses_ QUERN_GUARDED_BY(mutex_);  ///< offset -> span
+  struct Addresses {
+    std::uint64_t offset = 0;
+    std::uint64_t span = 0;
+  };
+  std::deque<Addresses> retired_ QUERN_GUARDED_BY(mutex_);  ///< to be used again late; the oldest first
   std::map<std::uint64_t, Block> blocks_ QUERN_GUARDED_BY(mutex_);                  ///< by offset
   std::map<std::uint64_t, Slab> slabs_ QUERN_GUARDED_BY(mutex_);  ///< by the offset of their block
 };

@@ -78,30 +78,42 @@ std::shared_ptr<Allocation> Memory::find_range(const void* address, std::uint64_
   return bytes <= allocation->bytes - offset ? allocation : nullptr;
 }
 
-std::shared_ptr<Allocation> Memory::remove(const void* base, AllocationKind kind) {
-  const base::LockGuard lock(mutex_);
-  const auto found = allocations_.find(static_cast<const std::byte*>(base));
-  if (found == allocations_.end() || found->second->kind != kind) return nullptr;
-  std::shared_ptr<Allocation> allocation = std::move(found->second);
-  allocations_.erase(found);
-  if (kind == AllocationKind::heap) heap_used_bytes_[allocation->owner] -= allocation->bytes;
+std::shared_ptr<Allocation> Memory::take_out(Table::iterator entry) {
+  std::shared_ptr<Allocation> allocation = std::move(entry->second);
+  allocations_.erase(entry);
+  if (allocation->kind == AllocationKind::heap) heap_used_bytes_[allocation->owner] -= allocation->bytes;
   if (allocation->mapping != nullptr) mapping_count_.fetch_sub(1, std::memory_order_relaxed);
   return allocation;
 }
 
-std::vector<std::shared_ptr<Allocation>> Memory::remove_all(std::uint64_t owner) {
+std::shared_ptr<Allocation> Memory::remove(const void* base, AllocationKind kind) {
+  const base::LockGuard lock(mutex_);
+  const auto found = allocations_.find(static_cast<const std::byte*>(base));
+  if (found == allocations_.end() || found->second->kind != kind) return nullptr;
+  return take_out(found);
+}
+
+bool Memory::remove(const Allocation& allocation) {
+  std::shared_ptr<Allocation> removed;  // let go of after the lock
+  const base::LockGuard lock(mutex_);
+  const auto found = allocations_.find(allocation.base);
+  if (found == allocations_.end() || found->second.get() != &allocation) return false;
+  removed = take_out(found);
+  return true;
+}
+
+std::vector<std::shared_ptr<Allocation>> Memory::remove_all(std::uint64_t owner, Remains remains) {
   std::vector<std::shared_ptr<Allocation>> removed;
   const base::LockGuard lock(mutex_);
-  heap_used_bytes_.erase(owner);
   for (auto entry = allocations_.begin(); entry != allocations_.end();) {
-    if (entry->second->owner == owner) {
-      if (entry->second->mapping != nullptr) mapping_count_.fetch_sub(1, std::memory_order_relaxed);
-      removed.push_back(std::move(entry->second));
-      entry = allocations_.erase(entry);
-    } else {
-      ++entry;
-    }
+    const auto here = entry++;
+    const Allocation& each = *here->second;
+    const bool on_host = each.kind == AllocationKind::host || each.kind == AllocationKind::managed;
+    if (each.owner != owner || (remains == Remains::host_memory && on_host)) continue;
+    if (remains != Remains::nothing) here->second->reuse = Reuse::late;
+    removed.push_back(take_out(here));
   }
+  heap_used_bytes_.erase(owner);
   return removed;
 }
 

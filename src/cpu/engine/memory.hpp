@@ -28,13 +28,13 @@ enum class AllocationKind : std::uint8_t {
 class Mapping;
 
 /// One allocation. Its memory lives as long as the last shared_ptr: a queued copy keeps what it touches.
-/// Immutable.
+/// Immutable but for `reuse`.
 struct Allocation {
   Allocation(Arena& from, std::byte* start) : base(start), arena(&from) {}
   /// Memory of the host's own.
   explicit Allocation(std::byte* start) : base(start), arena(nullptr) {}
   ~Allocation() {
-    if (arena != nullptr) arena->release(base);
+    if (arena != nullptr) arena->release(base, reuse);
   }
   Allocation(const Allocation&) = delete;
   Allocation& operator=(const Allocation&) = delete;
@@ -48,9 +48,17 @@ struct Allocation {
   unsigned flags = 0;
   std::shared_ptr<Mapping> mapping;  ///< of mapped registered memory
   std::weak_ptr<Mapping> shadow_of;  ///< of a shadow
+  Reuse reuse = Reuse::soon;         ///< of its addresses; written before the last reference goes
 
  private:
   Arena* arena;
+};
+
+/// Which parts of what a context had outlive it.
+enum class Remains : std::uint8_t {
+  nothing,
+  addresses,    ///< those of its device memory are used again as late as possible
+  host_memory,  ///< also host and managed memory stays allocated, until each is removed
 };
 
 struct MemoryRequest {
@@ -82,8 +90,11 @@ class Memory {
   /// Takes out the allocation of that kind that starts at `base`; null if there is none. No one finds it any
   /// more.
   std::shared_ptr<Allocation> remove(const void* base, AllocationKind kind) QUERN_EXCLUDES(mutex_);
-  /// Takes out all that `owner` has.
-  std::vector<std::shared_ptr<Allocation>> remove_all(std::uint64_t owner) QUERN_EXCLUDES(mutex_);
+  /// Takes out that very allocation; false: it is not there any more.
+  bool remove(const Allocation& allocation) QUERN_EXCLUDES(mutex_);
+  /// Takes out all that `owner` has, less `remains`.
+  std::vector<std::shared_ptr<Allocation>> remove_all(std::uint64_t owner, Remains remains = Remains::nothing)
+      QUERN_EXCLUDES(mutex_);
   /// Bytes that kernels of `owner` have from malloc().
   std::uint64_t heap_used_bytes(std::uint64_t owner) QUERN_EXCLUDES(mutex_);
 
@@ -91,11 +102,13 @@ class Memory {
   std::uint64_t free_bytes(std::uint32_t device) { return arenas_[device]->free_bytes(); }
 
  private:
+  using Table = std::map<const std::byte*, std::shared_ptr<Allocation>>;
+  std::shared_ptr<Allocation> take_out(Table::iterator entry) QUERN_REQUIRES(mutex_);
   std::shared_ptr<Allocation> find_locked(const void* address) QUERN_REQUIRES(mutex_);
 
   std::vector<std::unique_ptr<Arena>> arenas_;  ///< by device; the last one is pinned host memory
   base::Mutex mutex_;
-  std::map<const std::byte*, std::shared_ptr<Allocation>> allocations_ QUERN_GUARDED_BY(mutex_);
+  Table allocations_ QUERN_GUARDED_BY(mutex_);
   std::map<std::uint64_t, std::uint64_t> heap_used_bytes_ QUERN_GUARDED_BY(mutex_);  ///< by owner
   std::uint64_t next_id_ QUERN_GUARDED_BY(mutex_) = 1;
   std::atomic<std::uint32_t> mapping_count_ = 0;  ///< so that launches without any take no lock

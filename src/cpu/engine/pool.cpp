@@ -104,6 +104,8 @@ std::optional<Scheduler::Task> Scheduler::try_take(Command& command) {
   if (launch->cooperative) cooperative_ = &command;
   Worker* worker = free_workers_.back();
   free_workers_.pop_back();
+  worker->thread = ::pthread_self();
+  worker->domain = command.stream->domain_;
   ++command.participants;
   return Task{&command, worker, {}};
 }
@@ -151,15 +153,41 @@ void Scheduler::execute(Task& task) {
   }
 }
 
+/// Ends the domain's other launches as well. One that no thread has taken yet is over then, too.
+void Scheduler::end_domain(Domain& domain, FaultKind kind, std::string place) {
+  if (domain.fault() != FaultKind::none) return;
+  domain.end(kind, std::move(place));
+  std::vector<std::shared_ptr<Stream>> streams = domain.streams_;
+  streams.push_back(domain.legacy_);
+  for (const std::shared_ptr<Stream>& stream : streams) {
+    if (stream->queue_.empty()) continue;
+    Command& head = *stream->queue_.front();
+    LaunchJob* launch = head.launch();
+    if (launch == nullptr || head.state == Command::State::queued) continue;
+    if (launch->stopped.exchange(true, std::memory_order_relaxed) || head.participants > 0) continue;
+    std::erase(group(GroupId::compute).ready, &head);
+    std::vector<std::shared_ptr<Stream>> unblocked;
+    pop_head(*stream, unblocked);
+    for (const std::shared_ptr<Stream>& each : unblocked) advance(each);
+    advance(stream);
+  }
+}
+
+void Scheduler::ask_to_leave(const Domain& domain) {
+  for (const std::unique_ptr<Worker>& worker : workers_)
+    if (worker->domain == &domain) worker->ask_to_leave();
+}
+
 void Scheduler::finish(Task& task) {
   Command& command = *task.command;
   Stream& stream = *command.stream;
   if (LaunchJob* launch = command.launch()) {
     free_workers_.push_back(task.worker);
+    task.worker->domain = nullptr;
     --command.participants;
     if (task.fault.kind != FaultKind::none) {
       launch->stopped.store(true, std::memory_order_relaxed);
-      stream.domain_->end(task.fault.kind, describe(task.fault, *launch));
+      end_domain(*stream.domain_, task.fault.kind, describe(task.fault, *launch));
     }
     if (launch->exhausted()) std::erase(group(GroupId::compute).ready, &command);
     if (has_work(GroupId::compute)) call_for_help(GroupId::compute, false);  // a worker is free again

@@ -144,11 +144,11 @@ void Seat::move_out() {
   has_copy_ = true;
 }
 
-StayEnd Seat::go_on(Watchdog::Watch& watch) {
+StayEnd Seat::go_on() {
   worker_.chunk_first = block_;
   worker_.chunk_count = 1;
-  watch.set_run(run_.get());
   StayEnd end = StayEnd::finished;
+  const Worker::Stay stay(worker_, *run_);
   if (started_) {
     end = resume_guarded(*run_);
   } else {
@@ -161,7 +161,6 @@ StayEnd Seat::go_on(Watchdog::Watch& watch) {
         },
         this);
   }
-  watch.set_run(nullptr);
   if (end == StayEnd::left) note_place(run_->fault, state_, block_, 1);
   if (end != StayEnd::suspended) taken_ = false;
   return end;
@@ -173,8 +172,7 @@ namespace {
 
 class Residents {
  public:
-  Residents(LaunchJob& job, Worker& worker, Watchdog::Watch& watch)
-      : job_(job), worker_(worker), watch_(watch), most_(most(job)) {}
+  Residents(LaunchJob& job, Worker& worker) : job_(job), worker_(worker), most_(most(job)) {}
 
   Fault run() {
     Patience patience;
@@ -225,7 +223,7 @@ class Residents {
       seat.move_in();
       present_ = &seat;
     }
-    const StayEnd end = seat.go_on(watch_);
+    const StayEnd end = seat.go_on();
     if (end != StayEnd::suspended) ended_ = true;
     if (end == StayEnd::left) fault_ = seat.fault();
     return end;
@@ -263,7 +261,6 @@ class Residents {
 
   LaunchJob& job_;
   Worker& worker_;
-  Watchdog::Watch& watch_;
   const std::uint64_t most_;
   std::size_t ready_ = 0;    ///< seats prepared for this launch
   Seat* present_ = nullptr;  ///< whose memory is in place
@@ -273,8 +270,8 @@ class Residents {
 
 }  // namespace
 
-Fault run_resident(LaunchJob& job, Worker& worker, Watchdog::Watch& watch) {
-  const Fault fault = Residents(job, worker, watch).run();
+Fault run_resident(LaunchJob& job, Worker& worker) {
+  const Fault fault = Residents(job, worker).run();
   for (const auto& seat : worker.seats) seat->abandon();
   return fault;
 }

@@ -9,7 +9,6 @@
 
 #include "cpu/engine/fault.hpp"
 #include "cpu/engine/jobs.hpp"
-#include "cpu/engine/watchdog.hpp"
 #include "cpu/engine/worker.hpp"
 
 namespace quern::cpu::engine {
@@ -45,7 +44,7 @@ class Seat {
   bool prepare(const LaunchJob& job);
   void begin(LaunchJob& job, std::uint64_t block);
   /// Runs the block until it has ended or waits.
-  StayEnd go_on(Watchdog::Watch& watch);
+  StayEnd go_on();
   bool is_taken() const noexcept { return taken_; }
   /// The launch was stopped: its block will not go on.
   void abandon() noexcept { taken_ = false; }
@@ -75,7 +74,7 @@ class Seat {
 
 /// Starts blocks of the launch as long as those that are started only wait, and gives each its turn, until
 /// none is left or the launch is stopped.
-Fault run_resident(LaunchJob& job, Worker& worker, Watchdog::Watch& watch);
+Fault run_resident(LaunchJob& job, Worker& worker);
 
 /// How many blocks of a launch are at most started on one thread at a time, as on a multiprocessor of compute
 /// capability 8.9 (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").

@@ -32,16 +32,17 @@ struct Loop {
   }
 };
 
-Fault run_chunks(LaunchJob& job, Worker& worker, std::uint32_t worker_count, Watchdog::Watch& watch) {
+Fault run_chunks(LaunchJob& job, Worker& worker, std::uint32_t worker_count) {
   KernelRun run;
   run.text_begin = job.text_begin;
   run.text_end = job.text_end;
   run.window = worker.services().window;
   run.stack = &worker.stack();
   Loop loop{job, worker, worker_count};
-  watch.set_run(&run);
-  run_guarded(run, [](void* argument) { static_cast<Loop*>(argument)->run(); }, &loop);
-  watch.set_run(nullptr);
+  {
+    const Worker::Stay stay(worker, run);
+    run_guarded(run, [](void* argument) { static_cast<Loop*>(argument)->run(); }, &loop);
+  }
   note_place(run.fault, worker.state(), worker.chunk_first, worker.chunk_count);
   return run.fault;
 }
@@ -55,8 +56,8 @@ Fault run_launch(LaunchJob& job, Worker& worker, std::uint32_t worker_count, Wat
   if (!worker.prepare(job.needs)) return {.kind = FaultKind::out_of_memory};
   Fault fault;
   {
-    Watchdog::Watch watch(watchdog, job);
-    fault = job.waits ? run_resident(job, worker, watch) : run_chunks(job, worker, worker_count, watch);
+    const Watchdog::Watch watch(watchdog, job, worker);
+    fault = job.waits ? run_resident(job, worker) : run_chunks(job, worker, worker_count);
   }
   if (worker.printed) worker.services().output->flush();
   if (fault.kind == FaultKind::none && job.timed_out.load(std::memory_order_relaxed))

@@ -10,6 +10,11 @@
 namespace quern::cpu::engine {
 namespace {
 
+/// Launches that a fault elsewhere ended stop at the end of a chunk of blocks. Only threads that have not come
+/// to one by then are sent a signal, which the host's own handlers may see...
+constexpr std::chrono::milliseconds kPatience{50};
+/// ... and again this soon, as long as they are in code that is not the kernel's.
+constexpr std::chrono::milliseconds kAskAgain{1};
 /// How long a waiting caller looks before it sleeps; about what a sleep and a wake-up cost.
 constexpr std::chrono::microseconds kCallerSpin{10};
 
@@ -64,6 +69,11 @@ void Scheduler::drop_from_domain(Stream& stream) {
   if (found == streams.end()) return;
   aftermath_.dropped.push_back(std::move(*found));  // kept until the mutex is free
   streams.erase(found);
+}
+
+void Scheduler::close(Domain& domain) {
+  const Section section(*this);
+  domain.closed_ = true;
 }
 
 void Scheduler::submit(const std::shared_ptr<Stream>& stream, Job job) {
@@ -130,7 +140,7 @@ bool Scheduler::start_head(const std::shared_ptr<Stream>& stream,
     dependency.stream->dependents_.push_back(stream);
     return false;
   }
-  const bool dropped = stream->domain_->fault() != FaultKind::none;
+  const bool dropped = stream->domain_->fault() != FaultKind::none || stream->domain_->closed_;
   if (const auto* record_job = std::get_if<RecordJob>(&head.job)) {
     record_job->point->time_ns.store(now_ns(), std::memory_order_relaxed);
   } else if (!dropped && !std::holds_alternative<WaitJob>(head.job)) {
@@ -207,6 +217,7 @@ void Scheduler::wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t 
   if (stream->completed() >= sequence) return;
   Section section(*this);
   bool spun = false;
+  std::chrono::milliseconds patience = kPatience;
   while (stream->completed() < sequence) {
     if (std::optional<Task> task = take_for(*stream)) {
       section.outside([&] { execute(*task); });
@@ -216,8 +227,14 @@ void Scheduler::wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t 
       section.outside([&] { spin_until(*stream, sequence); });
     } else {
       const std::uint64_t seen = progress_count_;
+      const auto progressed = [&]() QUERN_NO_THREAD_SAFETY_ANALYSIS { return progress_count_ != seen; };
       ++waiting_callers_;
-      section.wait(progress_, [&]() QUERN_NO_THREAD_SAFETY_ANALYSIS { return progress_count_ != seen; });
+      if (stream->domain_->fault() == FaultKind::none) {
+        section.wait(progress_, progressed);
+      } else if (!section.wait_for(progress_, patience, progressed)) {
+        ask_to_leave(*stream->domain_);
+        patience = kAskAgain;
+      }
       --waiting_callers_;
     }
   }

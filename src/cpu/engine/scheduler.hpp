@@ -46,6 +46,9 @@ class Scheduler {
   /// The stream is not used from outside any more; what it has queued still runs.
   void retire(Stream& stream) QUERN_EXCLUDES(mutex_);
 
+  /// What is submitted to the domain's streams from now on is dropped, as after a fault.
+  void close(Domain& domain) QUERN_EXCLUDES(mutex_);
+
   void submit(const std::shared_ptr<Stream>& stream, Job job) QUERN_EXCLUDES(mutex_);
   std::shared_ptr<EventPoint> record(const std::shared_ptr<Stream>& stream) QUERN_EXCLUDES(mutex_);
   /// What is submitted to `stream` from now on runs after `point`.
@@ -55,7 +58,8 @@ class Scheduler {
   bool idle(const Stream& stream) QUERN_EXCLUDES(mutex_);
   /// True if a job submitted now would have nothing to wait for.
   bool runs_at_once(const Stream& stream) QUERN_EXCLUDES(mutex_);
-  /// Returns when all that was submitted before the call has run or was dropped after a fault.
+  /// Returns when all that was submitted before the call has run or was dropped after a fault. A fault of one
+  /// launch ends all launches of its domain, wherever they are.
   void synchronize(const std::shared_ptr<Stream>& stream) QUERN_EXCLUDES(mutex_);
   void synchronize(const Domain& domain) QUERN_EXCLUDES(mutex_);
   void synchronize(const EventPoint& point) QUERN_EXCLUDES(mutex_);
@@ -108,6 +112,8 @@ class Scheduler {
   void wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t sequence) QUERN_EXCLUDES(mutex_);
 
   // Taking and doing work (pool.cpp)
+  void end_domain(Domain& domain, FaultKind kind, std::string place) QUERN_REQUIRES(mutex_);
+  void ask_to_leave(const Domain& domain) QUERN_REQUIRES(mutex_);
   std::optional<Task> try_take(Command& command) QUERN_REQUIRES(mutex_);
   std::optional<Task> take_from(GroupId id) QUERN_REQUIRES(mutex_);
   std::optional<Task> take_for(const Stream& stream) QUERN_REQUIRES(mutex_);

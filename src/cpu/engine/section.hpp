@@ -30,6 +30,13 @@ class QUERN_SCOPED_CAPABILITY Scheduler::Section {
     outside([] {});
     condition.wait(scheduler_.mutex_, ready);
   }
+  /// The same for so long at most; false: it was not ready in that time.
+  template <class Duration, class Predicate>
+  bool wait_for(base::ConditionVariable& condition, Duration duration,
+                Predicate ready) QUERN_NO_THREAD_SAFETY_ANALYSIS {
+    outside([] {});
+    return condition.wait_for(scheduler_.mutex_, duration, ready);
+  }
 
  private:
   void unlock_for_good() QUERN_NO_THREAD_SAFETY_ANALYSIS {

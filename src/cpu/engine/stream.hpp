@@ -85,6 +85,7 @@ class Domain {
   std::vector<std::shared_ptr<Stream>> streams_;
   std::string fault_place_;
   std::atomic<FaultKind> fault_{FaultKind::none};
+  bool closed_ = false;  ///< nothing that is submitted from now on runs
 };
 
 }  // namespace quern::cpu::engine

@@ -24,8 +24,8 @@ std::int64_t now_ns() noexcept {
 
 }  // namespace
 
-Watchdog::Watch::Watch(Watchdog& watchdog, LaunchJob& job)
-    : watchdog_(watchdog), job_(job), thread_(::pthread_self()) {
+Watchdog::Watch::Watch(Watchdog& watchdog, LaunchJob& job, Worker& worker)
+    : watchdog_(watchdog), job_(job), worker_(worker) {
   if (!watchdog_.watches()) return;
   std::int64_t unset = 0;
   job_.started_ns.compare_exchange_strong(unset, now_ns());  // by the first of its threads
@@ -34,12 +34,6 @@ Watchdog::Watch::Watch(Watchdog& watchdog, LaunchJob& job)
 
 Watchdog::Watch::~Watch() {
   if (watchdog_.watches()) watchdog_.remove(*this);
-}
-
-void Watchdog::Watch::set_run(KernelRun* run) noexcept {
-  if (!watchdog_.watches()) return;
-  const base::LockGuard lock(watchdog_.mutex_);
-  run_ = run;
 }
 
 void Watchdog::add(Watch& watch) {
@@ -84,7 +78,7 @@ bool Watchdog::end_late() {
     late = true;
     watch->job_.timed_out.store(true, std::memory_order_relaxed);
     watch->job_.stopped.store(true, std::memory_order_relaxed);
-    if (watch->run_ != nullptr) request_stop(*watch->run_, watch->thread_);
+    watch->worker_.ask_to_leave();
   }
   return late;
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <pthread.h>
-
 #include <chrono>
 #include <memory>
 #include <vector>
@@ -23,22 +21,19 @@ class Watchdog {
 
   bool watches() const noexcept { return limit_.count() != 0; }
 
-  /// While it lives, its thread may be made to leave the runs that it says it is in.
+  /// While it lives, the worker's thread is made to leave the launch when that takes too long.
   class Watch {
    public:
-    Watch(Watchdog& watchdog, LaunchJob& job);
+    Watch(Watchdog& watchdog, LaunchJob& job, Worker& worker);
     ~Watch();
     Watch(const Watch&) = delete;
     Watch& operator=(const Watch&) = delete;
-    /// Null: in none.
-    void set_run(KernelRun* run) noexcept;
 
    private:
     friend class Watchdog;
     Watchdog& watchdog_;
     LaunchJob& job_;
-    pthread_t thread_;
-    KernelRun* run_ = nullptr;  ///< guarded by the watchdog's mutex
+    Worker& worker_;
   };
 
  private:

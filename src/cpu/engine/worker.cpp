@@ -50,6 +50,12 @@ Expected<std::unique_ptr<Worker>> Worker::make(std::uint32_t index, const Servic
   return worker;
 }
 
+void Worker::ask_to_leave() noexcept {
+  asking_.fetch_add(1);
+  if (KernelRun* run = run_.load()) request_stop(*run, thread);
+  asking_.fetch_sub(1);
+}
+
 bool Worker::prepare(const WorkerNeeds& needs) {
   state_.local_stride = stride_of(needs);
   const std::uint64_t local = round_up(state_.local_stride * needs.warps * 32, kPageBytes);

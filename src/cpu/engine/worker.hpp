@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <pthread.h>
+
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -56,6 +59,7 @@ class AlignedMemory {
   std::uint64_t bytes_ = 0;
 };
 
+class Domain;
 class Seat;
 
 /// What one thread needs to run blocks: shared and local memory, warp frames, a stack. A thread borrows a
@@ -83,6 +87,28 @@ class Worker {
   std::uint64_t chunk_first = 0;
   std::uint64_t chunk_count = 0;
   bool printed = false;
+  // Who borrowed it, and for which context; guarded by the scheduler's mutex, under which it is given back.
+  pthread_t thread{};
+  const Domain* domain = nullptr;
+
+  /// While it lives, ask_to_leave() reaches the run that the worker's thread is in.
+  class Stay {
+   public:
+    Stay(Worker& worker, KernelRun& run) noexcept : worker_(worker) { worker.run_.store(&run); }
+    ~Stay() {
+      worker_.run_.store(nullptr);
+      while (worker_.asking_.load() != 0) __builtin_ia32_pause();
+    }
+    Stay(const Stay&) = delete;
+    Stay& operator=(const Stay&) = delete;
+
+   private:
+    Worker& worker_;
+  };
+  /// Asks the thread that borrowed the worker to leave the run that it is in, if it is in one; to be called
+  /// again until it has (request_stop). The caller sees to it that the thread has not given the worker back.
+  void ask_to_leave() noexcept;
+
   std::vector<std::unique_ptr<Seat>> seats;  ///< for blocks that take turns (resident.cpp)
 
   ~Worker();
@@ -97,6 +123,8 @@ class Worker {
   GuardedStack stack_;
   std::uint64_t local_committed_ = 0;
   AlignedMemory frames_;
+  std::atomic<KernelRun*> run_{nullptr};  ///< null: in none
+  std::atomic<std::uint32_t> asking_{0};  ///< while not 0, `*run_` must not go
 };
 
 /// Shared memory a block may have: 99 KiB opt-in, and one for the system, as compute capability 8.9 has it.
