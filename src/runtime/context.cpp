@@ -376,19 +376,17 @@ void Context::synchronize(CUstream stream) {
 }
 
 void Context::wait_for(CUevent event) {
-  wait_or_settle(
-      [&] { check(api().cuEventSynchronize(event), "cuEventSynchronize", "wait for an event"); });
+  wait_or_settle([&] { check(api().cuEventSynchronize(event), "cuEventSynchronize", "wait for an event"); });
 }
 
 bool Context::settle() noexcept {
   if (fault_->settled()) return true;
   if (InFlight::is_running_here()) return false;
-  // Who is inside keeps the context from being reset; who is not may come too late, and then the reset settles.
+  // Who is inside keeps the context from being reset; who is not may come too late, and then the reset
+  // settles.
   const bool inside = CurrentContext::depth(*fault_) > 0;
-  if (!inside && !fault_->enter_lost()) {
-    fault_->wait_until_settled();
-    return true;
-  }
+  while (!inside && !fault_->enter_lost())
+    if (fault_->wait_until_settled()) return true;
   CUcontext popped = nullptr;
   if (api().cuCtxPushCurrent_v2(handle_) == CUDA_SUCCESS) {
     api().cuCtxSynchronize();  // answers with the fault

@@ -132,6 +132,9 @@ class Context : public std::enable_shared_from_this<Context> {
   Context(std::shared_ptr<const DeviceState> device, CUcontext handle);
   /// `hold`: on the primary context, where that is what `handle` is.
   static std::shared_ptr<Context> find_or_make(const Device& device, CUcontext handle, PrimaryHold* hold);
+  static std::shared_ptr<Context> find_or_use(decltype(driver::DriverTable::cuCtxGetCurrent) driver,
+                                              CUcontext handle, const std::shared_ptr<Context>& made,
+                                              std::vector<std::shared_ptr<Context>>& ended);
   std::string release(const Release& item);
   std::string give_back(const Release& item);
   std::optional<std::string> give_back_alive(const Release& item);
@@ -170,8 +173,8 @@ class Context : public std::enable_shared_from_this<Context> {
   std::vector<Locked> locked_ QUERN_GUARDED_BY(mutex_);
 };
 
-/// Makes a context current on this thread for a scope and keeps it from being reset meanwhile; costs one driver
-/// call where it already is. Throws DriverError for one that is lost.
+/// Makes a context current on this thread for a scope and keeps it from being reset meanwhile; costs one
+/// driver call where it already is. Throws DriverError for one that is lost.
 class CurrentContext {
  public:
   explicit CurrentContext(const Context& context)

@@ -57,9 +57,15 @@ void ContextFault::set_settled() noexcept {
   tell();
 }
 
-void ContextFault::wait_until_settled() const noexcept {
+void ContextFault::keep() noexcept {
+  retired_.store(false);
+  tell();
+}
+
+bool ContextFault::wait_until_settled() const noexcept {
   const base::LockGuard lock(mutex_);
-  changed_.wait(mutex_, [this] { return settled(); });
+  changed_.wait(mutex_, [this] { return settled() || !retired_.load(); });
+  return settled();
 }
 
 void ContextFault::refuse(const driver::DriverTable& api) const {

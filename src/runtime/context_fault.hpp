@@ -48,14 +48,17 @@ class ContextFault {
       tell();
   }
 
-  /// The fault has happened, and nobody enters any more. Returns when at most `own` entries are left, those of
-  /// this thread.
+  /// The fault has happened, and nobody enters any more. Returns when at most `own` entries are left, those
+  /// of this thread.
   void retire(std::uint32_t own) noexcept QUERN_EXCLUDES(mutex_);
+  /// The context could not be reset: it stays, lost as it is.
+  void keep() noexcept QUERN_EXCLUDES(mutex_);
   /// The driver has done with all that was queued: nothing that it was given is read or written any more, and
   /// no callback runs or will run.
   void set_settled() noexcept QUERN_EXCLUDES(mutex_);
   bool settled() const noexcept { return settled_.load(); }
-  void wait_until_settled() const noexcept QUERN_EXCLUDES(mutex_);
+  /// Of a retired one. False: it was kept instead.
+  bool wait_until_settled() const noexcept QUERN_EXCLUDES(mutex_);
 
  private:
   [[noreturn]] void refuse(const driver::DriverTable& api) const QUERN_EXCLUDES(mutex_);

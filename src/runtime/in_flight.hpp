@@ -37,7 +37,8 @@ class InFlight {
   /// Lets go of finished work, or of all where `all`: then the driver does not call for the rest any more.
   /// Work whose function is running is waited for then.
   void reap(bool all) noexcept;
-  /// True in a function of some work, on the driver's thread: what waits for the driver there waits for itself.
+  /// True in a function of some work, on the driver's thread: what waits for the driver there waits for
+  /// itself.
   static bool is_running_here() noexcept;
   /// Not yet let go of.
   std::size_t count() const noexcept;

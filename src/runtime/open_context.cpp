@@ -22,8 +22,8 @@ struct InUse {
   };
   base::Mutex mutex;
   std::vector<Row> rows QUERN_GUARDED_BY(mutex);
-  /// Held while a primary context is opened, so that of several threads that find it faulty one resets it. The
-  /// driver is called under it: nobody who is inside a context takes it.
+  /// Held while a primary context is opened, so that of several threads that find it faulty one resets it.
+  /// The driver is called under it: nobody who is inside a context takes it.
   base::Mutex opening;
 };
 InUse& in_use() {
@@ -39,8 +39,8 @@ std::vector<InUse::Row> rows_of(CUcontext handle, DriverName driver) {
   return found;
 }
 
-/// On a GPU the reset takes page-locked and managed memory away, and a program that still reads it would end by
-/// a signal.
+/// On a GPU the reset takes page-locked and managed memory away, and a program that still reads it would end
+/// by a signal.
 void require_no_host_memory(const std::vector<InUse::Row>& rows, const DeviceState& device) {
   std::size_t count = 0;
   for (const InUse::Row& row : rows)
@@ -50,10 +50,11 @@ void require_no_host_memory(const std::vector<InUse::Row>& rows, const DeviceSta
         count += stats[kind].live_count;
     }
   if (count > 0)
-    throw Error(ErrorCode::usage,
-                "cannot use device " + device.name + " again after a fault: " + std::to_string(count) +
-                    " page-locked, mapped or managed arrays of the lost context are still there, whose memory "
-                    "would go; let go of them first");
+    throw Error(
+        ErrorCode::usage,
+        "cannot use device " + device.name + " again after a fault: " + std::to_string(count) +
+            " page-locked, mapped or managed arrays of the lost context are still there, whose memory "
+            "would go; let go of them first");
 }
 
 /// Ends a primary context that a fault has ended already, for good: afterwards its handle is a new one's.
@@ -64,9 +65,13 @@ void reset_primary(const Device& device, CUcontext handle, const ContextFault& f
   if (driver.plugin == nullptr) require_no_host_memory(rows, state);
   for (const InUse::Row& row : rows) row.fault->note(fault);
   for (const InUse::Row& row : rows) row.fault->retire(CurrentContext::depth(*row.fault));
-  driver.check(driver.api.cuDevicePrimaryCtxReset_v2(state.handle), "cuDevicePrimaryCtxReset_v2",
-               "use device " + device.label() + " again after a fault");
-  for (const InUse::Row& row : rows) row.fault->set_settled();
+  const CUresult result = driver.api.cuDevicePrimaryCtxReset_v2(state.handle);
+  for (const InUse::Row& row : rows)
+    if (result == CUDA_SUCCESS)
+      row.fault->set_settled();
+    else
+      row.fault->keep();
+  driver.check(result, "cuDevicePrimaryCtxReset_v2", "use device " + device.label() + " again after a fault");
 }
 
 }  // namespace
@@ -83,38 +88,35 @@ struct Context::PrimaryHold {
   }
 };
 
-std::shared_ptr<Context> Context::find_or_make(const Device& device, CUcontext handle, PrimaryHold* hold) {
-  const auto take_over = [hold](Context& context) {
-    if (hold != nullptr && !context.primary_.exchange(true)) hold->device = nullptr;
-  };
-  const auto driver = device.state()->driver->api.cuCtxGetCurrent;
-  std::vector<std::shared_ptr<Context>> lost;  // let go of after the lock: that may be driver calls
+/// The one that is in use, not lost and of that handle; else `made`, which is in use from then on. Those that
+/// are lost, or not needed, end up in `ended`, to be let go of after the lock: that may be driver calls.
+std::shared_ptr<Context> Context::find_or_use(DriverName driver, CUcontext handle,
+                                              const std::shared_ptr<Context>& made,
+                                              std::vector<std::shared_ptr<Context>>& ended) {
   const base::LockGuard lock(in_use().mutex);
   auto& rows = in_use().rows;
-  lost.reserve(rows.size());
+  ended.reserve(rows.size());
   for (const InUse::Row& row : rows) {
     if (row.handle != handle || row.driver != driver) continue;
     std::shared_ptr<Context> found = row.context.lock();
     if (found == nullptr) continue;
-    if (found->lost()) {
-      lost.push_back(std::move(found));
-      continue;
-    }
-    take_over(*found);
-    return found;
+    if (!found->lost()) return found;
+    ended.push_back(std::move(found));
   }
-  rows.push_back({handle, driver, {}, nullptr});
-  try {
+  if (made != nullptr) rows.push_back({handle, driver, made, made->fault_});
+  return made;
+}
+
+std::shared_ptr<Context> Context::find_or_make(const Device& device, CUcontext handle, PrimaryHold* hold) {
+  const DriverName driver = device.state()->driver->api.cuCtxGetCurrent;
+  std::vector<std::shared_ptr<Context>> ended;
+  std::shared_ptr<Context> context = find_or_use(driver, handle, nullptr, ended);
+  if (context == nullptr) {
     std::unique_ptr<Context> made(new Context(device.state(), handle));
-    rows.back().fault = made->fault_;
-    std::shared_ptr<Context> context(std::move(made));
-    rows.back().context = context;
-    take_over(*context);
-    return context;
-  } catch (...) {
-    std::erase_if(rows, [](const InUse::Row& row) { return row.fault == nullptr; });
-    throw;
+    context = find_or_use(driver, handle, std::shared_ptr<Context>(std::move(made)), ended);
   }
+  if (hold != nullptr && !context->primary_.exchange(true)) hold->device = nullptr;
+  return context;
 }
 
 void Context::leave_use() noexcept {

@@ -137,9 +137,7 @@ bool Event::query() const {
 
 void* Event::handle() const noexcept { return state_->handle; }
 
-void Event::synchronize() const {
-  state_->context->wait_for(state_->handle);
-}
+void Event::synchronize() const { state_->context->wait_for(state_->handle); }
 
 double Event::elapsed_ms_since(const Event& start) const {
   const runtime::Context& context = *state_->context;

@@ -81,8 +81,7 @@ void launch_costs(const Session& session) {
   void* const address = x.data();
   {
     // A raw driver call needs its context current as well.
-    const runtime::CurrentContext current(*session.device().state()->driver,
-                                          static_cast<CUcontext>(session.native_context()));
+    const runtime::CurrentContext current(*session.default_stream().context());
     launch_with_context(session, plain, config, x, address);
   }
   std::printf("%-52s%8.1f ns\n", "the same where no context is current",

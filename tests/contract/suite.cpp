@@ -144,7 +144,7 @@ void keep_busy(StreamView stream) {
 
 StreamView foreign_stream() {
   const runtime::Driver& driver = *device().state()->driver;
-  const runtime::CurrentContext current(driver, static_cast<CUcontext>(shared().native_context()));
+  const runtime::CurrentContext current(*shared().default_stream().context());
   CUstream stream = nullptr;
   driver.check(driver.api.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate", "make a stream");
   return shared().external_stream(stream);
@@ -152,7 +152,7 @@ StreamView foreign_stream() {
 
 unsigned host_alloc_flags(void* memory) {
   const runtime::Driver& driver = *device().state()->driver;
-  const runtime::CurrentContext current(driver, static_cast<CUcontext>(shared().native_context()));
+  const runtime::CurrentContext current(*shared().default_stream().context());
   unsigned flags = 0;
   driver.check(driver.api.cuMemHostGetFlags(&flags, memory), "cuMemHostGetFlags", "read the flags");
   return flags;

@@ -259,8 +259,10 @@ class Tenant {
     must_refuse([&] { work.session.synchronize(); }, "a synchronization");
     if (work.stream) must_refuse([&] { work.stream->synchronize(); }, "a stream");
     if (work.add && !work.kept.empty())
-      must_refuse([&] { (*work.add)({.grid = 1, .block = kCount})(work.kept.front().array, 1u); }, "a launch");
-    for (const Pinned& pinned : work.pinned) compare(pinned.array, pinned.first, "pinned memory of a lost session");
+      must_refuse([&] { (*work.add)({.grid = 1, .block = kCount})(work.kept.front().array, 1u); },
+                  "a launch");
+    for (const Pinned& pinned : work.pinned)
+      compare(pinned.array, pinned.first, "pinned memory of a lost session");
     for (const MappedNDArray& mapped : work.mapped) mapped.host().at<std::uint32_t>(0) = 1;
   }
 

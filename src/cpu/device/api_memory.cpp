@@ -59,9 +59,7 @@ std::shared_ptr<Mapping> map(Driver& driver, const ContextState& state, std::byt
   return mapping;
 }
 
-void unmap(Driver& driver, const Mapping& mapping) {
-  driver.memory().remove(*mapping.shadow());
-}
+void unmap(Driver& driver, const Mapping& mapping) { driver.memory().remove(*mapping.shadow()); }
 
 /// Attributes whose value is a T.
 template <class T>

@@ -125,8 +125,7 @@ CUresult cuModuleUnload(CUmodule module) {
     const auto object = driver.find(module);
     driver.scheduler().synchronize(*object->context->domain);
     driver.remove(module);
-    if (object->memory != nullptr)
-      driver.memory().remove(*object->memory);
+    if (object->memory != nullptr) driver.memory().remove(*object->memory);
   });
 }
 

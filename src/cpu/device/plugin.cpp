@@ -129,9 +129,10 @@ int plugin_release_host_memory(void* address) {
 }
 
 constexpr QuernCpuPlugin kPlugin = {
-    QUERN_CPU_PLUGIN_VERSION, sizeof(QuernCpuPlugin),  &driver_table,
-    &plugin_stage_text,       &plugin_check_ptx,       &plugin_isa,
-    &configured_worker_count, &plugin_set_printf_sink, &plugin_keep_host_memory, &plugin_release_host_memory,
+    QUERN_CPU_PLUGIN_VERSION,    sizeof(QuernCpuPlugin),  &driver_table,
+    &plugin_stage_text,          &plugin_check_ptx,       &plugin_isa,
+    &configured_worker_count,    &plugin_set_printf_sink, &plugin_keep_host_memory,
+    &plugin_release_host_memory,
 };
 
 }  // namespace

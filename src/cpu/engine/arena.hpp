@@ -15,7 +15,8 @@ namespace quern::cpu::engine {
 /// When the addresses of memory that was released are used again.
 enum class Reuse : std::uint8_t {
   soon,
-  late,  ///< only where there are no others: an address kept by mistake then faults instead of reaching others
+  late,  ///< only where there are no others: an address kept by mistake then faults instead of reaching
+         ///< others
 };
 
 /// Allocates from one part of the window against a declared total. An allocation has pages of its own,
@@ -67,8 +68,8 @@ class Arena {
     std::uint64_t span = 0;
   };
   std::deque<Addresses> retired_ QUERN_GUARDED_BY(mutex_);  ///< to be used again late; the oldest first
-  std::map<std::uint64_t, Block> blocks_ QUERN_GUARDED_BY(mutex_);                  ///< by offset
-  std::map<std::uint64_t, Slab> slabs_ QUERN_GUARDED_BY(mutex_);  ///< by the offset of their block
+  std::map<std::uint64_t, Block> blocks_ QUERN_GUARDED_BY(mutex_);  ///< by offset
+  std::map<std::uint64_t, Slab> slabs_ QUERN_GUARDED_BY(mutex_);    ///< by the offset of their block
 };
 
 }  // namespace quern::cpu::engine

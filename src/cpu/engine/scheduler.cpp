@@ -10,8 +10,8 @@
 namespace quern::cpu::engine {
 namespace {
 
-/// Launches that a fault elsewhere ended stop at the end of a chunk of blocks. Only threads that have not come
-/// to one by then are sent a signal, which the host's own handlers may see...
+/// Launches that a fault elsewhere ended stop at the end of a chunk of blocks. Only threads that have not
+/// come to one by then are sent a signal, which the host's own handlers may see...
 constexpr std::chrono::milliseconds kPatience{50};
 /// ... and again this soon, as long as they are in code that is not the kernel's.
 constexpr std::chrono::milliseconds kAskAgain{1};
