@@ -48,6 +48,11 @@ struct SessionOptions {
   /// `current` adopts a context that the program made: it stays the program's and must outlive the session
   /// and all that comes from it. The device is then the context's, of the driver that `device` names.
   ContextChoice context = ContextChoice::primary;
+  /// A context of the session's own, destroyed with the last of what comes from it: a kernel's fault ends
+  /// this session alone, and its limits are its own. Arrays of other sessions and of other libraries (which
+  /// work in the primary context) cannot be given to its kernels; copy them through the host. Not with
+  /// `current`.
+  bool isolated = false;
 };
 
 /// How Session::to_device(NDArray) copies.

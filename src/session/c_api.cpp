@@ -34,10 +34,11 @@ namespace {
 using namespace quern;
 using namespace quern::session::c_abi;
 
-QuernStatus open(const char* device, ContextChoice context, QuernSession* session) {
+QuernStatus open(const char* device, SessionOptions options, QuernSession* session) {
   return guarded([&] {
     require(session != nullptr, "opening a session needs a place for it");
-    session->id = insert(Session({device != nullptr ? device : "", context}));
+    options.device = device != nullptr ? device : "";
+    session->id = insert(Session(options));
   });
 }
 
@@ -152,10 +153,13 @@ QuernStatus quern_device_info(size_t index, QuernDeviceInfo* info) {
 }
 
 QuernStatus quern_session_open(const char* device, QuernSession* session) {
-  return open(device, ContextChoice::primary, session);
+  return open(device, {}, session);
 }
 QuernStatus quern_session_adopt(const char* device, QuernSession* session) {
-  return open(device, ContextChoice::current, session);
+  return open(device, {.context = ContextChoice::current}, session);
+}
+QuernStatus quern_session_open_isolated(const char* device, QuernSession* session) {
+  return open(device, {.isolated = true}, session);
 }
 QuernStatus quern_session_synchronize(QuernSession session) {
   return guarded([&] { session_of(session).synchronize(); });

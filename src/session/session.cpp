@@ -41,7 +41,12 @@ Expected<std::shared_ptr<SessionState>> open_session(const SessionOptions& optio
   Expected<Device> device = choose_device(*choice);
   if (!device) return std::move(device).errors();
   std::shared_ptr<runtime::Context> context;
-  if (options.context == ContextChoice::primary) {
+  if (options.isolated && options.context != ContextChoice::primary)
+    return make_diagnostic("usage", "cannot open an isolated session in the current context",
+                           "leave SessionOptions::context at primary: an isolated session makes its own");
+  if (options.isolated) {
+    context = runtime::Context::create_isolated(*device);
+  } else if (options.context == ContextChoice::primary) {
     context = runtime::Context::create(*device);
   } else {
     context = runtime::adopt_current_context(*device);

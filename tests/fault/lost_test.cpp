@@ -308,10 +308,31 @@ void stress(unsigned threads, unsigned long faults, bool streams) {
   CHECK(after.memory_stats().total().live_count == 0);
 }
 
+/// `threads` tenants with contexts of their own: none is lost, whatever happens to the primary context.
+void stress_isolated(unsigned threads, unsigned long faults) {
+  Complaints complaints;
+  const SessionOptions isolated{.device = "cpu", .isolated = true};
+  std::atomic<bool> stop = false;
+  std::deque<Tenant> tenants;
+  for (unsigned i = 0; i < threads; ++i) tenants.emplace_back(i, i % 2 == 0, complaints, isolated);
+  std::vector<std::thread> running;
+  for (Tenant& tenant : tenants) running.emplace_back([&] { tenant.run(stop); });
+  for (unsigned long i = 0; i < faults; ++i)
+    fault_once(complaints, i % 2 == 0 ? SessionOptions{.device = "cpu"} : isolated);
+  stop = true;
+  for (std::thread& thread : running) thread.join();
+  CHECK(complaints.count == 0);
+  for (const Tenant& tenant : tenants) CHECK(tenant.losses == 0);
+}
+
 }  // namespace
 
 TEST_CASE("sessions of other threads meet a fault as an error, and nothing of it reaches their successors") {
   const unsigned long faults = number("QUERN_TEST_FAULTS", 240) / 6;
   for (const unsigned threads : {2u, 6u, 8u})
     for (const bool streams : {false, true}) stress(threads, faults, streams);
+}
+
+TEST_CASE("isolated sessions do not notice faults of others") {
+  stress_isolated(6, number("QUERN_TEST_FAULTS", 240) / 6);
 }

@@ -42,6 +42,21 @@ QuernAllocator allocator_of(CountingAllocator& counts) {
 
 }  // namespace
 
+TEST_CASE("an isolated session has a context of its own") {
+  Session first, second, shared;
+  QUERN_GOOD(quern_session_open_isolated("cpu", first.place()));
+  QUERN_GOOD(quern_session_open_isolated("cpu", second.place()));
+  QUERN_GOOD(quern_session_open("cpu", shared.place()));
+  void* contexts[3] = {};
+  QUERN_GOOD(quern_session_context(first, &contexts[0]));
+  QUERN_GOOD(quern_session_context(second, &contexts[1]));
+  QUERN_GOOD(quern_session_context(shared, &contexts[2]));
+  CHECK(contexts[0] != contexts[1]);
+  CHECK(contexts[0] != contexts[2]);
+  CHECK(contexts[1] != contexts[2]);
+  QUERN_FAILS(QUERN_USAGE, "place", quern_session_open_isolated("cpu", nullptr));
+}
+
 TEST_CASE("a session works in the context that a program made, and leaves it alive") {
   const Session finder = open_cpu();  // only to find the driver
   const auto set_current = driver<decltype(cuCtxSetCurrent)>(finder, "cuCtxSetCurrent");

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sessions with contexts of their own: whom a fault ends, and what is left of it.
+#include <doctest/doctest.h>
+#include <quern/quern.hpp>
+
+#include <string>
+#include <vector>
+
+#include "../support/messages.hpp"
+
+using namespace quern;
+using quern::test::holds;
+using quern::test::message;
+
+namespace {
+
+constexpr const char* kKernels = R"(.version 6.0
+.target sm_50
+.address_size 64
+.visible .entry add(.param .u64 x)
+{
+  .reg .b32 %r<3>; .reg .b64 %d<3>;
+  mov.u32 %r1, %tid.x;
+  ld.param.u64 %d1, [x];
+  mul.wide.u32 %d2, %r1, 4;
+  add.u64 %d1, %d1, %d2;
+  ld.global.u32 %r2, [%d1];
+  add.u32 %r2, %r2, 1;
+  st.global.u32 [%d1], %r2;
+  ret;
+}
+.visible .entry wild()
+{
+  .reg .b64 %d;
+  mov.u64 %d, 64;
+  st.global.u32 [%d], 1;
+  ret;
+}
+.visible .entry endless()
+{
+again:
+  bra again;
+})";
+const SessionOptions kIsolated{.device = "cpu", .isolated = true};
+
+void end_by_fault(const Session& session) {
+  session.load_ptx(kKernels).kernel("wild")({.grid = 1, .block = 32})();
+  CHECK_THROWS_AS(session.synchronize(), DriverError);
+}
+
+std::vector<std::uint32_t> after_one_launch(const Session& session, const DeviceArray<std::uint32_t>& array) {
+  session.load_ptx(kKernels).kernel("add")({.grid = 1, .block = 32})(array);
+  std::vector<std::uint32_t> values(32);
+  array.copy_to_host(values);
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("a fault of an isolated session ends that session alone") {
+  const Session shared("cpu");
+  const Session one(kIsolated), other(kIsolated);
+  const std::vector<std::uint32_t> fives(32, 5);
+  const auto in_shared = shared.to_device(fives), in_one = one.to_device(fives),
+             in_other = other.to_device(fives);
+  end_by_fault(one);
+  const std::vector<std::uint32_t> sixes(32, 6);
+  CHECK(after_one_launch(shared, in_shared) == sixes);
+  CHECK(after_one_launch(other, in_other) == sixes);
+  const std::string refusal = message([&] { (void)in_one.copy_to_host(); });
+  CHECK(holds(refusal, "CUDA_ERROR_ILLEGAL_ADDRESS"));
+  const Session again(kIsolated);
+  CHECK(after_one_launch(again, again.to_device(fives)) == sixes);
+  CHECK_THROWS_AS(one.synchronize(), DriverError);
+}
+
+TEST_CASE("a fault in the primary context does not reach isolated sessions") {
+  const Session isolated(kIsolated);
+  const auto array = isolated.to_device(std::vector<std::uint32_t>(32, 1));
+  {
+    const Session shared("cpu");
+    end_by_fault(shared);
+  }
+  const Session next("cpu");  // resets the primary context
+  CHECK(after_one_launch(isolated, array) == std::vector<std::uint32_t>(32, 2));
+}
+
+TEST_CASE("an isolated session gives all its memory back, also after a fault") {
+  const Session shared("cpu");
+  const std::size_t before = shared.free_memory_bytes();
+  for (const bool faulty : {false, true}) {
+    const Session isolated(kIsolated);
+    const auto array = isolated.to_device(std::vector<std::uint32_t>(100000, 1));
+    const NDArray pinned = isolated.pinned_array({100000}, Dtype::float32);
+    CHECK(shared.free_memory_bytes() < before);
+    if (faulty) end_by_fault(isolated);
+  }
+  CHECK(shared.free_memory_bytes() == before);
+}
+
+TEST_CASE("host memory of a lost session stays readable while its arrays live") {
+  NDArray pinned;
+  {
+    const Session session("cpu");
+    pinned = session.pinned_array({1000}, Dtype::uint32);
+    for (std::size_t i = 0; i < 1000; ++i) pinned.at<std::uint32_t>(i) = static_cast<std::uint32_t>(i);
+    end_by_fault(session);
+  }
+  const Session next("cpu");
+  const NDArray other = next.pinned_array({1000}, Dtype::uint32);
+  for (std::size_t i = 0; i < 1000; ++i) other.at<std::uint32_t>(i) = 0;
+  for (std::size_t i = 0; i < 1000; ++i) CHECK(pinned.at<std::uint32_t>(i) == i);
+}
+
+TEST_CASE("a fault ends what else runs in its context, without end as it may be") {
+  const Session session(kIsolated);
+  const Module module = session.load_ptx(kKernels);
+  const Stream one = session.stream(), other = session.stream();
+  module.kernel("endless")({.grid = 1, .block = 32, .stream = one})();
+  module.kernel("wild")({.grid = 1, .block = 32, .stream = other})();
+  CHECK_THROWS_AS(other.synchronize(), DriverError);
+  CHECK_THROWS_AS(one.synchronize(), DriverError);
+}
+
+TEST_CASE("isolated sessions keep apart what they have") {
+  const Session one(kIsolated), other(kIsolated);
+  const auto array = one.to_device(std::vector<std::uint32_t>(32, 1));
+  const std::string refusal =
+      message([&] { other.load_ptx(kKernels).kernel("add")({.grid = 1, .block = 32})(array); });
+  CHECK(holds(refusal, "another session"));
+  CHECK(holds(message([] {
+                const Session wrong({.device = "cpu", .context = ContextChoice::current, .isolated = true});
+              }),
+              "isolated"));
+}
