@@ -31,8 +31,7 @@ struct Rule {
   string_view advice;  // for a refused one
 };
 
-constexpr string_view kTargetAdvice =
-    "the architecture is the device's; choose the device (or Target::compute) instead";
+constexpr string_view kTargetAdvice = "the architecture is the device's; choose the device instead";
 constexpr string_view kOutputAdvice = "quern needs PTX from NVRTC; leave this option out";
 
 // NVRTC accepts every spelling with one dash or two. Options that are not here go to NVRTC unread.

@@ -13,6 +13,7 @@
 #include "picture.hpp"
 #include "show.hpp"
 #include "values.hpp"
+#include "words.hpp"
 
 namespace quern::cli {
 namespace {
@@ -168,7 +169,8 @@ int run_command(const RunSettings& settings) {
   if (name.find('<') != std::string::npos) load.name_expressions.push_back(name);
   load.constants = parse_constants(settings.launch);
   const Module module = session.load_file(file, load);
-  if (!settings.quiet && !settings.json) std::fputs(coloured(to_string(module.log())).c_str(), stderr);
+  if (!settings.quiet && !settings.json)
+    std::fputs(coloured(with_command_words(to_string(module.log()))).c_str(), stderr);
   Kernel kernel = name.empty() ? module.kernel() : module.kernel(name);
   if (!settings.launch.signature.empty()) kernel = kernel.specialise(settings.launch.signature);
   Job job(session, std::move(kernel), settings.launch);

@@ -18,6 +18,7 @@
 #include "judge.hpp"
 #include "output.hpp"
 #include "progress.hpp"
+#include "words.hpp"
 
 namespace quern::cli {
 namespace {
@@ -81,7 +82,7 @@ void judge(Outcome& outcome) {
   } catch (const std::exception& error) {
     const auto* known = dynamic_cast<const Error*>(&error);
     fault = known != nullptr && known->code() == ErrorCode::device_fault;
-    outcome.message = error.what();
+    outcome.message = with_command_words(error.what());
     outcome.passed = of.error && message_matches(outcome.message, *of.error);
     if (of.error && !outcome.passed)
       outcome.message = fmt::format("its message does not hold '{}': {}", *of.error, outcome.message);

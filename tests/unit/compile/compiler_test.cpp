@@ -88,7 +88,7 @@ TEST_CASE("an error carries the author's file, line, column and source line") {
   REQUIRE(image.errors().size() == 1);
   const Diagnostic& error = image.errors()[0];
   CHECK(error.severity == Severity::error);
-  CHECK(error.span == Span{"kernel.cu", 2, 10, 0});
+  CHECK(error.span == Span{"kernel.cu", 2, 10, 20});
   CHECK(error.source_line == "  p[0] = threadIdxx.x;");
   CHECK(error.message == "identifier \"threadIdxx\" is undefined");
   CHECK(error.hint == "did you mean threadIdx?");
@@ -98,7 +98,7 @@ TEST_CASE("#line moves messages to the author's own file") {
   if (!test::have_nvrtc()) return;
   const auto image = compiler().compile(cuda("#line 40 \"model.py\"\n__global__ void k() { wrong; }\n"));
   REQUIRE_FALSE(image);
-  CHECK(image.errors()[0].span == Span{"model.py", 40, 23, 0});
+  CHECK(image.errors()[0].span == Span{"model.py", 40, 23, 28});
 }
 
 TEST_CASE("warnings come with the image") {
@@ -179,14 +179,14 @@ TEST_CASE("where machine code cannot be made, the PTX is enough") {
   CHECK_FALSE(compiler().compile(request));
 }
 
-TEST_CASE("an error whose cause is not known has a hint too, once") {
+TEST_CASE("an error whose cause is not known has no hint") {
   if (!test::have_nvrtc()) return;
   const auto image = compiler().compile(
       cuda("__global__ void k(int* p) { *p = a; }\n__global__ void m(int* p) { *p = b; }"));
   REQUIRE_FALSE(image);
   REQUIRE(image.errors().size() == 2);
   CHECK(image.errors()[0].hint.empty());
-  CHECK(image.errors()[1].hint.find("NVRTC") != std::string::npos);
+  CHECK(image.errors()[1].hint.empty());
 }
 
 TEST_CASE("an architecture that NVRTC does not know is refused, for machine code it is a warning") {
