@@ -24,7 +24,9 @@ Diagnostic failure(const char* what, const std::filesystem::path& path, int erro
 }
 
 Diagnostic unread(const std::filesystem::path& path, int error) {
-  return failure("read", path, error, "check the file's name and that it can be read");
+  Diagnostic diagnostic = failure("read", path, error, "check the file's name and that it can be read");
+  if (error == ENOENT || error == ENOTDIR) diagnostic.code = "file-missing";
+  return diagnostic;
 }
 
 Diagnostic unwritten(const std::filesystem::path& path, int error) {
