@@ -24,9 +24,7 @@ Diagnostic failure(const char* what, const std::filesystem::path& path, int erro
 }
 
 Diagnostic unread(const std::filesystem::path& path, int error) {
-  Diagnostic diagnostic = failure("read", path, error, "check the file's name and that it can be read");
-  if (error == ENOENT || error == ENOTDIR) diagnostic.code = "file-missing";
-  return diagnostic;
+  return failure("read", path, error, "check the file's name and that it can be read");
 }
 
 Diagnostic unwritten(const std::filesystem::path& path, int error) {
