@@ -13,7 +13,6 @@
 #include "compile/entries.hpp"
 #include "compile/file_names.hpp"
 #include "compile/hints.hpp"
-#include "compile/includes.hpp"
 #include "compile/log.hpp"
 #include "compile/ptx_text.hpp"
 #include "compile/ptx_version.hpp"
@@ -103,6 +102,13 @@ Expected<void> check_architecture(const Nvrtc& nvrtc, std::uint32_t compute) {
                  fmt::format("cannot compile for compute_{}: NVRTC {} ({}) compiles for {}", compute,
                              version_of(nvrtc), nvrtc.path(), fmt::join(nvrtc.architectures(), ", ")),
                  "ask for one of these, or install an NVRTC that knows it and name it with QUERN_NVRTC");
+}
+
+/// In a macro's value or in a template's argument.
+bool is_named_int128(const std::vector<std::string>& texts) {
+  return std::any_of(texts.begin(), texts.end(), [](const std::string& text) {
+    return text.find("int128") != std::string::npos && names_int128(text.substr(text.find('=') + 1));
+  });
 }
 
 // Machine code is an addition: where it cannot be had, PTX does, and the log says so.
@@ -219,6 +225,11 @@ Expected<CudaPlan> plan_cuda(const abi::KernelRequest& request, const Toolkit& t
                                check_expressions(request.name_expressions),
                                check_architecture(*toolkit.nvrtc, request.target.compute)})
     if (!check) return std::move(check).errors();
+  plan.includes = scan_includes(
+      request.source.text, request.source.file_name,
+      {plan.options.include_directories, plan.options.pre_includes, toolkit.include_directories});
+  plan.options.needs_int128 =
+      plan.includes.int128 || is_named_int128(request.options) || is_named_int128(request.name_expressions);
   choose_machine(plan);
   return plan;
 }
@@ -227,10 +238,7 @@ std::optional<base::Digest> cuda_key(const CudaPlan& plan) {
   if (!plan.options.cacheable) return std::nullopt;
   const abi::KernelRequest& request = *plan.request;
   const Toolkit& toolkit = *plan.toolkit;
-  const IncludeScan includes = scan_includes(
-      request.source.text, request.source.file_name,
-      {plan.options.include_directories, plan.options.pre_includes, toolkit.include_directories});
-  if (!includes.complete) return std::nullopt;
+  if (!plan.includes.complete) return std::nullopt;
   base::DigestBuilder key;
   key.add("quern cuda").add(kFormatVersion).add(request.source.text).add(request.source.file_name);
   key.add(request.options.size());
@@ -242,7 +250,7 @@ std::optional<base::Digest> cuda_key(const CudaPlan& plan) {
   key.add(toolkit.nvrtc->path())
       .add(version_of(*toolkit.nvrtc))
       .add(fs::file_size(toolkit.nvrtc->path(), ignored));
-  key.add(toolkit.headers_digest.hex()).add(includes.digest.hex());
+  key.add(toolkit.headers_digest.hex()).add(plan.includes.digest.hex());
   for (const base::EmbeddedText& header : device_headers()) key.add(header.name).add(header.text);
   // Relative names are completed with it, in debug information for example.
   key.add(fs::current_path(ignored).string());

@@ -265,6 +265,39 @@ TEST_CASE("a changed header is compiled anew, an unchanged one is not") {
   CHECK((*four)->ptx.find("%r1, 4;") != std::string::npos);
 }
 
+TEST_CASE("128-bit integers are switched on where the source, a header or a macro uses them") {
+  if (!test::have_nvrtc()) return;
+  const test::Scratch scratch;
+  scratch.write("wide.h", "#define WIDE unsigned __int128\n");
+  const auto ptx = [&](const std::string& text, std::vector<std::string> options = {},
+                       std::vector<std::string> names = {}) {
+    abi::KernelRequest request = cuda(text);
+    request.source.file_name = (scratch.path / "kernel.cu").string();
+    request.options = std::move(options);
+    request.name_expressions = std::move(names);
+    const auto image = compiler().compile(request);
+    return image ? (*image)->ptx : errors_of(image);
+  };
+  const std::string body =
+      "__global__ void k(unsigned long long* p) { WIDE a = p[0]; p[1] = (a * p[2]) >> 64; }";
+  const auto multiplies = [](const std::string& text) {
+    return text.find("mul.hi.u64") != std::string::npos;
+  };
+  CHECK(
+      multiplies(ptx("extern \"C\" __global__ void k(unsigned long long* p) {\n"
+                     "  p[1] = ((unsigned __int128)p[0] * p[2]) >> 64;\n}\n")));
+  CHECK(multiplies(ptx("#include \"wide.h\"\nextern \"C\" " + body)));
+  CHECK(multiplies(ptx("#define WIDE __uint128_t\nextern \"C\" " + body)));
+  CHECK(multiplies(ptx("extern \"C\" " + body, {"-DWIDE=unsigned __int128"})));
+  CHECK(multiplies(ptx("extern \"C\" " + body, {"--define-macro=WIDE=__uint128_t", "-device-int128"})));
+  CHECK(multiplies(ptx("template <class WIDE> " + body, {}, {"k<unsigned __int128>"})));
+  // Nobody asks for them here, and libraries see that they are off.
+  const std::string off =
+      "extern \"C\" __global__ void k(int* p) { /* __int128 */ p[0] = ON; p[1] = sizeof \"__int128\"; }";
+  const std::string macro = "#ifdef __SIZEOF_INT128__\n#define ON 4711\n#else\n#define ON 815\n#endif\n";
+  CHECK(ptx(macro + off).find("815") != std::string::npos);
+}
+
 TEST_CASE("a source whose includes only a preprocessor can name is compiled every time") {
   if (!test::have_nvrtc()) return;
   compile::Compiler own;

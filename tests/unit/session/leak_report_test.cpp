@@ -61,7 +61,8 @@ TEST_CASE("what quern keeps for itself is no leak of the program's") {
     CHECK(matrix.transpose().copy().copy_to_host().size() == 2048);  // by a kernel of quern's
     const Stream stream = session.stream();
     const std::vector<float> values(2048, 1.f);
-    matrix.copy_bytes_from_host(std::as_bytes(std::span(values)), stream);  // through page-locked memory of quern's
+    matrix.copy_bytes_from_host(std::as_bytes(std::span(values)),
+                                stream);  // through page-locked memory of quern's
     stream.synchronize();
   }
   CHECK(session.leak_report() == "");
