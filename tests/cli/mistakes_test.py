@@ -338,6 +338,30 @@ class Scripts(unittest.TestCase):
                     self.assertEqual(done.stdout, f"setup --level run --dry-run hide={hidden}\n")
 
 
+    def test_tools_build_what_they_run_or_say_the_one_command(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            shutil.copytree(KERNELS.parent / "tools/lib", root / "tools/lib")
+            for script in ("contract", "gpu-check"):
+                shutil.copy(KERNELS.parent / "tools" / script, root / "tools" / script)
+            (root / "tests/contract").mkdir(parents=True)
+            shutil.copy(KERNELS.parent / "tests/contract/rows.toml", root / "tests/contract/rows.toml")
+            (root / "bin").mkdir()
+            (root / "bin/ninja").write_text('#!/bin/bash\necho "ninja $*" >>"$(dirname "$0")/log"\necho "no rule"\nexit 1\n')
+            (root / "bin/ninja").chmod(0o755)
+            environment = {k: v for k, v in os.environ.items() if k != "MESON_TEST_ITERATION"} | {"PATH": f"{root}/bin:{os.environ['PATH']}"}
+
+            def tool(*words):
+                return subprocess.run(list(words), cwd=root, env=environment, capture_output=True, text=True, timeout=60)
+            self.assertIn("run `tools/test unit`", tool("tools/contract").stderr)
+            self.assertIn("run `tools/test unit`", tool("tools/gpu-check", "--bundle", "bundle").stderr)
+            (root / "build").mkdir()
+            (root / "build/build.ninja").write_text("build tests/contract/contract: link\nbuild quern: link\n")
+            self.assertIn("the build failed:\nno rule", tool("tools/contract").stderr)
+            self.assertIn("the build failed", tool("tools/gpu-check", "--bundle", "bundle").stderr)
+            self.assertEqual((root / "bin/log").read_text(), f"ninja -C {root}/build tests/contract/contract\nninja -C {root}/build quern\n")
+
+
 class Output(Case):
     """What is printed arrives, or the program says that it did not."""
     COMMANDS = [["compile", SAXPY], ["run", "k.cu::fill<int>", 7, "zeros(4, int32)"], ["run", "k.cu::fill<int>", 7, "zeros(4, int32)", "--json"],
