@@ -13,8 +13,9 @@ namespace quern {
 
 enum class Severity : std::uint8_t { note, warning, error };
 
-/// A stretch of source text. Lines and columns count from 1; 0 means "not known". `end_column` is one past
-/// the last character on `line` (0: only a point).
+/// A stretch of source text. Lines and columns count from 1, columns in characters (of UTF-8), where tabs are
+/// one; 0 means "not known". `file` and `line` are those that `#line` says. `end_column` is one past the last
+/// character on `line` (0: only a point is known).
 struct Span {
   std::string file;
   std::uint32_t line = 0;

@@ -95,7 +95,7 @@ QUERN_C_API QuernStatus quern_session_driver_function(QuernSession session, cons
 
 QUERN_C_API QuernStatus quern_load_cuda(QuernSession session, const char* source, QuernModule* module);
 QUERN_C_API QuernStatus quern_load_ptx(QuernSession session, const char* ptx, QuernModule* module);
-/* `.py` is Kernel Python, `.cu` CUDA C++, `.ptx` PTX. */
+/* `.py` is Kernel Python, `.cu` CUDA C++, `.ptx` PTX. QUERN_NOT_FOUND where the file is not there. */
 QUERN_C_API QuernStatus quern_load_file(QuernSession session, const char* path, QuernModule* module);
 /* Source of any language; since version 2. A Kernel Python kernel is compiled for the types of the arguments
  * that it is launched with. */

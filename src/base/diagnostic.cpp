@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "base/columns.hpp"
+
 namespace quern {
 namespace {
 
@@ -17,11 +19,14 @@ std::string place(const Span& span) {
 // The caret line keeps the source's tabs so that it lines up in any terminal.
 std::string caret_line(const Diagnostic& diagnostic) {
   const std::size_t column = diagnostic.span.column;
-  if (column == 0 || column > diagnostic.source_line.size() + 1) return {};
-  std::string line = diagnostic.source_line.substr(0, column - 1);
-  std::replace_if(line.begin(), line.end(), [](char c) { return c != '\t'; }, ' ');
-  const std::size_t end =
-      std::min<std::size_t>(diagnostic.span.end_column, diagnostic.source_line.size() + 1);
+  const std::size_t size = base::count_characters(diagnostic.source_line);
+  if (column == 0 || column > size + 1) return {};
+  std::string line;
+  for (std::size_t at = 0; line.size() < column - 1; ++at) {
+    const char c = at < diagnostic.source_line.size() ? diagnostic.source_line[at] : ' ';
+    if (base::count_characters({&c, 1}) != 0) line += c == '\t' ? '\t' : ' ';
+  }
+  const std::size_t end = std::min<std::size_t>(diagnostic.span.end_column, size + 1);
   line += '^';
   if (end > column + 1) line.append(end - column - 1, '~');
   return line;

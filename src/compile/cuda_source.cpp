@@ -11,8 +11,8 @@
 #include "compile/cpp_tokens.hpp"
 #include "compile/device_headers.hpp"
 #include "compile/entries.hpp"
+#include "compile/file_names.hpp"
 #include "compile/hints.hpp"
-#include "compile/includes.hpp"
 #include "compile/log.hpp"
 #include "compile/ptx_text.hpp"
 #include "compile/ptx_version.hpp"
@@ -104,6 +104,13 @@ Expected<void> check_architecture(const Nvrtc& nvrtc, std::uint32_t compute) {
                  "ask for one of these, or install an NVRTC that knows it and name it with QUERN_NVRTC");
 }
 
+/// In a macro's value or in a template's argument.
+bool is_named_int128(const std::vector<std::string>& texts) {
+  return std::any_of(texts.begin(), texts.end(), [](const std::string& text) {
+    return text.find("int128") != std::string::npos && names_int128(text.substr(text.find('=') + 1));
+  });
+}
+
 // Machine code is an addition: where it cannot be had, PTX does, and the log says so.
 void choose_machine(CudaPlan& plan) {
   const std::optional<std::uint32_t> sm = plan.request->target.sm;
@@ -154,24 +161,12 @@ NvrtcOutput run_once(const CudaPlan& plan, const std::string& architecture) {
   return plan.toolkit->nvrtc->compile(input);
 }
 
-// Where no error's cause is known, what to do stands once, below the last of them.
-void hint_at_least_once(Diagnostics& diagnostics) {
-  Diagnostic* last = nullptr;
-  for (Diagnostic& diagnostic : diagnostics) {
-    if (diagnostic.severity != Severity::error) continue;
-    if (!diagnostic.hint.empty()) return;
-    last = &diagnostic;
-  }
-  last->hint = "correct the first place that is named, others may follow from it; the words are NVRTC's";
-}
-
 Diagnostics diagnostics_of(const CudaPlan& plan, const NvrtcOutput& output,
                            const std::vector<KernelDeclaration>& kernels) {
   const abi::KernelSource& source = plan.request->source;
   Diagnostics diagnostics = parse_log(output.log, source.file_name);
   add_hints(diagnostics,
             {!plan.toolkit->include_directories.empty(), kernels, plan.request->name_expressions});
-  if (!output.success && has_error(diagnostics)) hint_at_least_once(diagnostics);
   if (!output.success && !has_error(diagnostics))
     diagnostics.push_back(
         failure("nvrtc-failed",
@@ -181,23 +176,16 @@ Diagnostics diagnostics_of(const CudaPlan& plan, const NvrtcOutput& output,
   return diagnostics;
 }
 
-// NVRTC writes file names into `.file` as absolute paths, also of headers that are no files. The names that
-// messages should say are the author's own and, for quern's headers, those they are included by.
-void restore_file_names(std::string& ptx, const std::string& file_name) {
-  std::error_code error;
-  const std::string prefix = "\"" + fs::current_path(error).string() + "/";
-  const std::string_view marker = "\n\t.file\t";
-  for (std::size_t at = ptx.find(marker); at != std::string::npos; at = ptx.find(marker, at + 1)) {
-    const std::size_t quote = ptx.find('"', at), end = ptx.find('"', quote + 1);
-    if (end == std::string::npos || ptx.compare(quote, prefix.size(), prefix) != 0) continue;
-    const std::string_view name =
-        std::string_view(ptx).substr(quote + prefix.size(), end - quote - prefix.size());
-    const std::span<const base::EmbeddedText> ours = device_headers();
-    const bool known = name == file_name ||
-                       std::any_of(ours.begin(), ours.end(),
-                                   [&](const base::EmbeddedText& header) { return header.name == name; });
-    if (known) ptx.erase(quote + 1, prefix.size() - 1);
-  }
+/// What the request spells with its whole path.
+std::vector<std::string> absolute_names(const CudaPlan& plan) {
+  const abi::KernelSource& source = plan.request->source;
+  std::vector<std::string> names = spelled_names(source.text);
+  names.push_back(source.file_name);
+  for (const std::vector<std::string>* more :
+       {&plan.options.include_directories, &plan.options.pre_includes, &plan.toolkit->include_directories})
+    names.insert(names.end(), more->begin(), more->end());
+  std::erase_if(names, [](const std::string& name) { return !name.starts_with('/'); });
+  return names;
 }
 
 Expected<abi::PtxImage> assemble(const CudaPlan& plan, NvrtcOutput output, Diagnostics log,
@@ -207,7 +195,7 @@ Expected<abi::PtxImage> assemble(const CudaPlan& plan, NvrtcOutput output, Diagn
   image.machine_code = std::move(output.machine_code);
   image.log = plan.log;
   image.log.insert(image.log.end(), std::make_move_iterator(log.begin()), std::make_move_iterator(log.end()));
-  restore_file_names(image.ptx, plan.request->source.file_name);
+  restore_file_names(image.ptx, absolute_names(plan));
   if (Expected<void> fits = fit_to_driver(image.ptx, plan.request->target.driver_version); !fits) {
     if (image.machine_code.empty()) return std::move(fits).errors();
     for (Diagnostic& diagnostic : std::move(fits).errors()) {
@@ -237,6 +225,11 @@ Expected<CudaPlan> plan_cuda(const abi::KernelRequest& request, const Toolkit& t
                                check_expressions(request.name_expressions),
                                check_architecture(*toolkit.nvrtc, request.target.compute)})
     if (!check) return std::move(check).errors();
+  plan.includes = scan_includes(
+      request.source.text, request.source.file_name,
+      {plan.options.include_directories, plan.options.pre_includes, toolkit.include_directories});
+  plan.options.needs_int128 =
+      plan.includes.int128 || is_named_int128(request.options) || is_named_int128(request.name_expressions);
   choose_machine(plan);
   return plan;
 }
@@ -245,10 +238,7 @@ std::optional<base::Digest> cuda_key(const CudaPlan& plan) {
   if (!plan.options.cacheable) return std::nullopt;
   const abi::KernelRequest& request = *plan.request;
   const Toolkit& toolkit = *plan.toolkit;
-  const IncludeScan includes = scan_includes(
-      request.source.text, request.source.file_name,
-      {plan.options.include_directories, plan.options.pre_includes, toolkit.include_directories});
-  if (!includes.complete) return std::nullopt;
+  if (!plan.includes.complete) return std::nullopt;
   base::DigestBuilder key;
   key.add("quern cuda").add(kFormatVersion).add(request.source.text).add(request.source.file_name);
   key.add(request.options.size());
@@ -260,7 +250,7 @@ std::optional<base::Digest> cuda_key(const CudaPlan& plan) {
   key.add(toolkit.nvrtc->path())
       .add(version_of(*toolkit.nvrtc))
       .add(fs::file_size(toolkit.nvrtc->path(), ignored));
-  key.add(toolkit.headers_digest.hex()).add(includes.digest.hex());
+  key.add(toolkit.headers_digest.hex()).add(plan.includes.digest.hex());
   for (const base::EmbeddedText& header : device_headers()) key.add(header.name).add(header.text);
   // Relative names are completed with it, in debug information for example.
   key.add(fs::current_path(ignored).string());

@@ -6,6 +6,7 @@
 
 #include "abi/kernel_request.hpp"
 #include "base/digest.hpp"
+#include "compile/includes.hpp"
 #include "compile/options.hpp"
 #include "compile/toolkit.hpp"
 #include "quern/expected.hpp"
@@ -17,6 +18,7 @@ struct CudaPlan {
   const abi::KernelRequest* request = nullptr;
   const Toolkit* toolkit = nullptr;
   UserOptions options;
+  IncludeScan includes;
   std::optional<std::uint32_t> machine;  ///< the architecture to make machine code for
   Diagnostics log;                       ///< what the plan could not do as asked
 };

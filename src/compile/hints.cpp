@@ -116,16 +116,16 @@ constexpr MessageHint kMessages[] = {
      "return an error code, or end the kernel with __trap()"},
     {"calling a __host__ function", "mark the function __device__"},
     {"uses too much shared data",
-     "use less static shared memory, or dynamic shared memory with --shared BYTES"},
+     "use less static shared memory, or dynamic shared memory (LaunchConfig::shared_bytes)"},
     {"a variable length array",
-     "an array's size must be a constant: make it a template parameter or a -D macro"},
+     "an array's size must be a constant: make it a template parameter or a macro (LoadOptions::defines)"},
     {"expression must have a constant value",
-     "an array's size must be a constant: make it a template parameter or a -D macro"},
+     "an array's size must be a constant: make it a template parameter or a macro (LoadOptions::defines)"},
     {"dynamic initialization is not supported",
      "a __device__, __constant__ or __shared__ variable needs a constant initialiser"},
     {"identifier \"main\"", "kernel source holds device code only; launch from the host program"},
     {"invalid value for --gpu-architecture",
-     "choose an architecture this NVRTC knows: quern doctor lists them"},
+     "choose an architecture this NVRTC knows: `quern doctor` lists them"},
     {"unrecognized option",
      "quern passes options to NVRTC as they are; see NVRTC's manual, \"Supported Compile Options\""},
 };
@@ -210,7 +210,7 @@ std::string missing_header_hint(string_view name, const HintContext& context) {
     return "the CUDA toolkit's headers were not found: run tools/setup, or `pip install nvidia-cuda-runtime "
            "nvidia-cuda-crt "
            "nvidia-cuda-cccl`; `quern doctor` shows where they are looked for";
-  return fmt::format("give the directory that holds {} with -I", name);
+  return fmt::format("name the directory that holds {} in LoadOptions::include_dirs", name);
 }
 
 // NVRTC does not say which name it is; the caret below the source's line stands at its first character.

@@ -49,6 +49,11 @@ std::optional<Name> header_name(string_view text) {
   return Name{text.substr(1, end - 1), text[0] == '"'};
 }
 
+bool is_int128(const CppToken& token) {
+  return token.kind == CppToken::Kind::word &&
+         (token.text == "__int128" || token.text == "__int128_t" || token.text == "__uint128_t");
+}
+
 class Scanner {
  public:
   explicit Scanner(const IncludeSearch& search) : search_(search) {
@@ -81,10 +86,13 @@ class Scanner {
 
   void read(string_view text, const std::string& directory) {
     for (const CppToken& token : cpp_tokens(text)) {
+      result_.int128 = result_.int128 || is_int128(token);
       if (token.kind != CppToken::Kind::directive) continue;
       string_view rest = trim_left(token.text.substr(1));
       const string_view keyword = take_word(rest);
-      if (keyword == "include")
+      if (keyword == "define")
+        result_.int128 = result_.int128 || names_int128(rest);
+      else if (keyword == "include")
         named(header_name(rest), directory);
       else if (keyword == "include_next" || keyword == "embed" || keyword == "import")
         result_.complete = false;
@@ -146,6 +154,11 @@ class Scanner {
 };
 
 }  // namespace
+
+bool names_int128(string_view text) {
+  const std::vector<CppToken> tokens = cpp_tokens(text);
+  return std::any_of(tokens.begin(), tokens.end(), is_int128);
+}
 
 IncludeScan scan_includes(string_view source, const std::string& file_name, const IncludeSearch& search) {
   return Scanner(search).scan(source, file_name);

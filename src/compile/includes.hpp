@@ -20,9 +20,13 @@ struct IncludeSearch {
 
 struct IncludeScan {
   bool complete = true;  ///< false: the source includes something that only a preprocessor can name
+  bool int128 = false;   ///< a 128-bit integer type stands in the source or in a file that was read
   base::Digest
       digest;  ///< of the names, places and contents of everything included, and of what was not found
 };
+
+/// Whether `text` names a 128-bit integer type, comments and strings aside.
+bool names_int128(std::string_view text);
 
 IncludeScan scan_includes(std::string_view source, const std::string& file_name, const IncludeSearch& search);
 

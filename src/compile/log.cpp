@@ -9,6 +9,8 @@
 #include <optional>
 #include <vector>
 
+#include "base/columns.hpp"
+
 namespace quern::compile {
 namespace {
 
@@ -208,13 +210,11 @@ class LogReader {
   // NVRTC puts two spaces before the source line and before the caret line.
   void source(string_view text, string_view caret) {
     if (diagnostics_.empty()) return;
-    const std::uint32_t column = static_cast<std::uint32_t>(caret.find('^') - 1);
-    if (in_note_) {
-      diagnostics_.back().notes.back().span.column = column;
-      return;
-    }
-    diagnostics_.back().source_line = text.substr(2);
-    diagnostics_.back().span.column = column;
+    text.remove_prefix(2);
+    Span& span = in_note_ ? diagnostics_.back().notes.back().span : diagnostics_.back().span;
+    span.column = static_cast<std::uint32_t>(caret.find('^') - 1);
+    base::cover_word(span, text);
+    if (!in_note_) diagnostics_.back().source_line = text;
   }
 
   // "argument types are: (int)" belongs to the message; a chain of instantiations becomes notes with places.

@@ -20,6 +20,7 @@ enum class Effect : std::uint8_t {
   debug,
   stack_limit,
   relocatable,
+  int128,
   uncached,
   value,
 };
@@ -31,8 +32,7 @@ struct Rule {
   string_view advice;  // for a refused one
 };
 
-constexpr string_view kTargetAdvice =
-    "the architecture is the device's; choose the device (or Target::compute) instead";
+constexpr string_view kTargetAdvice = "the architecture is the device's; choose the device instead";
 constexpr string_view kOutputAdvice = "quern needs PTX from NVRTC; leave this option out";
 
 // NVRTC accepts every spelling with one dash or two. Options that are not here go to NVRTC unread.
@@ -59,6 +59,7 @@ constexpr Rule kRules[] = {
     {"rdc", Effect::relocatable, true, ""},
     {"device-c", Effect::relocatable, false, ""},
     {"dc", Effect::relocatable, false, ""},
+    {"device-int128", Effect::int128, false, ""},
     {"pch", Effect::uncached, false, ""},
     {"create-pch", Effect::uncached, true, ""},
     {"use-pch", Effect::uncached, true, ""},
@@ -122,6 +123,9 @@ void apply(const Match& matched, string_view value, UserOptions& read) {
     case Effect::relocatable:
       read.relocatable = !matched.rule->takes_value || value == "true";
       break;
+    case Effect::int128:
+      read.int128 = true;
+      break;
     case Effect::uncached:
       read.cacheable = false;
       break;
@@ -170,6 +174,7 @@ std::vector<std::string> nvrtc_options(const std::string& architecture, const st
   if (!read.line_info) options.emplace_back("--generate-line-info");
   // NVRTC would raise the whole process's stack limit while it runs, which races between threads.
   if (!read.stack_limit) options.emplace_back("--modify-stack-limit=false");
+  if (read.needs_int128 && !read.int128) options.emplace_back("--device-int128");
   options.insert(options.end(), user.begin(), user.end());
   for (const std::string& directory : toolkit_directories) options.push_back("--include-path=" + directory);
   return options;

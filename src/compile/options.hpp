@@ -19,6 +19,8 @@ struct UserOptions {
   bool stack_limit = false;                      ///< gives --modify-stack-limit
   bool relocatable = false;                      ///< -rdc=true: PTX only, machine code would need a link step
   bool debug = false;                            ///< -G: the output holds the current directory
+  bool int128 = false;                           ///< gives --device-int128
+  bool needs_int128 = false;                     ///< not an option: the source has 128-bit integers
   bool cacheable = true;                         ///< false: reads or writes files that the key cannot cover
 };
 

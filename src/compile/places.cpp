@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <glob.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <charconv>
@@ -80,13 +81,27 @@ std::vector<std::string> wheel_roots() {
   return roots;
 }
 
-// The directory `quern/cuda` beside the library that holds this very function: where an installation keeps
-// what tools/setup fetched.
-std::optional<std::string> beside_this_library() {
+// The library or program that holds this very function; empty if that cannot be told.
+fs::path this_library() {
   Dl_info info{};
-  if (::dladdr(reinterpret_cast<const void*>(&beside_this_library), &info) == 0 || info.dli_fname == nullptr)
-    return std::nullopt;
-  return (fs::path(real_path(info.dli_fname)).parent_path() / "quern" / "cuda").string();
+  if (::dladdr(reinterpret_cast<const void*>(&this_library), &info) == 0 || info.dli_fname == nullptr)
+    return {};
+  return real_path(info.dli_fname);
+}
+
+// In a build tree, what tools/setup fetched into the source tree. The build's top folder holds a file with
+// the source tree's path, so that no installed library has it; a file of somebody else's is not followed.
+std::optional<std::string> fetched_for_the_build(const fs::path& library) {
+  struct stat own{}, marker{};
+  if (::stat(library.c_str(), &own) != 0) return std::nullopt;
+  for (fs::path folder = library.parent_path(); folder.has_relative_path(); folder = folder.parent_path()) {
+    const fs::path file = folder / "quern-source-root";
+    if (::stat(file.c_str(), &marker) != 0) continue;
+    const Expected<std::string> root = base::read_file(file);
+    if (!root || marker.st_uid != own.st_uid) return std::nullopt;
+    return root->substr(0, root->find('\n')) + "/.quern/cuda";
+  }
+  return std::nullopt;
 }
 
 void add_variable(std::vector<Place>& rows, const char* name, const std::optional<std::string>& value,
@@ -114,11 +129,10 @@ Surroundings surroundings() {
   around.hide_toolkit = base::env_switch("QUERN_HIDE_TOOLKIT", &base::warn_of_env).value_or(false);
   around.system_roots = system_toolkits();
   around.loader_names.assign(std::begin(kLibraryNames), std::end(kLibraryNames));
-  if (std::optional<std::string> installed = beside_this_library())
-    around.fetched_roots.push_back(*std::move(installed));
-#ifdef QUERN_FETCHED_CUDA
-  around.fetched_roots.insert(around.fetched_roots.begin(), QUERN_FETCHED_CUDA);
-#endif
+  const fs::path library = this_library();
+  if (std::optional<std::string> fetched = fetched_for_the_build(library))
+    around.fetched_roots.push_back(*std::move(fetched));
+  if (!library.empty()) around.fetched_roots.push_back((library.parent_path() / "quern" / "cuda").string());
   around.python_roots = wheel_roots();
   return around;
 }

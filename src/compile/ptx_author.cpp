@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "compile/line_map.hpp"
 #include "compile/ptx_text.hpp"
 
 namespace quern::compile {
@@ -35,7 +36,7 @@ class LocationReader {
     const Place place = for_author();
     const auto file = files_.find(place.file);
     if (place.line == 0 || file == files_.end()) return std::nullopt;
-    return Span{std::string(file->second), place.line, place.column, 0};
+    return Span{string_literal(file->second).value_or(""), place.line, place.column, 0};
   }
 
  private:
@@ -52,7 +53,7 @@ class LocationReader {
     next();
     if (word == ".file") {  // behind the functions
       const std::uint32_t index = number();
-      if (token_.size() >= 2 && token_.front() == '"') files_[index] = token_.substr(1, token_.size() - 2);
+      if (token_.size() >= 2 && token_.front() == '"') files_[index] = token_;
     } else if (before && (word == ".entry" || word == ".func")) {
       locations_.clear();
     } else if (before && word == ".loc") {
@@ -115,8 +116,8 @@ class LocationReader {
   std::string_view token_;  ///< the one that is looked at; empty at the end
   std::uint32_t line_ = 1;  ///< the token's
   std::uint32_t wanted_;
-  std::vector<Location> locations_;  ///< of the function, up to the line
-  std::map<std::uint32_t, std::string_view> files_;
+  std::vector<Location> locations_;                  ///< of the function, up to the line
+  std::map<std::uint32_t, std::string_view> files_;  ///< with their quotes
 };
 
 }  // namespace

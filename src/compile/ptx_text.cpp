@@ -283,8 +283,8 @@ string_view PtxTokens::next() {
   if (at_ == text_.size()) return text_.substr(at_);  // empty, but of the text: callers take its place
   const std::size_t begin = at_++;
   if (text_[begin] == '"') {
-    const std::size_t end = text_.find('"', at_);
-    at_ = end == string_view::npos ? text_.size() : end + 1;
+    while (at_ < text_.size() && text_[at_] != '"') at_ += text_[at_] == '\\' ? 2 : 1;
+    at_ = std::min(at_ + 1, text_.size());
   } else if (is_word(text_[begin])) {
     // "L2::cache_hint" is one word.
     const auto joins = [&] {

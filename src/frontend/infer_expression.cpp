@@ -214,9 +214,8 @@ Type Inference::from_value(const Value& value, const Expr& expr) {
       const Type type = fail(
           expr.place, "host-value",
           computed && expr.kind == ExprKind::name
-              ? fmt::format(
-                    "no Python runs here; the program can give the value: --bind {}=VALUE, Module::bind",
-                    expr.name)
+              ? fmt::format("no Python runs here; the program can give {} a value with Module::bind",
+                            expr.name)
               : std::string("kernels see module-level numbers, tuples, NumPy arrays and decorated functions"),
           "'{}' is {}, which a kernel cannot use", shown(expr),
           value.text.find(' ') == std::string::npos ? "the host's " + value.text : value.text);

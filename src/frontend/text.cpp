@@ -4,15 +4,10 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/columns.hpp"
+
 namespace quern::frontend {
 namespace {
-
-bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0u) == 0x80u; }
-
-std::uint32_t characters(std::string_view text) {
-  return static_cast<std::uint32_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return !continues_character(c); }));
-}
 
 // Edits that turn one word into the other, exchanges of neighbours counted as one; more than `most` is enough
 // to know.
@@ -62,8 +57,8 @@ Span SourceText::span(Place place) const {
   const std::uint32_t start = starts_[span.line - 1];
   const std::size_t from = std::min<std::size_t>(place.begin - start, line.size());
   const std::size_t to = std::clamp<std::size_t>(std::max(place.end, place.begin) - start, from, line.size());
-  span.column = 1 + characters(line.substr(0, from));
-  span.end_column = span.column + std::max(1u, characters(line.substr(from, to - from)));
+  span.column = 1 + base::count_characters(line.substr(0, from));
+  span.end_column = span.column + std::max(1u, base::count_characters(line.substr(from, to - from)));
   return span;
 }
 

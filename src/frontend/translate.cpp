@@ -79,7 +79,7 @@ class Translation {
       if (all.size() == 1) return all.front();
       return failure(file, "kernel-choice",
                      fmt::format("{} has {} kernels where one is meant", file, all.size()),
-                     fmt::format("it has {}; name one, as in FILE::KERNEL", kernel_names()));
+                     fmt::format("it has {}; name one in StageOptions::kernel", kernel_names()));
     }
     for (Declaration* kernel : all)
       if (kernel->name == entry) return kernel;
@@ -102,7 +102,7 @@ class Translation {
     } else if (kernel.signatures.empty()) {
       report_.error(kernel.place, "signature",
                     fmt::format("'{}' is specialised on its argument types, and none are given", kernel.name),
-                    "give them as in --sig \"float32[::1], int32\", or in the decorator: "
+                    "give them as a signature, \"float32[::1], int32\", or in the decorator: "
                     "@cuda.jit(\"void(float32[::1], int32)\")");
       return false;
     } else {

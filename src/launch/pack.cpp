@@ -81,6 +81,19 @@ void check_pointee(const Signature& signature, std::size_t index, const Argument
                         wanted));
 }
 
+/// Kernels see of a plain pointer where the first element is, and take the others to follow in C order.
+void check_order(const Signature& signature, std::size_t index, const Argument& argument) {
+  if (argument.kind() != Argument::Kind::array || argument.array()->is_c_contiguous()) return;
+  const DeviceNDArray& array = *argument.array();
+  refuse_argument(
+      signature, index, argument,
+      fmt::format("its strides are {} bytes, and a pointer has no strides",
+                  shape_text(array.strides_bytes())),
+      fmt::format("give a copy() in C order, declare the parameter quern::array<T, {}>, or pass the "
+                  "address (array.data()) if the memory is meant as it lies",
+                  array.ndim()));
+}
+
 /// What may not be written to goes only where the source says that the kernel does not. PTX says nothing: who
 /// knows better hands over the address.
 void check_read_only(const Signature& signature, std::size_t index, const Argument& argument) {
@@ -151,6 +164,7 @@ const void* PackedArguments::place(const Signature& signature, std::size_t index
   check_read_only(signature, index, argument);
   switch (plan.takes) {
     case Takes::pointer:
+      check_order(signature, index, argument);
       if (argument.kind() == Kind::array)
         check_pointee(signature, index, argument);
       else if (argument.kind() != Kind::pointer)
@@ -163,6 +177,7 @@ const void* PackedArguments::place(const Signature& signature, std::size_t index
       if (argument.kind() == Kind::bytes && argument.size() == plan.size) return argument.data();
       refuse_argument(signature, index, argument, "", fmt::format("give one {} value", name(*plan.dtype)));
     case Takes::word:
+      check_order(signature, index, argument);
       if (argument.kind() == Kind::array || argument.kind() == Kind::pointer) return argument.data();
       if (argument.kind() == Kind::scalar && abi::is_integer(*argument.dtype()))
         return convert(signature, index, argument, Dtype::uint64, true);
@@ -176,6 +191,7 @@ const void* PackedArguments::place(const Signature& signature, std::size_t index
   if (argument.kind() == Kind::array && plan.size == array_struct_bytes(argument.array()->ndim()) &&
       plan.size != 8)
     return pack_array(signature, index, argument);
+  check_order(signature, index, argument);
   if (argument.size() == plan.size) return argument.data();
   refuse_argument(signature, index, argument,
                   fmt::format("{} bytes are needed, {} were given", plan.size, argument.size()),

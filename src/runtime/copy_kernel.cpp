@@ -100,7 +100,9 @@ CopyKernels::Loaded CopyKernels::load(std::size_t rank, std::size_t bytes) {
   context_.check(api.cuModuleLoadDataEx(&module, ptx.c_str(), 0, nullptr, nullptr), "cuModuleLoadDataEx",
                  "load the kernel that copies strided arrays");
   Loaded loaded;
-  loaded.module = context_.own(release_of(ResourceKind::module, module));
+  Release release = release_of(ResourceKind::module, module);
+  release.internal = true;
+  loaded.module = context_.own(std::move(release));
   context_.check(api.cuModuleGetFunction(&loaded.function, module, "quern_copy"), "cuModuleGetFunction",
                  "find the kernel that copies strided arrays");
   return loaded;

@@ -119,6 +119,7 @@ std::string frames_text(const std::vector<void*>& frames) {
 Counters::Counters() : track_sites_(sites_wanted()) {}
 
 void Counters::made(const Resource& resource) noexcept {
+  if (resource.item().internal) return;
   Site site;
   if (track_sites_) try {
       site = frames_of_call();
@@ -139,6 +140,7 @@ void Counters::made(const Resource& resource) noexcept {
 }
 
 void Counters::dropped(const Resource& resource) noexcept {
+  if (resource.item().internal) return;
   const base::LockGuard lock(mutex_);
   MemoryStats::Kind& kind = stats_.kinds[static_cast<std::size_t>(resource.item().kind)];
   --kind.live_count;
@@ -149,6 +151,7 @@ void Counters::dropped(const Resource& resource) noexcept {
 }
 
 void Counters::released(const Release& item) noexcept {
+  if (item.internal) return;
   const base::LockGuard lock(mutex_);
   MemoryStats::Kind& kind = stats_.kinds[static_cast<std::size_t>(item.kind)];
   --kind.pending_count;

@@ -22,6 +22,7 @@ struct Release {
   std::shared_ptr<DeviceAllocator> allocator;  ///< of pooled memory
   std::uint64_t stream_handle = 0;             ///< that pooled memory was allocated on
   std::shared_ptr<const Resource> stream;      ///< keeps that stream until then, where it is one of ours
+  bool internal = false;                       ///< of quern's own, which programs are not told of
   friend bool operator==(const Release&, const Release&) = default;
 };
 

@@ -6,10 +6,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <system_error>
 
+#include "base/columns.hpp"
 #include "base/env.hpp"
+#include "compile/line_map.hpp"
 #include "compile/ptx_author.hpp"
 #include "session/gate.hpp"
 
@@ -63,6 +64,11 @@ void add_notes(Diagnostic& diagnostic, const char* what, const Diagnostics& erro
     diagnostic.notes.push_back({{}, fmt::format("{}: {}", what, error.message)});
 }
 
+/// The CPU device's name for the text that it is given.
+constexpr std::string_view kUnnamed = "<ptx>";
+/// What belongs to a word of PTX, beside letters and digits.
+constexpr std::string_view kPtxWords = ".%$:";
+
 struct Collected {
   std::string_view ptx;
   const abi::KernelSource& source;
@@ -72,27 +78,17 @@ struct Collected {
 
 bool is_generated(const abi::KernelSource& source) { return source.language != abi::Language::ptx; }
 
-/// What the device calls `named`, in words of who loaded the source: the device sees a text without a name,
-/// and in it the paths that NVRTC made of names.
+/// The device sees a text without a name.
 std::string shown_file(const std::string& named, const abi::KernelSource& source) {
-  namespace fs = std::filesystem;
-  if (named.empty() || named.front() == '<')
-    return is_generated(source) ? "<generated PTX>" : source.file_name;
-  std::error_code unknown;  // of a path that is none, for instance
-  const bool same = fs::weakly_canonical(named, unknown) == fs::weakly_canonical(source.file_name, unknown);
-  return same && !unknown ? source.file_name : named;
+  if (!named.empty() && named != kUnnamed) return named;
+  return is_generated(source) ? "<generated PTX>" : source.file_name;
 }
 
-/// A line of a text, without its end; lines count from 1.
-std::string line_of(std::string_view text, std::uint32_t line) {
-  for (; line > 1; --line) {
-    const std::size_t end = text.find('\n');
-    if (end == std::string_view::npos) return {};
-    text.remove_prefix(end + 1);
-  }
-  text = text.substr(0, text.find('\n'));
-  if (text.ends_with('\r')) text.remove_suffix(1);
-  return std::string(text);
+/// The line of the source that messages call so. Directives of CUDA C++ are comments in the other languages.
+std::optional<std::string_view> line_of(const Span& span, const abi::KernelSource& source) {
+  const bool directives = source.language == abi::Language::cuda;
+  const compile::LineMap map(source.text, source.file_name, directives);
+  return map.text_of(span.file, span.line);
 }
 
 /// Notes travel behind the message.
@@ -134,11 +130,14 @@ void collect_diagnostic(void* user, const char* code, const char* file, std::uin
   diagnostic.span = {text(file), line, column, 0};
   diagnostic.source_line = text(source_line);
   diagnostic.notes = take_notes(diagnostic.message);
-  const bool of_ptx = diagnostic.span.file.starts_with('<');
+  const bool of_ptx = diagnostic.span.file == kUnnamed;
   if (of_ptx && line != 0 && is_generated(collected.source)) show_author(diagnostic, collected);
+  // Of Kernel Python the places hold columns of the CUDA C++ that was made of it.
+  if (collected.source.language == abi::Language::python) diagnostic.span.column = 0;
   diagnostic.span.file = shown_file(diagnostic.span.file, collected.source);
-  if (diagnostic.span.file == collected.source.file_name && diagnostic.source_line.empty())
-    diagnostic.source_line = line_of(collected.source.text, diagnostic.span.line);
+  if (diagnostic.source_line.empty())
+    diagnostic.source_line = line_of(diagnostic.span, collected.source).value_or("");
+  base::cover_word(diagnostic.span, diagnostic.source_line, is_generated(collected.source) ? "" : kPtxWords);
   collected.diagnostics.push_back(std::move(diagnostic));
 }
 
@@ -204,7 +203,7 @@ Expected<Device> choose_device(const DeviceChoice& choice) {
     const std::string& hint = cuda_errors.front().hint;
     return failed_choice(
         choice, cuda_errors.front().message,
-        hint.empty() ? "use --device cpu or QUERN_DEVICE=cpu to run on the CPU device" : hint);
+        hint.empty() ? "open Session(\"cpu\") or set QUERN_DEVICE=cpu to run on the CPU device" : hint);
   }
   Expected<std::shared_ptr<const runtime::Driver>> cpu = open_cpu_driver();
   if (cpu) return open_ordinal(choice, *cpu);

@@ -13,6 +13,7 @@ struct Row {
 // Every code that is not about source; the rest is ErrorCode::compile.
 constexpr Row kRows[] = {
     {"io", ErrorCode::io},
+    {"file-missing", ErrorCode::not_found},
     {"usage", ErrorCode::usage},
     {"bind", ErrorCode::usage},
     {"file-kind", ErrorCode::unsupported},

@@ -48,8 +48,7 @@ Diagnostics refusal(const SessionState& session, const abi::PtxImage& image, con
                       fmt::format("{} refused the PTX of {}: {}", session.device().name(), source.file_name,
                                   driver::result_name(driver.api, outcome.result)),
                       std::string(driver::advice(outcome.result)));
-  if (diagnostic.hint.empty())
-    diagnostic.hint = "check the PTX with ptxas; `quern compile --emit ptx` shows it";
+  if (diagnostic.hint.empty()) diagnostic.hint = "check the PTX with ptxas; stage_text() gives it";
   if (!outcome.log.empty()) diagnostic.notes.push_back({{}, outcome.log});
   return {std::move(diagnostic)};
 }
@@ -148,7 +147,7 @@ Expected<std::shared_ptr<ModuleState>> load_module(const std::shared_ptr<Session
     return make_diagnostic("usage",
                            fmt::format("cannot bind '{}' in {}: only Kernel Python has names for it",
                                        request.constants.front().name, request.source.file_name),
-                           "CUDA C++ takes numbers as macros: -D NAME=VALUE, LoadOptions::defines");
+                           "CUDA C++ takes numbers as macros (LoadOptions::defines)");
   Expected<ModuleState::Image> image = session->compiler().compile(request);
   if (!image) return std::move(image).errors();
   Expected<std::shared_ptr<runtime::Module>> module = load_image(*session, **image, request.source);
@@ -229,8 +228,7 @@ Diagnostic ModuleState::unknown_kernel(const std::string& name) const {
                            mentions(request_.source.text, name) && mentions(request_.source.text, "template");
   const std::string overload = overload_of(*image_, name);
   if (!overload.empty())
-    hint += fmt::format("; {} is overloaded: name it with its parameters' types, as in FILE::'{}'", name,
-                        overload);
+    hint += fmt::format("; {} is overloaded: name it with its parameters' types, as in '{}'", name, overload);
   else if (is_template)
     hint += fmt::format("; if {} is a template, ask for an instance of it, such as {}<float>", name, name);
   else if (image_->entries.empty())
@@ -249,7 +247,7 @@ Expected<Kernel> ModuleState::only_kernel() {
   return make_diagnostic(
       "kernel-choice",
       fmt::format("{} has {} kernels where one is meant", request_.source.file_name, image_->entries.size()),
-      kernels_text(*image_) + "; name one, as in FILE::KERNEL or module.kernel(\"NAME\")");
+      kernels_text(*image_) + "; name one with Module::kernel");
 }
 
 }  // namespace session

@@ -52,7 +52,12 @@ Expected<abi::KernelSource> read_kernel_file(const std::filesystem::path& path) 
                            "kernel files end in .py (Kernel Python), .cu (CUDA C++) or .ptx (PTX)");
   }
   Expected<std::string> text = base::read_file(path);
-  if (!text) return std::move(text).errors();
+  if (!text) {
+    Diagnostics errors = std::move(text).errors();
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored)) errors.front().code = "file-missing";
+    return errors;
+  }
   source.text = *std::move(text);
   constexpr std::string_view kMark = "\xEF\xBB\xBF";  // UTF-8's byte order mark, which Python skips too
   if (source.text.starts_with(kMark)) source.text.erase(0, kMark.size());

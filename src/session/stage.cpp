@@ -35,7 +35,7 @@ Expected<const abi::EntryInfo*> choose_entry(const abi::PtxImage& image, const s
     return make_diagnostic(
         "kernel-choice",
         fmt::format("{} has {} kernels, and this stage shows one", file, image.entries.size()),
-        kernels_text(image) + "; name one, as in FILE::KERNEL");
+        kernels_text(image) + "; name one in StageOptions::kernel");
   if (const abi::EntryInfo* entry = find_entry(image, kernel)) return entry;
   return make_diagnostic("unknown-kernel", fmt::format("{} has no kernel '{}'", file, kernel),
                          kernels_text(image) + "; choose one of these");
@@ -97,7 +97,7 @@ Expected<std::string> stage_of(const std::filesystem::path& path, Stage stage, c
   if (!options.signature.empty() && language != abi::Language::python)
     return make_diagnostic(
         "usage", fmt::format("cannot give {} a signature: only Kernel Python takes one", path.string()),
-        "leave --sig out; the types stand in the source");
+        "leave StageOptions::signature empty; the types stand in the source");
   if (stage == Stage::cuda) return cuda_text(*std::move(source), options.kernel);
   if (language == abi::Language::ptx)
     if (Diagnostics wrong = wrong_ptx(*source); has_error(wrong)) return wrong;

@@ -107,6 +107,54 @@ class Run(Case):
         self.assertIn("x  float64 (3,)  [0.5 1.5 2.5]", text)
         self.assertEqual(self.quern("run", "k.cu::shift", 0.5, "zeros(3)", "--block", 3, "--quiet").stdout, "")
 
+    STRIDES = """from numba import cuda
+@cuda.jit
+def strides(a, out):
+    out[0] = a.strides[0]
+    out[1] = a.strides[1]
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            a[i, j] = 10 * a[i, j]
+"""
+
+    def test_kernels_that_know_strides_see_those_of_numpy(self):
+        self.path("strides.py").write_text(self.STRIDES)
+        self.path("strides.cu").write_text("#include <quern/device.cuh>\n"
+                                           'extern "C" __global__ void strides(quern::array<float, 2> a, long long* out) {\n'
+                                           "  for (int k = 0; k < 2; ++k) out[k] = a.strides_bytes[k];\n"
+                                           "  for (int i = 0; i < a.extents[0]; ++i) for (int j = 0; j < a.extents[1]; ++j) a(i, j) *= 10;\n}\n")
+        x = np.arange(24, dtype=np.float32).reshape(4, 6)
+        np.save(self.path("c.npy"), x)
+        np.save(self.path("f.npy"), np.asfortranarray(x))
+        for text, expected in [("c.npy", x), ("f.npy", np.asfortranarray(x)), ("c.npy.T", x.T), ("f.npy.T", np.asfortranarray(x).T),
+                               ("c.npy[::2, 1:]", x[::2, 1:]), ("f.npy[::-1, ::-2]", np.asfortranarray(x)[::-1, ::-2]), ("c.npy[:0]", x[:0])]:
+            for kernel in ("strides.py", "strides.cu"):
+                with self.subTest(text, kernel=kernel):
+                    self.quern("run", kernel, text, "zeros(2, int64)", "--block", 1, "--grid", 1, "--save", "a=a.npy", "--save", "out=out.npy")
+                    saved = np.load(self.path("a.npy"))
+                    np.testing.assert_array_equal(saved, 10 * expected)
+                    np.save(self.path("numpy.npy"), expected)  # what NumPy makes of its order
+                    self.assertEqual(saved.flags.f_contiguous, np.load(self.path("numpy.npy")).flags.f_contiguous)
+                    if expected.size:
+                        self.assertEqual(np.load(self.path("out.npy")).tolist(), list(expected.strides))
+
+    def test_an_empty_grid_runs_nothing_and_says_so(self):
+        words = ["run", "k.cu::fill<int>", 7, "ones(4, int32)"]
+        for grid in ("0", "0x3", "4x0"):
+            text = self.quern(*words, "--grid", grid, "--repeat", 2).stdout
+            self.assertIn("[1 1 1 1]", text)
+            self.assertIn("nothing ran: the grid has no blocks", text)
+            self.assertNotIn("launches", text)
+        self.assertIn("nothing ran", self.quern("run", "k.cu::fill<int>", 7, "zeros(0, int32)").stdout)
+        document = self.document(*words, "--grid", 0)
+        self.assertEqual((document["launches"], document["kernel_min_ms"], document["kernel_median_ms"]), (0, None, None))
+        self.path("empty.case.toml").write_text('kernel = "k.cu::fill<int>"\n' + "".join(
+            f'[[case]]\nname = "grid {i}"\nargs = ["7", "ones(4, int32)"]\ngrid = {grid}\nexpect = {{ "x" = {{ value = {value} }} }}\n'
+            for i, (grid, value) in enumerate([('"0"', 1), ("0", 1), ('"1x0"', 1), ("1", 7)])).replace("grid = 1\n", "grid = 1\nblock = 4\n"))
+        text = self.quern("test", "empty.case.toml").stdout
+        self.assertIn("4 passed, 0 failed", text)
+        self.assertEqual(text.count("nothing ran: the grid has no blocks"), 3)
+
     def test_nothing_to_do_is_legal(self):
         self.quern("run", "k.cu::twice", 0, "zeros(0, float32)", "zeros((0, 3), float32)")
         self.quern("run", "k.cu::twice", 0, "ones(4, float32)", "zeros(4, float32)", "--grid", "0x3")

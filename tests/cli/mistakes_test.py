@@ -7,6 +7,7 @@ usage: mistakes_test.py QUERN [-v] [TEST...]
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -88,6 +89,39 @@ extern "C" __global__ void k(int* x) {
                                            '  x[0] = tex1Dfetch<float>(from, 3);\n}\n')
         text = self.fails("run", "texture.cu", "zeros(4, float32)", 0)
         self.assertRegex(text, r"^texture.cu:2:\d+: error: 'tex.*\n      x\[0\] = tex1Dfetch<float>\(from, 3\);\n")
+
+    def test_the_device_and_nvrtc_name_the_same_files_and_lines(self):
+        names = ["sub/orig.cu", "../up/orig.cu", "./dot/./orig.cu", "/abs/orig.cu", str(self.path("whole.cu")), "<generated>"]
+        for text, says in [('asm("ad.s32 %0, %0, 1;" :: "r"(x[0]));', "'ad' is no PTX instruction"), ("undeclared = 1;", "undeclared")]:
+            self.path("line.cu").write_text("".join(f'extern "C" __global__ void k{i}(int* x) {{\n#line {10 * i} "{name}"\n  {text}\n}}\n'
+                                                    for i, name in enumerate(names, 1)))
+            done = self.quern("run", "line.cu", "zeros(1, int32)", "--json", status=1)
+            errors = json.loads(done.stdout)["error"]["diagnostics"]
+            self.assertEqual([(d["file"], d["line"], d["column"]) for d in errors], [(name, 10 * i, 3) for i, name in enumerate(names, 1)])
+            self.assertIn(f"../up/orig.cu:20:3: error: ", done.stderr)
+            self.assertEqual(done.stderr.count(f"\n      {text}\n      ^"), len(names))
+        self.path("renumbered.cu").write_text('extern "C" __global__ void k(int* x) {\n#line 2\n  asm("ad.s32 %0, %0, 1;" :: "r"(x[0]));\n}\n')
+        text = self.fails("run", "renumbered.cu", "zeros(1, int32)", says=['renumbered.cu:2:3: error: ', '\n      asm("ad.s32 %0'])
+        self.path("inc").mkdir(exist_ok=True)
+        self.path("inc/bad.h").write_text('__device__ inline void bad(int x) {\n  asm("ad.s32 %0, %0, 1;" :: "r"(x));\n}\n'
+                                          'extern "C" __global__ void h(int* x) { bad(x[0]); }\n')
+        self.path("includes.cu").write_text('#include "bad.h"\n')
+        for folder in ("inc", str(self.path("inc"))):
+            self.assertTrue(self.fails("run", "includes.cu", "zeros(1, int32)", "-I", folder).startswith(f"{folder}/bad.h:2:3: error: "))
+
+    def test_columns_count_characters_and_words_have_an_end(self):
+        self.path("utf.cu").write_text('extern "C" __global__ void k(int* x) {\n\t/* \u00e9\u00e9 */ *x = undeclared_y;\n}\n')
+        done = self.quern("run", "utf.cu", "zeros(1, int32)", "--json", status=1)
+        error = json.loads(done.stdout)["error"]["diagnostics"][0]
+        self.assertEqual((error["line"], error["column"], error["end_column"]), (2, 16, 28))
+        self.assertIn("\n    \t/* \u00e9\u00e9 */ *x = undeclared_y;\n    \t              ^~~~~~~~~~~~\n", done.stderr)
+        self.path("utf.py").write_text("from numba import cuda\n@cuda.jit\ndef k(x):\n    x[0] = undeclared_y\n")
+        done = self.quern("run", "utf.py", "zeros(1)", "--json", status=1)
+        error = json.loads(done.stdout)["error"]["diagnostics"][0]
+        self.assertEqual((error["line"], error["column"], error["end_column"]), (4, 12, 24))
+        self.path("end.ptx").write_text(".version 8.0\n.target sm_89\n.address_size 64\n.visible .entry k() {\n  frob.u32 %r1;\n}\n")
+        error = json.loads(self.quern("run", "end.ptx", "--json", status=1).stdout)["error"]["diagnostics"][0]
+        self.assertEqual((error["line"], error["column"], error["end_column"]), (5, 3, 11))
 
     def test_a_cpu_device_that_is_no_library(self):
         self.path("none.so").write_text("no library\n" * 100)
@@ -242,6 +276,52 @@ extern "C" __global__ void jumps(long long* x) { ((void (*)(long long*))x[1])(x)
         self.assertEqual(json.loads(done.stdout)["error"]["code"], "usage")
 
 
+class Words(Case):
+    """Hints use the words of the interface: a program's in the library, options on the command line."""
+    ROOT = KERNELS.parent
+    # Options of NVRTC are the same words for both.
+    NVRTC = re.compile(r"--(gpu-architecture|std|include-path|name=value|use_fast_math|maxrregcount|fmad|device-|generate-line-info|modify-stack-limit)")
+
+    def test_the_library_speaks_to_programs(self):
+        found = []
+        for file in sorted((self.ROOT / "src").rglob("*.[ch]pp")):
+            for line in file.read_text().splitlines():
+                for text in re.findall(r'"(?:[^"\\]|\\.)*"', line.split("// ")[0]):
+                    if re.search(r"(?<![-\w])--[a-z]|FILE::| -[DI]\b", text) and not self.NVRTC.search(text):
+                        found.append(f"{file.name}: {text}")
+        self.assertEqual(found, [])
+
+    def test_every_row_of_the_table_stands_for_words_of_the_library(self):
+        sources = "".join(re.sub(r'"\s*\n\s*"', "", file.read_text()) for file in (self.ROOT / "src").rglob("*.cpp"))
+        rows = re.findall(r'^QUERN_WORDS\("(.*?)", +"(.*?)"\)$', (self.ROOT / "tools/quern/words.def").read_text(), re.M)
+        self.assertGreater(len(rows), 10)
+        for library, _ in rows:
+            self.assertIn(library, sources)
+
+    def test_the_command_line_speaks_of_its_options(self):
+        self.path("include.cu").write_text('#include "own/header.h"\nextern "C" __global__ void k() {}\n')
+        text = self.fails("run", "include.cu", advice="hint: name the directory that holds own/header.h with -I")
+        self.assertNotIn("LoadOptions", text)
+        self.fails("run", "k.cu", status=2, advice="name one, as in FILE::KERNEL")
+        self.fails("run", "k.cu::twice", 1, "value", "ones(1, float32)", status=2)
+        text = self.fails("run", "k.cu::twice", 1, 2.5, "ones(1, float32)", status=2, advice="give an array: x.npy")
+        self.assertNotIn("session", text)
+        done = self.quern("run", "k.cu::twice", 1, 2.5, "ones(1, float32)", "--json", status=2)
+        self.assertIn("give an array: x.npy", json.loads(done.stdout)["error"]["diagnostics"][0]["hint"])
+
+    def test_what_nvrtc_always_says_is_no_hint(self):
+        self.path("plain.cu").write_text('extern "C" __global__ void k(int* x) { *x = undeclared_y; }\n')
+        done = self.quern("run", "plain.cu", "zeros(1, int32)", "--json", status=1)
+        self.assertEqual(json.loads(done.stdout)["error"]["diagnostics"][0]["hint"], "")
+        self.assertNotIn("Kernel Python", done.stderr)
+
+    def test_documents_that_messages_name_are_there(self):
+        for folder in ("src", "tools/quern"):
+            for file in (self.ROOT / folder).rglob("*.[ch]pp"):
+                for name in re.findall(r'"[^"\n]*\b(docs/[-\w/]+\.md)', file.read_text()):
+                    self.assertTrue((self.ROOT / name).exists(), f"{file.name} names {name}")
+
+
 class Scripts(unittest.TestCase):
     def test_no_order_of_the_options_makes_a_dry_run_a_wet_one(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -256,6 +336,30 @@ class Scripts(unittest.TestCase):
                 with self.subTest(options):
                     done = subprocess.run([tools / "run", *options], cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
                     self.assertEqual(done.stdout, f"setup --level run --dry-run hide={hidden}\n")
+
+
+    def test_tools_build_what_they_run_or_say_the_one_command(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            shutil.copytree(KERNELS.parent / "tools/lib", root / "tools/lib")
+            for script in ("contract", "gpu-check"):
+                shutil.copy(KERNELS.parent / "tools" / script, root / "tools" / script)
+            (root / "tests/contract").mkdir(parents=True)
+            shutil.copy(KERNELS.parent / "tests/contract/rows.toml", root / "tests/contract/rows.toml")
+            (root / "bin").mkdir()
+            (root / "bin/ninja").write_text('#!/bin/bash\necho "ninja $*" >>"$(dirname "$0")/log"\necho "no rule"\nexit 1\n')
+            (root / "bin/ninja").chmod(0o755)
+            environment = {k: v for k, v in os.environ.items() if k != "MESON_TEST_ITERATION"} | {"PATH": f"{root}/bin:{os.environ['PATH']}"}
+
+            def tool(*words):
+                return subprocess.run(list(words), cwd=root, env=environment, capture_output=True, text=True, timeout=60)
+            self.assertIn("run `tools/test unit`", tool("tools/contract").stderr)
+            self.assertIn("run `tools/test unit`", tool("tools/gpu-check", "--bundle", "bundle").stderr)
+            (root / "build").mkdir()
+            (root / "build/build.ninja").write_text("build tests/contract/contract: link\nbuild quern: link\n")
+            self.assertIn("the build failed:\nno rule", tool("tools/contract").stderr)
+            self.assertIn("the build failed", tool("tools/gpu-check", "--bundle", "bundle").stderr)
+            self.assertEqual((root / "bin/log").read_text(), f"ninja -C {root}/build tests/contract/contract\nninja -C {root}/build quern\n")
 
 
 class Output(Case):

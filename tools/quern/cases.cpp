@@ -62,6 +62,12 @@ class Reader {
     fail(node.source(), fmt::format("{} must be a string", what));
   }
 
+  /// "16x16", or a whole number.
+  std::string dimensions(const toml::node& node, const char* what) const {
+    if (const auto number = node.value_exact<std::int64_t>()) return std::to_string(*number);
+    return text(node, what);
+  }
+
   std::vector<std::string> texts(const toml::node& node, const char* what) const {
     const toml::array* array = node.as_array();
     if (array == nullptr) fail(node.source(), fmt::format("{} must be a list of strings", what));
@@ -102,8 +108,8 @@ class Reader {
     if (const toml::node* node = table.get("kernel")) result.kernel = beside(text(*node, "kernel"));
     if (result.kernel.empty()) fail(table.source(), "neither the file nor the case names a kernel");
     if (const toml::node* node = table.get("args")) result.launch.args = texts(*node, "args");
-    if (const toml::node* node = table.get("grid")) result.launch.grid = text(*node, "grid");
-    if (const toml::node* node = table.get("block")) result.launch.block = text(*node, "block");
+    if (const toml::node* node = table.get("grid")) result.launch.grid = dimensions(*node, "grid");
+    if (const toml::node* node = table.get("block")) result.launch.block = dimensions(*node, "block");
     if (const toml::node* node = table.get("shared"))
       result.launch.shared_bytes =
           static_cast<std::size_t>(std::max<std::int64_t>(value<std::int64_t>(*node, "shared"), 0));

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "output.hpp"
+#include "words.hpp"
 
 template class nlohmann::basic_json<nlohmann::ordered_map>;
 
@@ -33,7 +34,7 @@ std::string_view general_hint(ErrorCode code) {
     case ErrorCode::usage:
       return "quern --help shows the commands, quern COMMAND --help its options and arguments";
     case ErrorCode::compile:
-      return "correct the source where the message is about; docs/language.md says what Kernel Python takes";
+      return "correct the source at the place that is named first; later errors may follow from it";
     case ErrorCode::io:
       return "check the file's name and that it can be read or written";
     case ErrorCode::out_of_memory:
@@ -68,7 +69,7 @@ std::string coloured(const std::string& message) {
 int report(const std::exception& problem, bool json) {
   const auto* error = dynamic_cast<const Error*>(&problem);
   const ErrorCode code = error != nullptr ? error->code() : ErrorCode::internal;
-  std::string message = problem.what();
+  std::string message = with_command_words(problem.what());
   while (message.ends_with('\n')) message.pop_back();
   constexpr std::string_view kPrefix = "error: ";
   const bool placeless = message.starts_with(kPrefix);
@@ -105,11 +106,12 @@ Json to_json(const Diagnostics& diagnostics) {
     rows.push_back({{"file", diagnostic.span.file},
                     {"line", diagnostic.span.line},
                     {"column", diagnostic.span.column},
+                    {"end_column", diagnostic.span.end_column},
                     {"severity", to_string(diagnostic.severity)},
                     {"code", diagnostic.code},
                     {"message", diagnostic.message},
                     {"notes", notes},
-                    {"hint", diagnostic.hint}});
+                    {"hint", in_command_words(diagnostic.hint)}});
   }
   return rows;
 }

@@ -98,6 +98,14 @@ std::string_view fault_hint(const DriverError& error) {
   return "check the grid, the lengths that the kernel is given, and its bounds checks";
 }
 
+/// Whether a parameter tells the kernel of strides: those of Kernel Python (which have no type before the
+/// launch), unless they are declared C-contiguous, and quern::array. A pointer is read in C order.
+bool takes_strides(const Parameter& parameter) {
+  if (parameter.type.empty()) return !parameter.pointer && parameter.size == 0;
+  return parameter.type.find("array<") != std::string::npos &&
+         parameter.type.find("c_array<") == std::string::npos && !parameter.pointer;
+}
+
 Dim3 read_dimensions(const std::string& text, const char* option) {
   const auto extents = parse_dimensions(text, option);
   return Dim3(extents[0], extents[1], extents[2]);
@@ -189,13 +197,25 @@ void Job::add(std::size_t index, const cli::Argument& given, const std::vector<c
   }
 }
 
+/// A view with strides lies in memory as the host's does, from the first byte that it touches to the last.
+DeviceNDArray Job::send(const Array& array, bool with_strides) const {
+  if (!with_strides || array.c_contiguous()) {
+    const Array ordered = in_c_order(array);
+    return session_.to_device(*ordered.bytes, ordered.shape, array.element.type);
+  }
+  const Layout layout(array.shape, array.element.size_bytes, array.strides);
+  const Layout::Reach reach = layout.reach();
+  const DeviceBuffer buffer = session_.allocate(reach.size_bytes());
+  buffer.copy_from_host({array.data() + reach.lowest, reach.size_bytes()});
+  return DeviceNDArray(buffer, array.element.type, layout, -reach.lowest);
+}
+
 void Job::add_array(std::size_t index, const Array& array) {
   const std::vector<Parameter>& parameters = kernel_.parameters();
   const bool named = index < parameters.size() && !parameters[index].name.empty();
-  const Array ordered = in_c_order(array);
   ArrayArgument argument{
       named ? parameters[index].name : fmt::format("#{}", index), index, array.element, {}};
-  argument.device = session_.to_device(*ordered.bytes, ordered.shape, array.element.type);
+  argument.device = send(array, index < parameters.size() && takes_strides(parameters[index]));
   arrays_.push_back(std::move(argument));
   arguments_.emplace_back(arrays_.back().device);
 }
@@ -246,6 +266,16 @@ Array Job::fetch(const ArrayArgument& argument) const {
   const std::span<const std::int64_t> shape = argument.device.shape();
   Array array = make_array(argument.element, std::vector<std::int64_t>(shape.begin(), shape.end()));
   argument.device.copy_bytes_to_host(*array.bytes);
+  return array;
+}
+
+Array Job::fetch_in_its_order(const ArrayArgument& argument) const {
+  if (argument.device.is_c_contiguous() || !argument.device.is_f_contiguous()) return fetch(argument);
+  const NDArray host = argument.device.copy_to_host();
+  const std::span<const std::int64_t> shape = host.shape(), strides = host.strides_bytes();
+  Array array = make_array(argument.element, {shape.begin(), shape.end()});
+  array.strides.assign(strides.begin(), strides.end());
+  std::memcpy(array.bytes->data(), host.data(), array.bytes->size());
   return array;
 }
 

@@ -46,6 +46,10 @@ class Job {
   const ArrayArgument& array(const std::string& name) const;
   /// What it holds now, in C order.
   Array fetch(const ArrayArgument& argument) const;
+  /// The same in Fortran order where the device's array is that.
+  Array fetch_in_its_order(const ArrayArgument& argument) const;
+  /// False for a grid without blocks, which is legal.
+  bool runs() const noexcept { return config_.grid.count() != 0; }
   const LaunchConfig& config() const noexcept { return config_; }
   const Kernel& kernel() const noexcept { return kernel_; }
 
@@ -53,6 +57,7 @@ class Job {
   void place(const std::vector<cli::Argument>& given);
   void add(std::size_t index, const cli::Argument& given, const std::vector<const cli::Argument*>& all);
   void add_array(std::size_t index, const Array& array);
+  DeviceNDArray send(const Array& array, bool with_strides) const;
   void configure(const LaunchText& text);
 
   Session session_;
@@ -68,6 +73,9 @@ class Job {
 
 /// The constants that `text.bind` gives. Throws Error(usage) for what is no number or array.
 std::vector<Constant> parse_constants(const LaunchText& text);
+
+/// Of a launch whose grid is empty.
+constexpr const char* kNothingRan = "nothing ran: the grid has no blocks";
 
 /// The elements one after the other in C order, whatever the array's layout.
 Array in_c_order(const Array& array);

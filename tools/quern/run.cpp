@@ -13,6 +13,7 @@
 #include "picture.hpp"
 #include "show.hpp"
 #include "values.hpp"
+#include "words.hpp"
 
 namespace quern::cli {
 namespace {
@@ -112,9 +113,9 @@ class Report {
                      {"grid", extents(job_.config().grid)},
                      {"block", extents(job_.config().block)},
                      {"compile_ms", job_.kernel().info().compile_ms},
-                     {"kernel_min_ms", times_.minimum()},
-                     {"kernel_median_ms", times_.median()},
-                     {"launches", launches_},
+                     {"kernel_min_ms", job_.runs() ? Json(times_.minimum()) : Json()},
+                     {"kernel_median_ms", job_.runs() ? Json(times_.median()) : Json()},
+                     {"launches", job_.runs() ? launches_ : 0},
                      {"arguments", arguments},
                      {"outputs", written},
                      {"diagnostics", to_json(module_.log())}});
@@ -123,11 +124,13 @@ class Report {
  private:
   void print_summary() const {
     const LaunchConfig& config = job_.config();
-    fmt::print(
-        "{} on {} ({}), grid ({}, {}, {}), block ({}, {}, {}): compiled in {:.1f} ms, {} in {:.3f} ms\n",
-        job_.kernel().name(), session_.device().label(), session_.device().name(), config.grid.x,
-        config.grid.y, config.grid.z, config.block.x, config.block.y, config.block.z,
-        job_.kernel().info().compile_ms, launches_ > 1 ? "one launch" : "ran", times_.median());
+    const std::string ran =
+        job_.runs() ? fmt::format("{} in {:.3f} ms", launches_ > 1 ? "one launch" : "ran", times_.median())
+                    : kNothingRan;
+    fmt::print("{} on {} ({}), grid ({}, {}, {}), block ({}, {}, {}): compiled in {:.1f} ms, {}\n",
+               job_.kernel().name(), session_.device().label(), session_.device().name(), config.grid.x,
+               config.grid.y, config.grid.z, config.block.x, config.block.y, config.block.z,
+               job_.kernel().info().compile_ms, ran);
   }
 
   void print_times() const {
@@ -150,7 +153,7 @@ class Report {
 };
 
 void write(const Job& job, const Output& output) {
-  const Array array = job.fetch(job.array(output.name));
+  const Array array = job.fetch_in_its_order(job.array(output.name));
   if (output.picture)
     write_picture(output.file, array);
   else
@@ -168,7 +171,8 @@ int run_command(const RunSettings& settings) {
   if (name.find('<') != std::string::npos) load.name_expressions.push_back(name);
   load.constants = parse_constants(settings.launch);
   const Module module = session.load_file(file, load);
-  if (!settings.quiet && !settings.json) std::fputs(coloured(to_string(module.log())).c_str(), stderr);
+  if (!settings.quiet && !settings.json)
+    std::fputs(coloured(with_command_words(to_string(module.log()))).c_str(), stderr);
   Kernel kernel = name.empty() ? module.kernel() : module.kernel(name);
   if (!settings.launch.signature.empty()) kernel = kernel.specialise(settings.launch.signature);
   Job job(session, std::move(kernel), settings.launch);
@@ -183,7 +187,7 @@ int run_command(const RunSettings& settings) {
   if (settings.json)
     report.print_json(outputs);
   else
-    report.print(settings.time || settings.repeat > 0);
+    report.print(job.runs() && (settings.time || settings.repeat > 0));
   return kDone;
 }
 

@@ -18,6 +18,7 @@
 #include "judge.hpp"
 #include "output.hpp"
 #include "progress.hpp"
+#include "words.hpp"
 
 namespace quern::cli {
 namespace {
@@ -48,17 +49,20 @@ struct Outcome {
   const Case* of = nullptr;
   Bench* bench = nullptr;
   bool passed = false;
+  bool ran = true;  ///< false where the grid is empty
   double seconds = 0;
   std::string message;
 };
 
 [[noreturn]] void fail(const std::string& message) { throw Error(ErrorCode::usage, message); }
 
-void run_case(const Session& session, const Case& of) {
+/// Whether there was something to run.
+bool run_case(const Session& session, const Case& of) {
   Job job(session, load_kernel(session, of.kernel, of.load, of.launch), of.launch);
   job.launch();
   if (const std::optional<std::string> wrong = wrong_result(session, of, job))
     throw Error(ErrorCode::internal, *wrong);
+  return job.runs();
 }
 
 bool message_matches(const std::string& message, const std::string& pattern) {
@@ -74,14 +78,14 @@ void judge(Outcome& outcome) {
   const Case& of = *outcome.of;
   bool fault = false;
   try {
-    run_case(outcome.bench->session(), of);
+    outcome.ran = run_case(outcome.bench->session(), of);
     outcome.passed = !of.error.has_value();
     if (!outcome.passed)
       outcome.message = fmt::format("it succeeded, where an error with '{}' is expected", *of.error);
   } catch (const std::exception& error) {
     const auto* known = dynamic_cast<const Error*>(&error);
     fault = known != nullptr && known->code() == ErrorCode::device_fault;
-    outcome.message = error.what();
+    outcome.message = with_command_words(error.what());
     outcome.passed = of.error && message_matches(outcome.message, *of.error);
     if (of.error && !outcome.passed)
       outcome.message = fmt::format("its message does not hold '{}': {}", *of.error, outcome.message);
@@ -95,7 +99,8 @@ std::string title(const Outcome& outcome) {
 
 void print(const Outcome& outcome) {
   const std::string text = outcome.passed
-                               ? fmt::format("ok      {} ({:.2f} s)\n", title(outcome), outcome.seconds)
+                               ? fmt::format("ok      {} ({:.2f} s{}{})\n", title(outcome), outcome.seconds,
+                                             outcome.ran ? "" : "; ", outcome.ran ? "" : kNothingRan)
                                : fmt::format("FAILED  {}\n        {}\n", title(outcome), outcome.message);
   end_line();
   std::fputs(text.c_str(), stdout);  // not fmt::print: a thread must not end in an exception
@@ -215,7 +220,7 @@ int test_command(const TestSettings& settings) {
   const std::vector<std::unique_ptr<Bench>> benches = open_benches(settings);
   std::vector<Outcome> outcomes;
   for (const std::unique_ptr<Bench>& bench : benches)
-    for (const Case& of : cases) outcomes.push_back({&of, bench.get(), false, 0, {}});
+    for (const Case& of : cases) outcomes.push_back({&of, bench.get()});
   run_all(outcomes, settings);
   std::size_t failed = 0;
   for (const Outcome& outcome : outcomes) failed += outcome.passed ? 0 : 1;

@@ -36,7 +36,7 @@ TEST_CASE("missing headers are told apart: the host's, the toolkit's, the user's
   CHECK(says(hint("could not open source file \"stdint.h\" (no directories in search list)"),
              "<cuda/std/cstdint>"));
   CHECK(says(hint("cannot open source file \"cuda_fp16.h\"", false), "tools/setup"));
-  CHECK(says(hint("cannot open source file \"mine/own.h\""), "-I"));
+  CHECK(says(hint("cannot open source file \"mine/own.h\""), "LoadOptions::include_dirs"));
 }
 
 TEST_CASE("a name before :: that is no namespace is looked at in the source's line") {

@@ -18,7 +18,7 @@ TEST_CASE("an error gives file, line, column, message and source line") {
   REQUIRE(found.size() == 1);
   CHECK(found[0].severity == Severity::error);
   CHECK(found[0].code == "cuda-error");
-  CHECK(found[0].span == Span{"c.cu", 4, 19, 0});
+  CHECK(found[0].span == Span{"c.cu", 4, 19, 22});
   CHECK(found[0].message == "identifier \"bar\" is undefined");
   CHECK(found[0].source_line == "  BAD(2); int z = bar; p[0] = z;");
 }
@@ -34,7 +34,7 @@ TEST_CASE("a warning keeps its number and loses the advice to suppress it") {
   REQUIRE(found.size() == 1);
   CHECK(found[0].severity == Severity::warning);
   CHECK(found[0].code == "cuda-177");
-  CHECK(found[0].span == Span{"c.cu", 3, 6, 0});
+  CHECK(found[0].span == Span{"c.cu", 3, 6, 12});
   CHECK(found[0].source_line == "\tint unused;");
 }
 
@@ -55,10 +55,10 @@ TEST_CASE("candidates of an overload become notes, argument types part of the me
   CHECK(found[0].message ==
         "no instance of overloaded function \"f\" matches the argument list; argument types are: (const char "
         "[2], double, int)");
-  CHECK(found[0].span == Span{"d.cu", 6, 3, 0});
+  CHECK(found[0].span == Span{"d.cu", 6, 3, 4});
   REQUIRE(found[0].notes.size() == 2);
-  CHECK(found[0].notes[0].span == Span{"d.cu", 3, 49, 0});
-  CHECK(found[0].notes[1].span == Span{"d.cu", 3, 17, 0});
+  CHECK(found[0].notes[0].span == Span{"d.cu", 3, 49, 50});
+  CHECK(found[0].notes[1].span == Span{"d.cu", 3, 17, 18});
   CHECK(found[0].source_line == "  f(\"x\", 2.0, 3); g(1, 2.0f);");
 }
 
@@ -107,7 +107,7 @@ TEST_CASE("an error at the end of the source names the file") {
   CHECK(found[0].span == Span{"h.cu", 0, 0, 0});
   CHECK(found[0].message == "expected a \"}\"");
   REQUIRE(found[0].notes.size() == 1);
-  CHECK(found[0].notes[0].span == Span{"h.cu", 1, 25, 0});
+  CHECK(found[0].notes[0].span == Span{"h.cu", 1, 25, 26});
 }
 
 TEST_CASE("messages of NVRTC itself and of ptxas say who speaks") {

@@ -35,6 +35,13 @@ TEST_CASE("places come in the documented order") {
                                           "libnvrtc.so", "/fetched", "/site/nvidia/cu13"});
 }
 
+TEST_CASE("a build finds what tools/setup fetched into its source tree") {
+  const std::vector<std::string> roots = surroundings().fetched_roots;
+  REQUIRE(roots.size() == 2);
+  CHECK(roots[0] == QUERN_SOURCE_ROOT "/.quern/cuda");
+  CHECK(roots[1].ends_with("/quern/cuda"));
+}
+
 TEST_CASE("hiding the toolkit passes over the variables and the system's directories and says so") {
   Surroundings around;
   around.hide_toolkit = true;

@@ -180,6 +180,38 @@ TEST_CASE("PTX parameters take what fits their width") {
   CHECK(setup.parameter<std::uint64_t>(0) == ~std::uint64_t{0});
 }
 
+TEST_CASE("a view whose elements do not follow each other goes to a plain pointer by its address only") {
+  Setup setup;
+  const Kernel plain = setup.kernel({{"x", "float*", 0, 8, 8, true}});
+  const DeviceNDArray matrix = setup.array<float>(12).reshape({3, 4});
+  const DeviceNDArray views[] = {matrix.transpose(), matrix(kEllipsis, Slice{0, 2}), matrix[Slice{0, 3, 2}],
+                                 matrix(0, Slice{{}, {}, -1})};
+  for (const DeviceNDArray& view : views) {
+    const Caught error = caught([&] { plain({.grid = 1, .block = 1})(view); });
+    CHECK(error.code == ErrorCode::usage);
+    CHECK(holds(error, "argument #0 of kernel k does not fit"));
+    CHECK(holds(error, "a pointer has no strides"));
+    CHECK(holds(error, "array.data()"));
+    plain({.grid = 1, .block = 1})(view.data());
+    CHECK(setup.parameter<void*>(0) == view.data());
+  }
+  CHECK(holds(caught([&] { plain({.grid = 1, .block = 1})(views[0]); }), "its strides are (4, 16) bytes"));
+  // A run of elements is one, wherever it begins.
+  const DeviceNDArray runs[] = {matrix[1], matrix[Slice{1, 3}], matrix(Slice{0, 0}, Slice{0, 2}),
+                                matrix(Slice{1, 2}, Slice{}).transpose(), matrix(2, 3)};
+  for (const DeviceNDArray& run : runs) {
+    plain({.grid = 1, .block = 1})(run);
+    CHECK(setup.parameter<void*>(0) == run.data());
+  }
+  // PTX does not tell pointers from numbers.
+  const Kernel word = setup.kernel({{"", ".u64", 0, 8, 8, false}});
+  CHECK(holds(caught([&] { word({.grid = 1, .block = 1})(views[0]); }), "a pointer has no strides"));
+  const Kernel alias = setup.kernel({{"x", "Pointer", 0, 8, 8, false}});
+  CHECK(holds(caught([&] { alias({.grid = 1, .block = 1})(views[0]); }), "a pointer has no strides"));
+  setup.kernel({{"x", "quern::array<float, 2>", 0, 40, 8, false}})({.grid = 1, .block = 1})(views[0]);
+  CHECK(setup.fake.launches.size() == 10);
+}
+
 TEST_CASE("a kernel with very many parameters is launched whole") {
   Setup setup;
   std::vector<abi::ParameterInfo> parameters(200, {"", "double", 0, 8, 8, false});

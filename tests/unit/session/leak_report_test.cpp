@@ -53,6 +53,24 @@ TEST_CASE(
   CHECK_FALSE(holds(child("QUERN_LEAK_REPORT=0"), "still live"));
 }
 
+TEST_CASE("what quern keeps for itself is no leak of the program's") {
+  const Session session("cpu");
+  {
+    const DeviceNDArray matrix = session.device_array({64, 32}, Dtype::float32);
+    matrix.assign(2.5f);
+    CHECK(matrix.transpose().copy().copy_to_host().size() == 2048);  // by a kernel of quern's
+    const Stream stream = session.stream();
+    const std::vector<float> values(2048, 1.f);
+    matrix.copy_bytes_from_host(std::as_bytes(std::span(values)),
+                                stream);  // through page-locked memory of quern's
+    stream.synchronize();
+  }
+  CHECK(session.leak_report() == "");
+  CHECK(session.memory_stats().kinds[static_cast<std::size_t>(ResourceKind::module)].made_count == 0);
+  session.release_pending();
+  CHECK(session.memory_stats().kinds[static_cast<std::size_t>(ResourceKind::module)].pending_count == 0);
+}
+
 TEST_CASE("memory_stats and leak_report count what is live and pending, and forget what was released") {
   setenv("QUERN_TRACK_ALLOCATIONS", "1", 1);
   const Session session("cpu");

@@ -338,7 +338,10 @@ TEST_CASE("mapped and managed arrays have a host address, and existing memory is
   const Kernel scale = kernel_of(session, kScalePtx, "scale");
   const float by = 2;
   const auto run = [&](QuernArray array) {
-    QUERN_GOOD(launch(scale, launch_of(1, 8), {array_argument(array), scalar_argument(QUERN_FLOAT32, &by)}));
+    QuernArgument address{};  // the arrays are in Fortran order, which a pointer cannot say
+    address.kind = QUERN_ARGUMENT_ADDRESS;
+    address.data = description_of(array).data;
+    QUERN_GOOD(launch(scale, launch_of(1, 8), {address, scalar_argument(QUERN_FLOAT32, &by)}));
     QUERN_GOOD(quern_session_synchronize(session));
   };
   const Host eight(nullptr, QUERN_FLOAT32, {2, 4}, {}, QUERN_ORDER_FORTRAN);

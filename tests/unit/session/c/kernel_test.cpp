@@ -84,7 +84,7 @@ TEST_CASE("files load by their suffix; what is missing, of another kind or wrong
   CHECK(values_of<float>(array, 2)[1] == 10);
 
   const std::string missing = (folder.path / "none.ptx").string();
-  QUERN_FAILS(QUERN_IO, "none.ptx", quern_load_file(session, missing.c_str(), module.place()));
+  QUERN_FAILS(QUERN_NOT_FOUND, "none.ptx", quern_load_file(session, missing.c_str(), module.place()));
   CHECK(module.id() == 0);
   const std::string text = folder.write("kernel.txt", "");
   QUERN_FAILS(QUERN_UNSUPPORTED, "kernel.txt", quern_load_file(session, text.c_str(), module.place()));
@@ -302,6 +302,31 @@ TEST_CASE("host arrays travel in, out or both, whatever their strides, with and 
   QuernArgument nothing{};
   nothing.kind = QUERN_ARGUMENT_IN_OUT;
   QUERN_FAILS(QUERN_USAGE, "QuernHostArray", launch(scale, launch_of(1, 4), {nothing, factor}));
+}
+
+TEST_CASE("a transposed array goes to a pointer by its address only") {
+  const Session session = open_cpu();
+  const Kernel scale = kernel_of(session, kScalePtx, "scale");
+  const float by = 2;
+  const QuernArgument factor = scalar_argument(QUERN_FLOAT32, &by);
+  const Array array = new_array(session, QUERN_FLOAT32, {2, 3});
+  const std::vector<float> ones(6, 1.f);
+  QUERN_GOOD(quern_array_from_host(array, ones.data(), 24));
+  Array turned;
+  QUERN_GOOD(quern_array_transpose(array, turned.place()));
+  QUERN_FAILS(QUERN_USAGE, "its strides are (4, 12) bytes",
+              launch(scale, launch_of(1, 6), {array_argument(turned), factor}));
+  QuernArgument address{};
+  address.kind = QUERN_ARGUMENT_ADDRESS;
+  address.data = description_of(turned).data;
+  QUERN_GOOD(launch(scale, launch_of(1, 6), {address, factor}));
+  CHECK(values_of<float>(array, 6) == std::vector<float>(6, 2.f));
+  // A host array in Fortran order travels as it lies.
+  std::vector<float> host(6, 1.f);
+  const Host fortran(host.data(), QUERN_FLOAT32, {2, 3}, {4, 8});
+  QUERN_FAILS(QUERN_USAGE, "a pointer has no strides",
+              launch(scale, launch_of(1, 6), {host_argument(QUERN_ARGUMENT_IN_OUT, fortran.array), factor}));
+  CHECK(host == std::vector<float>(6, 1.f));
 }
 
 TEST_CASE(

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the `#line` directives of CUDA C++ source make of its lines: the file and the line that messages say,
+// and the text that stands there.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace quern::compile {
+
+class LineMap {
+ public:
+  /// `source` must outlive the map. `file_name` is what the lines before the first directive belong to.
+  /// Without `directives`, for languages that have none, all lines are the file's own.
+  LineMap(std::string_view source, std::string file_name, bool directives = true);
+
+  /// Every name that lines of the source have, each once.
+  std::vector<std::string> file_names() const;
+  /// The text of the line that messages call `line` of `file`. Nothing where there is none, or more than one,
+  /// or where a directive stands in a conditional, so that only a preprocessor knows.
+  std::optional<std::string_view> text_of(std::string_view file, std::uint32_t line) const;
+
+ private:
+  /// Lines that follow each other in the source and in the count.
+  struct Stretch {
+    std::string file;
+    std::uint32_t line;   ///< what the first one is called
+    std::size_t begin;    ///< where it is, a line of the source from 0
+    std::size_t end = 0;  ///< behind the last one
+  };
+
+  void read_directives(std::string_view source);
+
+  std::vector<std::string_view> lines_;
+  std::vector<Stretch> stretches_;
+  bool certain_ = true;
+};
+
+/// The string literal that begins `text`, with its escapes resolved; nothing where none begins there.
+std::optional<std::string> string_literal(std::string_view text);
+
+}  // namespace quern::compile
