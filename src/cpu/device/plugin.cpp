@@ -72,6 +72,7 @@ int write_stage(std::string_view ptx, std::string_view kernel, const std::uint32
                   "it has: " + names, diagnostics, user);
   Specialisation specialisation;
   specialisation.isa = host_isa();
+  specialisation.compact = compiles_compact();
   std::copy_n(block, 3, specialisation.block.begin());
   if (specialisation.threads() == 0 || specialisation.threads() > kMaxThreadsPerBlock)
     return refuse("block-shape", "a block has 1 to 1024 threads", "give another block shape", diagnostics,
@@ -142,10 +143,10 @@ int plugin_reservation(std::uint64_t* reserved_bytes, int* is_compact) {
 }
 
 constexpr QuernCpuPlugin kPlugin = {
-    QUERN_CPU_PLUGIN_VERSION, sizeof(QuernCpuPlugin),  &driver_table,
-    &plugin_stage_text,       &plugin_check_ptx,       &plugin_isa,
-    &configured_worker_count, &plugin_set_printf_sink, &plugin_keep_host_memory, &plugin_release_host_memory,
-    &plugin_start_errors,     &plugin_reservation,
+    QUERN_CPU_PLUGIN_VERSION,    sizeof(QuernCpuPlugin),  &driver_table,
+    &plugin_stage_text,          &plugin_check_ptx,       &plugin_isa,
+    &configured_worker_count,    &plugin_set_printf_sink, &plugin_keep_host_memory,
+    &plugin_release_host_memory, &plugin_start_errors,    &plugin_reservation,
 };
 
 }  // namespace

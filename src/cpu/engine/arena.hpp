@@ -16,7 +16,8 @@ namespace quern::cpu::engine {
 /// When the addresses of memory that was released are used again.
 enum class Reuse : std::uint8_t {
   soon,
-  late,  ///< only where there are no others: an address kept by mistake then faults instead of reaching others
+  late,  ///< only where there are no others: an address kept by mistake then faults instead of reaching
+         ///< others
 };
 
 /// How an arena spends its addresses.
@@ -35,7 +36,8 @@ enum class MayGrow : std::uint8_t { no, yes };
 /// Allocates from one part of the window against a declared total. An allocation has pages of its own,
 /// inaccessible guard zones on both sides, and is decommitted when released: a kernel that leaves it faults.
 /// Only where thousands of small allocations live at once do further ones share slabs (the number of mappings
-/// a process may have is limited). Where its free addresses are in pieces too small, it gets more. Thread-safe.
+/// a process may have is limited). Where its free addresses are in pieces too small, it gets more.
+/// Thread-safe.
 class Arena {
  public:
   /// More addresses, at least that many; an empty range if there are none.
@@ -88,8 +90,8 @@ class Arena {
     std::uint64_t span = 0;
   };
   std::deque<Addresses> retired_ QUERN_GUARDED_BY(mutex_);  ///< to be used again late; the oldest first
-  std::map<std::uint64_t, Block> blocks_ QUERN_GUARDED_BY(mutex_);                  ///< by offset
-  std::map<std::uint64_t, Slab> slabs_ QUERN_GUARDED_BY(mutex_);  ///< by the offset of their block
+  std::map<std::uint64_t, Block> blocks_ QUERN_GUARDED_BY(mutex_);  ///< by offset
+  std::map<std::uint64_t, Slab> slabs_ QUERN_GUARDED_BY(mutex_);    ///< by the offset of their block
 };
 
 }  // namespace quern::cpu::engine
