@@ -30,6 +30,8 @@ namespace quern::cpu::device {
 engine::Output& output();
 /// QUERN_CPU_WORKERS, or one a processor that the process may use.
 std::uint32_t configured_worker_count();
+/// Whether kernels are compiled for a compact window: what the device has, or is asked for before cuInit.
+bool compiles_compact();
 
 /// Thread-safe.
 class Driver {
@@ -38,6 +40,12 @@ class Driver {
   static CUresult initialise(unsigned flags) noexcept;
   /// Throws Failure(CUDA_ERROR_NOT_INITIALIZED) before cuInit.
   static Driver& get();
+  /// Null before cuInit.
+  static const Driver* started() noexcept;
+  /// Why the last cuInit answered CUDA_ERROR_OUT_OF_MEMORY; empty where none did.
+  static Diagnostics start_errors();
+  /// Someone will ask for start_errors(): they need not go to stderr.
+  static void expect_reader();
 
   const engine::Window& window() const noexcept { return *window_; }
   engine::Memory& memory() noexcept { return *memory_; }
