@@ -16,6 +16,7 @@
 #include "compile/log.hpp"
 #include "compile/ptx_text.hpp"
 #include "compile/ptx_version.hpp"
+#include "compile/virtual_headers.hpp"
 
 namespace quern::compile {
 namespace {
@@ -135,8 +136,9 @@ Diagnostic without_machine_code(const CudaPlan& plan, const NvrtcOutput& machine
   return diagnostic;
 }
 
-std::vector<HeaderText> memory_headers() {
-  std::vector<HeaderText> headers;
+std::vector<abi::HeaderText> memory_headers(const CudaPlan& plan) {
+  std::vector<abi::HeaderText> headers = plan.headers;
+  headers.insert(headers.end(), plan.standard_headers.begin(), plan.standard_headers.end());
   for (const base::EmbeddedText& header : device_headers())
     headers.push_back({std::string(header.name), std::string(header.text)});
   return headers;
@@ -147,7 +149,7 @@ NvrtcOutput run_once(const CudaPlan& plan, const std::string& architecture) {
   NvrtcInput input;
   input.source = request.source.text;
   input.file_name = request.source.file_name.empty() ? "<string>" : request.source.file_name;
-  input.headers = memory_headers();
+  input.headers = memory_headers(plan);
   input.options =
       nvrtc_options(architecture, request.options, plan.options, plan.toolkit->include_directories);
   input.name_expressions = request.name_expressions;
@@ -183,7 +185,7 @@ Diagnostics diagnostics_of(const CudaPlan& plan, const NvrtcOutput& output,
 
 // NVRTC writes file names into `.file` as absolute paths, also of headers that are no files. The names that
 // messages should say are the author's own and, for quern's headers, those they are included by.
-void restore_file_names(std::string& ptx, const std::string& file_name) {
+void restore_file_names(std::string& ptx, const CudaPlan& plan) {
   std::error_code error;
   const std::string prefix = "\"" + fs::current_path(error).string() + "/";
   const std::string_view marker = "\n\t.file\t";
@@ -192,10 +194,10 @@ void restore_file_names(std::string& ptx, const std::string& file_name) {
     if (end == std::string::npos || ptx.compare(quote, prefix.size(), prefix) != 0) continue;
     const std::string_view name =
         std::string_view(ptx).substr(quote + prefix.size(), end - quote - prefix.size());
-    const std::span<const base::EmbeddedText> ours = device_headers();
-    const bool known = name == file_name ||
-                       std::any_of(ours.begin(), ours.end(),
-                                   [&](const base::EmbeddedText& header) { return header.name == name; });
+    const auto is_named = [&](const auto& header) { return header.name == name; };
+    const bool known = name == plan.request->source.file_name ||
+                       std::ranges::any_of(device_headers(), is_named) ||
+                       std::ranges::any_of(plan.headers, is_named);
     if (known) ptx.erase(quote + 1, prefix.size() - 1);
   }
 }
@@ -207,7 +209,7 @@ Expected<abi::PtxImage> assemble(const CudaPlan& plan, NvrtcOutput output, Diagn
   image.machine_code = std::move(output.machine_code);
   image.log = plan.log;
   image.log.insert(image.log.end(), std::make_move_iterator(log.begin()), std::make_move_iterator(log.end()));
-  restore_file_names(image.ptx, plan.request->source.file_name);
+  restore_file_names(image.ptx, plan);
   if (Expected<void> fits = fit_to_driver(image.ptx, plan.request->target.driver_version); !fits) {
     if (image.machine_code.empty()) return std::move(fits).errors();
     for (Diagnostic& diagnostic : std::move(fits).errors()) {
@@ -215,11 +217,14 @@ Expected<abi::PtxImage> assemble(const CudaPlan& plan, NvrtcOutput output, Diagn
       image.log.push_back(std::move(diagnostic));
     }
   }
-  image.entries = read_entries(image.ptx);
+  PtxOutline outline = read_outline(image.ptx);
+  image.entries = std::move(outline.entries);
+  image.variables = std::move(outline.variables);
   std::vector<LoweredName> lowered;
   for (std::size_t i = 0; i < output.lowered_names.size(); ++i)
     lowered.emplace_back(plan.request->name_expressions[i], output.lowered_names[i]);
   name_entries(image.entries, lowered, kernels);
+  name_variables(image.variables, lowered);
   return image;
 }
 
@@ -233,6 +238,16 @@ Expected<CudaPlan> plan_cuda(const abi::KernelRequest& request, const Toolkit& t
   Expected<UserOptions> options = read_options(request.options);
   if (!options) return std::move(options).errors();
   plan.options = *std::move(options);
+  for (const abi::HeaderText& header : request.headers) {
+    const abi::KernelSource source{abi::Language::cuda, header.text, header.name};
+    for (Expected<void> check : {check_text(source), check_nesting(source)})
+      if (!check) return std::move(check).errors();
+  }
+  Expected<std::vector<abi::HeaderText>> headers = resolve_headers(request.headers);
+  if (!headers) return std::move(headers).errors();
+  plan.headers = *std::move(headers);
+  plan.standard_headers =
+      without_replaced(toolkit.standard_headers, plan.headers, plan.options.include_directories);
   for (Expected<void> check : {check_text(request.source), check_nesting(request.source),
                                check_expressions(request.name_expressions),
                                check_architecture(*toolkit.nvrtc, request.target.compute)})
@@ -245,9 +260,9 @@ std::optional<base::Digest> cuda_key(const CudaPlan& plan) {
   if (!plan.options.cacheable) return std::nullopt;
   const abi::KernelRequest& request = *plan.request;
   const Toolkit& toolkit = *plan.toolkit;
-  const IncludeScan includes = scan_includes(
-      request.source.text, request.source.file_name,
-      {plan.options.include_directories, plan.options.pre_includes, toolkit.include_directories});
+  const IncludeScan includes = scan_includes(request.source.text, request.source.file_name,
+                                             {plan.options.include_directories, plan.options.pre_includes,
+                                              toolkit.include_directories, plan.headers});
   if (!includes.complete) return std::nullopt;
   base::DigestBuilder key;
   key.add("quern cuda").add(kFormatVersion).add(request.source.text).add(request.source.file_name);
@@ -262,6 +277,10 @@ std::optional<base::Digest> cuda_key(const CudaPlan& plan) {
       .add(fs::file_size(toolkit.nvrtc->path(), ignored));
   key.add(toolkit.headers_digest.hex()).add(includes.digest.hex());
   for (const base::EmbeddedText& header : device_headers()) key.add(header.name).add(header.text);
+  for (const std::vector<abi::HeaderText>* headers : {&plan.headers, &plan.standard_headers}) {
+    key.add(headers->size());
+    for (const abi::HeaderText& header : *headers) key.add(header.name).add(header.text);
+  }
   // Relative names are completed with it, in debug information for example.
   key.add(fs::current_path(ignored).string());
   return key.finish();
