@@ -230,7 +230,9 @@ class QUERN_API Session {
 
   // --- streams and events
 
-  Stream stream() const;
+  /// Ordered with the legacy default stream, as Numba's are, unless it is made non-blocking.
+  Stream stream(const StreamOptions& options = {}) const;
+  StreamPriorities stream_priorities() const;
   StreamView default_stream() const noexcept;
   StreamView legacy_default_stream() const noexcept;
   StreamView per_thread_default_stream() const noexcept;

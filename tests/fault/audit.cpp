@@ -92,6 +92,10 @@ void audit_objects(driver::DriverTable& table) {
     const CUresult result = real.cuStreamCreate(stream, flags);
     return made("stream", result, *stream);
   };
+  table.cuStreamCreateWithPriority = [](CUstream* stream, unsigned flags, int priority) {
+    const CUresult result = real.cuStreamCreateWithPriority(stream, flags, priority);
+    return made("stream", result, *stream);
+  };
   table.cuStreamDestroy_v2 = [](CUstream stream) {
     return released("stream", real.cuStreamDestroy_v2(stream), stream);
   };
