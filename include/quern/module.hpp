@@ -2,6 +2,7 @@
 // room: session
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -43,6 +44,15 @@ struct LoadOptions {
   std::string file_name = {};            ///< what messages call a source that is a string
   std::vector<Constant> constants = {};  ///< of Kernel Python: see Module::bind
   std::vector<Header> headers = {};      ///< names are told apart as they are written; each is given once
+};
+
+enum class SourceLanguage : std::uint8_t { cuda, ptx };
+
+/// One of several sources that Session::link() makes one module of.
+struct LinkSource {
+  std::string text = {};
+  LoadOptions options = {};  ///< of this source: its file_name, its name_expressions, ...
+  SourceLanguage language = SourceLanguage::cuda;
 };
 
 /// Compiled and loaded source (Session::load_*). Copies share it; kernels keep it alive. Thread-safe.

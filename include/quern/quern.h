@@ -32,7 +32,7 @@
  * block. 4: records, strides and memory order, views, host arrays as arguments, page-locked and managed
  * memory, native handles, external events, the special streams, deferred cleanup, pools, memory statistics,
  * attributes of devices and kernels, arrays that are copied when needed. 5: variables of modules, headers
- * that are texts, streams with a priority, prefetching and advice. */
+ * that are texts, streams with a priority, prefetching and advice, linking. */
 #define QUERN_ABI_VERSION 5u
 
 #ifdef __cplusplus
@@ -101,6 +101,10 @@ QUERN_C_API QuernStatus quern_load(QuernSession session, const QuernSource* sour
 /* A file with options: the source's language, text and file_name are not read. */
 QUERN_C_API QuernStatus quern_load_file_with(QuernSession session, const char* path,
                                              const QuernSource* options, QuernModule* module);
+/* Several sources in CUDA C++ and PTX as one module: what one declares extern another defines. Compiled as
+ * relocatable device code. QUERN_COMPILE where they do not go together. */
+QUERN_C_API QuernStatus quern_link(QuernSession session, const QuernSource* const* sources, size_t count,
+                                   QuernModule* module);
 /* The same Kernel Python file with a module-level name that means `value`, whatever the file says: a number
  * (no dimensions), or an array, which kernels read from constant memory. */
 QUERN_C_API QuernStatus quern_module_bind(QuernModule module, const char* name, const QuernHostArray* value,

@@ -60,6 +60,16 @@ Module load_text(const Session& session, QuernLanguage language, const char* tex
   throw Error(ErrorCode::usage, "the language is none of QuernLanguage");
 }
 
+LinkSource link_source_of(const QuernSource& given) {
+  require(given.text != nullptr, "a source of quern_link needs its text");
+  require(given.language == QUERN_LANGUAGE_CUDA || given.language == QUERN_LANGUAGE_PTX,
+          "sources of quern_link are CUDA C++ and PTX");
+  LinkSource source{given.text, options_of(given)};
+  if (given.file_name != nullptr) source.options.file_name = given.file_name;
+  if (given.language == QUERN_LANGUAGE_PTX) source.language = SourceLanguage::ptx;
+  return source;
+}
+
 QuernStatus load(QuernSession session, QuernLanguage language, const char* text, QuernModule* module) {
   return guarded([&] {
     require(text != nullptr && module != nullptr, "loading needs source text and a place for the module");
@@ -210,6 +220,20 @@ QuernStatus quern_load_file_with(QuernSession session, const char* path, const Q
     require(path != nullptr && options != nullptr && module != nullptr,
             "quern_load_file_with needs a path, options and a place for the module");
     module->id = insert(session_of(session).load_file(path, options_of(read_struct(options))));
+  });
+}
+
+QuernStatus quern_link(QuernSession session, const QuernSource* const* sources, size_t count,
+                       QuernModule* module) {
+  return guarded([&] {
+    require(count > 0 && sources != nullptr && module != nullptr,
+            "quern_link needs sources and a place for the module");
+    std::vector<LinkSource> list;
+    for (const QuernSource* source : std::span(sources, count)) {
+      require(source != nullptr, "a source of quern_link is null");
+      list.push_back(link_source_of(read_struct(source)));
+    }
+    module->id = insert(session_of(session).link(list));
   });
 }
 

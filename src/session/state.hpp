@@ -116,6 +116,10 @@ Expected<abi::KernelSource> read_kernel_file(const std::filesystem::path& path);
 Expected<std::shared_ptr<ModuleState>> load_module(const std::shared_ptr<SessionState>& session,
                                                    abi::KernelRequest request);
 
+/// Compiles each source, links them, and loads the result. Throws Error(usage), DriverError.
+Expected<std::shared_ptr<ModuleState>> link_sources(const std::shared_ptr<SessionState>& session,
+                                                    std::span<const LinkSource> sources);
+
 /// An image that names the kernels of a Kernel Python file and holds no code: that comes with the argument
 /// types.
 Expected<std::shared_ptr<const abi::PtxImage>> outline_image(const abi::KernelRequest& request);

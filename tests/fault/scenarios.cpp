@@ -152,6 +152,29 @@ bool variables(const Session& session) {
   stream.synchronize();
   return before == 3 && gain.get() == 8 && back[99] == 99 && table.array().copy_to_host() == back;
 }
+/// Two PTX texts as one module.
+bool linked(const Session& session) {
+  const LinkSource user{R"(.version 8.0
+.target sm_80
+.address_size 64
+.extern .global .align 4 .f32 gain;
+.visible .entry scale(.param .u64 to)
+{
+  .reg .f32 %f<2>; .reg .b64 %rd<2>;
+  ld.param.u64 %rd1, [to];
+  ld.global.f32 %f1, [gain];
+  st.global.f32 [%rd1], %f1;
+  ret;
+}
+)",
+                        {},
+                        SourceLanguage::ptx};
+  const LinkSource definer{kWithVariables, {}, SourceLanguage::ptx};
+  const Module module = session.link({user, definer});
+  const auto x = session.device_array<float>(1);
+  module.kernel("scale")({.grid = 1, .block = 1})(x);
+  return x[0].item() == 3 && module.global<float>("gain").get() == 3;
+}
 bool priorities(const Session& session) {
   const StreamPriorities range = session.stream_priorities();
   const Stream stream = session.stream({.priority = range.greatest, .non_blocking = true});
@@ -451,6 +474,7 @@ constexpr Scenario kScenarios[] = {
     {"mapped memory", mapped},
     {"launches", launches},
     {"variables of modules", variables},
+    {"linked modules", linked},
     {"streams with a priority, advice", priorities},
     {"host arrays as arguments", host_arguments},
     {"SmartArray", smart},

@@ -231,3 +231,58 @@ TEST_CASE("managed memory is prefetched and advised on; other memory is not") {
   CHECK(holds(message([&] { mapped.prefetch(); }), "CUDA_ERROR_INVALID_VALUE"));
   CHECK(holds(message([&] { mapped.advise(MemoryAdvice::read_mostly); }), "CUDA_ERROR_INVALID_VALUE"));
 }
+
+TEST_CASE("sources are linked: functions and variables of one are another's, private ones stay apart") {
+  const LinkSource user{R"(
+extern __device__ int total;
+extern __device__ float scaled(float x);
+static __device__ int calls;
+template <class T> __global__ void run(T* out) {
+  out[threadIdx.x] = scaled(out[threadIdx.x]);
+  if (threadIdx.x == 0) { ++calls; total += calls; }
+}
+)",
+                        {.name_expressions = {"run<float>"}, .file_name = "user.cu"}};
+  const LinkSource definer{
+      R"(
+#include "gain.cuh"
+__device__ int total = 40;
+static __device__ int calls = 100;
+__device__ float scaled(float x) { return x * kGain + (calls - 100); }
+extern "C" __global__ void get(int* out) { *out = total + calls; }
+)",
+      {.file_name = "definer.cu", .headers = {{"gain.cuh", "constexpr float kGain = 3;\n"}}}};
+  for (const bool swapped : {false, true}) {
+    const Module module = swapped ? on_cpu().link({definer, user}) : on_cpu().link({user, definer});
+    const auto x = on_cpu().to_device(std::vector<float>{1, 2, 3});
+    module.kernel("run<float>")({.grid = 1, .block = 3})(x);
+    CHECK(x.copy_to_host() == std::vector<float>{3, 6, 9});
+    const auto out = on_cpu().to_device(std::vector<int>(1));
+    module.kernel("get")({.grid = 1, .block = 1})(out);
+    CHECK(out.copy_to_host()[0] == 141);
+    CHECK(module.global<int>("total").get() == 41);
+  }
+}
+
+TEST_CASE("what does not link says why, and what does not compile where") {
+  const LinkSource user{
+      "extern __device__ int elsewhere;\nextern \"C\" __global__ void k(int* x) { *x = elsewhere; }",
+      {.file_name = "user.cu"}};
+  const Expected<Module> missing = on_cpu().try_link(std::span(&user, 1));
+  REQUIRE_FALSE(missing);
+  const std::string text = to_string(missing.errors());
+  CHECK(holds(text, "cannot link user.cu"));
+  CHECK(holds(text, "'elsewhere' is .extern and nothing defines it"));
+  CHECK(holds(message([&] { on_cpu().link({user, user}); }), "cannot link user.cu + user.cu"));
+  const LinkSource broken{"__device__ int f() { return y; }", {.file_name = "broken.cu"}};
+  CHECK(holds(message([&] { on_cpu().link({user, broken}); }), "broken.cu:1"));
+  CHECK(holds(message([&] { on_cpu().link(std::span<const LinkSource>()); }), "cannot link nothing"));
+  const LinkSource ptx{
+      ".version 8.0\n.target sm_80\n.address_size 64\n.visible .global .align 4 .u32 elsewhere = 6;\n",
+      {.file_name = "data.ptx"},
+      SourceLanguage::ptx};
+  const Module module = on_cpu().link({user, ptx});
+  const auto out = on_cpu().to_device(std::vector<int>(1));
+  module.kernel("k")({.grid = 1, .block = 1})(out);
+  CHECK(out.copy_to_host()[0] == 6);
+}

@@ -76,6 +76,14 @@ Handle* out() {
 }
 
 /// Every function that begins with a session, the rest of its arguments good or, where that has to be, null.
+QuernSource empty_source() {
+  QuernSource source{};
+  source.struct_bytes = sizeof source;
+  source.text = "";
+  return source;
+}
+const QuernSource kEmptySource = empty_source();
+const QuernSource* const kLinkSources[] = {&kEmptySource};
 const QuernStreamOptions kStreamOptions = {sizeof(QuernStreamOptions), -1, 1, 0};
 const Call kOfSessions[] = {
     [](auto id) { return quern_session_synchronize({id}); },
@@ -101,6 +109,7 @@ const Call kOfSessions[] = {
     [](auto id) { return quern_pinned_new({id}, 8, out<QuernPin>(), &address); },
     [](auto id) { return quern_stream_new({id}, out<QuernStream>()); },
     [](auto id) { return quern_stream_make({id}, &kStreamOptions, out<QuernStream>()); },
+    [](auto id) { return quern_link({id}, kLinkSources, 1, out<QuernModule>()); },
     [](auto id) { return quern_session_stream_priorities({id}, nullptr, nullptr); },
     [](auto id) { return quern_stream_external({id}, nullptr, out<QuernStream>()); },
     [](auto id) { return quern_stream_legacy_default({id}, out<QuernStream>()); },

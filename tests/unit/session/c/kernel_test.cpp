@@ -464,3 +464,26 @@ TEST_CASE("variables of another size, order or name are refused, and headers tha
   source.headers = &nothing;
   QUERN_FAILS(QUERN_USAGE, "a name and a text", quern_load(session, &source, module.place()));
 }
+
+TEST_CASE("sources are linked to one module") {
+  const Session session = open_cpu();
+  QuernSource user{}, definer{};
+  user.struct_bytes = definer.struct_bytes = sizeof user;
+  user.text = "extern __device__ float gain; extern \"C\" __global__ void k(float* x) { *x *= gain; }";
+  definer.text = "__device__ float gain = 4;";
+  definer.file_name = "definer.cu";
+  const QuernSource* const both[] = {&user, &definer};
+  Module module;
+  Kernel kernel;
+  QUERN_GOOD(quern_link(session, both, 2, module.place()));
+  QUERN_GOOD(quern_kernel(module, "k", kernel.place()));
+  const Array x = to_device(session, QUERN_FLOAT32, std::vector<float>{2});
+  QUERN_GOOD(launch(kernel, launch_of(1, 1), {array_argument(x)}));
+  CHECK(values_of<float>(x, 1) == std::vector<float>{8});
+  QUERN_FAILS(QUERN_COMPILE, "cannot link", quern_link(session, both, 1, module.place()));
+  QUERN_FAILS(QUERN_USAGE, "needs sources", quern_link(session, both, 0, module.place()));
+  definer.language = QUERN_LANGUAGE_PYTHON;
+  QUERN_FAILS(QUERN_USAGE, "CUDA C++ and PTX", quern_link(session, both, 2, module.place()));
+  const QuernSource* const none[] = {nullptr};
+  QUERN_FAILS(QUERN_USAGE, "is null", quern_link(session, none, 1, module.place()));
+}
