@@ -162,6 +162,24 @@ typedef struct QuernIndex {
   int64_t step; /* of a slice; not 0 */
 } QuernIndex;
 
+/* How a stream is made. */
+typedef struct QuernStreamOptions {
+  uint32_t struct_bytes; /* sizeof(QuernStreamOptions), set by the caller */
+  int32_t priority;      /* lower numbers go first; outside the device's range the nearest inside it */
+  int32_t non_blocking;  /* not 0: not ordered with the legacy default stream */
+  uint32_t reserved;     /* 0 */
+} QuernStreamOptions;
+
+/* What the driver is told of how managed memory will be used (CUmem_advise). */
+typedef enum QuernMemoryAdvice QUERN_C_INT32 {
+  QUERN_ADVICE_READ_MOSTLY,
+  QUERN_ADVICE_UNSET_READ_MOSTLY,
+  QUERN_ADVICE_PREFERRED_LOCATION,
+  QUERN_ADVICE_UNSET_PREFERRED_LOCATION,
+  QUERN_ADVICE_ACCESSED_BY,
+  QUERN_ADVICE_UNSET_ACCESSED_BY
+} QuernMemoryAdvice;
+
 typedef struct QuernLaunch {
   uint32_t struct_bytes; /* sizeof(QuernLaunch), set by the caller */
   uint32_t cooperative;
@@ -216,6 +234,11 @@ typedef enum QuernLanguage QUERN_C_INT32 {
   QUERN_LANGUAGE_PTX,
   QUERN_LANGUAGE_PYTHON
 } QuernLanguage;
+/* A text that sources include by that name without its being a file. */
+typedef struct QuernHeader {
+  const char* name; /* "kernels/tile.cuh" */
+  const char* text;
+} QuernHeader;
 typedef struct QuernSource {
   uint32_t struct_bytes; /* sizeof(QuernSource), set by the caller */
   QuernLanguage language;
@@ -228,10 +251,15 @@ typedef struct QuernSource {
   size_t define_count;
   const char* const* include_dirs; /* searched in order, before the toolkit's own headers */
   size_t include_dir_count;
-  const char* const* name_expressions; /* "scale<float>": instantiated at once; others when asked for */
+  /* "scale<float>": instantiated at once, others when asked for; "&counter": a variable, kept though unused
+   */
+  const char* const* name_expressions;
   size_t name_expression_count;
   int32_t fastmath;  /* not 0: --use_fast_math */
   uint32_t reserved; /* 0 */
+  /* Since version 5. Found before any file of the same name. */
+  const QuernHeader* headers;
+  size_t header_count;
 } QuernSource;
 
 typedef enum QuernDeviceKind QUERN_C_INT32 { QUERN_DEVICE_CPU, QUERN_DEVICE_CUDA } QuernDeviceKind;

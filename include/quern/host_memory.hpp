@@ -11,6 +11,7 @@
 #include "quern/device_array.hpp"
 #include "quern/export.hpp"
 #include "quern/ndarray.hpp"
+#include "quern/where.hpp"
 
 namespace quern {
 
@@ -68,11 +69,30 @@ class QUERN_API MappedNDArray : public DeviceNDArray {
   std::vector<MappedNDArray> split(std::int64_t section) const;
 };
 
+/// What the driver is told of how managed memory will be used (cuMemAdvise).
+enum class MemoryAdvice : std::uint8_t {
+  read_mostly,         ///< copies for whoever reads it; writing to it becomes slow
+  unset_read_mostly,   ///< the default again
+  preferred_location,  ///< where it should stay
+  unset_preferred_location,
+  accessed_by,  ///< to be mapped there, so that it need not move
+  unset_accessed_by,
+};
+
 /// Memory that the driver moves between host and device by itself (Numba's managed_array). Attached globally
 /// it is portable.
 class QUERN_API ManagedNDArray : public MappedNDArray {
  public:
-  using MappedNDArray::MappedNDArray;
+  ManagedNDArray() = default;
+  /// Throws Error(usage) for memory that the host does not see.
+  explicit ManagedNDArray(DeviceNDArray array) : MappedNDArray(std::move(array)) {}
+
+  /// Queues moving the array's memory to that side, ahead of its use. Values do not change. Throws
+  /// DriverError where the device's driver moves nothing by itself. On the CPU device nothing has to move.
+  void prefetch(Where where = Where::device, StreamView stream = {}) const;
+  /// Advice on the memory that the array covers; `where` means the host or the session's device, and nothing
+  /// to read_mostly and the unsetting of what has one place. Throws DriverError.
+  void advise(MemoryAdvice advice, Where where = Where::device) const;
 };
 
 /// Host arrays that are page-locked while this lives (Numba's pinned()): queued copies of arrays that own

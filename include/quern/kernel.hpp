@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 
 #include "quern/argument.hpp"
 #include "quern/export.hpp"
+#include "quern/global.hpp"
 #include "quern/launch_config.hpp"
 
 namespace quern {
@@ -79,7 +81,7 @@ class QUERN_API Kernel {
 
   /// Numba's forall(): one thread a task, in blocks of the size that keeps the device busiest (or of
   /// `config.block`, where it is not 1), `config.grid` computed. The kernel checks its index against the
-  /// number of tasks.
+  /// number of tasks. A Kernel Python kernel is compiled for the arguments first.
   BoundKernel for_all(std::uint64_t task_count, LaunchConfig config = {}) const;
   /// The number of threads a block, at most `limit` (0: the kernel's own), at which most threads are resident
   /// on a multiprocessor at once, as the driver's occupancy calculator says.
@@ -98,6 +100,16 @@ class QUERN_API Kernel {
   /// do not fit the signature, Error(unsupported) where grid, block or shared memory exceed a limit (nothing
   /// was launched then), DriverError where the launch itself fails.
   void launch(const LaunchConfig& config, std::span<const Argument> arguments) const;
+  void launch_for_all(std::uint64_t task_count, LaunchConfig config,
+                      std::span<const Argument> arguments) const;
+
+  /// A variable of the module that this very kernel is in, which for a template's instance is a module of its
+  /// own; see Module::global(). Throws Error(usage) for a Kernel Python kernel whose types are not settled.
+  GlobalVariable global(std::string_view name) const;
+  template <class T>
+  Global<T> global(std::string_view name) const {
+    return Global<T>(global(name));
+  }
 
  private:
   std::shared_ptr<const launch::KernelState> state_;
@@ -107,30 +119,35 @@ class QUERN_API Kernel {
 class BoundKernel {
  public:
   BoundKernel(Kernel kernel, const LaunchConfig& config) : kernel_(std::move(kernel)), config_(config) {}
+  BoundKernel(Kernel kernel, const LaunchConfig& config, std::uint64_t task_count)
+      : kernel_(std::move(kernel)), config_(config), task_count_(task_count) {}
 
   template <class... Args>
   void operator()(Args&&... arguments) const {
     if constexpr (sizeof...(Args) == 0) {
-      kernel_.launch(config_, {});
+      launch({});
     } else {
       const Argument packed[] = {detail::argument_of(std::forward<Args>(arguments))...};
-      kernel_.launch(config_, packed);
+      launch(packed);
     }
   }
   /// The same with arguments whose types are only known at run time.
-  void launch(std::span<const Argument> arguments) const { kernel_.launch(config_, arguments); }
+  void launch(std::span<const Argument> arguments) const {
+    if (task_count_)
+      kernel_.launch_for_all(*task_count_, config_, arguments);
+    else
+      kernel_.launch(config_, arguments);
+  }
 
  private:
   Kernel kernel_;
   LaunchConfig config_;
+  std::optional<std::uint64_t> task_count_;  ///< nothing: the config's grid
 };
 
 inline BoundKernel Kernel::operator()(const LaunchConfig& config) const { return BoundKernel(*this, config); }
 inline BoundKernel Kernel::for_all(std::uint64_t task_count, LaunchConfig config) const {
-  if (config.block == Dim3()) config.block = suggested_block(config.shared_bytes);
-  const std::uint64_t threads = config.block.count();
-  config.grid = threads == 0 ? task_count : task_count / threads + (task_count % threads != 0 ? 1 : 0);
-  return BoundKernel(*this, config);
+  return BoundKernel(*this, config, task_count);
 }
 
 }  // namespace quern

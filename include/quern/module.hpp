@@ -2,6 +2,7 @@
 // room: session
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "quern/diagnostic.hpp"
 #include "quern/expected.hpp"
 #include "quern/export.hpp"
+#include "quern/global.hpp"
 #include "quern/kernel.hpp"
 
 namespace quern {
@@ -19,17 +21,38 @@ namespace session {
 class ModuleState;
 }
 
-/// How source is compiled. Include directories are searched in order, before the toolkit's own headers, which
-/// are always found; so is <quern/device.cuh>.
+/// A text that sources include by this name without its being a file: "kernels/tile.cuh". Its own #include
+/// "..." lines look beside it first ("size.cuh" is then "kernels/size.cuh"), then as any other's.
+struct Header {
+  std::string name;
+  std::string text;
+};
+
+/// How source is compiled. An #include finds, in this order: `headers`; for a standard header that libcu++
+/// has (<type_traits>, <cstdint>, <tuple>, ...: docs/cuda.md lists them) a file of that name in
+/// `include_dirs`, else libcu++'s, with its names in namespace std; files in `include_dirs`, in order, and
+/// beside the source; the toolkit's own headers, which are always found. <quern/device.cuh> and what it
+/// includes are quern's, whatever else is there.
 struct LoadOptions {
-  std::vector<std::string> defines;  ///< "N=4" or "DEBUG"
-  std::vector<std::string> include_dirs;
-  std::vector<std::string> options;  ///< NVRTC's own: "--fmad=false", "--maxrregcount=32"
-  std::vector<std::string>
-      name_expressions;   ///< "scale<float>": instantiated at once; kernel() asks for others by itself
+  std::vector<std::string> defines = {};  ///< "N=4" or "DEBUG"
+  std::vector<std::string> include_dirs = {};
+  std::vector<std::string> options = {};  ///< NVRTC's own: "--fmad=false", "--maxrregcount=32"
+  std::vector<std::string> name_expressions =
+      {};                 ///< "scale<float>": instantiated at once; kernel() asks for others by itself.
+                          ///< "&ns::counter": a variable that is kept though no kernel uses it, see global()
   bool fastmath = false;  ///< --use_fast_math
-  std::string file_name;  ///< what messages call a source that is a string
-  std::vector<Constant> constants;  ///< of Kernel Python: see Module::bind
+  std::string file_name = {};            ///< what messages call a source that is a string
+  std::vector<Constant> constants = {};  ///< of Kernel Python: see Module::bind
+  std::vector<Header> headers = {};      ///< names are told apart as they are written; each is given once
+};
+
+enum class SourceLanguage : std::uint8_t { cuda, ptx };
+
+/// One of several sources that Session::link() makes one module of.
+struct LinkSource {
+  std::string text = {};
+  LoadOptions options = {};  ///< of this source: its file_name, its name_expressions, ...
+  SourceLanguage language = SourceLanguage::cuda;
 };
 
 /// Compiled and loaded source (Session::load_*). Copies share it; kernels keep it alive. Thread-safe.
@@ -38,8 +61,10 @@ class QUERN_API Module {
   explicit Module(std::shared_ptr<session::ModuleState> state) : state_(std::move(state)) {}
 
   /// The kernel of that name: "saxpy", "ns::saxpy", or a template's instance "scale<float>", which is
-  /// compiled on its first use (as a module of its own: it has its own copy of __device__ variables). Throws
-  /// Error(not_found) with the names there are, CompileError where the instance does not compile.
+  /// compiled on its first use AS A MODULE OF ITS OWN: IT DOES NOT SHARE VARIABLES with the module's other
+  /// kernels. Name instances in LoadOptions::name_expressions where they must. Throws Error(not_found) with
+  /// the names there are, CompileError where the instance does not compile, Error(usage) for an instance with
+  /// its own copy of a variable that global() gave.
   Kernel kernel(std::string_view name) const;
   Expected<Kernel> try_kernel(std::string_view name) const;
   /// The module's only kernel. Throws Error(usage) where it has several, or none.
@@ -56,6 +81,25 @@ class QUERN_API Module {
     return bind(Constant(std::move(name), value));
   }
   Module bind(Constant constant) const;
+
+  /// A __device__, __constant__ or __managed__ variable: "gain", "ns::table", or its name in the PTX. A
+  /// static one, a template's and one that no kernel uses is dropped by the compiler unless
+  /// LoadOptions::name_expressions has "&name". Throws Error(not_found) with the names there are,
+  /// Error(usage) where a template's instance that was compiled on its own has a copy of the variable, so
+  /// that it is not clear which one is meant (Kernel::global() says which), Error(unsupported) for Kernel
+  /// Python, which has no such variables.
+  ///
+  ///     module.global<float>("gain").set(2.5f);
+  ///     module.global<float[]>("table").copy_from_host(values, stream);
+  GlobalVariable global(std::string_view name) const;
+  Expected<GlobalVariable> try_global(std::string_view name) const;
+  /// Throws Error(usage) also where T does not have the variable's size; see Global.
+  template <class T>
+  Global<T> global(std::string_view name) const {
+    return Global<T>(global(name));
+  }
+  /// Names of the variables that global() finds.
+  std::vector<std::string> global_names() const;
 
   /// Names of the kernels that are compiled.
   std::vector<std::string> kernel_names() const;

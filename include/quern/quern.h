@@ -31,8 +31,9 @@
  * memory, events, copies between arrays, quern_load_file, and questions about the device and a kernel's
  * block. 4: records, strides and memory order, views, host arrays as arguments, page-locked and managed
  * memory, native handles, external events, the special streams, deferred cleanup, pools, memory statistics,
- * attributes of devices and kernels, arrays that are copied when needed. */
-#define QUERN_ABI_VERSION 4u
+ * attributes of devices and kernels, arrays that are copied when needed. 5: variables of modules, headers
+ * that are texts, streams with a priority, prefetching and advice, linking. */
+#define QUERN_ABI_VERSION 5u
 
 #ifdef __cplusplus
 extern "C" {
@@ -103,6 +104,10 @@ QUERN_C_API QuernStatus quern_load(QuernSession session, const QuernSource* sour
 /* A file with options: the source's language, text and file_name are not read. */
 QUERN_C_API QuernStatus quern_load_file_with(QuernSession session, const char* path,
                                              const QuernSource* options, QuernModule* module);
+/* Several sources in CUDA C++ and PTX as one module: what one declares extern another defines. Compiled as
+ * relocatable device code. QUERN_COMPILE where they do not go together. */
+QUERN_C_API QuernStatus quern_link(QuernSession session, const QuernSource* const* sources, size_t count,
+                                   QuernModule* module);
 /* The same Kernel Python file with a module-level name that means `value`, whatever the file says: a number
  * (no dimensions), or an array, which kernels read from constant memory. */
 QUERN_C_API QuernStatus quern_module_bind(QuernModule module, const char* name, const QuernHostArray* value,
@@ -113,6 +118,17 @@ QUERN_C_API QuernStatus quern_module_kernel_name(QuernModule module, size_t inde
                                                  size_t* needed);
 /* The compiler's warnings. */
 QUERN_C_API QuernStatus quern_module_log(QuernModule module, char* buffer, size_t bytes, size_t* needed);
+/* A __device__ or __constant__ variable of the module as an array of `type`, which must have the variable's
+ * size; null: bytes. The array keeps the module loaded. A template's instance that was compiled when it was
+ * asked for is a module of its own, WITH VARIABLES OF ITS OWN: QUERN_USAGE then, unless the kernel is asked.
+ * QUERN_NOT_FOUND for unknown names; the error text has the names there are. */
+QUERN_C_API QuernStatus quern_module_global(QuernModule module, const char* name, const QuernArrayType* type,
+                                            QuernArray* array);
+QUERN_C_API QuernStatus quern_kernel_global(QuernKernel kernel, const char* name, const QuernArrayType* type,
+                                            QuernArray* array);
+QUERN_C_API QuernStatus quern_module_global_count(QuernModule module, size_t* count);
+QUERN_C_API QuernStatus quern_module_global_name(QuernModule module, size_t index, char* buffer, size_t bytes,
+                                                 size_t* needed);
 /* CUmodule; QUERN_UNSUPPORTED for Kernel Python, whose kernels are modules of their own. */
 QUERN_C_API QuernStatus quern_module_native(QuernModule module, void** cu_module);
 
@@ -169,6 +185,10 @@ QUERN_C_API QuernStatus quern_array_make_mapped(QuernSession session, const Quer
 /* Memory that the driver moves between host and device by itself. */
 QUERN_C_API QuernStatus quern_array_make_managed(QuernSession session, const QuernArrayType* type,
                                                  QuernArray* array, void** host);
+/* Queues moving a managed array's memory to that side, ahead of its use; values do not change. */
+QUERN_C_API QuernStatus quern_array_prefetch(QuernArray array, QuernWhere where, QuernStream stream);
+/* Advice on the memory that a managed array covers; `where` counts for preferred_location and accessed_by. */
+QUERN_C_API QuernStatus quern_array_advise(QuernArray array, QuernMemoryAdvice advice, QuernWhere where);
 /* A device array of the host array's values, type and, where it is C or Fortran, order. */
 QUERN_C_API QuernStatus quern_to_device(QuernSession session, const QuernHostArray* source,
                                         QuernArray* array);
@@ -264,6 +284,14 @@ QUERN_C_API QuernStatus quern_array_from_dlpack_unversioned(QuernSession session
                                                             QuernArray* array);
 
 QUERN_C_API QuernStatus quern_stream_new(QuernSession session, QuernStream* stream);
+/* The same with a priority, or not ordered with the legacy default stream. */
+QUERN_C_API QuernStatus quern_stream_make(QuernSession session, const QuernStreamOptions* options,
+                                          QuernStream* stream);
+/* What the device takes: 0 and -5, say; equal where it has no priorities. Either place may be null. */
+QUERN_C_API QuernStatus quern_session_stream_priorities(QuernSession session, int32_t* least,
+                                                        int32_t* greatest);
+/* As the driver has them; either place may be null. */
+QUERN_C_API QuernStatus quern_stream_info(QuernStream stream, int32_t* priority, int32_t* non_blocking);
 /* A CUstream of the program's own, which must outlive all use; null is the default stream. */
 QUERN_C_API QuernStatus quern_stream_external(QuernSession session, void* cu_stream, QuernStream* stream);
 /* CU_STREAM_LEGACY and CU_STREAM_PER_THREAD. */

@@ -29,6 +29,7 @@
 #include "quern/error.hpp"
 #include "quern/expected.hpp"
 #include "quern/file.hpp"
+#include "quern/global.hpp"
 #include "quern/half.hpp"
 #include "quern/host_memory.hpp"
 #include "quern/kernel.hpp"
@@ -46,3 +47,4 @@
 #include "quern/stage.hpp"
 #include "quern/stream.hpp"
 #include "quern/strided_array.hpp"
+#include "quern/where.hpp"

@@ -103,6 +103,16 @@ class QUERN_API Session {
   Expected<Module> try_load_file(const std::filesystem::path& path, const LoadOptions& options = {}) const;
   Expected<Module> try_load_ptx(std::string_view ptx, const LoadOptions& options = {}) const;
 
+  /// Several sources as one module: functions and variables that one declares extern (`extern __device__ int
+  /// f(int);`) another defines. CUDA C++ is compiled as relocatable device code by itself. Templates are
+  /// instantiated by their source's name_expressions only. Throws CompileError also where the sources do not
+  /// go together: the notes say which names.
+  Module link(std::span<const LinkSource> sources) const;
+  Module link(std::initializer_list<LinkSource> sources) const {
+    return link(std::span(sources.begin(), sources.size()));
+  }
+  Expected<Module> try_link(std::span<const LinkSource> sources) const;
+
   /// What compiling for this session has taken so far.
   CompileStats compile_stats() const;
 
@@ -235,7 +245,9 @@ class QUERN_API Session {
 
   // --- streams and events
 
-  Stream stream() const;
+  /// Ordered with the legacy default stream, as Numba's are, unless it is made non-blocking.
+  Stream stream(const StreamOptions& options = {}) const;
+  StreamPriorities stream_priorities() const;
   StreamView default_stream() const noexcept;
   StreamView legacy_default_stream() const noexcept;
   StreamView per_thread_default_stream() const noexcept;

@@ -8,15 +8,13 @@
 #include "quern/device_array.hpp"
 #include "quern/export.hpp"
 #include "quern/ndarray.hpp"
+#include "quern/where.hpp"
 
 namespace quern {
 
 namespace runtime {
 struct SmartState;
 }
-
-/// Where a SmartArray has a representation.
-enum class Where : std::uint8_t { host, device };
 
 /// An array that is on the host, on the device, or on both, and is copied only when a side that is out of
 /// date is asked for (Numba's SmartArray). Copies of this object share it. A kernel launch takes it as its

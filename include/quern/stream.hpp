@@ -20,6 +20,20 @@ struct EventState;
 
 class AutoSynchronize;
 
+/// How a stream is made.
+struct StreamOptions {
+  /// Where work of several streams waits to start, that of the lower number goes first (as CUDA counts). One
+  /// outside Session::stream_priorities() is taken as the nearest inside; running work is not interrupted.
+  int priority = 0;
+  /// Not ordered with the legacy default stream, and so not with copies and launches without a stream.
+  bool non_blocking = false;
+};
+/// What a device takes: 0 and -5, say; equal where it has no priorities.
+struct StreamPriorities {
+  int least = 0;
+  int greatest = 0;
+};
+
 /// A stream by value: where to queue work. It does not keep the stream alive. A default-constructed one is
 /// the default stream of whatever context the work belongs to. Thread-safe, as streams are.
 class QUERN_API StreamView {
@@ -42,6 +56,9 @@ class QUERN_API StreamView {
   /// Ready when everything queued so far has run; holds std::future_error(broken_promise) where a fault ended
   /// the context.
   std::future<void> async_done() const;
+
+  int priority() const;
+  bool is_non_blocking() const;
 
   /// CUstream, as void*; null is the default stream.
   void* handle() const noexcept { return handle_; }
@@ -87,6 +104,8 @@ class QUERN_API Stream {
   [[nodiscard]] AutoSynchronize auto_synchronize() const { return view().auto_synchronize(); }
   void add_callback(std::function<void()> callback) const { view().add_callback(std::move(callback)); }
   std::future<void> async_done() const { return view().async_done(); }
+  int priority() const { return view().priority(); }
+  bool is_non_blocking() const { return view().is_non_blocking(); }
   void* handle() const noexcept { return view().handle(); }
 
  private:

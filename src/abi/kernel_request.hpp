@@ -41,6 +41,12 @@ struct Constant {
   std::vector<std::byte> bytes;     ///< the elements in C order
 };
 
+/// A text that sources include by that name without its being a file.
+struct HeaderText {
+  std::string name;
+  std::string text;
+};
+
 struct KernelRequest {
   KernelSource source;
   std::vector<std::string> name_expressions;  ///< "scale<float>", "ns::kernel": what must be instantiated
@@ -50,6 +56,7 @@ struct KernelRequest {
   std::string
       signature;  ///< Kernel Python: its argument types, "float32, float32[::1]"; empty: its decorator's
   std::vector<Constant> constants;  ///< Kernel Python: bound by the host
+  std::vector<HeaderText> headers;  ///< the caller's own
 };
 
 /// A kernel parameter in the parameter buffer; bytes.
@@ -73,11 +80,18 @@ struct EntryInfo {
   std::uint32_t max_threads = 0;  ///< from .maxntid/.reqntid; 0: not limited by the kernel
 };
 
+/// A variable of a compiled module in global or constant memory.
+struct VariableInfo {
+  std::string name;          ///< the author's: "gain", "ns::table"
+  std::string lowered_name;  ///< in the PTX
+};
+
 /// What NVRTC made. Immutable once built; shared between threads.
 struct PtxImage {
   std::string ptx;
   std::vector<std::byte> machine_code;  ///< cubin for Target::sm; empty where none was asked for
   std::vector<EntryInfo> entries;
+  std::vector<VariableInfo> variables;
   std::string cuda_source;  ///< of Kernel Python: the CUDA C++ that NVRTC was given
   Diagnostics log;          ///< warnings that came with it
   double compile_ms = 0;    ///< NVRTC's time; 0 where the image came from a cache

@@ -20,6 +20,8 @@ std::size_t size_of(const abi::PtxImage& image) {
     size += sizeof entry + entry.name.size() + entry.lowered_name.size();
     size += entry.parameters.size() * sizeof(abi::ParameterInfo);
   }
+  for (const abi::VariableInfo& variable : image.variables)
+    size += sizeof variable + variable.name.size() + variable.lowered_name.size();
   return size + image.log.size() * sizeof(Diagnostic);
 }
 

@@ -16,6 +16,7 @@
 #include "compile/log.hpp"
 #include "compile/ptx_text.hpp"
 #include "compile/ptx_version.hpp"
+#include "compile/virtual_headers.hpp"
 
 namespace quern::compile {
 namespace {
@@ -142,8 +143,9 @@ Diagnostic without_machine_code(const CudaPlan& plan, const NvrtcOutput& machine
   return diagnostic;
 }
 
-std::vector<HeaderText> memory_headers() {
-  std::vector<HeaderText> headers;
+std::vector<abi::HeaderText> memory_headers(const CudaPlan& plan) {
+  std::vector<abi::HeaderText> headers = plan.headers;
+  headers.insert(headers.end(), plan.standard_headers.begin(), plan.standard_headers.end());
   for (const base::EmbeddedText& header : device_headers())
     headers.push_back({std::string(header.name), std::string(header.text)});
   return headers;
@@ -154,7 +156,7 @@ NvrtcOutput run_once(const CudaPlan& plan, const std::string& architecture) {
   NvrtcInput input;
   input.source = request.source.text;
   input.file_name = request.source.file_name.empty() ? "<string>" : request.source.file_name;
-  input.headers = memory_headers();
+  input.headers = memory_headers(plan);
   input.options =
       nvrtc_options(architecture, request.options, plan.options, plan.toolkit->include_directories);
   input.name_expressions = request.name_expressions;
@@ -203,11 +205,14 @@ Expected<abi::PtxImage> assemble(const CudaPlan& plan, NvrtcOutput output, Diagn
       image.log.push_back(std::move(diagnostic));
     }
   }
-  image.entries = read_entries(image.ptx);
+  PtxOutline outline = read_outline(image.ptx);
+  image.entries = std::move(outline.entries);
+  image.variables = std::move(outline.variables);
   std::vector<LoweredName> lowered;
   for (std::size_t i = 0; i < output.lowered_names.size(); ++i)
     lowered.emplace_back(plan.request->name_expressions[i], output.lowered_names[i]);
   name_entries(image.entries, lowered, kernels);
+  name_variables(image.variables, lowered);
   return image;
 }
 
@@ -221,13 +226,24 @@ Expected<CudaPlan> plan_cuda(const abi::KernelRequest& request, const Toolkit& t
   Expected<UserOptions> options = read_options(request.options);
   if (!options) return std::move(options).errors();
   plan.options = *std::move(options);
+  for (const abi::HeaderText& header : request.headers) {
+    const abi::KernelSource source{abi::Language::cuda, header.text, header.name};
+    for (Expected<void> check : {check_text(source), check_nesting(source)})
+      if (!check) return std::move(check).errors();
+  }
+  Expected<std::vector<abi::HeaderText>> headers = resolve_headers(request.headers);
+  if (!headers) return std::move(headers).errors();
+  plan.headers = *std::move(headers);
+  plan.standard_headers =
+      without_replaced(toolkit.standard_headers, plan.headers, plan.options.include_directories);
   for (Expected<void> check : {check_text(request.source), check_nesting(request.source),
                                check_expressions(request.name_expressions),
                                check_architecture(*toolkit.nvrtc, request.target.compute)})
     if (!check) return std::move(check).errors();
   plan.includes = scan_includes(
       request.source.text, request.source.file_name,
-      {plan.options.include_directories, plan.options.pre_includes, toolkit.include_directories});
+      {plan.options.include_directories, plan.options.pre_includes, toolkit.include_directories,
+       plan.headers});
   plan.options.needs_int128 =
       plan.includes.int128 || is_named_int128(request.options) || is_named_int128(request.name_expressions);
   choose_machine(plan);
@@ -252,6 +268,10 @@ std::optional<base::Digest> cuda_key(const CudaPlan& plan) {
       .add(fs::file_size(toolkit.nvrtc->path(), ignored));
   key.add(toolkit.headers_digest.hex()).add(plan.includes.digest.hex());
   for (const base::EmbeddedText& header : device_headers()) key.add(header.name).add(header.text);
+  for (const std::vector<abi::HeaderText>* headers : {&plan.headers, &plan.standard_headers}) {
+    key.add(headers->size());
+    for (const abi::HeaderText& header : *headers) key.add(header.name).add(header.text);
+  }
   // Relative names are completed with it, in debug information for example.
   key.add(fs::current_path(ignored).string());
   return key.finish();

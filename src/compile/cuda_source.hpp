@@ -19,8 +19,10 @@ struct CudaPlan {
   const Toolkit* toolkit = nullptr;
   UserOptions options;
   IncludeScan includes;
-  std::optional<std::uint32_t> machine;  ///< the architecture to make machine code for
-  Diagnostics log;                       ///< what the plan could not do as asked
+  std::vector<abi::HeaderText> headers;           ///< the caller's
+  std::vector<abi::HeaderText> standard_headers;  ///< those of the toolkit that nothing replaces
+  std::optional<std::uint32_t> machine;           ///< the architecture to make machine code for
+  Diagnostics log;                                ///< what the plan could not do as asked
 };
 
 /// Checks the request: options, architecture, name expressions, text.

@@ -31,6 +31,14 @@ std::string without_anonymous(std::string name) {
   return name;
 }
 
+// "_INTERNAL_00000000_4_a_cu_12::ns::v" is `ns::v` to its author.
+std::string without_internal(std::string name) {
+  constexpr string_view kInternal = "_INTERNAL_";
+  const std::size_t end = name.find("::");
+  if (name.starts_with(kInternal) && end != std::string::npos) name.erase(0, end + 2);
+  return without_anonymous(std::move(name));
+}
+
 bool same_kernel(const KernelDeclaration& declaration, string_view name) {
   return declaration.qualified_name() == name || declaration.name == name;
 }
@@ -139,6 +147,14 @@ void name_entries(std::vector<abi::EntryInfo>& entries, const std::vector<Lowere
   for (abi::EntryInfo& entry : entries)
     for (const auto& [expression, lowered] : expressions)
       if (lowered == entry.lowered_name) entry.name = plain_expression(expression);
+}
+
+void name_variables(std::vector<abi::VariableInfo>& variables, const std::vector<LoweredName>& expressions) {
+  for (abi::VariableInfo& variable : variables) {
+    variable.name = without_internal(demangle(variable.lowered_name).name);
+    for (const auto& [expression, lowered] : expressions)
+      if (lowered == variable.lowered_name) variable.name = plain_expression(expression);
+  }
 }
 
 }  // namespace quern::compile

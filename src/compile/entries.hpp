@@ -21,4 +21,8 @@ using LoweredName = std::pair<std::string, std::string>;
 void name_entries(std::vector<abi::EntryInfo>& entries, const std::vector<LoweredName>& expressions,
                   const std::vector<KernelDeclaration>& declarations);
 
+/// Gives each variable its author's name: the name expression ("&ns::table" is "ns::table"), else the
+/// demangled name without what NVRTC puts before names of internal linkage.
+void name_variables(std::vector<abi::VariableInfo>& variables, const std::vector<LoweredName>& expressions);
+
 }  // namespace quern::compile

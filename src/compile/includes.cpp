@@ -65,6 +65,7 @@ class Scanner {
     main_directory_ = fs::path(file_name).parent_path().string();
     for (const std::string& name : search_.pre_includes) include({name, true}, main_directory_);
     read(source, main_directory_);
+    for (const abi::HeaderText& header : search_.headers) read(header.text, main_directory_);
     while (!waiting_.empty() && result_.complete) {
       const std::string path = std::move(waiting_.back());
       waiting_.pop_back();

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "abi/kernel_request.hpp"
 #include "base/digest.hpp"
 
 namespace quern::compile {
@@ -16,6 +17,7 @@ struct IncludeSearch {
   std::vector<std::string> user_directories;  ///< -I
   std::vector<std::string> pre_includes;
   std::vector<std::string> toolkit_directories;  ///< known as a whole: files there are not read
+  std::vector<abi::HeaderText> headers;          ///< known as texts; the files that they include are read
 };
 
 struct IncludeScan {

@@ -59,7 +59,7 @@ std::vector<std::byte> machine_code_of(const NvrtcTable& table, nvrtcProgram pro
 
 Program create(const NvrtcTable& table, const NvrtcInput& input, nvrtcResult& result) {
   std::vector<const char*> texts, names;
-  for (const HeaderText& header : input.headers) {
+  for (const abi::HeaderText& header : input.headers) {
     texts.push_back(header.text.c_str());
     names.push_back(header.name.c_str());
   }

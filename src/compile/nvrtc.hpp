@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "abi/kernel_request.hpp"
 #include "base/dynamic_library.hpp"
 #include "quern/expected.hpp"
 
@@ -23,17 +24,11 @@ struct NvrtcTable {
 #include "compile/nvrtc_functions.def"
 };
 
-/// A text that a source can include by `name` without it being a file.
-struct HeaderText {
-  std::string name;
-  std::string text;
-};
-
 /// One run of NVRTC, as it sees it.
 struct NvrtcInput {
   std::string source;
   std::string file_name;
-  std::vector<HeaderText> headers;
+  std::vector<abi::HeaderText> headers;
   std::vector<std::string> options;
   std::vector<std::string> name_expressions;
 };

@@ -54,8 +54,11 @@ Expected<abi::PtxImage> pass_ptx(const abi::KernelRequest& request) {
   image.ptx = request.source.text;
   if (Expected<void> fits = fit_to_driver(image.ptx, request.target.driver_version); !fits)
     return std::move(fits).errors();
-  image.entries = read_entries(image.ptx);
+  PtxOutline outline = read_outline(image.ptx);
+  image.entries = std::move(outline.entries);
+  image.variables = std::move(outline.variables);
   name_entries(image.entries, {}, {});
+  name_variables(image.variables, {});
   return image;
 }
 

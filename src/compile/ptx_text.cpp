@@ -72,6 +72,12 @@ class DeclarationReader {
       if (!out_.pointer && value <= 4096) out_.align = static_cast<std::uint32_t>(value);
     } else if (word == ".ptr") {
       out_.pointer = true;
+    } else if (word == ".attribute") {
+      for (int depth = tokens_.next() == "(" ? 1 : 0; depth > 0;) {
+        const string_view token = tokens_.next();
+        if (token.empty()) return;
+        depth += token == "(" ? 1 : token == ")" ? -1 : 0;
+      }
     } else if (word == ".v2" || word == ".v4") {
       vector_ = word == ".v2" ? 2 : 4;
     } else if (const std::uint32_t bytes = type_bytes(word); bytes != 0) {
@@ -122,23 +128,24 @@ class EntryReader {
  public:
   explicit EntryReader(string_view ptx) : tokens_(ptx) {}
 
-  std::vector<abi::EntryInfo> read() {
+  PtxOutline read() {
     for (string_view token = tokens_.next(); !token.empty(); token = tokens_.next()) {
       if (token == ".entry" || token == ".func")
         function(token == ".entry");
       else if (token == ".shared")
         module_shared();
+      else if (token == ".global" || token == ".const")
+        module_variable();
       else if (token == ".section")
         section();
       extern_ = token == ".extern" || (extern_ && token == ".weak");
     }
-    std::vector<abi::EntryInfo> entries;
     for (std::size_t i = 0; i < bodies_.size(); ++i) {
       if (!bodies_[i].entry) continue;
       bodies_[i].info.static_shared_bytes = shared_bytes(i);
-      entries.push_back(std::move(bodies_[i].info));
+      outline_.entries.push_back(std::move(bodies_[i].info));
     }
-    return entries;
+    return std::move(outline_);
   }
 
  private:
@@ -226,6 +233,12 @@ class EntryReader {
                              SharedVariable{declaration.name, declaration.size, declaration.align});
   }
 
+  void module_variable() {
+    Declaration declaration;
+    DeclarationReader(tokens_, declaration).read();
+    if (!extern_) outline_.variables.push_back({{}, std::string(declaration.name)});
+  }
+
   // `.section .debug_info { ... }` holds no declarations.
   void section() {
     skip_to("{");
@@ -259,6 +272,7 @@ class EntryReader {
   }
 
   PtxTokens tokens_;
+  PtxOutline outline_;
   bool extern_ = false;
   std::vector<Body> bodies_;
   std::unordered_map<std::string, std::size_t> index_;
@@ -317,6 +331,7 @@ string_view find_target(string_view ptx) {
   return {};
 }
 
-std::vector<abi::EntryInfo> read_entries(string_view ptx) { return EntryReader(ptx).read(); }
+std::vector<abi::EntryInfo> read_entries(string_view ptx) { return EntryReader(ptx).read().entries; }
+PtxOutline read_outline(string_view ptx) { return EntryReader(ptx).read(); }
 
 }  // namespace quern::compile

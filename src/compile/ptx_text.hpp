@@ -53,4 +53,12 @@ std::string_view find_target(std::string_view ptx);
 /// and the threads it allows. Names of the author are left empty.
 std::vector<abi::EntryInfo> read_entries(std::string_view ptx);
 
+/// The same, with the module's variables in global and constant memory. Those that are only declared
+/// (.extern) are left out, as are the author's names.
+struct PtxOutline {
+  std::vector<abi::EntryInfo> entries;
+  std::vector<abi::VariableInfo> variables;
+};
+PtxOutline read_outline(std::string_view ptx);
+
 }  // namespace quern::compile

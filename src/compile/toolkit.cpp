@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/file.hpp"
+#include "compile/virtual_headers.hpp"
 
 namespace quern::compile {
 namespace {
@@ -104,6 +105,7 @@ void find_headers(const std::vector<Place>& rows, Toolkit& toolkit) {
       if (const Expected<std::string> text = base::read_file(directory + "/" + file)) digest.add(*text);
   }
   toolkit.headers_digest = digest.finish();
+  toolkit.standard_headers = standard_headers(toolkit.include_directories);
 }
 
 Diagnostic missing_nvrtc(const std::vector<Candidate>& candidates) {

@@ -20,6 +20,7 @@ struct Toolkit {
       include_directories;            ///< cuda_fp16.h, cooperative_groups.h; libcu++ and CUB. May be empty
   std::uint32_t headers_version = 0;  ///< CUDA_VERSION of the headers; 0: not known
   base::Digest headers_digest;        ///< identity of the headers: where they are and which release they are
+  std::vector<abi::HeaderText> standard_headers;  ///< that libcu++ stands for
   std::vector<Candidate> nvrtc_candidates;
   std::vector<Candidate> header_candidates;
 };

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "abi/failure.hpp"
+#include "launch/global.hpp"
 #include "launch/host_arguments.hpp"
 #include "launch/pack.hpp"
 #include "quern/error.hpp"
@@ -363,6 +364,20 @@ Kernel Kernel::specialise(std::string_view signature) const {
 std::vector<std::string> Kernel::specialisations() const { return state_->specialisations(); }
 void Kernel::launch(const LaunchConfig& config, std::span<const Argument> arguments) const {
   state_->launch(config, arguments);
+}
+void Kernel::launch_for_all(std::uint64_t task_count, LaunchConfig config,
+                            std::span<const Argument> arguments) const {
+  const std::shared_ptr<const launch::KernelState> special = state_->specialise(arguments);
+  const launch::KernelState& code = special != nullptr ? *special : *state_;
+  if (config.block == Dim3())
+    config.block = launch::loaded(code, "block size").suggested_block(config.shared_bytes, 0);
+  const std::uint64_t threads = config.block.count();
+  config.grid = threads == 0 ? task_count : task_count / threads + (task_count % threads != 0 ? 1 : 0);
+  code.launch(config, arguments);
+}
+GlobalVariable Kernel::global(std::string_view name) const {
+  const launch::LoadedKernel& code = launch::loaded(*state_, "variables");
+  return launch::find_global(code.module(), code.image(), name, "the module of kernel " + code.name());
 }
 
 }  // namespace quern

@@ -42,6 +42,8 @@ class LoadedKernel final : public KernelState {
   std::uint32_t suggested_block(std::size_t shared_bytes, std::uint32_t limit) const;
   std::uint64_t resident_blocks(std::uint32_t block, std::size_t shared_bytes) const;
   CUfunction handle() const noexcept { return function_.handle; }
+  const std::shared_ptr<runtime::Module>& module() const noexcept { return module_; }
+  const abi::PtxImage& image() const noexcept { return *image_; }
   CUmodule module_handle() const noexcept { return module_->handle(); }
 
  private:

@@ -170,6 +170,65 @@ std::vector<MappedNDArray> MappedNDArray::split(std::int64_t section) const {
   return sections;
 }
 
+namespace {
+
+/// What lies between the array's first and last byte, whatever gaps it has.
+struct Extent {
+  CUdeviceptr begin = 0;
+  std::size_t size_bytes = 0;
+};
+Extent extent_of(const DeviceNDArray& array) {
+  const auto reach = array.layout().reach();
+  return {reinterpret_cast<CUdeviceptr>(static_cast<std::byte*>(array.data()) + reach.lowest),
+          reach.size_bytes()};
+}
+
+CUmemLocation location_of(Where where, const runtime::Context& context) {
+  if (where == Where::host) return {CU_MEM_LOCATION_TYPE_HOST, 0};
+  return {CU_MEM_LOCATION_TYPE_DEVICE, context.device().handle};
+}
+
+CUmem_advise advice_of(MemoryAdvice advice) {
+  switch (advice) {
+    case MemoryAdvice::read_mostly:
+      return CU_MEM_ADVISE_SET_READ_MOSTLY;
+    case MemoryAdvice::unset_read_mostly:
+      return CU_MEM_ADVISE_UNSET_READ_MOSTLY;
+    case MemoryAdvice::preferred_location:
+      return CU_MEM_ADVISE_SET_PREFERRED_LOCATION;
+    case MemoryAdvice::unset_preferred_location:
+      return CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION;
+    case MemoryAdvice::accessed_by:
+      return CU_MEM_ADVISE_SET_ACCESSED_BY;
+    case MemoryAdvice::unset_accessed_by:
+      return CU_MEM_ADVISE_UNSET_ACCESSED_BY;
+  }
+  throw Error(ErrorCode::usage, "the advice is none of MemoryAdvice");
+}
+
+}  // namespace
+
+void ManagedNDArray::prefetch(Where where, StreamView stream) const {
+  if (size_bytes() == 0) return;
+  const runtime::Context& context = runtime::context_of(buffer());
+  const runtime::CurrentContext current(context);
+  const Extent extent = extent_of(*this);
+  context.check(
+      context.api().cuMemPrefetchAsync_v2(extent.begin, extent.size_bytes, location_of(where, context), 0,
+                                          runtime::stream_handle(stream, context)),
+      "cuMemPrefetchAsync_v2", "prefetch managed memory");
+}
+
+void ManagedNDArray::advise(MemoryAdvice advice, Where where) const {
+  if (size_bytes() == 0) return;
+  const runtime::Context& context = runtime::context_of(buffer());
+  const runtime::CurrentContext current(context);
+  const Extent extent = extent_of(*this);
+  context.check(context.api().cuMemAdvise_v2(extent.begin, extent.size_bytes, advice_of(advice),
+                                             location_of(where, context)),
+                "cuMemAdvise_v2", "advise on managed memory");
+}
+
 PinnedScope::PinnedScope(std::vector<std::unique_ptr<runtime::Registration>> registrations)
     : registrations_(std::move(registrations)) {}
 PinnedScope::PinnedScope(PinnedScope&&) noexcept = default;

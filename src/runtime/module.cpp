@@ -33,6 +33,58 @@ LoadOutcome load_image(const std::shared_ptr<Context>& context, const void* imag
   return outcome;
 }
 
+namespace {
+
+/// A link under way, ended with the scope.
+class LinkState {
+ public:
+  explicit LinkState(const driver::DriverTable& api) : api_(api) {}
+  ~LinkState() {
+    if (handle != nullptr) api_.cuLinkDestroy(handle);
+  }
+  LinkState(const LinkState&) = delete;
+  LinkState& operator=(const LinkState&) = delete;
+  CUlinkState handle = nullptr;
+
+ private:
+  const driver::DriverTable& api_;
+};
+
+CUresult add_and_complete(const driver::DriverTable& api, CUlinkState state,
+                          const std::vector<LinkText>& texts, std::vector<char>& image) {
+  for (const LinkText& text : texts) {
+    const CUresult added = api.cuLinkAddData_v2(state, CU_JIT_INPUT_PTX, const_cast<char*>(text.ptx->c_str()),
+                                                text.ptx->size() + 1, text.name, 0, nullptr, nullptr);
+    if (added != CUDA_SUCCESS) return added;
+  }
+  void* made = nullptr;
+  std::size_t bytes = 0;
+  const CUresult completed = api.cuLinkComplete(state, &made, &bytes);
+  if (completed == CUDA_SUCCESS)
+    image.assign(static_cast<const char*>(made), static_cast<const char*>(made) + bytes);
+  return completed;
+}
+
+}  // namespace
+
+LinkOutcome link_texts(const std::shared_ptr<Context>& context, const std::vector<LinkText>& texts) {
+  const CurrentContext current(*context);
+  const driver::DriverTable& api = context->api();
+  std::vector<char> log(kLogBytes, '\0');
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log.data(), reinterpret_cast<void*>(kLogBytes)};
+  LinkState state(api);
+  context->check(api.cuLinkCreate_v2(2, options, values, &state.handle), "cuLinkCreate_v2",
+                 "begin to link modules");
+  LinkOutcome outcome;
+  outcome.result = add_and_complete(api, state.handle, texts, outcome.image);
+  outcome.log.assign(log.data(), strnlen(log.data(), log.size()));
+  // With words about the texts it is they that are refused; all else is a failure of the driver's.
+  if (outcome.result != CUDA_SUCCESS && outcome.log.empty())
+    context->fail(outcome.result, "cuLinkComplete", "link modules");
+  return outcome;
+}
+
 Function Module::function(const std::string& lowered_name) const {
   const CurrentContext current(*context_);
   Function function;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/context.hpp"
 
@@ -59,6 +60,20 @@ struct LoadOutcome {
   CUresult result = CUDA_SUCCESS;
   std::string log;
 };
+
+/// PTX to link, and the name that messages give it.
+struct LinkText {
+  const char* name = nullptr;
+  const std::string* ptx = nullptr;
+};
+/// An image for load_image(), or the driver's refusal and what it wrote into the error log.
+struct LinkOutcome {
+  std::vector<char> image;
+  CUresult result = CUDA_SUCCESS;
+  std::string log;
+};
+/// Makes one image of several PTX texts. Throws DriverError for what is no refusal of the texts.
+LinkOutcome link_texts(const std::shared_ptr<Context>& context, const std::vector<LinkText>& texts);
 
 /// Loads PTX text or machine code. `image` ends with a NUL where it is text.
 LoadOutcome load_image(const std::shared_ptr<Context>& context, const void* image);

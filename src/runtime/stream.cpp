@@ -8,15 +8,26 @@
 namespace quern {
 namespace runtime {
 
-Stream make_stream(std::shared_ptr<Context> context) {
+Stream make_stream(std::shared_ptr<Context> context, const StreamOptions& options) {
   const CurrentContext current(*context);
   CUstream handle = nullptr;
-  // Ordered with the default stream, as Numba's streams are.
-  context->check(context->api().cuStreamCreate(&handle, CU_STREAM_DEFAULT), "cuStreamCreate",
-                 "create a stream");
+  const unsigned flags = options.non_blocking ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT;
+  if (options.priority == 0)
+    context->check(context->api().cuStreamCreate(&handle, flags), "cuStreamCreate", "create a stream");
+  else
+    context->check(context->api().cuStreamCreateWithPriority(&handle, flags, options.priority),
+                   "cuStreamCreateWithPriority", "create a stream with a priority");
   std::shared_ptr<const Resource> owner = context->own(release_of(ResourceKind::stream, handle));
   context->register_stream(owner);
   return Stream(std::make_shared<StreamState>(StreamState{std::move(context), handle, std::move(owner)}));
+}
+
+StreamPriorities stream_priorities(const Context& context) {
+  const CurrentContext current(context);
+  StreamPriorities range;
+  context.check(context.api().cuCtxGetStreamPriorityRange(&range.least, &range.greatest),
+                "cuCtxGetStreamPriorityRange", "ask for the priorities of streams");
+  return range;
 }
 
 Event make_event(std::shared_ptr<Context> context, bool timing) {
@@ -76,6 +87,24 @@ bool StreamView::query() const {
   context.check(result, "cuStreamQuery", "ask whether a stream has finished");
   context.reap();
   return true;
+}
+
+int StreamView::priority() const {
+  const runtime::Context& context = context_of(*this);
+  const runtime::CurrentContext current(context);
+  int priority = 0;
+  context.check(context.api().cuStreamGetPriority(static_cast<CUstream>(handle_), &priority),
+                "cuStreamGetPriority", "ask for a stream's priority");
+  return priority;
+}
+
+bool StreamView::is_non_blocking() const {
+  const runtime::Context& context = context_of(*this);
+  const runtime::CurrentContext current(context);
+  unsigned flags = 0;
+  context.check(context.api().cuStreamGetFlags(static_cast<CUstream>(handle_), &flags), "cuStreamGetFlags",
+                "ask for a stream's flags");
+  return (flags & CU_STREAM_NON_BLOCKING) != 0;
 }
 
 void StreamView::add_callback(std::function<void()> callback) const {

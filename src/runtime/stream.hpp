@@ -18,7 +18,8 @@ struct EventState {
   std::shared_ptr<const Resource> owner;  ///< null: the program's own event
 };
 
-Stream make_stream(std::shared_ptr<Context> context);
+Stream make_stream(std::shared_ptr<Context> context, const StreamOptions& options = {});
+StreamPriorities stream_priorities(const Context& context);
 Event make_event(std::shared_ptr<Context> context, bool timing = true);
 /// An event that the program made; it stays the program's and must outlive the object.
 Event adopt_event(std::shared_ptr<Context> context, void* handle);

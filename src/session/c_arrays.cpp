@@ -11,6 +11,10 @@ namespace {
 using namespace quern;
 using namespace quern::session::c_abi;
 
+static_assert(static_cast<int>(MemoryAdvice::read_mostly) == QUERN_ADVICE_READ_MOSTLY &&
+              static_cast<int>(MemoryAdvice::accessed_by) == QUERN_ADVICE_ACCESSED_BY &&
+              static_cast<int>(MemoryAdvice::unset_accessed_by) == QUERN_ADVICE_UNSET_ACCESSED_BY);
+
 std::span<const std::byte> source_of(const void* source, std::size_t bytes) {
   require(source != nullptr || bytes == 0, "a copy from the host needs a source");
   return {static_cast<const std::byte*>(source), bytes};
@@ -141,6 +145,20 @@ QuernStatus quern_array_make_managed(QuernSession session, const QuernArrayType*
     void* const address = managed.host().data();
     *array = insert_array(managed);
     *host = address;
+  });
+}
+
+QuernStatus quern_array_prefetch(QuernArray array, QuernWhere where, QuernStream stream) {
+  return guarded([&] {
+    const StreamObject on = stream_of(stream);
+    ManagedNDArray(array_of(array)->array).prefetch(where_of(where), on.view);
+  });
+}
+QuernStatus quern_array_advise(QuernArray array, QuernMemoryAdvice advice, QuernWhere where) {
+  return guarded([&] {
+    require(advice >= QUERN_ADVICE_READ_MOSTLY && advice <= QUERN_ADVICE_UNSET_ACCESSED_BY,
+            "the advice is none of QuernMemoryAdvice");
+    ManagedNDArray(array_of(array)->array).advise(static_cast<MemoryAdvice>(advice), where_of(where));
   });
 }
 

@@ -24,6 +24,17 @@ std::vector<std::string> texts(const char* const* given, std::size_t count) {
   return list;
 }
 
+std::vector<Header> headers(const QuernHeader* given, std::size_t count) {
+  require(count == 0 || given != nullptr, "a QuernSource needs as many headers as it says");
+  std::vector<Header> list;
+  for (const QuernHeader& header : std::span(given, count)) {
+    require(header.name != nullptr && header.text != nullptr,
+            "a QuernHeader of a QuernSource needs a name and a text");
+    list.push_back({header.name, header.text});
+  }
+  return list;
+}
+
 LoadOptions options_of(const QuernSource& source) {
   require(source.reserved == 0, "what is reserved in a QuernSource must be 0");
   LoadOptions options;
@@ -32,6 +43,7 @@ LoadOptions options_of(const QuernSource& source) {
   options.include_dirs = texts(source.include_dirs, source.include_dir_count);
   options.name_expressions = texts(source.name_expressions, source.name_expression_count);
   options.fastmath = source.fastmath != 0;
+  options.headers = headers(source.headers, source.header_count);
   return options;
 }
 
@@ -46,6 +58,16 @@ Module load_text(const Session& session, QuernLanguage language, const char* tex
       return session.load_python(text, options);
   }
   throw Error(ErrorCode::usage, "the language is none of QuernLanguage");
+}
+
+LinkSource link_source_of(const QuernSource& given) {
+  require(given.text != nullptr, "a source of quern_link needs its text");
+  require(given.language == QUERN_LANGUAGE_CUDA || given.language == QUERN_LANGUAGE_PTX,
+          "sources of quern_link are CUDA C++ and PTX");
+  LinkSource source{given.text, options_of(given)};
+  if (given.file_name != nullptr) source.options.file_name = given.file_name;
+  if (given.language == QUERN_LANGUAGE_PTX) source.language = SourceLanguage::ptx;
+  return source;
 }
 
 QuernStatus load(QuernSession session, QuernLanguage language, const char* text, QuernModule* module) {
@@ -145,6 +167,24 @@ std::string text_of(const Kernel& kernel, QuernKernelText which) {
   throw Error(ErrorCode::usage, "the text is none of QuernKernelText");
 }
 
+/// A variable of a module or of a kernel's module.
+template <class Owner>
+QuernStatus give_global(std::uint64_t id, const char* name, const QuernArrayType* type, QuernArray* array) {
+  return guarded([&] {
+    require(name != nullptr && array != nullptr, "a variable needs a name and a place for the array");
+    const GlobalVariable variable = find<Owner>(id).global(name);
+    ArrayType wanted;
+    if (type != nullptr) {
+      wanted = array_type_of(type);
+      require(wanted.order == Order::c && !wanted.strides_bytes, "a variable's elements lie in C order");
+    } else {
+      wanted.element = Dtype::uint8;
+      wanted.shape = {static_cast<std::int64_t>(variable.size_bytes())};
+    }
+    *array = insert_array(variable.array(wanted.element, wanted.shape));
+  });
+}
+
 [[noreturn]] void refuse_index(const char* what, std::size_t index, std::size_t count) {
   throw Error(ErrorCode::not_found, std::string("there is no ") + what + " " + std::to_string(index) +
                                         "; there are " + std::to_string(count));
@@ -183,6 +223,20 @@ QuernStatus quern_load_file_with(QuernSession session, const char* path, const Q
   });
 }
 
+QuernStatus quern_link(QuernSession session, const QuernSource* const* sources, size_t count,
+                       QuernModule* module) {
+  return guarded([&] {
+    require(count > 0 && sources != nullptr && module != nullptr,
+            "quern_link needs sources and a place for the module");
+    std::vector<LinkSource> list;
+    for (const QuernSource* source : std::span(sources, count)) {
+      require(source != nullptr, "a source of quern_link is null");
+      list.push_back(link_source_of(read_struct(source)));
+    }
+    module->id = insert(session_of(session).link(list));
+  });
+}
+
 QuernStatus quern_module_bind(QuernModule module, const char* name, const QuernHostArray* value,
                               QuernModule* bound) {
   return guarded([&] {
@@ -206,6 +260,28 @@ QuernStatus quern_module_kernel_name(QuernModule module, size_t index, char* buf
 }
 QuernStatus quern_module_log(QuernModule module, char* buffer, size_t bytes, size_t* needed) {
   return guarded([&] { give_text(to_string(find<Module>(module.id).log()), buffer, bytes, needed); });
+}
+QuernStatus quern_module_global(QuernModule module, const char* name, const QuernArrayType* type,
+                                QuernArray* array) {
+  return give_global<Module>(module.id, name, type, array);
+}
+QuernStatus quern_kernel_global(QuernKernel kernel, const char* name, const QuernArrayType* type,
+                                QuernArray* array) {
+  return give_global<Kernel>(kernel.id, name, type, array);
+}
+QuernStatus quern_module_global_count(QuernModule module, size_t* count) {
+  return guarded([&] {
+    require(count != nullptr, "quern_module_global_count needs a place for the count");
+    *count = find<Module>(module.id).global_names().size();
+  });
+}
+QuernStatus quern_module_global_name(QuernModule module, size_t index, char* buffer, size_t bytes,
+                                     size_t* needed) {
+  return guarded([&] {
+    const std::vector<std::string> names = find<Module>(module.id).global_names();
+    if (index >= names.size()) refuse_index("variable", index, names.size());
+    give_text(names[index], buffer, bytes, needed);
+  });
 }
 QuernStatus quern_module_native(QuernModule module, void** cu_module) {
   return guarded([&] {
@@ -248,7 +324,7 @@ QuernStatus quern_launch_for_all(QuernKernel kernel, uint64_t task_count, const 
     const Kernel code = find<Kernel>(kernel.id);
     const LaunchArguments list(arguments, count);
     const StreamObject stream = stream_of(given.stream);
-    code.specialise(list.list()).for_all(task_count, config_of(given, stream.view)).launch(list.list());
+    code.launch_for_all(task_count, config_of(given, stream.view), list.list());
   });
 }
 

@@ -7,11 +7,6 @@ namespace {
 using namespace quern;
 using namespace quern::session::c_abi;
 
-Where where_of(QuernWhere where) {
-  require(where == QUERN_WHERE_HOST || where == QUERN_WHERE_DEVICE, "the side is none of QuernWhere");
-  return where == QUERN_WHERE_HOST ? Where::host : Where::device;
-}
-
 template <class Make>
 QuernStatus make_smart(QuernSession session, QuernSmartArray* smart, const Make& make) {
   return guarded([&] {

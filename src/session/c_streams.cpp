@@ -43,6 +43,35 @@ QuernStatus quern_stream_new(QuernSession session, QuernStream* stream) {
     stream->id = insert(StreamObject{std::move(owner), view, in});
   });
 }
+QuernStatus quern_stream_make(QuernSession session, const QuernStreamOptions* options, QuernStream* stream) {
+  return guarded([&] {
+    require(options != nullptr && stream != nullptr,
+            "quern_stream_make needs options and a place for the stream");
+    const QuernStreamOptions given = read_struct(options);
+    require(given.reserved == 0, "what is reserved in a QuernStreamOptions must be 0");
+    const Session in = session_of(session);
+    auto owner = std::make_shared<Stream>(
+        in.stream({.priority = given.priority, .non_blocking = given.non_blocking != 0}));
+    const StreamView view = *owner;
+    stream->id = insert(StreamObject{std::move(owner), view, in});
+  });
+}
+QuernStatus quern_session_stream_priorities(QuernSession session, int32_t* least, int32_t* greatest) {
+  return guarded([&] {
+    const StreamPriorities range = session_of(session).stream_priorities();
+    if (least != nullptr) *least = range.least;
+    if (greatest != nullptr) *greatest = range.greatest;
+  });
+}
+QuernStatus quern_stream_info(QuernStream stream, int32_t* priority, int32_t* non_blocking) {
+  return guarded([&] {
+    const StreamView view = find<StreamObject>(stream.id).view;
+    const int its_priority = view.priority();
+    const bool its_kind = view.is_non_blocking();
+    if (priority != nullptr) *priority = its_priority;
+    if (non_blocking != nullptr) *non_blocking = its_kind ? 1 : 0;
+  });
+}
 QuernStatus quern_stream_external(QuernSession session, void* cu_stream, QuernStream* stream) {
   return borrow(session, stream, [&](const Session& in) { return in.external_stream(cu_stream); });
 }

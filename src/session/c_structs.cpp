@@ -156,6 +156,11 @@ Dtype dtype_of(QuernDtype dtype) {
   return static_cast<Dtype>(dtype);
 }
 
+Where where_of(QuernWhere where) {
+  require(where == QUERN_WHERE_HOST || where == QUERN_WHERE_DEVICE, "the side is none of QuernWhere");
+  return where == QUERN_WHERE_HOST ? Where::host : Where::device;
+}
+
 Order order_of(QuernOrder order) {
   require(order == QUERN_ORDER_C || order == QUERN_ORDER_FORTRAN, "the order is none of QuernOrder");
   return order == QUERN_ORDER_C ? Order::c : Order::f;

@@ -17,6 +17,7 @@
 #include "quern/layout.hpp"
 #include "quern/ndarray.hpp"
 #include "quern/quern.h"
+#include "quern/where.hpp"
 
 namespace quern::session::c_abi {
 
@@ -35,6 +36,7 @@ struct Versioned;
     static constexpr std::size_t kFirstBytes = first; \
   }
 QUERN_VERSIONED(QuernLaunch, sizeof(QuernLaunch));
+QUERN_VERSIONED(QuernStreamOptions, sizeof(QuernStreamOptions));
 QUERN_VERSIONED(QuernCudaArray, offsetof(QuernCudaArray, descr));
 QUERN_VERSIONED(QuernAllocator, offsetof(QuernAllocator, trim));
 QUERN_VERSIONED(QuernSource, offsetof(QuernSource, defines));
@@ -97,6 +99,7 @@ class CElement {
 
 Dtype dtype_of(QuernDtype dtype);
 Order order_of(QuernOrder order);
+Where where_of(QuernWhere where);
 ElementType element_of(const QuernElement& given);
 /// `values` may be null where `ndim` is 0. Throws Error(usage).
 Shape shape_of(std::int32_t ndim, const std::int64_t* values);

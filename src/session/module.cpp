@@ -6,7 +6,10 @@
 #include <algorithm>
 
 #include "frontend/translate.hpp"
+#include "launch/global.hpp"
 #include "launch/loaded_kernel.hpp"
+#include "quern/attempt.hpp"
+#include "quern/error.hpp"
 #include "session/backends.hpp"
 #include "session/gate.hpp"
 #include "session/python_kernel.hpp"
@@ -71,6 +74,14 @@ std::string overload_of(const abi::PtxImage& image, const std::string& name) {
   for (const abi::EntryInfo& entry : image.entries)
     if (entry.name.starts_with(name + "(")) return entry.name;
   return {};
+}
+
+/// What to do where a module's kernels and a template's instance have a variable each.
+std::string sharing_hint(const std::string& kernel, std::string_view variable) {
+  return fmt::format(
+      "name {} in name_expressions when loading, so that it shares the module's variables; or say whose is "
+      "meant, with kernel.global(\"{}\")",
+      kernel, variable);
 }
 
 bool mentions(const std::string& text, std::string_view word) { return text.find(word) != std::string::npos; }
@@ -214,7 +225,36 @@ Expected<Kernel> ModuleState::instantiate(const std::string& name) {
   if (entry == nullptr) return unknown_kernel(name);
   Expected<std::shared_ptr<runtime::Module>> module = load_image(*session_, **image, request_.source);
   if (!module) return std::move(module).errors();
+  const base::LockGuard lock(mutex_);
+  for (const std::string& variable : given_variables_)
+    if (launch::has_global(**image, variable))
+      return make_diagnostic(
+          "usage",
+          fmt::format("cannot take {} from {}: compiled on its own it has another copy of variable '{}', "
+                      "which global() gave of the module",
+                      name, request_.source.file_name, variable),
+          sharing_hint(name, variable));
+  instances_.push_back({name, *image});
   return bind(*module, *image, *entry);
+}
+
+GlobalVariable ModuleState::global(std::string_view name) {
+  if (request_.source.language == abi::Language::python)
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{} is Kernel Python, which has no variables in device memory\nhint: pass an "
+                            "array, or bind() a constant",
+                            request_.source.file_name));
+  GlobalVariable found = launch::find_global(module_, *image_, name, request_.source.file_name);
+  const base::LockGuard lock(mutex_);
+  for (const Instance& instance : instances_)
+    if (launch::has_global(*instance.image, name))
+      throw Error(
+          ErrorCode::usage,
+          fmt::format("it is not clear which variable '{}' of {} is meant: {} was compiled on its own "
+                      "and has another copy\nhint: {}",
+                      name, request_.source.file_name, instance.kernel, sharing_hint(instance.kernel, name)));
+  given_variables_.insert(found.name());
+  return found;
 }
 
 Kernel ModuleState::bind(const std::shared_ptr<runtime::Module>& module, const Image& image,
@@ -258,6 +298,12 @@ Module Module::bind(Constant constant) const {
   return Module(session::value_or_throw(state_->with_constant(constant)));
 }
 Kernel Module::kernel() const { return session::value_or_throw(state_->only_kernel()); }
+
+GlobalVariable Module::global(std::string_view name) const { return state_->global(name); }
+Expected<GlobalVariable> Module::try_global(std::string_view name) const {
+  return attempt([&] { return state_->global(name); });
+}
+std::vector<std::string> Module::global_names() const { return launch::global_names(state_->image()); }
 
 std::vector<std::string> Module::kernel_names() const {
   std::vector<std::string> names;

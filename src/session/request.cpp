@@ -33,6 +33,7 @@ abi::KernelRequest make_request(abi::KernelSource source, const LoadOptions& opt
   if (request.source.language == abi::Language::ptx) return request;
   for (const std::string& define : options.defines) request.options.push_back("-D" + define);
   for (const std::string& directory : options.include_dirs) request.options.push_back("-I" + directory);
+  for (const Header& header : options.headers) request.headers.push_back({header.name, header.text});
   if (options.fastmath) request.options.emplace_back("--use_fast_math");
   request.options.insert(request.options.end(), options.options.begin(), options.options.end());
   return request;

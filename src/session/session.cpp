@@ -269,7 +269,10 @@ DeviceNDArray Session::adopt(const CudaArrayInterface& array, std::shared_ptr<co
   return runtime::adopt_cuda_array(state_->context(), array, std::move(owner), sync);
 }
 
-Stream Session::stream() const { return runtime::make_stream(state_->context()); }
+Stream Session::stream(const StreamOptions& options) const {
+  return runtime::make_stream(state_->context(), options);
+}
+StreamPriorities Session::stream_priorities() const { return runtime::stream_priorities(*state_->context()); }
 StreamView Session::default_stream() const noexcept { return external_stream(nullptr); }
 StreamView Session::legacy_default_stream() const noexcept { return external_stream(CU_STREAM_LEGACY); }
 StreamView Session::per_thread_default_stream() const noexcept {

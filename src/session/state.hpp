@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "abi/kernel_request.hpp"
 #include "base/thread_annotations.hpp"
@@ -76,8 +78,15 @@ class ModuleState {
   const abi::PtxImage& image() const noexcept { return *image_; }
   CUmodule handle() const noexcept { return module_ != nullptr ? module_->handle() : nullptr; }
   Expected<std::shared_ptr<ModuleState>> with_constant(const Constant& constant) const;
+  /// Throws Error, DriverError.
+  GlobalVariable global(std::string_view name) QUERN_EXCLUDES(mutex_);
 
  private:
+  /// A template's instance, which is a module of its own.
+  struct Instance {
+    std::string kernel;
+    Image image;
+  };
   Expected<Kernel> make_kernel(const std::string& name);
   Expected<Kernel> python_kernel(const std::string& name);
   Expected<Kernel> instantiate(const std::string& name);
@@ -92,6 +101,8 @@ class ModuleState {
   const std::shared_ptr<runtime::Module> module_;
   base::Mutex mutex_;
   std::map<std::string, Kernel, std::less<>> kernels_ QUERN_GUARDED_BY(mutex_);
+  std::vector<Instance> instances_ QUERN_GUARDED_BY(mutex_);
+  std::set<std::string> given_variables_ QUERN_GUARDED_BY(mutex_);  ///< that global() gave out
 };
 
 /// What NVRTC is to be given for `source` under `options`. Throws Error(usage) for constants that cannot be.
@@ -104,6 +115,10 @@ Expected<abi::KernelSource> read_kernel_file(const std::filesystem::path& path);
 /// Compiles and loads.
 Expected<std::shared_ptr<ModuleState>> load_module(const std::shared_ptr<SessionState>& session,
                                                    abi::KernelRequest request);
+
+/// Compiles each source, links them, and loads the result. Throws Error(usage), DriverError.
+Expected<std::shared_ptr<ModuleState>> link_sources(const std::shared_ptr<SessionState>& session,
+                                                    std::span<const LinkSource> sources);
 
 /// An image that names the kernels of a Kernel Python file and holds no code: that comes with the argument
 /// types.

@@ -91,6 +91,9 @@ TEST_CASE_FIXTURE(Fixture, "limits can be read and set") {
   int least = -9, greatest = 9;
   CHECK(cu().cuCtxGetStreamPriorityRange(&least, &greatest) == CUDA_SUCCESS);
   CHECK(greatest <= least);
+  if (is_cpu()) CHECK(least == 0);
+  if (is_cpu()) CHECK(greatest == -5);
+  CHECK(cu().cuCtxGetStreamPriorityRange(nullptr, nullptr) == CUDA_SUCCESS);
 }
 
 TEST_CASE_FIXTURE(Fixture, "a context can be used from another thread") {

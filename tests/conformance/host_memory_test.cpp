@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Host memory that the program registers, memory that host and device share, and stream-ordered memory.
+#include <cstring>
 #include <vector>
 
 #include "suite.hpp"
@@ -81,6 +82,37 @@ TEST_CASE_FIXTURE(Fixture, "managed memory is the host's and the device's") {
   CHECK((managed & 0xff) == 1);
   CHECK(cu().cuMemFree_v2(shared) == CUDA_SUCCESS);
   CHECK(cu().cuMemAllocManaged(&shared, 64, 99) == CUDA_ERROR_INVALID_VALUE);
+}
+
+TEST_CASE_FIXTURE(Fixture, "managed memory is prefetched and advised on, and nothing else is") {
+  if (!is_cpu()) return;  // GPUs refuse both where they do not move memory by themselves
+  CUdeviceptr managed = 0;
+  REQUIRE(cu().cuMemAllocManaged(&managed, 4096, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS);
+  std::memset(reinterpret_cast<void*>(managed), 7, 4096);
+  const CUmemLocation device{CU_MEM_LOCATION_TYPE_DEVICE, 0}, host{CU_MEM_LOCATION_TYPE_HOST, 0};
+  const CUstream on = stream();
+  CHECK(cu().cuMemPrefetchAsync_v2(managed, 4096, device, 0, on) == CUDA_SUCCESS);
+  CHECK(cu().cuMemPrefetchAsync_v2(managed + 96, 4000, host, 0, nullptr) == CUDA_SUCCESS);
+  CHECK(cu().cuMemAdvise_v2(managed, 4096, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, host) == CUDA_SUCCESS);
+  CHECK(cu().cuMemAdvise_v2(managed, 10, CU_MEM_ADVISE_SET_READ_MOSTLY, {CU_MEM_LOCATION_TYPE_INVALID, 7}) ==
+        CUDA_SUCCESS);
+  CHECK(cu().cuStreamSynchronize(on) == CUDA_SUCCESS);
+  CHECK(download<std::uint8_t>(managed, 4096).back() == 7);
+  CHECK(cu().cuMemPrefetchAsync_v2(managed, 4097, device, 0, on) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cu().cuMemPrefetchAsync_v2(managed + 96, 4001, device, 0, on) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cu().cuMemPrefetchAsync_v2(managed, 0, device, 0, on) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cu().cuMemPrefetchAsync_v2(managed, 16, device, 1, on) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cu().cuMemPrefetchAsync_v2(managed, 16, {CU_MEM_LOCATION_TYPE_DEVICE, 77}, 0, on) ==
+        CUDA_ERROR_INVALID_DEVICE);
+  CHECK(cu().cuMemPrefetchAsync_v2(managed, 16, {CU_MEM_LOCATION_TYPE_INVALID, 0}, 0, on) ==
+        CUDA_ERROR_INVALID_VALUE);
+  CHECK(cu().cuMemAdvise_v2(managed, 16, static_cast<CUmem_advise>(7), host) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cu().cuMemAdvise_v2(managed, 16, CU_MEM_ADVISE_SET_ACCESSED_BY, {CU_MEM_LOCATION_TYPE_DEVICE, 77}) ==
+        CUDA_ERROR_INVALID_DEVICE);
+  const CUdeviceptr plain = allocate(64);
+  CHECK(cu().cuMemPrefetchAsync_v2(plain, 64, device, 0, on) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cu().cuMemAdvise_v2(plain, 64, CU_MEM_ADVISE_SET_READ_MOSTLY, host) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cu().cuMemFree_v2(managed) == CUDA_SUCCESS);
 }
 
 TEST_CASE_FIXTURE(Fixture, "stream-ordered memory lives until the stream reaches its release") {

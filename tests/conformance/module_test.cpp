@@ -183,3 +183,97 @@ TEST_CASE_FIXTURE(Fixture, "a kernel's values do not depend on the level of opti
     CHECK(cu().cuModuleLoadDataEx(&none, kKernels, 1, &option, &value) == CUDA_ERROR_INVALID_VALUE);
   }
 }
+
+namespace {
+
+constexpr const char* kCaller = R"(.version 7.0
+.target sm_50
+.address_size 64
+.extern .global .align 4 .u32 total;
+.extern .func (.param .b32 r) plus_two(.param .b32 x);
+.visible .entry run(.param .u64 to)
+{
+  .reg .b32 %r<4>; .reg .b64 %rd<2>;
+  ld.global.u32 %r1, [total];
+  { .param .b32 in; .param .b32 out;
+  st.param.b32 [in], %r1;
+  call.uni (out), plus_two, (in);
+  ld.param.b32 %r2, [out]; }
+  st.global.u32 [total], %r2;
+  ld.param.u64 %rd1, [to];
+  st.global.u32 [%rd1], %r2;
+  ret;
+}
+)";
+constexpr const char* kCallee = R"(.version 7.0
+.target sm_50
+.address_size 64
+.visible .global .align 4 .u32 total = 40;
+.visible .func (.param .b32 r) plus_two(.param .b32 x)
+{
+  .reg .b32 %r<3>;
+  ld.param.b32 %r1, [x];
+  add.u32 %r2, %r1, 2;
+  st.param.b32 [r], %r2;
+  ret;
+}
+)";
+
+CUresult add(CUlinkState link, const char* text, const char* name) {
+  return cu().cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, const_cast<char*>(text), std::strlen(text) + 1, name,
+                               0, nullptr, nullptr);
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Fixture, "modules are linked: functions and variables of one are another's") {
+  CUlinkState link = nullptr;
+  REQUIRE(cu().cuLinkCreate_v2(0, nullptr, nullptr, &link) == CUDA_SUCCESS);
+  REQUIRE(add(link, kCaller, "caller.ptx") == CUDA_SUCCESS);
+  REQUIRE(add(link, kCallee, "callee.ptx") == CUDA_SUCCESS);
+  void* image = nullptr;
+  std::size_t bytes = 0;
+  REQUIRE(cu().cuLinkComplete(link, &image, &bytes) == CUDA_SUCCESS);
+  CHECK(bytes > 0);
+  CUmodule linked = nullptr;
+  REQUIRE(cu().cuModuleLoadData(&linked, image) == CUDA_SUCCESS);
+  CHECK(cu().cuLinkDestroy(link) == CUDA_SUCCESS);
+  CUfunction run = nullptr;
+  REQUIRE(cu().cuModuleGetFunction(&run, linked, "run") == CUDA_SUCCESS);
+  CUdeviceptr to = allocate(4);
+  void* parameters[] = {&to};
+  for (int i = 0; i < 2; ++i)
+    REQUIRE(cu().cuLaunchKernel(run, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr) == CUDA_SUCCESS);
+  REQUIRE(cu().cuCtxSynchronize() == CUDA_SUCCESS);
+  CHECK(download<std::uint32_t>(to, 1)[0] == 44);
+  CUdeviceptr total = 0;
+  REQUIRE(cu().cuModuleGetGlobal_v2(&total, &bytes, linked, "total") == CUDA_SUCCESS);
+  CHECK(download<std::uint32_t>(total, 1)[0] == 44);
+}
+
+TEST_CASE_FIXTURE(Fixture, "what cannot be linked is refused, and the log says why") {
+  char log[1024] = "x";
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void* values[] = {log, reinterpret_cast<void*>(sizeof log)};
+  CUlinkState link = nullptr;
+  REQUIRE(cu().cuLinkCreate_v2(2, options, values, &link) == CUDA_SUCCESS);
+  REQUIRE(add(link, kCaller, "caller.ptx") == CUDA_SUCCESS);
+  void* image = nullptr;
+  std::size_t bytes = 0;
+  CHECK(cu().cuLinkComplete(link, &image, &bytes) != CUDA_SUCCESS);
+  CHECK(std::string(log).find("total") != std::string::npos);
+  CHECK(cu().cuLinkDestroy(link) == CUDA_SUCCESS);
+  if (is_cpu()) {
+    CHECK(cu().cuLinkDestroy(link) == CUDA_ERROR_INVALID_HANDLE);
+    CHECK(cu().cuLinkComplete(link, &image, &bytes) == CUDA_ERROR_INVALID_HANDLE);
+    REQUIRE(cu().cuLinkCreate_v2(0, nullptr, nullptr, &link) == CUDA_SUCCESS);
+    CHECK(cu().cuLinkComplete(link, &image, &bytes) == CUDA_ERROR_INVALID_VALUE);  // nothing was added
+    CHECK(add(link, "no PTX", "x.ptx") == CUDA_ERROR_INVALID_PTX);
+    CHECK(cu().cuLinkAddData_v2(link, CU_JIT_INPUT_CUBIN, values, 8, "x", 0, nullptr, nullptr) ==
+          CUDA_ERROR_NO_BINARY_FOR_GPU);
+    CHECK(cu().cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, nullptr, 8, "x", 0, nullptr, nullptr) ==
+          CUDA_ERROR_INVALID_VALUE);
+    CHECK(cu().cuLinkDestroy(link) == CUDA_SUCCESS);
+  }
+  CHECK(cu().cuLinkCreate_v2(0, nullptr, nullptr, nullptr) == CUDA_ERROR_INVALID_VALUE);
+}

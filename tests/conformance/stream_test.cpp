@@ -149,3 +149,45 @@ TEST_CASE_FIXTURE(Fixture, "the per-thread default stream is a stream of this th
   for (std::thread& thread : threads) thread.join();
   CHECK(download<std::uint32_t>(pointer, 1)[0] == 3 * 10 * 32);
 }
+
+TEST_CASE_FIXTURE(Fixture,
+                  "a stream has the priority it was made with, taken into the range, and its flags") {
+  int least = 0, greatest = 0;
+  REQUIRE(cu().cuCtxGetStreamPriorityRange(&least, &greatest) == CUDA_SUCCESS);
+  const auto priority_of = [](CUstream of) {
+    int priority = 99;
+    CHECK(cu().cuStreamGetPriority(of, &priority) == CUDA_SUCCESS);
+    return priority;
+  };
+  const auto flags_of = [](CUstream of) {
+    unsigned flags = 99;
+    CHECK(cu().cuStreamGetFlags(of, &flags) == CUDA_SUCCESS);
+    return flags;
+  };
+  const auto made = [](unsigned flags, int priority) {
+    CUstream on = nullptr;
+    REQUIRE(cu().cuStreamCreateWithPriority(&on, flags, priority) == CUDA_SUCCESS);
+    return on;
+  };
+  CHECK(priority_of(made(CU_STREAM_DEFAULT, greatest)) == greatest);
+  CHECK(priority_of(made(CU_STREAM_NON_BLOCKING, greatest - 100)) == greatest);
+  CHECK(priority_of(made(CU_STREAM_NON_BLOCKING, least + 100)) == least);
+  CHECK(flags_of(made(CU_STREAM_NON_BLOCKING, 0)) == CU_STREAM_NON_BLOCKING);
+  CHECK(flags_of(made(CU_STREAM_DEFAULT, 0)) == CU_STREAM_DEFAULT);
+  CHECK(flags_of(stream(CU_STREAM_NON_BLOCKING)) == CU_STREAM_NON_BLOCKING);
+  CHECK(priority_of(stream()) == 0);
+  for (const CUstream special : {CUstream{nullptr}, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD}) {
+    CHECK(priority_of(special) == 0);
+    CHECK(flags_of(special) == CU_STREAM_DEFAULT);
+  }
+  CUstream none = nullptr;
+  CHECK(cu().cuStreamCreateWithPriority(&none, 0x100, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cu().cuStreamCreateWithPriority(nullptr, 0, 0) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cu().cuStreamGetPriority(nullptr, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(cu().cuStreamGetFlags(nullptr, nullptr) == CUDA_ERROR_INVALID_VALUE);
+  const CUdeviceptr pointer = allocate(4096);
+  const CUstream first = made(CU_STREAM_NON_BLOCKING, greatest);
+  CHECK(cu().cuMemsetD32Async(pointer, 5, 1024, first) == CUDA_SUCCESS);
+  CHECK(cu().cuStreamSynchronize(first) == CUDA_SUCCESS);
+  CHECK(download<std::uint32_t>(pointer, 1024).back() == 5);
+}

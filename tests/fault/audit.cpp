@@ -92,6 +92,10 @@ void audit_objects(driver::DriverTable& table) {
     const CUresult result = real.cuStreamCreate(stream, flags);
     return made("stream", result, *stream);
   };
+  table.cuStreamCreateWithPriority = [](CUstream* stream, unsigned flags, int priority) {
+    const CUresult result = real.cuStreamCreateWithPriority(stream, flags, priority);
+    return made("stream", result, *stream);
+  };
   table.cuStreamDestroy_v2 = [](CUstream stream) {
     return released("stream", real.cuStreamDestroy_v2(stream), stream);
   };
@@ -113,6 +117,11 @@ void audit_objects(driver::DriverTable& table) {
     std::copy_n(settings.begin(), count, values);
     return made("module", result, *module);
   };
+  table.cuLinkCreate_v2 = [](unsigned count, CUjit_option* options, void** values, CUlinkState* link) {
+    const CUresult result = real.cuLinkCreate_v2(count, options, values, link);
+    return made("link", result, *link);
+  };
+  table.cuLinkDestroy = [](CUlinkState link) { return released("link", real.cuLinkDestroy(link), link); };
   table.cuModuleUnload = [](CUmodule module) {
     return released("module", real.cuModuleUnload(module), module);
   };

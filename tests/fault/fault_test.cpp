@@ -67,7 +67,7 @@ Run run_short(const Scenario& scenario, std::uint64_t nth, bool for_good) {
 bool is_release(const std::string& call) {
   for (const char* name :
        {"cuMemFree_v2", "cuMemFreeHost", "cuMemFreeAsync", "cuMemHostUnregister", "cuStreamDestroy_v2",
-        "cuEventDestroy_v2", "cuModuleUnload", "cuCtxPopCurrent_v2", "cuCtxPushCurrent_v2"})
+        "cuEventDestroy_v2", "cuModuleUnload", "cuLinkDestroy", "cuCtxPopCurrent_v2", "cuCtxPushCurrent_v2"})
     if (call == name) return true;
   return false;
 }

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <future>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "device.hpp"
@@ -127,6 +128,62 @@ bool mapped(const Session& session) {
     session.synchronize();
   }
   return is_counting(mapped.host(), 1) && is_counting(managed.host(), 1) && own[50] == 6;
+}
+constexpr const char* kWithVariables = R"(.version 8.0
+.target sm_80
+.address_size 64
+.visible .const .align 4 .b8 table[400];
+.visible .global .align 4 .f32 gain = 0f40400000;
+.visible .entry empty() { ret; }
+)";
+/// Variables of a module, which live longer here than what names the module.
+bool variables(const Session& session) {
+  const Stream stream = session.stream();
+  std::optional<Module> module = session.load_ptx(kWithVariables);
+  const Global<float[]> table = module->global<float[]>("table");
+  const Global<float> gain = module->kernel("empty").global<float>("gain");
+  module.reset();
+  const NDArray host = counting();
+  std::vector<float> back(kCount);
+  table.copy_from_host(host.values<float>(), stream);
+  const float before = gain.get();
+  gain.set(8, stream);
+  table.copy_to_host(back, stream);
+  stream.synchronize();
+  return before == 3 && gain.get() == 8 && back[99] == 99 && table.array().copy_to_host() == back;
+}
+/// Two PTX texts as one module.
+bool linked(const Session& session) {
+  const LinkSource user{R"(.version 8.0
+.target sm_80
+.address_size 64
+.extern .global .align 4 .f32 gain;
+.visible .entry scale(.param .u64 to)
+{
+  .reg .f32 %f<2>; .reg .b64 %rd<2>;
+  ld.param.u64 %rd1, [to];
+  ld.global.f32 %f1, [gain];
+  st.global.f32 [%rd1], %f1;
+  ret;
+}
+)",
+                        {},
+                        SourceLanguage::ptx};
+  const LinkSource definer{kWithVariables, {}, SourceLanguage::ptx};
+  const Module module = session.link({user, definer});
+  const auto x = session.device_array<float>(1);
+  module.kernel("scale")({.grid = 1, .block = 1})(x);
+  return x[0].item() == 3 && module.global<float>("gain").get() == 3;
+}
+bool priorities(const Session& session) {
+  const StreamPriorities range = session.stream_priorities();
+  const Stream stream = session.stream({.priority = range.greatest, .non_blocking = true});
+  const ManagedNDArray managed = session.managed_array({kCount}, Dtype::float32);
+  managed.advise(MemoryAdvice::preferred_location, Where::host);
+  managed.host().assign(counting());
+  managed.prefetch(Where::device, stream);
+  stream.synchronize();
+  return stream.priority() == range.greatest && stream.is_non_blocking() && is_counting(managed.host(), 0);
 }
 bool launches(const Session& session) {
   const Kernel kernel = add_one(session);
@@ -416,6 +473,9 @@ constexpr Scenario kScenarios[] = {
     {"pinned memory", pinned},
     {"mapped memory", mapped},
     {"launches", launches},
+    {"variables of modules", variables},
+    {"linked modules", linked},
+    {"streams with a priority, advice", priorities},
     {"host arrays as arguments", host_arguments},
     {"SmartArray", smart},
     {"SmartArray on streams of the program's", smart_on_foreign_streams},

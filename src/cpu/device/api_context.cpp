@@ -3,6 +3,7 @@
 #include "cpu/device/cuda_api.hpp"
 
 #include "cpu/device/driver.hpp"
+#include "cpu/device/limits.hpp"
 
 using namespace quern::cpu::device;
 
@@ -152,8 +153,7 @@ CUresult cuCtxSetLimit(CUlimit limit, std::size_t value) {
 CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
   return entry([&] {
     Driver::get().current();
-    if (least != nullptr)
-      *least = 0;  // priorities are not supported: the range is empty, as the Driver API says it
-    if (greatest != nullptr) *greatest = 0;
+    if (least != nullptr) *least = kLeastStreamPriority;
+    if (greatest != nullptr) *greatest = kGreatestStreamPriority;
   });
 }

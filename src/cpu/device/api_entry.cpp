@@ -26,7 +26,10 @@ struct Since {
   std::string_view name;
   int cuda_version;
 };
-constexpr Since kSince[] = {{"cuCtxCreate", 12050}, {"cuGetProcAddress", 12000}};
+constexpr Since kSince[] = {{"cuCtxCreate", 12050},
+                            {"cuGetProcAddress", 12000},
+                            {"cuMemAdvise", 12020},
+                            {"cuMemPrefetchAsync", 12020}};
 
 /// "cuMemAlloc_v2" -> {"cuMemAlloc", 2}; no suffix: 1.
 std::pair<std::string_view, int> split(std::string_view name) noexcept {
@@ -39,8 +42,8 @@ std::pair<std::string_view, int> split(std::string_view name) noexcept {
 /// True for what works on a default stream when none is given: there the per-thread variant would differ.
 bool uses_default_stream(std::string_view name) noexcept {
   return name.starts_with("cuMemcpy") || name.starts_with("cuMemset") || name.starts_with("cuStream") ||
-         name.starts_with("cuLaunch") || name == "cuEventRecord" || name == "cuMemAllocAsync" ||
-         name == "cuMemFreeAsync";
+         name.starts_with("cuLaunch") || name == "cuMemPrefetchAsync" || name == "cuEventRecord" ||
+         name == "cuMemAllocAsync" || name == "cuMemFreeAsync";
 }
 
 /// The newest version of `name` that a client of `cuda_version` knows.

@@ -101,6 +101,34 @@ void pointer_attribute(void* data, CUpointer_attribute attribute, const Allocati
   }
 }
 
+/// The bytes are managed memory's, and the place is one that it could be at.
+void require_managed(CUdeviceptr pointer, std::size_t bytes, CUmemLocation location) {
+  Driver& driver = Driver::get();
+  const auto allocation = driver.memory().find(address_of(pointer));
+  require(bytes > 0 && allocation != nullptr && allocation->kind == AllocationKind::managed &&
+          bytes <= allocation->bytes - (pointer - reinterpret_cast<CUdeviceptr>(allocation->base)));
+  switch (location.type) {
+    case CU_MEM_LOCATION_TYPE_DEVICE:
+      driver.device(location.id);
+      return;
+    case CU_MEM_LOCATION_TYPE_HOST:
+    case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
+      return;
+    default:
+      fail(CUDA_ERROR_INVALID_VALUE);
+  }
+}
+
+bool is_advice(CUmem_advise advice) {
+  return advice >= CU_MEM_ADVISE_SET_READ_MOSTLY && advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY;
+}
+
+/// Advice that speaks of no place: cuMemAdvise does not look at the location.
+bool is_placeless(CUmem_advise advice) {
+  return advice == CU_MEM_ADVISE_SET_READ_MOSTLY || advice == CU_MEM_ADVISE_UNSET_READ_MOSTLY ||
+         advice == CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION;
+}
+
 }  // namespace
 
 CUresult cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total_bytes) {
@@ -205,6 +233,27 @@ CUresult cuMemAllocManaged(CUdeviceptr* pointer, std::size_t bytes, unsigned fla
   return entry([&] {
     require(pointer != nullptr && (flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST));
     *pointer = reinterpret_cast<CUdeviceptr>(allocate(AllocationKind::managed, bytes, flags));
+  });
+}
+
+/// Host and device share their memory: nothing has to move, and the stream has nothing to wait for.
+CUresult cuMemPrefetchAsync_v2(CUdeviceptr pointer, std::size_t bytes, CUmemLocation location, unsigned flags,
+                               CUstream stream) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    driver.find_stream(stream, driver.current());
+    require(flags == 0);
+    require_managed(pointer, bytes, location);
+  });
+}
+
+CUresult cuMemAdvise_v2(CUdeviceptr pointer, std::size_t bytes, CUmem_advise advice, CUmemLocation location) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    driver.current();
+    require(is_advice(advice));
+    if (is_placeless(advice)) location = {CU_MEM_LOCATION_TYPE_HOST, 0};
+    require_managed(pointer, bytes, location);
   });
 }
 

@@ -2,7 +2,10 @@
 // Streams, events and host functions.
 #include "cpu/device/cuda_api.hpp"
 
+#include <algorithm>
+
 #include "cpu/device/driver.hpp"
+#include "cpu/device/limits.hpp"
 
 using namespace quern::cpu::device;
 using namespace quern::cpu;
@@ -19,19 +22,53 @@ std::shared_ptr<engine::EventPoint> point_of(EventObject& event) {
   return event.point;
 }
 
-constexpr unsigned kEventFlags = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
-
-}  // namespace
-
-CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
+CUresult create_stream(CUstream* stream, unsigned flags, int priority) {
   return entry([&] {
     Driver& driver = Driver::get();
     const auto context = driver.current();
     require(stream != nullptr && (flags == CU_STREAM_DEFAULT || flags == CU_STREAM_NON_BLOCKING));
     auto object = std::make_shared<StreamObject>();
     object->context = context;
-    object->stream = driver.scheduler().make_stream(*context->domain, flags != CU_STREAM_NON_BLOCKING);
+    object->stream =
+        driver.scheduler().make_stream(*context->domain, flags != CU_STREAM_NON_BLOCKING,
+                                       std::clamp(priority, kGreatestStreamPriority, kLeastStreamPriority));
     *stream = driver.add(std::move(object));
+  });
+}
+
+/// The streams that every context has: of no flags and the least priority.
+bool is_special(CUstream stream) noexcept {
+  return stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
+}
+
+constexpr unsigned kEventFlags = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+
+}  // namespace
+
+CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
+  return create_stream(stream, flags, kLeastStreamPriority);
+}
+
+CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) {
+  return create_stream(stream, flags, priority);
+}
+
+CUresult cuStreamGetPriority(CUstream stream, int* priority) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const auto context = driver.current();
+    require(priority != nullptr);
+    *priority = driver.find_stream(stream, context)->priority();
+  });
+}
+
+CUresult cuStreamGetFlags(CUstream stream, unsigned* flags) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    const auto context = driver.current();
+    require(flags != nullptr);
+    const bool blocking = is_special(stream) || driver.find_stream(stream, context)->blocking();
+    *flags = blocking ? CU_STREAM_DEFAULT : CU_STREAM_NON_BLOCKING;
   });
 }
 

@@ -450,6 +450,10 @@ CUevent Driver::add(std::shared_ptr<EventObject> event) {
   require_not_ended(*event->context);
   return events_.insert(std::move(event));
 }
+CUlinkState Driver::add(std::shared_ptr<LinkObject> link) {
+  const base::LockGuard lock(mutex_);
+  return links_.insert(std::move(link));
+}
 
 namespace {
 template <class T>
@@ -471,6 +475,10 @@ std::shared_ptr<EventObject> Driver::find(CUevent event) {
   const base::LockGuard lock(mutex_);
   return known(events_.find(event));
 }
+std::shared_ptr<LinkObject> Driver::find(CUlinkState link) {
+  const base::LockGuard lock(mutex_);
+  return known(links_.find(link));
+}
 std::shared_ptr<StreamObject> Driver::remove(CUstream stream) {
   const base::LockGuard lock(mutex_);
   return known(streams_.remove(stream));
@@ -478,6 +486,10 @@ std::shared_ptr<StreamObject> Driver::remove(CUstream stream) {
 std::shared_ptr<EventObject> Driver::remove(CUevent event) {
   const base::LockGuard lock(mutex_);
   return known(events_.remove(event));
+}
+std::shared_ptr<LinkObject> Driver::remove(CUlinkState link) {
+  const base::LockGuard lock(mutex_);
+  return known(links_.remove(link));
 }
 
 std::shared_ptr<ModuleObject> Driver::remove(CUmodule handle) {

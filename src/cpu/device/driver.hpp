@@ -4,7 +4,7 @@
 //
 // Lock order (an outer lock is taken first; no other two are ever held together):
 //   1. Driver::mutex_            handle tables, contexts
-//   2. FunctionObject::mutex_, ModuleObject::mutex, EventObject::mutex
+//   2. FunctionObject::mutex_, ModuleObject::mutex, EventObject::mutex, LinkObject::mutex
 //   3. Scheduler::mutex_         streams and threads
 //   4. Memory::mutex_, then Arena::mutex_
 //   5. Output::mutex_
@@ -89,9 +89,11 @@ class Driver {
   CUfunction add(std::shared_ptr<FunctionObject> function) QUERN_EXCLUDES(mutex_);
   CUstream add(std::shared_ptr<StreamObject> stream) QUERN_EXCLUDES(mutex_);
   CUevent add(std::shared_ptr<EventObject> event) QUERN_EXCLUDES(mutex_);
+  CUlinkState add(std::shared_ptr<LinkObject> link) QUERN_EXCLUDES(mutex_);
   std::shared_ptr<ModuleObject> find(CUmodule module) QUERN_EXCLUDES(mutex_);
   std::shared_ptr<FunctionObject> find(CUfunction function) QUERN_EXCLUDES(mutex_);
   std::shared_ptr<EventObject> find(CUevent event) QUERN_EXCLUDES(mutex_);
+  std::shared_ptr<LinkObject> find(CUlinkState link) QUERN_EXCLUDES(mutex_);
   /// Takes the special handles too (null, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD), as streams of `context`; a
   /// stream of another context is refused.
   std::shared_ptr<engine::Stream> find_stream(CUstream stream, const std::shared_ptr<ContextState>& context)
@@ -99,6 +101,7 @@ class Driver {
   std::shared_ptr<ModuleObject> remove(CUmodule module) QUERN_EXCLUDES(mutex_);
   std::shared_ptr<StreamObject> remove(CUstream stream) QUERN_EXCLUDES(mutex_);
   std::shared_ptr<EventObject> remove(CUevent event) QUERN_EXCLUDES(mutex_);
+  std::shared_ptr<LinkObject> remove(CUlinkState link) QUERN_EXCLUDES(mutex_);
 
  private:
   Driver(std::uint32_t device_count, std::unique_ptr<engine::Window> window,
@@ -123,6 +126,7 @@ class Driver {
   HandleTable<CUfunction, FunctionObject, HandleKind::function> functions_ QUERN_GUARDED_BY(mutex_);
   HandleTable<CUstream, StreamObject, HandleKind::stream> streams_ QUERN_GUARDED_BY(mutex_);
   HandleTable<CUevent, EventObject, HandleKind::event> events_ QUERN_GUARDED_BY(mutex_);
+  HandleTable<CUlinkState, LinkObject, HandleKind::link> links_ QUERN_GUARDED_BY(mutex_);
   std::vector<CUcontext> primaries_
       QUERN_GUARDED_BY(mutex_);  ///< by device; the handle stays the same over resets
 };

@@ -17,5 +17,8 @@ inline constexpr std::uint32_t kStaticSharedBytes = ir::kMaxStaticSharedBytes;
 inline constexpr std::uint32_t kOptInSharedBytes = 99 * 1024;
 inline constexpr std::uint32_t kSharedPerSmBytes = 100 * 1024;
 inline constexpr std::uint32_t kConstantBytes = 64 * 1024;
+/// Lower numbers go first; the range is that of NVIDIA's devices.
+inline constexpr int kLeastStreamPriority = 0;
+inline constexpr int kGreatestStreamPriority = -5;
 
 }  // namespace quern::cpu::device

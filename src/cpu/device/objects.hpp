@@ -15,6 +15,7 @@
 
 #include "base/thread_annotations.hpp"
 #include "cpu/compiler.hpp"
+#include "cpu/device/jit_options.hpp"
 #include "cpu/engine/memory.hpp"
 #include "cpu/engine/scheduler.hpp"
 #include "ptx/module.hpp"
@@ -55,6 +56,20 @@ struct EventObject {
   unsigned flags = 0;
   base::Mutex mutex;
   std::shared_ptr<engine::EventPoint> point QUERN_GUARDED_BY(mutex);  ///< null: never recorded
+};
+
+struct LinkText {
+  std::string name;
+  std::string ptx;
+};
+
+/// A link under way. Thread-safe.
+struct LinkObject {
+  explicit LinkObject(const JitOptions& given) : options(given) {}
+  const JitOptions options;  ///< the caller keeps what they point to until the end
+  base::Mutex mutex;
+  std::vector<LinkText> texts QUERN_GUARDED_BY(mutex);
+  std::string linked QUERN_GUARDED_BY(mutex);  ///< the image; empty: not yet
 };
 
 /// A module-level variable in device memory.

@@ -50,8 +50,8 @@ std::shared_ptr<Domain> Scheduler::make_domain() {
   return domain;
 }
 
-std::shared_ptr<Stream> Scheduler::make_stream(Domain& domain, bool blocking) {
-  auto stream = std::make_shared<Stream>(domain, blocking);
+std::shared_ptr<Stream> Scheduler::make_stream(Domain& domain, bool blocking, int priority) {
+  auto stream = std::make_shared<Stream>(domain, blocking, priority);
   const Section section(*this);
   domain.streams_.push_back(stream);
   return stream;
@@ -167,7 +167,11 @@ void Scheduler::make_ready(Command& command) {
   command.state = Command::State::ready;
   const GroupId id = group_of(command);
   Group& its_group = group(id);
-  its_group.ready.push_back(&command);
+  const auto is_before = [](const Command* one, const Command* other) {
+    return one->stream->priority() < other->stream->priority();
+  };
+  its_group.ready.insert(
+      std::upper_bound(its_group.ready.begin(), its_group.ready.end(), &command, is_before), &command);
   ++its_group.activity;
   ++progress_count_;
   aftermath_.progress = waiting_callers_ > 0;  // a caller that waits for this stream may take it

@@ -42,7 +42,7 @@ class Scheduler {
   /// To be synchronized with before it is let go: who finished a stream's last command may still look at the
   /// stream when those who waited for that stream or for an event alone go on.
   std::shared_ptr<Domain> make_domain();
-  std::shared_ptr<Stream> make_stream(Domain& domain, bool blocking) QUERN_EXCLUDES(mutex_);
+  std::shared_ptr<Stream> make_stream(Domain& domain, bool blocking, int priority = 0) QUERN_EXCLUDES(mutex_);
   /// The stream is not used from outside any more; what it has queued still runs.
   void retire(Stream& stream) QUERN_EXCLUDES(mutex_);
 
@@ -69,7 +69,7 @@ class Scheduler {
   static constexpr std::size_t kGroupCount = 3;
   /// The threads for one kind of work.
   struct Group {
-    std::vector<Command*> ready;
+    std::vector<Command*> ready;  ///< by priority, those of one by their age
     std::uint32_t max_threads = 1;
     std::uint32_t threads = 0;   ///< started
     std::uint32_t parked = 0;    ///< waiting in `wake`, less those notified

@@ -46,7 +46,11 @@ struct Command {
 /// Jobs that run one after another.
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
-  Stream(Domain& domain, bool blocking) : domain_(&domain), blocking_(blocking) {}
+  Stream(Domain& domain, bool blocking, int priority = 0)
+      : domain_(&domain), blocking_(blocking), priority_(priority) {}
+
+  bool blocking() const noexcept { return blocking_; }
+  int priority() const noexcept { return priority_; }
 
   /// Sequence numbers count from 1.
   std::uint64_t completed() const noexcept { return completed_.load(std::memory_order_acquire); }
@@ -55,6 +59,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   friend class Scheduler;
   Domain* domain_;       ///< valid while a command is queued or the stream is not retired
   const bool blocking_;  ///< ordered against the domain's legacy stream
+  const int priority_;   ///< the lower it is, the earlier what is ready is taken
   bool retired_ = false;
   std::deque<std::unique_ptr<Command>> queue_;
   std::uint64_t issued_ = 0;

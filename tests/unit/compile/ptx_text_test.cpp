@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include "compile/entries.hpp"
+
 using namespace quern;
 using namespace quern::compile;
 
@@ -98,4 +100,28 @@ TEST_CASE("a text that ends anywhere is read without harm") {
     (void)find_version(kModule.substr(end));
     (void)read_entries(kModule.substr(end));
   }
+}
+
+TEST_CASE("variables are named by the author's name, with name expressions, without internal prefixes") {
+  auto variables = read_outline(R"(.version 8.0
+.target sm_80
+.address_size 64
+.extern .global .align 4 .u32 elsewhere;
+.visible .const .align 4 .f32 _ZN2ns5tableE[4] = {0f3F800000, 0f00000000, 0f00000000, 0f00000000};
+.global .attribute(.managed) .align 8 .u64 shared_value = 9;
+.global .attribute(.unified(1, 2)) .align 8 .v2 .f32 two[3];
+.weak .global .align 1 .b8 _ZN32_INTERNAL_00000000_4_g_cu_unused2ns34_GLOBAL__N__00000000_4_g_cu_unused4anonE[];
+.visible .entry k()
+{
+  .local .align 4 .b8 depot[16];
+  .global .align 4 .u32 inside;
+  ret;
+}
+.global .b32 last = generic(k);
+)")
+                       .variables;
+  name_variables(variables, {{"&ns::table", "_ZN2ns5tableE"}, {" & two", "two"}});
+  std::vector<std::string> names;
+  for (const abi::VariableInfo& variable : variables) names.push_back(variable.name);
+  CHECK(names == std::vector<std::string>{"ns::table", "shared_value", "two", "ns::anon", "last"});
 }

@@ -249,3 +249,18 @@ def through(x, y):
     module.kernel(name)({.grid = 1, .block = 1})(y, y);
   }
 }
+
+TEST_CASE("for_all takes a kernel whose types its arguments settle, and no arguments of the wrong number") {
+  const Kernel scale = on_cpu().load_python(kSource).kernel("scale");
+  const auto x = on_cpu().to_device(std::vector<float>(1000, 3.0f));
+  scale.for_all(1000)(x, 2.0f);  // FACTOR is 2
+  CHECK(x.copy_to_host() == std::vector<float>(1000, 12.0f));
+  scale.for_all(10, {.block = 32})(x, 2.0f);
+  CHECK(x.copy_to_host()[31] == 48.0f);
+  CHECK(x.copy_to_host()[32] == 12.0f);
+  std::vector<double> host(100, 1.0);
+  scale.for_all(host.size())(host, 5.0);
+  CHECK(host.back() == 10.0);
+  scale.for_all(0)(x, 2.0f);
+  CHECK(holds(message([&] { scale.for_all(10)(x); }), "takes 2 arguments, 1 was given"));
+}

@@ -104,6 +104,23 @@ TEST_CASE("jobs of one stream run in order") {
   CHECK(engine.scheduler->idle(*stream));
 }
 
+TEST_CASE("of the work that is ready that of a higher priority goes first, that of one by its age") {
+  Engine& engine = Engine::get();
+  const auto make = [&](int priority) {
+    return engine.scheduler->make_stream(*engine.domain, true, priority);
+  };
+  const auto busy = make(0), low = make(0), middle = make(-2), high = make(-5), also_low = make(0);
+  std::atomic<bool> go{false};
+  Log log;
+  engine.scheduler->submit(busy, blocked_until(go));  // keeps the only thread for host functions
+  const std::shared_ptr<Stream> streams[] = {low, middle, also_low, high, middle};
+  for (int i = 0; i < 5; ++i) engine.scheduler->submit(streams[i], log.job(i));
+  go = true;
+  engine.scheduler->synchronize(*engine.domain);
+  CHECK(log.entries == std::vector<int>{3, 1, 4, 0, 2});
+  CHECK(high->priority() == -5);
+}
+
 TEST_CASE("every block of a grid runs exactly once, whatever its size") {
   Engine& engine = Engine::get();
   const auto stream = engine.scheduler->make_stream(*engine.domain, true);

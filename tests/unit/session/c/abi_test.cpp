@@ -76,6 +76,15 @@ Handle* out() {
 }
 
 /// Every function that begins with a session, the rest of its arguments good or, where that has to be, null.
+QuernSource empty_source() {
+  QuernSource source{};
+  source.struct_bytes = sizeof source;
+  source.text = "";
+  return source;
+}
+const QuernSource kEmptySource = empty_source();
+const QuernSource* const kLinkSources[] = {&kEmptySource};
+const QuernStreamOptions kStreamOptions = {sizeof(QuernStreamOptions), -1, 1, 0};
 const Call kOfSessions[] = {
     [](auto id) { return quern_session_synchronize({id}); },
     [](auto id) { return quern_session_device_name({id}, nullptr, 0, nullptr); },
@@ -99,6 +108,9 @@ const Call kOfSessions[] = {
     [](auto id) { return quern_pin({id}, place, 8, out<QuernPin>()); },
     [](auto id) { return quern_pinned_new({id}, 8, out<QuernPin>(), &address); },
     [](auto id) { return quern_stream_new({id}, out<QuernStream>()); },
+    [](auto id) { return quern_stream_make({id}, &kStreamOptions, out<QuernStream>()); },
+    [](auto id) { return quern_link({id}, kLinkSources, 1, out<QuernModule>()); },
+    [](auto id) { return quern_session_stream_priorities({id}, nullptr, nullptr); },
     [](auto id) { return quern_stream_external({id}, nullptr, out<QuernStream>()); },
     [](auto id) { return quern_stream_legacy_default({id}, out<QuernStream>()); },
     [](auto id) { return quern_stream_per_thread_default({id}, out<QuernStream>()); },
@@ -112,6 +124,9 @@ const Call kOfModules[] = {
     [](auto id) { return quern_module_kernel_name({id}, 0, nullptr, 0, nullptr); },
     [](auto id) { return quern_module_log({id}, nullptr, 0, nullptr); },
     [](auto id) { return quern_module_native({id}, &address); },
+    [](auto id) { return quern_module_global({id}, "x", nullptr, out<QuernArray>()); },
+    [](auto id) { return quern_module_global_count({id}, reinterpret_cast<std::size_t*>(place)); },
+    [](auto id) { return quern_module_global_name({id}, 0, nullptr, 0, nullptr); },
 };
 const QuernLaunch kLaunch = launch_of(1, 1);
 const Call kOfKernels[] = {
@@ -128,11 +143,14 @@ const Call kOfKernels[] = {
     [](auto id) { return quern_kernel_parameter({id}, 0, nullptr); },
     [](auto id) { return quern_kernel_text({id}, QUERN_KERNEL_NAME, nullptr, 0, nullptr); },
     [](auto id) { return quern_kernel_native({id}, nullptr, nullptr); },
+    [](auto id) { return quern_kernel_global({id}, "x", nullptr, out<QuernArray>()); },
 };
 const Call kOfArrays[] = {
     [](auto id) { return quern_array_index({id}, nullptr, 0, out<QuernArray>()); },
     [](auto id) { return quern_array_reshape({id}, 0, nullptr, QUERN_ORDER_C, out<QuernArray>()); },
     [](auto id) { return quern_array_transpose({id}, out<QuernArray>()); },
+    [](auto id) { return quern_array_prefetch({id}, QUERN_WHERE_HOST, {}); },
+    [](auto id) { return quern_array_advise({id}, QUERN_ADVICE_READ_MOSTLY, QUERN_WHERE_HOST); },
     [](auto id) { return quern_array_field({id}, "x", out<QuernArray>()); },
     [](auto id) { return quern_array_clone({id}, QUERN_ORDER_C, {}, out<QuernArray>()); },
     [](auto id) { return quern_array_from_host({id}, place, 16); },
@@ -249,6 +267,14 @@ TEST_CASE("every place and text that is needed and null is an error that says so
       quern_module_bind(m, "x", &good.array, nullptr),
       quern_module_kernel_count(m, nullptr),
       quern_module_native(m, nullptr),
+      quern_module_global(m, nullptr, nullptr, out<QuernArray>()),
+      quern_module_global(m, "x", nullptr, nullptr),
+      quern_kernel_global(k, nullptr, nullptr, out<QuernArray>()),
+      quern_module_global_count(m, nullptr),
+      quern_stream_make(s, nullptr, out<QuernStream>()),
+      quern_stream_make(s, &kStreamOptions, nullptr),
+      quern_array_prefetch(a, static_cast<QuernWhere>(7), {}),
+      quern_array_advise(a, static_cast<QuernMemoryAdvice>(77), QUERN_WHERE_HOST),
       quern_kernel(m, "scale", nullptr),
       quern_launch(k, nullptr, nullptr, 0),
       quern_launch(k, &kLaunch, nullptr, 2),

@@ -418,3 +418,97 @@ def times(x):
   QUERN_FAILS(QUERN_UNSUPPORTED, "its source says its types",
               quern_kernel_specialise(scale, "float32", special.place()));
 }
+
+TEST_CASE("variables of a module are arrays, and a source includes headers that are texts") {
+  const Session session = open_cpu();
+  const QuernHeader headers[] = {
+      {"lib/gain.cuh", "#include \"type.cuh\"\n__constant__ real gain[2] = {3, 4};\n"},
+      {"lib/type.cuh", "#include <type_traits>\nusing real = std::decay_t<float&>;\n"}};
+  QuernSource source{};
+  source.struct_bytes = sizeof source;
+  source.language = QUERN_LANGUAGE_CUDA;
+  source.text =
+      "#include <lib/gain.cuh>\n__device__ int calls;\n"
+      "extern \"C\" __global__ void scale(float* x) { x[threadIdx.x] *= gain[1]; if (threadIdx.x == 0) "
+      "++calls; }";
+  source.headers = headers;
+  source.header_count = 2;
+  Module module;
+  QUERN_GOOD(quern_load(session, &source, module.place()));
+  std::size_t count = 0;
+  QUERN_GOOD(quern_module_global_count(module, &count));
+  CHECK(count == 2);
+  char name[16];
+  QUERN_GOOD(quern_module_global_name(module, 0, name, sizeof name, nullptr));
+  CHECK(std::string(name) == "gain");
+  QUERN_FAILS(QUERN_NOT_FOUND, "there are 2",
+              quern_module_global_name(module, 2, name, sizeof name, nullptr));
+
+  Array gain, calls;
+  const std::int64_t two[] = {2};
+  QuernArrayType type{};
+  type.struct_bytes = sizeof type;
+  type.element.dtype = QUERN_FLOAT32;
+  type.ndim = 1;
+  type.shape = two;
+  QUERN_GOOD(quern_module_global(module, "gain", &type, gain.place()));
+  CHECK(values_of<float>(gain, 2) == std::vector<float>{3, 4});
+  const float values[] = {5, 6};
+  QUERN_GOOD(quern_array_from_host(gain, values, sizeof values));
+  Kernel kernel;
+  QUERN_GOOD(quern_kernel(module, "scale", kernel.place()));
+  QUERN_GOOD(quern_kernel_global(kernel, "calls", nullptr, calls.place()));
+  const Array x = to_device(session, QUERN_FLOAT32, std::vector<float>{1, 2, 3});
+  QUERN_GOOD(launch(kernel, launch_of(1, 3), {array_argument(x)}));
+  module.reset(), kernel.reset();
+  CHECK(values_of<float>(x, 3) == std::vector<float>{6, 12, 18});
+  CHECK(values_of<std::uint8_t>(calls, 4) == std::vector<std::uint8_t>{1, 0, 0, 0});
+}
+
+TEST_CASE("variables of another size, order or name are refused, and headers that are none") {
+  const Session session = open_cpu();
+  Module module;
+  Array array;
+  QUERN_GOOD(
+      quern_load_cuda(session, "__device__ double d; extern \"C\" __global__ void k() {}", module.place()));
+  QuernArrayType type{};
+  type.struct_bytes = sizeof type;
+  type.element.dtype = QUERN_FLOAT32;
+  QUERN_FAILS(QUERN_USAGE, "4 bytes, and it has 8", quern_module_global(module, "d", &type, array.place()));
+  type.element.dtype = QUERN_FLOAT64;
+  type.order = QUERN_ORDER_FORTRAN;
+  QUERN_FAILS(QUERN_USAGE, "C order", quern_module_global(module, "d", &type, array.place()));
+  QUERN_FAILS(QUERN_NOT_FOUND, "it has d", quern_module_global(module, "e", nullptr, array.place()));
+  CHECK(array.id() == 0);
+  QuernSource source{};
+  source.struct_bytes = sizeof source;
+  source.text = "";
+  source.header_count = 1;
+  QUERN_FAILS(QUERN_USAGE, "as many headers", quern_load(session, &source, module.place()));
+  const QuernHeader nothing{"a.h", nullptr};
+  source.headers = &nothing;
+  QUERN_FAILS(QUERN_USAGE, "a name and a text", quern_load(session, &source, module.place()));
+}
+
+TEST_CASE("sources are linked to one module") {
+  const Session session = open_cpu();
+  QuernSource user{}, definer{};
+  user.struct_bytes = definer.struct_bytes = sizeof user;
+  user.text = "extern __device__ float gain; extern \"C\" __global__ void k(float* x) { *x *= gain; }";
+  definer.text = "__device__ float gain = 4;";
+  definer.file_name = "definer.cu";
+  const QuernSource* const both[] = {&user, &definer};
+  Module module;
+  Kernel kernel;
+  QUERN_GOOD(quern_link(session, both, 2, module.place()));
+  QUERN_GOOD(quern_kernel(module, "k", kernel.place()));
+  const Array x = to_device(session, QUERN_FLOAT32, std::vector<float>{2});
+  QUERN_GOOD(launch(kernel, launch_of(1, 1), {array_argument(x)}));
+  CHECK(values_of<float>(x, 1) == std::vector<float>{8});
+  QUERN_FAILS(QUERN_COMPILE, "cannot link", quern_link(session, both, 1, module.place()));
+  QUERN_FAILS(QUERN_USAGE, "needs sources", quern_link(session, both, 0, module.place()));
+  definer.language = QUERN_LANGUAGE_PYTHON;
+  QUERN_FAILS(QUERN_USAGE, "CUDA C++ and PTX", quern_link(session, both, 2, module.place()));
+  const QuernSource* const none[] = {nullptr};
+  QUERN_FAILS(QUERN_USAGE, "is null", quern_link(session, none, 1, module.place()));
+}

@@ -210,3 +210,40 @@ TEST_CASE("work goes on when the handle of its stream is released") {
   QUERN_GOOD(quern_session_synchronize(session));
   CHECK(values_of<std::uint32_t>(flag.count, 1)[0] == 1);
 }
+
+TEST_CASE("streams have priorities and may be non-blocking; managed memory is prefetched on them") {
+  const Session session = open_cpu();
+  std::int32_t least = 9, greatest = 9, priority = 9, non_blocking = 9;
+  QUERN_GOOD(quern_session_stream_priorities(session, &least, &greatest));
+  CHECK(greatest < least);
+  QuernStreamOptions options{};
+  options.struct_bytes = sizeof options;
+  options.priority = greatest - 10;
+  options.non_blocking = 1;
+  Stream stream, plain;
+  QUERN_GOOD(quern_stream_make(session, &options, stream.place()));
+  QUERN_GOOD(quern_stream_info(stream, &priority, &non_blocking));
+  CHECK(priority == greatest);
+  CHECK(non_blocking == 1);
+  QUERN_GOOD(quern_stream_new(session, plain.place()));
+  QUERN_GOOD(quern_stream_info(plain, &priority, &non_blocking));
+  CHECK(priority == 0);
+  CHECK(non_blocking == 0);
+  options.reserved = 1;
+  QUERN_FAILS(QUERN_USAGE, "reserved", quern_stream_make(session, &options, plain.place()));
+
+  const std::int64_t shape[] = {16};
+  QuernArrayType type{};
+  type.struct_bytes = sizeof type;
+  type.element.dtype = QUERN_FLOAT32;
+  type.ndim = 1;
+  type.shape = shape;
+  Array managed, device;
+  void* host = nullptr;
+  QUERN_GOOD(quern_array_make_managed(session, &type, managed.place(), &host));
+  QUERN_GOOD(quern_array_prefetch(managed, QUERN_WHERE_DEVICE, stream));
+  QUERN_GOOD(quern_array_advise(managed, QUERN_ADVICE_ACCESSED_BY, QUERN_WHERE_HOST));
+  QUERN_GOOD(quern_stream_synchronize(stream));
+  QUERN_GOOD(quern_array_new(session, QUERN_FLOAT32, 1, shape, device.place()));
+  QUERN_FAILS(QUERN_USAGE, "host does not see", quern_array_prefetch(device, QUERN_WHERE_DEVICE, stream));
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// room: runtime
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "quern/device_array.hpp"
+#include "quern/export.hpp"
+#include "quern/stream.hpp"
+
+namespace quern {
+
+/// A __device__, __constant__ or __managed__ variable of a loaded module, by value: copies mean the same
+/// variable and keep the module loaded. Made by Module::global() and Kernel::global(). Thread-safe, as
+/// streams are; ordering host copies against kernels that use the variable is the program's task, as for
+/// arrays: a copy without a stream is done on return and is ordered with the default stream.
+class QUERN_API GlobalVariable {
+ public:
+  GlobalVariable(std::string name, DeviceBuffer memory)
+      : name_(std::move(name)), memory_(std::move(memory)) {}
+
+  /// The author's name for it: "gain", "ns::table".
+  const std::string& name() const noexcept { return name_; }
+  /// The device address, which kernels may be given as a pointer.
+  void* data() const noexcept { return memory_.data(); }
+  std::size_t size_bytes() const noexcept { return memory_.size_bytes(); }
+  /// The variable's bytes, to be copied from and to.
+  const DeviceBuffer& buffer() const noexcept { return memory_; }
+  /// The variable as a C-contiguous array. Throws Error(usage) unless it has exactly the variable's size. A
+  /// kernel that is running may not see what is written to a __constant__ variable; later ones do.
+  DeviceNDArray array(const ElementType& element, const Shape& shape) const;
+
+ private:
+  std::string name_;
+  DeviceBuffer memory_;
+};
+
+namespace detail {
+/// Throws Error(usage) unless the variable is `count` elements of that size (0: any number of them).
+QUERN_API void require_global(const GlobalVariable& variable, std::size_t element_bytes, std::size_t count);
+/// Throws Error(usage) unless a copy has as many elements as the variable.
+QUERN_API void require_count(const GlobalVariable& variable, std::size_t count, std::size_t given);
+
+template <class T>
+inline constexpr std::size_t kElementCount = 1;
+template <class T>
+inline constexpr std::size_t kElementCount<T[]> = 0;
+template <class T, std::size_t N>
+inline constexpr std::size_t kElementCount<T[N]> = N * kElementCount<T>;
+}  // namespace detail
+
+/// A variable whose type the compiler knows: `Global<float>` is one value, `Global<Params>` one struct,
+/// `Global<float[16]>` and `Global<float[4][4]>` arrays of that many elements, `Global<float[]>` an array of
+/// as many as the variable has. The type's size is checked against the variable's, since a module does not
+/// say more of it.
+template <class T>
+class Global : public GlobalVariable {
+ public:
+  using value_type = std::remove_cv_t<std::remove_all_extents_t<T>>;
+  static_assert(std::is_trivially_copyable_v<value_type>, "bytes are copied");
+
+  /// Throws Error(usage) where the size does not fit.
+  explicit Global(GlobalVariable variable) : GlobalVariable(std::move(variable)) {
+    detail::require_global(*this, sizeof(value_type), detail::kElementCount<T>);
+  }
+
+  value_type* data() const noexcept { return static_cast<value_type*>(GlobalVariable::data()); }
+  /// In elements; 1 for what is no array.
+  std::size_t size() const noexcept { return size_bytes() / sizeof(value_type); }
+
+  /// Waits for the copy.
+  value_type get() const
+    requires(!std::is_array_v<T>)
+  {
+    value_type value;
+    buffer().copy_to_host(std::as_writable_bytes(std::span(&value, 1)));
+    return value;
+  }
+  void set(const value_type& value) const
+    requires(!std::is_array_v<T>)
+  {
+    buffer().copy_from_host(std::as_bytes(std::span(&value, 1)));
+  }
+  /// Queued; the value is staged before the call returns.
+  void set(const value_type& value, StreamView stream) const
+    requires(!std::is_array_v<T>)
+  {
+    buffer().copy_from_host(std::as_bytes(std::span(&value, 1)), 0, stream);
+  }
+
+  /// Exactly size() elements, in C order. With a stream the copy is queued: a source is staged before the
+  /// call returns, a target must outlive the stream's synchronisation.
+  void copy_from_host(std::span<const value_type> source) const {
+    detail::require_count(*this, size(), source.size());
+    buffer().copy_from_host(std::as_bytes(source));
+  }
+  void copy_from_host(std::span<const value_type> source, StreamView stream) const {
+    detail::require_count(*this, size(), source.size());
+    buffer().copy_from_host(std::as_bytes(source), 0, stream);
+  }
+  void copy_to_host(std::span<value_type> target) const {
+    detail::require_count(*this, size(), target.size());
+    buffer().copy_to_host(std::as_writable_bytes(target));
+  }
+  void copy_to_host(std::span<value_type> target, StreamView stream) const {
+    detail::require_count(*this, size(), target.size());
+    buffer().copy_to_host(std::as_writable_bytes(target), 0, stream);
+  }
+  std::vector<value_type> copy_to_host() const
+    requires(!std::is_same_v<value_type, bool>)
+  {
+    std::vector<value_type> target(size());
+    copy_to_host(std::span<value_type>(target));
+    return target;
+  }
+
+  /// The variable as an array, with the extents that its type says (`T[]`: one, size(); no array: none). See
+  /// GlobalVariable::array().
+  DeviceArray<value_type> array() const {
+    return DeviceArray<value_type>(GlobalVariable::array(element_type_of<value_type>(), shape()));
+  }
+
+ private:
+  Shape shape() const {
+    if constexpr (std::is_unbounded_array_v<T>)
+      return {static_cast<std::int64_t>(size())};
+    else
+      return extents(std::make_index_sequence<std::rank_v<T>>());
+  }
+  template <std::size_t... I>
+  static Shape extents(std::index_sequence<I...>) {
+    return {static_cast<std::int64_t>(std::extent_v<T, static_cast<unsigned>(I)>)...};
+  }
+};
+
+}  // namespace quern

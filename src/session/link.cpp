@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several sources as one module.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "quern/error.hpp"
+#include "session/gate.hpp"
+#include "session/state.hpp"
+
+namespace quern {
+namespace session {
+namespace {
+
+using Image = ModuleState::Image;
+
+constexpr std::string_view kRelocatable = "--relocatable-device-code=true";
+
+abi::KernelRequest request_of(const SessionState& session, const LinkSource& source, std::size_t index) {
+  abi::KernelSource text;
+  text.language = source.language == SourceLanguage::ptx ? abi::Language::ptx : abi::Language::cuda;
+  text.text = source.text;
+  text.file_name = fmt::format("<source {}>", index + 1);
+  abi::KernelRequest request = make_request(std::move(text), source.options, session.target());
+  if (!request.constants.empty())
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("cannot bind '{}' in {}: only Kernel Python has names for it\nhint: CUDA C++ takes "
+                    "numbers as macros, LoadOptions::defines",
+                    request.constants.front().name, request.source.file_name));
+  request.target.sm.reset();  // the linker makes the machine code
+  if (text.language == abi::Language::cuda) request.options.emplace_back(kRelocatable);
+  return request;
+}
+
+/// All that the images name; of what two say (a weak kernel) once.
+template <class Symbol>
+void add_new(std::vector<Symbol>& all, const std::vector<Symbol>& more) {
+  for (const Symbol& symbol : more)
+    if (std::ranges::none_of(all,
+                             [&](const Symbol& known) { return known.lowered_name == symbol.lowered_name; }))
+      all.push_back(symbol);
+}
+
+std::shared_ptr<const abi::PtxImage> together(const std::vector<Image>& images) {
+  auto all = std::make_shared<abi::PtxImage>();
+  for (const Image& image : images) {
+    all->ptx += (all->ptx.empty() ? "" : "\n") + image->ptx;
+    add_new(all->entries, image->entries);
+    add_new(all->variables, image->variables);
+    all->log.insert(all->log.end(), image->log.begin(), image->log.end());
+    all->compile_ms += image->compile_ms;
+  }
+  return all;
+}
+
+Diagnostic refusal(const SessionState& session, const std::string& names, CUresult result,
+                   const std::string& log) {
+  Diagnostic diagnostic =
+      make_diagnostic("link-failed",
+                      fmt::format("cannot link {}: {} answers {}", names, session.device().name(),
+                                  driver::result_name(session.context()->api(), result)),
+                      "define each function and variable in one source, and declare it extern in the others");
+  if (!log.empty()) diagnostic.notes.push_back({{}, log});
+  return diagnostic;
+}
+
+}  // namespace
+
+Expected<std::shared_ptr<ModuleState>> link_sources(const std::shared_ptr<SessionState>& session,
+                                                    std::span<const LinkSource> sources) {
+  if (sources.empty()) return make_diagnostic("usage", "cannot link nothing", "give at least one source");
+  std::vector<Image> images;
+  std::vector<std::string> names;
+  std::vector<runtime::LinkText> texts;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const abi::KernelRequest request = request_of(*session, sources[i], i);
+    names.push_back(request.source.file_name);
+    Expected<Image> image = session->compiler().compile(request);
+    if (!image) return std::move(image).errors();
+    images.push_back(*std::move(image));
+    texts.push_back({names.back().c_str(), &images.back()->ptx});
+  }
+  abi::KernelRequest whole;  // PTX to who asks for more of its kernels: templates were instantiated before
+  whole.source.language = abi::Language::ptx;
+  whole.source.file_name = fmt::format("{}", fmt::join(names, " + "));
+  const runtime::LinkOutcome linked = runtime::link_texts(session->context(), texts);
+  if (linked.result != CUDA_SUCCESS)
+    return refusal(*session, whole.source.file_name, linked.result, linked.log);
+  runtime::LoadOutcome loaded = runtime::load_image(session->context(), linked.image.data());
+  if (loaded.module == nullptr) return refusal(*session, whole.source.file_name, loaded.result, loaded.log);
+  return std::make_shared<ModuleState>(session, std::move(whole), together(images), std::move(loaded.module));
+}
+
+}  // namespace session
+
+Expected<Module> Session::try_link(std::span<const LinkSource> sources) const {
+  Expected<std::shared_ptr<session::ModuleState>> module = session::link_sources(state_, sources);
+  if (!module) return std::move(module).errors();
+  return Module(*std::move(module));
+}
+Module Session::link(std::span<const LinkSource> sources) const {
+  return session::value_or_throw(try_link(sources));
+}
+
+}  // namespace quern
