@@ -210,6 +210,10 @@ Type Inference::from_value(const Value& value, const Expr& expr) {
     case Value::Kind::function:
       return types_.function(value.function);
     case Value::Kind::host: {
+      if (value.doubt != nullptr) {
+        if (reporting_) program_.names().report_doubt(*value.doubt, shown(expr), expr.place);
+        return reporting_ ? types_.error : nullptr;
+      }
       const bool computed = value.text == kPythonsOwn || value.text.starts_with("a name ");
       const Type type = fail(
           expr.place, "host-value",

@@ -32,19 +32,15 @@ class Translation {
         names_(source_, types_, report_, constants),
         program_(names_) {}
 
-  std::vector<Declaration*> kernels() {
-    std::vector<Declaration*> found;
-    for (Declaration& declaration : names_.declarations())
-      if (declaration.role == Role::kernel && names_.find(declaration.name) == &declaration)
-        found.push_back(&declaration);
-    return found;
-  }
+  std::vector<Declaration*> kernels() { return names_.kernels(); }
 
   Expected<CudaSource> run(const std::string& entry, const std::string& signature) {
     if (report_.failed()) return report_.take();
     Expected<Declaration*> kernel = choose(entry);
     if (!kernel) return std::move(kernel).errors();
+    if (names_.report_doubt((*kernel)->name, (*kernel)->place)) return report_.take();
     names_.report_errors(**kernel);
+    names_.compile_as_of(**kernel);
     const Function* function = names_.body_of(**kernel);
     std::vector<Type> types;
     if (!choose_types(**kernel, *function, signature, types)) return report_.take();
@@ -72,9 +68,7 @@ class Translation {
   Expected<Declaration*> choose(const std::string& entry) {
     const std::vector<Declaration*> all = kernels();
     const std::string& file = source_.file_name();
-    if (all.empty())
-      return failure(file, "unknown-kernel", fmt::format("{} has no kernel", file),
-                     "a kernel is a function with @cuda.jit above it");
+    if (all.empty()) return without_kernel(entry);
     if (entry.empty()) {
       if (all.size() == 1) return all.front();
       return failure(file, "kernel-choice",
@@ -83,6 +77,8 @@ class Translation {
     }
     for (Declaration* kernel : all)
       if (kernel->name == entry) return kernel;
+    for (const HiddenKernel& hidden : names_.hidden_kernels())
+      if (hidden.name == entry) return without_kernel(entry);
     const Declaration* other = names_.find(entry);
     std::string hint = fmt::format("it has {}; choose one of these", kernel_names());
     if (other != nullptr)
@@ -90,6 +86,28 @@ class Translation {
                  ? fmt::format("'{}' is a device function; kernels have @cuda.jit without device=True", entry)
                  : fmt::format("'{}' is a function of the host program; decorate it with @cuda.jit", entry);
     return failure(file, "unknown-kernel", fmt::format("{} has no kernel '{}'", file, entry), hint);
+  }
+
+  /// No kernel has a name of the file's level, or none that name; those inside functions are shown.
+  Diagnostic without_kernel(const std::string& entry) {
+    for (const HiddenKernel& hidden : names_.hidden_kernels()) {
+      if (!entry.empty() && hidden.name != entry) continue;
+      names_.report().error(
+          hidden.place, "unknown-kernel",
+          hidden.in_function
+              ? fmt::format("kernel '{}' stands inside a function: it exists only once Python runs that",
+                            hidden.name)
+              : fmt::format("kernel '{}' stands in a block that importing the file does not run",
+                            hidden.name),
+          hidden.in_function
+              ? "define it at the file's own level; what it takes from the function becomes an argument"
+              : "define it outside of the block");
+    }
+    Diagnostics said = names_.report().take();
+    if (!said.empty()) return said.front();
+    const std::string& file = source_.file_name();
+    return failure(file, "unknown-kernel", fmt::format("{} has no kernel", file),
+                   "a kernel is a function with @cuda.jit above it");
   }
 
   bool choose_types(const Declaration& kernel, const Function& function, const std::string& signature,
