@@ -343,8 +343,23 @@ Expr* Parser::call(Expr* callee) {
     }
     if (!accept(Tok::comma)) break;
   }
+  if (callee->kind == ExprKind::name && callee->name == "range")
+    for (std::size_t i = 1; i < items.size(); ++i) items[i] = whole(items[i]);
   close(Tok::close_round, open, "to end the arguments");
   return make(ExprKind::call, since(callee->place), std::move(items));
+}
+
+/// math.ceil, math.floor and math.trunc give whole numbers in Python, and floats in Numba's kernels. Where
+/// only whole ones will do, they are int(math.ceil(x)).
+Expr* Parser::whole(Expr* expr) {
+  if (panic_ || expr->kind != ExprKind::call || expr->items.size() != 2) return expr;
+  const Expr& callee = *expr->items[0];
+  const bool of_math = callee.kind == ExprKind::name ||
+                       (callee.kind == ExprKind::attribute && callee.items[0]->name == "math");
+  if (!of_math || (callee.name != "ceil" && callee.name != "floor" && callee.name != "trunc")) return expr;
+  Expr* name = make(ExprKind::name, callee.place);
+  name->name = "int";
+  return make(ExprKind::call, expr->place, {name, expr});
 }
 
 Expr* Parser::subscript(Expr* base) {
@@ -369,7 +384,7 @@ Expr* Parser::index() {
   Expr* parts[3] = {nullptr, nullptr, nullptr};
   if (!at(Tok::colon)) {
     parts[0] = expression();
-    if (!at(Tok::colon) || panic_) return parts[0];
+    if (!at(Tok::colon) || panic_) return whole(parts[0]);
   }
   for (int part = 1; part < 3 && !panic_ && accept(Tok::colon); ++part)
     if (!at(Tok::colon) && !at(Tok::comma) && !at(Tok::close_square)) parts[part] = expression();

@@ -91,6 +91,7 @@ class Parser {
   Expr* call(Expr* callee);
   Expr* subscript(Expr* base);
   Expr* index();
+  Expr* whole(Expr* expr);
   Expr* target();
   bool comprehension(Expr& node, Tok close);
   Expr* unsupported(Place place, std::string_view what);

@@ -27,7 +27,8 @@ Diagnostic failure(const std::string& file, std::string code, std::string messag
 class Translation {
  public:
   Translation(const abi::KernelSource& source, std::span<const abi::Constant> constants)
-      : source_(source.text, source.file_name),
+      : text_(with_newlines(source.text)),
+        source_(text_, source.file_name),
         report_(source_),
         names_(source_, types_, report_, constants),
         program_(names_) {}
@@ -323,6 +324,14 @@ class Translation {
     return text;
   }
 
+  /// Lines may end in a carriage return alone.
+  static std::string with_newlines(std::string text) {
+    for (std::size_t at = text.find('\r'); at != std::string::npos; at = text.find('\r', at + 1))
+      if (at + 1 == text.size() || text[at + 1] != '\n') text[at] = '\n';
+    return text;
+  }
+
+  std::string text_;
   SourceText source_;
   TypeTable types_;
   Report report_;
@@ -330,6 +339,46 @@ class Translation {
   Program program_;
   Unit unit_;
 };
+
+/// The first byte that is no part of a character; npos if there is none.
+std::size_t first_beyond_utf8(std::string_view text) {
+  const auto byte = [&](std::size_t at) {
+    return at < text.size() ? static_cast<unsigned char>(text[at]) : 0u;
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    const unsigned first = byte(at);
+    const std::size_t more = first < 0x80                    ? 0
+                             : first >= 0xC2 && first < 0xE0 ? 1
+                             : (first & 0xF0) == 0xE0        ? 2
+                                                             : 3;
+    if (first >= 0x80 && (first < 0xC2 || first > 0xF4)) return at;
+    for (std::size_t i = 1; i <= more; ++i)
+      if ((byte(at + i) & 0xC0) != 0x80) return at;
+    const unsigned second = byte(at + 1);
+    if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ||
+        (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F))
+      return at;
+    at += more + 1;
+  }
+  return std::string_view::npos;
+}
+
+/// Has one of the first two lines a comment such as "# -*- coding: latin-1 -*-" that names another coding?
+bool names_coding(std::string_view text) {
+  for (int line = 0; line < 2; ++line) {
+    const std::string_view each = text.substr(0, text.find_first_of("\r\n"));
+    const std::size_t comment = each.find_first_not_of(" \t\f"), found = each.find("coding");
+    if (comment != std::string_view::npos && each[comment] != '#') return false;
+    if (comment != std::string_view::npos && found != std::string_view::npos && found + 6 < each.size() &&
+        (each[found + 6] == ':' || each[found + 6] == '=')) {
+      std::string_view name = each.substr(found + 7);
+      name.remove_prefix(std::min(name.find_first_not_of(" \t"), name.size()));
+      return !name.starts_with("utf");
+    }
+    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  }
+  return false;
+}
 
 Expected<void> check_text(const abi::KernelSource& source) {
   if (source.text.size() > kMostBytes)
@@ -341,7 +390,18 @@ Expected<void> check_text(const abi::KernelSource& source) {
     return failure(source.file_name, "source",
                    fmt::format("{} holds a zero byte, so it is no Python source", source.file_name),
                    "check that the file is text (UTF-8)");
-  return {};
+  const std::size_t wrong = first_beyond_utf8(source.text);
+  if (wrong == std::string::npos || names_coding(source.text)) return {};
+  Diagnostic diagnostic = failure(
+      source.file_name, "source",
+      fmt::format("byte 0x{:02x} is no UTF-8, and no line says how the file is coded (Python's SyntaxError)",
+                  static_cast<unsigned char>(source.text[wrong])),
+      "save the file as UTF-8, or write '# -*- coding: latin-1 -*-' as its first line");
+  const std::string_view before = std::string_view(source.text).substr(0, wrong);
+  diagnostic.span.line = 1 + static_cast<std::uint32_t>(std::count(before.begin(), before.end(), '\n'));
+  diagnostic.span.column = static_cast<std::uint32_t>(wrong - (before.rfind('\n') + 1)) + 1;
+  diagnostic.span.end_column = diagnostic.span.column + 1;
+  return diagnostic;
 }
 
 }  // namespace
