@@ -137,6 +137,16 @@ void Names::read_option(Declaration& declaration, const Expr& keyword) {
   const std::string_view name = keyword.name;
   const Value value = evaluate(expr);
   const bool truth = value.is_number() && value.as_real() != 0;
+  constexpr std::string_view kRead[] = {"device", "fastmath",      "debug",        "lineinfo",
+                                        "inline", "max_registers", "launch_bounds"};
+  if ((value.kind == Value::Kind::host || value.kind == Value::Kind::unknown) &&
+      std::find(std::begin(kRead), std::end(kRead), name) != std::end(kRead)) {
+    if (value.doubt != nullptr) return report_doubt(*value.doubt, source_.at(expr.place), expr.place);
+    report_.error(expr.place, "decorator",
+                  fmt::format("the value of the option '{}' is not known here", name),
+                  "give a constant: no Python runs here");
+    return;
+  }
   if (name == "device") {
     if (truth) declaration.role = Role::device;
   } else if (name == "fastmath") {

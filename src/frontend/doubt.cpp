@@ -18,8 +18,6 @@ using Kind = Binding::Kind;
 std::string value_hint(std::string_view name) {
   return fmt::format("make it certain in the file, or give the value: --bind {}=VALUE, Module::bind", name);
 }
-constexpr const char* kFunctionHint =
-    "define it once, or decide by constants of the file, by versions of numba and numpy, or inside of it";
 
 bool is_of_functions(const Binding& binding) {
   if (binding.kind == Kind::function || binding.kind == Kind::import) return true;
@@ -183,6 +181,40 @@ bool Names::report_doubt(std::string_view name, Place place) {
   if (value.doubt == nullptr) return false;
   report_doubt(*value.doubt, name, place);
   return true;
+}
+
+bool Names::report_moved(const Declaration& declaration) {
+  if (declaration.role != Role::device || declaration.signatures.empty() || !declaration.external.empty() ||
+      declaration.time >= now_)
+    return false;
+  const std::size_t end = end_of_statement(declaration.token);
+  for (std::size_t at = declaration.token + 2; at < end; ++at) {
+    if (tokens_[at].kind != Tok::name || tokens_[at - 1].kind == Tok::dot || text(at) == declaration.name)
+      continue;
+    const Binding* then = timeline_.find(text(at), declaration.time);
+    const Binding* now = timeline_.find(text(at), now_);
+    if (then == now || now == nullptr) continue;
+    Doubt doubt;
+    doubt.why = fmt::format("line {} binds it behind '{}', which its signature compiles before",
+                            line_of(now->place), declaration.name);
+    doubt.notes.emplace_back(now->place, "this line binds it");
+    doubt.notes.emplace_back(declaration.place, fmt::format("'{}' is compiled here", declaration.name));
+    doubt.hint = "bind it once, or leave the signature out";
+    report_doubt(doubt, text(at), tokens_[at].place);
+    return true;
+  }
+  return false;
+}
+
+Place Names::bound_later(std::string_view name) const {
+  const Binding* binding = timeline_.find(name, kImported);
+  return binding != nullptr && meant(name) == nullptr && binding->kind != Kind::deleted ? binding->place
+                                                                                        : Place{};
+}
+
+bool Names::is_member(std::string_view name) const {
+  const Binding* binding = meant(name);
+  return binding != nullptr && binding->kind == Kind::import && binding->member;
 }
 
 std::vector<Declaration*> Names::kernels() {

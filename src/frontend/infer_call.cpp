@@ -49,7 +49,9 @@ Value valueless_constant(Type type) {
 }
 
 Type Inference::call(const Expr& expr) {
+  const Expr* outer = std::exchange(callee_, expr.items[0]);
   const Type callee = expression(*expr.items[0]);
+  callee_ = outer;
   const auto visit_all = [&] {
     for (std::size_t i = 1; i < expr.items.size(); ++i) expression(*expr.items[i]);
   };

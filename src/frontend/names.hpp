@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -89,6 +90,15 @@ class Names {
   std::vector<HiddenKernel> hidden_kernels();
   /// Reports that it is not certain what the name means; false where it is.
   bool report_doubt(std::string_view name, Place place);
+  /// Is it the first time that this of the host's is told?
+  bool tell(const std::string& path) { return told_.insert(path).second; }
+  /// Was the name imported from a module, so that it may be a number or an array?
+  bool is_member(std::string_view name) const;
+  /// A device function whose signature compiles it at its own line: reports a name that meant something else
+  /// there than it means to the kernel.
+  bool report_moved(const Declaration& declaration);
+  /// Where the name is bound after the moment that is looked at; an empty place if it is not.
+  Place bound_later(std::string_view name) const;
   void report_doubt(const Doubt& doubt, std::string_view name, Place place);
   /// The function's body, read now if it was not before.
   Function* body_of(Declaration& declaration);
@@ -209,7 +219,8 @@ class Names {
   std::deque<Doubt> doubts_;
   std::map<std::pair<std::string, Time>, Value> doubted_;
   std::vector<std::pair<std::string_view, Value>> inner_names_;  ///< of comprehensions
-  bool quiet_ = false;                                           ///< what is reported is not kept
+  std::set<std::string> told_;
+  bool quiet_ = false;                 ///< what is reported is not kept
   const Doubt* doubt_seen_ = nullptr;  ///< the last one that a value was computed with
   std::map<std::string, Value, std::less<>> python_names_;
   std::map<std::string, Value, std::less<>> attributes_;  ///< of modules, by path

@@ -39,6 +39,7 @@ struct Binding {
   Kind kind = Kind::assignment;
   Place place;
   std::string path;       ///< of an import
+  bool member = false;    ///< of `from path import name`
   std::size_t token = 0;  ///< where an assignment begins
   Declaration* declaration = nullptr;
   Time time = 0;  ///< its value is computed of what names meant then

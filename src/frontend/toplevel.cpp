@@ -503,6 +503,7 @@ void TopLevel::from(std::size_t at, std::size_t end) {
     if (kind(at) != Tok::name) continue;
     Binding binding = made(Binding::Kind::import, place(at));
     binding.path = module + "." + std::string(text(at));
+    binding.member = true;
     if (guarded_ > 0 && !Decision(names_).imports(binding.path)) risk(first);
     std::string_view name = text(at);
     if (kind(at + 1) == Tok::k_as && kind(at + 2) == Tok::name) {

@@ -18,6 +18,10 @@ namespace quern::frontend {
 /// What a kernel cannot use, since no Python runs here.
 inline constexpr const char* kPythonsOwn = "a value that only Python computes";
 
+/// What to do about functions, whose values a program cannot bind.
+inline constexpr const char* kFunctionHint =
+    "define it once, or decide by constants of the file, by versions of numba and numpy, or inside of it";
+
 /// Why it is not certain what a name of the file's level means, with the lines to blame.
 struct Doubt {
   std::string why;  ///< "line 7 decides what it is, and that is not known here"
