@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <unordered_map>
 
 #include "compile/names.hpp"
 #include "compile/type_text.hpp"
@@ -136,17 +137,16 @@ void name_entries(std::vector<abi::EntryInfo>& entries, const std::vector<Lowere
     entry.name = without_anonymous(demangled.back().name);
     describe(entry, demangled.back(), find_declaration(declarations, entry, demangled.back()));
   }
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    const std::string name = entries[i].name;
-    const auto same = [&](const abi::EntryInfo& other) { return other.name == name; };
-    if (std::count_if(entries.begin(), entries.end(), same) < 2) continue;
-    for (std::size_t k = 0; k < entries.size(); ++k)
-      if (entries[k].name == name && demangled[k].mangled)
-        entries[k].name = with_parameters(name, demangled[k]);
-  }
+  std::unordered_map<std::string, std::size_t> counts;  // modules may have tens of thousands of kernels
+  for (const abi::EntryInfo& entry : entries) ++counts[entry.name];
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    if (demangled[i].mangled && counts.at(entries[i].name) > 1)
+      entries[i].name = with_parameters(entries[i].name, demangled[i]);
+  std::unordered_map<std::string_view, const std::string*> meant;
+  for (const auto& [expression, lowered] : expressions) meant.insert_or_assign(lowered, &expression);
   for (abi::EntryInfo& entry : entries)
-    for (const auto& [expression, lowered] : expressions)
-      if (lowered == entry.lowered_name) entry.name = plain_expression(expression);
+    if (const auto found = meant.find(entry.lowered_name); found != meant.end())
+      entry.name = plain_expression(*found->second);
 }
 
 void name_variables(std::vector<abi::VariableInfo>& variables, const std::vector<LoweredName>& expressions) {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "frontend/names.hpp"
+#include "frontend/toplevel.hpp"
 #include "quern/half.hpp"
 
 namespace quern::frontend {
@@ -84,10 +85,28 @@ Value Names::constant_value(const abi::Constant& constant) {
   return whole;
 }
 
+/// A number or an array, as far as it is known: not a function, a class or a module.
+bool Names::may_be_bound(const Binding& binding) {
+  switch (binding.kind) {
+    case Binding::Kind::function:
+    case Binding::Kind::host_class:
+      return false;
+    case Binding::Kind::uncertain:
+      return std::all_of(binding.choices.begin(), binding.choices.end(),
+                         [&](const Binding* each) { return each == nullptr || may_be_bound(*each); });
+    case Binding::Kind::import: {
+      const Value value = evaluate_path(canonical(binding.path));
+      return value.is_any_number() || (value.kind == Value::Kind::host && !is_known_module(binding.path));
+    }
+    default:
+      return true;
+  }
+}
+
 void Names::bind_constants(std::span<const abi::Constant> constants) {
   for (const abi::Constant& constant : constants) {
-    const auto known = bindings_.find(constant.name);
-    const Place place = known == bindings_.end() ? Place{} : known->second.place;
+    const Binding* known = timeline_.find(constant.name, kImported);
+    const Place place = known == nullptr ? Place{} : known->place;
     const bool mentioned = std::any_of(tokens_.begin(), tokens_.end(), [&](const Token& token) {
       return token.kind == Tok::name && source_.at(token.place) == constant.name;
     });
@@ -103,19 +122,16 @@ void Names::bind_constants(std::span<const abi::Constant> constants) {
              "bind a name that a kernel of the file uses");
       continue;
     }
-    if (known != bindings_.end() && known->second.kind != Binding::Kind::assignment &&
-        known->second.kind != Binding::Kind::changed && known->second.kind != Binding::Kind::in_block) {
-      refuse("it is a function, a class or an import of the file", "bind the name of a number or an array");
+    if (known != nullptr && !may_be_bound(*known)) {
+      refuse("it is a function, a class, a module or a type of the file",
+             "bind the name of a number or an array");
       continue;
     }
-    Binding binding;
-    binding.place = place;
-    binding.known = true;
-    binding.value = constant_value(constant);
-    if (binding.value.kind == Value::Kind::unknown)
+    Value value = constant_value(constant);
+    if (value.kind == Value::Kind::unknown)
       refuse(fmt::format("kernels have no constants of {}", quern::name(constant.dtype)),
              "bind numbers or arrays of numbers");
-    bind(constant.name, std::move(binding));
+    constants_.insert_or_assign(constant.name, std::move(value));
   }
 }
 

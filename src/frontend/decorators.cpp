@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "frontend/names.hpp"
 #include "frontend/parser.hpp"
@@ -34,7 +35,7 @@ const Decorator* find_decorator(std::string_view path) {
 std::optional<Role> Names::role_at(std::size_t token) {
   const std::string words = dotted(token);
   if (words.empty()) return std::nullopt;
-  const Value& root = global(words.substr(0, words.find('.')));
+  const Value& root = probably(words.substr(0, words.find('.')));
   std::string path = root.kind == Value::Kind::module_ || root.kind == Value::Kind::host ? root.text : "";
   if (const std::size_t dot = words.find('.'); dot != std::string::npos) path += words.substr(dot);
   const Decorator* found = find_decorator(canonical(path));
@@ -52,21 +53,28 @@ Diagnostics Names::reported_apart(const Read& read) {
 }
 
 void Names::read_decorators(Declaration& declaration) {
+  const Time before = std::exchange(now_, declaration.time);
   declaration.errors = reported_apart([&] {
     for (const std::size_t token : declaration.decorators) {
       const std::optional<Role> role = role_at(token);
       if (!role) continue;
       declaration.role = *role;
+      report_doubt(text(token), tokens_[token].place);
       read_decorator(declaration, *Parser(tokens_, source_, arena_, report_).parse_decorator(token));
     }
+    if (declaration.role != Role::host && declaration.replaced.end > 0)
+      report_.error(declaration.replaced, "decorator",
+                    fmt::format("this decorator may make '{}' something else", declaration.name),
+                    "only jit stands above a kernel or a device function");
   });
+  now_ = before;
 }
 
 /// The host's function that a name stands for, or null.
 const Declaration* Names::function_named(const Expr& expr) const {
   if (expr.kind != ExprKind::name) return nullptr;
-  const auto found = bindings_.find(expr.name);
-  return found == bindings_.end() ? nullptr : found->second.declaration;
+  const Binding* found = meant(expr.name);
+  return found == nullptr ? nullptr : found->declaration;
 }
 
 /// k = cuda.jit(f), k = cuda.jit("void(float32[:])")(f): a kernel of its own, with the function's text.
@@ -75,11 +83,11 @@ void Names::read_application(std::string_view name, Binding& binding) {
   if (binding.kind != Binding::Kind::assignment || tokens_[at].kind != Tok::name ||
       tokens_[at + 1].kind != Tok::assign)
     return;
+  const Time before = std::exchange(now_, binding.time);
   const std::optional<Role> role = role_at(at + 2);
-  if (!role) return;
   Declaration* made = nullptr;
   Diagnostics errors = reported_apart([&] {
-    const Expr* value = assigned_expr(name);
+    const Expr* value = role ? assigned_expr_of(binding, name) : nullptr;
     const Declaration* function = nullptr;
     if (value != nullptr && value->kind == ExprKind::call)
       for (std::size_t i = 1; i < value->items.size() && function == nullptr; ++i)
@@ -90,8 +98,10 @@ void Names::read_application(std::string_view name, Binding& binding) {
     made->place = binding.place;
     made->token = function->token;
     made->role = *role;
+    made->time = binding.time;
     read_decorator(*made, value->items[0]->kind == ExprKind::call ? *value->items[0] : *value);
   });
+  now_ = before;
   if (made == nullptr) return;
   made->errors = std::move(errors);
   binding.kind = Binding::Kind::function;
@@ -127,6 +137,16 @@ void Names::read_option(Declaration& declaration, const Expr& keyword) {
   const std::string_view name = keyword.name;
   const Value value = evaluate(expr);
   const bool truth = value.is_number() && value.as_real() != 0;
+  constexpr std::string_view kRead[] = {"device", "fastmath",      "debug",        "lineinfo",
+                                        "inline", "max_registers", "launch_bounds"};
+  if ((value.kind == Value::Kind::host || value.kind == Value::Kind::unknown) &&
+      std::find(std::begin(kRead), std::end(kRead), name) != std::end(kRead)) {
+    if (value.doubt != nullptr) return report_doubt(*value.doubt, source_.at(expr.place), expr.place);
+    report_.error(expr.place, "decorator",
+                  fmt::format("the value of the option '{}' is not known here", name),
+                  "give a constant: no Python runs here");
+    return;
+  }
   if (name == "device") {
     if (truth) declaration.role = Role::device;
   } else if (name == "fastmath") {

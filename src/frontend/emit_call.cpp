@@ -164,7 +164,9 @@ Code Emitter::call_function(const Expr& expr, const Instance& callee) {
       arguments[i] = captured_value(captured[i - own]);
     else if (arguments[i].empty() && !is_valueless(callee.parameters[i]))
       arguments[i] =
-          constant(unit_.names->evaluate(*function.parameters[i].fallback), callee.parameters[i]).text;
+          constant(unit_.names->default_value(*callee.declaration, *function.parameters[i].fallback),
+                   callee.parameters[i])
+              .text;
   }
   for (std::size_t i = arguments.size(); i-- > 0;)
     if (is_valueless(callee.parameters[i]))

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "frontend/decide.hpp"
 #include "frontend/literal.hpp"
 #include "frontend/names.hpp"
 
@@ -91,6 +92,8 @@ Value Names::evaluate(const Expr& expr) {
     case ExprKind::list:
       return evaluate_items(expr);
     case ExprKind::name:
+      for (auto inner = inner_names_.rbegin(); inner != inner_names_.rend(); ++inner)
+        if (inner->first == expr.name) return inner->second;
       return global(expr.name);
     case ExprKind::attribute:
       return evaluate_name(expr);
@@ -109,6 +112,8 @@ Value Names::evaluate(const Expr& expr) {
     case ExprKind::logical:
     case ExprKind::conditional:
       return evaluate_choice(expr);
+    case ExprKind::unsupported:
+      return expr.items.size() == 3 ? comprehension(expr) : Value::host(kPythonsOwn);
     default:
       return Value::host(kPythonsOwn);
   }
@@ -144,6 +149,7 @@ Value Names::evaluate_compare(const Expr& expr) {
       result = Value::boolean((left.kind == Kind::none) == (expr.ops[i] == Tok::k_is));
     else
       result = fold(expr.ops[i], left, right);
+    if (result.kind != Kind::boolean) result = compare_texts(expr.ops[i], left, right);
     if (result.kind != Kind::boolean) return Value::host(kPythonsOwn);
   }
   return result;
@@ -151,10 +157,7 @@ Value Names::evaluate_compare(const Expr& expr) {
 
 /// `a and b`, `a or b`, `a if c else b`, as far as the numbers that decide are known.
 Value Names::evaluate_choice(const Expr& expr) {
-  const auto truth = [](const Value& value) -> std::optional<bool> {
-    if (value.kind == Kind::none) return false;
-    return value.is_any_number() ? std::optional(!value.is_zero()) : std::nullopt;
-  };
+  const auto truth = [](const Value& value) { return truth_of(value); };
   if (expr.kind == ExprKind::conditional) {
     const std::optional<bool> known = truth(evaluate(*expr.items[0]));
     return known ? evaluate(*expr.items[*known ? 1 : 2]) : Value::host(kPythonsOwn);
@@ -208,12 +211,14 @@ Value Names::attribute_of(const Value& base, std::string_view name) {
   if (base.kind == Kind::array && name == "size")
     return Value::of(static_cast<std::int64_t>(base.items.size()));
   if (base.kind == Kind::host && base.text.find(' ') == std::string::npos)
-    return Value::host(fmt::format("{}.{}", base.text, name));
+    return evaluate_path(canonical(fmt::format("{}.{}", base.text, name)));
   return Value::host(kPythonsOwn);
 }
 
 Value Names::evaluate_subscript(const Expr& expr) {
   const Value base = evaluate(*expr.items[0]);
+  if (base.kind == Kind::tuple && expr.items[1]->kind == ExprKind::slice)
+    return slice_of(base, *expr.items[1]);
   const Value index = expr.items[1]->kind == ExprKind::slice ? Value{} : evaluate(*expr.items[1]);
   if (base.kind == Kind::tuple && index.kind == Kind::integer) {
     const auto count = static_cast<std::int64_t>(base.items.size());

@@ -165,6 +165,7 @@ Names::HostCall Names::read_call(const Expr& expr) {
 }
 
 Value Names::evaluate_call(const Expr& expr) {
+  if (Value text = text_call(expr); text.kind != Kind::unknown) return text;
   // What a method is of is evaluated once: calls may stand in a chain of any length.
   const Expr& named = *expr.items[0];
   const Value base = named.kind == ExprKind::attribute ? evaluate(*named.items[0]) : Value{};

@@ -426,7 +426,7 @@ Instance* Program::instance(Declaration& declaration, const std::vector<Type>& p
 Instance* Program::make(Declaration& declaration, const std::vector<Type>& parameters,
                         std::vector<Value> values, Instance** known) {
   const Scope* scope = scope_of(declaration);
-  if (declaration.broken) return nullptr;
+  if (declaration.broken || names_.report_moved(declaration)) return nullptr;
   if (depth_ >= kDeepestCalls) {
     report().error(declaration.place, "calls",
                    fmt::format("functions call each other more than {} deep", kDeepestCalls),

@@ -98,6 +98,7 @@ class Inference {
   bool bind_arguments(const Expr& expr, Declaration& callee, std::vector<Type>& types,
                       std::vector<Value>& values);
   bool shape_of(const Expr& expr, std::vector<std::int64_t>& extents);
+  Type host_value(const Value& value, const Expr& expr);
   bool wants(const Expr& expr, Type type, bool fits, std::string_view wanted);
 
   // Reporting: only in the last walk, and never about what follows from another error.
@@ -123,6 +124,7 @@ class Inference {
   bool reporting_ = false;
   bool changed_ = false;
   Place return_place_;
+  const Expr* callee_ = nullptr;  ///< what is called, while its type is found
 };
 
 }  // namespace quern::frontend

@@ -49,7 +49,9 @@ Value valueless_constant(Type type) {
 }
 
 Type Inference::call(const Expr& expr) {
+  const Expr* outer = std::exchange(callee_, expr.items[0]);
   const Type callee = expression(*expr.items[0]);
+  callee_ = outer;
   const auto visit_all = [&] {
     for (std::size_t i = 1; i < expr.items.size(); ++i) expression(*expr.items[i]);
   };
@@ -132,7 +134,7 @@ bool Inference::bind_arguments(const Expr& expr, Declaration& callee, std::vecto
       note(callee.place, fmt::format("'{}' is defined here", callee.name));
       return false;
     }
-    const Value value = program_.names().evaluate(*parameter.fallback);
+    const Value value = program_.names().default_value(callee, *parameter.fallback);
     const Type number = value.is_any_number() ? type_of_number(types_, value) : nullptr;
     values[i] = value;
     given[i] = value.kind == Value::Kind::none ? types_.none : number != nullptr ? number : types_.error;

@@ -124,6 +124,13 @@ Type Inference::name(const Expr& expr) {
   if (value.kind == Value::Kind::unknown) {
     if (scope_.skipped_names.contains(expr.name)) return types_.error;
     if (!reporting_) return nullptr;  // the search for what was meant takes its time
+    if (const Place later = program_.names().bound_later(expr.name); later.end > 0) {
+      const Type type =
+          fail(expr.place, "unknown-name", "bind it before the kernel, or leave the signature out",
+               "'{}' is not bound where the kernel's signature compiles it", expr.name);
+      note(later, fmt::format("'{}' is bound here", expr.name));
+      return type;
+    }
     std::vector<std::string_view> known = program_.names().all_names();
     for (const Local& local : scope_.locals) known.push_back(local.name);
     const std::string_view near = closest(expr.name, known);
@@ -209,24 +216,45 @@ Type Inference::from_value(const Value& value, const Expr& expr) {
       return types_.module_(value.text);
     case Value::Kind::function:
       return types_.function(value.function);
-    case Value::Kind::host: {
-      const bool computed = value.text == kPythonsOwn || value.text.starts_with("a name ");
-      const Type type = fail(
-          expr.place, "host-value",
-          computed && expr.kind == ExprKind::name
-              ? fmt::format("no Python runs here; the program can give {} a value with Module::bind",
-                            expr.name)
-              : std::string("kernels see module-level numbers, tuples, NumPy arrays and decorated functions"),
-          "'{}' is {}, which a kernel cannot use", shown(expr),
-          value.text.find(' ') == std::string::npos ? "the host's " + value.text : value.text);
-      if (expr.kind == ExprKind::name) {
-        const Place place = program_.names().place_of(expr.name);
-        if (place.end > place.begin) note(place, fmt::format("'{}' is bound here", expr.name));
-      }
-      return type;
-    }
+    case Value::Kind::host:
+      return host_value(value, expr);
     case Value::Kind::unknown:
       break;
+  }
+  return types_.error;
+}
+
+/// Something of the host program, or something that is not certain.
+Type Inference::host_value(const Value& value, const Expr& expr) {
+  if (!reporting_) return nullptr;
+  const bool called = &expr == callee_;
+  const bool imported = value.text.find(' ') == std::string::npos;
+  if (value.doubt != nullptr) {
+    Doubt doubt = *value.doubt;
+    if (called && doubt.hint.find("Module::bind") != std::string::npos) doubt.hint = kFunctionHint;
+    program_.names().report_doubt(doubt, shown(expr), expr.place);
+    return types_.error;
+  }
+  if (imported && !program_.names().tell(value.text)) return types_.error;  // once is enough
+  const bool computed = value.text == kPythonsOwn || value.text.starts_with("a name ");
+  std::string hint = "kernels see module-level numbers, tuples, NumPy arrays and decorated functions";
+  if (called)
+    hint = "write the function in this file, with @cuda.jit(device=True) above it";
+  else if (imported && expr.kind == ExprKind::name && program_.names().is_member(expr.name))
+    hint = fmt::format(
+        "if it is a number or an array, the program can give {} a value with Module::bind", expr.name);
+  else if (imported)
+    hint = fmt::format(
+        "kernels use math, numpy, numba and what this file defines: write what they need of '{}' in the file",
+        value.text);
+  else if (computed && expr.kind == ExprKind::name)
+    hint = fmt::format("no Python runs here; the program can give {} a value with Module::bind",
+                       expr.name);
+  fail(expr.place, "host-value", std::move(hint), "'{}' is {}, which a kernel cannot use", shown(expr),
+       imported ? "the host's " + value.text : value.text);
+  if (expr.kind == ExprKind::name) {
+    const Place place = program_.names().place_of(expr.name);
+    if (place.end > place.begin) note(place, fmt::format("'{}' is bound here", expr.name));
   }
   return types_.error;
 }

@@ -108,13 +108,15 @@ class Lexer {
   // Skips blank lines and comments, then compares the indentation with the block's.
   void begin_line() {
     for (;;) {
-      std::size_t column = 0;
+      std::size_t column = 0, narrow = 0;  // with tabs to every eighth column, and with tabs of one
       const std::size_t begin = at_;
       for (;; ++at_) {
-        if (peek() == ' ' || peek() == '\f')
-          ++column;
+        if (peek() == ' ')
+          ++column, ++narrow;
         else if (peek() == '\t')
-          column += kTabWidth - column % kTabWidth;
+          column += kTabWidth - column % kTabWidth, ++narrow;
+        else if (peek() == '\f')
+          column = narrow = 0;
         else
           break;
       }
@@ -126,11 +128,20 @@ class Lexer {
         ++at_;
         continue;
       }
-      return indent_to(column, begin);
+      return indent_to(column, narrow, begin);
     }
   }
 
-  void indent_to(std::size_t column, std::size_t begin) {
+  void indent_to(std::size_t column, std::size_t narrow, std::size_t begin) {
+    // As CPython does: blocks must be the same whatever a tab's width is.
+    std::size_t block = indents_.size() - 1;
+    while (block > 0 && column < indents_[block]) --block;
+    if (column > indents_[block] ? narrow <= narrow_[block]
+                                 : column == indents_[block] && narrow != narrow_[block])
+      fail(begin, "tabs and spaces of the indentation do not agree with the lines before (Python's TabError)",
+           "indent with spaces alone");
+    narrow_.resize(block + 1);
+    if (column > indents_[block]) narrow_.push_back(narrow);
     if (column > indents_.back()) {
       if (indents_.size() > kDeepestIndent) {
         at_ = text_.size();  // what follows would be reported again and again
@@ -284,6 +295,7 @@ class Lexer {
   Report& report_;
   std::vector<Token> tokens_;
   std::vector<std::size_t> indents_ = {0};
+  std::vector<std::size_t> narrow_ = {0};  // the same with tabs of one column
   std::size_t at_ = 0;
   std::size_t depth_ = 0;  // of brackets; inside them lines do not end
 };

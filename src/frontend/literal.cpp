@@ -21,6 +21,44 @@ bool is_literal(const Expr& expr) {
   }
 }
 
+namespace {
+
+/// What arithmetic on whole literals gives in Python, as far as 128 bits go, and who computes it.
+struct Computed {
+  std::optional<Whole> value;
+  bool by_python = false;        ///< before the program runs
+  const Expr* beyond = nullptr;  ///< the part that the device would compute, and 64 bits do not hold
+};
+
+bool grows(Tok op) {
+  return op == Tok::times || op == Tok::power || op == Tok::left_shift || op == Tok::plus || op == Tok::minus;
+}
+
+Computed whole_literal(const Expr& expr) {
+  if (expr.kind == ExprKind::unary) {
+    Computed inner = whole_literal(*expr.items[0]);
+    const Value value = inner.value ? fold_unary(expr.op, Value::of(*inner.value)) : Value{};
+    inner.value = value.is_whole() ? std::optional(value.as_whole()) : std::nullopt;
+    return inner;
+  }
+  if (expr.kind == ExprKind::binary) {
+    const Computed a = whole_literal(*expr.items[0]), b = whole_literal(*expr.items[1]);
+    if (a.beyond != nullptr || b.beyond != nullptr)
+      return {{}, false, a.beyond != nullptr ? a.beyond : b.beyond};
+    if (!a.value || !b.value || expr.op == Tok::divide) return {};
+    if ((expr.op == Tok::power || expr.op == Tok::left_shift) && b.value->negative()) return {};
+    const auto result = Whole::compute(expr.op, *a.value, *b.value);
+    if (result && a.by_python && b.by_python && python_folds(expr.op, *a.value, *b.value))
+      return {result, true};
+    const bool fits = result && (result->as_int64() || result->as_uint64());
+    return {result, false, grows(expr.op) && !fits ? &expr : nullptr};
+  }
+  const Value value = literal_value(expr);
+  return {value.is_whole() ? std::optional(value.as_whole()) : std::nullopt, true};
+}
+
+}  // namespace
+
 Value literal_value(const Expr& expr) {
   switch (expr.kind) {
     case ExprKind::integer: {
@@ -67,7 +105,12 @@ Type type_of_number(const TypeTable& types, const Value& value) {
 /// Null where the value is not known here.
 Type Inference::literal(const Expr& expr) {
   const Value value = literal_value(expr);
-  if (!value.is_any_number()) return nullptr;
+  if (!value.is_any_number()) {
+    const Expr* beyond = whole_literal(expr).beyond;
+    if (beyond == nullptr) return nullptr;
+    return fail(beyond->place, "types", "integers have 64 bits; of reals it is a float: 2.0**100",
+                "'{}' does not fit an integer", shown(*beyond));
+  }
   for (const Expr* item : expr.items) fill_literal(*item);
   instance_.constants[expr.id] = value;
   if (const Type type = type_of_number(types_, value)) return type;

@@ -4,9 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "frontend/decide.hpp"
 #include "frontend/lexer.hpp"
 #include "frontend/parser.hpp"
+#include "frontend/toplevel.hpp"
 
 namespace quern::frontend {
 namespace {
@@ -21,12 +24,6 @@ constexpr Alias kAliases[] = {{"numba_cuda.numba.cuda", "numba.cuda"},
                               {"numba.cuda.types", "numba.types"}};
 
 constexpr std::size_t kDeepestNames = 100;  // constants that are computed from constants
-
-bool opens_block(Tok kind) {
-  constexpr Tok kAll[] = {Tok::k_if,      Tok::k_elif, Tok::k_else, Tok::k_try,  Tok::k_except,
-                          Tok::k_finally, Tok::k_with, Tok::k_for,  Tok::k_while};
-  return std::find(std::begin(kAll), std::end(kAll), kind) != std::end(kAll);
-}
 
 constexpr std::string_view kEnumeration = "enum ";
 
@@ -46,10 +43,12 @@ bool is_enumeration(const Value& value) {
 Names::Names(const SourceText& source, TypeTable& types, Report& report,
              std::span<const abi::Constant> constants)
     : source_(source), types_(types), report_(report), tokens_(read_tokens(source, report)) {
-  scan(0, tokens_.size() - 1, false);
+  TopLevel(*this).run();
   bind_constants(constants);
   for (Declaration& declaration : declarations_) read_decorators(declaration);
-  for (auto& [name, binding] : bindings_) read_application(name, binding);
+  for (const auto& [name, history] : timeline_.names())
+    for (const Timeline::Entry& entry : history)
+      if (entry.binding != nullptr) read_application(name, *entry.binding);
 }
 
 /// Behind the statement's line, and behind its block if one follows.
@@ -68,46 +67,6 @@ std::size_t Names::end_of_statement(std::size_t at) const {
   return at;
 }
 
-/// `nested`: inside a block of the file's level, where imports and functions count and constants do not:
-/// whether the block runs is not known.
-void Names::scan(std::size_t at, std::size_t end, bool nested) {
-  std::vector<std::size_t> decorators;
-  while (at < end && tokens_[at].kind != Tok::end) {
-    const Tok kind = tokens_[at].kind;
-    const std::size_t next = std::max(end_of_statement(at), at + 1);
-    if (kind == Tok::at) {
-      decorators.push_back(at + 1);
-      at = next;
-      continue;
-    }
-    if (kind == Tok::k_def) {
-      scan_function(at, decorators);
-    } else if (kind == Tok::k_import) {
-      scan_import(at, next);
-    } else if (kind == Tok::k_from) {
-      scan_from(at, next);
-    } else if (kind == Tok::k_class && tokens_[at + 1].kind == Tok::name) {
-      Binding binding;
-      binding.kind = Binding::Kind::host_class;
-      binding.place = tokens_[at + 1].place;
-      binding.token = at;
-      bind(text(at + 1), std::move(binding));
-    } else if (opens_block(kind)) {
-      std::size_t inner = at;
-      while (inner < next && tokens_[inner].kind != Tok::newline) ++inner;
-      if (inner + 1 < next && tokens_[inner + 1].kind == Tok::indent) scan(inner + 2, next, true);
-    } else {
-      scan_assignment(at, next, nested);
-    }
-    decorators.clear();
-    at = next;
-  }
-}
-
-void Names::bind(std::string_view name, Binding binding) {
-  bindings_.insert_or_assign(std::string(name), std::move(binding));
-}
-
 std::string Names::dotted(std::size_t& at) const {
   std::string path;
   while (tokens_[at].kind == Tok::name || tokens_[at].kind == Tok::dot || tokens_[at].kind == Tok::ellipsis) {
@@ -115,27 +74,6 @@ std::string Names::dotted(std::size_t& at) const {
     ++at;
   }
   return path;
-}
-
-/// import a.b, c as d
-void Names::scan_import(std::size_t at, std::size_t end) {
-  while (++at < end) {
-    Binding binding;
-    binding.kind = Binding::Kind::import;
-    binding.place = tokens_[at].place;
-    const std::string path = dotted(at);
-    if (path.empty()) return;
-    binding.path = path;
-    std::string name = path.substr(0, path.find('.'));
-    if (tokens_[at].kind == Tok::k_as && tokens_[at + 1].kind == Tok::name) {
-      name = text(at + 1);
-      at += 2;
-    } else {
-      binding.path = name;
-    }
-    bind(name, std::move(binding));
-    if (tokens_[at].kind != Tok::comma) return;
-  }
 }
 
 /// What `from module import *` binds, as far as kernels see it.
@@ -147,93 +85,17 @@ std::vector<std::string_view> Names::all_in(std::string_view module) const {
   return names;
 }
 
-/// from a.b import c, d as e
-void Names::scan_from(std::size_t at, std::size_t end) {
-  ++at;
-  const std::string module = dotted(at);
-  if (tokens_[at].kind != Tok::k_import) return;
-  for (++at; at < end; ++at) {
-    if (tokens_[at].kind != Tok::name) {
-      if (tokens_[at].kind == Tok::times)
-        for (const std::string_view name : all_in(canonical(module))) {
-          Binding binding;
-          binding.kind = Binding::Kind::import;
-          binding.place = tokens_[at].place;
-          binding.path = fmt::format("{}.{}", module, name);
-          bind(name, std::move(binding));
-        }
-      continue;
-    }
-    Binding binding;
-    binding.kind = Binding::Kind::import;
-    binding.place = tokens_[at].place;
-    binding.path = fmt::format("{}.{}", module, text(at));
-    std::string_view name = text(at);
-    if (tokens_[at + 1].kind == Tok::k_as && tokens_[at + 2].kind == Tok::name) {
-      name = text(at + 2);
-      at += 2;
-    }
-    bind(name, std::move(binding));
-  }
-}
-
-/// Names before the last '=' of a line that are bound by it; the value is read when it is needed.
-void Names::scan_assignment(std::size_t at, std::size_t end, bool nested) {
-  std::vector<std::size_t> names;
-  std::size_t depth = 0, value = 0;
-  bool changes = false;
-  for (std::size_t i = at; i < end && tokens_[i].kind != Tok::newline; ++i) {
-    const Tok kind = tokens_[i].kind;
-    if (kind == Tok::open_round || kind == Tok::open_square || kind == Tok::open_curly) ++depth;
-    if (kind == Tok::close_round || kind == Tok::close_square || kind == Tok::close_curly) --depth;
-    if (depth != 0) continue;
-    if (kind == Tok::semicolon) {
-      scan_assignment(i + 1, end, nested);
-      end = i;
-    } else if (kind == Tok::assign) {
-      value = i;
-    } else if (kind >= Tok::plus_assign && kind <= Tok::at_assign) {
-      changes = true;
-      value = i;
-    }
-  }
-  if (value == 0) return;
-  for (std::size_t i = at; i < value; ++i) {
-    if (tokens_[i].kind == Tok::colon) break;  // an annotation
-    if (tokens_[i].kind != Tok::name) continue;
-    const Tok before = i > at ? tokens_[i - 1].kind : Tok::comma, after = tokens_[i + 1].kind;
-    if (before == Tok::dot || after == Tok::dot || after == Tok::open_square || after == Tok::open_round)
-      continue;
-    Binding binding;
-    binding.kind = nested    ? Binding::Kind::in_block
-                   : changes ? Binding::Kind::changed
-                             : Binding::Kind::assignment;
-    binding.place = tokens_[i].place;
-    binding.token = at;
-    // What the file's level itself says of the name stands.
-    if (nested && bindings_.contains(text(i))) continue;
-    bind(text(i), std::move(binding));
-  }
-}
-
-std::size_t Names::scan_function(std::size_t at, std::vector<std::size_t> decorators) {
-  if (tokens_[at + 1].kind != Tok::name) return at;
-  Declaration& declaration = declarations_.emplace_back();
-  declaration.name = text(at + 1);
-  declaration.place = tokens_[at + 1].place;
-  declaration.token = at;
-  declaration.decorators = std::move(decorators);
-  Binding binding;
-  binding.kind = Binding::Kind::function;
-  binding.place = declaration.place;
-  binding.declaration = &declaration;
-  bind(declaration.name, std::move(binding));
-  return at;
+Binding* Names::meant(std::string_view name) const {
+  Binding* binding = timeline_.find(name, now_);
+  return binding != nullptr && binding->kind != Binding::Kind::deleted ? binding : nullptr;
 }
 
 Declaration* Names::find(std::string_view name) {
-  const auto found = bindings_.find(name);
-  return found == bindings_.end() ? nullptr : found->second.declaration;
+  const Binding* binding = meant(name);
+  if (binding != nullptr && binding->kind == Binding::Kind::uncertain)
+    for (const Binding* choice : binding->choices)
+      if (choice != nullptr && choice->declaration != nullptr) return choice->declaration;
+  return binding == nullptr ? nullptr : binding->declaration;
 }
 
 Function* Names::body_of(Declaration& declaration) {
@@ -245,32 +107,33 @@ Function* Names::body_of(Declaration& declaration) {
   return declaration.function;
 }
 
+void Names::compile_as_of(const Declaration& kernel) {
+  now_ = kernel.signatures.empty() ? kImported : kernel.time;
+}
+
+Value Names::default_value(const Declaration& declaration, const Expr& expr) {
+  if (declaration.time == 0) return evaluate(expr);  // of a function inside another
+  const Time before = std::exchange(now_, std::min(declaration.time, now_));
+  Value value = evaluate(expr);
+  now_ = before;
+  return value;
+}
+
 const Value& Names::global(std::string_view name) {
-  if (const auto found = bindings_.find(name); found != bindings_.end()) {
-    Binding& binding = found->second;
-    if (!binding.known) {
-      binding.value = value_of(binding, name);
-      binding.known = !binding.evaluating;
-    }
-    return binding.value;
-  }
-  if (const auto found = python_names_.find(name); found != python_names_.end()) return found->second;
-  Value value;
-  if (const Builtin* row = find_builtin(fmt::format("builtins.{}", name))) {
-    value.kind = Value::Kind::builtin;
-    value.builtin = row;
-  }
-  return python_names_.emplace(std::string(name), std::move(value)).first->second;
+  if (const auto given = constants_.find(name); given != constants_.end()) return given->second;
+  Binding* binding = meant(name);
+  if (binding == nullptr) return python_name(name);
+  return certain(name, *binding);
 }
 
 Place Names::place_of(std::string_view name) const {
-  const auto found = bindings_.find(name);
-  return found == bindings_.end() ? Place{} : found->second.place;
+  const Binding* binding = meant(name);
+  return binding == nullptr ? Place{} : binding->place;
 }
 
 std::vector<std::string_view> Names::all_names() const {
   std::vector<std::string_view> names = names_in("builtins");
-  for (const auto& [name, binding] : bindings_) names.push_back(name);
+  for (const auto& [name, history] : timeline_.names()) names.push_back(name);
   return names;
 }
 
@@ -279,6 +142,8 @@ Value Names::value_of(Binding& binding, std::string_view name) {
   if (depth_ >= kDeepestNames) return Value::host("a name behind too many others");
   binding.evaluating = true;
   ++depth_;
+  const Time before = std::exchange(now_, binding.time);
+  const Doubt* seen = std::exchange(doubt_seen_, nullptr);
   Value value;
   switch (binding.kind) {
     case Binding::Kind::import:
@@ -291,19 +156,41 @@ Value Names::value_of(Binding& binding, std::string_view name) {
     case Binding::Kind::host_class:
       value = read_enumeration(binding, name);
       break;
-    case Binding::Kind::changed:
-      value = Value::host("a variable that the host program changes");
+    case Binding::Kind::augmented:
+      value = augmented(binding, name);
       break;
-    case Binding::Kind::in_block:
-      value = Value::host("a name that a block of the file binds");
+    case Binding::Kind::host:
+    case Binding::Kind::uncertain:
+    case Binding::Kind::deleted:
+      value = Value::host(kPythonsOwn);
       break;
     case Binding::Kind::assignment:
       value = assigned(binding, name);
       break;
   }
+  if (value.kind == Value::Kind::host && value.doubt == nullptr) value.doubt = doubt_seen_;
+  doubt_seen_ = seen;
+  now_ = before;
   --depth_;
   binding.evaluating = false;
   return value;
+}
+
+/// N += 1, of immutable values; others are changed where they are.
+Value Names::augmented(const Binding& binding, std::string_view name) {
+  for (const Stmt* line : Parser(tokens_, source_, arena_, report_).parse_line(binding.token)) {
+    if (line->kind != StmtKind::augmented || line->targets[0]->kind != ExprKind::name ||
+        line->targets[0]->name != name)
+      continue;
+    const Value old = global(name);
+    if (old.is_mutable()) return Value::host(kPythonsOwn);
+    Expr sum;
+    sum.kind = ExprKind::binary;
+    sum.op = line->op;
+    sum.items = {line->targets[0], line->value};
+    return evaluate_binary(sum);
+  }
+  return Value::host(kPythonsOwn);
 }
 
 /// The value that a line gives to `name`: of its whole right side, or of the part that a tuple assigns.
@@ -325,6 +212,8 @@ Value Names::assigned(const Binding& binding, std::string_view name) {
 
 Value Names::evaluate_path(const std::string& path) {
   Value value;
+  if (std::optional<Doubt> doubt = changed_attribute(path)) return with_doubt(*std::move(doubt));
+  if (std::optional<Value> known = known_attribute(path)) return *std::move(known);
   if (const Builtin* row = find_builtin(path)) {
     value.kind = Value::Kind::builtin;
     value.builtin = row;
@@ -423,6 +312,10 @@ Value Names::attribute(const Value& base, std::string_view name, Place place) {
   Value value = found != attributes_.end() ? found->second : evaluate_path(canonical(path));
   attributes_.try_emplace(path, value);
   if (value.kind != Value::Kind::host) return value;
+  if (value.doubt != nullptr) {
+    report_doubt(*value.doubt, path, place);
+    return value;
+  }
   path = canonical(path);
   const std::vector<std::string_view> known = names_in(base.text);
   const std::string_view near = closest(name, known);

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 
 #include "abi/kernel_request.hpp"
 #include "frontend/ast.hpp"
+#include "frontend/timeline.hpp"
 #include "frontend/value.hpp"
 
 namespace quern::frontend {
@@ -49,6 +51,15 @@ struct Declaration {
   bool c_abi = false;            ///< it returns its result, and not through a pointer
   bool broken = false;           ///< its own text has errors, reported already
   bool refused = false;          ///< its body has what the language leaves out, reported already
+  Time time = 0;                 ///< when its `def` is run
+  Place replaced;                ///< a decorator that may give its name to something else
+};
+
+/// A kernel of the file that importing it gives no name of the file's level.
+struct HiddenKernel {
+  std::string_view name;
+  Place place;
+  bool in_function = false;  ///< else in a block that does not run
 };
 
 class Names {
@@ -59,6 +70,11 @@ class Names {
 
   /// What the name means at the file's level: unknown where nothing binds it.
   const Value& global(std::string_view name);
+  /// From now on names mean what they mean when the kernel is compiled: at its line where the decorator gives
+  /// its types, else when the file is imported.
+  void compile_as_of(const Declaration& kernel);
+  /// The default value of a parameter, as of the function's own line.
+  Value default_value(const Declaration& declaration, const Expr& expr);
   /// `base.name`, where base is a module; reports an attribute that is not there.
   Value attribute(const Value& base, std::string_view name, Place place);
   /// Where the file binds the name, for notes; an empty place if it does not.
@@ -69,6 +85,21 @@ class Names {
   std::deque<Declaration>& declarations() { return declarations_; }
   /// The kernel or device function of that name, or null.
   Declaration* find(std::string_view name);
+  /// The kernels that a program can name, in the file's order; it may not be certain which one a name means.
+  std::vector<Declaration*> kernels();
+  std::vector<HiddenKernel> hidden_kernels();
+  /// Reports that it is not certain what the name means; false where it is.
+  bool report_doubt(std::string_view name, Place place);
+  /// Is it the first time that this of the host's is told?
+  bool tell(const std::string& path) { return told_.insert(path).second; }
+  /// Was the name imported from a module, so that it may be a number or an array?
+  bool is_member(std::string_view name) const;
+  /// A device function whose signature compiles it at its own line: reports a name that meant something else
+  /// there than it means to the kernel.
+  bool report_moved(const Declaration& declaration);
+  /// Where the name is bound after the moment that is looked at; an empty place if it is not.
+  Place bound_later(std::string_view name) const;
+  void report_doubt(const Doubt& doubt, std::string_view name, Place place);
   /// The function's body, read now if it was not before.
   Function* body_of(Declaration& declaration);
 
@@ -88,31 +119,36 @@ class Names {
   Report& report() { return report_; }
 
  private:
-  struct Binding {
-    enum class Kind : std::uint8_t { import, assignment, function, host_class, changed, in_block };
-    Kind kind = Kind::assignment;
-    Place place;
-    std::string path;       ///< of an import
-    std::size_t token = 0;  ///< where an assignment begins
-    Declaration* declaration = nullptr;
-    bool evaluating = false;
-    bool known = false;
-    Value value;
-  };
+  friend class TopLevel;
+  friend class Decision;
 
-  // Passing over the file.
-  void scan(std::size_t at, std::size_t end, bool nested);
   std::size_t end_of_statement(std::size_t at) const;
-  void scan_import(std::size_t at, std::size_t end);
-  void scan_from(std::size_t at, std::size_t end);
   std::vector<std::string_view> all_in(std::string_view module) const;
-  void scan_assignment(std::size_t at, std::size_t end, bool nested);
-  std::size_t scan_function(std::size_t at, std::vector<std::size_t> decorators);
   std::string dotted(std::size_t& at) const;
-  void bind(std::string_view name, Binding binding);
   std::string_view text(std::size_t token) const { return source_.at(tokens_[token].place); }
+  std::uint32_t line_of(Place place) const { return source_.line_of(place.begin); }
+  /// What the name is bound to at the moment that is looked at, or null.
+  Binding* meant(std::string_view name) const;
+
+  // What is not certain.
+  const Value& certain(std::string_view name, Binding& binding);
+  /// The same where it is not certain.
+  const Value& probably(std::string_view name);
+  const Value& own_value(std::string_view name, Binding& binding);
+  const Value& doubted(std::string_view name, Doubt doubt);
+  std::optional<Doubt> doubt_about(std::string_view name, const Binding* binding, const Value* value);
+  std::optional<Doubt> star_over(std::string_view name, const Binding* binding);
+  void note_choices(Doubt& doubt, const Binding& binding) const;
+  Value with_doubt(Doubt doubt);
+  std::optional<Doubt> changed_attribute(const std::string& path) const;
+  const Value& python_name(std::string_view name);
+  Value text_call(const Expr& expr);
+  Value comprehension(const Expr& expr);
+  Value slice_of(const Value& items, const Expr& slice);
+  Value augmented(const Binding& binding, std::string_view name);
 
   void bind_constants(std::span<const abi::Constant> constants);
+  bool may_be_bound(const Binding& binding);
   Value constant_value(const abi::Constant& constant);
 
   // Decorators.
@@ -156,6 +192,7 @@ class Names {
   Value evaluate_path(const std::string& path);
 
   const Expr* assigned_expr(std::string_view name);
+  const Expr* assigned_expr_of(const Binding& binding, std::string_view name);
   const Expr& signature_meant(const Expr& expr);
   Type array_type(const Expr& expr);
   Type record_type(const Expr& list, const Expr& size);
@@ -169,7 +206,22 @@ class Names {
   std::vector<Token> tokens_;
   std::deque<Declaration> declarations_;
   std::size_t depth_ = 0;
-  std::map<std::string, Binding, std::less<>> bindings_;
+  Timeline timeline_;
+  Time now_ = kImported;  ///< the moment that names are looked at
+  /// `from x import *`, in the order of the file.
+  struct Star {
+    Time time = 0;
+    Place place;
+    std::string module;
+  };
+  std::vector<Star> stars_;
+  std::map<std::string, Value, std::less<>> constants_;  ///< the host's
+  std::deque<Doubt> doubts_;
+  std::map<std::pair<std::string, Time>, Value> doubted_;
+  std::vector<std::pair<std::string_view, Value>> inner_names_;  ///< of comprehensions
+  std::set<std::string> told_;
+  bool quiet_ = false;                 ///< what is reported is not kept
+  const Doubt* doubt_seen_ = nullptr;  ///< the last one that a value was computed with
   std::map<std::string, Value, std::less<>> python_names_;
   std::map<std::string, Value, std::less<>> attributes_;  ///< of modules, by path
   std::map<std::string, std::map<std::string, Value, std::less<>>, std::less<>> enumerations_;

@@ -91,6 +91,22 @@ Expr* Parser::make(ExprKind kind, Place place, std::vector<Expr*> items) {
   return &node;
 }
 
+/// `for x in items` up to the bracket that closes, of a node that has its first part. What is more than that,
+/// or stands in a function, leaves the node without parts.
+bool Parser::comprehension(Expr& node, Tok close) {
+  Expr* first = node.items[0];
+  node.items.clear();
+  if (!of_file_ || !at(Tok::k_for) || next_token().kind != Tok::name) return false;
+  advance();
+  Expr* name = atom();
+  if (!accept(Tok::k_in)) return false;
+  Expr* items = disjunction();
+  if (panic_ || !at(close)) return false;
+  node.items = {first, name, items};
+  for (const Expr* item : node.items) node.height = std::max(node.height, item->height + 1);
+  return true;
+}
+
 Expr* Parser::unsupported(Place place, std::string_view what) {
   Expr* node = make(ExprKind::unsupported, place);
   node->name = what;
@@ -318,14 +334,32 @@ Expr* Parser::call(Expr* callee) {
     } else {
       items.push_back(expression());
       if (at(Tok::k_for) || at(Tok::k_async)) {
-        skip_to_close(Tok::close_round);
-        items.back() = unsupported(since(begin), "a generator expression");
+        Expr* node = unsupported(begin, "a generator expression");
+        node->items = {items.back()};
+        if (!comprehension(*node, Tok::close_round)) skip_to_close(Tok::close_round);
+        node->place = since(begin);
+        items.back() = node;
       }
     }
     if (!accept(Tok::comma)) break;
   }
+  if (callee->kind == ExprKind::name && callee->name == "range")
+    for (std::size_t i = 1; i < items.size(); ++i) items[i] = whole(items[i]);
   close(Tok::close_round, open, "to end the arguments");
   return make(ExprKind::call, since(callee->place), std::move(items));
+}
+
+/// math.ceil, math.floor and math.trunc give whole numbers in Python, and floats in Numba's kernels. Where
+/// only whole ones will do, they are int(math.ceil(x)).
+Expr* Parser::whole(Expr* expr) {
+  if (panic_ || expr->kind != ExprKind::call || expr->items.size() != 2) return expr;
+  const Expr& callee = *expr->items[0];
+  const bool of_math = callee.kind == ExprKind::name ||
+                       (callee.kind == ExprKind::attribute && callee.items[0]->name == "math");
+  if (!of_math || (callee.name != "ceil" && callee.name != "floor" && callee.name != "trunc")) return expr;
+  Expr* name = make(ExprKind::name, callee.place);
+  name->name = "int";
+  return make(ExprKind::call, expr->place, {name, expr});
 }
 
 Expr* Parser::subscript(Expr* base) {
@@ -350,7 +384,7 @@ Expr* Parser::index() {
   Expr* parts[3] = {nullptr, nullptr, nullptr};
   if (!at(Tok::colon)) {
     parts[0] = expression();
-    if (!at(Tok::colon) || panic_) return parts[0];
+    if (!at(Tok::colon) || panic_) return whole(parts[0]);
   }
   for (int part = 1; part < 3 && !panic_ && accept(Tok::colon); ++part)
     if (!at(Tok::colon) && !at(Tok::comma) && !at(Tok::close_square)) parts[part] = expression();
@@ -484,9 +518,12 @@ Expr* Parser::square_brackets() {
   while (!panic_ && !at(Tok::close_square) && !at(Tok::end)) {
     items.push_back(expression());
     if (at(Tok::k_for) || at(Tok::k_async)) {
-      skip_to_close(Tok::close_square);
+      Expr* node = unsupported(begin, "a list comprehension");
+      node->items = {items.back()};
+      if (!comprehension(*node, Tok::close_square)) skip_to_close(Tok::close_square);
       accept(Tok::close_square);
-      return unsupported(since(begin), "a list comprehension");
+      node->place = since(begin);
+      return node;
     }
     if (!accept(Tok::comma)) break;
   }

@@ -199,9 +199,19 @@ std::vector<Stmt*> Parser::parse_line(std::size_t index) {
   at_ = index;
   depth_ = elifs_ = next_expr_ = next_stmt_ = 0;
   panic_ = false;
+  of_file_ = true;
   std::vector<Stmt*> out;
   simple_statements(out);
   return out;
+}
+
+Expr* Parser::parse_expression(std::size_t begin, std::size_t end) {
+  at_ = begin;
+  depth_ = elifs_ = next_expr_ = next_stmt_ = 0;
+  panic_ = false;
+  of_file_ = true;
+  Expr* result = expressions();
+  return panic_ || at_ != end ? nullptr : result;
 }
 
 Expr* Parser::parse_decorator(std::size_t index) {

@@ -28,6 +28,9 @@ class Parser {
   std::vector<Stmt*> parse_line(std::size_t index);
   /// The expression of a decorator, behind its '@'.
   Expr* parse_decorator(std::size_t index);
+  /// The expression between two tokens, or null where there is more or less. Comprehensions of one `for` keep
+  /// their parts.
+  Expr* parse_expression(std::size_t begin, std::size_t end);
   /// The whole input as one expression.
   Expr* parse_only_expression();
 
@@ -88,7 +91,9 @@ class Parser {
   Expr* call(Expr* callee);
   Expr* subscript(Expr* base);
   Expr* index();
+  Expr* whole(Expr* expr);
   Expr* target();
+  bool comprehension(Expr& node, Tok close);
   Expr* unsupported(Place place, std::string_view what);
   Expr* make(ExprKind kind, Place place, std::vector<Expr*> items = {});
 
@@ -101,7 +106,8 @@ class Parser {
   std::uint32_t elifs_ = 0;  // open at once: each is an if in the one before
   std::uint32_t next_expr_ = 0;
   std::uint32_t next_stmt_ = 0;
-  bool panic_ = false;  // an error of this statement was reported
+  bool of_file_ = false;  // of the file's level: comprehensions are read
+  bool panic_ = false;    // an error of this statement was reported
 };
 
 }  // namespace quern::frontend

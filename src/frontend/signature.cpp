@@ -42,9 +42,15 @@ Place place_in(const SourceText& source, Place string, std::string_view text, co
 
 /// What a line of the file's level gives to a name, or null where no single line does.
 const Expr* Names::assigned_expr(std::string_view name) {
-  const auto found = bindings_.find(name);
-  if (found == bindings_.end() || found->second.kind != Binding::Kind::assignment) return nullptr;
-  for (const Stmt* line : Parser(tokens_, source_, arena_, report_).parse_line(found->second.token))
+  const Binding* found = meant(name);
+  if (found == nullptr || found->kind != Binding::Kind::assignment || doubt_about(name, found, nullptr) ||
+      timeline_.changed(*found, found->time, now_) != nullptr)
+    return nullptr;
+  return assigned_expr_of(*found, name);
+}
+
+const Expr* Names::assigned_expr_of(const Binding& binding, std::string_view name) {
+  for (const Stmt* line : Parser(tokens_, source_, arena_, report_).parse_line(binding.token))
     if (line->kind == StmtKind::assign)
       for (const Expr* target : line->targets)
         if (target->kind == ExprKind::name && target->name == name) return line->value;

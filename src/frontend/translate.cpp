@@ -27,24 +27,21 @@ Diagnostic failure(const std::string& file, std::string code, std::string messag
 class Translation {
  public:
   Translation(const abi::KernelSource& source, std::span<const abi::Constant> constants)
-      : source_(source.text, source.file_name),
+      : text_(with_newlines(source.text)),
+        source_(text_, source.file_name),
         report_(source_),
         names_(source_, types_, report_, constants),
         program_(names_) {}
 
-  std::vector<Declaration*> kernels() {
-    std::vector<Declaration*> found;
-    for (Declaration& declaration : names_.declarations())
-      if (declaration.role == Role::kernel && names_.find(declaration.name) == &declaration)
-        found.push_back(&declaration);
-    return found;
-  }
+  std::vector<Declaration*> kernels() { return names_.kernels(); }
 
   Expected<CudaSource> run(const std::string& entry, const std::string& signature) {
     if (report_.failed()) return report_.take();
     Expected<Declaration*> kernel = choose(entry);
     if (!kernel) return std::move(kernel).errors();
+    if (names_.report_doubt((*kernel)->name, (*kernel)->place)) return report_.take();
     names_.report_errors(**kernel);
+    names_.compile_as_of(**kernel);
     const Function* function = names_.body_of(**kernel);
     std::vector<Type> types;
     if (!choose_types(**kernel, *function, signature, types)) return report_.take();
@@ -72,9 +69,7 @@ class Translation {
   Expected<Declaration*> choose(const std::string& entry) {
     const std::vector<Declaration*> all = kernels();
     const std::string& file = source_.file_name();
-    if (all.empty())
-      return failure(file, "unknown-kernel", fmt::format("{} has no kernel", file),
-                     "a kernel is a function with @cuda.jit above it");
+    if (all.empty()) return without_kernel(entry);
     if (entry.empty()) {
       if (all.size() == 1) return all.front();
       return failure(file, "kernel-choice",
@@ -83,6 +78,8 @@ class Translation {
     }
     for (Declaration* kernel : all)
       if (kernel->name == entry) return kernel;
+    for (const HiddenKernel& hidden : names_.hidden_kernels())
+      if (hidden.name == entry) return without_kernel(entry);
     const Declaration* other = names_.find(entry);
     std::string hint = fmt::format("it has {}; choose one of these", kernel_names());
     if (other != nullptr)
@@ -90,6 +87,28 @@ class Translation {
                  ? fmt::format("'{}' is a device function; kernels have @cuda.jit without device=True", entry)
                  : fmt::format("'{}' is a function of the host program; decorate it with @cuda.jit", entry);
     return failure(file, "unknown-kernel", fmt::format("{} has no kernel '{}'", file, entry), hint);
+  }
+
+  /// No kernel has a name of the file's level, or none that name; those inside functions are shown.
+  Diagnostic without_kernel(const std::string& entry) {
+    for (const HiddenKernel& hidden : names_.hidden_kernels()) {
+      if (!entry.empty() && hidden.name != entry) continue;
+      names_.report().error(
+          hidden.place, "unknown-kernel",
+          hidden.in_function
+              ? fmt::format("kernel '{}' stands inside a function: it exists only once Python runs that",
+                            hidden.name)
+              : fmt::format("kernel '{}' stands in a block that importing the file does not run",
+                            hidden.name),
+          hidden.in_function
+              ? "define it at the file's own level; what it takes from the function becomes an argument"
+              : "define it outside of the block");
+    }
+    Diagnostics said = names_.report().take();
+    if (!said.empty()) return said.front();
+    const std::string& file = source_.file_name();
+    return failure(file, "unknown-kernel", fmt::format("{} has no kernel", file),
+                   "a kernel is a function with @cuda.jit above it");
   }
 
   bool choose_types(const Declaration& kernel, const Function& function, const std::string& signature,
@@ -305,6 +324,14 @@ class Translation {
     return text;
   }
 
+  /// Lines may end in a carriage return alone.
+  static std::string with_newlines(std::string text) {
+    for (std::size_t at = text.find('\r'); at != std::string::npos; at = text.find('\r', at + 1))
+      if (at + 1 == text.size() || text[at + 1] != '\n') text[at] = '\n';
+    return text;
+  }
+
+  std::string text_;
   SourceText source_;
   TypeTable types_;
   Report report_;
@@ -312,6 +339,46 @@ class Translation {
   Program program_;
   Unit unit_;
 };
+
+/// The first byte that is no part of a character; npos if there is none.
+std::size_t first_beyond_utf8(std::string_view text) {
+  const auto byte = [&](std::size_t at) {
+    return at < text.size() ? static_cast<unsigned char>(text[at]) : 0u;
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    const unsigned first = byte(at);
+    const std::size_t more = first < 0x80                    ? 0
+                             : first >= 0xC2 && first < 0xE0 ? 1
+                             : (first & 0xF0) == 0xE0        ? 2
+                                                             : 3;
+    if (first >= 0x80 && (first < 0xC2 || first > 0xF4)) return at;
+    for (std::size_t i = 1; i <= more; ++i)
+      if ((byte(at + i) & 0xC0) != 0x80) return at;
+    const unsigned second = byte(at + 1);
+    if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ||
+        (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F))
+      return at;
+    at += more + 1;
+  }
+  return std::string_view::npos;
+}
+
+/// Has one of the first two lines a comment such as "# -*- coding: latin-1 -*-" that names another coding?
+bool names_coding(std::string_view text) {
+  for (int line = 0; line < 2; ++line) {
+    const std::string_view each = text.substr(0, text.find_first_of("\r\n"));
+    const std::size_t comment = each.find_first_not_of(" \t\f"), found = each.find("coding");
+    if (comment != std::string_view::npos && each[comment] != '#') return false;
+    if (comment != std::string_view::npos && found != std::string_view::npos && found + 6 < each.size() &&
+        (each[found + 6] == ':' || each[found + 6] == '=')) {
+      std::string_view name = each.substr(found + 7);
+      name.remove_prefix(std::min(name.find_first_not_of(" \t"), name.size()));
+      return !name.starts_with("utf");
+    }
+    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  }
+  return false;
+}
 
 Expected<void> check_text(const abi::KernelSource& source) {
   if (source.text.size() > kMostBytes)
@@ -323,7 +390,18 @@ Expected<void> check_text(const abi::KernelSource& source) {
     return failure(source.file_name, "source",
                    fmt::format("{} holds a zero byte, so it is no Python source", source.file_name),
                    "check that the file is text (UTF-8)");
-  return {};
+  const std::size_t wrong = first_beyond_utf8(source.text);
+  if (wrong == std::string::npos || names_coding(source.text)) return {};
+  Diagnostic diagnostic = failure(
+      source.file_name, "source",
+      fmt::format("byte 0x{:02x} is no UTF-8, and no line says how the file is coded (Python's SyntaxError)",
+                  static_cast<unsigned char>(source.text[wrong])),
+      "save the file as UTF-8, or write '# -*- coding: latin-1 -*-' as its first line");
+  const std::string_view before = std::string_view(source.text).substr(0, wrong);
+  diagnostic.span.line = 1 + static_cast<std::uint32_t>(std::count(before.begin(), before.end(), '\n'));
+  diagnostic.span.column = static_cast<std::uint32_t>(wrong - (before.rfind('\n') + 1)) + 1;
+  diagnostic.span.end_column = diagnostic.span.column + 1;
+  return diagnostic;
 }
 
 }  // namespace

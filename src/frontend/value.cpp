@@ -118,6 +118,15 @@ std::optional<bool> compare(Tok op, T a, T b) {
 
 }  // namespace
 
+bool Value::is_mutable() const {
+  if (kind == Kind::array || kind == Kind::host || kind == Kind::unknown) return true;
+  if (kind != Kind::tuple) return false;
+  if (list) return true;
+  for (const Value& item : items)
+    if (item.is_mutable()) return true;
+  return false;
+}
+
 Value Value::of(std::int64_t number) {
   Value value;
   value.kind = Kind::integer;

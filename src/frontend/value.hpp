@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "frontend/builtins.hpp"
+#include "frontend/text.hpp"
 #include "frontend/types.hpp"
 #include "frontend/whole.hpp"
 
@@ -15,6 +17,17 @@ namespace quern::frontend {
 
 /// What a kernel cannot use, since no Python runs here.
 inline constexpr const char* kPythonsOwn = "a value that only Python computes";
+
+/// What to do about functions, whose values a program cannot bind.
+inline constexpr const char* kFunctionHint =
+    "define it once, or decide by constants of the file, by versions of numba and numpy, or inside of it";
+
+/// Why it is not certain what a name of the file's level means, with the lines to blame.
+struct Doubt {
+  std::string why;  ///< "line 7 decides what it is, and that is not known here"
+  std::vector<std::pair<Place, std::string>> notes;
+  std::string hint;
+};
 
 struct Value {
   enum class Kind : std::uint8_t {
@@ -46,6 +59,7 @@ struct Value {
   std::vector<std::int64_t> shape;
   const Builtin* builtin = nullptr;
   Declaration* function = nullptr;
+  const Doubt* doubt = nullptr;  ///< of something of the host: it is not certain
 
   static Value of(std::int64_t number);
   static Value of(double number);
@@ -56,6 +70,8 @@ struct Value {
   bool is_number() const { return kind == Kind::integer || kind == Kind::real || kind == Kind::boolean; }
   /// Those beyond int64 and complex ones, too.
   bool is_any_number() const { return is_number() || kind == Kind::big || kind == Kind::complex; }
+  /// May the file change it without binding its name anew?
+  bool is_mutable() const;
   bool is_whole() const { return kind == Kind::integer || kind == Kind::boolean || kind == Kind::big; }
   Whole as_whole() const { return kind == Kind::big ? big : Whole(integer); }
   double as_real() const;

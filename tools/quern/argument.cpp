@@ -84,13 +84,14 @@ class Parser {
     return std::string(text_.substr(0, end));
   }
 
-  std::variant<Scalar, LengthOf, ByValue, Array> value(bool& unwritten) {
+  std::variant<Scalar, LengthOf, ByValue, Array, TupleOf> value(bool& unwritten) {
     if (peek() == '#') return length_of();
     if (const auto end = text_.find(".npy", at_);
         end != std::string_view::npos && text_.substr(at_, 6) != "value(")
       return file();
     const char c = peek();
     if (c == '\0') fail("it is empty");
+    if (c == '(') return tuple();
     if (c == '-' || c == '+' || c == '.' || (c >= '0' && c <= '9')) return bare_number();
     const std::size_t begin = at_;
     const std::string head = word();
@@ -101,7 +102,7 @@ class Parser {
       at_ = begin;
       fail("it is neither a number nor an array expression nor a .npy file");
     }
-    if (const auto dtype = dtype_named(head)) return typed_scalar(*dtype);
+    if (const auto dtype = dtype_named(head)) return end(typed_scalar(*dtype));
     if (head == "value") return by_value();
     unwritten = head == "empty";
     return call(head, begin);
@@ -110,6 +111,32 @@ class Parser {
   T end(T result) {
     expect_end();
     return result;
+  }
+
+  TupleOf tuple() {
+    expect('(');
+    TupleOf made;
+    bool comma = false;
+    while (!accept(')')) {
+      made.items.push_back(item());
+      comma = accept(',');
+      if (!comma && peek() != ')') fail("expected ',' or ')'");
+    }
+    if (made.items.empty()) fail("a tuple argument has a number at least");
+    if (made.items.size() == 1 && !comma) fail("a tuple of one number is written (3,)");
+    return end(made);
+  }
+  Scalar item() {
+    const char c = peek();
+    if (c == '-' || c == '+' || c == '.' || (c >= '0' && c <= '9')) return number();
+    const std::size_t begin = at_;
+    const std::string head = word();
+    if (head == "true" || head == "True") return {true, {}};
+    if (head == "false" || head == "False") return {false, {}};
+    if (head == "nan" || head == "inf") return {head == "nan" ? NAN : INFINITY, {}};
+    if (const auto dtype = dtype_named(head); dtype && peek() == '(') return typed_scalar(*dtype);
+    at_ = begin;
+    fail("a tuple holds numbers: (3, 4.5, float32(1), true)");
   }
 
   LengthOf length_of() {
@@ -176,7 +203,7 @@ class Parser {
     expect(')');
     result.dtype = dtype;
     static_cast<void>(to_bytes(result, dtype));  // refuse here what does not fit
-    return end(result);
+    return result;
   }
 
   ByValue by_value() {

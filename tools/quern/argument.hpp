@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ARG language of the command line and of case files:
 //   arg     := [NAME '='] value
-//   value   := '#' N | number | 'true' | 'false' | DTYPE '(' number [',' number] ')' | 'value(' file ')' |
-//   call | file call    := ('zeros' | 'ones' | 'empty') '(' shape [',' DTYPE] ')' | 'full(' shape ',' number
+//   value   := tuple | '#' N | number | 'true' | 'false' | DTYPE '(' number [',' number] ')' | 'value(' file
+//   ')' | call | file call    := ('zeros' | 'ones' | 'empty') '(' shape [',' DTYPE] ')' | 'full(' shape ','
+//   number
 //   [',' DTYPE] ')'
 //            | 'arange(' [start ','] stop [',' step] [',' DTYPE] ')' | 'linspace(' start ',' stop [',' num]
 //            [',' DTYPE] ')' | 'random(' shape [',' DTYPE] [', seed=' N] ')'
 //   file    := PATH '.npy' ( '[' index, ... ']' | '.T' )*        index := N | [start] ':' [stop] [':' step] |
 //   '...'
+//   tuple   := '(' item ',' [item ',' ...] [item] ')'    item := number | 'true' | 'false' | DTYPE '(' ...
+//   ')'
 // Positional arguments may also be given by their NumPy names (shape=, dtype=, ...). Defaults are NumPy's;
 // seed's is 0.
 #pragma once
@@ -34,10 +37,15 @@ struct ByValue {
   Array array;
 };
 
+/// `(3, 4.5)`: a tuple of Kernel Python.
+struct TupleOf {
+  std::vector<Scalar> items;
+};
+
 struct Argument {
   std::string text;                 ///< as given
   std::optional<std::string> name;  ///< from NAME=
-  std::variant<Scalar, LengthOf, ByValue, Array> value;
+  std::variant<Scalar, LengthOf, ByValue, Array, TupleOf> value;
   bool unwritten = false;  ///< empty(...): its contents count as not yet written
 };
 

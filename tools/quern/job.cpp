@@ -156,13 +156,72 @@ std::vector<Constant> parse_constants(const LaunchText& text) {
   return constants;
 }
 
+namespace {
+
+Dtype dtype_of(const Scalar& scalar) { return scalar.dtype.value_or(scalar.natural_dtype()); }
+std::string type_name(Dtype dtype) {
+  return dtype == Dtype::bool_ ? "boolean" : std::string(quern::name(dtype));
+}
+
+/// As a C++ compiler lays out a struct of these members.
+std::vector<std::byte> struct_of(const TupleOf& tuple) {
+  std::vector<std::byte> bytes;
+  std::size_t widest = 1;
+  for (const Scalar& item : tuple.items) {
+    const Dtype dtype = dtype_of(item);
+    const std::size_t size = size_bytes(dtype);
+    const std::size_t alignment = dtype >= Dtype::complex64 ? size / 2 : size;
+    widest = std::max(widest, alignment);
+    bytes.resize((bytes.size() + alignment - 1) / alignment * alignment);
+    const std::vector<std::byte> part = to_bytes(item, dtype);
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  }
+  bytes.resize((bytes.size() + widest - 1) / widest * widest);
+  return bytes;
+}
+
+/// The types of the arguments as a signature writes them.
+std::string types_of(const Kernel& kernel, const std::vector<cli::Argument>& given) {
+  std::string text;
+  for (const cli::Argument* each : in_order(kernel, given)) {
+    if (!text.empty()) text += ", ";
+    if (const auto* scalar = std::get_if<Scalar>(&each->value)) {
+      text += type_name(dtype_of(*scalar));
+    } else if (const auto* tuple = std::get_if<TupleOf>(&each->value)) {
+      std::string items;
+      for (const Scalar& item : tuple->items) items += type_name(dtype_of(item)) + ",";
+      text += "Tuple((" + items + "))";
+    } else if (std::holds_alternative<LengthOf>(each->value)) {
+      text += "int64";
+    } else {
+      const auto* array = std::get_if<Array>(&each->value);
+      if (array == nullptr || !array->element.dtype)
+        fail(kernel, fmt::format("the type of '{}' beside a tuple is not known", each->text),
+             "give the types of all arguments: --sig \"...\"");
+      std::string axes;
+      for (std::size_t axis = 0; axis < array->shape.size(); ++axis)
+        axes += axis + 1 == array->shape.size() ? "::1" : ":, ";
+      const std::string element = type_name(*array->element.dtype);
+      text += axes.empty() ? fmt::format("Array({}, 0, 'C')", element) : fmt::format("{}[{}]", element, axes);
+    }
+  }
+  return "(" + text + ",)";
+}
+
+}  // namespace
+
 Job::Job(const Session& session, Kernel kernel, const LaunchText& text)
     : session_(session), kernel_(std::move(kernel)), begin_(session.event()), end_(session.event()) {
   std::vector<cli::Argument> given;
   for (const std::string& word : text.args) given.push_back(parse_argument(word, text.folder));
   if (text.own_stream) stream_.emplace(session_.stream());
   place(given);
-  kernel_ = kernel_.specialise(arguments_);
+  const bool tuples = std::any_of(given.begin(), given.end(), [](const cli::Argument& each) {
+    return std::holds_alternative<TupleOf>(each.value);
+  });
+  // The bytes of a tuple have no types; what was written has.
+  kernel_ = tuples && kernel_.handle() == nullptr ? kernel_.specialise(types_of(kernel_, given))
+                                                  : kernel_.specialise(arguments_);
   configure(text);
 }
 
@@ -192,6 +251,9 @@ void Job::add(std::size_t index, const cli::Argument& given, const std::vector<c
     const std::optional<Dtype> dtype = value->array.element.dtype;
     arguments_.push_back(dtype ? quern::Argument::scalar(*dtype, values_.back())
                                : quern::Argument::value(values_.back()));
+  } else if (const auto* tuple = std::get_if<TupleOf>(&given.value)) {
+    values_.push_back(struct_of(*tuple));
+    arguments_.push_back(quern::Argument::value(values_.back()));
   } else {
     add_array(index, std::get<Array>(given.value));
   }

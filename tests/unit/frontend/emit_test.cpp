@@ -284,6 +284,33 @@ TEST_CASE("arithmetic on literals is worked out as CPython does, and typed by wh
   CHECK(holds(statement("1 // 0"), "quern::floor_div(1LL, 0LL)"));
 }
 
+TEST_CASE("arithmetic on literals that 64 bits do not hold is refused, and no other") {
+  const auto line = [](const std::string& value) {
+    return quern::test::cuda_of("@cuda.jit\ndef k(a):\n    a[0] = " + value + "\n", "(float64[::1],)");
+  };
+  for (const char* beyond :
+       {"2**100", "7**45", "2**100 >> 98", "2**100 * 1.0", "-(1 << 200)", "10**30", "5 + 3 * 3**50"})
+    CHECK(holds(line(beyond), "does not fit an integer"));
+  CHECK(holds(line("1 << 70 >> 68"), "a[0] = 4"));
+  CHECK(holds(line("2.0**100"), "a[0] = 1.2676506002282294e+30"));
+  CHECK(!holds(line("1**200"), "error"));
+}
+
+TEST_CASE("what math rounds to a whole number counts loops and indexes, as in Python") {
+  const std::string text = quern::test::cuda_of(
+      "@cuda.jit\ndef k(a, x):\n    for i in range(math.ceil(x)):\n        a[i] = 1.0\n"
+      "    for i in range(math.floor(x), math.trunc(2 * x)):\n        a[i] = 2.0\n    a[0] = math.ceil(x) / "
+      "2\n",
+      "(float64[::1], float64)");
+  CHECK(holds(text, "(long long)ceil(x)"));
+  CHECK(holds(text, "(long long)floor(x)"));
+  CHECK(holds(text, "(long long)trunc(2 * x)"));
+  CHECK(holds(text, "a[0] = ceil(x) / 2;"));
+  CHECK(holds(quern::test::cuda_of("@cuda.jit\ndef k(a, x):\n    for i in range(x):\n        a[0] = 1\n",
+                                   "(float64[::1], float64)"),
+              "error"));
+}
+
 TEST_CASE("a break in the else of an inner loop is the outer loop's") {
   const std::string text = cuda_of(
       "@cuda.jit\ndef k(a):\n    for i in range(3):\n        for j in range(2):\n            pass\n"

@@ -517,6 +517,47 @@ TEST_CASE("an array's type may be named by a string, and a.dtype.type is a type"
   CHECK(holds(text, "a[0] = 3.0 + s[0];"));
 }
 
+TEST_CASE("a signature compiles a kernel at its own line, with what names mean there") {
+  const auto emitted = [](const std::string& decorator) {
+    return quern::test::cuda_of("N = 3\n@cuda.jit(device=True)\ndef f(x):\n    return x + 1\n" + decorator +
+                                    "\ndef k(a):\n    a[0] = f(N)\nN = 4\n@cuda.jit(device=True)\ndef f(x):\n"
+                                    "    return x + 2\n",
+                                "(int64[::1],)");
+  };
+  const std::string eager = emitted("@cuda.jit('void(int64[::1])')"), lazy = emitted("@cuda.jit");
+  CHECK(holds(eager, "N = 3;"));
+  CHECK(holds(eager, "return x + 1;"));
+  CHECK(holds(lazy, "N = 4;"));
+  CHECK(holds(lazy, "return x + 2;"));
+}
+
+TEST_CASE("a default value is what it is at the function's own line") {
+  const std::string text = quern::test::cuda_of(
+      "N = 3\n@cuda.jit(device=True)\ndef f(x, y=N):\n    return x + y\n@cuda.jit\ndef k(a):\n"
+      "    a[0] = f(a[0])\nN = 4\n",
+      "(int64[::1],)");
+  CHECK(holds(text, "f(a[0], 3"));
+}
+
+TEST_CASE("the program may bind what the file imports, if it is a number or an array") {
+  const auto said = [](const std::string& file) {
+    const double value = 299792458.0;
+    quern::abi::Constant constant{"c", quern::Dtype::float64, {}, {}};
+    const auto* bytes = reinterpret_cast<const std::byte*>(&value);
+    constant.bytes.assign(bytes, bytes + sizeof value);
+    const auto source = quern::frontend::translate(
+        quern::test::python(quern::test::with_imports(file + "\n@cuda.jit\ndef k(a):\n    a[0] = c\n")), "",
+        "(float64[::1],)", std::span(&constant, 1));
+    return source ? source->text : to_string(source.errors());
+  };
+  for (const char* good : {"from scipy.constants import c", "from math import e as c",
+                           "c = 1\nfor q in range(3):\n    c = 2", "c = some_function()", "c = 3\nc += 1"})
+    CHECK(holds(said(good), "constexpr double c = 299792458.0;"));
+  for (const char* bad : {"import math as c", "from math import sqrt as c", "from numpy import float32 as c",
+                          "def c():\n    pass", "class c:\n    pass"})
+    CHECK(holds(said(bad), "cannot bind 'c'"));
+}
+
 TEST_CASE("a number that the host binds keeps its type and its bits") {
   const auto bound = [](const std::string& name, quern::Dtype dtype, const auto& value) {
     quern::abi::Constant constant{name, dtype, {}, {}};

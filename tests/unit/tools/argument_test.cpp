@@ -70,6 +70,21 @@ TEST_CASE("array expressions hold what NumPy's functions hold, bit for bit") {
   }
 }
 
+TEST_CASE("a tuple holds numbers, each with its own type") {
+  const auto tuple = [](const char* text) { return std::get<TupleOf>(parse_argument(text).value).items; };
+  const std::vector<Scalar> items = tuple("(3, 4.5, float32(1), true, -2)");
+  REQUIRE(items.size() == 5);
+  CHECK(items[0].natural_dtype() == Dtype::int64);
+  CHECK(items[1].natural_dtype() == Dtype::float64);
+  CHECK(items[2].dtype == Dtype::float32);
+  CHECK(items[3].natural_dtype() == Dtype::bool_);
+  CHECK(std::get<std::int64_t>(items[4].value) == -2);
+  CHECK(tuple("(7,)").size() == 1);
+  CHECK(parse_argument("p=(1, 2)").name == "p");
+  for (const char* wrong : {"()", "(3)", "(3, 4", "(3 4)", "(3, x)", "(3, 4) 5", "(3, (4, 5))", "(,)"})
+    CHECK_THROWS_AS(parse_argument(wrong), Error);
+}
+
 TEST_CASE("files that NumPy wrote are read with their values, in Fortran order, big-endian and as records") {
   for (const NumpyFile& file : kNumpyFiles) {
     CAPTURE(file.what);
