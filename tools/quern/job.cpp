@@ -225,11 +225,12 @@ double Job::launch() {
   } catch (const DriverError& error) {
     // A fault shows at whichever call comes next; it is the kernel's.
     if (error.code() != ErrorCode::device_fault) throw;
-    throw Error(
-        ErrorCode::device_fault,
+    throw DriverError(
+        error.code(), error.result(), error.result_name(), error.call(),
         fmt::format("kernel {} ended with {} in grid ({}, {}, {}) and block ({}, {}, {}): {}\nhint: {}",
                     kernel_.name(), error.result_name(), config_.grid.x, config_.grid.y, config_.grid.z,
-                    config_.block.x, config_.block.y, config_.block.z, fault_text(error), fault_hint(error)));
+                    config_.block.x, config_.block.y, config_.block.z, fault_text(error), fault_hint(error)),
+        error.result_text(), error.shared_fault());
   }
 }
 

@@ -150,6 +150,7 @@ void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
   job->run = loaded.code->run;
   job->text_begin = loaded.code->text_begin;
   job->text_end = loaded.code->text_end;
+  job->kernel = function->display_name();
   job->locations = &loaded.code->locations;
   const LocalNeeds& local = loaded.code->local;
   job->needs = {specialisation.warps(), local.bytes, loaded.code->frame_bytes, stack_bytes(local, *context),

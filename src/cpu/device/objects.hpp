@@ -90,6 +90,9 @@ class FunctionObject {
   const ModuleObject& module() const noexcept { return *module_; }
   const KernelInfo& info() const noexcept { return *info_; }
   const ptx::Function& ptx() const noexcept { return *ptx_; }
+  /// The name that reports give the kernel: its author's where someone told it, else the PTX's.
+  std::string display_name() const QUERN_EXCLUDES(mutex_);
+  void set_display_name(std::string name) QUERN_EXCLUDES(mutex_);
   /// What a launch may ask of dynamic shared memory; cuFuncSetAttribute raises it up to the opt-in limit.
   std::atomic<std::uint32_t> max_dynamic_shared_bytes;
 
@@ -110,7 +113,8 @@ class FunctionObject {
   std::shared_ptr<ModuleObject> module_;
   const KernelInfo* info_;
   const ptx::Function* ptx_;
-  base::Mutex mutex_;
+  mutable base::Mutex mutex_;
+  std::string display_name_ QUERN_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Variant>> variants_ QUERN_GUARDED_BY(mutex_);
 };
 

@@ -311,6 +311,7 @@ std::vector<std::pair<ir::Value, ir::Value>> WarpBody::phi_operands(ir::BlockId 
 /// happens to.
 void WarpBody::emit_trap(std::uint64_t which, std::uint32_t location) {
   note_for_report(offsetof(engine::WorkerState, fault_location), code_.getInt32(location));
+  note_for_report(offsetof(engine::WorkerState, warp_index), warp_index());
   note_for_report(offsetof(engine::WorkerState, fault_lane),
                   code_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, mask_bits(), code_.getFalse()));
   llvm::FunctionType* type =

@@ -264,7 +264,7 @@ void note_place(Fault& fault, const WorkerState& worker, std::uint64_t chunk_fir
                 std::uint64_t chunk_count) {
   if (fault.kind == FaultKind::none || worker.blocks_left > chunk_count || worker.blocks_left == 0) return;
   fault.block = chunk_first + (chunk_count - worker.blocks_left);
-  if (worker.running_warps == kUnknownWarp) return;
+  if (fault.warp_count != 0 || worker.running_warps == kUnknownWarp) return;
   fault.warp = worker.running_warps & kRunningWarpMask;
   fault.warp_count = std::max(1u, worker.running_warps >> kRunningWarpBits);
 }

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -30,6 +31,7 @@ struct LaunchJob {
   std::uint64_t owner = 0;
   std::uint32_t device = 0;
   std::uint64_t heap_bytes = 0;
+  std::string kernel;                                    ///< its author's name for it
   const std::vector<ir::Location>* locations = nullptr;  ///< for Fault::location
   std::shared_ptr<const void> keep_alive;                ///< owns code, symbols and locations
   std::shared_ptr<const void> workspace;                 ///< what state.grid_workspace points to
