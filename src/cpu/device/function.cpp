@@ -61,7 +61,9 @@ LoadedCode FunctionObject::load(const Specialisation& specialisation) const {
                                to_string(code.errors())));
     fail(CUDA_ERROR_NOT_SUPPORTED);
   }
-  LoadedCode loaded{std::move(*code), {}};
+  LoadedCode loaded{std::move(*code), {}, nullptr};
+  loaded.explainer =
+      std::make_unique<const Explainer>(module_->ptx, info_->name, specialisation, *loaded.code);
   for (const SymbolUse& use : loaded.code->symbols) {
     if (use.space == ir::Space::shared) {
       loaded.symbols.push_back(use.shared_offset);

@@ -15,6 +15,7 @@
 
 #include "base/thread_annotations.hpp"
 #include "cpu/compiler.hpp"
+#include "cpu/device/explain.hpp"
 #include "cpu/engine/memory.hpp"
 #include "cpu/engine/scheduler.hpp"
 #include "ptx/module.hpp"
@@ -80,6 +81,7 @@ struct ModuleObject {
 struct LoadedCode {
   std::shared_ptr<const KernelCode> code;
   std::vector<std::uint64_t> symbols;
+  std::unique_ptr<const Explainer> explainer;
 };
 
 /// A kernel of a module. Thread-safe.

@@ -68,6 +68,13 @@ std::string line_text(const FaultReport& report) {
   return fmt::format(", line {} of {}", report.line, file.substr(file.rfind('/') + 1));
 }
 
+std::string access_text(const FaultReport& report) {
+  constexpr std::string_view kWords[] = {"", "a load", "a store", "an atomic operation"};
+  const std::string at = report.address ? fmt::format(" at address {:#x}", *report.address) : std::string();
+  return fmt::format(": {} of {} byte{} in {} memory{}", kWords[static_cast<std::size_t>(report.access)],
+                     report.access_bytes, report.access_bytes == 1 ? "" : "s", report.space, at);
+}
+
 std::string words(const FaultReport& report, FaultKind kind) {
   std::string text;
   if (!report.kernel.empty())
@@ -77,6 +84,7 @@ std::string words(const FaultReport& report, FaultKind kind) {
     text +=
         fmt::format("{}in block {}{}", text.empty() ? "" : " ", text_of(*report.block), thread_text(report));
   text += line_text(report);
+  if (report.access != AccessKind::none) text += access_text(report);
   if (const std::string_view more = reason(kind); !more.empty()) text += fmt::format(": {}", more);
   return text;
 }
@@ -93,6 +101,10 @@ FaultReport report(const Fault& fault, const LaunchJob& job) {
     place_threads(fault, made);
   }
   place_line(fault, job, made);
+  made.access = fault.access;
+  made.access_bytes = fault.access_bytes;
+  made.space = fault.space;
+  made.address = fault.kernel_address;
   made.text = words(made, fault.kind);
   return made;
 }

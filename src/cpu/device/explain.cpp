@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/device/explain.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "cpu/engine/fault.hpp"
+
+namespace quern::cpu::device {
+namespace {
+
+using engine::AccessKind;
+
+AccessKind access_of(ir::Op op) {
+  if (op == ir::Op::load) return AccessKind::load;
+  if (op == ir::Op::store) return AccessKind::store;
+  return op == ir::Op::atomic ? AccessKind::atomic : AccessKind::none;
+}
+
+const CodeSite* site_at(const std::vector<CodeSite>& sites, std::uint64_t offset) {
+  auto next = std::upper_bound(sites.begin(), sites.end(), offset,
+                               [](std::uint64_t at, const CodeSite& site) { return at < site.offset; });
+  if (next == sites.begin()) return nullptr;
+  const CodeSite& site = *--next;
+  return site.value == ir::kNone ? nullptr : &site;
+}
+
+/// The processor loads an operand in the instruction that uses it: the site is then the user's. Which load it
+/// was is known where it is the only one.
+ir::Value access_behind(const ir::Function& function, ir::Value value) {
+  if (access_of(function[value].op) != AccessKind::none) return value;
+  constexpr std::size_t kMostValues = 64;
+  std::vector<ir::Value> work{value};
+  ir::Value found = ir::kNone;
+  for (std::size_t at = 0; at < work.size() && work.size() < kMostValues; ++at)
+    for (const ir::Value arg : function[work[at]].args) {
+      if (std::find(work.begin(), work.end(), arg) != work.end()) continue;
+      const ir::Inst& inst = function[arg];
+      if (access_of(inst.op) != AccessKind::none) {
+        if (found != ir::kNone && found != arg) return ir::kNone;
+        found = arg;
+      } else if (ir::has_trait(inst.op, 'p') && inst.op != ir::Op::phi) {
+        work.push_back(arg);
+      }
+    }
+  return found;
+}
+
+ir::Type element_type(const ir::Function& function, const ir::Inst& inst) {
+  return inst.op == ir::Op::load ? inst.type : function[inst.args[1]].type;
+}
+
+std::string_view name_of(ir::Space space) {
+  constexpr std::string_view kNames[] = {"generic", "global", "shared", "local", "constant", "param"};
+  return kNames[static_cast<std::size_t>(space)];
+}
+
+void describe(const ir::Function& function, ir::Value value, engine::Fault& fault) {
+  const ir::Inst& inst = function[value];
+  fault.location = inst.location;
+  fault.access = access_of(inst.op);
+  fault.access_bytes = ir::byte_size(element_type(function, inst)) * inst.attr.count;
+  fault.space = name_of(inst.attr.space);
+}
+
+}  // namespace
+
+Explainer::Explainer(const ptx::Module& ptx, std::string kernel, const Specialisation& specialisation,
+                     const KernelCode& code)
+    : ptx_(ptx), kernel_(std::move(kernel)), specialisation_(specialisation), code_(code) {}
+
+const CodeSites* Explainer::sites() const {
+  const base::LockGuard lock(mutex_);
+  if (!asked_) {
+    asked_ = true;
+    Expected<CodeSites> found = find_sites(ptx_, kernel_, specialisation_);
+    if (found && found->digest == code_.digest) sites_ = std::make_unique<const CodeSites>(std::move(*found));
+  }
+  return sites_.get();
+}
+
+void Explainer::explain(engine::Fault& fault, const engine::LaunchJob&, const engine::Worker&) const noexcept
+    try {
+  const CodeSites* const known = sites();
+  if (known == nullptr) return;
+  const CodeSite* const site = site_at(known->sites, static_cast<std::uint64_t>(fault.pc - code_.text_begin));
+  if (site == nullptr) return;
+  const ir::Function& function = known->module.functions[site->function];
+  const ir::Value access = access_behind(function, site->value);
+  if (access != ir::kNone)
+    describe(function, access, fault);
+  else
+    fault.location = function[site->value].location;
+} catch (...) {  // no memory: the fault stays as it is
+}
+
+}  // namespace quern::cpu::device
