@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "cpu/device/replay.hpp"
 #include "cpu/engine/fault.hpp"
 
 namespace quern::cpu::device {
@@ -64,6 +65,30 @@ void describe(const ir::Function& function, ir::Value value, engine::Fault& faul
   fault.space = name_of(inst.attr.space);
 }
 
+constexpr std::uint32_t kLanes = 32;
+
+/// The thread and its address, where they can be computed again; else the address where it is the processor's
+/// own: then no check has replaced it.
+void find_thread(const CodeSites& sites, ir::Value access, engine::Fault& fault, const engine::LaunchJob& job,
+                 const engine::Worker& worker) {
+  if (fault.kind != engine::FaultKind::illegal_address && fault.kind != engine::FaultKind::misaligned_address)
+    return;
+  const std::optional<Offender> found =
+      find_offender(sites.module, access, fault, job, worker, *worker.services().memory);
+  if (found) {
+    fault.warp = found->thread / kLanes;
+    fault.warp_count = 1;
+    fault.lane = found->thread % kLanes;
+    fault.knows_lane = true;
+    fault.kernel_address = found->address;
+    return;
+  }
+  const ir::Space space = sites.module.functions[0][access].attr.space;
+  const bool global = space == ir::Space::global || space == ir::Space::generic;
+  if (global && processor_tells(fault, *worker.services().window, job.device))
+    fault.kernel_address = fault.address;
+}
+
 }  // namespace
 
 Explainer::Explainer(const ptx::Module& ptx, std::string kernel, const Specialisation& specialisation,
@@ -80,18 +105,20 @@ const CodeSites* Explainer::sites() const {
   return sites_.get();
 }
 
-void Explainer::explain(engine::Fault& fault, const engine::LaunchJob&, const engine::Worker&) const noexcept
-    try {
+void Explainer::explain(engine::Fault& fault, const engine::LaunchJob& job,
+                        const engine::Worker& worker) const noexcept try {
   const CodeSites* const known = sites();
   if (known == nullptr) return;
   const CodeSite* const site = site_at(known->sites, static_cast<std::uint64_t>(fault.pc - code_.text_begin));
   if (site == nullptr) return;
   const ir::Function& function = known->module.functions[site->function];
   const ir::Value access = access_behind(function, site->value);
-  if (access != ir::kNone)
-    describe(function, access, fault);
-  else
+  if (access == ir::kNone) {
     fault.location = function[site->value].location;
+    return;
+  }
+  describe(function, access, fault);
+  if (site->function == 0) find_thread(*known, access, fault, job, worker);
 } catch (...) {  // no memory: the fault stays as it is
 }
 
