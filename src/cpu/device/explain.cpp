@@ -67,24 +67,49 @@ void describe(const ir::Function& function, ir::Value value, engine::Fault& faul
 
 constexpr std::uint32_t kLanes = 32;
 
-/// The thread and its address, where they can be computed again; else the address where it is the processor's
-/// own: then no check has replaced it.
-void find_thread(const CodeSites& sites, ir::Value access, engine::Fault& fault, const engine::LaunchJob& job,
+bool is_of_address(const engine::Fault& fault) {
+  return fault.kind == engine::FaultKind::illegal_address ||
+         fault.kind == engine::FaultKind::misaligned_address;
+}
+
+/// The thread, its access and its address, where they can be computed again.
+bool find_thread(const CodeSites& sites, ir::Value access, engine::Fault& fault, const engine::LaunchJob& job,
                  const engine::Worker& worker) {
-  if (fault.kind != engine::FaultKind::illegal_address && fault.kind != engine::FaultKind::misaligned_address)
-    return;
   const std::optional<Offender> found =
       find_offender(sites.module, access, fault, job, worker, *worker.services().memory);
-  if (found) {
-    fault.warp = found->thread / kLanes;
-    fault.warp_count = 1;
-    fault.lane = found->thread % kLanes;
-    fault.knows_lane = true;
-    fault.kernel_address = found->address;
-    return;
-  }
-  const ir::Space space = sites.module.functions[0][access].attr.space;
-  const bool global = space == ir::Space::global || space == ir::Space::generic;
+  if (!found) return false;
+  fault.warp = found->thread / kLanes;
+  fault.warp_count = 1;
+  fault.lane = found->thread % kLanes;
+  fault.knows_lane = true;
+  fault.kernel_address = found->address;
+  describe(sites.module.functions[0], found->access, fault);
+  return true;
+}
+
+/// The instruction of the IR that the machine code is of; LLVM cannot tell of some, which it made of several.
+struct Place {
+  const ir::Function* function = nullptr;
+  ir::Value value = ir::kNone;
+};
+Place place_of(const CodeSites& known, std::uint64_t offset) {
+  const CodeSite* const site = site_at(known.sites, offset);
+  if (site == nullptr) return {};
+  const ir::Function& function = known.module.functions[site->function];
+  return {&function, site->value};
+}
+
+void explain_access(const CodeSites& known, const Place& place, engine::Fault& fault,
+                    const engine::LaunchJob& job, const engine::Worker& worker) {
+  const ir::Function* const kernel = known.module.functions.data();
+  const ir::Value access =
+      place.function == nullptr ? ir::kNone : access_behind(*place.function, place.value);
+  if (access != ir::kNone) describe(*place.function, access, fault);
+  // Threads are followed through the kernel alone, not into functions that it calls.
+  const bool in_kernel =
+      place.function == nullptr ? known.module.functions.size() == 1 : place.function == kernel;
+  if (in_kernel && is_of_address(fault) && find_thread(known, access, fault, job, worker)) return;
+  const bool global = fault.space == "global" || fault.space == "generic";
   if (global && processor_tells(fault, *worker.services().window, job.device))
     fault.kernel_address = fault.address;
 }
@@ -109,16 +134,9 @@ void Explainer::explain(engine::Fault& fault, const engine::LaunchJob& job,
                         const engine::Worker& worker) const noexcept try {
   const CodeSites* const known = sites();
   if (known == nullptr) return;
-  const CodeSite* const site = site_at(known->sites, static_cast<std::uint64_t>(fault.pc - code_.text_begin));
-  if (site == nullptr) return;
-  const ir::Function& function = known->module.functions[site->function];
-  const ir::Value access = access_behind(function, site->value);
-  if (access == ir::kNone) {
-    fault.location = function[site->value].location;
-    return;
-  }
-  describe(function, access, fault);
-  if (site->function == 0) find_thread(*known, access, fault, job, worker);
+  const Place place = place_of(*known, static_cast<std::uint64_t>(fault.pc - code_.text_begin));
+  if (place.function != nullptr) fault.location = (*place.function)[place.value].location;
+  explain_access(*known, place, fault, job, worker);
 } catch (...) {  // no memory: the fault stays as it is
 }
 

@@ -72,7 +72,7 @@ using Result = std::optional<Known>;
 struct Scene {
   const ir::Module& module;
   const ir::Function& kernel;
-  Value access;
+  Value access;  ///< kNone: each may be it
   const engine::Fault& fault;
   const engine::LaunchState& launch;
   const engine::WorkerState& worker;
@@ -95,7 +95,14 @@ struct Scene {
     if (found == sources.size() && found < kLast) sources.push_back(base);
     return std::uint64_t{1} << std::min(found, kLast);
   }
-  std::uint32_t access_bytes() const { return fault.access_bytes; }
+  bool may_be(Value value) const {
+    return access == ir::kNone ? is_access(kernel[value].op) : value == access;
+  }
+  static bool is_access(Op op) { return op == Op::load || op == Op::store || op == Op::atomic; }
+  std::uint32_t bytes_of(const ir::Inst& what) const {
+    const ir::Type type = what.op == Op::load ? what.type : kernel[what.args[1]].type;
+    return ir::byte_size(type) * what.attr.count;
+  }
 };
 
 bool is_global(ir::Space space) {
@@ -110,22 +117,18 @@ Bits host_address(const Scene& scene, ir::Space space, std::uint64_t address) {
   return reinterpret_cast<std::uint64_t>(scene.worker.shared_base) + static_cast<std::uint64_t>(offset);
 }
 
-std::uint32_t demanded_alignment(const Scene& scene) {
-  const std::uint32_t given = scene.kernel[scene.access].attr.alignment;
-  return given == 0 ? std::max(scene.access_bytes(), 1u) : given;
-}
-
-/// Whether an access to `address` ends in this fault.
-bool offends(const Scene& scene, std::uint64_t address) {
-  const bool misaligned = address % demanded_alignment(scene) != 0;
+/// Whether an access to `address` by `what` ends in this fault.
+bool offends(const Scene& scene, const ir::Inst& what, std::uint64_t address) {
+  if (what.attr.space == ir::Space::param) return false;
+  const std::uint32_t bytes = scene.bytes_of(what);
+  const bool misaligned = address % (what.attr.alignment == 0 ? bytes : what.attr.alignment) != 0;
   if (scene.fault.kind == engine::FaultKind::misaligned_address) return misaligned;
   if (misaligned) return false;
-  const ir::Space space = scene.kernel[scene.access].attr.space;
-  const Bits at = host_address(scene, space, address);
+  const Bits at = host_address(scene, what.attr.space, address);
   if (!at) return false;
   const std::uint64_t begin = reinterpret_cast<std::uint64_t>(scene.launch.window_base);
-  if (is_global(space) && *at - begin >= scene.launch.window_bytes) return true;
-  return !scene.probe.readable(*at, scene.access_bytes());
+  if (is_global(what.attr.space) && *at - begin >= scene.launch.window_bytes) return true;
+  return !scene.probe.readable(*at, bytes);
 }
 
 /// One thread on its way through the kernel.
@@ -150,7 +153,7 @@ class Thread {
     }
     return End::elsewhere;
   }
-  std::uint64_t address() const { return address_; }
+  const Offender& offender() const { return offender_; }
   /// How often it went back in loops; and whether in more than one.
   std::uint64_t rounds() const { return rounds_; }
   bool nested() const { return headers_.size() > 1; }
@@ -185,12 +188,15 @@ class Thread {
       --scene_.steps_left;
       const ir::Inst& what = inst(value);
       if (what.op == Op::phi || ir::has_trait(what.op, 't')) continue;
-      if (value == scene_.access) {
+      if (scene_.may_be(value)) {
         const Result address = address_of(what);
         if (!address) return ends(End::unknown);
-        scene_.decisive |= address->from;
-        address_ = address->bits;
-        if (offends(scene_, address_)) return ends(End::offended);
+        if (scene_.access != ir::kNone) scene_.decisive |= address->from;
+        if (offends(scene_, what, address->bits)) {
+          scene_.decisive |= address->from;
+          offender_ = {number_, address->bits, value};
+          return ends(End::offended);
+        }
       }
       if (what.op == Op::store || what.op == Op::atomic) note_write(what);
       // Its callees may write anywhere.
@@ -378,7 +384,7 @@ class Thread {
   Scene& scene_;
   const std::uint32_t number_;
   std::vector<Result> values_;
-  std::uint64_t address_ = 0;
+  Offender offender_;
   std::uint64_t rounds_ = 0;
   std::set<ir::BlockId> headers_;
   End end_ = End::elsewhere;
@@ -395,13 +401,13 @@ bool agrees(const Scene& scene, const std::vector<Found>& offenders) {
   const std::uint64_t told = scene.fault.address;
   const std::uint64_t begin = reinterpret_cast<std::uint64_t>(scene.launch.window_base);
   if (scene.fault.kind == engine::FaultKind::misaligned_address) return true;
-  const ir::Space space = scene.kernel[scene.access].attr.space;
   const bool inside = processor_tells(scene.fault, scene.window, scene.device);
   return std::any_of(offenders.begin(), offenders.end(), [&](const Found& found) {
-    const Bits at = host_address(scene, space, found.offender.address);
+    const ir::Inst& what = scene.kernel[found.offender.access];
+    const Bits at = host_address(scene, what.attr.space, found.offender.address);
     if (!at) return false;
     if (!inside) return *at - begin >= scene.launch.window_bytes || *at / kPage == told / kPage;
-    return *at / kPage == told / kPage || (*at + scene.access_bytes() - 1) / kPage == told / kPage;
+    return *at / kPage == told / kPage || (*at + scene.bytes_of(what) - 1) / kPage == told / kPage;
   });
 }
 
@@ -418,7 +424,7 @@ std::optional<Offender> among(Scene& scene, std::uint32_t first, std::uint32_t e
       return std::nullopt;
     }
     if (how == Thread::End::offended)
-      offenders.push_back({{number, thread.address()}, thread.rounds(), thread.nested()});
+      offenders.push_back({thread.offender(), thread.rounds(), thread.nested()});
   }
   if (offenders.empty()) return std::nullopt;
   // The first round counts in which one of them did. Between several loops, or threads that go on apart,
@@ -429,7 +435,10 @@ std::optional<Offender> among(Scene& scene, std::uint32_t first, std::uint32_t e
                                    [&](const Found& each) { return each.rounds == chosen.rounds; });
   const bool nested =
       std::any_of(offenders.begin(), offenders.end(), [](const Found& each) { return each.nested; });
-  certain = (at_once || (!nested && !apart)) && agrees(scene, offenders);
+  const bool one_place = std::all_of(offenders.begin(), offenders.end(), [&](const Found& each) {
+    return each.offender.access == chosen.offender.access;
+  });
+  certain = one_place && (at_once || (!nested && !apart)) && agrees(scene, offenders);
   return chosen.offender;
 }
 

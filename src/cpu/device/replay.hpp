@@ -23,9 +23,11 @@ bool processor_tells(const engine::Fault& fault, const engine::Window& window, s
 struct Offender {
   std::uint32_t thread = 0;  ///< linear, in the block
   std::uint64_t address = 0;
+  ir::Value access = ir::kNone;  ///< the instruction
 };
 
-/// The lowest thread that met `fault` at instruction `access` of the kernel. Nothing where it is not certain.
+/// The lowest thread that met `fault` at instruction `access` of the kernel; kNone: at whichever it was.
+/// Nothing where it is not certain.
 std::optional<Offender> find_offender(const ir::Module& module, ir::Value access, const engine::Fault& fault,
                                       const engine::LaunchJob& job, const engine::Worker& worker,
                                       engine::Memory& memory);
