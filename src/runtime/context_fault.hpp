@@ -25,8 +25,8 @@ class ContextFault {
   ContextFault& operator=(const ContextFault&) = delete;
 
   bool happened() const noexcept { return result_.load() != CUDA_SUCCESS; }
-  /// The first one counts. The context is current on this thread: `plugin` (null for libcuda) is asked what it
-  /// knows.
+  /// The first one counts. The context is current on this thread: `plugin` (null for libcuda) is asked what
+  /// it knows.
   void note(const driver::DriverTable& api, CUresult result, const QuernCpuPlugin* plugin) noexcept
       QUERN_EXCLUDES(mutex_);
   /// The same fault as another Context of the same driver context met.
