@@ -2,7 +2,9 @@
 #include "cpu/device/explain.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "cpu/device/replay.hpp"
@@ -114,6 +116,48 @@ void explain_access(const CodeSites& known, const Place& place, engine::Fault& f
     fault.kernel_address = fault.address;
 }
 
+/// The kernels that faulted last: a program that meets a fault once often meets it again, in a module that it
+/// has loaded anew. Thread-safe.
+class Recent {
+ public:
+  struct Row {
+    std::string kernel;
+    Specialisation specialisation;
+    std::vector<ir::Location> locations;
+    std::shared_ptr<const CodeSites> sites;
+  };
+
+  std::shared_ptr<const CodeSites> find(const std::string& kernel, const Specialisation& specialisation,
+                                        const KernelCode& code) QUERN_EXCLUDES(mutex_) {
+    const base::LockGuard lock(mutex_);
+    for (const Row& row : rows_)
+      if (row.sites->digest == code.digest && row.kernel == kernel && row.specialisation == specialisation &&
+          std::equal(row.locations.begin(), row.locations.end(), code.locations.begin(), code.locations.end(),
+                     same))
+        return row.sites;
+    return nullptr;
+  }
+  void add(Row row) QUERN_EXCLUDES(mutex_) {
+    constexpr std::size_t kMost = 8;
+    const base::LockGuard lock(mutex_);
+    if (rows_.size() == kMost) rows_.erase(rows_.begin());
+    rows_.push_back(std::move(row));
+  }
+
+ private:
+  static bool same(const ir::Location& a, const ir::Location& b) {
+    return a.line == b.line && a.ptx_line == b.ptx_line && a.inlined_at == b.inlined_at && a.file == b.file;
+  }
+
+  base::Mutex mutex_;
+  std::vector<Row> rows_ QUERN_GUARDED_BY(mutex_);
+};
+/// Never destroyed, as the driver itself is not.
+Recent& recent() {
+  static auto* const all = new Recent;
+  return *all;
+}
+
 }  // namespace
 
 Explainer::Explainer(const ptx::Module& ptx, std::string kernel, const Specialisation& specialisation,
@@ -124,8 +168,11 @@ const CodeSites* Explainer::sites() const {
   const base::LockGuard lock(mutex_);
   if (!asked_) {
     asked_ = true;
+    sites_ = recent().find(kernel_, specialisation_, code_);
+    if (sites_ != nullptr) return sites_.get();
     Expected<CodeSites> found = find_sites(ptx_, kernel_, specialisation_);
-    if (found && found->digest == code_.digest) sites_ = std::make_unique<const CodeSites>(std::move(*found));
+    if (found && found->digest == code_.digest) sites_ = std::make_shared<const CodeSites>(std::move(*found));
+    if (sites_ != nullptr) recent().add({kernel_, specialisation_, code_.locations, sites_});
   }
   return sites_.get();
 }

@@ -31,7 +31,7 @@ class Explainer final : public engine::FaultExplainer {
   mutable base::Mutex mutex_;
   mutable bool asked_ QUERN_GUARDED_BY(mutex_) = false;
   /// Null: not asked for, or the code is another.
-  mutable std::unique_ptr<const CodeSites> sites_ QUERN_GUARDED_BY(mutex_);
+  mutable std::shared_ptr<const CodeSites> sites_ QUERN_GUARDED_BY(mutex_);
 };
 
 }  // namespace quern::cpu::device

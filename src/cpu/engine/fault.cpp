@@ -66,7 +66,9 @@ bool is_ours(const KernelRun& run, int signal, const siginfo_t& info, const void
 /// The kernel's code that `pc` is in, or that called the helper it is in. Helpers that access the kernel's
 /// memory call nothing, and what they keep on the stack are numbers and places in data: the first address of
 /// code there is the one that they return to. The byte before it is the call's.
-const std::byte* kernel_pc(const KernelRun& run, const void* pc, const void* stack_pointer) noexcept {
+/// Not instrumented: it reads frames of others, a sanitizer's gaps among them.
+__attribute__((no_sanitize("address", "thread", "undefined"))) const std::byte* kernel_pc(
+    const KernelRun& run, const void* pc, const void* stack_pointer) noexcept {
   constexpr std::size_t kMaxHelperFrame = 4096;
   const auto text_bytes = static_cast<std::uint64_t>(run.text_end - run.text_begin);
   const Range text{const_cast<std::byte*>(run.text_begin), text_bytes};
