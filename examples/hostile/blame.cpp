@@ -32,9 +32,16 @@ constexpr long long kFar = 1ll << 44;
 
 using Index = quern::DeviceFault::Index;
 
+quern::LoadOptions options() {
+  quern::LoadOptions made;
+  made.options = {"-lineinfo"};
+  made.file_name = "blame.cu";
+  return made;
+}
+
 struct Program {
   quern::Session session{"cpu"};
-  quern::Module module = session.load_cuda(kSource, {.options = {"-lineinfo"}, .file_name = "blame.cu"});
+  quern::Module module = session.load_cuda(kSource, options());
   quern::DeviceArray<int> array = session.to_device(std::vector<int>(256));
   quern::Stream one = session.stream();
   quern::Stream two = session.stream();
