@@ -284,6 +284,38 @@ typedef struct QuernDeviceInfo {
   char name[256];
 } QuernDeviceInfo;
 
+/* What a thread did with memory when it met a fault. */
+typedef enum QuernAccess QUERN_C_INT32 {
+  QUERN_ACCESS_NONE,
+  QUERN_ACCESS_LOAD,
+  QUERN_ACCESS_STORE,
+  QUERN_ACCESS_ATOMIC
+} QuernAccess;
+/* What QuernFault::known may hold, together. */
+#define QUERN_FAULT_BLOCK 1u   /* `block` */
+#define QUERN_FAULT_THREADS 2u /* `first_thread` and `last_thread`: it was one of these */
+#define QUERN_FAULT_THREAD 4u  /* it was this one: both are the same */
+#define QUERN_FAULT_ADDRESS 8u /* `address` */
+/* Who met a fault of a kernel, and where; see quern_last_fault(). Texts are never null; "": not known. They
+ * live until this thread's next call that fails. */
+typedef struct QuernFault {
+  uint32_t struct_bytes; /* sizeof(QuernFault), set by the caller */
+  uint32_t known;
+  uint32_t grid[3];         /* of the launch, in blocks; zeros: not known */
+  uint32_t block_dim[3];    /* in threads */
+  uint32_t block[3];        /* index in the grid */
+  uint32_t first_thread[3]; /* index in the block: the lowest that may have met it */
+  uint32_t last_thread[3];
+  uint32_t line; /* 0: not known */
+  QuernAccess access;
+  uint32_t access_bytes; /* by one thread; 0: not known */
+  uint32_t reserved;
+  uint64_t address;
+  const char* kernel; /* as its author wrote it */
+  const char* file;   /* "": `line` is one of the PTX */
+  const char* space;  /* "global", "shared", "local", "constant", "param", "generic" */
+} QuernFault;
+
 typedef struct QuernKernelInfo {
   uint32_t struct_bytes;   /* sizeof(QuernKernelInfo), set by the caller */
   int32_t registers;       /* a thread */

@@ -2,12 +2,48 @@
 // room: driver
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "quern/error.hpp"
 
 namespace quern {
+
+/// What a thread did with memory when it met a fault.
+enum class MemoryAccess : std::uint8_t { none, load, store, atomic };
+
+/// Who met a fault of a kernel, and where. The CPU device tells; a GPU's driver tells nothing of this, and
+/// every field stays empty. What is not known is empty too: a field never holds a guess.
+struct DeviceFault {
+  using Index = std::array<std::uint32_t, 3>;  ///< x, y, z
+
+  /// The kernel that faulted, as its author wrote it; not the one that the failed call was about.
+  std::string kernel;
+  Index grid{};                ///< of its launch, in blocks; all 0: not known
+  Index block_dim{};           ///< in threads; all 0: not known
+  std::optional<Index> block;  ///< index in the grid
+  /// The lowest thread of the warp that met it, as an index in the block; empty where only the warp, or the
+  /// block, is known.
+  std::optional<Index> thread;
+  /// The threads that it may have been, first and last: those of a warp, or of several. Where the thread is
+  /// known both are the thread.
+  std::optional<std::pair<Index, Index>> threads;
+  /// The author's file and line: of Kernel Python always, of CUDA C++ compiled with -lineinfo. Elsewhere
+  /// `file` is empty and `line` is one of the PTX; 0: not known.
+  std::string file;
+  std::uint32_t line = 0;
+  std::optional<std::uint64_t> address;  ///< that the access was to, in bytes
+  MemoryAccess access = MemoryAccess::none;
+  std::uint32_t access_bytes = 0;  ///< by one thread; 0: not known
+  std::string space;  ///< "global", "shared", "local", "constant", "param", "generic"; empty: not known
+
+  /// False where nothing is known at all.
+  bool known() const noexcept { return !kernel.empty(); }
+};
 
 /// A call of the CUDA Driver API that failed. `what()` says what was attempted, the call, the result's name
 /// and what the driver says about it. Faults of a kernel (illegal address, trap, ...) have the code
@@ -15,12 +51,14 @@ namespace quern {
 class DriverError : public Error {
  public:
   DriverError(ErrorCode code, int result, std::string result_name, std::string call,
-              const std::string& message, std::string result_text = {})
+              const std::string& message, std::string result_text = {},
+              std::shared_ptr<const DeviceFault> fault = nullptr)
       : Error(code, message),
         result_(result),
         result_name_(std::move(result_name)),
         result_text_(std::move(result_text)),
-        call_(std::move(call)) {}
+        call_(std::move(call)),
+        fault_(std::move(fault)) {}
 
   int result() const noexcept { return result_; }                           ///< the CUresult
   const std::string& result_name() const noexcept { return result_name_; }  ///< "CUDA_ERROR_INVALID_VALUE"
@@ -28,12 +66,21 @@ class DriverError : public Error {
   const std::string& result_text() const noexcept { return result_text_; }
   /// "cuMemcpyHtoD_v2"; empty where no call was made, since an earlier fault had ended the context.
   const std::string& call() const noexcept { return call_; }
+  /// Of a device_fault: which launch, thread and line it was, also where a later call met the error. Lives as
+  /// long as this exception.
+  const DeviceFault& fault() const noexcept {
+    static const DeviceFault unknown;
+    return fault_ != nullptr ? *fault_ : unknown;
+  }
+  /// The same, to keep; null: nothing is known.
+  const std::shared_ptr<const DeviceFault>& shared_fault() const noexcept { return fault_; }
 
  private:
   int result_;
   std::string result_name_;
   std::string result_text_;
   std::string call_;
+  std::shared_ptr<const DeviceFault> fault_;
 };
 
 /// Device memory is exhausted. The sizes are 0 where they are not known.

@@ -32,7 +32,7 @@
  * block. 4: records, strides and memory order, views, host arrays as arguments, page-locked and managed
  * memory, native handles, external events, the special streams, deferred cleanup, pools, memory statistics,
  * attributes of devices and kernels, arrays that are copied when needed. 5: variables of modules, headers
- * that are texts, streams with a priority, prefetching and advice, linking. */
+ * that are texts, streams with a priority, prefetching and advice, linking, quern_last_fault. */
 #define QUERN_ABI_VERSION 5u
 
 #ifdef __cplusplus
@@ -46,6 +46,10 @@ QUERN_C_API const char* quern_version(void);
 QUERN_C_API size_t quern_last_error(char* buffer, size_t bytes);
 /* The CUresult behind it; 0 where no call of the driver's failed. */
 QUERN_C_API int32_t quern_last_driver_result(void);
+/* Who met the fault behind this thread's latest error, and where: of a QUERN_DEVICE_FAULT on the CPU device,
+ * whichever call met it. QUERN_NOT_FOUND where nothing is known of one (on a GPU nothing is); the latest
+ * error stays as it is then. */
+QUERN_C_API QuernStatus quern_last_fault(QuernFault* fault);
 
 /* The devices that sessions can be opened on, CUDA devices first. QUERN_NOT_FOUND for an index too large. */
 QUERN_C_API QuernStatus quern_device_count(size_t* count);

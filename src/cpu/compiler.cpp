@@ -142,6 +142,13 @@ Expected<std::shared_ptr<const KernelCode>> compile(const ptx::Module& module, s
   return emit::emit_code(std::move(*lowered), specialisation);
 }
 
+Expected<CodeSites> find_sites(const ptx::Module& module, std::string_view kernel,
+                               const Specialisation& specialisation) {
+  auto lowered = lower_calls(module, kernel, kNoFile, specialisation);
+  if (!lowered) return lowered.errors();
+  return emit::emit_sites(std::move(*lowered), specialisation);
+}
+
 Expected<std::string> stage_text(const ptx::Module& module, std::string_view kernel,
                                  const Specialisation& specialisation, Stage stage) {
   auto lowered = lower_calls(module, kernel, kNoFile, specialisation);

@@ -40,7 +40,22 @@ struct KernelCode {
   LocalNeeds local;
   std::vector<SymbolUse> symbols;       ///< in the order of LaunchState::symbols
   std::vector<ir::Location> locations;  ///< for WorkerState::fault_location
+  std::uint64_t digest = 0;             ///< of the machine code before it was linked
   std::shared_ptr<void> memory;         ///< owns the mapping
+};
+
+/// Machine code from `offset` on belongs to instruction `value` of function `function`; ir::kNone: to none.
+struct CodeSite {
+  std::uint64_t offset = 0;  ///< from KernelCode::text_begin
+  std::uint32_t function = ir::kNone;
+  ir::Value value = ir::kNone;
+};
+
+/// What an explanation of a fault needs to know of its kernel's machine code.
+struct CodeSites {
+  ir::Module module;  ///< that the code was made of; its instructions' locations are KernelCode::locations
+  std::uint64_t digest = 0;     ///< KernelCode::digest of the code that `sites` is about
+  std::vector<CodeSite> sites;  ///< by offset, ascending; each reaches to the next one's begin
 };
 
 /// Facts about a kernel that do not depend on the block shape; what cuFuncGetAttribute answers from.
@@ -64,6 +79,10 @@ Expected<std::vector<KernelInfo>> inspect(const ptx::Module& module, std::string
 /// Compiles `kernel` of `module` for `specialisation`.
 Expected<std::shared_ptr<const KernelCode>> compile(const ptx::Module& module, std::string_view kernel,
                                                     const Specialisation& specialisation);
+
+/// Compiles it again to find out which of its machine code does what.
+Expected<CodeSites> find_sites(const ptx::Module& module, std::string_view kernel,
+                               const Specialisation& specialisation);
 
 /// What a stage makes of the kernel, as text.
 Expected<std::string> stage_text(const ptx::Module& module, std::string_view kernel,

@@ -85,16 +85,60 @@ std::string_view advice(CUresult result) noexcept {
   return row != nullptr ? row->advice : std::string_view{};
 }
 
-void fail(const DriverTable& table, CUresult result, std::string_view call, std::string_view attempted) {
+void fail(const DriverTable& table, CUresult result, std::string_view call, std::string_view attempted,
+          std::shared_ptr<const DeviceFault> fault) {
   if (result == CUDA_ERROR_OUT_OF_MEMORY) check_allocation(table, result, call, attempted, 0);
-  throw DriverError(error_code(result), static_cast<int>(result), result_name(table, result),
-                    std::string(call), describe(table, result, call, attempted), result_text(table, result));
+  const ErrorCode code = error_code(result);
+  if (code != ErrorCode::device_fault) fault = nullptr;
+  throw DriverError(code, static_cast<int>(result), result_name(table, result), std::string(call),
+                    describe(table, result, call, attempted), result_text(table, result), std::move(fault));
+}
+
+namespace {
+
+DeviceFault::Index index_of(const std::uint32_t (&from)[3]) { return {from[0], from[1], from[2]}; }
+
+DeviceFault as_fault(const QuernCpuFault& from) {
+  DeviceFault fault;
+  fault.kernel = from.kernel;
+  fault.grid = index_of(from.grid);
+  fault.block_dim = index_of(from.block_dim);
+  if ((from.known & QUERN_CPU_KNOWS_BLOCK) != 0) fault.block = index_of(from.block);
+  if ((from.known & QUERN_CPU_KNOWS_THREADS) != 0) {
+    fault.threads = {index_of(from.first_thread), index_of(from.last_thread)};
+    if (fault.threads->first == fault.threads->second) fault.thread = fault.threads->first;
+  }
+  fault.file = from.file;
+  fault.line = from.line;
+  if ((from.known & QUERN_CPU_KNOWS_ADDRESS) != 0) fault.address = from.address;
+  fault.access = static_cast<MemoryAccess>(from.access);
+  fault.access_bytes = from.access_bytes;
+  fault.space = from.space;
+  return fault;
+}
+
+/// The sink is called across C, which nothing may be thrown through.
+void take_fault(void* user, const QuernCpuFault* from) {
+  try {
+    *static_cast<std::shared_ptr<const DeviceFault>*>(user) =
+        std::make_shared<const DeviceFault>(as_fault(*from));
+  } catch (...) {  // no memory: then nothing is known
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const DeviceFault> current_fault(const QuernCpuPlugin* plugin) {
+  std::shared_ptr<const DeviceFault> fault;
+  if (plugin != nullptr) plugin->current_fault(&take_fault, &fault);
+  return fault;
 }
 
 void check_allocation(const DriverTable& table, CUresult result, std::string_view call,
-                      std::string_view attempted, std::uint64_t requested_bytes) {
+                      std::string_view attempted, std::uint64_t requested_bytes,
+                      std::shared_ptr<const DeviceFault> fault) {
   if (result == CUDA_SUCCESS) return;
-  if (result != CUDA_ERROR_OUT_OF_MEMORY) fail(table, result, call, attempted);
+  if (result != CUDA_ERROR_OUT_OF_MEMORY) fail(table, result, call, attempted, std::move(fault));
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
   std::string message = describe(table, result, call, attempted);

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 
+#include "driver/cpu_plugin.h"
 #include "driver/driver_table.hpp"
 #include "quern/driver_error.hpp"
 
@@ -23,9 +25,14 @@ ErrorCode error_code(CUresult result) noexcept;
 std::string_view advice(CUresult result) noexcept;
 
 /// Throws DriverError (OutOfMemory for CUDA_ERROR_OUT_OF_MEMORY). `call` is the function's name in
-/// functions.def, `attempted` completes "cannot ...": "copy 4096 bytes to the device".
+/// functions.def, `attempted` completes "cannot ...": "copy 4096 bytes to the device". `fault` goes with a
+/// device_fault only.
 [[noreturn]] void fail(const DriverTable& table, CUresult result, std::string_view call,
-                       std::string_view attempted);
+                       std::string_view attempted, std::shared_ptr<const DeviceFault> fault = nullptr);
+
+/// What the CPU device tells of the fault that ended this thread's current context; null: nothing, or there
+/// is no plug-in.
+std::shared_ptr<const DeviceFault> current_fault(const QuernCpuPlugin* plugin);
 
 /// fail() unless `result` is CUDA_SUCCESS.
 inline void check(const DriverTable& table, CUresult result, std::string_view call,
@@ -37,6 +44,7 @@ inline void check(const DriverTable& table, CUresult result, std::string_view ca
 /// The same for an allocation: OutOfMemory then carries `requested_bytes` and, as far as the driver tells,
 /// how much is free.
 void check_allocation(const DriverTable& table, CUresult result, std::string_view call,
-                      std::string_view attempted, std::uint64_t requested_bytes);
+                      std::string_view attempted, std::uint64_t requested_bytes,
+                      std::shared_ptr<const DeviceFault> fault = nullptr);
 
 }  // namespace quern::driver

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define QUERN_CPU_PLUGIN_VERSION 2u
+#define QUERN_CPU_PLUGIN_VERSION 3u
 
 #ifdef __cplusplus
 extern "C" {
@@ -20,6 +20,30 @@ typedef void (*QuernDiagnosticSink)(void* user, const char* code, const char* fi
                                     const char* hint);
 /* Receives text in pieces. */
 typedef void (*QuernTextSink)(void* user, const char* text, size_t size);
+
+/* What is known of the fault that ended a context. Strings live only during the call that gives it. */
+#define QUERN_CPU_KNOWS_BLOCK 1u
+#define QUERN_CPU_KNOWS_THREADS 2u
+#define QUERN_CPU_KNOWS_ADDRESS 4u
+typedef struct QuernCpuFault {
+  uint32_t struct_bytes;
+  int32_t result;           /* the CUresult */
+  uint32_t known;           /* QUERN_CPU_KNOWS_*, together */
+  uint32_t grid[3];         /* of the launch, in blocks */
+  uint32_t block_dim[3];    /* in threads */
+  uint32_t block[3];        /* index in the grid */
+  uint32_t first_thread[3]; /* index in the block: the lowest that met it, */
+  uint32_t last_thread[3];  /* and the last that may have; the same where the thread is known */
+  uint32_t line;            /* 0: not known */
+  uint32_t access;          /* 0 unknown or none, 1 load, 2 store, 3 atomic */
+  uint32_t access_bytes;    /* of one thread */
+  uint32_t reserved;
+  uint64_t address;
+  const char* kernel; /* "": not known */
+  const char* file;   /* "": `line` is one of the PTX */
+  const char* space;  /* "global"; "": not known */
+} QuernCpuFault;
+typedef void (*QuernCpuFaultSink)(void* user, const QuernCpuFault* fault);
 
 typedef struct QuernCpuPlugin {
   uint32_t version;
@@ -49,6 +73,12 @@ typedef struct QuernCpuPlugin {
   /* The addresses that the device has reserved, and whether that is a compact reservation. Returns 0, or 1
    * before cuInit. */
   int (*reservation)(uint64_t* reserved_bytes, int* is_compact);
+  /* Since version 3. Calls `sink` once with the fault that ended this thread's current context. Returns 0, or
+   * 1 without a call where there is no such context or no fault. */
+  int (*current_fault)(QuernCpuFaultSink sink, void* user);
+  /* Since version 3. The name that reports are to give the kernel `function` (a CUfunction), which its PTX
+   * may name otherwise. Returns 0, or 1 for a handle that is unknown. */
+  int (*name_kernel)(void* function, const char* name);
 } QuernCpuPlugin;
 
 /* The plug-in's one export beside cu*. Never null. */

@@ -54,6 +54,9 @@ LoadedKernel::LoadedKernel(std::shared_ptr<runtime::Module> module, Image image,
   allowed_shared_bytes_ =
       without_asking > function_.shared_bytes ? without_asking - function_.shared_bytes : 0;
   check_parameters();
+  // Reports of faults name the kernel as its author does.
+  if (const QuernCpuPlugin* const plugin = module_->context()->driver().plugin; plugin != nullptr)
+    plugin->name_kernel(function_.handle, entry_.name.c_str());
   const bool from_python = !image_->cuda_source.empty();
   if (from_python && image_->ptx.find(abi::kFailureVariable) != std::string::npos)
     failure_check_.emplace(*module_, entry_.name);

@@ -118,13 +118,13 @@ void Context::give_up_pools() noexcept {
 
 bool Context::note_fault(CUresult result) const noexcept {
   if (driver::error_code(result) != ErrorCode::device_fault) return false;
-  fault_->note(api(), result);
+  fault_->note(api(), result, driver().plugin);
   return true;
 }
 
 void Context::fail(CUresult result, std::string_view call, std::string_view attempted) const {
   note_fault(result);
-  driver::fail(api(), result, call, attempted);
+  driver::fail(api(), result, call, attempted, fault_->fault());
 }
 
 void Context::made(const Resource& resource) noexcept { counters_.made(resource); }
@@ -235,7 +235,8 @@ void Context::allocate_with_retry(const std::function<CUresult()>& attempt, std:
   }
   if (result == CUDA_SUCCESS) return;
   note_fault(result);
-  driver::check_allocation(api(), result, call, fmt::format("allocate {} bytes of {}", bytes, what), bytes);
+  driver::check_allocation(api(), result, call, fmt::format("allocate {} bytes of {}", bytes, what), bytes,
+                           fault_->fault());
 }
 
 std::uint64_t Context::allocate_from(DeviceAllocator& allocator, std::size_t bytes, StreamView stream) {

@@ -7,11 +7,14 @@
 
 namespace quern::runtime {
 
-void ContextFault::note(const driver::DriverTable& api, CUresult result) noexcept {
+void ContextFault::note(const driver::DriverTable& api, CUresult result,
+                        const QuernCpuPlugin* plugin) noexcept {
   try {
     std::string text = driver::result_text(api, result);
+    std::shared_ptr<const DeviceFault> device_fault = driver::current_fault(plugin);
     const base::LockGuard lock(mutex_);
     if (text_.empty()) text_ = std::move(text);
+    if (device_fault_ == nullptr) device_fault_ = std::move(device_fault);
   } catch (...) {  // no memory for the text; the fault itself must be known
   }
   CUresult none = CUDA_SUCCESS;
@@ -21,8 +24,10 @@ void ContextFault::note(const driver::DriverTable& api, CUresult result) noexcep
 void ContextFault::note(const ContextFault& other) noexcept {
   try {
     std::string text = other.text();
+    std::shared_ptr<const DeviceFault> device_fault = other.fault();
     const base::LockGuard lock(mutex_);
     if (text_.empty()) text_ = std::move(text);
+    if (device_fault_ == nullptr) device_fault_ = std::move(device_fault);
   } catch (...) {  // as above
   }
   CUresult none = CUDA_SUCCESS;
@@ -68,6 +73,11 @@ bool ContextFault::wait_until_settled() const noexcept {
   return settled();
 }
 
+std::shared_ptr<const DeviceFault> ContextFault::fault() const {
+  const base::LockGuard lock(mutex_);
+  return device_fault_;
+}
+
 void ContextFault::refuse(const driver::DriverTable& api) const {
   const CUresult result = result_.load();
   const std::string why = text();
@@ -76,7 +86,7 @@ void ContextFault::refuse(const driver::DriverTable& api) const {
       "cannot use what a lost context held: {}{} ended it, and its arrays, streams and kernels went with it; "
       "open a new session and make them anew",
       name, why.empty() ? "" : " (" + why + ")");
-  throw DriverError(ErrorCode::device_fault, static_cast<int>(result), name, "", message, why);
+  throw DriverError(ErrorCode::device_fault, static_cast<int>(result), name, "", message, why, fault());
 }
 
 }  // namespace quern::runtime

@@ -3,10 +3,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "base/thread_annotations.hpp"
+#include "driver/cpu_plugin.h"
 #include "driver/driver_table.hpp"
+#include "quern/driver_error.hpp"
 
 namespace quern::runtime {
 
@@ -22,10 +25,14 @@ class ContextFault {
   ContextFault& operator=(const ContextFault&) = delete;
 
   bool happened() const noexcept { return result_.load() != CUDA_SUCCESS; }
-  /// The first one counts. The context is current on this thread.
-  void note(const driver::DriverTable& api, CUresult result) noexcept QUERN_EXCLUDES(mutex_);
+  /// The first one counts. The context is current on this thread: `plugin` (null for libcuda) is asked what
+  /// it knows.
+  void note(const driver::DriverTable& api, CUresult result, const QuernCpuPlugin* plugin) noexcept
+      QUERN_EXCLUDES(mutex_);
   /// The same fault as another Context of the same driver context met.
   void note(const ContextFault& other) noexcept QUERN_EXCLUDES(mutex_);
+  /// Which launch and thread it was; null: not known.
+  std::shared_ptr<const DeviceFault> fault() const QUERN_EXCLUDES(mutex_);
   /// Throws DriverError with the fault's result once it has happened.
   void require_none(const driver::DriverTable& api) const {
     if (happened()) [[unlikely]]
@@ -72,6 +79,7 @@ class ContextFault {
   mutable base::Mutex mutex_;
   mutable base::ConditionVariable changed_;    ///< somebody left a retired context, or it is settled
   std::string text_ QUERN_GUARDED_BY(mutex_);  ///< the driver's sentence about the fault
+  std::shared_ptr<const DeviceFault> device_fault_ QUERN_GUARDED_BY(mutex_);
 };
 
 }  // namespace quern::runtime

@@ -23,7 +23,8 @@ struct Driver {
   const QuernCpuPlugin* plugin = nullptr;  ///< null for libcuda
 
   void check(CUresult result, std::string_view call, std::string_view attempted) const {
-    driver::check(api, result, call, attempted);
+    if (result != CUDA_SUCCESS) [[unlikely]]
+      driver::fail(api, result, call, attempted, driver::current_fault(plugin));
   }
 };
 

@@ -33,7 +33,7 @@ struct Place {
   void check(CUresult result, std::string_view call, std::size_t bytes) const {
     if (result != CUDA_SUCCESS)
       driver::check_allocation(api(), result, call, fmt::format("allocate {} bytes of device memory", bytes),
-                               bytes);
+                               bytes, driver::current_fault(device->driver->plugin));
   }
 };
 

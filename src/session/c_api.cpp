@@ -62,6 +62,32 @@ QuernDeviceInfo info_of(const Device& device) {
   return info;
 }
 
+static_assert(static_cast<int>(MemoryAccess::atomic) == QUERN_ACCESS_ATOMIC);
+QuernFault fault_struct(const DeviceFault& fault) {
+  QuernFault made{};
+  const auto give = [&](const DeviceFault::Index& from, uint32_t(&to)[3], uint32_t known) {
+    std::ranges::copy(from, to);
+    made.known |= known;
+  };
+  std::ranges::copy(fault.grid, made.grid);
+  std::ranges::copy(fault.block_dim, made.block_dim);
+  if (fault.block) give(*fault.block, made.block, QUERN_FAULT_BLOCK);
+  if (fault.thread) made.known |= QUERN_FAULT_THREAD;
+  if (fault.threads) {
+    give(fault.threads->first, made.first_thread, QUERN_FAULT_THREADS);
+    give(fault.threads->second, made.last_thread, QUERN_FAULT_THREADS);
+  }
+  if (fault.address) made.known |= QUERN_FAULT_ADDRESS;
+  made.address = fault.address.value_or(0);
+  made.line = fault.line;
+  made.access = static_cast<QuernAccess>(fault.access);
+  made.access_bytes = fault.access_bytes;
+  made.kernel = fault.kernel.c_str();
+  made.file = fault.file.c_str();
+  made.space = fault.space.c_str();
+  return made;
+}
+
 MemoryStats::Kind stats_of(const MemoryStats& stats, QuernMemoryKind kind) {
   if (kind == QUERN_MEMORY_ALL) return stats.total();
   require(kind >= 0 && kind < static_cast<int>(kResourceKindCount), "the kind is none of QuernMemoryKind");
@@ -123,6 +149,17 @@ size_t quern_last_error(char* buffer, size_t bytes) {
   return needed;
 }
 int32_t quern_last_driver_result(void) { return last_error().driver_result; }
+
+QuernStatus quern_last_fault(QuernFault* fault) {
+  // This thread's latest error stays as it is, unless the question itself is wrong.
+  const std::shared_ptr<const DeviceFault> known = last_error().fault;
+  const QuernStatus status = guarded([&] {
+    check_place(fault, sizeof(QuernFault), "QuernFault");
+    if (known != nullptr) write_struct(fault, fault_struct(*known));
+  });
+  if (status != QUERN_OK) return status;
+  return known != nullptr ? QUERN_OK : QUERN_NOT_FOUND;
+}
 
 QuernStatus quern_release(uint64_t id) {
   return guarded([&] {

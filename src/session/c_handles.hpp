@@ -60,6 +60,7 @@ Table& table();
 struct LastError {
   std::string text;
   int driver_result = 0;
+  std::shared_ptr<const DeviceFault> fault;  ///< null: nothing is known of one
   bool exhausted = false;
   std::string_view view() const noexcept {
     return exhausted ? "host memory is exhausted" : std::string_view(text);
@@ -67,9 +68,11 @@ struct LastError {
 };
 LastError& last_error();
 
-inline QuernStatus fail(QuernStatus status, std::string_view text, int driver_result = 0) noexcept {
+inline QuernStatus fail(QuernStatus status, std::string_view text, int driver_result = 0,
+                        std::shared_ptr<const DeviceFault> fault = nullptr) noexcept {
   LastError& error = last_error();
   error.driver_result = driver_result;
+  error.fault = std::move(fault);
   try {
     error.text = text;
     error.exhausted = false;
@@ -96,7 +99,7 @@ QuernStatus guarded(Body&& body) noexcept {
   } catch (const BadHandle& bad) {
     return fail(QUERN_BAD_HANDLE, bad.text);
   } catch (const DriverError& error) {
-    return fail(status_of(error.code()), error.what(), error.result());
+    return fail(status_of(error.code()), error.what(), error.result(), error.shared_fault());
   } catch (const Error& error) {
     return fail(status_of(error.code()), error.what());
   } catch (const std::bad_alloc&) {

@@ -47,6 +47,7 @@ QUERN_VERSIONED(QuernDeviceInfo, sizeof(QuernDeviceInfo));
 QUERN_VERSIONED(QuernKernelInfo, sizeof(QuernKernelInfo));
 QUERN_VERSIONED(QuernParameter, sizeof(QuernParameter));
 QUERN_VERSIONED(QuernMemoryStats, sizeof(QuernMemoryStats));
+QUERN_VERSIONED(QuernFault, sizeof(QuernFault));
 #undef QUERN_VERSIONED
 
 /// Copies what this library knows of a caller's struct of `given_bytes` into `known`, which is zeros. Throws

@@ -149,6 +149,23 @@ extern "C" __global__ void k(int* x) {
     def test_a_wild_kernel_is_stopped(self):
         self.fails("run", "k.cu::store", 1 << 40, "zeros(4, int32)", "--block", 1, says=["kernel store", "CUDA_ERROR_ILLEGAL_ADDRESS", "hint:"])
 
+    def test_a_fault_is_in_the_document_of_the_error(self):
+        self.path("trapezoid.cu").write_text("""extern "C" __global__ void trapezoid(int* x, long long far) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i == 70)
+    x[i + far] = 1;
+}
+""")
+        done = self.quern("run", "trapezoid.cu", "zeros(128, int32)", 1 << 42, "--grid", 4, "--block", 32, "--json", status=1)
+        fault = json.loads(done.stdout)["error"]["fault"]
+        self.assertTrue(fault.pop("file").endswith("trapezoid.cu"))
+        address = fault.pop("address")
+        self.assertEqual(address % (1 << 40) % 4, 0)
+        self.assertEqual(fault, {"kernel": "trapezoid", "grid": [4, 1, 1], "block_dim": [32, 1, 1], "block": [2, 0, 0], "thread": [6, 0, 0],
+                                 "threads": [[6, 0, 0], [6, 0, 0]], "line": 4, "access": "store", "access_bytes": 4, "space": "global"})
+        self.assertIn("in block (2,0,0), thread (6,0,0), line 4 of trapezoid.cu: a store of 4 bytes in global memory", done.stderr)
+        self.assertIn("bounds checks", done.stderr)
+
     FAULTS = """
 #include <cuda/std/cassert>
 extern "C" __global__ void endless(volatile int* x) { while (x[0] != 77); }

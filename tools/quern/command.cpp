@@ -49,9 +49,42 @@ std::string_view general_hint(ErrorCode code) {
   return {};
 }
 
-Json error_document(ErrorCode code, const std::string& message, const Diagnostics& diagnostics) {
-  return {
-      {"error", {{"code", to_string(code)}, {"message", message}, {"diagnostics", to_json(diagnostics)}}}};
+const char* word_of(MemoryAccess access) {
+  switch (access) {
+    case MemoryAccess::none:
+      break;
+    case MemoryAccess::load:
+      return "load";
+    case MemoryAccess::store:
+      return "store";
+    case MemoryAccess::atomic:
+      return "atomic";
+  }
+  return "";
+}
+
+/// What is not known is left out.
+Json fault_document(const DeviceFault& fault) {
+  Json row = {{"kernel", fault.kernel}, {"grid", fault.grid}, {"block_dim", fault.block_dim}};
+  if (fault.block) row["block"] = *fault.block;
+  if (fault.thread) row["thread"] = *fault.thread;
+  if (fault.threads) row["threads"] = {fault.threads->first, fault.threads->second};
+  if (!fault.file.empty()) row["file"] = fault.file;
+  if (fault.line != 0) row[fault.file.empty() ? "ptx_line" : "line"] = fault.line;
+  if (fault.address) row["address"] = *fault.address;
+  if (fault.access != MemoryAccess::none) row["access"] = word_of(fault.access);
+  if (fault.access_bytes != 0) row["access_bytes"] = fault.access_bytes;
+  if (!fault.space.empty()) row["space"] = fault.space;
+  return row;
+}
+
+Json error_document(ErrorCode code, const std::string& message, const Error* error) {
+  const Diagnostics diagnostics = error != nullptr ? error->diagnostics() : Diagnostics{};
+  Json document = {{"code", to_string(code)}, {"message", message}, {"diagnostics", to_json(diagnostics)}};
+  const auto* const by_driver = dynamic_cast<const DriverError*>(error);
+  if (by_driver != nullptr && by_driver->fault().known())
+    document["fault"] = fault_document(by_driver->fault());
+  return {{"error", document}};
 }
 
 }  // namespace
@@ -84,8 +117,7 @@ int report(const std::exception& problem, bool json) {
                      (code == ErrorCode::compile && message.find("error: ") != std::string::npos));
   end_line();
   std::fprintf(stderr, "%s\n", coloured(says_error ? message : "error: " + message).c_str());
-  if (json)
-    print_json(error_document(code, message, error != nullptr ? error->diagnostics() : Diagnostics{}));
+  if (json) print_json(error_document(code, message, error));
   return code == ErrorCode::usage ? kWrongUsage : kFailed;
 }
 

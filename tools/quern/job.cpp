@@ -92,9 +92,12 @@ constexpr FaultHint kFaultHints[] = {
 };
 
 std::string_view fault_hint(const DriverError& error) {
+  // Why a launch failed stands at the end of the text; before it are names, which may hold any word.
+  std::string_view why =
+      error.result_name() == "CUDA_ERROR_LAUNCH_FAILED" ? error.result_text() : std::string_view();
+  if (const std::size_t colon = why.rfind(": "); colon != std::string_view::npos) why.remove_prefix(colon);
   for (const FaultHint& row : kFaultHints)
-    if (error.result_name() == row.of || error.result_text().find(row.of) != std::string::npos)
-      return row.hint;
+    if (error.result_name() == row.of || why.find(row.of) != std::string_view::npos) return row.hint;
   return "check the grid, the lengths that the kernel is given, and its bounds checks";
 }
 
@@ -307,11 +310,12 @@ double Job::launch() {
   } catch (const DriverError& error) {
     // A fault shows at whichever call comes next; it is the kernel's.
     if (error.code() != ErrorCode::device_fault) throw;
-    throw Error(
-        ErrorCode::device_fault,
+    throw DriverError(
+        error.code(), error.result(), error.result_name(), error.call(),
         fmt::format("kernel {} ended with {} in grid ({}, {}, {}) and block ({}, {}, {}): {}\nhint: {}",
                     kernel_.name(), error.result_name(), config_.grid.x, config_.grid.y, config_.grid.z,
-                    config_.block.x, config_.block.y, config_.block.z, fault_text(error), fault_hint(error)));
+                    config_.block.x, config_.block.y, config_.block.z, fault_text(error), fault_hint(error)),
+        error.result_text(), error.shared_fault());
   }
 }
 

@@ -68,13 +68,14 @@ const char* text_of_fault(CUresult error, const char* sentence) noexcept try {
   if (context_stack().empty()) return nullptr;
   const std::shared_ptr<ContextState> context = Driver::get().current_even_failed();
   const engine::FaultKind fault = context->domain->fault();
-  if (fault == engine::FaultKind::none || result_of(fault) != error || context->domain->fault_place().empty())
-    return nullptr;
+  if (fault == engine::FaultKind::none || result_of(fault) != error) return nullptr;
+  const std::string& place = context->domain->fault_report().text;
+  if (place.empty()) return nullptr;
   static base::Mutex mutex;
   static auto* const texts = new std::set<std::string>;
   const base::LockGuard lock(mutex);
-  return texts->insert(sentence + (" " + context->domain->fault_place())).first->c_str();
-} catch (const std::exception&) {
+  return texts->insert(sentence + (" " + place)).first->c_str();
+} catch (...) {  // a Failure too: the current context is destroyed
   return nullptr;
 }
 

@@ -8,6 +8,7 @@
 //   3. Scheduler::mutex_         streams and threads
 //   4. Memory::mutex_, then Arena::mutex_
 //   5. Output::mutex_
+//   6. Explainer::mutex_, then that of the kernels explained last
 #pragma once
 
 #include <array>

@@ -19,6 +19,16 @@ FunctionObject::FunctionObject(std::shared_ptr<ModuleObject> module, const Kerne
   require(ptx_ != nullptr, CUDA_ERROR_NOT_FOUND);
 }
 
+std::string FunctionObject::display_name() const {
+  const base::LockGuard lock(mutex_);
+  return display_name_.empty() ? info_->name : display_name_;
+}
+
+void FunctionObject::set_display_name(std::string name) {
+  const base::LockGuard lock(mutex_);
+  display_name_ = std::move(name);
+}
+
 FunctionObject::Variant& FunctionObject::variant_for(const Specialisation& specialisation) {
   const base::LockGuard lock(mutex_);
   for (const std::unique_ptr<Variant>& variant : variants_)
@@ -51,7 +61,9 @@ LoadedCode FunctionObject::load(const Specialisation& specialisation) const {
                                to_string(code.errors())));
     fail(CUDA_ERROR_NOT_SUPPORTED);
   }
-  LoadedCode loaded{std::move(*code), {}};
+  LoadedCode loaded{std::move(*code), {}, nullptr};
+  loaded.explainer =
+      std::make_unique<const Explainer>(module_->ptx, info_->name, specialisation, *loaded.code);
   for (const SymbolUse& use : loaded.code->symbols) {
     if (use.space == ir::Space::shared) {
       loaded.symbols.push_back(use.shared_offset);

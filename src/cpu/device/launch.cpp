@@ -151,7 +151,9 @@ void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
   job->run = loaded.code->run;
   job->text_begin = loaded.code->text_begin;
   job->text_end = loaded.code->text_end;
+  job->kernel = function->display_name();
   job->locations = &loaded.code->locations;
+  job->explainer = loaded.explainer.get();
   const LocalNeeds& local = loaded.code->local;
   job->needs = {specialisation.warps(), local.bytes, loaded.code->frame_bytes, stack_bytes(local, *context),
                 local.activation_bytes};
@@ -165,7 +167,7 @@ void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
   job->owner = context->id;
   job->device = context->device;
   job->heap_bytes = context->heap_bytes.load(std::memory_order_relaxed);
-  job->keep_alive = function;  // which owns code, symbols and locations
+  job->keep_alive = function;  // which owns code, symbols, locations and the explainer
   if (request.cooperative) give_workspace(*job, driver, *context);
   const auto mappings = driver.memory().mappings(context->id);
   if (job->waits) job->mappings = mappings;

@@ -15,6 +15,7 @@
 
 #include "base/thread_annotations.hpp"
 #include "cpu/compiler.hpp"
+#include "cpu/device/explain.hpp"
 #include "cpu/device/jit_options.hpp"
 #include "cpu/engine/memory.hpp"
 #include "cpu/engine/scheduler.hpp"
@@ -95,6 +96,7 @@ struct ModuleObject {
 struct LoadedCode {
   std::shared_ptr<const KernelCode> code;
   std::vector<std::uint64_t> symbols;
+  std::unique_ptr<const Explainer> explainer;
 };
 
 /// A kernel of a module. Thread-safe.
@@ -105,6 +107,9 @@ class FunctionObject {
   const ModuleObject& module() const noexcept { return *module_; }
   const KernelInfo& info() const noexcept { return *info_; }
   const ptx::Function& ptx() const noexcept { return *ptx_; }
+  /// The name that reports give the kernel: its author's where someone told it, else the PTX's.
+  std::string display_name() const QUERN_EXCLUDES(mutex_);
+  void set_display_name(std::string name) QUERN_EXCLUDES(mutex_);
   /// What a launch may ask of dynamic shared memory; cuFuncSetAttribute raises it up to the opt-in limit.
   std::atomic<std::uint32_t> max_dynamic_shared_bytes;
 
@@ -125,7 +130,8 @@ class FunctionObject {
   std::shared_ptr<ModuleObject> module_;
   const KernelInfo* info_;
   const ptx::Function* ptx_;
-  base::Mutex mutex_;
+  mutable base::Mutex mutex_;
+  std::string display_name_ QUERN_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Variant>> variants_ QUERN_GUARDED_BY(mutex_);
 };
 

@@ -142,11 +142,62 @@ int plugin_reservation(std::uint64_t* reserved_bytes, int* is_compact) {
   return 0;
 }
 
+void copy(const std::optional<engine::Index3>& from, std::uint32_t (&to)[3]) {
+  if (from) std::copy(from->begin(), from->end(), to);
+}
+
+QuernCpuFault as_struct(const engine::FaultReport& report, CUresult result, const std::string& space) {
+  QuernCpuFault fault{};
+  fault.struct_bytes = sizeof fault;
+  fault.result = static_cast<std::int32_t>(result);
+  fault.known = (report.block ? QUERN_CPU_KNOWS_BLOCK : 0u) |
+                (report.first_thread ? QUERN_CPU_KNOWS_THREADS : 0u) |
+                (report.address ? QUERN_CPU_KNOWS_ADDRESS : 0u);
+  copy(report.grid, fault.grid);
+  copy(report.block_dim, fault.block_dim);
+  copy(report.block, fault.block);
+  copy(report.first_thread, fault.first_thread);
+  copy(report.last_thread, fault.last_thread);
+  fault.line = report.line;
+  fault.access = static_cast<std::uint32_t>(report.access);
+  fault.access_bytes = report.access_bytes;
+  fault.address = report.address.value_or(0);
+  fault.kernel = report.kernel.c_str();
+  fault.file = report.file.c_str();
+  fault.space = space.c_str();
+  return fault;
+}
+static_assert(static_cast<int>(engine::AccessKind::load) == 1 &&
+              static_cast<int>(engine::AccessKind::store) == 2 &&
+              static_cast<int>(engine::AccessKind::atomic) == 3);
+
+int plugin_current_fault(QuernCpuFaultSink sink, void* user) try {
+  const std::shared_ptr<ContextState> context = Driver::get().current_even_failed();
+  const engine::FaultKind kind = context->domain->fault();
+  if (kind == engine::FaultKind::none || sink == nullptr) return 1;
+  const engine::FaultReport& report = context->domain->fault_report();
+  const std::string space(report.space);
+  const QuernCpuFault fault = as_struct(report, result_of(kind), space);
+  sink(user, &fault);
+  return 0;
+} catch (...) {  // a Failure too
+  return 1;
+}
+
+int plugin_name_kernel(void* function, const char* name) try {
+  if (name == nullptr) return 1;
+  Driver::get().find(static_cast<CUfunction>(function))->set_display_name(name);
+  return 0;
+} catch (...) {  // a Failure too
+  return 1;
+}
+
 constexpr QuernCpuPlugin kPlugin = {
     QUERN_CPU_PLUGIN_VERSION,    sizeof(QuernCpuPlugin),  &driver_table,
     &plugin_stage_text,          &plugin_check_ptx,       &plugin_isa,
     &configured_worker_count,    &plugin_set_printf_sink, &plugin_keep_host_memory,
     &plugin_release_host_memory, &plugin_start_errors,    &plugin_reservation,
+    &plugin_current_fault,       &plugin_name_kernel,
 };
 
 }  // namespace

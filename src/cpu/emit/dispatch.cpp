@@ -7,6 +7,7 @@
 
 #include <llvm/IR/Module.h>
 
+#include "cpu/emit/sites.hpp"
 #include "cpu/emit/warp_body.hpp"
 #include "cpu/engine/warps.hpp"
 
@@ -210,6 +211,7 @@ void WarpBody::send(ir::BlockId block, unsigned successor_index, llvm::Value* la
   std::vector<std::pair<ir::Value, llvm::Value*>> stores;
   for (const auto& [phi, operand] : phi_operands(block, successor_index)) {
     if (!has_slot(Version::masked, phi)) continue;
+    if (sites_ != nullptr) set_site(code_, *sites_, *module_, *function_, operand);  // as masked_edge does
     llvm::Value* what = pack_bits(as_kept(operand, kept_scalar(Version::masked, phi)));
     const Slot& to = slot(Version::masked, phi);
     if (!kept_scalar(Version::masked, phi))
@@ -217,6 +219,7 @@ void WarpBody::send(ir::BlockId block, unsigned successor_index, llvm::Value* la
           code_.CreateSelect(bits, what, code_.CreateAlignedLoad(to.type, to.memory, frame_align(to.type)));
     stores.emplace_back(phi, what);
   }
+  if (sites_ != nullptr) clear_site(code_);
   for (const auto& [phi, what] : stores) {
     const Slot& to = slot(Version::masked, phi);
     code_.CreateAlignedStore(what, to.memory, frame_align(to.type));

@@ -13,6 +13,7 @@
 #include "cpu/emit/operations/helpers.hpp"
 #include "cpu/emit/optimise.hpp"
 #include "cpu/emit/plan.hpp"
+#include "cpu/emit/sites.hpp"
 
 namespace quern::cpu::emit {
 namespace {
@@ -60,7 +61,10 @@ std::vector<ir::Location> gather_locations(ir::Module& module) {
   return all;
 }
 
-Expected<Emitted> emit_llvm(ir::Module& module, const Specialisation& specialisation) {
+enum class WithSites : bool { no, yes };
+
+Expected<Emitted> emit_llvm(ir::Module& module, const Specialisation& specialisation,
+                            WithSites with_sites = WithSites::no) {
   if (auto checked = check_emittable(module); !checked) return checked.errors();
   std::vector<Plan> plans;
   for (ir::Function& function : module.functions) {
@@ -74,8 +78,10 @@ Expected<Emitted> emit_llvm(ir::Module& module, const Specialisation& specialisa
   out.module = std::make_unique<llvm::Module>(module.functions[0].name, *out.context);
   out.module->setTargetTriple(out.machine->getTargetTriple().str());
   out.module->setDataLayout(out.machine->createDataLayout());
+  if (with_sites == WithSites::yes) begin_sites(*out.module);
   try {
     emit_functions(module, plans, specialisation, out);
+    end_sites(*out.module);
   } catch (const Defect& error) {
     return defect(module, error.what());
   }
@@ -115,6 +121,7 @@ Expected<std::shared_ptr<const KernelCode>> emit_code(ir::Module module,
   code->run = reinterpret_cast<engine::RunBlocks>(loaded->entry);
   code->text_begin = loaded->text_begin;
   code->text_end = loaded->text_end;
+  code->digest = code_digest((*object)->getMemBufferRef());
   code->frame_bytes = emitted->frame_bytes;
   code->waits = emitted->waits;
   code->local = local_needs(module);
@@ -122,6 +129,18 @@ Expected<std::shared_ptr<const KernelCode>> emit_code(ir::Module module,
   code->locations = std::move(emitted->locations);
   code->memory = std::move(loaded->memory);
   return std::shared_ptr<const KernelCode>(std::move(code));
+}
+
+Expected<CodeSites> emit_sites(ir::Module module, const Specialisation& specialisation) {
+  auto emitted = emit_llvm(module, specialisation, WithSites::yes);
+  if (!emitted) return emitted.errors();
+  auto object = make_object(*emitted->module, *emitted->machine);
+  if (!object) return object.errors();
+  CodeSites found;
+  found.sites = read_sites((*object)->getMemBufferRef(), module);
+  found.digest = code_digest((*object)->getMemBufferRef());
+  found.module = std::move(module);
+  return found;
 }
 
 Expected<std::string> emit_text(ir::Module module, const Specialisation& specialisation, Stage stage) {

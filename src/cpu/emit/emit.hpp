@@ -19,6 +19,9 @@ Expected<void> check_emittable(const ir::Module& module);
 Expected<std::shared_ptr<const KernelCode>> emit_code(ir::Module module,
                                                       const Specialisation& specialisation);
 
+/// Which machine code of emit_code() belongs to which instruction.
+Expected<CodeSites> emit_sites(ir::Module module, const Specialisation& specialisation);
+
 /// The optimised LLVM IR, or the assembly, as text.
 Expected<std::string> emit_text(ir::Module module, const Specialisation& specialisation, Stage stage);
 

@@ -4,6 +4,7 @@
 
 #include <llvm/IR/Module.h>
 
+#include "cpu/emit/sites.hpp"
 #include "cpu/emit/warp_body.hpp"
 #include "cpu/engine/abi.hpp"
 
@@ -21,6 +22,7 @@ WarpBody::WarpBody(const Plan& plan, const Specialisation& specialisation, const
       callees_(callees),
       gang_(gang),
       code_(place.begin),
+      sites_(scope_of_sites(*place.begin->getModule())),
       masks_(code_, specialisation.isa),
       warps_(gang.width) {
   builder_ = &code_;
@@ -233,12 +235,14 @@ void WarpBody::emit_insts(ir::BlockId block) {
   for (const ir::Value value : function_->blocks[block].insts) {
     if (ir::has_trait(inst(value).op, 't') || value == plan_.barrier[block]) break;
     if (full() && value == plan_.bounded[block].comparison) continue;  // full_cond_branch emits it
+    if (sites_ != nullptr) set_site(code_, *sites_, *module_, *function_, value);
     for_each_warp(value, [&] {
       if (!is_phi(value))
         emit_inst(value);
       else if (has_slot(version_, value) && slot(version_, value).framed)
         store_to_frame(slot(version_, value), pack_bits(kept(value)));
     });
+    if (sites_ != nullptr) clear_site(code_);
   }
 }
 
@@ -311,6 +315,7 @@ std::vector<std::pair<ir::Value, ir::Value>> WarpBody::phi_operands(ir::BlockId 
 /// happens to.
 void WarpBody::emit_trap(std::uint64_t which, std::uint32_t location) {
   note_for_report(offsetof(engine::WorkerState, fault_location), code_.getInt32(location));
+  note_for_report(offsetof(engine::WorkerState, warp_index), warp_index());
   note_for_report(offsetof(engine::WorkerState, fault_lane),
                   code_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, mask_bits(), code_.getFalse()));
   llvm::FunctionType* type =

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cpu/analysis/structure.hpp"
+#include "cpu/emit/sites.hpp"
 #include "cpu/emit/warp_body.hpp"
 
 namespace quern::cpu::emit {
@@ -147,6 +148,8 @@ void WarpBody::masked_edge(ir::BlockId block, unsigned successor_index, llvm::Va
     if (!has_slot(Version::masked, phi)) continue;
     const bool keep_scalar = kept_scalar(Version::masked, phi);
     const Slot& to = slot(Version::masked, phi);
+    // LLVM may make one instruction of a load and the choice behind it, in the choice's place.
+    if (sites_ != nullptr) set_site(code_, *sites_, *module_, *function_, operand);
     llvm::Value* what = pack_bits(as_kept(operand, keep_scalar));
     llvm::Value* old = code_.CreateLoad(to.type, to.memory);
     if (keep_scalar && !certain_)
@@ -155,6 +158,7 @@ void WarpBody::masked_edge(ir::BlockId block, unsigned successor_index, llvm::Va
       what = code_.CreateSelect(masks_.bits_of(lanes), what, old);
     stores.emplace_back(to.memory, what);
   }
+  if (sites_ != nullptr) clear_site(code_);
   for (const auto& [memory, what] : stores) code_.CreateStore(what, memory);
   llvm::AllocaInst* waiting = masked_[successor].waiting;
   if (blend) lanes = masks_.either(lanes, code_.CreateLoad(masks_.type(), waiting));

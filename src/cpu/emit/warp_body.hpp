@@ -324,6 +324,7 @@ class WarpBody final : public Context {
   const DeviceFunctions& callees_;
   const Gang gang_;
   llvm::IRBuilder<> code_;
+  llvm::DISubprogram* const sites_;  ///< null: instructions need no sites (sites.hpp)
   Masks masks_;
   Version version_ = Version::full;
   ir::BlockId block_ = ir::kNone;

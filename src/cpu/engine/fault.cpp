@@ -63,6 +63,23 @@ bool is_ours(const KernelRun& run, int signal, const siginfo_t& info, const void
   return run.window->reaches(info.si_addr) || run.stack->overflowed_at(info.si_addr);
 }
 
+/// The kernel's code that `pc` is in, or that called the helper it is in. Helpers that access the kernel's
+/// memory call nothing, and what they keep on the stack are numbers and places in data: the first address of
+/// code there is the one that they return to. The byte before it is the call's.
+/// Not instrumented: it reads frames of others, a sanitizer's gaps among them.
+__attribute__((no_sanitize("address", "thread", "undefined"))) const std::byte* kernel_pc(
+    const KernelRun& run, const void* pc, const void* stack_pointer) noexcept {
+  constexpr std::size_t kMaxHelperFrame = 4096;
+  const auto text_bytes = static_cast<std::uint64_t>(run.text_end - run.text_begin);
+  const Range text{const_cast<std::byte*>(run.text_begin), text_bytes};
+  if (text.contains(pc)) return static_cast<const std::byte*>(pc);
+  const auto* word = static_cast<const void* const*>(stack_pointer);
+  const auto* const end = static_cast<const void* const*>(run.stack->top());
+  for (std::size_t i = 0; word < end && i < kMaxHelperFrame / sizeof *word; ++i, ++word)
+    if (text.contains(*word)) return static_cast<const std::byte*>(*word) - 1;
+  return nullptr;
+}
+
 /// What request_stop sends along, so that the handler knows its own signals.
 int stop_mark = 0;
 
@@ -111,6 +128,7 @@ void handle(int signal, siginfo_t* info, void* context) {
   if (run == nullptr || !is_ours(*run, signal, *info, pc)) return chain(signal, info, context);
   run->fault.kind = classify(*run, signal, *info);
   run->fault.address = reinterpret_cast<std::uint64_t>(info->si_addr);
+  run->fault.pc = kernel_pc(*run, pc, reinterpret_cast<const void*>(registers[REG_RSP]));
   // Returning from the handler restores the signal mask and the alternate stack; then the thread leaves the
   // run.
   registers[REG_RIP] = reinterpret_cast<greg_t>(&quern_cpu_leave_stack);
@@ -264,7 +282,7 @@ void note_place(Fault& fault, const WorkerState& worker, std::uint64_t chunk_fir
                 std::uint64_t chunk_count) {
   if (fault.kind == FaultKind::none || worker.blocks_left > chunk_count || worker.blocks_left == 0) return;
   fault.block = chunk_first + (chunk_count - worker.blocks_left);
-  if (worker.running_warps == kUnknownWarp) return;
+  if (fault.warp_count != 0 || worker.running_warps == kUnknownWarp) return;
   fault.warp = worker.running_warps & kRunningWarpMask;
   fault.warp_count = std::max(1u, worker.running_warps >> kRunningWarpBits);
 }

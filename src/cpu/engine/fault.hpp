@@ -7,8 +7,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 #include "cpu/engine/abi.hpp"
+#include "cpu/engine/fault_report.hpp"
 #include "cpu/engine/stack_switch.hpp"
 #include "cpu/engine/window.hpp"
 
@@ -35,7 +38,14 @@ struct Fault {
   std::uint64_t address = 0;                   ///< for an address fault, as far as the processor tells
   std::uint32_t location = ~std::uint32_t{0};  ///< an index into KernelCode::locations; beyond: not known
   std::uint32_t lane = 0;
-  bool knows_lane = false;  ///< a fault of the kernel's own making, which says where it was
+  bool knows_lane = false;  ///< a fault of the kernel's own making, which says where it was; or explained
+  /// Of the kernel's instruction that the processor could not run, or of its call of a helper; null: none.
+  const std::byte* pc = nullptr;
+  // Found out by a FaultExplainer.
+  AccessKind access = AccessKind::none;
+  std::uint32_t access_bytes = 0;
+  std::string_view space;
+  std::optional<std::uint64_t> kernel_address;  ///< as the kernel computed it
   // Who ran: for the report. Filled in when the run has ended (note_place).
   std::uint64_t block = kUnknownIndex;
   std::uint32_t warp = 0;        ///< the first of

@@ -27,43 +27,86 @@ std::string_view reason(FaultKind kind) {
   }
 }
 
-std::string coordinates(std::uint64_t index, const std::uint32_t (&extent)[3]) {
-  return fmt::format("({},{},{})", index % extent[0], index / extent[0] % extent[1],
-                     index / extent[0] / extent[1]);
+Index3 coordinates(std::uint64_t index, const Index3& extent) {
+  return {static_cast<std::uint32_t>(index % extent[0]),
+          static_cast<std::uint32_t>(index / extent[0] % extent[1]),
+          static_cast<std::uint32_t>(index / extent[0] / extent[1])};
 }
 
-std::string block_text(const Fault& fault, const LaunchState& launch) {
-  return fmt::format("in block {}", coordinates(fault.block, launch.grid));
-}
+std::string text_of(const Index3& at) { return fmt::format("({},{},{})", at[0], at[1], at[2]); }
 
-std::string thread_text(const Fault& fault, const LaunchState& launch) {
-  const std::uint64_t threads = std::uint64_t{launch.block[0]} * launch.block[1] * launch.block[2];
+void place_threads(const Fault& fault, FaultReport& report) {
+  const Index3& dim = report.block_dim;
+  const std::uint64_t threads = std::uint64_t{dim[0]} * dim[1] * dim[2];
   const std::uint64_t first = fault.warp * kWarpLanes;
   const std::uint64_t end = std::min(first + fault.warp_count * kWarpLanes, threads);
-  if (fault.warp_count == 0 || first >= end) return {};
-  if (fault.knows_lane && first + fault.lane < end)
-    return fmt::format(", thread {}", coordinates(first + fault.lane, launch.block));
-  if (end - first == 1) return fmt::format(", thread {}", coordinates(first, launch.block));
-  return fmt::format(", threads {} to {}", coordinates(first, launch.block),
-                     coordinates(end - 1, launch.block));
+  if (fault.warp_count == 0 || first >= end) return;
+  const bool exact = fault.knows_lane && first + fault.lane < end;
+  report.first_thread = coordinates(exact ? first + fault.lane : first, dim);
+  report.last_thread = exact ? report.first_thread : coordinates(end - 1, dim);
 }
 
-std::string line_text(const Fault& fault, const LaunchJob& job) {
-  if (job.locations == nullptr || fault.location >= job.locations->size()) return {};
+void place_line(const Fault& fault, const LaunchJob& job, FaultReport& report) {
+  if (job.locations == nullptr || fault.location >= job.locations->size()) return;
   const ir::Location& at = ir::author_location(*job.locations, (*job.locations)[fault.location]);
-  const std::string_view file = at.file;
-  if (at.line != 0 && !file.empty())
-    return fmt::format(", line {} of {}", at.line, file.substr(file.rfind('/') + 1));
-  return at.ptx_line == 0 ? std::string() : fmt::format(", line {} of the PTX", at.ptx_line);
+  const bool authors = at.line != 0 && !at.file.empty();
+  if (authors) report.file = at.file;
+  report.line = authors ? at.line : at.ptx_line;
+}
+
+std::string thread_text(const FaultReport& report) {
+  if (!report.first_thread) return {};
+  if (report.first_thread == report.last_thread)
+    return fmt::format(", thread {}", text_of(*report.first_thread));
+  return fmt::format(", threads {} to {}", text_of(*report.first_thread), text_of(*report.last_thread));
+}
+
+std::string line_text(const FaultReport& report) {
+  if (report.line == 0) return {};
+  if (report.file.empty()) return fmt::format(", line {} of the PTX", report.line);
+  const std::string_view file = report.file;
+  return fmt::format(", line {} of {}", report.line, file.substr(file.rfind('/') + 1));
+}
+
+std::string access_text(const FaultReport& report) {
+  constexpr std::string_view kWords[] = {"", "a load", "a store", "an atomic operation"};
+  const std::string at = report.address ? fmt::format(" at address {:#x}", *report.address) : std::string();
+  return fmt::format(": {} of {} byte{} in {} memory{}", kWords[static_cast<std::size_t>(report.access)],
+                     report.access_bytes, report.access_bytes == 1 ? "" : "s", report.space, at);
+}
+
+std::string words(const FaultReport& report, FaultKind kind) {
+  std::string text;
+  if (!report.kernel.empty())
+    text = fmt::format("by kernel {} (grid {}, block {})", report.kernel, text_of(report.grid),
+                       text_of(report.block_dim));
+  if (report.block)
+    text +=
+        fmt::format("{}in block {}{}", text.empty() ? "" : " ", text_of(*report.block), thread_text(report));
+  text += line_text(report);
+  if (report.access != AccessKind::none) text += access_text(report);
+  if (const std::string_view more = reason(kind); !more.empty()) text += fmt::format(": {}", more);
+  return text;
 }
 
 }  // namespace
 
-std::string describe(const Fault& fault, const LaunchJob& job) {
-  if (fault.block == kUnknownIndex) return {};
-  std::string text = block_text(fault, job.state) + thread_text(fault, job.state) + line_text(fault, job);
-  if (const std::string_view more = reason(fault.kind); !more.empty()) text += fmt::format(": {}", more);
-  return text;
+FaultReport report(const Fault& fault, const LaunchJob& job) {
+  FaultReport made;
+  made.kernel = job.kernel;
+  std::copy_n(job.state.grid, 3, made.grid.begin());
+  std::copy_n(job.state.block, 3, made.block_dim.begin());
+  if (fault.block != kUnknownIndex) {
+    made.block = coordinates(fault.block, made.grid);
+    place_threads(fault, made);
+  }
+  place_line(fault, job, made);
+  made.access = fault.access;
+  made.access_bytes = fault.access_bytes;
+  made.space = fault.space;
+  made.address = fault.kernel_address;
+  made.text = words(made, fault.kind);
+  return made;
 }
 
 }  // namespace quern::cpu::engine

@@ -147,8 +147,12 @@ Outcome host_call(WorkerState* state, const LaunchState* launch, std::uint32_t c
 
 /// Of the kernel's own making: the code said before where it was.
 [[noreturn]] void raise_here(const WorkerState& worker, FaultKind kind) {
-  raise_fault(
-      {.kind = kind, .location = worker.fault_location, .lane = worker.fault_lane, .knows_lane = true});
+  Fault fault{.kind = kind, .location = worker.fault_location, .lane = worker.fault_lane, .knows_lane = true};
+  if (worker.warp_index != kUnknownWarp) {
+    fault.warp = worker.warp_index;
+    fault.warp_count = 1;
+  }
+  raise_fault(fault);
 }
 
 }  // namespace

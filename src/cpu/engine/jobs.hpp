@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -14,6 +15,17 @@
 #include "cpu/ir/ir.hpp"
 
 namespace quern::cpu::engine {
+
+struct Fault;
+struct LaunchJob;
+
+/// Finds out what the machine code that met a fault was doing, and for which thread. Takes as long as
+/// compiling the kernel once more. Thread-safe.
+class FaultExplainer {
+ public:
+  virtual ~FaultExplainer() = default;
+  virtual void explain(Fault& fault, const LaunchJob& job, const Worker& worker) const noexcept = 0;
+};
 
 /// A grid to run. The first part is fixed when it is submitted, the second is its progress, shared by the
 /// workers.
@@ -30,8 +42,10 @@ struct LaunchJob {
   std::uint64_t owner = 0;
   std::uint32_t device = 0;
   std::uint64_t heap_bytes = 0;
+  std::string kernel;                                    ///< its author's name for it
   const std::vector<ir::Location>* locations = nullptr;  ///< for Fault::location
-  std::shared_ptr<const void> keep_alive;                ///< owns code, symbols and locations
+  const FaultExplainer* explainer = nullptr;             ///< null: faults stay as the processor tells them
+  std::shared_ptr<const void> keep_alive;                ///< owns code, symbols, locations and the explainer
   std::shared_ptr<const void> workspace;                 ///< what state.grid_workspace points to
   std::vector<std::shared_ptr<Mapping>> mappings;  ///< memory of the host's through which it may wait for it
 

@@ -154,9 +154,9 @@ void Scheduler::execute(Task& task) {
 }
 
 /// Ends the domain's other launches as well. One that no thread has taken yet is over then, too.
-void Scheduler::end_domain(Domain& domain, FaultKind kind, std::string place) {
+void Scheduler::end_domain(Domain& domain, FaultKind kind, FaultReport report) {
   if (domain.fault() != FaultKind::none) return;
-  domain.end(kind, std::move(place));
+  domain.end(kind, std::move(report));
   std::vector<std::shared_ptr<Stream>> streams = domain.streams_;
   streams.push_back(domain.legacy_);
   for (const std::shared_ptr<Stream>& stream : streams) {
@@ -187,7 +187,7 @@ void Scheduler::finish(Task& task) {
     --command.participants;
     if (task.fault.kind != FaultKind::none) {
       launch->stopped.store(true, std::memory_order_relaxed);
-      end_domain(*stream.domain_, task.fault.kind, describe(task.fault, *launch));
+      end_domain(*stream.domain_, task.fault.kind, report(task.fault, *launch));
     }
     if (launch->exhausted()) std::erase(group(GroupId::compute).ready, &command);
     if (has_work(GroupId::compute)) call_for_help(GroupId::compute, false);  // a worker is free again

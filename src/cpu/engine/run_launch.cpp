@@ -59,6 +59,10 @@ Fault run_launch(LaunchJob& job, Worker& worker, std::uint32_t worker_count, Wat
     const Watchdog::Watch watch(watchdog, job, worker);
     fault = job.waits ? run_resident(job, worker) : run_chunks(job, worker, worker_count);
   }
+  if (fault.kind != FaultKind::none) {
+    job.stopped.store(true, std::memory_order_relaxed);  // before the time that an explanation takes
+    if (fault.pc != nullptr && job.explainer != nullptr) job.explainer->explain(fault, job, worker);
+  }
   if (worker.printed) worker.services().output->flush();
   if (fault.kind == FaultKind::none && job.timed_out.load(std::memory_order_relaxed))
     fault.kind = FaultKind::launch_timeout;

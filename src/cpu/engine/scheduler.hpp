@@ -112,7 +112,7 @@ class Scheduler {
   void wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t sequence) QUERN_EXCLUDES(mutex_);
 
   // Taking and doing work (pool.cpp)
-  void end_domain(Domain& domain, FaultKind kind, std::string place) QUERN_REQUIRES(mutex_);
+  void end_domain(Domain& domain, FaultKind kind, FaultReport report) QUERN_REQUIRES(mutex_);
   void ask_to_leave(const Domain& domain) QUERN_REQUIRES(mutex_);
   std::optional<Task> try_take(Command& command) QUERN_REQUIRES(mutex_);
   std::optional<Task> take_from(GroupId id) QUERN_REQUIRES(mutex_);

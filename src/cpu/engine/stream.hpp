@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "cpu/engine/fault.hpp"
+#include "cpu/engine/fault_report.hpp"
 #include "cpu/engine/jobs.hpp"
 
 namespace quern::cpu::engine {
@@ -74,21 +74,21 @@ class Domain {
  public:
   const std::shared_ptr<Stream>& legacy_stream() const noexcept { return legacy_; }
   FaultKind fault() const noexcept { return fault_.load(std::memory_order_acquire); }
-  /// After a fault: who met it (fault_text.hpp), and does not change any more.
-  const std::string& fault_place() const noexcept { return fault_place_; }
+  /// After a fault: who met it; does not change any more.
+  const FaultReport& fault_report() const noexcept { return fault_report_; }
 
  private:
   /// The first fault counts.
-  void end(FaultKind kind, std::string place) {
+  void end(FaultKind kind, FaultReport report) {
     if (fault() != FaultKind::none) return;
-    fault_place_ = std::move(place);
+    fault_report_ = std::move(report);
     fault_.store(kind, std::memory_order_release);
   }
 
   friend class Scheduler;
   std::shared_ptr<Stream> legacy_;
   std::vector<std::shared_ptr<Stream>> streams_;
-  std::string fault_place_;
+  FaultReport fault_report_;
   std::atomic<FaultKind> fault_{FaultKind::none};
   bool closed_ = false;  ///< nothing that is submitted from now on runs
 };

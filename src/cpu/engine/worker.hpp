@@ -72,6 +72,7 @@ class Worker {
   bool prepare(const WorkerNeeds& needs);
 
   WorkerState& state() noexcept { return state_; }
+  const WorkerState& state() const noexcept { return state_; }
   const GuardedStack& stack() const noexcept { return stack_; }
   const Services& services() const noexcept { return services_; }
   /// True if a kernel on this worker may touch all of [address, address + bytes): its own memory or an

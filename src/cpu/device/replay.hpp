@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which thread met an address fault, and with which address: the processor tells only that some lane of an
+// instruction did, and the check of an address before it has replaced the address by now. So the threads that
+// may have been it are followed through the kernel's IR, one after the other, from their beginning to the
+// instruction. Nothing is written. What cannot be computed again is unknown and stays so in all that comes of
+// it: other lanes' values, shared and local memory, results of atomics, memory that the block itself writes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "cpu/compiler.hpp"
+#include "cpu/engine/fault.hpp"
+#include "cpu/engine/jobs.hpp"
+#include "cpu/engine/memory.hpp"
+
+namespace quern::cpu::device {
+
+/// True where the processor's address of the fault is one that the kernel accessed; where it only lies near
+/// the window, a check has put it in the place of the kernel's.
+bool processor_tells(const engine::Fault& fault, const engine::Window& window, std::uint32_t device);
+
+struct Offender {
+  std::uint32_t thread = 0;  ///< linear, in the block
+  std::uint64_t address = 0;
+  ir::Value access = ir::kNone;  ///< the instruction
+};
+
+/// The lowest thread that met `fault` at instruction `access` of the kernel; kNone: at whichever it was.
+/// Nothing where it is not certain.
+std::optional<Offender> find_offender(const ir::Module& module, ir::Value access, const engine::Fault& fault,
+                                      const engine::LaunchJob& job, const engine::Worker& worker,
+                                      engine::Memory& memory);
+
+}  // namespace quern::cpu::device

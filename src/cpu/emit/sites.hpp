@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which machine code belongs to which instruction of the IR, as LLVM's line tables know it: a site is an
+// instruction, and its number stands where a line's would. Asked for only when a fault is to be explained:
+// the same module is then compiled again, with debug locations, which do not change the code.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Support/MemoryBufferRef.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "cpu/compiler.hpp"
+#include "cpu/ir/ir.hpp"
+
+namespace quern::cpu::emit {
+
+/// Before emission: the instructions of `module` shall have sites.
+void begin_sites(llvm::Module& module);
+/// Null without begin_sites().
+llvm::DISubprogram* scope_of_sites(const llvm::Module& module);
+/// While an instruction is emitted: what `builder` makes is of site `value` of `function`, one of `of`'s.
+void set_site(llvm::IRBuilder<>& builder, llvm::DISubprogram& scope, const ir::Module& of,
+              const ir::Function& function, ir::Value value);
+/// What `builder` makes from here on belongs to no instruction.
+void clear_site(llvm::IRBuilder<>& builder);
+/// After emission, before the optimiser.
+void end_sites(llvm::Module& module);
+
+/// By the offset in the code, ascending; each reaches to the next one's begin.
+std::vector<CodeSite> read_sites(llvm::MemoryBufferRef object, const ir::Module& of);
+/// Of the object's code, before it is linked: equal code has equal digests.
+std::uint64_t code_digest(llvm::MemoryBufferRef object);
+
+}  // namespace quern::cpu::emit
