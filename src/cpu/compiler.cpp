@@ -56,12 +56,19 @@ Expected<void> check(const ir::Module& module, const Specialisation& specialisat
 
 /// Functions that are not inlined are called, unless threads wait for others in them. For tests: nor where
 /// the dispatcher is asked for.
-Expected<ir::Module> lower_calls(const ptx::Module& module, std::string_view kernel,
+Expected<ir::Module> lower_calls(const ptx::Module& module, const ptx::Function& entry,
                                  std::string_view file_name, const Specialisation& specialisation) {
-  auto lowered = lower::lower(module, kernel, file_name);
+  auto lowered = lower::lower(module, entry, file_name);
   if (!lowered || lowered->functions.size() == 1) return lowered;
   if (!specialisation.dispatch && !analysis::waits_in_calls(*lowered, specialisation)) return lowered;
-  return lower::lower(module, kernel, file_name, lower::CallForm::activations);
+  return lower::lower(module, entry, file_name, lower::CallForm::activations);
+}
+
+Expected<ir::Module> lower_calls(const ptx::Module& module, std::string_view kernel,
+                                 std::string_view file_name, const Specialisation& specialisation) {
+  const ptx::Function* entry = module.find_function(kernel);
+  if (entry == nullptr || !entry->entry || !entry->defined) return lower::lower(module, kernel, file_name);
+  return lower_calls(module, *entry, file_name, specialisation);
 }
 
 /// 32-bit registers that the values alive at one time would take on a GPU, roughly: most values die in their
@@ -121,7 +128,7 @@ Expected<std::vector<KernelInfo>> inspect(const ptx::Module& module, std::string
   for (const ptx::Function& entry : module.functions) {
     if (!entry.entry || !entry.defined) continue;
     const Specialisation usual = usual_specialisation(entry.performance);
-    auto lowered = lower_calls(module, entry.name, file_name, usual);
+    auto lowered = lower_calls(module, entry, file_name, usual);
     if (!lowered) {
       errors.insert(errors.end(), lowered.errors().begin(), lowered.errors().end());
       continue;

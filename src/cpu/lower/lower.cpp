@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "cpu/ir/limits.hpp"
@@ -79,10 +80,13 @@ Diagnostic too_much_local(const ptx::Function& entry, const ir::Function& kernel
 }
 
 /// Structures that functions pass by value; in the memory of each thread, too.
-std::optional<Diagnostic> find_large_param(const ptx::Module& module, std::string_view file_name) {
-  for (const ptx::Function& function : module.functions)
+std::optional<Diagnostic> find_large_param(const ptx::Module& module,
+                                           std::span<const std::uint32_t> functions,
+                                           std::string_view file_name) {
+  for (const std::uint32_t index : functions)
     for (const std::vector<ptx::Variable>* list :
-         {&function.parameters, &function.returns, &function.variables})
+         {&module.functions[index].parameters, &module.functions[index].returns,
+          &module.functions[index].variables})
       for (const ptx::Variable& variable : *list)
         if (variable.space == ptx::Space::param && variable.size_bytes() > ir::kMaxThreadLocalBytes)
           return Diagnostic{
@@ -101,18 +105,24 @@ std::optional<Diagnostic> find_large_param(const ptx::Module& module, std::strin
 
 Expected<ir::Module> lower(const ptx::Module& module, std::string_view kernel, std::string_view file_name,
                            CallForm calls) {
+  const ptx::Function* entry = module.find_function(kernel);
+  if (entry == nullptr || !entry->entry || !entry->defined) return no_such_kernel(module, kernel, file_name);
+  return lower(module, *entry, file_name, calls);
+}
+
+Expected<ir::Module> lower(const ptx::Module& module, const ptx::Function& entry, std::string_view file_name,
+                           CallForm calls) {
   if (module.address_size != 64) {
     return Diagnostic{
         .code = "ptx-unsupported",
         .span = {.file = std::string(file_name)},
-        .message =
-            fmt::format("kernel '{}' cannot run on the CPU device: its module has 32-bit addresses", kernel),
+        .message = fmt::format("kernel '{}' cannot run on the CPU device: its module has 32-bit addresses",
+                               entry.name),
         .hint = "compile it with '.address_size 64'"};
   }
-  const ptx::Function* entry = module.find_function(kernel);
-  if (entry == nullptr || !entry->entry || !entry->defined) return no_such_kernel(module, kernel, file_name);
-  if (std::optional<Diagnostic> large = find_large_param(module, file_name)) return *std::move(large);
-  Program program(module, static_cast<std::uint32_t>(entry - module.functions.data()));
+  Program program(module, static_cast<std::uint32_t>(&entry - module.functions.data()));
+  if (std::optional<Diagnostic> large = find_large_param(module, program.reached(), file_name))
+    return *std::move(large);
   ir::Module result;
   Diagnostics errors;
   // Grows while it runs, where they are functions of the IR: translating a function finds recursive ones.
@@ -121,13 +131,13 @@ Expected<ir::Module> lower(const ptx::Module& module, std::string_view kernel, s
     Translator(program, draft, file_name, errors, calls).translate(program.functions()[i]);
     if (!errors.empty()) continue;
     if (draft.function.local_bytes > ir::kMaxThreadLocalBytes)
-      return too_much_local(*entry, draft.function, file_name);
+      return too_much_local(entry, draft.function, file_name);
     finish(draft);
     result.functions.push_back(std::move(draft.function));
   }
   if (!errors.empty()) return errors;
   if (program.declared_shared_bytes > ir::kMaxStaticSharedBytes)
-    return too_much_shared(*entry, result.functions[0], program.declared_shared_bytes, file_name);
+    return too_much_shared(entry, result.functions[0], program.declared_shared_bytes, file_name);
   result.symbols = std::move(program.symbols);
   result.static_shared_bytes = program.static_shared_bytes;
   return result;

@@ -23,6 +23,9 @@ enum class CallForm : std::uint8_t {
 /// of them, not only the first.
 Expected<ir::Module> lower(const ptx::Module& module, std::string_view kernel,
                            std::string_view file_name = "<ptx>", CallForm calls = CallForm::functions);
+/// The same of a kernel that is found already, for those who go through all of a module.
+Expected<ir::Module> lower(const ptx::Module& module, const ptx::Function& entry,
+                           std::string_view file_name = "<ptx>", CallForm calls = CallForm::functions);
 
 /// True if IR is well formed (types, dominance, phis, terminators); else what is wrong. For tests and debug
 /// builds.
