@@ -60,8 +60,8 @@ QUERN_C_API QuernStatus quern_session_open(const char* device, QuernSession* ses
 /* Like open, in the context that is current on this thread: it stays the program's and must outlive all that
  * comes from the session. QUERN_USAGE where none is current. */
 QUERN_C_API QuernStatus quern_session_adopt(const char* device, QuernSession* session);
-/* A session in a context of its own: a kernel's fault ends this session alone. Arrays of other sessions and of
- * other libraries cannot be given to its kernels. */
+/* A session in a context of its own: a kernel's fault ends this session alone. Arrays of other sessions and
+ * of other libraries cannot be given to its kernels. */
 QUERN_C_API QuernStatus quern_session_open_isolated(const char* device, QuernSession* session);
 QUERN_C_API QuernStatus quern_session_synchronize(QuernSession session);
 QUERN_C_API QuernStatus quern_session_device(QuernSession session, QuernDeviceInfo* info);

@@ -240,10 +240,9 @@ Expected<CudaPlan> plan_cuda(const abi::KernelRequest& request, const Toolkit& t
                                check_expressions(request.name_expressions),
                                check_architecture(*toolkit.nvrtc, request.target.compute)})
     if (!check) return std::move(check).errors();
-  plan.includes = scan_includes(
-      request.source.text, request.source.file_name,
-      {plan.options.include_directories, plan.options.pre_includes, toolkit.include_directories,
-       plan.headers});
+  plan.includes = scan_includes(request.source.text, request.source.file_name,
+                                {plan.options.include_directories, plan.options.pre_includes,
+                                 toolkit.include_directories, plan.headers});
   plan.options.needs_int128 =
       plan.includes.int128 || is_named_int128(request.options) || is_named_int128(request.name_expressions);
   choose_machine(plan);

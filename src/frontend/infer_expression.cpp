@@ -241,15 +241,14 @@ Type Inference::host_value(const Value& value, const Expr& expr) {
   if (called)
     hint = "write the function in this file, with @cuda.jit(device=True) above it";
   else if (imported && expr.kind == ExprKind::name && program_.names().is_member(expr.name))
-    hint = fmt::format(
-        "if it is a number or an array, the program can give {} a value with Module::bind", expr.name);
+    hint = fmt::format("if it is a number or an array, the program can give {} a value with Module::bind",
+                       expr.name);
   else if (imported)
     hint = fmt::format(
         "kernels use math, numpy, numba and what this file defines: write what they need of '{}' in the file",
         value.text);
   else if (computed && expr.kind == ExprKind::name)
-    hint = fmt::format("no Python runs here; the program can give {} a value with Module::bind",
-                       expr.name);
+    hint = fmt::format("no Python runs here; the program can give {} a value with Module::bind", expr.name);
   fail(expr.place, "host-value", std::move(hint), "'{}' is {}, which a kernel cannot use", shown(expr),
        imported ? "the host's " + value.text : value.text);
   if (expr.kind == ExprKind::name) {
