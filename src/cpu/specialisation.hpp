@@ -15,6 +15,7 @@ struct Specialisation {
   bool small_grid = true;
   Isa isa = Isa::avx2;
   bool alone = false;          ///< the device has one worker: no two blocks run at the same time
+  bool compact = false;        ///< the device window is compact (engine/abi.hpp): every address is checked
   std::uint8_t opt_level = 2;  ///< 0: emission and codegen only
   std::uint8_t gang =
       0;  ///< warps in lockstep: 0 where it pays; else that many wherever it can be, for tests

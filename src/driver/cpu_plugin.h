@@ -44,6 +44,11 @@ typedef struct QuernCpuPlugin {
   /* Frees page-locked or managed memory of a context that a fault has ended. Nothing of that context may be
    * running. Returns 0, or 1 where there is no such memory at `address`. */
   int (*release_host_memory)(void* address);
+  /* Since version 2. Why cuInit answered CUDA_ERROR_OUT_OF_MEMORY the last time; nothing where it did not. */
+  void (*start_errors)(QuernDiagnosticSink diagnostics, void* user);
+  /* The addresses that the device has reserved, and whether that is a compact reservation. Returns 0, or 1
+   * before cuInit. */
+  int (*reservation)(uint64_t* reserved_bytes, int* is_compact);
 } QuernCpuPlugin;
 
 /* The plug-in's one export beside cu*. Never null. */

@@ -25,12 +25,22 @@ void keep_loaded(const std::string& path) {
   static_cast<void>(dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE));
 }
 
+void take_start_error(void* user, const char* code, const char*, std::uint32_t, std::uint32_t,
+                      const char* message, const char*, const char* hint) {
+  static_cast<Diagnostics*>(user)->push_back(make_diagnostic(code, message, hint));
+}
+
 Expected<std::shared_ptr<const runtime::Driver>> start(runtime::Driver driver, const char* what) {
   const std::string path = driver.path;
+  const QuernCpuPlugin* const plugin = driver.plugin;
   try {
     std::shared_ptr<const runtime::Driver> started = runtime::initialise(std::move(driver));
     if (runtime::device_count(*started) > 0) return started;
   } catch (const Error& error) {
+    Diagnostics reasons;  // a CUresult says little
+    if (plugin != nullptr && error.code() == ErrorCode::out_of_memory)
+      plugin->start_errors(&take_start_error, &reasons);
+    if (!reasons.empty()) return reasons;
     return make_diagnostic("device-missing", error.what(), "");
   }
   return make_diagnostic("device-missing", fmt::format("{} ({}) has no device", what, path),

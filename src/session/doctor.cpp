@@ -22,6 +22,8 @@ constexpr VariableRow kVariables[] = {
     {"QUERN_CPU_WORKERS", "threads of the CPU device; default: the process's CPU affinity"},
     {"QUERN_CPU_TIMEOUT", "seconds after which the CPU device ends a kernel; default: never"},
     {"QUERN_CPU_MEMORY", "memory of the CPU device, as in 512M or 4G"},
+    {"QUERN_CPU_ADDRESSES",
+     "auto, wide or compact: how many addresses the CPU device reserves; compact checks more"},
     {"QUERN_CPU_DEVICES", "how many CPU devices there are, 1 to 16; default 1"},
     {"QUERN_CPU_ISA", "baseline, avx2 or avx512: the most that the CPU device uses of the processor"},
     {"QUERN_CPU_DISPATCH", "1: the CPU device runs every kernel through its dispatcher, for its tests"},
@@ -78,6 +80,24 @@ bool find_cuda(std::vector<Finding>& findings) {
   return true;
 }
 
+std::string bytes_text(std::uint64_t bytes) {
+  constexpr std::uint64_t kMany = std::uint64_t{10} << 30;
+  return bytes >= kMany ? fmt::format("{} GiB", bytes >> 30) : fmt::format("{} MiB", bytes >> 20);
+}
+
+/// What the CPU device has taken of the process's addresses.
+void add_reservation(std::vector<Finding>& findings, const QuernCpuPlugin& plugin) {
+  std::uint64_t bytes = 0;
+  int is_compact = 0;
+  if (plugin.reservation(&bytes, &is_compact) != 0) return;
+  findings.push_back({Finding::State::good,
+                      "addresses",
+                      fmt::format("{} reserved by the CPU device, {}", bytes_text(bytes),
+                                  is_compact != 0 ? "compact: every address is checked" : "wide"),
+                      "",
+                      {}});
+}
+
 bool find_cpu_device(std::vector<Finding>& findings) {
   const Expected<std::shared_ptr<const runtime::Driver>> driver = open_cpu_driver();
   if (!driver) {
@@ -91,6 +111,7 @@ bool find_cpu_device(std::vector<Finding>& findings) {
        fmt::format("{}, {}, {} worker(s)", (*driver)->path, plugin.isa(), plugin.worker_count()),
        "",
        {}});
+  add_reservation(findings, plugin);
   return true;
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/env.hpp"
 #include "base/thread_value.hpp"
+#include "cpu/device/reserve.hpp"
 #include "cpu/engine/machine.hpp"
 
 namespace quern::cpu::device {
@@ -20,7 +21,6 @@ namespace {
 
 constexpr std::uint32_t kMaxDevices = 16;
 constexpr std::uint32_t kMaxWorkers = 256;
-constexpr std::uint64_t kMinMemoryBytes = std::uint64_t{16} << 20;
 /// Twice that are still addresses that a process can reserve.
 constexpr std::uint64_t kMaxMemoryBytes = std::uint64_t{16} << 40;
 
@@ -56,11 +56,39 @@ std::uint32_t worker_count(base::EnvComplaint complain) {
 }
 
 /// What the device calls its memory; a quarter of the machine's where the variable does not say.
-std::uint64_t memory_bytes(std::uint64_t machine_bytes) {
+void set_memory(Demand& demand) {
   constexpr const char* kVariable = "QUERN_CPU_MEMORY";
   const std::optional<std::uint64_t> asked = base::env_bytes(kVariable, &engine::report);
-  if (!asked) return std::max(machine_bytes / 4, kMinMemoryBytes);
-  return within({kMinMemoryBytes, kMaxMemoryBytes}, kVariable, *asked, &engine::report);
+  demand.memory_named = asked.has_value();
+  demand.memory_bytes =
+      asked ? within({kMinMemoryBytes, kMaxMemoryBytes}, kVariable, *asked, &engine::report)
+            : std::max(demand.machine_bytes / 4, kMinMemoryBytes);
+}
+
+Addresses addresses_asked() {
+  constexpr std::string_view kWords[] = {"auto", "wide", "compact"};
+  const auto asked = base::env_word("QUERN_CPU_ADDRESSES", kWords, &engine::report);
+  return static_cast<Addresses>(asked.value_or(0));
+}
+
+struct StartErrors {
+  base::Mutex mutex;
+  bool has_reader QUERN_GUARDED_BY(mutex) = false;
+  Diagnostics errors QUERN_GUARDED_BY(mutex);
+};
+StartErrors& last_start() {
+  static auto* const instance_errors = new StartErrors;  // asked for by any thread until the process ends
+  return *instance_errors;
+}
+
+[[noreturn]] void fail_start(Diagnostics errors) {
+  {
+    StartErrors& last = last_start();
+    const base::LockGuard lock(last.mutex);
+    if (!last.has_reader) engine::report(to_string(errors));
+    last.errors = std::move(errors);
+  }
+  fail(CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 /// CUDA_VISIBLE_DEVICES: ordinals separated by commas; the first that is no ordinal ends the list. Our
@@ -163,28 +191,22 @@ std::unique_ptr<Driver> Driver::make() {
   const std::uint32_t devices =
       visible_devices(count_of("QUERN_CPU_DEVICES", 1, kMaxDevices, &engine::report));
   require(devices > 0, CUDA_ERROR_NO_DEVICE);
-  const std::uint64_t machine_bytes = engine::usable_memory_bytes();
-  const std::uint64_t total = memory_bytes(machine_bytes);
-  engine::WindowLayout layout;
-  layout.device_count = devices;
-  layout.arena_bytes = 2 * total + (std::uint64_t{64} << 30);
-  layout.host_bytes = 2 * machine_bytes + (std::uint64_t{64} << 30);
-  layout.worker_count = worker_count(&engine::report);
-  Expected<std::unique_ptr<engine::Window>> window = engine::Window::reserve(layout);
-  if (!window) {
-    engine::report(to_string(window.errors()));
-    fail(CUDA_ERROR_OUT_OF_MEMORY);
-  }
-  auto memory = std::make_unique<engine::Memory>(**window, devices, total, machine_bytes);
-  std::unique_ptr<Driver> driver(new Driver(devices, std::move(*window), std::move(memory)));
+  Demand demand;
+  demand.devices = devices;
+  demand.workers = worker_count(&engine::report);
+  demand.machine_bytes = engine::usable_memory_bytes();
+  demand.addresses = addresses_asked();
+  set_memory(demand);
+  Expected<Reserved> reserved = reserve(demand, engine::address_limit());
+  if (!reserved) fail_start(std::move(reserved).errors());
+  auto memory = std::make_unique<engine::Memory>(*reserved->window, devices, reserved->step.memory_bytes,
+                                                 reserved->step.host_bytes);
+  std::unique_ptr<Driver> driver(new Driver(devices, std::move(reserved->window), std::move(memory)));
   const engine::Services services{driver->window_.get(), driver->memory_.get(), &output()};
   std::vector<std::unique_ptr<engine::Worker>> workers;
-  for (std::uint32_t index = 0; index < layout.worker_count; ++index) {
+  for (std::uint32_t index = 0; index < demand.workers; ++index) {
     Expected<std::unique_ptr<engine::Worker>> worker = engine::Worker::make(index, services);
-    if (!worker) {
-      engine::report(to_string(worker.errors()));
-      fail(CUDA_ERROR_OUT_OF_MEMORY);
-    }
+    if (!worker) fail_start(std::move(worker).errors());
     workers.push_back(std::move(*worker));
   }
   driver->scheduler_ = std::make_unique<engine::Scheduler>(std::move(workers), launch_limit());
@@ -197,6 +219,20 @@ std::unique_ptr<Driver> Driver::make() {
   }
   return driver;
 }
+
+void Driver::expect_reader() {
+  StartErrors& last = last_start();
+  const base::LockGuard lock(last.mutex);
+  last.has_reader = true;
+}
+
+Diagnostics Driver::start_errors() {
+  StartErrors& last = last_start();
+  const base::LockGuard lock(last.mutex);
+  return last.errors;
+}
+
+const Driver* Driver::started() noexcept { return instance.load(std::memory_order_acquire); }
 
 CUresult Driver::initialise(unsigned flags) noexcept {
   return entry([flags] {

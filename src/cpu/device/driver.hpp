@@ -38,6 +38,12 @@ class Driver {
   static CUresult initialise(unsigned flags) noexcept;
   /// Throws Failure(CUDA_ERROR_NOT_INITIALIZED) before cuInit.
   static Driver& get();
+  /// Null before cuInit.
+  static const Driver* started() noexcept;
+  /// Why the last cuInit answered CUDA_ERROR_OUT_OF_MEMORY; empty where none did.
+  static Diagnostics start_errors();
+  /// Someone will ask for start_errors(): they need not go to stderr.
+  static void expect_reader();
 
   const engine::Window& window() const noexcept { return *window_; }
   engine::Memory& memory() noexcept { return *memory_; }

@@ -72,6 +72,7 @@ Specialisation specialisation_of(const LaunchRequest& request, const ModuleObjec
   static const Isa isa = host_isa();
   static const bool dispatch = base::env_switch("QUERN_CPU_DISPATCH", &engine::report).value_or(false);
   specialisation.isa = isa;
+  specialisation.compact = driver.window().compact();
   specialisation.alone = driver.scheduler().worker_count() == 1;
   specialisation.dispatch = dispatch;
   if (!module.optimised) specialisation.opt_level = 0;

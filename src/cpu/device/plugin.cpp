@@ -44,6 +44,7 @@ int driver_table(void* table, std::size_t table_bytes) {
   if (table == nullptr || table_bytes != sizeof ours) return 1;
 #define QUERN_DRIVER_FUNCTION(name) ours.name = &::name;
 #include "driver/functions.def"
+  Driver::expect_reader();
   *static_cast<driver::DriverTable*>(table) = ours;
   return 0;
 }
@@ -128,11 +129,23 @@ int plugin_release_host_memory(void* address) {
   return result == CUDA_SUCCESS ? 0 : 1;
 }
 
+void plugin_start_errors(QuernDiagnosticSink sink, void* user) {
+  hand_over(Driver::start_errors(), sink, user);
+}
+
+int plugin_reservation(std::uint64_t* reserved_bytes, int* is_compact) {
+  const Driver* const driver = Driver::started();
+  if (driver == nullptr) return 1;
+  *reserved_bytes = driver->window().reserved_bytes();
+  *is_compact = driver->window().compact() ? 1 : 0;
+  return 0;
+}
+
 constexpr QuernCpuPlugin kPlugin = {
     QUERN_CPU_PLUGIN_VERSION,    sizeof(QuernCpuPlugin),  &driver_table,
     &plugin_stage_text,          &plugin_check_ptx,       &plugin_isa,
     &configured_worker_count,    &plugin_set_printf_sink, &plugin_keep_host_memory,
-    &plugin_release_host_memory,
+    &plugin_release_host_memory, &plugin_start_errors,    &plugin_reservation,
 };
 
 }  // namespace

@@ -21,6 +21,22 @@ inline constexpr std::uint64_t kGapBytes = std::uint64_t{40} << 30;
 /// needs no check.
 inline constexpr std::uint64_t kSharedReservationBytes = (std::uint64_t{4} << 30) + (std::uint64_t{2} << 30);
 
+// A compact window, for processes that may not reserve that many addresses. Emitted code (Specialisation's
+// `compact`) checks the address of every lane there, 32-bit offsets and shared memory included; only
+// constants up to kCompactReachBytes are added after a check, and a few hundred bytes of the access itself.
+
+/// Before and after a compact window, and around window_base. A misaligned access of local memory lands up to
+/// 32 * ir::kMaxThreadLocalBytes behind window_base.
+inline constexpr std::uint64_t kCompactGapBytes = std::uint64_t{20} << 20;
+inline constexpr std::uint64_t kCompactReachBytes = std::uint64_t{64} << 10;
+/// What offsets into a worker's shared memory are checked against; what a block cannot have of it is
+/// inaccessible.
+inline constexpr std::uint64_t kCompactSharedBytes = std::uint64_t{128} << 10;
+/// Between the parts of a compact window: a checked shared offset is at most kCompactReachBytes outside, and
+/// as much is added to it.
+inline constexpr std::uint64_t kCompactPartGapBytes = std::uint64_t{256} << 10;
+static_assert(kCompactPartGapBytes >= 3 * kCompactReachBytes);
+
 /// One launch; read-only for emitted code, the same for all workers.
 struct LaunchState {
   const std::byte* params =

@@ -4,30 +4,39 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <utility>
 
 namespace quern::cpu::engine {
 namespace {
 
-constexpr std::uint64_t kGuardBytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t kNarrowGuardBytes = std::uint64_t{64} << 10;
 constexpr std::uint64_t kSmallBytes = 16384;
-/// Small allocations with pages of their own. Each takes two of the 65,530 mappings that Linux grants by
-/// default.
-constexpr std::uint32_t kMaxSmallBlocks = 8192;
+/// An arena that grows gets at least that many addresses.
+constexpr std::uint64_t kGrowthBytes = std::uint64_t{64} << 20;
 constexpr std::uint64_t kSlabBytes = std::uint64_t{1} << 20;
 constexpr std::uint64_t kMinPieceBytes = 256;
 
 }  // namespace
 
-Arena::Arena(Range range, std::uint64_t total_bytes) : range_(range), total_bytes_(total_bytes) {
+ArenaSpacing narrow_spacing(std::uint64_t address_bytes) noexcept {
+  ArenaSpacing spacing;
+  spacing.guard_bytes = kNarrowGuardBytes;
+  const std::uint64_t blocks = address_bytes / 8 / (kSmallBytes + kNarrowGuardBytes);
+  spacing.small_blocks = static_cast<std::uint32_t>(std::min<std::uint64_t>(spacing.small_blocks, blocks));
+  return spacing;
+}
+
+Arena::Arena(Range range, std::uint64_t total_bytes, ArenaSpacing spacing, Grow grow)
+    : range_(range), total_bytes_(total_bytes), spacing_(spacing), grow_(std::move(grow)) {
   free_addresses_.emplace(0, range.bytes);
 }
 
-std::byte* Arena::allocate(std::uint64_t bytes) {
+std::byte* Arena::allocate(std::uint64_t bytes, MayGrow may_grow) {
   if (bytes > total_bytes_) return nullptr;
   const base::LockGuard lock(mutex_);
   const bool small = bytes <= kSmallBytes;
-  if (small && small_block_count_ >= kMaxSmallBlocks) return allocate_piece(bytes);
-  return allocate_block(bytes, small);
+  if (small && small_block_count_ >= spacing_.small_blocks) return allocate_piece(bytes, may_grow);
+  return allocate_block(bytes, small, may_grow);
 }
 
 std::uint64_t Arena::free_bytes() {
@@ -35,13 +44,16 @@ std::uint64_t Arena::free_bytes() {
   return total_bytes_ - used_bytes_;
 }
 
-std::byte* Arena::allocate_block(std::uint64_t bytes, bool small) {
+std::byte* Arena::allocate_block(std::uint64_t bytes, bool small, MayGrow may_grow) {
   const std::uint64_t committed = round_up(bytes, kPageBytes);
   if (committed > total_bytes_ - used_bytes_) return nullptr;
   const std::uint64_t alignment = committed >= kHugePageBytes ? kHugePageBytes : kPageBytes;
-  const std::uint64_t span = committed + kGuardBytes;
+  const std::uint64_t span = committed + spacing_.guard_bytes;
   std::uint64_t offset = 0;
-  if (!take_addresses(span, alignment, offset)) return nullptr;
+  if (!take_addresses(span, alignment, offset)) {
+    if (may_grow == MayGrow::no || !add_addresses(span + alignment)) return nullptr;
+    if (!take_addresses(span, alignment, offset)) return nullptr;
+  }
   if (!commit(range_.base + offset, committed)) {
     give_addresses(offset, span);
     return nullptr;
@@ -52,13 +64,13 @@ std::byte* Arena::allocate_block(std::uint64_t bytes, bool small) {
   return range_.base + offset;
 }
 
-std::byte* Arena::allocate_piece(std::uint64_t bytes) {
+std::byte* Arena::allocate_piece(std::uint64_t bytes, MayGrow may_grow) {
   const std::uint64_t piece_bytes = std::max(std::bit_ceil(bytes), kMinPieceBytes);
   auto slab = std::find_if(slabs_.begin(), slabs_.end(), [&](const auto& entry) {
     return entry.second.piece_bytes == piece_bytes && !entry.second.free_pieces.empty();
   });
   if (slab == slabs_.end()) {
-    std::byte* base = allocate_block(kSlabBytes, false);
+    std::byte* base = allocate_block(kSlabBytes, false, may_grow);
     if (base == nullptr) return nullptr;
     slab = slabs_.emplace(static_cast<std::uint64_t>(base - range_.base), Slab{}).first;
     slab->second.piece_bytes = piece_bytes;
@@ -124,6 +136,15 @@ bool Arena::find_addresses(std::uint64_t span, std::uint64_t alignment, std::uin
     return true;
   }
   return false;
+}
+
+bool Arena::add_addresses(std::uint64_t span) {
+  if (!grow_) return false;
+  Range more = grow_(std::max(span, kGrowthBytes));
+  if (more.bytes == 0) more = grow_(span);
+  if (more.bytes == 0) return false;
+  give_addresses(static_cast<std::uint64_t>(more.base - range_.base), more.bytes);
+  return true;
 }
 
 void Arena::give_addresses(std::uint64_t offset, std::uint64_t span) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -19,16 +20,32 @@ enum class Reuse : std::uint8_t {
          ///< others
 };
 
+/// How an arena spends its addresses.
+struct ArenaSpacing {
+  std::uint64_t guard_bytes = std::uint64_t{1} << 20;  ///< inaccessible, behind each allocation
+  /// Small allocations with pages of their own. Each takes two of the 65,530 mappings that Linux grants by
+  /// default.
+  std::uint32_t small_blocks = 8192;
+};
+/// Where addresses are few: at most an eighth of them for small allocations.
+ArenaSpacing narrow_spacing(std::uint64_t address_bytes) noexcept;
+
+/// Who asks for more: a running kernel knows the window as it was when it was launched.
+enum class MayGrow : std::uint8_t { no, yes };
+
 /// Allocates from one part of the window against a declared total. An allocation has pages of its own,
 /// inaccessible guard zones on both sides, and is decommitted when released: a kernel that leaves it faults.
 /// Only where thousands of small allocations live at once do further ones share slabs (the number of mappings
-/// a process may have is limited). Thread-safe.
+/// a process may have is limited). Where its free addresses are in pieces too small, it gets more. Thread-safe.
 class Arena {
  public:
-  Arena(Range range, std::uint64_t total_bytes);
+  /// More addresses, at least that many; an empty range if there are none.
+  using Grow = std::function<Range(std::uint64_t bytes)>;
+
+  Arena(Range range, std::uint64_t total_bytes, ArenaSpacing spacing = {}, Grow grow = nullptr);
 
   /// At least 256-byte aligned; null: beyond the total, or the system refuses the memory. `bytes` > 0.
-  std::byte* allocate(std::uint64_t bytes) QUERN_EXCLUDES(mutex_);
+  std::byte* allocate(std::uint64_t bytes, MayGrow may_grow = MayGrow::yes) QUERN_EXCLUDES(mutex_);
   /// `base` came from allocate() and was not released since.
   void release(std::byte* base, Reuse reuse = Reuse::soon) QUERN_EXCLUDES(mutex_);
 
@@ -48,17 +65,21 @@ class Arena {
     std::uint32_t used = 0;
   };
 
-  std::byte* allocate_block(std::uint64_t bytes, bool small) QUERN_REQUIRES(mutex_);
+  std::byte* allocate_block(std::uint64_t bytes, bool small, MayGrow may_grow) QUERN_REQUIRES(mutex_);
   void release_block(std::uint64_t offset, Reuse reuse) QUERN_REQUIRES(mutex_);
-  std::byte* allocate_piece(std::uint64_t bytes) QUERN_REQUIRES(mutex_);
+  std::byte* allocate_piece(std::uint64_t bytes, MayGrow may_grow) QUERN_REQUIRES(mutex_);
   bool take_addresses(std::uint64_t span, std::uint64_t alignment, std::uint64_t& offset)
       QUERN_REQUIRES(mutex_);
   bool find_addresses(std::uint64_t span, std::uint64_t alignment, std::uint64_t& offset)
       QUERN_REQUIRES(mutex_);
+  /// False: there are no more.
+  bool add_addresses(std::uint64_t span) QUERN_REQUIRES(mutex_);
   void give_addresses(std::uint64_t offset, std::uint64_t span) QUERN_REQUIRES(mutex_);
 
   const Range range_;
   const std::uint64_t total_bytes_;
+  const ArenaSpacing spacing_;
+  const Grow grow_;
   base::Mutex mutex_;
   std::uint64_t used_bytes_ QUERN_GUARDED_BY(mutex_) = 0;
   std::uint32_t small_block_count_ QUERN_GUARDED_BY(mutex_) = 0;

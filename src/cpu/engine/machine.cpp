@@ -2,6 +2,7 @@
 #include "cpu/engine/machine.hpp"
 
 #include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -59,6 +60,16 @@ std::uint64_t usable_memory_bytes() {
   const std::uint64_t physical = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
                                  static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   return std::min(physical, control_group_limit());
+}
+
+AddressLimit address_limit() {
+  AddressLimit limit;
+  rlimit set{};
+  if (::getrlimit(RLIMIT_AS, &set) != 0 || set.rlim_cur == RLIM_INFINITY) return limit;
+  limit.most_bytes = set.rlim_cur;
+  const std::uint64_t pages = number_in("/proc/self/statm").value_or(0);
+  limit.used_bytes = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return limit;
 }
 
 std::uint32_t usable_processor_count() {

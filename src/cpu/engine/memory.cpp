@@ -5,18 +5,31 @@
 
 namespace quern::cpu::engine {
 
-Memory::Memory(const Window& window, std::uint32_t device_count, std::uint64_t total_bytes,
+namespace {
+std::unique_ptr<Arena> make_arena(Window& window, Range range, std::uint64_t total_bytes) {
+  return std::make_unique<Arena>(range, total_bytes,
+                                 window.compact() ? narrow_spacing(range.bytes) : ArenaSpacing{},
+                                 [&window](std::uint64_t bytes) { return window.grow(bytes); });
+}
+}  // namespace
+
+Memory::Memory(Window& window, std::uint32_t device_count, std::uint64_t total_bytes,
                std::uint64_t host_bytes) {
   for (std::uint32_t device = 0; device < device_count; ++device)
-    arenas_.push_back(std::make_unique<Arena>(window.arena(device), total_bytes));
-  arenas_.push_back(std::make_unique<Arena>(window.host(), host_bytes));
+    arenas_.push_back(make_arena(window, window.arena(device), total_bytes));
+  arenas_.push_back(make_arena(window, window.host(), host_bytes));
+  // A launch cannot make it grow: it has told its workers how large the window is.
+  const Range locals = window.compact() ? window.locals() : Range{};
+  if (locals.bytes != 0)
+    locals_ = std::make_unique<Arena>(locals, locals.bytes, narrow_spacing(locals.bytes));
 }
 
 std::shared_ptr<Allocation> Memory::allocate(const MemoryRequest& request) {
   const bool on_host = request.kind == AllocationKind::host || request.kind == AllocationKind::managed ||
                        request.kind == AllocationKind::shadow;
   Arena& arena = on_host ? *arenas_.back() : *arenas_[request.device];
-  std::byte* base = arena.allocate(request.bytes);
+  const bool by_kernel = request.kind == AllocationKind::heap;
+  std::byte* base = arena.allocate(request.bytes, by_kernel ? MayGrow::no : MayGrow::yes);
   if (base == nullptr) return nullptr;
   auto allocation = std::make_shared<Allocation>(arena, base);
   allocation->bytes = request.bytes;

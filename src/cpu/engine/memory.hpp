@@ -73,7 +73,7 @@ struct MemoryRequest {
 class Memory {
  public:
   /// `total_bytes` of memory on each of `device_count` devices, `host_bytes` of pinned memory.
-  Memory(const Window& window, std::uint32_t device_count, std::uint64_t total_bytes,
+  Memory(Window& window, std::uint32_t device_count, std::uint64_t total_bytes,
          std::uint64_t host_bytes);
 
   /// Null: out of memory.
@@ -98,6 +98,9 @@ class Memory {
   /// Bytes that kernels of `owner` have from malloc().
   std::uint64_t heap_used_bytes(std::uint64_t owner) QUERN_EXCLUDES(mutex_);
 
+  /// Where the workers of a compact window have their local memory; null: each has addresses of its own.
+  Arena* locals() noexcept { return locals_.get(); }
+
   std::uint64_t total_bytes(std::uint32_t device) const noexcept { return arenas_[device]->total_bytes(); }
   std::uint64_t free_bytes(std::uint32_t device) { return arenas_[device]->free_bytes(); }
 
@@ -107,6 +110,7 @@ class Memory {
   std::shared_ptr<Allocation> find_locked(const void* address) QUERN_REQUIRES(mutex_);
 
   std::vector<std::unique_ptr<Arena>> arenas_;  ///< by device; the last one is pinned host memory
+  std::unique_ptr<Arena> locals_;
   base::Mutex mutex_;
   Table allocations_ QUERN_GUARDED_BY(mutex_);
   std::map<std::uint64_t, std::uint64_t> heap_used_bytes_ QUERN_GUARDED_BY(mutex_);  ///< by owner

@@ -101,21 +101,24 @@ quern_cpu_resume_stack:
 
 namespace quern::cpu::engine {
 
-GuardedStack::GuardedStack(std::byte* base)
-    : memory_(base, [](std::byte* start) { ::munmap(start, kGuardBytes + kStackBytes); }) {}
+GuardedStack::GuardedStack(std::byte* base, std::size_t stack_bytes)
+    : stack_bytes_(stack_bytes),
+      memory_(base, [stack_bytes](std::byte* start) { ::munmap(start, kGuardBytes + stack_bytes); }) {}
 
-Expected<GuardedStack> GuardedStack::make() {
-  void* base = ::mmap(nullptr, kGuardBytes + kStackBytes, PROT_NONE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (base == MAP_FAILED ||
-      ::mprotect(static_cast<std::byte*>(base) + kGuardBytes, kStackBytes, PROT_READ | PROT_WRITE) != 0) {
-    Diagnostic diagnostic;
-    diagnostic.code = "address-space";
-    diagnostic.message = std::string("cannot map a worker's stack: ") + std::strerror(errno);
-    diagnostic.hint = "raise `ulimit -v`, or lower QUERN_CPU_WORKERS";
-    return diagnostic;
+Expected<GuardedStack> GuardedStack::make(std::size_t most_bytes) {
+  for (const std::size_t stack_bytes : kStackBytes) {
+    if (stack_bytes > most_bytes) continue;
+    void* base = ::mmap(nullptr, kGuardBytes + stack_bytes, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED) continue;
+    GuardedStack made(static_cast<std::byte*>(base), stack_bytes);
+    if (::mprotect(made.memory_.get() + kGuardBytes, stack_bytes, PROT_READ | PROT_WRITE) == 0) return made;
   }
-  return GuardedStack(static_cast<std::byte*>(base));
+  Diagnostic diagnostic;
+  diagnostic.code = "address-space";
+  diagnostic.message = std::string("cannot map a worker's stack: ") + std::strerror(errno);
+  diagnostic.hint = "raise `ulimit -v`, or lower QUERN_CPU_WORKERS";
+  return diagnostic;
 }
 
 bool GuardedStack::overflowed_at(const void* address) const noexcept {

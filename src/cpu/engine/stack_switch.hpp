@@ -34,18 +34,24 @@ extern "C" StayEnd quern_cpu_resume_stack(SavedStack* saved, SavedStack* here);
 /// A stack with an inaccessible zone below it, wide enough that no frame steps over it. Immutable.
 class GuardedStack {
  public:
-  static Expected<GuardedStack> make();
+  // A warp's frame of a recursive function holds 32 lanes; 64 MiB take some ten thousand calls. Untouched
+  // pages cost nothing. Less, where the process may not have as many addresses.
+  static constexpr std::size_t kStackBytes[] = {std::size_t{64} << 20, std::size_t{16} << 20,
+                                                std::size_t{4} << 20};
+  /// In a process that may have few addresses.
+  static constexpr std::size_t kSmallStackBytes = kStackBytes[1];
 
-  void* top() const noexcept { return memory_.get() + kGuardBytes + kStackBytes; }
+  /// Of the sizes below the largest that the process may have, and at most `most_bytes`.
+  static Expected<GuardedStack> make(std::size_t most_bytes = kStackBytes[0]);
+
+  void* top() const noexcept { return memory_.get() + kGuardBytes + stack_bytes_; }
   /// True if `address` lies in the guard zone: the stack overflowed.
   bool overflowed_at(const void* address) const noexcept;
 
  private:
-  // A warp's frame of a recursive function holds 32 lanes; 64 MiB take some ten thousand calls. Untouched
-  // pages cost nothing.
-  static constexpr std::size_t kStackBytes = std::size_t{64} << 20;
   static constexpr std::size_t kGuardBytes = std::size_t{16} << 20;
-  explicit GuardedStack(std::byte* base);
+  GuardedStack(std::byte* base, std::size_t stack_bytes);
+  std::size_t stack_bytes_;
   std::shared_ptr<std::byte> memory_;
 };
 

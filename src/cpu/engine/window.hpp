@@ -5,13 +5,20 @@
 //   gap | lead | arena of device 0 | gap | ... | pinned host memory | gap | shared of worker 0 | gap | local
 //   of worker 0 | gap | ...
 //
-// Everything is inaccessible until committed.
+// A compact window has small gaps, and one part for the local memory of all workers:
+//
+//   gap | lead | arenas | pinned host memory | local memory | shared of worker 0 | gap | ... | gap
+//
+// Everything is inaccessible until committed. A window grows at its end, where the addresses behind it are
+// free.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
+#include "base/thread_annotations.hpp"
 #include "cpu/engine/abi.hpp"
 #include "cpu/ir/limits.hpp"
 #include "quern/expected.hpp"
@@ -47,16 +54,24 @@ struct WindowLayout {
   std::uint64_t arena_bytes = 0;  ///< addresses a device; more than its memory, for guard zones
   std::uint64_t host_bytes = 0;   ///< addresses for pinned host memory
   std::uint32_t worker_count = 1;
+  bool compact = false;
+  std::uint64_t local_bytes = 0;  ///< compact: addresses for the local memory of all workers together
 };
 
-/// Immutable once made; thread-safe.
+/// Addresses that a window of that layout takes at first.
+std::uint64_t reservation_bytes(const WindowLayout& layout) noexcept;
+
+/// Thread-safe.
 class Window {
  public:
   static Expected<std::unique_ptr<Window>> reserve(const WindowLayout& layout);
 
+  bool compact() const noexcept { return layout_.compact; }
   std::byte* base() const noexcept { return base_; }
-  std::uint64_t bytes() const noexcept { return bytes_; }
-  bool contains(const void* address) const noexcept { return Range{base_, bytes_}.contains(address); }
+  /// A launch that began before the window grew knows it as it was.
+  std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_acquire); }
+  std::uint64_t reserved_bytes() const noexcept { return bytes() + 2 * gap_bytes_; }
+  bool contains(const void* address) const noexcept { return Range{base_, bytes()}.contains(address); }
   /// True also in the gaps before and after, where a checked base plus an offset can land.
   bool reaches(const void* address) const noexcept;
   /// True where emitted code sends misaligned accesses (abi.hpp), and no address that was ever valid leads.
@@ -65,15 +80,24 @@ class Window {
   Range arena(std::uint32_t device) const noexcept;
   Range host() const noexcept;
   Range shared(std::uint32_t worker) const noexcept;
+  /// Of one worker; for a window that is not compact.
   Range local(std::uint32_t worker) const noexcept;
+  /// Of all workers; for a compact window.
+  Range locals() const noexcept;
+
+  /// `bytes` more addresses at the window's end, apart from all others. Empty: what lies behind is taken, or
+  /// the process may not have more. A multiple of kHugePageBytes at least that large.
+  Range grow(std::uint64_t bytes) QUERN_EXCLUDES(mutex_);
 
  private:
-  Window(std::byte* reservation, std::uint64_t reserved, const WindowLayout& layout);
+  Window(std::byte* reservation, const WindowLayout& layout);
 
-  WindowLayout layout_;
-  std::shared_ptr<void> reservation_;  ///< unmaps at the end
+  const WindowLayout layout_;
+  const std::uint64_t gap_bytes_;
   std::byte* base_ = nullptr;
-  std::uint64_t bytes_ = 0;
+  std::atomic<std::uint64_t> bytes_ = 0;
+  base::Mutex mutex_;
+  std::shared_ptr<void> reservation_;  ///< unmaps at the end, asking the window how much
 };
 
 }  // namespace quern::cpu::engine

@@ -29,15 +29,20 @@ std::uint64_t stride_of(const WorkerNeeds& needs) noexcept {
 Worker::Worker(std::uint32_t index, const Services& services, GuardedStack stack)
     : services_(services), stack_(std::move(stack)) {
   state_.shared_base = services.window->shared(index).base;
-  state_.local_base = services.window->local(index).base;
+  // In a compact window: nothing yet, which is inaccessible.
+  state_.local_base = services.window->compact() ? services.window->base() : services.window->local(index).base;
   state_.worker_index = index;
   state_.scheduler = this;
 }
 
-Worker::~Worker() = default;
+Worker::~Worker() {
+  if (services_.window->compact() && local_committed_ != 0)
+    services_.memory->locals()->release(state_.local_base);
+}
 
 Expected<std::unique_ptr<Worker>> Worker::make(std::uint32_t index, const Services& services) {
-  Expected<GuardedStack> stack = GuardedStack::make();
+  Expected<GuardedStack> stack = GuardedStack::make(
+      services.window->compact() ? GuardedStack::kSmallStackBytes : GuardedStack::kStackBytes[0]);
   if (!stack) return std::move(stack).errors();
   std::unique_ptr<Worker> worker(new Worker(index, services, std::move(*stack)));
   if (!commit(worker->state_.shared_base, kSharedBytes)) {
@@ -56,14 +61,28 @@ void Worker::ask_to_leave() noexcept {
   asking_.fetch_sub(1);
 }
 
+bool Worker::reserve_local(std::uint64_t bytes) {
+  if (bytes <= local_committed_) return true;
+  if (!services_.window->compact()) {
+    if (!commit(state_.local_base, bytes)) return false;
+    local_committed_ = bytes;
+    return true;
+  }
+  // Nothing of it is kept from launch to launch.
+  Arena* const locals = services_.memory->locals();
+  if (locals == nullptr) return false;
+  if (local_committed_ != 0) locals->release(state_.local_base);
+  std::byte* const base = locals->allocate(bytes);
+  state_.local_base = base == nullptr ? services_.window->base() : base;
+  local_committed_ = base == nullptr ? 0 : bytes;
+  return base != nullptr;
+}
+
 bool Worker::prepare(const WorkerNeeds& needs) {
   state_.local_stride = stride_of(needs);
   const std::uint64_t local = round_up(state_.local_stride * needs.warps * 32, kPageBytes);
   if (local > kMaxLocalBytes) return false;
-  if (local > local_committed_) {
-    if (!commit(state_.local_base, local)) return false;
-    local_committed_ = local;
-  }
+  if (!reserve_local(local)) return false;
   if (!frames_.reserve(needs.frame_bytes * needs.warps)) return false;
   state_.frames = frames_.data();
   printed = false;

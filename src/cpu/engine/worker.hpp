@@ -117,6 +117,7 @@ class Worker {
 
  private:
   Worker(std::uint32_t index, const Services& services, GuardedStack stack);
+  bool reserve_local(std::uint64_t bytes);
 
   WorkerState state_;
   Services services_;
@@ -129,5 +130,6 @@ class Worker {
 
 /// Shared memory a block may have: 99 KiB opt-in, and one for the system, as compute capability 8.9 has it.
 inline constexpr std::uint64_t kSharedBytes = std::uint64_t{100} * 1024;
+static_assert(kSharedBytes <= kCompactSharedBytes);
 
 }  // namespace quern::cpu::engine

@@ -11,6 +11,7 @@
 #include "cpu/emit/operations/alignment.hpp"
 #include "cpu/emit/operations/operands.hpp"
 #include "cpu/emit/operations/vectors.hpp"
+#include "cpu/engine/abi.hpp"
 
 namespace quern::cpu::emit {
 namespace {
@@ -20,6 +21,17 @@ using llvm::Value;
 namespace Intrinsic = llvm::Intrinsic;
 
 bool fits_int32(std::int64_t value) { return value >= INT32_MIN && value <= INT32_MAX; }
+
+/// How much of the instruction's own offset is added after the check: what the gaps take. Parameters have
+/// none.
+std::int64_t added_after_check(const Access& access) {
+  constexpr std::int64_t kMost = engine::kCompactReachBytes / 2;
+  const std::int64_t wanted = access.displacement;
+  if (access.space == ir::Space::param) return 0;
+  const bool fits =
+      access.compact() ? wanted >= -kMost && wanted <= kMost : fits_int32(wanted);
+  return fits ? wanted : 0;
+}
 
 std::uint64_t param_bytes(const Context& context) {
   std::uint64_t end = 0;
@@ -38,6 +50,20 @@ Value* displaced(Context& context, Value* address, std::int64_t displacement) {
                                      bits(address->getType(), static_cast<std::uint64_t>(displacement)));
 }
 
+/// The pointer to `address` in shared memory of a compact window, with what kCompactReachBytes add or take
+/// away: an address before shared memory may be that of a lane that does not run.
+Value* checked_shared(const Access& access, Value* base, Value* address) {
+  constexpr std::uint32_t kReach = engine::kCompactReachBytes;
+  constexpr std::uint32_t kMost = engine::kCompactSharedBytes + 2 * kReach;
+  Context& c = access.context;
+  llvm::IRBuilder<>& b = c.builder();
+  Value* const counted = b.CreateAdd(b.CreateTrunc(address, b.getInt32Ty()), b.getInt32(kReach));
+  Value* const inside = clamp(b, counted, b.getInt32(kMost));
+  Value* const start = b.CreateGEP(b.getInt8Ty(), aligned_start(access, c.shared_base(), base),
+                                   b.CreateZExt(inside, b.getInt64Ty()));
+  return advance(c, start, -static_cast<std::int64_t>(kReach));
+}
+
 /// The checked pointer of a scalar address that lies at `offset` from `base`, which is a lane's address
 /// without displacement. What is added to it later must stay within a gap.
 Value* checked_pointer(const Access& access, Value* base, std::int64_t offset) {
@@ -46,6 +72,7 @@ Value* checked_pointer(const Access& access, Value* base, std::int64_t offset) {
   Value* const address = displaced(context, base, offset);
   switch (access.space) {
     case ir::Space::shared:
+      if (access.compact()) return checked_shared(access, base, address);
       return b.CreateGEP(b.getInt8Ty(), aligned_start(access, context.shared_base(), base),
                          b.CreateTrunc(address, b.getInt32Ty()));
     case ir::Space::param:
@@ -60,9 +87,6 @@ Value* checked_pointer(const Access& access, Value* base, std::int64_t offset) {
                               limit == nullptr ? context.window_bytes() : limit);
   return b.CreateIntToPtr(b.CreateAdd(context.window_base(), inside), b.getPtrTy());
 }
-
-/// Of what is added after the check, only what the gaps take: parameters have none.
-bool adds_after_check(ir::Space space) { return space != ir::Space::param; }
 
 Value* extended_coefficient(Context& context, const analysis::Term& term) {
   llvm::IRBuilder<>& b = context.builder();
@@ -107,8 +131,13 @@ LanePointers local_pointers(const Access& access) {
 LanePointers shared_pointers(const Access& access) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
-  Value* const offsets =
-      b.CreateTrunc(c.vector(access.address), llvm::FixedVectorType::get(b.getInt32Ty(), kLanes));
+  llvm::Type* const words = llvm::FixedVectorType::get(b.getInt32Ty(), kLanes);
+  if (access.compact()) {
+    Value* const counted = b.CreateTrunc(displaced(c, c.vector(access.address), access.displacement), words);
+    return {aligned_start(access, c.shared_base(), nullptr),
+            clamp(b, counted, bits(words, engine::kCompactSharedBytes)), 1};
+  }
+  Value* const offsets = b.CreateTrunc(c.vector(access.address), words);
   return {advance(c, aligned_start(access, c.shared_base(), nullptr), access.displacement), offsets, 1};
 }
 
@@ -138,18 +167,22 @@ LanePointers offset_pointers(const Access& access) {
 
 LanePointers affine_pointers(const Access& access) {
   Context& c = access.context;
-  Value* const base = checked_pointer(access, runtime_base(access, access.layout.base_lanes[0]), 0);
-  return {advance(c, base, access.displacement), lane_constant(c, 32, access.layout.distances), 1};
+  const std::int64_t after = added_after_check(access);
+  Value* const base = checked_pointer(access, runtime_base(access, access.layout.base_lanes[0]),
+                                      access.displacement - after);
+  return {advance(c, base, after), lane_constant(c, 32, access.layout.distances), 1};
 }
 
 LanePointers window_pointers(const Access& access) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
+  const std::int64_t after = added_after_check(access);
   Value* const limit = aligned_limit(access, nullptr);
-  Value* const offset = clamp(b, b.CreateSub(c.vector(access.address), splat(c, c.window_base())),
+  Value* const addresses = displaced(c, c.vector(access.address), access.displacement - after);
+  Value* const offset = clamp(b, b.CreateSub(addresses, splat(c, c.window_base())),
                               splat(c, limit == nullptr ? c.window_bytes() : limit));
   Value* const base = b.CreateIntToPtr(c.window_base(), b.getPtrTy());
-  return {advance(c, base, access.displacement), offset, 1};
+  return {advance(c, base, after), offset, 1};
 }
 
 bool indexed_by_constants(const Layout& layout) {
@@ -170,7 +203,7 @@ Access::Access(Context& context_, ir::Value value, ir::Type element_)
   // Local memory lies apart for each lane, whatever the offsets; parameters are checked at the very end.
   const analysis::Shape& shape = context.shape(address);
   if (space == ir::Space::local || (space == ir::Space::param && shape.kind != ShapeKind::uniform)) return;
-  layout = layout_of(shape, element_bytes * count);
+  layout = layout_of(shape, element_bytes * count, compact() ? kCompactReach : kWideReach);
 }
 
 llvm::Type* Access::memory_type() const {
@@ -195,23 +228,22 @@ Value* advance(Context& context, Value* pointer, std::int64_t bytes) {
 
 Value* uniform_pointer(const Access& access) {
   Value* const address = access.context.scalar(access.address);
-  const bool after = adds_after_check(access.space) && fits_int32(access.displacement);
-  return advance(access.context, checked_pointer(access, address, after ? 0 : access.displacement),
-                 after ? access.displacement : 0);
+  const std::int64_t after = added_after_check(access);
+  return advance(access.context, checked_pointer(access, address, access.displacement - after), after);
 }
 
 std::vector<Value*> base_pointers(const Access& access) {
   std::vector<Value*> pointers;
-  const bool after = fits_int32(access.displacement);
+  const std::int64_t after = added_after_check(access);
   for (const unsigned lane : access.layout.base_lanes)
     pointers.push_back(advance(
-        access.context, checked_pointer(access, runtime_base(access, lane), after ? 0 : access.displacement),
-        after ? access.displacement : 0));
+        access.context,
+        checked_pointer(access, runtime_base(access, lane), access.displacement - after), after));
   return pointers;
 }
 
 LanePointers lane_pointers(const Access& access) {
-  assert((fits_int32(access.displacement) || !adds_after_check(access.space)) &&
+  assert((fits_int32(access.displacement) || access.space == ir::Space::param) &&
          "refused at load: accepts_access");
   switch (access.space) {
     case ir::Space::local:

@@ -4,11 +4,13 @@
 //   global, generic, constant   window base + min(address - window base, window size), unsigned: outside
 //   becomes the inaccessible
 //                               end; constants and scaled 32-bit indices added after that stay within the
-//                               gaps
+//                               gaps; in a compact window every lane's address is checked instead of an
+//                               index, and constants beyond kCompactReachBytes are added before
 //   shared                      shared base + the low 32 bits, sign-extended: the reservation and the gap
 //   before it take them all
 //                               (so a lane may be at "base - 4 + 4" although lane 0's own address is
 //                               negative)
+//                               in a compact window the offset itself is checked, every lane's
 //   local                       lane's area + min(offset, area size): past its end lies the next lane's, or
 //   what follows the
 //                               worker's local memory, which is inaccessible or the worker's own
@@ -35,6 +37,8 @@ struct Access {
   Layout layout;
 
   unsigned bytes() const { return element_bytes * count; }
+  /// The window is compact: nothing but kCompactReachBytes may be added to a checked address.
+  bool compact() const { return context.specialisation().compact; }
   /// What the elements are in memory: an integer for i1 and the 16-bit floating types.
   llvm::Type* memory_type() const;
   llvm::Align align() const;

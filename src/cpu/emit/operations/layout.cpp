@@ -14,10 +14,6 @@ using analysis::Shape;
 using analysis::ShapeKind;
 
 constexpr unsigned kLaneCount = 32;
-/// Distances that a gap takes beside an instruction's own offset (2 GiB).
-constexpr std::int64_t kMaxDistance = INT32_MAX;
-constexpr std::uint64_t kMaxIndexedSpan = engine::kGapBytes - (std::uint64_t{4} << 30);
-
 /// Whether two lanes see the same runtime base.
 bool same_base(const Shape& shape, unsigned a, unsigned b) {
   return std::all_of(shape.terms.begin(), shape.terms.end(), [&](const analysis::Term& term) {
@@ -89,10 +85,10 @@ std::optional<unsigned> stride_of(const LanePattern& distances, std::int64_t acc
   return static_cast<unsigned>(step / access_bytes);
 }
 
-Layout affine_layout(const Shape& shape, unsigned access_bytes) {
+Layout affine_layout(const Shape& shape, unsigned access_bytes, std::int64_t most) {
   Layout layout{.distances = constant_distances(shape)};
   for (const std::int64_t distance : layout.distances)
-    if (distance > kMaxDistance || distance < -kMaxDistance) return Layout{};
+    if (distance > most || distance < -most) return Layout{};
   add_segments(shape, access_bytes, layout);
   if (layout.segments.size() <= kMaxSegments) {
     layout.kind = LayoutKind::segments;
@@ -105,21 +101,25 @@ Layout affine_layout(const Shape& shape, unsigned access_bytes) {
 }
 
 /// Whether a checked base plus any 32-bit index stays within a gap.
-bool fits_gap(const Shape& shape) {
+bool fits_gap(const Shape& shape, std::uint64_t span) {
   const auto scale = static_cast<std::uint64_t>(shape.scale < 0 ? -shape.scale : shape.scale);
-  return scale != 0 && scale <= (kMaxIndexedSpan >> (shape.index_signed ? 31 : 32));
+  return scale != 0 && scale <= (span >> (shape.index_signed ? 31 : 32));
 }
 
 }  // namespace
 
-Layout layout_of(const Shape& shape, unsigned access_bytes) {
+const Reach kWideReach{.distance = INT32_MAX,
+                       .indexed_span = engine::kGapBytes - (std::uint64_t{4} << 30)};
+const Reach kCompactReach{.distance = engine::kCompactReachBytes / 2, .indexed_span = 0};
+
+Layout layout_of(const Shape& shape, unsigned access_bytes, const Reach& reach) {
   switch (shape.kind) {
     case ShapeKind::uniform:
       return Layout{.kind = LayoutKind::uniform};
     case ShapeKind::affine:
-      return affine_layout(shape, access_bytes);
+      return affine_layout(shape, access_bytes, reach.distance);
     case ShapeKind::offset32:
-      return Layout{.kind = fits_gap(shape) ? LayoutKind::indexed : LayoutKind::gathered};
+      return Layout{.kind = fits_gap(shape, reach.indexed_span) ? LayoutKind::indexed : LayoutKind::gathered};
     default:
       return Layout{};
   }

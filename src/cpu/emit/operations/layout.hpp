@@ -42,7 +42,16 @@ struct Layout {
   unsigned stride = 1;  ///< strided: in accesses
 };
 
+/// How far from a checked address an access may lie, beside what the instruction's own offset adds.
+struct Reach {
+  std::int64_t distance;       ///< of lanes whose distances are known
+  std::uint64_t indexed_span;  ///< of lanes at a 32-bit index times a scale; 0: each lane is checked
+};
+/// The gaps of a wide window (engine/abi.hpp) take 2 GiB of each, and 36 GiB of indices.
+extern const Reach kWideReach;
+extern const Reach kCompactReach;
+
 /// The layout of accesses of `access_bytes` at addresses of `shape`.
-Layout layout_of(const analysis::Shape& shape, unsigned access_bytes);
+Layout layout_of(const analysis::Shape& shape, unsigned access_bytes, const Reach& reach = kWideReach);
 
 }  // namespace quern::cpu::emit

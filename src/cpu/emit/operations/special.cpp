@@ -215,7 +215,9 @@ Value* is_local(Operands& o) {
 
 Value* is_shared(Operands& o) {
   Value* const base = o.b.CreatePtrToInt(o.context.shared_base(), o.b.getInt64Ty());
-  return within(o, base, o.b.getInt64(engine::kSharedReservationBytes));
+  return within(o, base,
+                o.b.getInt64(o.context.specialisation().compact ? engine::kCompactSharedBytes
+                                                                : engine::kSharedReservationBytes));
 }
 
 Value* is_space(Operands& o) {
