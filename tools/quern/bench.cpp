@@ -80,9 +80,7 @@ std::vector<Session> sessions(const BenchSettings& settings) {
   std::vector<Session> opened;
   if (!settings.device.empty()) return {Session(settings.device)};
   for (const Device& device : devices()) opened.emplace_back(device.label());
-  if (opened.empty())
-    throw Error(ErrorCode::not_found,
-                "there is no device to time on\nhint: `quern doctor` says what is missing");
+  if (opened.empty()) fail_without_device();
   return opened;
 }
 

@@ -128,4 +128,9 @@ std::pair<std::string, std::string> split_kernel(const std::string& text) {
   return {text.substr(0, at), text.substr(at + 2)};
 }
 
+void fail_without_device() {
+  static_cast<void>(Session("auto"));  // says what is wrong with each
+  throw Error(ErrorCode::not_found, "no device is listed\nhint: `quern doctor` says what is missing");
+}
+
 }  // namespace quern::cli

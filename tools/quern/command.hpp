@@ -24,6 +24,9 @@ int report(const std::exception& error, bool json);
 void print_json(const Json& document);
 Json to_json(const Diagnostics& diagnostics);
 
+/// Throws why there is no device.
+[[noreturn]] void fail_without_device();
+
 /// "error:" and "hint:" in colour where stderr is a terminal and NO_COLOR is not set.
 std::string coloured(const std::string& message);
 

@@ -55,9 +55,7 @@ int devices_command(bool json) {
   }
   for (const Device& device : found) std::fputs(to_text(device).c_str(), stdout);
   if (!found.empty()) return kDone;
-  throw Error(
-      ErrorCode::not_found,
-      "there is no device: neither a GPU nor the CPU device\nhint: `quern doctor` says what is missing");
+  fail_without_device();
 }
 
 }  // namespace quern::cli

@@ -191,9 +191,7 @@ std::vector<std::unique_ptr<Bench>> open_benches(const TestSettings& settings) {
   }
   for (const Device& device : devices())
     benches.push_back(std::make_unique<Bench>(SessionOptions{device.label()}));
-  if (benches.empty())
-    throw Error(ErrorCode::not_found,
-                "there is no device to run cases on\nhint: `quern doctor` says what is missing");
+  if (benches.empty()) fail_without_device();
   return benches;
 }
 

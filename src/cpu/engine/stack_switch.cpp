@@ -7,6 +7,8 @@
 #include <cstring>
 #include <string>
 
+#include "cpu/engine/valgrind.hpp"
+
 #if !defined(__x86_64__)
 #error "the CPU device runs on x86-64"
 #endif
@@ -103,7 +105,8 @@ namespace quern::cpu::engine {
 
 GuardedStack::GuardedStack(std::byte* base, std::size_t stack_bytes)
     : stack_bytes_(stack_bytes),
-      memory_(base, [stack_bytes](std::byte* start) { ::munmap(start, kGuardBytes + stack_bytes); }) {}
+      memory_(base, [stack_bytes](std::byte* start) { ::munmap(start, kGuardBytes + stack_bytes); }),
+      note_(std::make_shared<const ValgrindStack>(base + kGuardBytes, stack_bytes)) {}
 
 Expected<GuardedStack> GuardedStack::make(std::size_t most_bytes) {
   for (const std::size_t stack_bytes : kStackBytes) {

@@ -31,6 +31,8 @@ extern "C" [[noreturn]] void quern_cpu_leave_stack(SavedStack* saved);
 extern "C" void quern_cpu_suspend_stack(SavedStack* saved, SavedStack* here);
 extern "C" StayEnd quern_cpu_resume_stack(SavedStack* saved, SavedStack* here);
 
+class ValgrindStack;
+
 /// A stack with an inaccessible zone below it, wide enough that no frame steps over it. Immutable.
 class GuardedStack {
  public:
@@ -53,6 +55,7 @@ class GuardedStack {
   GuardedStack(std::byte* base, std::size_t stack_bytes);
   std::size_t stack_bytes_;
   std::shared_ptr<std::byte> memory_;
+  std::shared_ptr<const ValgrindStack> note_;
 };
 
 }  // namespace quern::cpu::engine

@@ -22,6 +22,15 @@ std::unique_ptr<Window> small_window() {
   return std::move(*window);
 }
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+WindowLayout compact_layout(std::uint64_t arena_bytes) {
+  WindowLayout layout;
+  layout.arena_bytes = arena_bytes;
+  layout.host_bytes = kMiB;
+  layout.compact = true;
+  layout.local_bytes = 4 * kMiB;
+  return layout;
+}
 }  // namespace
 
 TEST_CASE("the parts of the window lie apart by at least the gap and inside it") {
@@ -42,6 +51,94 @@ TEST_CASE("the parts of the window lie apart by at least the gap and inside it")
   for (std::size_t i = 1; i < parts.size(); ++i)
     CHECK(static_cast<std::uint64_t>(parts[i].base - (parts[i - 1].base + parts[i - 1].bytes)) >= kGapBytes);
   CHECK(parts.back().base + parts.back().bytes == (*window)->base() + (*window)->bytes());
+}
+
+TEST_CASE("a compact window has small gaps, and all parts inside it") {
+  WindowLayout layout = compact_layout(kMiB);
+  layout.device_count = 2;
+  layout.worker_count = 3;
+  const auto window = Window::reserve(layout);
+  REQUIRE(window);
+  std::vector<Range> parts{(*window)->arena(0), (*window)->arena(1), (*window)->host(), (*window)->locals()};
+  for (std::uint32_t worker = 0; worker < 3; ++worker) parts.push_back((*window)->shared(worker));
+  // Misaligned accesses land at the window's start and up to a gap behind; then come lanes before an array.
+  CHECK(parts.front().base - (*window)->base() >=
+        static_cast<std::ptrdiff_t>(2 * kCompactGapBytes + kCompactReachBytes));
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const auto apart = static_cast<std::uint64_t>(parts[i].base - (parts[i - 1].base + parts[i - 1].bytes));
+    CHECK(apart >= 3 * kCompactReachBytes);
+    CHECK(apart <= 4 * kMiB);
+  }
+  CHECK(parts.back().base + parts.back().bytes <= (*window)->base() + (*window)->bytes());
+  CHECK((*window)->reserved_bytes() < 128 * kMiB);
+  CHECK((*window)->reserved_bytes() <= reservation_bytes(layout));
+  CHECK((*window)->reaches((*window)->base() - kCompactGapBytes));
+  CHECK_FALSE((*window)->reaches((*window)->base() - kCompactGapBytes - 1));
+  CHECK((*window)->reaches((*window)->base() + (*window)->bytes() + kCompactGapBytes - 1));
+  CHECK_FALSE((*window)->reaches((*window)->base() + (*window)->bytes() + kCompactGapBytes));
+}
+
+TEST_CASE("a window grows at its end, and gives all back") {
+  for (const bool compact : {false, true}) {
+    CAPTURE(compact);
+    WindowLayout layout = compact_layout(kMiB);
+    layout.compact = compact;
+    auto window = Window::reserve(layout);
+    REQUIRE(window);
+    const std::uint64_t before = (*window)->bytes();
+    std::byte* const old_end = (*window)->base() + before;
+    const Range more = (*window)->grow(3 * kMiB);
+    REQUIRE(more.bytes >= 3 * kMiB);
+    CHECK(static_cast<std::uint64_t>(more.base - old_end) >= (compact ? kCompactPartGapBytes : kGapBytes));
+    CHECK(more.base + more.bytes == (*window)->base() + (*window)->bytes());
+    CHECK(commit(more.base, more.bytes));
+    std::memset(more.base, 1, more.bytes);
+    std::byte* const end = more.base + more.bytes;
+    CHECK((*window)->reaches(end));
+    window->reset();
+    CHECK_FALSE(commit(more.base, kPageBytes));  // nothing is mapped there
+    CHECK_FALSE(commit(end, kPageBytes));
+  }
+}
+
+TEST_CASE("an arena whose free addresses are in pieces gets more") {
+  const auto window = Window::reserve(compact_layout(8 * kMiB));
+  REQUIRE(window);
+  const auto grow = [&](std::uint64_t bytes) { return (*window)->grow(bytes); };
+  const ArenaSpacing spacing{.guard_bytes = 64 << 10, .small_blocks = 8};
+  for (const bool grows : {false, true}) {
+    CAPTURE(grows);
+    Arena arena((*window)->arena(0), 8 * kMiB, spacing, grows ? Arena::Grow(grow) : Arena::Grow());
+    std::vector<std::byte*> blocks;
+    for (int i = 0; i < 7; ++i) blocks.push_back(arena.allocate(kMiB));
+    REQUIRE(blocks.back() != nullptr);
+    for (std::size_t i = 0; i < 6; i += 2) arena.release(blocks[i]);
+    CHECK(arena.free_bytes() == 4 * kMiB);
+    CHECK(arena.allocate(2 * kMiB, MayGrow::no) == nullptr);
+    std::byte* const large = arena.allocate(2 * kMiB);
+    REQUIRE((large != nullptr) == grows);
+    if (!grows) {
+      for (std::size_t i = 1; i < 7; i += i == 5 ? 1 : 2) arena.release(blocks[i]);
+      continue;
+    }
+    CHECK_FALSE((*window)->arena(0).contains(large));
+    CHECK((*window)->contains(large));
+    std::memset(large, 1, 2 * kMiB);
+    arena.release(large);
+    CHECK(arena.free_bytes() == 4 * kMiB);
+    CHECK(arena.allocate(3 * kMiB) == large);  // its addresses are the arena's now
+  }
+}
+
+TEST_CASE("a narrow arena keeps most of its addresses for large allocations") {
+  const std::uint64_t bytes = 64 * kMiB;
+  const auto window = Window::reserve(compact_layout(bytes));
+  REQUIRE(window);
+  Arena arena((*window)->arena(0), bytes, narrow_spacing(bytes));
+  std::set<std::byte*> small;
+  for (int i = 0; i < 5000; ++i) CHECK(small.insert(arena.allocate(64)).second);
+  CHECK(small.count(nullptr) == 0);
+  CHECK(arena.allocate(40 * kMiB) != nullptr);
 }
 
 TEST_CASE("allocations are aligned, writable, zeroed and apart from each other") {

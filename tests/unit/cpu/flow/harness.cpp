@@ -129,6 +129,11 @@ std::vector<Specialisation> variants(const Extents& block) {
       result.back().gang = static_cast<std::uint8_t>(width);
       if (width == full_warps) break;
     }
+  // For a compact window: its checks hold in any.
+  result.push_back(result.front());
+  result.back().isa = emit::processor_isa();
+  result.back().opt_level = 2;
+  result.back().compact = true;
   // By the dispatcher.
   result.push_back(result.front());
   result.back().isa = emit::processor_isa();
@@ -142,7 +147,8 @@ std::string name(const Specialisation& specialisation) {
   const auto& block = specialisation.block;
   return std::string(kIsaNames[static_cast<std::size_t>(specialisation.isa)]) + " level " +
          std::to_string(specialisation.opt_level) + " gang " + std::to_string(specialisation.gang) +
-         (specialisation.dispatch ? " dispatched" : "") + " block " + std::to_string(block[0]) + "x" +
+         (specialisation.dispatch ? " dispatched" : "") +
+         (specialisation.compact ? " compact" : "") + " block " + std::to_string(block[0]) + "x" +
          std::to_string(block[1]) + "x" + std::to_string(block[2]);
 }
 

@@ -59,6 +59,7 @@ class TestContext final : public Context {
     specialisation_.isa = machine.isa;
     specialisation_.block = machine.block;
     specialisation_.alone = machine.alone;
+    specialisation_.compact = machine.compact;
   }
 
   Value* scalar(ir::Value value) override {

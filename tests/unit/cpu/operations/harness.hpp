@@ -49,6 +49,7 @@ struct Machine {
   std::array<std::uint32_t, 3> block{32, 1, 1};
   std::uint8_t opt_level = usual_level();
   bool alone = false;
+  bool compact = false;
 };
 
 /// What the emitted function reads beside its operands.

@@ -166,6 +166,8 @@ struct Machines {
   static void each(Visit visit) {
     for (const Isa isa : isas())
       for (const bool full : {true, false}) visit(Machine{.isa = isa, .full = full});
+    for (const bool full : {true, false})
+      visit(Machine{.isa = isas().back(), .full = full, .compact = true});
   }
 };
 
@@ -218,7 +220,7 @@ void check_load(Space space, Type type, std::uint8_t count, std::int64_t displac
                      read(memory, memory.place(space, address, lane) + element * ir::byte_size(type), type);
         }
       CHECK_MESSAGE(good, addresses.name, " ", ir::name(type), " x", int(count), " ", name_of(machine.isa),
-                    machine.full ? " full" : " masked ", mask);
+                    machine.full ? " full" : " masked ", mask, machine.compact ? " compact" : "");
     }
   });
 }
@@ -256,7 +258,7 @@ void check_store(Space space, Type type, std::uint8_t count, std::int64_t displa
               &inputs[1 + element][lane], ir::byte_size(type));
         }
       CHECK_MESSAGE(memory.bytes == expected.bytes, addresses.name, " ", ir::name(type), " x", int(count),
-                    " ", name_of(machine.isa), machine.full ? " full" : " masked ", mask);
+                    " ", name_of(machine.isa), machine.full ? " full" : " masked ", mask, machine.compact ? " compact" : "");
     }
   });
 }
