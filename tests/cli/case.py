@@ -47,10 +47,10 @@ class Case(unittest.TestCase):
     def path(cls, name):
         return pathlib.Path(cls.folder.name) / name
 
-    def quern(self, *words, status=0, env=None, **options):
+    def quern(self, *words, status=0, env=None, program=(QUERN,), timeout=120, **options):
         environment = dict(os.environ, QUERN_DEVICE="cpu", **(env or {}))
-        done = subprocess.run([QUERN, *map(str, words)], cwd=self.folder.name, env=environment, text=True, errors="replace",
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120, **options)
+        done = subprocess.run([*program, *map(str, words)], cwd=self.folder.name, env=environment, text=True, errors="replace",
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout, **options)
         if status is not None:
             self.assertEqual(done.returncode, status, f"{words}\n{done.stdout}\n{done.stderr}")
         return done

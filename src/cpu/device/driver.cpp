@@ -60,14 +60,13 @@ void set_memory(Demand& demand) {
   constexpr const char* kVariable = "QUERN_CPU_MEMORY";
   const std::optional<std::uint64_t> asked = base::env_bytes(kVariable, &engine::report);
   demand.memory_named = asked.has_value();
-  demand.memory_bytes =
-      asked ? within({kMinMemoryBytes, kMaxMemoryBytes}, kVariable, *asked, &engine::report)
-            : std::max(demand.machine_bytes / 4, kMinMemoryBytes);
+  demand.memory_bytes = asked ? within({kMinMemoryBytes, kMaxMemoryBytes}, kVariable, *asked, &engine::report)
+                              : std::max(demand.machine_bytes / 4, kMinMemoryBytes);
 }
 
-Addresses addresses_asked() {
+Addresses addresses_asked(base::EnvComplaint complain) {
   constexpr std::string_view kWords[] = {"auto", "wide", "compact"};
-  const auto asked = base::env_word("QUERN_CPU_ADDRESSES", kWords, &engine::report);
+  const auto asked = base::env_word("QUERN_CPU_ADDRESSES", kWords, complain);
   return static_cast<Addresses>(asked.value_or(0));
 }
 
@@ -138,6 +137,11 @@ engine::Output& output() {
 
 std::uint32_t configured_worker_count() { return worker_count(nullptr); }
 
+bool compiles_compact() {
+  const Driver* const driver = Driver::started();
+  return driver != nullptr ? driver->window().compact() : addresses_asked(nullptr) == Addresses::compact;
+}
+
 /// QUERN_CPU_TIMEOUT, in seconds; 0 where it is not set.
 std::chrono::milliseconds launch_limit() {
   constexpr base::EnvRange kSeconds{0, 1e9, "a number of seconds"};
@@ -195,7 +199,7 @@ std::unique_ptr<Driver> Driver::make() {
   demand.devices = devices;
   demand.workers = worker_count(&engine::report);
   demand.machine_bytes = engine::usable_memory_bytes();
-  demand.addresses = addresses_asked();
+  demand.addresses = addresses_asked(&engine::report);
   set_memory(demand);
   Expected<Reserved> reserved = reserve(demand, engine::address_limit());
   if (!reserved) fail_start(std::move(reserved).errors());

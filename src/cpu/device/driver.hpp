@@ -30,6 +30,8 @@ namespace quern::cpu::device {
 engine::Output& output();
 /// QUERN_CPU_WORKERS, or one a processor that the process may use.
 std::uint32_t configured_worker_count();
+/// Whether kernels are compiled for a compact window: what the device has, or is asked for before cuInit.
+bool compiles_compact();
 
 /// Thread-safe.
 class Driver {

@@ -72,6 +72,7 @@ int write_stage(std::string_view ptx, std::string_view kernel, const std::uint32
                   "it has: " + names, diagnostics, user);
   Specialisation specialisation;
   specialisation.isa = host_isa();
+  specialisation.compact = compiles_compact();
   std::copy_n(block, 3, specialisation.block.begin());
   if (specialisation.threads() == 0 || specialisation.threads() > kMaxThreadsPerBlock)
     return refuse("block-shape", "a block has 1 to 1024 threads", "give another block shape", diagnostics,

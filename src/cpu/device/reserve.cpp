@@ -83,17 +83,15 @@ Diagnostic refusal(const Demand& demand, const Step& least, const engine::Addres
   Diagnostic diagnostic;
   diagnostic.code = "address-space";
   const std::uint64_t needed = least.bytes() + least.spare_bytes;
-  diagnostic.message =
-      fmt::format("the CPU device needs {} of addresses for {} of memory and {} worker(s)", size_text(needed),
-                  size_text(least.memory_bytes), demand.workers);
+  diagnostic.message = fmt::format("the CPU device needs {} of addresses for {} of memory and {} worker(s)",
+                                   size_text(needed), size_text(least.memory_bytes), demand.workers);
   std::string smaller;
   if (limit.limited()) {
     const std::uint64_t left = limit.most_bytes - std::min(limit.most_bytes, limit.used_bytes);
-    diagnostic.message += fmt::format(", and this process may have {} more: `ulimit -v` is {}, {} are in use",
-                                      size_text(left), size_text(limit.most_bytes),
-                                      size_text(limit.used_bytes));
-    diagnostic.hint =
-        fmt::format("raise `ulimit -v` to {} at least", (limit.used_bytes + needed) / 1024 + 1);
+    diagnostic.message +=
+        fmt::format(", and this process may have {} more: `ulimit -v` is {}, {} are in use", size_text(left),
+                    size_text(limit.most_bytes), size_text(limit.used_bytes));
+    diagnostic.hint = fmt::format("raise `ulimit -v` to {} at least", (limit.used_bytes + needed) / 1024 + 1);
     const std::uint64_t mib = demand.memory_named ? affordable_mib(demand, limit) : 0;
     if (mib != 0) smaller = fmt::format(", set QUERN_CPU_MEMORY to {}M at most", mib);
   } else {

@@ -36,7 +36,8 @@ enum class MayGrow : std::uint8_t { no, yes };
 /// Allocates from one part of the window against a declared total. An allocation has pages of its own,
 /// inaccessible guard zones on both sides, and is decommitted when released: a kernel that leaves it faults.
 /// Only where thousands of small allocations live at once do further ones share slabs (the number of mappings
-/// a process may have is limited). Where its free addresses are in pieces too small, it gets more. Thread-safe.
+/// a process may have is limited). Where its free addresses are in pieces too small, it gets more.
+/// Thread-safe.
 class Arena {
  public:
   /// More addresses, at least that many; an empty range if there are none.

@@ -73,8 +73,7 @@ struct MemoryRequest {
 class Memory {
  public:
   /// `total_bytes` of memory on each of `device_count` devices, `host_bytes` of pinned memory.
-  Memory(Window& window, std::uint32_t device_count, std::uint64_t total_bytes,
-         std::uint64_t host_bytes);
+  Memory(Window& window, std::uint32_t device_count, std::uint64_t total_bytes, std::uint64_t host_bytes);
 
   /// Null: out of memory.
   std::shared_ptr<Allocation> allocate(const MemoryRequest& request) QUERN_EXCLUDES(mutex_);

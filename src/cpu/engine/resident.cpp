@@ -103,9 +103,8 @@ Seat::Seat(Worker& worker, GuardedStack stack)
     : worker_(worker), state_(worker.state()), stack_(std::move(stack)) {}
 
 Expected<std::unique_ptr<Seat>> Seat::make(Worker& worker) {
-  Expected<GuardedStack> stack = GuardedStack::make(worker.services().window->compact()
-                                                              ? GuardedStack::kSmallStackBytes
-                                                              : GuardedStack::kStackBytes[0]);
+  Expected<GuardedStack> stack = GuardedStack::make(
+      worker.services().window->compact() ? GuardedStack::kSmallStackBytes : GuardedStack::kStackBytes[0]);
   if (!stack) return std::move(stack).errors();
   return std::unique_ptr<Seat>(new Seat(worker, std::move(*stack)));
 }

@@ -24,11 +24,10 @@ class ValgrindStack {
   static std::uint64_t request(std::uint64_t number, std::uint64_t first, std::uint64_t second) noexcept {
     volatile std::uint64_t arguments[6] = {number, first, second, 0, 0, 0};
     std::uint64_t answer = 0;
-    asm volatile(
-        "rolq $3, %%rdi; rolq $13, %%rdi; rolq $61, %%rdi; rolq $51, %%rdi; xchgq %%rbx, %%rbx"
-        : "=d"(answer)
-        : "a"(&arguments[0]), "0"(answer)
-        : "cc", "memory");
+    asm volatile("rolq $3, %%rdi; rolq $13, %%rdi; rolq $61, %%rdi; rolq $51, %%rdi; xchgq %%rbx, %%rbx"
+                 : "=d"(answer)
+                 : "a"(&arguments[0]), "0"(answer)
+                 : "cc", "memory");
     return answer;
   }
 

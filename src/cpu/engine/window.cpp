@@ -55,7 +55,8 @@ std::uint64_t worker_offset(const WindowLayout& layout, std::uint32_t worker) no
 }
 /// A multiple of huge pages: where the window may grow.
 std::uint64_t window_bytes(const WindowLayout& layout) noexcept {
-  return round_up(worker_offset(layout, layout.worker_count) - geometry(layout).part_gap_bytes, kHugePageBytes);
+  return round_up(worker_offset(layout, layout.worker_count) - geometry(layout).part_gap_bytes,
+                  kHugePageBytes);
 }
 
 WindowLayout rounded(const WindowLayout& asked) noexcept {

@@ -30,7 +30,8 @@ Worker::Worker(std::uint32_t index, const Services& services, GuardedStack stack
     : services_(services), stack_(std::move(stack)) {
   state_.shared_base = services.window->shared(index).base;
   // In a compact window: nothing yet, which is inaccessible.
-  state_.local_base = services.window->compact() ? services.window->base() : services.window->local(index).base;
+  state_.local_base =
+      services.window->compact() ? services.window->base() : services.window->local(index).base;
   state_.worker_index = index;
   state_.scheduler = this;
 }

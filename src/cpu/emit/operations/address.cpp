@@ -28,8 +28,7 @@ std::int64_t added_after_check(const Access& access) {
   constexpr std::int64_t kMost = engine::kCompactReachBytes / 2;
   const std::int64_t wanted = access.displacement;
   if (access.space == ir::Space::param) return 0;
-  const bool fits =
-      access.compact() ? wanted >= -kMost && wanted <= kMost : fits_int32(wanted);
+  const bool fits = access.compact() ? wanted >= -kMost && wanted <= kMost : fits_int32(wanted);
   return fits ? wanted : 0;
 }
 
@@ -168,8 +167,8 @@ LanePointers offset_pointers(const Access& access) {
 LanePointers affine_pointers(const Access& access) {
   Context& c = access.context;
   const std::int64_t after = added_after_check(access);
-  Value* const base = checked_pointer(access, runtime_base(access, access.layout.base_lanes[0]),
-                                      access.displacement - after);
+  Value* const base =
+      checked_pointer(access, runtime_base(access, access.layout.base_lanes[0]), access.displacement - after);
   return {advance(c, base, after), lane_constant(c, 32, access.layout.distances), 1};
 }
 
@@ -236,9 +235,9 @@ std::vector<Value*> base_pointers(const Access& access) {
   std::vector<Value*> pointers;
   const std::int64_t after = added_after_check(access);
   for (const unsigned lane : access.layout.base_lanes)
-    pointers.push_back(advance(
-        access.context,
-        checked_pointer(access, runtime_base(access, lane), access.displacement - after), after));
+    pointers.push_back(
+        advance(access.context,
+                checked_pointer(access, runtime_base(access, lane), access.displacement - after), after));
   return pointers;
 }
 

@@ -108,8 +108,7 @@ bool fits_gap(const Shape& shape, std::uint64_t span) {
 
 }  // namespace
 
-const Reach kWideReach{.distance = INT32_MAX,
-                       .indexed_span = engine::kGapBytes - (std::uint64_t{4} << 30)};
+const Reach kWideReach{.distance = INT32_MAX, .indexed_span = engine::kGapBytes - (std::uint64_t{4} << 30)};
 const Reach kCompactReach{.distance = engine::kCompactReachBytes / 2, .indexed_span = 0};
 
 Layout layout_of(const Shape& shape, unsigned access_bytes, const Reach& reach) {

@@ -147,9 +147,9 @@ std::string name(const Specialisation& specialisation) {
   const auto& block = specialisation.block;
   return std::string(kIsaNames[static_cast<std::size_t>(specialisation.isa)]) + " level " +
          std::to_string(specialisation.opt_level) + " gang " + std::to_string(specialisation.gang) +
-         (specialisation.dispatch ? " dispatched" : "") +
-         (specialisation.compact ? " compact" : "") + " block " + std::to_string(block[0]) + "x" +
-         std::to_string(block[1]) + "x" + std::to_string(block[2]);
+         (specialisation.dispatch ? " dispatched" : "") + (specialisation.compact ? " compact" : "") +
+         " block " + std::to_string(block[0]) + "x" + std::to_string(block[1]) + "x" +
+         std::to_string(block[2]);
 }
 
 }  // namespace quern::cpu::test

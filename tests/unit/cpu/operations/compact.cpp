@@ -64,8 +64,7 @@ struct Sea {
     ::munmap(base, kBytes);
   }
   void clear() {
-    for (std::size_t i = 0; i < count; ++i)
-      ::mprotect(reinterpret_cast<void*>(pages[i]), kPage, PROT_NONE);
+    for (std::size_t i = 0; i < count; ++i) ::mprotect(reinterpret_cast<void*>(pages[i]), kPage, PROT_NONE);
     count = 0;
     beyond = false;
   }
@@ -101,7 +100,8 @@ std::vector<Form> forms(ir::Value extra) {
   for (std::size_t lane = 0; lane < 32; ++lane)
     rows.shape.terms[0].pattern[lane] = static_cast<std::int64_t>(lane % 16) * 4;
   analysis::Term pitch{.coefficient = extra};
-  for (std::size_t lane = 0; lane < 32; ++lane) pitch.pattern[lane] = static_cast<std::int64_t>(lane / 16) * 4;
+  for (std::size_t lane = 0; lane < 32; ++lane)
+    pitch.pattern[lane] = static_cast<std::int64_t>(lane / 16) * 4;
   rows.shape.terms.push_back(pitch);
   rows.extra = Type::i32;
   std::vector<Form> made = {{"uniform", uniform()},
@@ -114,9 +114,10 @@ std::vector<Form> forms(ir::Value extra) {
                             rows};
   for (const bool is_signed : {true, false})
     for (const std::int64_t scale : {1, 8})
-      made.push_back({is_signed ? "signed index" : "unsigned index",
-                      {.kind = ShapeKind::offset32, .index = extra, .index_signed = is_signed, .scale = scale},
-                      Type::i32});
+      made.push_back(
+          {is_signed ? "signed index" : "unsigned index",
+           {.kind = ShapeKind::offset32, .index = extra, .index_signed = is_signed, .scale = scale},
+           Type::i32});
   return made;
 }
 

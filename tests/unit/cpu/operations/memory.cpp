@@ -166,8 +166,7 @@ struct Machines {
   static void each(Visit visit) {
     for (const Isa isa : isas())
       for (const bool full : {true, false}) visit(Machine{.isa = isa, .full = full});
-    for (const bool full : {true, false})
-      visit(Machine{.isa = isas().back(), .full = full, .compact = true});
+    for (const bool full : {true, false}) visit(Machine{.isa = isas().back(), .full = full, .compact = true});
   }
 };
 
@@ -258,7 +257,8 @@ void check_store(Space space, Type type, std::uint8_t count, std::int64_t displa
               &inputs[1 + element][lane], ir::byte_size(type));
         }
       CHECK_MESSAGE(memory.bytes == expected.bytes, addresses.name, " ", ir::name(type), " x", int(count),
-                    " ", name_of(machine.isa), machine.full ? " full" : " masked ", mask, machine.compact ? " compact" : "");
+                    " ", name_of(machine.isa), machine.full ? " full" : " masked ", mask,
+                    machine.compact ? " compact" : "");
     }
   });
 }
