@@ -75,8 +75,9 @@ std::array<std::uint32_t, 3> block_of(const std::string& shape) {
 
 void compile(const ptx::Module& module, const std::string& kernel, const std::string& name,
              const cpu::Specialisation& specialisation, Counts& counts) {
-  name.copy(current, sizeof current - 1);
-  current[std::min(name.size(), sizeof current - 2)] = '\n';
+  const std::size_t length = name.copy(current, sizeof current - 2);
+  current[length] = '\n';
+  current[length + 1] = '\0';
   const auto text = cpu::stage_text(module, kernel, specialisation, cpu::Stage::assembly);
   ++counts.compilations;
   if (text) return;
@@ -126,6 +127,7 @@ int main(int argc, char** argv) {
   line.add("--files", settings.files, "PTX files, separated by colons");
   if (const std::optional<int> status = line.read(argc, argv)) return *status;
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) std::signal(signal, die_with_kernel);
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   Counts counts;
   for (const std::string& file : split(settings.files, ':')) {
     std::ifstream stream(file);
