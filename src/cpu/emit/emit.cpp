@@ -6,8 +6,11 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include <optional>
+
 #include "cpu/emit/calls.hpp"
 #include "cpu/emit/driver_loop.hpp"
+#include "cpu/emit/fatal.hpp"
 #include "cpu/emit/jit.hpp"
 #include "cpu/emit/llvm_target.hpp"
 #include "cpu/emit/operations/helpers.hpp"
@@ -107,13 +110,8 @@ LocalNeeds local_needs(const ir::Module& module) {
   return needs;
 }
 
-}  // namespace
-
-Expected<std::shared_ptr<const KernelCode>> emit_code(ir::Module module,
-                                                      const Specialisation& specialisation) {
-  auto emitted = emit_llvm(module, specialisation);
-  if (!emitted) return emitted.errors();
-  auto object = make_object(*emitted->module, *emitted->machine);
+Expected<std::shared_ptr<const KernelCode>> load_code(const ir::Module& module, Emitted& emitted) {
+  auto object = make_object(*emitted.module, *emitted.machine);
   if (!object) return object.errors();
   auto loaded = load_object((*object)->getMemBufferRef(), kRunName, helpers());
   if (!loaded) return loaded.errors();
@@ -122,35 +120,61 @@ Expected<std::shared_ptr<const KernelCode>> emit_code(ir::Module module,
   code->text_begin = loaded->text_begin;
   code->text_end = loaded->text_end;
   code->digest = code_digest((*object)->getMemBufferRef());
-  code->frame_bytes = emitted->frame_bytes;
-  code->waits = emitted->waits;
+  code->frame_bytes = emitted.frame_bytes;
+  code->waits = emitted.waits;
   code->local = local_needs(module);
   code->symbols = symbols_of(module);
-  code->locations = std::move(emitted->locations);
+  code->locations = std::move(emitted.locations);
   code->memory = std::move(loaded->memory);
   return std::shared_ptr<const KernelCode>(std::move(code));
 }
 
+/// `work`'s result, or the fatal error that LLVM ended it with.
+template <class Result, class Work>
+Expected<Result> guarded(const ir::Module& module, const Work& work) {
+  std::optional<Expected<Result>> result;
+  auto done = guard_llvm(module.functions[0].name, [&] { result.emplace(work()); });
+  if (!done) return std::move(done).errors();
+  return *std::move(result);
+}
+
+}  // namespace
+
+Expected<std::shared_ptr<const KernelCode>> emit_code(ir::Module module,
+                                                      const Specialisation& specialisation) {
+  return guarded<std::shared_ptr<const KernelCode>>(module,
+                                                    [&]() -> Expected<std::shared_ptr<const KernelCode>> {
+                                                      auto emitted = emit_llvm(module, specialisation);
+                                                      if (!emitted) return emitted.errors();
+                                                      return load_code(module, *emitted);
+                                                    });
+}
+
 Expected<CodeSites> emit_sites(ir::Module module, const Specialisation& specialisation) {
-  auto emitted = emit_llvm(module, specialisation, WithSites::yes);
-  if (!emitted) return emitted.errors();
-  auto object = make_object(*emitted->module, *emitted->machine);
-  if (!object) return object.errors();
-  CodeSites found;
-  found.sites = read_sites((*object)->getMemBufferRef(), module);
-  found.digest = code_digest((*object)->getMemBufferRef());
-  found.module = std::move(module);
+  auto found = guarded<CodeSites>(module, [&]() -> Expected<CodeSites> {
+    auto emitted = emit_llvm(module, specialisation, WithSites::yes);
+    if (!emitted) return emitted.errors();
+    auto object = make_object(*emitted->module, *emitted->machine);
+    if (!object) return object.errors();
+    CodeSites sites;
+    sites.sites = read_sites((*object)->getMemBufferRef(), module);
+    sites.digest = code_digest((*object)->getMemBufferRef());
+    return sites;
+  });
+  if (found) found->module = std::move(module);
   return found;
 }
 
 Expected<std::string> emit_text(ir::Module module, const Specialisation& specialisation, Stage stage) {
-  auto emitted = emit_llvm(module, specialisation);
-  if (!emitted) return emitted.errors();
-  if (stage == Stage::assembly) return make_assembly(*emitted->module, *emitted->machine);
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  emitted->module->print(stream, nullptr);
-  return text;
+  return guarded<std::string>(module, [&]() -> Expected<std::string> {
+    auto emitted = emit_llvm(module, specialisation);
+    if (!emitted) return emitted.errors();
+    if (stage == Stage::assembly) return make_assembly(*emitted->module, *emitted->machine);
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    emitted->module->print(stream, nullptr);
+    return text;
+  });
 }
 
 Isa processor_isa() { return widest_isa(); }

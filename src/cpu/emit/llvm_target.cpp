@@ -36,6 +36,10 @@ void set_options() {
   // It looks for words of masks to keep in mask registers, in time that grows with the square of a long
   // kernel's length.
   set_option("disable-x86-domain-reassignment", true);
+  // It splits copies of 16 and 32 bytes where narrower stores come before them. It ends with a fatal error
+  // where such a load was a masked one of a constant mask, whose size LLVM does not keep, and it would tear
+  // the volatile loads of 16 bytes that PTX accesses with an order are made of.
+  set_option("x86-disable-avoid-SFB", true);
 }
 
 const llvm::Target& x86_target() {

@@ -38,6 +38,7 @@
 #include <llvm/Transforms/Utils/CanonicalizeFreezeInLoops.h>
 
 #include "cpu/emit/chosen_bits.hpp"
+#include "cpu/emit/fatal.hpp"
 #include "cpu/emit/mask_words.hpp"
 #include "cpu/emit/slots.hpp"
 
@@ -128,17 +129,20 @@ llvm::FunctionPassManager loop_pass_list() {
 /// before it, and 500 loops took it 12 seconds.
 constexpr std::size_t kMaxReducedLoops = 64;
 
+void run_passes_on(llvm::Function& function, llvm::FunctionAnalysisManager& analyses,
+                   llvm::FunctionPassManager& loop_passes) {
+  promote_slots(function, analyses.getResult<llvm::DominatorTreeAnalysis>(function));
+  pass_list(function.getInstructionCount() <= kMaxCombinedTwice).run(function, analyses);
+  const auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
+  if (loops.getLoopsInPreorder().size() <= kMaxReducedLoops) loop_passes.run(function, analyses);
+}
+
 void run_passes(llvm::Module& module, llvm::TargetMachine& machine) {
   Analyses analyses(module, machine);
   llvm::FunctionPassManager loop_passes = loop_pass_list();
-  for (llvm::Function& function : module) {
-    if (function.isDeclaration()) continue;
-    promote_slots(function, analyses.functions().getResult<llvm::DominatorTreeAnalysis>(function));
-    pass_list(function.getInstructionCount() <= kMaxCombinedTwice).run(function, analyses.functions());
-    const auto& loops = analyses.functions().getResult<llvm::LoopAnalysis>(function);
-    if (loops.getLoopsInPreorder().size() <= kMaxReducedLoops)
-      loop_passes.run(function, analyses.functions());
-  }
+  for (llvm::Function& function : module)
+    if (!function.isDeclaration())
+      call_llvm([&] { run_passes_on(function, analyses.functions(), loop_passes); });
 }
 
 /// Collects the errors of the code generator, which LLVM would otherwise print before it ends the process.
@@ -163,7 +167,7 @@ Expected<void> generate(llvm::Module& module, llvm::TargetMachine& machine, llvm
   llvm::raw_svector_ostream stream(out);
   llvm::legacy::PassManager passes;
   const bool refused = machine.addPassesToEmitFile(passes, stream, nullptr, type);
-  if (!refused) passes.run(module);
+  if (!refused) call_llvm([&] { passes.run(module); });
   module.getContext().setDiagnosticHandler(nullptr);
   if (!refused && errors.empty()) return {};
   return Diagnostic{.code = "internal",
