@@ -152,8 +152,9 @@ void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
   job->text_end = loaded.code->text_end;
   job->locations = &loaded.code->locations;
   const LocalNeeds& local = loaded.code->local;
-  job->needs = {specialisation.warps(), local.bytes, loaded.code->frame_bytes, stack_bytes(local, *context),
-                local.activation_bytes};
+  job->needs = {specialisation.warps(),   local.bytes,
+                loaded.code->frame_bytes, stack_bytes(local, *context),
+                local.activation_bytes,   loaded.code->calls};
   fill_state(job->state, request, driver, info);
   job->state.params = job->params.get();
   job->state.symbols = loaded.symbols.data();

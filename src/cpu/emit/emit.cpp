@@ -117,6 +117,7 @@ Expected<std::shared_ptr<const KernelCode>> emit_code(ir::Module module,
   code->text_end = loaded->text_end;
   code->frame_bytes = emitted->frame_bytes;
   code->waits = emitted->waits;
+  code->calls = module.functions.size() > 1;
   code->local = local_needs(module);
   code->symbols = symbols_of(module);
   code->locations = std::move(emitted->locations);

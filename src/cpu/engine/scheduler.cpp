@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "cpu/engine/section.hpp"
 
@@ -215,12 +216,16 @@ void Scheduler::synchronize(const EventPoint& point) { wait_until(point.stream, 
 
 void Scheduler::wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t sequence) {
   if (stream->completed() >= sequence) return;
+  std::optional<FaultSignals> fault_signals;  // this is a thread of the host's
   Section section(*this);
   bool spun = false;
   std::chrono::milliseconds patience = kPatience;
   while (stream->completed() < sequence) {
     if (std::optional<Task> task = take_for(*stream)) {
-      section.outside([&] { execute(*task); });
+      section.outside([&] {
+        if (task->worker != nullptr && !fault_signals) fault_signals.emplace();
+        execute(*task);
+      });
       finish(*task);
     } else if (!spun) {
       spun = true;
