@@ -54,8 +54,8 @@ class ConditionVariable {
   }
   /// False: it was not ready in that time.
   template <class Duration, class Predicate>
-  bool wait_for(Mutex& mutex, Duration duration, Predicate ready) QUERN_REQUIRES(mutex)
-      QUERN_NO_THREAD_SAFETY_ANALYSIS {
+  bool wait_for(Mutex& mutex, Duration duration, Predicate ready)
+      QUERN_REQUIRES(mutex) QUERN_NO_THREAD_SAFETY_ANALYSIS {
     return condition_.wait_for(mutex, duration, ready);
   }
   void notify_one() noexcept { condition_.notify_one(); }

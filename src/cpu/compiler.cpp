@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "base/env.hpp"
-#include "base/exit_gate.hpp"
 #include "cpu/analysis/analysis.hpp"
 #include "cpu/emit/emit.hpp"
 #include "cpu/lower/lower.hpp"
@@ -21,8 +20,6 @@ namespace {
 /// the shape in nothing but which branches are known to be uniform, for which this is the common case.
 constexpr std::array<std::uint32_t, 3> kUsualBlock{256, 1, 1};
 constexpr std::string_view kNoFile = "<ptx>";
-
-base::ExitGate llvm_gate;
 
 std::uint64_t product(const std::array<std::uint32_t, 3>& extents) {
   std::uint64_t result = 1;
@@ -140,8 +137,6 @@ Expected<std::vector<KernelInfo>> inspect(const ptx::Module& module, std::string
 
 Expected<std::shared_ptr<const KernelCode>> compile(const ptx::Module& module, std::string_view kernel,
                                                     const Specialisation& specialisation) {
-  const base::ExitGate::Pass pass(llvm_gate);
-  if (!pass) return base::process_exits("compile kernel " + std::string(kernel));
   auto lowered = lower_calls(module, kernel, kNoFile, specialisation);
   if (!lowered) return lowered.errors();
   return emit::emit_code(std::move(*lowered), specialisation);
@@ -149,8 +144,6 @@ Expected<std::shared_ptr<const KernelCode>> compile(const ptx::Module& module, s
 
 Expected<std::string> stage_text(const ptx::Module& module, std::string_view kernel,
                                  const Specialisation& specialisation, Stage stage) {
-  const base::ExitGate::Pass pass(llvm_gate);
-  if (!pass) return base::process_exits("compile kernel " + std::string(kernel));
   auto lowered = lower_calls(module, kernel, kNoFile, specialisation);
   if (!lowered) return lowered.errors();
   if (stage == Stage::simt) return ir::print(*lowered);

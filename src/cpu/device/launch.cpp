@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "cpu/device/exit.hpp"
 #include "cpu/device/limits.hpp"
 #include "cpu/engine/resident.hpp"
 #include "cpu/ir/limits.hpp"
@@ -170,6 +171,7 @@ void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
   const auto mappings = driver.memory().mappings(context->id);
   if (job->waits) job->mappings = mappings;
   bring_together(driver, stream, mappings);
+  end_launches_at_exit();
   driver.scheduler().submit(stream, std::move(job));
   bring_together(driver, stream, mappings);
 }

@@ -91,7 +91,7 @@ class Worker {
   bool printed = false;
   // Who borrowed it, and for which context; guarded by the scheduler's mutex, under which it is given back.
   pthread_t thread{};
-  const Domain* domain = nullptr;
+  Domain* domain = nullptr;
 
   /// While it lives, ask_to_leave() reaches the run that the worker's thread is in.
   class Stay {
