@@ -39,8 +39,16 @@ struct Compiler::State {
   std::atomic<std::uint64_t> translations = 0;
   std::atomic<std::uint64_t> nvrtc_runs = 0;
 
+  void search() {
+    const base::ExitGate::Pass pass(nvrtc_gate);
+    if (pass)
+      found = find_toolkit(options.around);
+    else
+      found.missing = base::process_exits("open NVRTC");
+  }
+
   const Toolkit& toolkit() {
-    std::call_once(searched, [this] { base::secluded([this] { found = find_toolkit(options.around); }); });
+    std::call_once(searched, [this] { base::secluded([this] { search(); }); });
     return found;
   }
 
