@@ -9,6 +9,8 @@
 #include <cstring>
 #include <limits>
 
+#include "base/floating_point.hpp"
+
 namespace quern::abi {
 namespace {
 
@@ -145,6 +147,7 @@ bool is_integer(Dtype dtype) noexcept { return dtype <= Dtype::uint64; }
 
 std::optional<std::string> convert_scalar(Dtype from, const void* source, Dtype target, bool any_sign,
                                           std::byte* out) {
+  const base::FloatingPointScope floating_point;
   const Value value = read_value(from, source);
   if (is_integer(target)) {
     if (!value.whole) return fmt::format("a {} is not cut to a whole number", name(from));

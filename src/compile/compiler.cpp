@@ -6,6 +6,8 @@
 #include <atomic>
 #include <mutex>
 
+#include "base/exit_gate.hpp"
+#include "base/thread.hpp"
 #include "compile/cuda_source.hpp"
 #include "compile/ptx_source.hpp"
 #include "compile/toolkit.hpp"
@@ -25,6 +27,8 @@ std::size_t size_of(const abi::PtxImage& image) {
   return size + image.log.size() * sizeof(Diagnostic);
 }
 
+base::ExitGate nvrtc_gate;
+
 }  // namespace
 
 struct Compiler::State {
@@ -37,8 +41,16 @@ struct Compiler::State {
   std::atomic<std::uint64_t> translations = 0;
   std::atomic<std::uint64_t> nvrtc_runs = 0;
 
+  void search() {
+    const base::ExitGate::Pass pass(nvrtc_gate);
+    if (pass)
+      found = find_toolkit(options.around);
+    else
+      found.missing = base::process_exits("open NVRTC");
+  }
+
   const Toolkit& toolkit() {
-    std::call_once(searched, [this] { found = find_toolkit(options.around); });
+    std::call_once(searched, [this] { base::secluded([this] { search(); }); });
     return found;
   }
 
@@ -47,6 +59,8 @@ struct Compiler::State {
     if (!plan) return plan.errors();
     Image fresh;  // of this very call, with its time; the cache keeps one without
     const auto compute = [&]() -> Expected<Image> {
+      const base::ExitGate::Pass pass(nvrtc_gate);
+      if (!pass) return base::process_exits("compile " + request.source.file_name);
       ++nvrtc_runs;
       Expected<abi::PtxImage> image = run_cuda(*plan);
       if (!image) return std::move(image).errors();
@@ -77,24 +91,28 @@ struct Compiler::State {
     complete.log.insert(complete.log.begin(), source->log.begin(), source->log.end());
     return std::make_shared<const abi::PtxImage>(std::move(complete));
   }
+
+  Expected<Image> compile(const abi::KernelRequest& request) {
+    switch (request.source.language) {
+      case abi::Language::cuda:
+        return compile_cuda(request);
+      case abi::Language::ptx: {
+        Expected<abi::PtxImage> image = pass_ptx(request);
+        if (!image) return std::move(image).errors();
+        return Image(std::make_shared<const abi::PtxImage>(*std::move(image)));
+      }
+      case abi::Language::python:
+        break;
+    }
+    return compile_python(request);
+  }
 };
 
 Compiler::Compiler(CompilerOptions options) : state_(std::make_unique<State>(std::move(options))) {}
 Compiler::~Compiler() = default;
 
 Expected<Compiler::Image> Compiler::compile(const abi::KernelRequest& request) {
-  switch (request.source.language) {
-    case abi::Language::cuda:
-      return state_->compile_cuda(request);
-    case abi::Language::ptx: {
-      Expected<abi::PtxImage> image = pass_ptx(request);
-      if (!image) return std::move(image).errors();
-      return Image(std::make_shared<const abi::PtxImage>(*std::move(image)));
-    }
-    case abi::Language::python:
-      break;
-  }
-  return state_->compile_python(request);
+  return base::secluded([&] { return state_->compile(request); });
 }
 
 ToolkitReport Compiler::toolkit() {

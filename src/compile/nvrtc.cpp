@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "base/unique_handle.hpp"
+#include "compile/static_objects.hpp"
 
 namespace quern::compile {
 namespace {
@@ -82,7 +83,8 @@ void collect(const NvrtcTable& table, nvrtcProgram program, const NvrtcInput& in
 // Keeps the library for the life of the process: what NVRTC allocates when it is loaded it does not free when
 // it is unloaded.
 void keep_loaded(const base::DynamicLibrary& library) {
-  ::dlopen(library.path().c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+  if (void* handle = ::dlopen(library.path().c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE))
+    keep_static_objects(handle);
 }
 
 // NVRTC opens libnvrtc-builtins.so.13.0 by its bare name, which the loader finds beside NVRTC only where that

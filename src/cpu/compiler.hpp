@@ -37,6 +37,7 @@ struct KernelCode {
   const std::byte* text_end = nullptr;
   std::uint64_t frame_bytes = 0;  ///< a warp's frame across barriers (0: none)
   bool waits = false;             ///< a block may wait for others (WorkerState::team, quern_cpu_yield)
+  bool calls = false;             ///< functions that may call themselves: a worker's stack may overflow
   LocalNeeds local;
   std::vector<SymbolUse> symbols;       ///< in the order of LaunchState::symbols
   std::vector<ir::Location> locations;  ///< for WorkerState::fault_location

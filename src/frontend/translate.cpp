@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/thread.hpp"
 #include "frontend/emit.hpp"
 
 namespace quern::frontend {
@@ -409,12 +410,13 @@ Expected<void> check_text(const abi::KernelSource& source) {
 Expected<CudaSource> translate(const abi::KernelSource& source, const std::string& entry,
                                const std::string& signature, std::span<const abi::Constant> constants) {
   if (Expected<void> good = check_text(source); !good) return std::move(good).errors();
-  return Translation(source, constants).run(entry, signature);
+  return base::secluded([&] { return Translation(source, constants).run(entry, signature); });
 }
 
-Expected<std::vector<KernelOutline>> outline(const abi::KernelSource& source,
-                                             std::span<const abi::Constant> constants) {
-  if (Expected<void> good = check_text(source); !good) return std::move(good).errors();
+namespace {
+
+Expected<std::vector<KernelOutline>> outline_of(const abi::KernelSource& source,
+                                                std::span<const abi::Constant> constants) {
   Translation translation(source, constants);
   std::vector<KernelOutline> result;
   for (Declaration* kernel : translation.kernels()) {
@@ -435,6 +437,14 @@ Expected<std::vector<KernelOutline>> outline(const abi::KernelSource& source,
   }
   if (translation.report().failed()) return translation.report().take();
   return result;
+}
+
+}  // namespace
+
+Expected<std::vector<KernelOutline>> outline(const abi::KernelSource& source,
+                                             std::span<const abi::Constant> constants) {
+  if (Expected<void> good = check_text(source); !good) return std::move(good).errors();
+  return base::secluded([&] { return outline_of(source, constants); });
 }
 
 }  // namespace quern::frontend

@@ -41,10 +41,12 @@ void report_leaks() {
 void watch_process_exit() noexcept {
   // Exit handlers run in reverse order: one registered now runs before the static destructors of libraries
   // that were loaded before now.
-  static const int registered = std::atexit([] {
-    exiting.store(true, std::memory_order_relaxed);
-    report_leaks();
-  });
+  static const int registered = ::on_exit(
+      [](int, void*) {
+        exiting.store(true, std::memory_order_relaxed);
+        report_leaks();
+      },
+      nullptr);
   static_cast<void>(registered);
 }
 

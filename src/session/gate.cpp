@@ -31,6 +31,7 @@ constexpr Row kRows[] = {
     {"nvrtc-unusable", ErrorCode::not_found},
     {"nvrtc-option", ErrorCode::usage},
     {"stage-missing", ErrorCode::usage},
+    {"process-exit", ErrorCode::usage},
 };
 
 }  // namespace

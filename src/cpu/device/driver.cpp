@@ -13,6 +13,7 @@
 
 #include "base/env.hpp"
 #include "base/thread_value.hpp"
+#include "cpu/device/exit.hpp"
 #include "cpu/device/reserve.hpp"
 #include "cpu/engine/machine.hpp"
 
@@ -370,6 +371,7 @@ std::shared_ptr<engine::Allocation> Driver::allocate(const ContextState& context
     memory_->remove(*made);
     require_not_ended(context);
   }
+  note_object();
   return made;
 }
 
@@ -433,6 +435,7 @@ void Driver::synchronize_owner(std::uint64_t owner) {
 CUmodule Driver::add(std::shared_ptr<ModuleObject> module) {
   const base::LockGuard lock(mutex_);
   require_not_ended(*module->context);
+  note_object();
   return modules_.insert(std::move(module));
 }
 CUfunction Driver::add(std::shared_ptr<FunctionObject> function) {
@@ -443,11 +446,13 @@ CUfunction Driver::add(std::shared_ptr<FunctionObject> function) {
 CUstream Driver::add(std::shared_ptr<StreamObject> stream) {
   const base::LockGuard lock(mutex_);
   require_not_ended(*stream->context);
+  note_object();
   return streams_.insert(std::move(stream));
 }
 CUevent Driver::add(std::shared_ptr<EventObject> event) {
   const base::LockGuard lock(mutex_);
   require_not_ended(*event->context);
+  note_object();
   return events_.insert(std::move(event));
 }
 CUlinkState Driver::add(std::shared_ptr<LinkObject> link) {

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 
+#include "base/thread.hpp"
 #include "cpu/device/failure.hpp"
 #include "cpu/device/limits.hpp"
 #include "cpu/device/objects.hpp"
+#include "cpu/engine/fault.hpp"
 #include "cpu/engine/output.hpp"
 
 namespace quern::cpu::device {
@@ -52,7 +54,9 @@ const LoadedCode& FunctionObject::code_for(const Specialisation& specialisation)
 }
 
 LoadedCode FunctionObject::load(const Specialisation& specialisation) const {
-  Expected<std::shared_ptr<const KernelCode>> code = compile(module_->ptx, info_->name, specialisation);
+  engine::install_fault_handlers();  // again: a host framework may have put its own in since
+  Expected<std::shared_ptr<const KernelCode>> code =
+      base::secluded([&] { return compile(module_->ptx, info_->name, specialisation); });
   if (!code) {
     // inspect() accepted the module, so a launch can only say that much; the reason goes where a person finds
     // it.

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "cpu/device/exit.hpp"
 #include "cpu/device/limits.hpp"
 #include "cpu/engine/resident.hpp"
 #include "cpu/ir/limits.hpp"
@@ -155,8 +156,9 @@ void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
   job->locations = &loaded.code->locations;
   job->explainer = loaded.explainer.get();
   const LocalNeeds& local = loaded.code->local;
-  job->needs = {specialisation.warps(), local.bytes, loaded.code->frame_bytes, stack_bytes(local, *context),
-                local.activation_bytes};
+  job->needs = {specialisation.warps(),   local.bytes,
+                loaded.code->frame_bytes, stack_bytes(local, *context),
+                local.activation_bytes,   loaded.code->calls};
   fill_state(job->state, request, driver, info);
   job->state.params = job->params.get();
   job->state.symbols = loaded.symbols.data();
@@ -172,6 +174,7 @@ void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
   const auto mappings = driver.memory().mappings(context->id);
   if (job->waits) job->mappings = mappings;
   bring_together(driver, stream, mappings);
+  end_launches_at_exit();
   driver.scheduler().submit(stream, std::move(job));
   bring_together(driver, stream, mappings);
 }

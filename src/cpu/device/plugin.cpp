@@ -10,6 +10,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/thread.hpp"
 #include "cpu/compiler.hpp"
 #include "cpu/device/driver.hpp"
 #include "cpu/device/limits.hpp"
@@ -77,7 +78,8 @@ int write_stage(std::string_view ptx, std::string_view kernel, const std::uint32
   if (specialisation.threads() == 0 || specialisation.threads() > kMaxThreadsPerBlock)
     return refuse("block-shape", "a block has 1 to 1024 threads", "give another block shape", diagnostics,
                   user);
-  const Expected<std::string> result = stage_text(loadable.module, kernel, specialisation, stage);
+  const Expected<std::string> result =
+      base::secluded([&] { return stage_text(loadable.module, kernel, specialisation, stage); });
   if (!result) {
     hand_over(result.errors(), diagnostics, user);
     return 1;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/thread.hpp"
 #include "ptx/ptx.hpp"
 
 namespace quern::cpu::device {
@@ -96,7 +97,9 @@ std::variant<std::string_view, Refusal> text_of_image(const void* image) {
   return std::string_view(static_cast<const char*>(image));
 }
 
-std::variant<LoadablePtx, Refusal> read_ptx(std::string_view text) {
+namespace {
+
+std::variant<LoadablePtx, Refusal> read(std::string_view text) {
   Expected<ptx::Module> module = ptx::parse(text, kFileName);
   if (!module) return Refusal{CUDA_ERROR_INVALID_PTX, std::move(module).errors()};
   if (std::optional<Refusal> refusal = check_target(*module)) return std::move(*refusal);
@@ -106,6 +109,12 @@ std::variant<LoadablePtx, Refusal> read_ptx(std::string_view text) {
   Expected<std::vector<KernelInfo>> kernels = inspect(*module, kFileName);
   if (!kernels) return Refusal{CUDA_ERROR_INVALID_PTX, std::move(kernels).errors()};
   return LoadablePtx{std::move(*module), std::move(*kernels)};
+}
+
+}  // namespace
+
+std::variant<LoadablePtx, Refusal> read_ptx(std::string_view text) {
+  return base::secluded([&] { return read(text); });
 }
 
 }  // namespace quern::cpu::device

@@ -122,6 +122,7 @@ Expected<std::shared_ptr<const KernelCode>> load_code(const ir::Module& module, 
   code->digest = code_digest((*object)->getMemBufferRef());
   code->frame_bytes = emitted.frame_bytes;
   code->waits = emitted.waits;
+  code->calls = module.functions.size() > 1;
   code->local = local_needs(module);
   code->symbols = symbols_of(module);
   code->locations = std::move(emitted.locations);

@@ -103,6 +103,7 @@ void chain(int signal, siginfo_t* info, void* context) {
     return;
   }
   const void* const outer_frame = std::exchange(chain_frame, __builtin_frame_address(0));
+  ::pthread_sigmask(SIG_BLOCK, &previous.sa_mask, nullptr);  // which the return from the signal undoes
   ++chain_depth;
   if ((previous.sa_flags & SA_SIGINFO) != 0)
     previous.sa_sigaction(signal, info, context);
@@ -135,34 +136,50 @@ void handle(int signal, siginfo_t* info, void* context) {
   registers[REG_RDI] = reinterpret_cast<greg_t>(&run->saved);
 }
 
-/// The thread's alternate signal stack, where it has none of its own. Lives as long as the thread.
+/// Memory for a thread's alternate signal stack, made on first use. Lives as long as the thread.
+class SignalMemory {
+ public:
+  SignalMemory()
+      : start_(::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {}
+  ~SignalMemory() {
+    if (start_ != MAP_FAILED) ::munmap(start_, kBytes);
+  }
+  SignalMemory(const SignalMemory&) = delete;
+  SignalMemory& operator=(const SignalMemory&) = delete;
+
+  static constexpr std::size_t kBytes = 65536;
+  void* start() const { return start_ == MAP_FAILED ? nullptr : start_; }
+
+ private:
+  void* start_;
+};
+
+/// An alternate signal stack for the time of a run whose own stack may overflow, on a thread that has none. A
+/// handler of other runs' faults has room on their stacks; so the host's threads stay as they are.
 class SignalStack {
  public:
-  SignalStack() {
+  explicit SignalStack(const KernelRun& run) {
     stack_t existing{};
-    if (::sigaltstack(nullptr, &existing) != 0 || (existing.ss_flags & SS_DISABLE) == 0) return;
-    memory_ = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory_ == MAP_FAILED) return;
+    if (!run.may_overflow || ::sigaltstack(nullptr, &existing) != 0 || (existing.ss_flags & SS_DISABLE) == 0)
+      return;
+    static thread_local const SignalMemory memory;
+    if (memory.start() == nullptr) return;
     stack_t stack{};
-    stack.ss_sp = memory_;
-    stack.ss_size = kBytes;
-    ::sigaltstack(&stack, nullptr);
+    stack.ss_sp = memory.start();
+    stack.ss_size = SignalMemory::kBytes;
+    installed_ = ::sigaltstack(&stack, nullptr) == 0;
   }
   ~SignalStack() {
-    if (memory_ == MAP_FAILED) return;
-    stack_t existing{};
-    if (::sigaltstack(nullptr, &existing) != 0 || existing.ss_sp != memory_) return;  // someone else's by now
+    if (!installed_) return;
     stack_t none{};
     none.ss_flags = SS_DISABLE;
     ::sigaltstack(&none, nullptr);
-    ::munmap(memory_, kBytes);
   }
   SignalStack(const SignalStack&) = delete;
   SignalStack& operator=(const SignalStack&) = delete;
 
  private:
-  static constexpr std::size_t kBytes = 65536;
-  void* memory_ = MAP_FAILED;
+  bool installed_ = false;
 };
 
 #if defined(QUERN_ADDRESS_SANITIZER)
@@ -228,12 +245,27 @@ void install_fault_handlers() {
   }
 }
 
+FaultSignals::FaultSignals() noexcept {
+  sigset_t faults;
+  sigemptyset(&faults);
+  for (const int signal : kSignals) sigaddset(&faults, signal);
+  ::pthread_sigmask(SIG_UNBLOCK, &faults, &hosts_);
+  for (const int signal : kSignals) blocked_ = blocked_ || sigismember(&hosts_, signal) == 1;
+}
+
+FaultSignals::~FaultSignals() {
+  if (!blocked_) return;
+  // A request to stop that came too late arrives here, not in the host's sigwait().
+  sigset_t present;
+  ::pthread_sigmask(SIG_BLOCK, nullptr, &present);
+  ::pthread_sigmask(SIG_SETMASK, &hosts_, nullptr);
+}
+
 namespace {
 
 template <class Enter>
 StayEnd stay(KernelRun& run, const Enter& enter) {
-  static thread_local const SignalStack signal_stack;
-  static_cast<void>(signal_stack);
+  const SignalStack signal_stack(run);
   KernelRun* const outer = current_run;  // a host function run by a waiting thread may itself wait
   current_run = &run;
   const StayEnd end = [&] {

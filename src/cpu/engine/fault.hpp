@@ -3,6 +3,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <signal.h>
 
 #include <atomic>
 #include <cstddef>
@@ -65,6 +66,7 @@ struct KernelRun {
   const std::byte* text_end = nullptr;
   const Window* window = nullptr;
   const GuardedStack* stack = nullptr;
+  bool may_overflow = false;  ///< the kernel calls functions that may call themselves
   Fault fault;
   SavedStack here;             ///< where it was suspended
   void* fake_stack = nullptr;  ///< and what AddressSanitizer keeps of its frames meanwhile
@@ -80,8 +82,24 @@ struct KernelRun {
 /// Thread-safe.
 void install_fault_handlers();
 
+/// While it lives, faults on this thread reach the handlers: one that is blocked ends the process. To be held
+/// around runs on threads of the host's, which may block any signal at any time. One system call where the
+/// host blocks none of them.
+class FaultSignals {
+ public:
+  FaultSignals() noexcept;
+  ~FaultSignals();
+  FaultSignals(const FaultSignals&) = delete;
+  FaultSignals& operator=(const FaultSignals&) = delete;
+
+ private:
+  sigset_t hosts_;
+  bool blocked_ = false;
+};
+
 /// Runs function(argument) on run.stack. left: a fault ended it, run.fault says which; suspended:
-/// resume_guarded goes on, on the same thread. The thread gets an alternate signal stack if it has none.
+/// resume_guarded goes on, on the same thread. Where the run may overflow its stack, the thread has an
+/// alternate signal stack meanwhile.
 StayEnd run_guarded(KernelRun& run, void (*function)(void*), void* argument);
 StayEnd resume_guarded(KernelRun& run);
 /// Suspends the current run of this thread, or ends it if it shall stop. No object with a destructor that

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <string>
 #include <system_error>
 #include <thread>
 
+#include "base/thread.hpp"
 #include "cpu/engine/fault_text.hpp"
 #include "cpu/engine/output.hpp"
 #include "cpu/engine/section.hpp"
@@ -19,15 +19,6 @@ namespace {
 constexpr std::chrono::microseconds kPollInterval{50};
 /// A polling thread parks after that many looks without any new job: 2 ms.
 constexpr int kPollCount = 40;
-
-/// Signals for the process go to the host's threads; those of faulty instructions always go to the thread
-/// itself.
-void block_signals() {
-  sigset_t all;
-  sigfillset(&all);
-  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT}) sigdelset(&all, signal);
-  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
-}
 
 }  // namespace
 
@@ -71,7 +62,7 @@ void Scheduler::carry_out(Aftermath aftermath) {
 
 void Scheduler::start_thread(GroupId id) {
   try {
-    std::thread([this, id] { thread_main(id); }).detach();
+    base::start_thread([this, id] { thread_main(id); });
   } catch (const std::system_error& error) {
     // The threads there are, and those that wait, do the work.
     report(std::string("cannot start another thread: ") + error.what());
@@ -204,7 +195,6 @@ void Scheduler::finish(Task& task) {
 }
 
 void Scheduler::thread_main(GroupId id) {
-  block_signals();
   ::prctl(PR_SET_TIMERSLACK, 1UL);
   ::prctl(PR_SET_NAME, id == GroupId::compute ? "quern-compute"
                        : id == GroupId::copy  ? "quern-copy"

@@ -128,6 +128,7 @@ void Seat::begin(LaunchJob& job, std::uint64_t block) {
   run_->text_end = job.text_end;
   run_->window = worker_.services().window;
   run_->stack = &stack_;
+  run_->may_overflow = job.needs.may_overflow;
   taken_ = true;
   started_ = has_copy_ = false;
 }

@@ -38,6 +38,7 @@ Fault run_chunks(LaunchJob& job, Worker& worker, std::uint32_t worker_count) {
   run.text_end = job.text_end;
   run.window = worker.services().window;
   run.stack = &worker.stack();
+  run.may_overflow = job.needs.may_overflow;
   Loop loop{job, worker, worker_count};
   {
     const Worker::Stay stay(worker, run);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
+#include <thread>
 
 #include "cpu/engine/section.hpp"
 
@@ -15,6 +17,9 @@ namespace {
 constexpr std::chrono::milliseconds kPatience{50};
 /// ... and again this soon, as long as they are in code that is not the kernel's.
 constexpr std::chrono::milliseconds kAskAgain{1};
+/// Of exit(): how long launches may go on, and by when the process has ended, as a rule.
+constexpr std::chrono::milliseconds kExitGrace{500};
+constexpr std::chrono::milliseconds kExitTime{1000};
 /// How long a waiting caller looks before it sleeps; about what a sleep and a wake-up cost.
 constexpr std::chrono::microseconds kCallerSpin{10};
 
@@ -219,12 +224,16 @@ void Scheduler::synchronize(const EventPoint& point) { wait_until(point.stream, 
 
 void Scheduler::wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t sequence) {
   if (stream->completed() >= sequence) return;
+  std::optional<FaultSignals> fault_signals;  // this is a thread of the host's
   Section section(*this);
   bool spun = false;
   std::chrono::milliseconds patience = kPatience;
   while (stream->completed() < sequence) {
     if (std::optional<Task> task = take_for(*stream)) {
-      section.outside([&] { execute(*task); });
+      section.outside([&] {
+        if (task->worker != nullptr && !fault_signals) fault_signals.emplace();
+        execute(*task);
+      });
       finish(*task);
     } else if (!spun) {
       spun = true;
@@ -242,6 +251,28 @@ void Scheduler::wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t 
       --waiting_callers_;
     }
   }
+  if (exiting_thread_ != pthread_t{} && exiting_thread_ != ::pthread_self())
+    section.outside([] { std::this_thread::sleep_for(kExitTime); });
+}
+
+bool Scheduler::any_launch_runs() const {
+  return std::any_of(workers_.begin(), workers_.end(),
+                     [](const auto& each) { return each->domain != nullptr; });
+}
+
+void Scheduler::end_at_exit() {
+  using Clock = std::chrono::steady_clock;
+  Section section(*this);
+  const auto pause = [&] { section.outside([] { std::this_thread::sleep_for(kAskAgain); }); };
+  for (const auto end = Clock::now() + kExitGrace; any_launch_runs() && Clock::now() < end;) pause();
+  if (!any_launch_runs()) return;
+  exiting_thread_ = ::pthread_self();
+  for (const auto end = Clock::now() + kExitGrace / 2; any_launch_runs() && Clock::now() < end; pause())
+    for (const std::unique_ptr<Worker>& worker : workers_) {
+      if (worker->domain == nullptr) continue;
+      end_domain(*worker->domain, FaultKind::launch_timeout, "ended by exit()");
+      worker->ask_to_leave();
+    }
 }
 
 }  // namespace quern::cpu::engine

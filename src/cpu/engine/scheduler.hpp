@@ -64,6 +64,11 @@ class Scheduler {
   void synchronize(const Domain& domain) QUERN_EXCLUDES(mutex_);
   void synchronize(const EventPoint& point) QUERN_EXCLUDES(mutex_);
 
+  /// For exit(): launches have half a second to end, then they and all that is queued behind them end as
+  /// after a fault. Other threads that wait for them hear of it a second later, when the process has ended as
+  /// a rule.
+  void end_at_exit() QUERN_EXCLUDES(mutex_);
+
  private:
   enum class GroupId : std::uint8_t { compute, copy, host };
   static constexpr std::size_t kGroupCount = 3;
@@ -114,6 +119,7 @@ class Scheduler {
   // Taking and doing work (pool.cpp)
   void end_domain(Domain& domain, FaultKind kind, FaultReport report) QUERN_REQUIRES(mutex_);
   void ask_to_leave(const Domain& domain) QUERN_REQUIRES(mutex_);
+  bool any_launch_runs() const QUERN_REQUIRES(mutex_);
   std::optional<Task> try_take(Command& command) QUERN_REQUIRES(mutex_);
   std::optional<Task> take_from(GroupId id) QUERN_REQUIRES(mutex_);
   std::optional<Task> take_for(const Stream& stream) QUERN_REQUIRES(mutex_);
@@ -139,6 +145,7 @@ class Scheduler {
   std::uint32_t waiting_callers_ QUERN_GUARDED_BY(mutex_) = 0;
   base::ConditionVariable progress_;
   Aftermath aftermath_ QUERN_GUARDED_BY(mutex_);
+  std::atomic<pthread_t> exiting_thread_{};  ///< 0: the process is not exiting
 };
 
 /// The launch's next chunks, run on `worker` until none is left or a fault ends it.

@@ -14,7 +14,16 @@
 #endif
 
 // System V ABI: rbx, rbp, r12-r15, mxcsr's control bits and the x87 control word belong to the caller.
+// The host may have set the latter two to anything; a run begins with their defaults (nearest, denormals
+// kept, no traps) and the direction flag clear. Where x87 exceptions trap in the state that is put back,
+// those that a run raised are cleared first: they would be raised again by the next x87 instruction.
 asm(R"(
+.section .rodata
+.p2align 2
+quern_cpu_default_mxcsr:
+  .long 0x1f80
+quern_cpu_default_control_word:
+  .short 0x37f
 .text
 .p2align 4
 .hidden quern_cpu_run_on_stack
@@ -34,11 +43,20 @@ quern_cpu_run_on_stack:
   movq %rdi, %rbx
   movq %rsi, %rsp
   movq %rcx, %rdi
+  ldmxcsr quern_cpu_default_mxcsr(%rip)
+  fldcw quern_cpu_default_control_word(%rip)
+  cld
   call *%rdx
   movq (%rbx), %rsp
   movl $1, %eax
 1:
   ldmxcsr (%rsp)
+  movzwl 4(%rsp), %ecx
+  notl %ecx
+  testl $0x3f, %ecx
+  jz 2f
+  fnclex
+2:
   fldcw 4(%rsp)
   addq $8, %rsp
   popq %r15
@@ -56,6 +74,10 @@ quern_cpu_run_on_stack:
 .type quern_cpu_leave_stack, @function
 quern_cpu_leave_stack:
   cld
+  cmpb $0, quern_cpu_has_avx(%rip)
+  je 3f
+  vzeroupper
+3:
   movq (%rdi), %rsp
   xorl %eax, %eax
   jmp 1b
@@ -100,6 +122,11 @@ quern_cpu_resume_stack:
   jmp 1b
 .size quern_cpu_resume_stack, .-quern_cpu_resume_stack
 )");
+
+// Code that a fault ends leaves the upper halves of vector registers in use, which would slow down the host's
+// SSE code.
+extern "C" __attribute__((visibility("hidden"))) const bool quern_cpu_has_avx;
+const bool quern_cpu_has_avx = __builtin_cpu_supports("avx") != 0;
 
 namespace quern::cpu::engine {
 

@@ -22,8 +22,9 @@ enum class StayEnd : int { left = 0, finished = 1, suspended = 2 };
 
 /// Calls function(argument) with the stack pointer at `stack_top` (16-byte aligned). Where it is left by
 /// quern_cpu_leave_stack(saved) or quern_cpu_suspend_stack(saved, here), callee-saved registers and the
-/// floating-point control words are as before the call. No exception may come out of `function`, and objects
-/// alive on its stack when it is left for good are not destroyed.
+/// floating-point control words are as before the call. `function` runs with the default ones and on an
+/// aligned stack, whatever the caller's. No exception may come out of `function`, and objects alive on its
+/// stack when it is left for good are not destroyed.
 extern "C" StayEnd quern_cpu_run_on_stack(SavedStack* saved, void* stack_top, void (*function)(void*),
                                           void* argument);
 extern "C" [[noreturn]] void quern_cpu_leave_stack(SavedStack* saved);

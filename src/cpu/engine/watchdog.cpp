@@ -2,10 +2,10 @@
 #include "cpu/engine/watchdog.hpp"
 
 #include <algorithm>
-#include <csignal>
 #include <system_error>
 #include <thread>
 
+#include "base/thread.hpp"
 #include "cpu/engine/output.hpp"
 
 namespace quern::cpu::engine {
@@ -41,7 +41,7 @@ void Watchdog::add(Watch& watch) {
   watches_.push_back(&watch);
   if (started_) return changed_.notify_one();
   try {
-    std::thread([this] { main(); }).detach();
+    base::start_thread([this] { main(); });
     started_ = true;
   } catch (const std::system_error& error) {
     report(std::string("cannot start the thread that ends launches after QUERN_CPU_TIMEOUT: ") +
@@ -55,9 +55,6 @@ void Watchdog::remove(const Watch& watch) {
 }
 
 void Watchdog::main() {
-  sigset_t all;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, nullptr);
   for (;;) {
     bool late = false;
     {

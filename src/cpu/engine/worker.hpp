@@ -35,6 +35,8 @@ struct WorkerNeeds {
   /// Of local_bytes, at their end: where functions are parts of the kernel's graph. Its first 32 bits say how
   /// much of the lane's local memory is in use.
   std::uint64_t activation_bytes = 0;
+  bool may_overflow =
+      false;  ///< functions that may call themselves take of the worker's stack what they like
 };
 
 /// Memory on a cache line's boundary that grows when asked for more, and keeps nothing then.
@@ -90,7 +92,7 @@ class Worker {
   bool printed = false;
   // Who borrowed it, and for which context; guarded by the scheduler's mutex, under which it is given back.
   pthread_t thread{};
-  const Domain* domain = nullptr;
+  Domain* domain = nullptr;
 
   /// While it lives, ask_to_leave() reaches the run that the worker's thread is in.
   class Stay {

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/exit_gate.hpp"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+namespace quern::base {
+namespace {
+
+constexpr std::chrono::milliseconds kPoll{1};
+constexpr std::chrono::seconds kLongestWait{10};
+constexpr std::chrono::seconds kBeforeRefusal{1};
+/// Handlers run in the reverse order of their registration. Objects that the library makes when it first
+/// needs them, in the first few pieces of work, register theirs then: ours is registered again behind each of
+/// these.
+constexpr std::uint32_t kMostRegistrations = 16;
+
+/// The passes that this thread holds itself: a compiler may call exit().
+thread_local std::uint32_t own_passes = 0;
+
+}  // namespace
+
+bool ExitGate::enter() noexcept {
+  const int process = ::getpid();
+  if (process_.exchange(process) != process) {
+    inside_.store(0);
+    closed_.store(false);
+    register_handler();
+  }
+  ++inside_;
+  if (!closed_.load()) {
+    ++own_passes;
+    return true;
+  }
+  --inside_;
+  if (::pthread_equal(exiting_.load(), ::pthread_self()) == 0) std::this_thread::sleep_for(kBeforeRefusal);
+  return false;
+}
+
+void ExitGate::leave() noexcept {
+  register_handler();
+  --own_passes;
+  --inside_;
+}
+
+void ExitGate::register_handler() noexcept {
+  if (registrations_.load() < kMostRegistrations && registrations_.fetch_add(1) < kMostRegistrations)
+    ::on_exit(&ExitGate::at_exit, this);
+}
+
+void ExitGate::at_exit(int status, void* argument) noexcept {
+  auto& gate = *static_cast<ExitGate*>(argument);
+  if (gate.process_.load() != ::getpid()) return;
+  gate.exiting_.store(::pthread_self());
+  gate.closed_.store(true);
+  const auto end = std::chrono::steady_clock::now() + kLongestWait;
+  while (gate.inside_.load() > own_passes) {
+    if (std::chrono::steady_clock::now() > end) {
+      std::fflush(nullptr);
+      ::_exit(status);
+    }
+    std::this_thread::sleep_for(kPoll);
+  }
+}
+
+Diagnostic process_exits(const std::string& attempted) {
+  Diagnostic diagnostic;
+  diagnostic.code = "process-exit";
+  diagnostic.message = "cannot " + attempted + ": the process is exiting";
+  diagnostic.hint = "end the threads that compile before exit()";
+  return diagnostic;
+}
+
+}  // namespace quern::base
