@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 
 #include "quern/file.hpp"
 
@@ -85,15 +86,16 @@ Expected<std::string> base::read_file(const std::filesystem::path& path) {
   const bool may_be_endless = S_ISCHR(info.st_mode);  // /dev/zero
   std::string text;
   text.reserve(static_cast<std::size_t>(info.st_size));
-  char buffer[65536];
+  constexpr std::size_t kBufferBytes = 65536;  // on the heap: the caller's stack may be small
+  const auto buffer = std::make_unique_for_overwrite<char[]>(kBufferBytes);
   for (;;) {
-    const ssize_t got = ::read(fd.value, buffer, sizeof buffer);
+    const ssize_t got = ::read(fd.value, buffer.get(), kBufferBytes);
     if (got == 0) return text;
     if (got < 0) {
       if (errno == EINTR) continue;
       return unread(path, errno);
     }
-    text.append(buffer, static_cast<std::size_t>(got));
+    text.append(buffer.get(), static_cast<std::size_t>(got));
     if (may_be_endless && text.size() > kMostOfDevice) return unread(path, EFBIG);
   }
 }

@@ -123,6 +123,7 @@ KernelInfo describe(const ptx::Module& module, const ptx::Function& entry, const
 }  // namespace
 
 Expected<std::vector<KernelInfo>> inspect(const ptx::Module& module, std::string_view file_name) {
+  if (Expected<void> checked = lower::check_parameters(module, file_name); !checked) return checked.errors();
   std::vector<KernelInfo> kernels;
   Diagnostics errors;
   for (const ptx::Function& entry : module.functions) {

@@ -270,7 +270,9 @@ void Scheduler::end_at_exit() {
   for (const auto end = Clock::now() + kExitGrace / 2; any_launch_runs() && Clock::now() < end; pause())
     for (const std::unique_ptr<Worker>& worker : workers_) {
       if (worker->domain == nullptr) continue;
-      end_domain(*worker->domain, FaultKind::launch_timeout, "ended by exit()");
+      FaultReport report;
+      report.text = "ended by exit()";
+      end_domain(*worker->domain, FaultKind::launch_timeout, std::move(report));
       worker->ask_to_leave();
     }
 }

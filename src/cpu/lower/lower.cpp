@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include "cpu/ir/limits.hpp"
@@ -80,13 +79,10 @@ Diagnostic too_much_local(const ptx::Function& entry, const ir::Function& kernel
 }
 
 /// Structures that functions pass by value; in the memory of each thread, too.
-std::optional<Diagnostic> find_large_param(const ptx::Module& module,
-                                           std::span<const std::uint32_t> functions,
-                                           std::string_view file_name) {
-  for (const std::uint32_t index : functions)
+std::optional<Diagnostic> find_large_param(const ptx::Module& module, std::string_view file_name) {
+  for (const ptx::Function& function : module.functions)
     for (const std::vector<ptx::Variable>* list :
-         {&module.functions[index].parameters, &module.functions[index].returns,
-          &module.functions[index].variables})
+         {&function.parameters, &function.returns, &function.variables})
       for (const ptx::Variable& variable : *list)
         if (variable.space == ptx::Space::param && variable.size_bytes() > ir::kMaxThreadLocalBytes)
           return Diagnostic{
@@ -103,10 +99,16 @@ std::optional<Diagnostic> find_large_param(const ptx::Module& module,
 
 }  // namespace
 
+Expected<void> check_parameters(const ptx::Module& module, std::string_view file_name) {
+  if (std::optional<Diagnostic> large = find_large_param(module, file_name)) return *std::move(large);
+  return {};
+}
+
 Expected<ir::Module> lower(const ptx::Module& module, std::string_view kernel, std::string_view file_name,
                            CallForm calls) {
   const ptx::Function* entry = module.find_function(kernel);
   if (entry == nullptr || !entry->entry || !entry->defined) return no_such_kernel(module, kernel, file_name);
+  if (Expected<void> checked = check_parameters(module, file_name); !checked) return checked.errors();
   return lower(module, *entry, file_name, calls);
 }
 
@@ -121,8 +123,6 @@ Expected<ir::Module> lower(const ptx::Module& module, const ptx::Function& entry
         .hint = "compile it with '.address_size 64'"};
   }
   Program program(module, static_cast<std::uint32_t>(&entry - module.functions.data()));
-  if (std::optional<Diagnostic> large = find_large_param(module, program.reached(), file_name))
-    return *std::move(large);
   ir::Module result;
   Diagnostics errors;
   // Grows while it runs, where they are functions of the IR: translating a function finds recursive ones.

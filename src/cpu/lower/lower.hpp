@@ -23,9 +23,13 @@ enum class CallForm : std::uint8_t {
 /// of them, not only the first.
 Expected<ir::Module> lower(const ptx::Module& module, std::string_view kernel,
                            std::string_view file_name = "<ptx>", CallForm calls = CallForm::functions);
-/// The same of a kernel that is found already, for those who go through all of a module.
+/// The same of a kernel that is found already, for those who go through all of a module and have asked
+/// check_parameters().
 Expected<ir::Module> lower(const ptx::Module& module, const ptx::Function& entry,
                            std::string_view file_name = "<ptx>", CallForm calls = CallForm::functions);
+
+/// No function of the module, called or not, passes a structure that is too large.
+Expected<void> check_parameters(const ptx::Module& module, std::string_view file_name);
 
 /// True if IR is well formed (types, dominance, phis, terminators); else what is wrong. For tests and debug
 /// builds.

@@ -64,8 +64,6 @@ class Program {
   /// PTX functions to translate, by index into ir::Module::functions: the kernel, then recursive ones as
   /// calls are met.
   const std::vector<std::uint32_t>& functions() const { return functions_; }
-  /// The kernel and all that it may call.
-  const std::vector<std::uint32_t>& reached() const { return order_; }
 
   std::vector<ir::Symbol> symbols;
   std::uint64_t static_shared_bytes = 0;

@@ -180,6 +180,7 @@ Expected<std::shared_ptr<const KernelCode>> compile(const ptx::Module&, std::str
     return Diagnostic{Severity::error, "fake", {}, "no such kernel", {}, "", ""};
   auto code = std::make_shared<KernelCode>();
   code->run = found->second;
+  code->calls = kernel == "recurse";
   code->text_begin = reinterpret_cast<const std::byte*>(&test::__executable_start);
   code->text_end = reinterpret_cast<const std::byte*>(&test::etext);
   return std::shared_ptr<const KernelCode>(code);
