@@ -125,8 +125,10 @@ std::vector<CodeSite> read_sites(llvm::MemoryBufferRef object, const ir::Module&
     if (const llvm::DWARFDebugLine::LineTable* const table = context->getLineTableForUnit(unit.get()))
       for (const llvm::DWARFDebugLine::Row& row : table->Rows)
         sites.push_back(site_of(of, row.Address.Address, row.EndSequence ? 0 : row.Line));
-  std::stable_sort(sites.begin(), sites.end(),
-                   [](const CodeSite& a, const CodeSite& b) { return a.offset < b.offset; });
+  // Stable, and a few steps each: rows are in order but for where a sequence begins.
+  const auto before = [](const CodeSite& a, const CodeSite& b) { return a.offset < b.offset; };
+  for (auto site = sites.begin(); site != sites.end(); ++site)
+    std::rotate(std::upper_bound(sites.begin(), site, *site, before), site, site + 1);
   return sites;
 }
 
