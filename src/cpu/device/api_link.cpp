@@ -26,7 +26,7 @@ std::string text_of(const void* data, std::size_t bytes) {
   return std::string(text.substr(0, text.find('\0')));
 }
 
-std::vector<ptx::LinkInput> read(const LinkObject& link) {
+std::vector<ptx::LinkInput> read(const LinkObject& link) QUERN_REQUIRES(link.mutex) {
   std::vector<ptx::LinkInput> inputs;
   for (const LinkText& text : link.texts) {
     Expected<ptx::Module> module = ptx::parse(text.ptx, text.name);
