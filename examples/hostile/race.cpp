@@ -95,7 +95,7 @@ void fault_once() {
     const quern::Session session("cpu");
     session.load_ptx(kWild).kernel("wild")({.grid = 1, .block = 32})();
     session.synchronize();
-    EXPECT(!"a wild store was not noticed");
+    EXPECT(false);  // a wild store was not noticed
   } catch (const quern::Error& error) {
     EXPECT(is_fault(error));
   }
