@@ -66,16 +66,27 @@ engine::TransferJob fill_job(Driver& driver, CUdeviceptr pointer, std::uint32_t 
   return job;
 }
 
-void wait_for(Driver& driver, const std::shared_ptr<engine::Stream>& stream, const ContextState& context) {
-  driver.scheduler().synchronize(stream);
+void check_fault(const ContextState& context) {
   const engine::FaultKind fault = context.domain->fault();
   require(fault == engine::FaultKind::none, result_of(fault));
+}
+
+void wait_for(Driver& driver, const std::shared_ptr<engine::Stream>& stream, const ContextState& context) {
+  driver.scheduler().synchronize(stream);
+  check_fault(context);
+}
+
+/// On a stream that has nothing to run. It may have nothing because a fault, since the call began, has
+/// dropped what the copy was to come after.
+void run_at_once(const ContextState& context, const engine::TransferJob& job) {
+  engine::run(job);
+  check_fault(context);
 }
 
 /// On the legacy default stream, and done on return.
 void transfer_now(Driver& driver, const ContextState& context, engine::TransferJob job) {
   const std::shared_ptr<engine::Stream>& stream = context.domain->legacy_stream();
-  if (driver.scheduler().runs_at_once(*stream)) return engine::run(job);
+  if (driver.scheduler().runs_at_once(*stream)) return run_at_once(context, job);
   driver.scheduler().submit(stream, std::move(job));
   wait_for(driver, stream, context);
 }
@@ -93,7 +104,7 @@ void transfer_async(Driver& driver, const std::shared_ptr<ContextState>& context
   const bool ordinary_target = job.keep_destination == nullptr;
   const bool ordinary_source = job.source != nullptr && job.keep_source == nullptr;
   if ((ordinary_source || ordinary_target) && driver.scheduler().runs_at_once(*stream))
-    return engine::run(job);
+    return run_at_once(*context, job);
   if (ordinary_source) stage(job);
   driver.scheduler().submit(stream, std::move(job));
   if (ordinary_target) wait_for(driver, stream, *context);
