@@ -19,8 +19,8 @@ T load(Thread& t, const Instruction& i, const Operand& operand) {
   }
 }
 
-// Results that are NaN are stored in one canonical form; comparisons with another implementation treat all
-// NaNs as equal.
+// f32: "the canonical NaN". f64 keeps payloads, but which is not said: there, comparisons with another
+// implementation treat all NaNs as equal.
 template <class T>
 void finish(Thread& t, const Instruction& i, T value) {
   if (i.has("sat")) value = value > T(1) ? T(1) : value > T(0) ? value : T(0);  // NaN and -0 give +0
@@ -72,15 +72,19 @@ void arithmetic(Thread& t, const Instruction& i) {
   finish<T>(t, i, result);
 }
 
-// neg, abs and copysign move bits; .ftz flushes.
+// .ftz flushes. (A NaN of neg.f32 and abs.f32 is the canonical one: docs/decisions/0013-nan-bits.md.)
 template <class T>
 void sign_operation(Thread& t, const Instruction& i) {
   const T a = load<T>(t, i, i.operands[1]);
-  T result = std::fabs(a);
-  if (i.opcode == "neg") result = -a;
-  if (i.opcode == "copysign")
-    result = std::copysign(t.get(i.operands[2], i.types[0]) == 0 ? T(0) : load<T>(t, i, i.operands[2]), a);
-  finish<T>(t, i, result);
+  finish<T>(t, i, i.opcode == "neg" ? -a : std::fabs(a));
+}
+
+// Moves bits: the sign of the first operand, the rest of the second.
+void copy_sign(Thread& t, const Instruction& i) {
+  const Type type = i.types[0];
+  const std::uint64_t rest = mask_of(type.bits - 1);
+  t.set(i.operands[0],
+        (t.get(i.operands[1], type) & ~rest & mask_of(type.bits)) | (t.get(i.operands[2], type) & rest));
 }
 
 template <class T>
@@ -152,8 +156,18 @@ void integer_to_integer(Thread& t, const Instruction& i, Type to, Type from) {
   t.set(i.operands[0], result);
 }
 
+// Between f32 and f64 a NaN keeps its sign and the upper bits of its payload, and becomes quiet.
+std::uint64_t convert_nan(std::uint64_t bits, Type to, Type from) {
+  if (to.bits == 32 && from.bits == 32) return 0x7fffffffu;
+  if (to.bits == 32) return (bits >> 32 & 0x80000000u) | 0x7fc00000u | (bits >> 29 & 0x3fffffu);
+  if (from.bits == 64) return bits | std::uint64_t{1} << 51;
+  return (bits & 0x80000000u) << 32 | 0x7ff8000000000000u | (bits & 0x3fffffu) << 29;
+}
+
 void float_to_float(Thread& t, const Instruction& i, Type to, Type from) {
   double value = from.bits == 64 ? t.get_f64(i.operands[1]) : load<float>(t, i, i.operands[1]);
+  if (std::isnan(value) && !i.has("sat"))
+    return t.set(i.operands[0], convert_nan(t.get(i.operands[1], from), to, from));
   const RoundingScope rounding(i);
   const volatile double source = value;
   if (i.has("rni") || i.has("rzi") || i.has("rmi") || i.has("rpi")) value = std::nearbyint(source);
@@ -196,7 +210,8 @@ Handler find_float_handler(const Instruction& i) {
       return i.operands.size() > 3 && (i.opcode == "min" || i.opcode == "max") ? nullptr
              : wide                                                            ? arithmetic<double>
                                                                                : arithmetic<float>;
-  for (const char* op : {"neg", "abs", "copysign"})
+  if (i.opcode == "copysign") return copy_sign;
+  for (const char* op : {"neg", "abs"})
     if (i.opcode == op) return wide ? sign_operation<double> : sign_operation<float>;
   if (i.opcode == "testp") return wide ? test_property<double> : test_property<float>;
   return nullptr;

@@ -181,8 +181,9 @@ std::vector<std::uint64_t> input_of(const std::vector<char>& kinds, std::uint64_
 
 // ---- kernels
 
-Kind kind_of(char destination, bool canonical) {
-  if (canonical) return Kind::bits;
+/// `rule`: the mark before the destination's class, or nothing.
+Kind kind_of(char destination, char rule) {
+  if (rule == '=' || (rule == 0 && destination != 'e')) return Kind::bits;
   switch (destination) {
     case 'f':
       return Kind::f32;
@@ -267,7 +268,7 @@ std::string store(const std::string& destination, unsigned slot) {
 
 struct Shape {
   std::string destination;  ///< "r", "P", "R|p", "r.b2"
-  bool canonical = false;
+  char nan_rule = 0;        ///< '=', '~' or none
   bool carry = false;
   std::vector<std::string> sources;  ///< operand texts
   std::vector<char> kinds;           ///< of those that are read
@@ -276,8 +277,9 @@ struct Shape {
 Shape shape_of(const std::string& operands) {
   Shape shape;
   std::vector<std::string> tokens = split(operands, ' ');
-  shape.canonical = tokens[0][0] == '=';
-  shape.destination = tokens[0].substr(shape.canonical ? 1 : 0);
+  const bool marked = tokens[0][0] == '=' || tokens[0][0] == '~';
+  if (marked) shape.nan_rule = tokens[0][0];
+  shape.destination = tokens[0].substr(marked ? 1 : 0);
   for (std::size_t i = 1; i < tokens.size(); ++i) {
     std::string token = tokens[i];
     if (token == "carry") {
@@ -329,7 +331,7 @@ FormKernel kernel_of(const Shape& shape, const std::vector<std::string>& texts, 
   for (unsigned k = 0; k < kernel.sources; ++k) body += load(shape.kinds[k], k);
   for (unsigned k = 0; k < texts.size(); ++k) {
     body += instance_text(shape, texts[k], k);
-    kernel.instances.push_back({texts[k], kind_of(shape.destination[0], shape.canonical)});
+    kernel.instances.push_back({texts[k], kind_of(shape.destination[0], shape.nan_rule)});
   }
   kernel.ptx = fmt::format(
       ".version 8.6\n.target sm_89\n.address_size 64\n\n.visible .entry k(.param .u64 k_in, .param .u64 "

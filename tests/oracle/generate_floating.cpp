@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PTX says of most operations only that they give some NaN: its bits, and its sign, must not get into
-// integers.
+// Which of several f64 NaNs an operation passes on is not said: its bits, and its sign, must not get into
+// integers and f32 numbers.
 #include "writer.hpp"
 
 namespace quern::oracle {
@@ -23,7 +23,7 @@ std::string Writer::fd_or_constant() {
 void float32(Writer& w) {
   const std::string ftz = w.random.chance(30) ? ".ftz" : "";
   const std::string guard = w.guard();
-  switch (w.random.below(10)) {
+  switch (w.random.below(11)) {
     case 0:
     case 1:
       return w.line(
@@ -47,6 +47,8 @@ void float32(Writer& w) {
                          w.f(), w.f_or_constant()});
     case 8:
       return w.line(Text{"mov.b32 {}, {}", w.f(), w.r()});
+    case 9:
+      return w.line(Text{"mov.b32 {}, {}", w.r(), w.f()});
     default:
       w.line(Text{"mov.b32 %tf0, {}", w.r()});
       return w.line(Text{"copysign.f32 {}, %tf0, {}", w.f(), w.f()});
@@ -130,7 +132,8 @@ void conversion(Writer& w) {
     case 4:
       return w.line(Text{"cvt.f64.f32 {}, {}", w.fd(), w.f()});
     case 5:
-      return w.line(Text{"cvt.{}.f32.f64 {}, {}", w.pick({"rn", "rz", "rp", "rm.ftz"}), w.f(), w.fd()});
+      w.line(Text{"cvt.{}.f32.f64 %tf0, {}", w.pick({"rn", "rz", "rp", "rm.ftz"}), w.fd()});
+      return w.line(Text{"add.rn.f32 {}, %tf0, 0f80000000", w.f()});
     case 6:
       return w.line(Text{"cvt.{}.f32.f32 {}, {}", w.pick({"rni", "rzi", "rmi", "rpi", "sat", "rni.sat"}),
                          w.f(), w.f()});

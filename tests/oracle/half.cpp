@@ -233,8 +233,10 @@ std::uint64_t compute(const Instruction& i, const Format& format, const std::vec
   if (i.has("ftz"))
     for (std::uint64_t& operand : bits) operand = flush_bits(format, operand);
   const std::uint64_t sign_bit = std::uint64_t{1} << (format.bits - 1);
-  if (i.opcode == "neg") return bits[0] ^ sign_bit;
-  if (i.opcode == "abs") return bits[0] & ~sign_bit;
+  if (i.opcode == "neg" || i.opcode == "abs") {
+    if (decode(format, bits[0]).nan) return format.nan;
+    return i.opcode == "neg" ? bits[0] ^ sign_bit : bits[0] & ~sign_bit;
+  }
   if (i.opcode == "min" || i.opcode == "max") return lesser_or_greater(i, format, bits[0], bits[1]);
   const Number a = decode(format, bits[0]);
   Number b = decode(format, bits[1]);
@@ -390,8 +392,9 @@ void store_real(Thread& t, const Instruction& i, Type to, const Number& number) 
                            : std::copysign(static_cast<double>(number.value), number.negative ? -1.0 : 1.0);
   double value = exact;
   if (i.has("sat")) value = exact > 1 ? 1.0 : exact > 0 ? exact : 0.0;
+  // The canonical NaN of f32, widened.
   if (to.bits == 64)
-    return t.set(i.operands[0], std::isnan(value) ? 0x7fffffffffffffffu : bits_as<std::uint64_t>(value));
+    return t.set(i.operands[0], std::isnan(value) ? 0x7fffffffe0000000u : bits_as<std::uint64_t>(value));
   auto single = static_cast<float>(value);  // exact: it came from a narrower format
   if (i.has("ftz")) single = flush(single);
   t.set(i.operands[0], std::isnan(single) ? 0x7fffffffu : bits_as<std::uint32_t>(single));

@@ -25,6 +25,7 @@ void finish(Draft& draft) {
   share_values(draft);
   hoist_invariants(draft);
   remove_dead(draft);
+  settle_nan_bits(draft);
   merge_chains(draft);
   close_loops(draft);
   number_all(draft);

@@ -35,6 +35,9 @@ void hoist_invariants(Draft& draft);
 /// Removes what nothing needs; atomics whose result nothing reads are marked so.
 void remove_dead(Draft& draft);
 
+/// Gives NaNs the bits that PTX gives them, where bits are looked at (docs/decisions/0013-nan-bits.md).
+void settle_nan_bits(Draft& draft);
+
 /// Joins a block with its only successor where it is that block's only predecessor.
 void merge_chains(Draft& draft);
 

@@ -227,6 +227,7 @@ class Verifier {
       case Op::frcp:
       case Op::fneg:
       case Op::fabs:
+      case Op::canonical_nan:
         return ir::is_float(inst.type) && same_types(inst, 0, 1);
       case Op::approx:
         return ir::is_float(inst.type) && same_types(inst, 0, inst.args.size());

@@ -19,7 +19,11 @@ Value* bit_cast(Operands& o) { return o.b.CreateBitCast(o[0], o.type); }
 /// The source in a format that is computed in: float or double.
 Value* real_source(Operands& o) {
   const ir::Type from = o.type_of_arg(0);
-  if (is_narrow(from)) return widen_to_float(o, o[0], from);
+  if (is_narrow(from)) {
+    Value* const value = widen_to_float(o, o[0], from);
+    // The bits of its NaN would be seen in a double.
+    return o.inst.type == ir::Type::f64 && from == ir::Type::f16 ? canonical_float(o, value) : value;
+  }
   return o.inst.attr.ftz && from == ir::Type::f32 ? flush_subnormals(o, o[0]) : o[0];
 }
 

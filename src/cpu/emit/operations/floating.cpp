@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Floating-point arithmetic as PTX says (ISA: "Floating Point Instructions", "Half Precision Floating Point
-// Instructions"): one rounding, no fast-math, .ftz and .sat by selects. NaN payloads are not canonical: PTX
-// leaves them open for f32 and f64 inputs.
+// Instructions"): one rounding, no fast-math, .ftz and .sat by selects. NaNs have the processor's bits until
+// something looks at them (lower/nan_bits.cpp).
 //
 // f16 and bf16 are computed in float and rounded once more. For + - * / sqrt that second rounding is
 // harmless, because float has more than 2p + 1 bits (p = 11 and 8); for fma it is not, and the first rounding
@@ -129,16 +129,36 @@ Value* extremum(Operands& o) {
   return output(o, result);
 }
 
+/// Of f16 and bf16, which are kept as their bits: a NaN is a magnitude above the infinity's.
+Value* canonical_narrow(Operands& o, Value* word, ir::Type type) {
+  llvm::IRBuilder<>& b = o.b;
+  const std::uint64_t infinity = type == ir::Type::f16 ? 0x7c00 : 0x7f80;
+  Value* const size = b.CreateAnd(word, bits(word->getType(), 0x7fff));
+  Value* const nan = b.CreateICmpUGT(size, bits(word->getType(), infinity));
+  return b.CreateSelect(nan, bits(word->getType(), 0x7fff), word);
+}
+
+Value* canonical_nan(Operands& o) {
+  if (is_narrow(o.inst.type)) return canonical_narrow(o, o[0], o.inst.type);
+  return canonical_float(o, o[0]);
+}
+
 Value* sign_bit(Operands& o) { return bits(as_integer(o.type), std::uint64_t{1} << (width_of(o.type) - 1)); }
+
+/// Arithmetic on bf16 makes canonical NaNs when it rounds; what only moves the sign does it here.
+Value* with_sign(Operands& o, Value* word) {
+  if (o.inst.type == ir::Type::bf16) word = canonical_narrow(o, word, ir::Type::bf16);
+  return from_bits(o, word, o.type);
+}
 
 Value* negate(Operands& o) {
   Value* const value = o.inst.attr.ftz ? flush_subnormals(o, o[0]) : o[0];
-  return from_bits(o, o.b.CreateXor(as_bits(o, value), sign_bit(o)), o.type);
+  return with_sign(o, o.b.CreateXor(as_bits(o, value), sign_bit(o)));
 }
 
 Value* magnitude(Operands& o) {
   Value* const value = o.inst.attr.ftz ? flush_subnormals(o, o[0]) : o[0];
-  return from_bits(o, o.b.CreateAnd(as_bits(o, value), o.b.CreateNot(sign_bit(o))), o.type);
+  return with_sign(o, o.b.CreateAnd(as_bits(o, value), o.b.CreateNot(sign_bit(o))));
 }
 
 Value* copy_sign(Operands& o) {
@@ -193,6 +213,7 @@ constexpr Row kRows[] = {
     {ir::Op::fmax, extremum<false>},
     {ir::Op::fneg, negate},
     {ir::Op::fabs, magnitude},
+    {ir::Op::canonical_nan, canonical_nan},
     {ir::Op::copysign, copy_sign},
     {ir::Op::testp, test_property},
 };

@@ -129,6 +129,11 @@ Value* with_canonical_nan(Operands& o, Value* narrow, Value* wide) {
   return from_bits(o, o.b.CreateSelect(nan, bits(word->getType(), 0x7fff), word), narrow->getType());
 }
 
+Value* canonical_float(Operands& o, Value* value) {
+  Value* const nan = from_bits(o, bits(as_integer(value->getType()), 0x7fffffff), value->getType());
+  return o.b.CreateSelect(o.b.CreateFCmpUNO(value, value), nan, value);
+}
+
 Value* narrow_to_odd_float(Operands& o, Value* value) {
   llvm::IRBuilder<>& b = o.b;
   Value* const nearest = b.CreateFPTrunc(value, float_like(value->getType()));

@@ -18,6 +18,8 @@ llvm::Value* narrow_from_float(Operands& o, llvm::Value* value, ir::Type to, ir:
 /// `narrow`, with the canonical NaN 0x7fff where `wide` is a NaN: the processor's own conversion to half
 /// keeps payloads.
 llvm::Value* with_canonical_nan(Operands& o, llvm::Value* narrow, llvm::Value* wide);
+/// A float with the canonical NaN 0x7fffffff for any NaN.
+llvm::Value* canonical_float(Operands& o, llvm::Value* value);
 /// double -> float, inexact results made odd: a further rounding to a format of at most 22 bits is then as if
 /// it were the first.
 llvm::Value* narrow_to_odd_float(Operands& o, llvm::Value* value);

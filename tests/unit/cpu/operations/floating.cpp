@@ -209,13 +209,17 @@ TEST_CASE("minima and maxima prefer numbers to NaN and order the zeros") {
   }
 }
 
-TEST_CASE("neg, abs and copysign touch the sign bit alone, NaN included") {
+// Those of bf16 give a GPU's NaN for any other (docs/decisions/0013-nan-bits.md).
+TEST_CASE("neg, abs and copysign touch the sign bit alone, NaN included but for neg and abs of bf16") {
   for (const Type type : {Type::f16, Type::bf16, Type::f32, Type::f64}) {
     const std::uint64_t sign = std::uint64_t{1} << (ir::bit_size(type) - 1);
+    const auto bits = [&](std::uint64_t of, std::uint64_t moved) -> std::uint64_t {
+      return type == Type::bf16 && (of & 0x7fff) > 0x7f80 ? 0x7fff : moved;
+    };
     check_elementwise({.op = Op::fneg, .type = type, .inputs = {{type}}},
-                      [&](const Row& row) { return row[0] ^ sign; });
+                      [&](const Row& row) { return bits(row[0], row[0] ^ sign); });
     check_elementwise({.op = Op::fabs, .type = type, .inputs = {{type}}},
-                      [&](const Row& row) { return row[0] & ~sign; });
+                      [&](const Row& row) { return bits(row[0], row[0] & ~sign); });
     check_elementwise({.op = Op::copysign, .type = type, .inputs = {{type}, {type}}},
                       [&](const Row& row) { return (row[0] & sign) | (row[1] & ~sign); });
   }
