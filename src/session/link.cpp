@@ -74,6 +74,7 @@ Expected<std::shared_ptr<ModuleState>> link_sources(const std::shared_ptr<Sessio
   std::vector<Image> images;
   std::vector<std::string> names;
   std::vector<runtime::LinkText> texts;
+  names.reserve(sources.size());  // `texts` points into it
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const abi::KernelRequest request = request_of(*session, sources[i], i);
     names.push_back(request.source.file_name);
