@@ -23,11 +23,11 @@ constexpr std::string_view kStandardModules[] = {
 };
 
 /// The versions whose behaviour Kernel Python has, which a file that asks is told.
-struct Version {
+struct KnownVersion {
   std::string_view path;
   std::string_view text;
 };
-constexpr Version kVersions[] = {
+constexpr KnownVersion kVersions[] = {
     {"numba.__version__", "0.63.1"},
     {"numpy.__version__", "2.3.5"},
     {"numpy.version.version", "2.3.5"},
@@ -151,7 +151,7 @@ bool may_export(std::string_view module, std::string_view name, bool python, boo
 std::optional<Value> known_attribute(std::string_view path) {
   if (path == "typing.TYPE_CHECKING" || path == "typing_extensions.TYPE_CHECKING")
     return Value::boolean(false);
-  for (const Version& row : kVersions)
+  for (const KnownVersion& row : kVersions)
     if (row.path == path) {
       Value value;
       value.kind = Kind::string;

@@ -30,7 +30,7 @@ abi::KernelRequest request_of(const SessionState& session, const LinkSource& sou
                     "numbers as macros, LoadOptions::defines",
                     request.constants.front().name, request.source.file_name));
   request.target.sm.reset();  // the linker makes the machine code
-  if (text.language == abi::Language::cuda) request.options.emplace_back(kRelocatable);
+  if (request.source.language == abi::Language::cuda) request.options.emplace_back(kRelocatable);
   return request;
 }
 
