@@ -9,11 +9,6 @@ using namespace quern::cpu::device;
 
 namespace {
 
-void check_fault(const ContextState& state) {
-  const quern::cpu::engine::FaultKind fault = state.domain->fault();
-  require(fault == quern::cpu::engine::FaultKind::none, result_of(fault));
-}
-
 /// The limit's place in the context; throws for a limit that this device does not have.
 std::atomic<std::uint64_t>& limit_of(ContextState& state, CUlimit limit) {
   switch (limit) {

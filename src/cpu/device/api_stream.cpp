@@ -12,11 +12,6 @@ using namespace quern::cpu;
 
 namespace {
 
-void check_fault(const ContextState& context) {
-  const engine::FaultKind fault = context.domain->fault();
-  require(fault == engine::FaultKind::none, result_of(fault));
-}
-
 std::shared_ptr<engine::EventPoint> point_of(EventObject& event) {
   const quern::base::LockGuard lock(event.mutex);
   return event.point;

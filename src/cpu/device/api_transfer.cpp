@@ -66,11 +66,6 @@ engine::TransferJob fill_job(Driver& driver, CUdeviceptr pointer, std::uint32_t 
   return job;
 }
 
-void check_fault(const ContextState& context) {
-  const engine::FaultKind fault = context.domain->fault();
-  require(fault == engine::FaultKind::none, result_of(fault));
-}
-
 void wait_for(Driver& driver, const std::shared_ptr<engine::Stream>& stream, const ContextState& context) {
   driver.scheduler().synchronize(stream);
   check_fault(context);

@@ -186,6 +186,11 @@ CUresult result_of(engine::FaultKind fault) noexcept {
   return CUDA_ERROR_LAUNCH_FAILED;
 }
 
+void check_fault(const ContextState& context) {
+  const engine::FaultKind fault = context.domain->fault();
+  require(fault == engine::FaultKind::none, result_of(fault));
+}
+
 // --- start-up
 
 Driver::Driver(std::uint32_t device_count, std::unique_ptr<engine::Window> window,

@@ -143,5 +143,7 @@ bool keeps_host_memory() noexcept;
 
 /// The CUresult of a fault.
 CUresult result_of(engine::FaultKind fault) noexcept;
+/// Throws Failure with the fault that has ended the context, if one has.
+void check_fault(const ContextState& context);
 
 }  // namespace quern::cpu::device
