@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Of several kernels on several streams the second one faults, and calls that have nothing to do with it meet
-// the error: each of them names the kernel, the block, the thread, the line and the address.
+// The second of several kernels on several streams faults, and calls that have nothing to do with it meet the
+// error: each of them names the kernel, the block, the thread, the line and the address.
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <quern/quern.hpp>
 #include <string>
 #include <vector>
 
-namespace {
+#include "check.hpp"
 
-#define EXPECT(same)                                                           \
-  do {                                                                         \
-    if (!(same)) {                                                             \
-      std::fprintf(stderr, "%s:%d: differs: %s\n", __FILE__, __LINE__, #same); \
-      std::_Exit(1);                                                           \
-    }                                                                          \
-  } while (false)
+namespace {
 
 constexpr const char* kSource = R"(extern "C" __global__ void first(int* p) { p[threadIdx.x] = 1; }
 template <class T> __global__ void second(T* p, long long far, int block, int thread) {
@@ -80,7 +73,7 @@ void meets(const std::function<void(Program&)>& later) {
     check(error, base);
   }
   EXPECT(met);
-  // What the lost context held is refused in the same words.
+  // Objects of the lost context are refused in the same words.
   met = false;
   try {
     program.array.copy_to_host();

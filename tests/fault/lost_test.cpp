@@ -14,33 +14,13 @@
 #include <thread>
 #include <vector>
 
+#include "fault_kernels.hpp"
+
 using namespace quern;
+using quern::fault::kKernels;
 
 namespace {
 
-constexpr const char* kKernels = R"(.version 6.0
-.target sm_50
-.address_size 64
-.visible .entry add(.param .u64 x, .param .u32 value)
-{
-  .reg .b32 %r<4>; .reg .b64 %d<3>;
-  mov.u32 %r1, %tid.x;
-  ld.param.u64 %d1, [x];
-  ld.param.u32 %r3, [value];
-  mul.wide.u32 %d2, %r1, 4;
-  add.u64 %d1, %d1, %d2;
-  ld.global.u32 %r2, [%d1];
-  add.u32 %r2, %r2, %r3;
-  st.global.u32 [%d1], %r2;
-  ret;
-}
-.visible .entry wild()
-{
-  .reg .b64 %d;
-  mov.u64 %d, 64;
-  st.global.u32 [%d], 1;
-  ret;
-})";
 constexpr std::size_t kCount = 256;
 
 unsigned long number(const char* variable, unsigned long otherwise) {
@@ -48,7 +28,7 @@ unsigned long number(const char* variable, unsigned long otherwise) {
   return text != nullptr ? std::strtoul(text, nullptr, 10) : otherwise;
 }
 
-/// What went wrong, each kind told once.
+/// Counts what went wrong and prints the first few.
 struct Complaints {
   std::atomic<int> count = 0;
   void add(const std::string& text) {
@@ -71,7 +51,7 @@ std::vector<std::uint32_t> filled(std::uint32_t first) {
 }
 
 /// One thread's work: a session with arrays whose contents it knows, until a fault ends it; then another one.
-/// What it kept of the lost session must refuse, and its host memory must stay as it was.
+/// Objects of the lost session must refuse, and its host memory must stay as it was.
 class Tenant {
  public:
   Tenant(unsigned seed, bool streams, Complaints& complaints, const SessionOptions& options)
