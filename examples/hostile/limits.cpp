@@ -29,7 +29,7 @@ void set_limit(rlim_t bytes) {
   EXPECT(setrlimit(RLIMIT_AS, &limit) == 0);
 }
 
-/// What opening the device says where there is no room for it.
+/// The message of a session that finds no room for the device.
 std::string refusal() {
   try {
     const quern::Session session("cpu");

@@ -15,7 +15,7 @@ constexpr int kTenants = 8;
 constexpr int kFaulty = 3;
 constexpr int kRequests = 20;
 
-/// What a tenant sends: the faulty one's kernel stores far behind its array.
+/// The source that a tenant sends. The faulty one's kernel stores far behind its array.
 std::string source_of(int tenant) {
   const std::string index = tenant == kFaulty ? "i + (1ll << 40)" : "i";
   return "extern \"C\" __global__ void answer(int* x, int by) {\n"

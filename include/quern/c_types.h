@@ -162,7 +162,7 @@ typedef struct QuernIndex {
   int64_t step; /* of a slice; not 0 */
 } QuernIndex;
 
-/* How a stream is made. */
+/* Options of a new stream. */
 typedef struct QuernStreamOptions {
   uint32_t struct_bytes; /* sizeof(QuernStreamOptions), set by the caller */
   int32_t priority;      /* lower numbers go first; outside the device's range the nearest inside it */
@@ -170,7 +170,7 @@ typedef struct QuernStreamOptions {
   uint32_t reserved;     /* 0 */
 } QuernStreamOptions;
 
-/* What the driver is told of how managed memory will be used (CUmem_advise). */
+/* Advice to the driver about the use of managed memory (CUmem_advise). */
 typedef enum QuernMemoryAdvice QUERN_C_INT32 {
   QUERN_ADVICE_READ_MOSTLY,
   QUERN_ADVICE_UNSET_READ_MOSTLY,
@@ -284,7 +284,7 @@ typedef struct QuernDeviceInfo {
   char name[256];
 } QuernDeviceInfo;
 
-/* What a thread did with memory when it met a fault. */
+/* The kind of memory access that met a fault. */
 typedef enum QuernAccess QUERN_C_INT32 {
   QUERN_ACCESS_NONE,
   QUERN_ACCESS_LOAD,
@@ -296,8 +296,8 @@ typedef enum QuernAccess QUERN_C_INT32 {
 #define QUERN_FAULT_THREADS 2u /* `first_thread` and `last_thread`: it was one of these */
 #define QUERN_FAULT_THREAD 4u  /* it was this one: both are the same */
 #define QUERN_FAULT_ADDRESS 8u /* `address` */
-/* Who met a fault of a kernel, and where; see quern_last_fault(). Texts are never null; "": not known. They
- * live until this thread's next call that fails. */
+/* The launch, threads and line that met a kernel's fault; see quern_last_fault(). Texts are never null; "":
+ * not known. They live until this thread's next call that fails. */
 typedef struct QuernFault {
   uint32_t struct_bytes; /* sizeof(QuernFault), set by the caller */
   uint32_t known;

@@ -13,11 +13,11 @@
 
 namespace quern {
 
-/// What a thread did with memory when it met a fault.
+/// The kind of memory access that met a fault.
 enum class MemoryAccess : std::uint8_t { none, load, store, atomic };
 
-/// Who met a fault of a kernel, and where. The CPU device tells; a GPU's driver tells nothing of this, and
-/// every field stays empty. What is not known is empty too: a field never holds a guess.
+/// The launch, threads and source line that met a kernel's fault. The CPU device tells; a GPU's driver tells
+/// nothing of this, and every field stays empty. What is not known is empty too: a field never holds a guess.
 struct DeviceFault {
   using Index = std::array<std::uint32_t, 3>;  ///< x, y, z
 
@@ -66,7 +66,7 @@ class DriverError : public Error {
   const std::string& result_text() const noexcept { return result_text_; }
   /// "cuMemcpyHtoD_v2"; empty where no call was made, since an earlier fault had ended the context.
   const std::string& call() const noexcept { return call_; }
-  /// Of a device_fault: which launch, thread and line it was, also where a later call met the error. Lives as
+  /// The launch, thread and line of a device_fault, also where a later call met the error. Lives as
   /// long as this exception.
   const DeviceFault& fault() const noexcept {
     static const DeviceFault unknown;

@@ -69,7 +69,7 @@ class QUERN_API MappedNDArray : public DeviceNDArray {
   std::vector<MappedNDArray> split(std::int64_t section) const;
 };
 
-/// What the driver is told of how managed memory will be used (cuMemAdvise).
+/// Advice to the driver about the use of managed memory (cuMemAdvise).
 enum class MemoryAdvice : std::uint8_t {
   read_mostly,         ///< copies for whoever reads it; writing to it becomes slow
   unset_read_mostly,   ///< the default again

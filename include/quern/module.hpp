@@ -28,7 +28,7 @@ struct Header {
   std::string text;
 };
 
-/// How source is compiled. An #include finds, in this order: `headers`; for a standard header that libcu++
+/// Options of a compilation. An #include finds, in this order: `headers`; for a standard header that libcu++
 /// has (<type_traits>, <cstdint>, <tuple>, ...: docs/cuda.md lists them) a file of that name in
 /// `include_dirs`, else libcu++'s, with its names in namespace std; files in `include_dirs`, in order, and
 /// beside the source; the toolkit's own headers, which are always found. <quern/device.cuh> and what it

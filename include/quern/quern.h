@@ -46,9 +46,9 @@ QUERN_C_API const char* quern_version(void);
 QUERN_C_API size_t quern_last_error(char* buffer, size_t bytes);
 /* The CUresult behind it; 0 where no call of the driver's failed. */
 QUERN_C_API int32_t quern_last_driver_result(void);
-/* Who met the fault behind this thread's latest error, and where: of a QUERN_DEVICE_FAULT on the CPU device,
- * whichever call met it. QUERN_NOT_FOUND where nothing is known of one (on a GPU nothing is); the latest
- * error stays as it is then. */
+/* The launch, threads and line of the fault behind this thread's latest error: of a QUERN_DEVICE_FAULT on the
+ * CPU device, whichever call met it. QUERN_NOT_FOUND where nothing is known of one (on a GPU nothing is); the
+ * latest error stays as it is then. */
 QUERN_C_API QuernStatus quern_last_fault(QuernFault* fault);
 
 /* The devices that sessions can be opened on, CUDA devices first. QUERN_NOT_FOUND for an index too large. */
@@ -291,7 +291,8 @@ QUERN_C_API QuernStatus quern_stream_new(QuernSession session, QuernStream* stre
 /* The same with a priority, or not ordered with the legacy default stream. */
 QUERN_C_API QuernStatus quern_stream_make(QuernSession session, const QuernStreamOptions* options,
                                           QuernStream* stream);
-/* What the device takes: 0 and -5, say; equal where it has no priorities. Either place may be null. */
+/* The range of priorities that the device takes: 0 and -5, say; equal where it has no priorities. Either
+ * place may be null. */
 QUERN_C_API QuernStatus quern_session_stream_priorities(QuernSession session, int32_t* least,
                                                         int32_t* greatest);
 /* As the driver has them; either place may be null. */

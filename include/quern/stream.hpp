@@ -20,15 +20,15 @@ struct EventState;
 
 class AutoSynchronize;
 
-/// How a stream is made.
+/// Options of a new stream.
 struct StreamOptions {
-  /// Where work of several streams waits to start, that of the lower number goes first (as CUDA counts). One
+  /// If work of several streams waits to start, the lower number goes first (as CUDA counts). One
   /// outside Session::stream_priorities() is taken as the nearest inside; running work is not interrupted.
   int priority = 0;
   /// Not ordered with the legacy default stream, and so not with copies and launches without a stream.
   bool non_blocking = false;
 };
-/// What a device takes: 0 and -5, say; equal where it has no priorities.
+/// The range of priorities that a device takes: 0 and -5, say; equal where it has no priorities.
 struct StreamPriorities {
   int least = 0;
   int greatest = 0;

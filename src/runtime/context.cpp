@@ -163,8 +163,8 @@ std::shared_ptr<Resource> Context::own(Release item) {
   }
 }
 
-/// Of what a lost context held only host memory is given back: the program may use its address as long as the
-/// array lives.
+/// Gives back host memory alone of all that a lost context held: the program may use its address as long as
+/// the array lives.
 void Context::give_back_lost(const Release& item) noexcept {
   switch (item.kind) {
     case ResourceKind::managed:
@@ -383,8 +383,8 @@ void Context::wait_for(CUevent event) {
 bool Context::settle() noexcept {
   if (fault_->settled()) return true;
   if (InFlight::is_running_here()) return false;
-  // Who is inside keeps the context from being reset; who is not may come too late, and then the reset
-  // settles.
+  // A thread that is inside keeps the context from being reset. Any other may come too late; then the reset
+  // settles the context.
   const bool inside = CurrentContext::depth(*fault_) > 0;
   while (!inside && !fault_->enter_lost())
     if (fault_->wait_until_settled()) return true;

@@ -184,7 +184,7 @@ class CurrentContext {
   CurrentContext(const CurrentContext&) = delete;
   CurrentContext& operator=(const CurrentContext&) = delete;
 
-  /// How many of this thread's scopes are inside that context.
+  /// The number of this thread's scopes that are inside that context.
   static std::uint32_t depth(const ContextFault& fault) noexcept;
 
  private:

@@ -13,11 +13,12 @@
 
 namespace quern::runtime {
 
-/// Whether a fault has ended a context, and which; and who is calling the driver for it. All that lives in a
-/// context enters before it calls the driver and leaves afterwards: a new context may have the handle and the
-/// addresses of the one that is gone, so that the driver would not refuse, but reach into what others made
-/// there. A primary context is therefore reset only after retire(), when nobody is inside any more and nobody
-/// can enter. Shared by a context and its pools, which may outlive it. Thread-safe.
+/// Keeps the fault that ended a context, if any, and counts the calls of the driver that are under way in it.
+/// All that lives in a context enters before it calls the driver and leaves afterwards: a new context may
+/// have the handle and the addresses of the one that is gone, so that the driver would not refuse, but reach
+/// into what others made there. A primary context is therefore reset only after retire(), when nobody is
+/// inside any more and nobody can enter. Shared by a context and its pools, which may outlive it.
+/// Thread-safe.
 class ContextFault {
  public:
   ContextFault() = default;
@@ -64,7 +65,7 @@ class ContextFault {
   /// no callback runs or will run.
   void set_settled() noexcept QUERN_EXCLUDES(mutex_);
   bool settled() const noexcept { return settled_.load(); }
-  /// Of a retired one. False: it was kept instead.
+  /// Waits in a retired context. False: it was kept instead.
   bool wait_until_settled() const noexcept QUERN_EXCLUDES(mutex_);
 
  private:

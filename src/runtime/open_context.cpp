@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which contexts are in use, and how one is opened: anew, shared, or again after a fault.
+// Keeps the table of contexts in use and opens contexts: new, shared, isolated, or again after a fault.
 #include <algorithm>
 #include <vector>
 

@@ -54,7 +54,7 @@ struct Allocation {
   Arena* arena;
 };
 
-/// Which parts of what a context had outlive it.
+/// The parts of a context's memory that outlive it.
 enum class Remains : std::uint8_t {
   nothing,
   addresses,    ///< those of its device memory are used again as late as possible

@@ -46,7 +46,7 @@ class Scheduler {
   /// The stream is not used from outside any more; what it has queued still runs.
   void retire(Stream& stream) QUERN_EXCLUDES(mutex_);
 
-  /// What is submitted to the domain's streams from now on is dropped, as after a fault.
+  /// Drops everything that is submitted to the domain's streams from now on, as after a fault.
   void close(Domain& domain) QUERN_EXCLUDES(mutex_);
 
   void submit(const std::shared_ptr<Stream>& stream, Job job) QUERN_EXCLUDES(mutex_);

@@ -90,7 +90,8 @@ class Worker {
   std::uint64_t chunk_first = 0;
   std::uint64_t chunk_count = 0;
   bool printed = false;
-  // Who borrowed it, and for which context; guarded by the scheduler's mutex, under which it is given back.
+  // The thread that borrowed it, and the context it works for; guarded by the scheduler's mutex, under which
+  // it is given back.
   pthread_t thread{};
   Domain* domain = nullptr;
 
