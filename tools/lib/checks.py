@@ -32,6 +32,9 @@ CHECKS = [
     ("install", ["tools/check_install", "build"], False, True),
     ("interop", ["tools/check_interop", "build"], False, True),
 ]
+# What a line about a failure has in it: of meson's list of tests, doctest, the sanitizers, the compilers and the checks' own scripts.
+FAILURE = re.compile(r"\b(FAIL|FAILED|ERROR|TIMEOUT|TEST CASE:|SUMMARY: \w+Sanitizer|WARNING: ThreadSanitizer)|error:|^Traceback")
+FAILURE_LINES = 40  # of one check, told again at the end of all
 # How many of the last kind run side by side. The first of them, which goes on alone for long, begins first.
 LANES = 2
 
@@ -41,18 +44,20 @@ def show(line):
 
 
 def run(name, command, say=show):
-    """Runs one check; returns (passed, failed, skipped). Its output goes through as it comes."""
+    """Runs one check; returns (passed, failed, skipped, lines about what failed). Its output goes through as it comes."""
     say(f"== {name}: {' '.join(command)}")
     if not (ROOT / command[0]).exists():
         say(f"{command[0]} is not there: skipped")
-        return 0, 0, 1
-    begin, last = time.monotonic(), ""
+        return 0, 0, 1, []
+    begin, last, failures = time.monotonic(), "", []
     process = subprocess.Popen(command, cwd=ROOT, text=True, errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     for line in process.stdout:
         line = line.rstrip("\n")
         if SUMMARY.match(line.rstrip()):
             last = line.rstrip()
             continue  # only the very last line of all is of this form
+        if FAILURE.search(line):
+            failures.append(line)
         say(line)
     _, status, usage = os.wait4(process.pid, 0)  # with what all its children took: unlike the time that does not depend on what else runs
     process.stdout.close()
@@ -62,7 +67,7 @@ def run(name, command, say=show):
     if status != 0 and failed == 0:
         failed = 1
     say(f"-- {name}: {passed} passed, {failed} failed, {skipped} skipped in {time.monotonic() - begin:.0f} s, {usage.ru_utime + usage.ru_stime:.0f} CPU s")
-    return passed, failed, skipped
+    return passed, failed, skipped, [f"failed in {name}:", *failures[:FAILURE_LINES]] if failed else []
 
 
 def run_beside(name, command):
@@ -89,7 +94,10 @@ def main(arguments):
     totals = [run(name, command) for name, command, beside in chosen if not beside]
     with concurrent.futures.ThreadPoolExecutor(LANES) as lanes:
         totals += lanes.map(lambda check: run_beside(*check[:2]), (check for check in chosen if check[2]))
-    passed, failed, skipped = (sum(column) for column in zip(*totals))
+    *counts, failures = zip(*totals)
+    passed, failed, skipped = (sum(column) for column in counts)
+    for lines in failures:  # again at the end: a log of which only the end is kept tells them too
+        print("".join(f"{line}\n" for line in lines), end="")
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0
 
