@@ -26,7 +26,8 @@ typedef enum QuernStatus QUERN_C_INT32 {
   QUERN_IO = 7,            /* a file could not be read or written */
   QUERN_UNSUPPORTED = 8,   /* understood, but not available here */
   QUERN_INTERNAL = 9,      /* a defect of quern's own */
-  QUERN_BAD_HANDLE = 10    /* a handle that is released, of another kind, or invented */
+  QUERN_BAD_HANDLE = 10,   /* a handle that is released, of another kind, or invented */
+  QUERN_CANCELLED = 11     /* work that was waited for was cancelled (quern_stream_cancel) */
 } QuernStatus;
 
 typedef struct QuernSession {
@@ -187,7 +188,17 @@ typedef struct QuernLaunch {
   uint32_t block[3];
   uint64_t shared_bytes;
   QuernStream stream;
+  /* Nanoseconds; longer than that the kernel ends with its context, QUERN_DEVICE_FAULT. 0: as long as the
+   * session allows. QUERN_UNSUPPORTED on a GPU. Since version 6. */
+  uint64_t timeout_ns;
 } QuernLaunch;
+
+/* What quern_session_open_with() opens; all 0 is quern_session_open(). */
+typedef struct QuernSessionOptions {
+  uint32_t struct_bytes;       /* sizeof(QuernSessionOptions), set by the caller */
+  uint32_t isolated;           /* not 0: a context of its own, see quern_session_open_isolated() */
+  uint64_t launch_timeout_ns;  /* of launches without a limit of their own; 0: none */
+} QuernSessionOptions;
 
 typedef enum QuernArgumentKind QUERN_C_INT32 {
   QUERN_ARGUMENT_ARRAY,   /* `array` */

@@ -23,6 +23,7 @@ enum class ErrorCode : std::uint8_t {
   io,             ///< a file could not be read or written
   unsupported,    ///< understood, but not available here
   internal,       ///< a defect of quern's own
+  cancelled,      ///< work that was waited for was cancelled (Stream::cancel)
 };
 
 QUERN_API std::string_view to_string(ErrorCode code) noexcept;

@@ -2,6 +2,7 @@
 // room: launch
 #pragma once
 
+#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -52,13 +53,17 @@ struct Dim3 {
 /// How a kernel is launched: `{.grid = {64, 64}, .block = {16, 16}}`. The grid counts blocks; an extent of 0
 /// in it is legal and launches nothing. `shared_bytes` is dynamic shared memory; beyond the device's default
 /// the kernel's limit is raised by itself. `cooperative` allows grid-wide synchronisation and needs all
-/// blocks resident at once.
+/// blocks resident at once. `timeout`: a kernel that runs for longer than that is ended, which ends its
+/// context as any fault does (CUDA_ERROR_LAUNCH_TIMEOUT); the time in which it waits for its turn does not
+/// count. 0: SessionOptions::launch_timeout holds. On a GPU, where CUDA has no such limit, a launch with a
+/// timeout is refused with Error(unsupported).
 struct LaunchConfig {
   Dim3 grid = {};
   Dim3 block = {};
   std::size_t shared_bytes = 0;
   StreamView stream = {};
   bool cooperative = false;
+  std::chrono::nanoseconds timeout{0};
 };
 
 }  // namespace quern

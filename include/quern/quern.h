@@ -32,8 +32,9 @@
  * block. 4: records, strides and memory order, views, host arrays as arguments, page-locked and managed
  * memory, native handles, external events, the special streams, deferred cleanup, pools, memory statistics,
  * attributes of devices and kernels, arrays that are copied when needed. 5: variables of modules, headers
- * that are texts, streams with a priority, prefetching and advice, linking, quern_last_fault. */
-#define QUERN_ABI_VERSION 5u
+ * that are texts, streams with a priority, prefetching and advice, linking, quern_last_fault. 6: time
+ * limits, cancelling. */
+#define QUERN_ABI_VERSION 6u
 
 #ifdef __cplusplus
 extern "C" {
@@ -63,7 +64,14 @@ QUERN_C_API QuernStatus quern_session_adopt(const char* device, QuernSession* se
 /* A session in a context of its own: a kernel's fault ends this session alone. Arrays of other sessions and
  * of other libraries cannot be given to its kernels. */
 QUERN_C_API QuernStatus quern_session_open_isolated(const char* device, QuernSession* session);
+/* A session with options; since version 6. QUERN_UNSUPPORTED for a time limit on a GPU. */
+QUERN_C_API QuernStatus quern_session_open_with(const char* device, const QuernSessionOptions* options,
+                                                QuernSession* session);
+/* Waits for all work of the session's context. QUERN_CANCELLED where some of it was cancelled meanwhile. */
 QUERN_C_API QuernStatus quern_session_synchronize(QuernSession session);
+/* quern_stream_cancel() for every stream of the session's context: that of all sessions on the device which
+ * are not isolated. Since version 6. */
+QUERN_C_API QuernStatus quern_session_cancel(QuernSession session);
 QUERN_C_API QuernStatus quern_session_device(QuernSession session, QuernDeviceInfo* info);
 QUERN_C_API QuernStatus quern_session_device_name(QuernSession session, char* buffer, size_t bytes,
                                                   size_t* needed);
@@ -302,7 +310,13 @@ QUERN_C_API QuernStatus quern_stream_external(QuernSession session, void* cu_str
 /* CU_STREAM_LEGACY and CU_STREAM_PER_THREAD. */
 QUERN_C_API QuernStatus quern_stream_legacy_default(QuernSession session, QuernStream* stream);
 QUERN_C_API QuernStatus quern_stream_per_thread_default(QuernSession session, QuernStream* stream);
+/* QUERN_CANCELLED where work of the stream was cancelled meanwhile. */
 QUERN_C_API QuernStatus quern_stream_synchronize(QuernStream stream);
+/* Ends the launches that the stream has, running or queued, and returns when none of them runs. What they
+ * were to write holds old, new or partly new values. Copies, events and callbacks that are queued still run,
+ * and the stream can be used on. Who waits for the stream meanwhile gets QUERN_CANCELLED; later calls do not
+ * tell of it. QUERN_UNSUPPORTED on a GPU. Since version 6. */
+QUERN_C_API QuernStatus quern_stream_cancel(QuernStream stream);
 QUERN_C_API QuernStatus quern_stream_query(QuernStream stream, int32_t* finished);
 /* Calls `callback` when everything queued so far has run, on a thread of the driver's: it must make no call
  * of quern's or the driver's. A context that a fault ended calls nothing any more. */

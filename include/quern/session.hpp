@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -53,6 +54,9 @@ struct SessionOptions {
   /// work in the primary context) cannot be given to its kernels; copy them through the host. Not with
   /// `current`.
   bool isolated = false;
+  /// How long a launch of this session's kernels may run that has no LaunchConfig::timeout of its own; 0: as
+  /// long as QUERN_CPU_TIMEOUT says. Opening is refused with Error(unsupported) on a GPU.
+  std::chrono::nanoseconds launch_timeout{0};
 };
 
 /// How Session::to_device(NDArray) copies.
@@ -257,8 +261,12 @@ class QUERN_API Session {
   Event event(bool timing = true) const;
   /// A CUevent of the program's own, which must outlive the object.
   Event external_event(void* event) const;
-  /// Waits for all work of the device's context. Throws DriverError, also for a fault of an earlier kernel.
+  /// Waits for all work of the device's context. Throws DriverError, also for a fault of an earlier kernel;
+  /// Error(cancelled) where some of the work was cancelled during the call.
   void synchronize() const;
+  /// StreamView::cancel() for every stream of the session's context: an isolated session's own, else the one
+  /// that all ordinary sessions on the device share. Throws Error(unsupported) on a GPU.
+  void cancel() const;
 
   // --- memory management
 

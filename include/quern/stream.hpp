@@ -42,8 +42,17 @@ class QUERN_API StreamView {
   StreamView(runtime::Context* context, void* handle) noexcept : context_(context), handle_(handle) {}
 
   /// Waits until everything queued so far has run; host arrays that were to be copied to then have their
-  /// values. Throws DriverError, also for a fault of an earlier kernel.
+  /// values. Throws DriverError, also for a fault of an earlier kernel; Error(cancelled) where work of the
+  /// stream was cancelled during the call.
   void synchronize() const;
+  /// Ends the launches that the stream has now, running or queued, and returns when none of them runs. What
+  /// they were to write holds old, new or partly new values. Copies, fills, events and callbacks that are
+  /// queued still run, in their order, and other streams that wait for them go on: cancel these as well.
+  /// The context lives on, and the stream takes new work. Threads that wait for the stream (for an event of
+  /// its, for the default stream) meanwhile get Error(cancelled), and async_done() that was asked for before
+  /// holds it; calls that begin later do not tell of it. Throws Error(unsupported) on a GPU, where CUDA
+  /// cannot end a launch.
+  void cancel() const;
   /// True if nothing is left to run.
   bool query() const;
   /// A scope at whose end the stream is waited for.
@@ -54,7 +63,7 @@ class QUERN_API StreamView {
   /// queued.
   void add_callback(std::function<void()> callback) const;
   /// Ready when everything queued so far has run; holds std::future_error(broken_promise) where a fault ended
-  /// the context.
+  /// the context, Error(cancelled) where work of the stream was cancelled meanwhile.
   std::future<void> async_done() const;
 
   int priority() const;
@@ -100,6 +109,7 @@ class QUERN_API Stream {
   StreamView view() const noexcept;
   operator StreamView() const noexcept { return view(); }  // NOLINT(google-explicit-constructor)
   void synchronize() const { view().synchronize(); }
+  void cancel() const { view().cancel(); }
   bool query() const { return view().query(); }
   [[nodiscard]] AutoSynchronize auto_synchronize() const { return view().auto_synchronize(); }
   void add_callback(std::function<void()> callback) const { view().add_callback(std::move(callback)); }

@@ -27,6 +27,8 @@ std::string_view to_string(ErrorCode code) noexcept {
       return "unsupported";
     case ErrorCode::internal:
       return "internal";
+    case ErrorCode::cancelled:
+      return "cancelled";
   }
   return "internal";
 }

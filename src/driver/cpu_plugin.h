@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define QUERN_CPU_PLUGIN_VERSION 3u
+#define QUERN_CPU_PLUGIN_VERSION 4u
 
 #ifdef __cplusplus
 extern "C" {
@@ -79,6 +79,15 @@ typedef struct QuernCpuPlugin {
   /* Since version 3. The name that reports are to give the kernel `function` (a CUfunction), which its PTX
    * may name otherwise. Returns 0, or 1 for a handle that is unknown. */
   int (*name_kernel)(void* function, const char* name);
+  /* Since version 4. Ends the launches that a stream of this thread's current context has, running or queued,
+   * and returns when none of them runs; null: the default stream. All else that is queued still runs. Returns
+   * the CUresult. */
+  int32_t (*cancel_stream)(void* stream);
+  /* The same for all streams of this thread's current context. */
+  int32_t (*cancel_context)(void);
+  /* How long a launch that this thread makes from now on may run: it and its context end with
+   * CUDA_ERROR_LAUNCH_TIMEOUT after that. 0: as long as QUERN_CPU_TIMEOUT says. */
+  void (*set_launch_limit)(uint64_t nanoseconds);
 } QuernCpuPlugin;
 
 /* The plug-in's one export beside cu*. Never null. */

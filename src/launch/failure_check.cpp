@@ -29,12 +29,13 @@ FailureCheck::FailureCheck(const runtime::Module& module, std::string kernel) : 
 
 void FailureCheck::after_launch(const runtime::Context& context, CUstream stream) const {
   if (!failure_) return;
+  const runtime::Cancellations::Check check(*context.cancellations(), stream);
   context.check(context.api().cuStreamSynchronize(stream), "cuStreamSynchronize",
                 "wait for kernel " + kernel_);
   abi::Failure failure{};
   context.check(context.api().cuMemcpyDtoH_v2(&failure, failure_->address, sizeof failure), "cuMemcpyDtoH",
                 "read whether kernel " + kernel_ + " failed");
-  if (failure.taken == 0) return;
+  if (failure.taken == 0) return check.require_none();
   const abi::Failure none{};
   context.check(context.api().cuMemcpyHtoD_v2(failure_->address, &none, sizeof none), "cuMemcpyHtoD",
                 "forget the failure of kernel " + kernel_);

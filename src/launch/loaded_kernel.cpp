@@ -161,8 +161,44 @@ void LoadedKernel::allow_shared(std::size_t bytes) const {
   }
 }
 
+namespace {
+
+/// While it lives, launches of this thread have this limit.
+class LaunchLimit {
+ public:
+  LaunchLimit(const QuernCpuPlugin& plugin, std::chrono::nanoseconds limit) : plugin_(plugin) {
+    plugin.set_launch_limit(static_cast<std::uint64_t>(limit.count()));
+  }
+  ~LaunchLimit() { plugin_.set_launch_limit(0); }
+  LaunchLimit(const LaunchLimit&) = delete;
+  LaunchLimit& operator=(const LaunchLimit&) = delete;
+
+ private:
+  const QuernCpuPlugin& plugin_;
+};
+
+}  // namespace
+
+void LoadedKernel::check_timeout(std::chrono::nanoseconds timeout) const {
+  if (timeout.count() < 0)
+    throw Error(
+        ErrorCode::usage,
+        fmt::format("cannot launch kernel {} with a time limit of {} ns: it is negative\nhint: 0 is no "
+                    "limit",
+                    entry_.name, timeout.count()));
+  if (module_->context()->driver().plugin == nullptr)
+    refuse(fmt::format("cannot launch kernel {} with a time limit: CUDA has none on {}", entry_.name,
+                       module_->context()->device().name),
+           "leave LaunchConfig::timeout at 0 on a GPU");
+}
+
 CUresult LoadedKernel::start(const LaunchConfig& config, CUstream stream, void** parameters) const {
   const driver::DriverTable& api = module_->context()->api();
+  const std::chrono::nanoseconds timeout =
+      config.timeout.count() != 0 ? config.timeout : module_->launch_timeout();
+  std::optional<LaunchLimit> limit;
+  if (timeout.count() != 0) [[unlikely]]
+    limit.emplace(*module_->context()->driver().plugin, timeout);
   const auto shared_bytes = static_cast<unsigned>(config.shared_bytes);
   if (!config.cooperative)
     return api.cuLaunchKernel(function_.handle, config.grid.x, config.grid.y, config.grid.z, config.block.x,
@@ -291,6 +327,8 @@ void LoadedKernel::launch_packed(const LaunchConfig& wanted, std::span<const Arg
     refuse(fmt::format("cannot launch kernel {} cooperatively: {} does not offer that", entry_.name,
                        context.device().name),
            "use another device");
+  if (config.timeout.count() != 0) [[unlikely]]
+    check_timeout(config.timeout);
   if (config.grid.count() == 0) return;  // an empty grid is legal and has nothing to run
   const runtime::CurrentContext current(context);
   allow_shared(config.shared_bytes);

@@ -51,6 +51,7 @@ class LoadedKernel final : public KernelState {
   void check_memory(std::span<const Argument> arguments) const;
   runtime::InFlight::Work to_keep(CUstream stream, std::span<const Argument> arguments) const;
   void check_parameters() const;
+  void check_timeout(std::chrono::nanoseconds timeout) const;
   void check_block(const LaunchConfig& config) const;
   void check_grid(const LaunchConfig& config) const;
   void check_shared(const LaunchConfig& config) const;

@@ -353,7 +353,8 @@ std::shared_ptr<const Resource> Context::registered(const std::byte* begin, std:
 
 /// The caller takes what queued work used for its own again, also where the wait ends in an error.
 template <class Wait>
-void Context::wait_or_settle(Wait&& wait) {
+void Context::wait_or_settle(CUstream stream, Wait&& wait) {
+  const Cancellations::Check check(*cancellations_, stream);
   try {
     const CurrentContext current(*this);
     wait();
@@ -363,21 +364,47 @@ void Context::wait_or_settle(Wait&& wait) {
     throw;
   }
   reap();
+  check.require_none();
 }
 
 void Context::synchronize() {
-  wait_or_settle(
-      [this] { check(api().cuCtxSynchronize(), "cuCtxSynchronize", "finish the work of the device"); });
+  wait_or_settle(nullptr, [this] {
+    check(api().cuCtxSynchronize(), "cuCtxSynchronize", "finish the work of the device");
+  });
 }
 
 void Context::synchronize(CUstream stream) {
-  wait_or_settle([&] {
+  wait_or_settle(stream, [&] {
     check(api().cuStreamSynchronize(stream), "cuStreamSynchronize", "finish the work of a stream");
   });
 }
 
-void Context::wait_for(CUevent event) {
-  wait_or_settle([&] { check(api().cuEventSynchronize(event), "cuEventSynchronize", "wait for an event"); });
+void Context::wait_for(CUevent event, CUstream stream) {
+  wait_or_settle(stream,
+                 [&] { check(api().cuEventSynchronize(event), "cuEventSynchronize", "wait for an event"); });
+}
+
+template <class Cancel>
+void Context::cancel_with(CUstream stream, Cancel&& cancel) {
+  if (driver().plugin == nullptr)
+    throw Error(ErrorCode::unsupported,
+                fmt::format("cannot cancel work on {}: CUDA has no call that ends a launch on a GPU\nhint: "
+                            "split the work into launches that are short, and stop making them",
+                            device().name));
+  const CurrentContext current(*this);
+  const Cancellations::Scope scope(*cancellations_, stream);
+  check(static_cast<CUresult>(cancel(*driver().plugin)), "cancel", "cancel the launches of a stream");
+}
+
+void Context::cancel(CUstream stream) {
+  cancel_with(stream == nullptr ? CU_STREAM_LEGACY : stream,
+              [&](const QuernCpuPlugin& plugin) { return plugin.cancel_stream(stream); });
+  reap();
+}
+
+void Context::cancel() {
+  cancel_with(nullptr, [](const QuernCpuPlugin& plugin) { return plugin.cancel_context(); });
+  reap();
 }
 
 bool Context::settle() noexcept {

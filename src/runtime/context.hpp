@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/thread_annotations.hpp"
+#include "runtime/cancellation.hpp"
 #include "runtime/context_fault.hpp"
 #include "runtime/counters.hpp"
 #include "runtime/dealloc_queue.hpp"
@@ -119,16 +120,27 @@ class Context : public std::enable_shared_from_this<Context> {
   std::shared_ptr<const Resource> registered(const std::byte* begin, std::size_t size_bytes) const
       QUERN_EXCLUDES(mutex_);
 
-  /// Waits; in a lost context until it is settled, and throws then.
+  /// Waits; in a lost context until it is settled, and throws then. Throws Error(cancelled) where work of
+  /// the stream was cancelled meanwhile.
   void synchronize();
   void synchronize(CUstream stream);
-  void wait_for(CUevent event);
+  /// `stream`: on which it was recorded last; null: not known, or the default stream.
+  void wait_for(CUevent event, CUstream stream);
+
+  /// Ends the launches of a stream, running or queued; the CPU device alone can. Throws DriverError,
+  /// Error(unsupported).
+  void cancel(CUstream stream);
+  /// The same for every stream of the context.
+  void cancel();
+  const std::shared_ptr<Cancellations>& cancellations() const noexcept { return cancellations_; }
   std::size_t free_memory_bytes() const;
 
  private:
   struct PrimaryHold;
   template <class Wait>
-  void wait_or_settle(Wait&& wait);
+  void wait_or_settle(CUstream stream, Wait&& wait);
+  template <class Cancel>
+  void cancel_with(CUstream stream, Cancel&& cancel);
   Context(std::shared_ptr<const DeviceState> device, CUcontext handle);
   /// `hold`: on the primary context, where that is what `handle` is.
   static std::shared_ptr<Context> find_or_make(const Device& device, CUcontext handle, PrimaryHold* hold);
@@ -152,6 +164,7 @@ class Context : public std::enable_shared_from_this<Context> {
   std::atomic<bool> primary_ = false;  ///< holds the device's primary context
   bool isolated_ = false;              ///< made by create_isolated()
   const std::shared_ptr<ContextFault> fault_ = std::make_shared<ContextFault>();
+  const std::shared_ptr<Cancellations> cancellations_ = std::make_shared<Cancellations>();
   Counters counters_;
   DeallocQueue queue_;
   InFlight in_flight_;

@@ -18,7 +18,8 @@ int attribute(const Context& context, CUfunction function, CUfunction_attribute 
 
 }  // namespace
 
-LoadOutcome load_image(const std::shared_ptr<Context>& context, const void* image) {
+LoadOutcome load_image(const std::shared_ptr<Context>& context, const void* image,
+                       std::chrono::nanoseconds launch_timeout) {
   const CurrentContext current(*context);
   std::vector<char> log(kLogBytes, '\0');
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -27,8 +28,8 @@ LoadOutcome load_image(const std::shared_ptr<Context>& context, const void* imag
   LoadOutcome outcome;
   outcome.result = context->api().cuModuleLoadDataEx(&handle, image, 2, options, values);
   if (outcome.result == CUDA_SUCCESS)
-    outcome.module =
-        std::make_shared<Module>(context, handle, context->own(release_of(ResourceKind::module, handle)));
+    outcome.module = std::make_shared<Module>(
+        context, handle, context->own(release_of(ResourceKind::module, handle)), launch_timeout);
   outcome.log.assign(log.data(), strnlen(log.data(), log.size()));
   return outcome;
 }

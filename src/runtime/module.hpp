@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,11 +37,17 @@ struct ModuleVariable {
 /// Code loaded into a context; the last reference schedules its unloading. Thread-safe.
 class Module {
  public:
-  Module(std::shared_ptr<Context> context, CUmodule handle, std::shared_ptr<const Resource> owner)
-      : context_(std::move(context)), handle_(handle), owner_(std::move(owner)) {}
+  Module(std::shared_ptr<Context> context, CUmodule handle, std::shared_ptr<const Resource> owner,
+         std::chrono::nanoseconds launch_timeout)
+      : context_(std::move(context)),
+        handle_(handle),
+        owner_(std::move(owner)),
+        launch_timeout_(launch_timeout) {}
 
   const std::shared_ptr<Context>& context() const noexcept { return context_; }
   CUmodule handle() const noexcept { return handle_; }
+  /// Of launches without a limit of their own; 0: none.
+  std::chrono::nanoseconds launch_timeout() const noexcept { return launch_timeout_; }
   /// Throws DriverError, for an unknown name too.
   Function function(const std::string& lowered_name) const;
   /// The parameter at `index`; nothing past the last one, or where the driver cannot tell.
@@ -52,6 +59,7 @@ class Module {
   std::shared_ptr<Context> context_;
   CUmodule handle_;
   std::shared_ptr<const Resource> owner_;
+  std::chrono::nanoseconds launch_timeout_;
 };
 
 /// What cuModuleLoadDataEx made of an image: a module, or its result and what it wrote into the error log.
@@ -76,6 +84,7 @@ struct LinkOutcome {
 LinkOutcome link_texts(const std::shared_ptr<Context>& context, const std::vector<LinkText>& texts);
 
 /// Loads PTX text or machine code. `image` ends with a NUL where it is text.
-LoadOutcome load_image(const std::shared_ptr<Context>& context, const void* image);
+LoadOutcome load_image(const std::shared_ptr<Context>& context, const void* image,
+                       std::chrono::nanoseconds launch_timeout = {});
 
 }  // namespace quern::runtime

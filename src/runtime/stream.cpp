@@ -36,12 +36,11 @@ Event make_event(std::shared_ptr<Context> context, bool timing) {
   const unsigned flags = timing ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING;
   context->check(context->api().cuEventCreate(&handle, flags), "cuEventCreate", "create an event");
   std::shared_ptr<const Resource> owner = context->own(release_of(ResourceKind::event, handle));
-  return Event(std::make_shared<EventState>(EventState{std::move(context), handle, std::move(owner)}));
+  return Event(std::make_shared<EventState>(std::move(context), handle, std::move(owner)));
 }
 
 Event adopt_event(std::shared_ptr<Context> context, void* handle) {
-  return Event(
-      std::make_shared<EventState>(EventState{std::move(context), static_cast<CUevent>(handle), nullptr}));
+  return Event(std::make_shared<EventState>(std::move(context), static_cast<CUevent>(handle), nullptr));
 }
 
 void order_after(const std::shared_ptr<Context>& context, StreamView producer, StreamView consumer) {
@@ -78,6 +77,8 @@ runtime::Context& context_of(StreamView stream) {
 }  // namespace
 
 void StreamView::synchronize() const { context_of(*this).synchronize(static_cast<CUstream>(handle_)); }
+
+void StreamView::cancel() const { context_of(*this).cancel(static_cast<CUstream>(handle_)); }
 
 bool StreamView::query() const {
   runtime::Context& context = context_of(*this);
@@ -124,7 +125,16 @@ void StreamView::add_callback(std::function<void()> callback) const {
 std::future<void> StreamView::async_done() const {
   auto done = std::make_shared<std::promise<void>>();
   std::future<void> future = done->get_future();
-  add_callback([done] { done->set_value(); });
+  const runtime::Context& context = context_of(*this);
+  const runtime::Cancellations::Check check(*context.cancellations(), static_cast<CUstream>(handle_));
+  add_callback([done, check, all = context.cancellations()] {  // which `check` looks at
+    try {
+      check.require_none();
+      done->set_value();
+    } catch (const Error&) {
+      done->set_exception(std::current_exception());
+    }
+  });
   return future;
 }
 
@@ -144,8 +154,9 @@ StreamView Stream::view() const noexcept { return StreamView(state_->context.get
 void Event::record(StreamView stream) const {
   const runtime::Context& context = *state_->context;
   const runtime::CurrentContext current(context);
-  context.check(context.api().cuEventRecord(state_->handle, runtime::stream_handle(stream, context)),
-                "cuEventRecord", "record an event");
+  const CUstream on = runtime::stream_handle(stream, context);
+  context.check(context.api().cuEventRecord(state_->handle, on), "cuEventRecord", "record an event");
+  state_->recorded_on.store(on, std::memory_order_relaxed);
 }
 
 void Event::wait(StreamView stream) const {
@@ -166,7 +177,9 @@ bool Event::query() const {
 
 void* Event::handle() const noexcept { return state_->handle; }
 
-void Event::synchronize() const { state_->context->wait_for(state_->handle); }
+void Event::synchronize() const {
+  state_->context->wait_for(state_->handle, state_->recorded_on.load(std::memory_order_relaxed));
+}
 
 double Event::elapsed_ms_since(const Event& start) const {
   const runtime::Context& context = *state_->context;

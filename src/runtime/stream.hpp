@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+
 #include "quern/stream.hpp"
 #include "runtime/context.hpp"
 
@@ -13,9 +15,13 @@ struct StreamState {
 };
 
 struct EventState {
+  EventState(std::shared_ptr<Context> in, CUevent event, std::shared_ptr<const Resource> owned_by)
+      : context(std::move(in)), handle(event), owner(std::move(owned_by)) {}
+
   std::shared_ptr<Context> context;
   CUevent handle = nullptr;
-  std::shared_ptr<const Resource> owner;  ///< null: the program's own event
+  std::shared_ptr<const Resource> owner;       ///< null: the program's own event
+  std::atomic<CUstream> recorded_on{nullptr};  ///< null: not known, or the default stream
 };
 
 Stream make_stream(std::shared_ptr<Context> context, const StreamOptions& options = {});

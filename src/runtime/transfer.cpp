@@ -101,8 +101,10 @@ void fetch_now(Context& context, const HostSide& to, const DeviceSide& from) {
     packed = std::make_unique_for_overwrite<std::byte[]>(bytes);
     target = packed.get();
   }
+  const Cancellations::Check check(*context.cancellations(), nullptr);  // the call waits for earlier work
   context.check(context.api().cuMemcpyDtoH_v2(target, first_byte(from), bytes), "cuMemcpyDtoH_v2",
                 attempted("to the host", bytes));
+  check.require_none();
   if (!direct)
     copy_on_host(to.data, packed.get() - from.layout.reach().lowest, plan_copy(to.layout, from.layout));
 }

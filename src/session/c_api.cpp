@@ -198,6 +198,20 @@ QuernStatus quern_session_adopt(const char* device, QuernSession* session) {
 QuernStatus quern_session_open_isolated(const char* device, QuernSession* session) {
   return open(device, {.isolated = true}, session);
 }
+QuernStatus quern_session_open_with(const char* device, const QuernSessionOptions* options,
+                                    QuernSession* session) {
+  SessionOptions wanted;
+  const QuernStatus status = guarded([&] {
+    require(options != nullptr, "quern_session_open_with needs a QuernSessionOptions");
+    const QuernSessionOptions given = read_struct(options);
+    wanted.isolated = given.isolated != 0;
+    wanted.launch_timeout = nanoseconds_of(given.launch_timeout_ns);
+  });
+  return status != QUERN_OK ? status : open(device, wanted, session);
+}
+QuernStatus quern_session_cancel(QuernSession session) {
+  return guarded([&] { session_of(session).cancel(); });
+}
 QuernStatus quern_session_synchronize(QuernSession session) {
   return guarded([&] { session_of(session).synchronize(); });
 }

@@ -86,7 +86,10 @@ struct BadHandle {
   const char* text;
 };
 
-inline QuernStatus status_of(ErrorCode code) { return static_cast<QuernStatus>(static_cast<int>(code) + 1); }
+inline QuernStatus status_of(ErrorCode code) {
+  if (code == ErrorCode::cancelled) return QUERN_CANCELLED;  // the number after internal's was taken
+  return static_cast<QuernStatus>(static_cast<int>(code) + 1);
+}
 static_assert(static_cast<int>(ErrorCode::usage) + 1 == QUERN_USAGE &&
               static_cast<int>(ErrorCode::internal) + 1 == QUERN_INTERNAL);
 static_assert(static_cast<int>(Dtype::complex128) == QUERN_COMPLEX128);

@@ -84,6 +84,9 @@ QuernStatus quern_stream_per_thread_default(QuernSession session, QuernStream* s
 QuernStatus quern_stream_synchronize(QuernStream stream) {
   return guarded([&] { find<StreamObject>(stream.id).view.synchronize(); });
 }
+QuernStatus quern_stream_cancel(QuernStream stream) {
+  return guarded([&] { find<StreamObject>(stream.id).view.cancel(); });
+}
 QuernStatus quern_stream_query(QuernStream stream, int32_t* finished) {
   return guarded([&] {
     require(finished != nullptr, "quern_stream_query needs a place for the answer");

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <limits>
 
 #include "session/c_handles.hpp"
 
@@ -16,7 +18,7 @@ static_assert(sizeof(void*) == 8, "the numbers below are those of 64-bit machine
 static_assert(sizeof(QuernStatus) == 4 && sizeof(QuernDtype) == 4 && sizeof(QuernArgumentKind) == 4);
 static_assert(sizeof(QuernSession) == 8 && sizeof(QuernArgument) == 32);
 static_assert(offsetof(QuernArgument, array) == 8 && offsetof(QuernArgument, bytes) == 24);
-static_assert(sizeof(QuernLaunch) == 48 && offsetof(QuernLaunch, stream) == 40);
+static_assert(Versioned<QuernLaunch>::kFirstBytes == 48 && offsetof(QuernLaunch, stream) == 40);
 static_assert(Versioned<QuernCudaArray>::kFirstBytes == 72 && offsetof(QuernCudaArray, stream) == 64);
 static_assert(Versioned<QuernAllocator>::kFirstBytes == 40 && offsetof(QuernAllocator, release) == 32);
 static_assert(Versioned<QuernSource>::kFirstBytes == 40 && offsetof(QuernSource, option_count) == 32);
@@ -234,6 +236,11 @@ Index index_of(const QuernIndex& given) {
   throw Error(ErrorCode::usage, "the index is of no kind of QuernIndexKind");
 }
 
+std::chrono::nanoseconds nanoseconds_of(std::uint64_t count) {
+  return std::chrono::nanoseconds(
+      static_cast<std::int64_t>(std::min<std::uint64_t>(count, std::numeric_limits<std::int64_t>::max())));
+}
+
 LaunchConfig config_of(const QuernLaunch& launch, StreamView stream) {
   LaunchConfig config;
   config.grid = {launch.grid[0], launch.grid[1], launch.grid[2]};
@@ -241,6 +248,7 @@ LaunchConfig config_of(const QuernLaunch& launch, StreamView stream) {
   config.shared_bytes = launch.shared_bytes;
   config.stream = stream;
   config.cooperative = launch.cooperative != 0;
+  config.timeout = nanoseconds_of(launch.timeout_ns);
   return config;
 }
 

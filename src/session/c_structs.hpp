@@ -2,6 +2,7 @@
 // What C callers give in structs, as the C++ types that it means; and the other way.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -35,7 +36,8 @@ struct Versioned;
     static constexpr const char* kName = #type;       \
     static constexpr std::size_t kFirstBytes = first; \
   }
-QUERN_VERSIONED(QuernLaunch, sizeof(QuernLaunch));
+QUERN_VERSIONED(QuernLaunch, offsetof(QuernLaunch, timeout_ns));
+QUERN_VERSIONED(QuernSessionOptions, sizeof(QuernSessionOptions));
 QUERN_VERSIONED(QuernStreamOptions, sizeof(QuernStreamOptions));
 QUERN_VERSIONED(QuernCudaArray, offsetof(QuernCudaArray, descr));
 QUERN_VERSIONED(QuernAllocator, offsetof(QuernAllocator, trim));
@@ -121,6 +123,8 @@ NDArray host_array_of(const QuernHostArray* given);
 
 CudaArrayInterface interface_of(const QuernCudaArray& given);
 Index index_of(const QuernIndex& given);
+/// Longer ones than fit are the longest.
+std::chrono::nanoseconds nanoseconds_of(std::uint64_t count);
 LaunchConfig config_of(const QuernLaunch& launch, StreamView stream);
 
 }  // namespace quern::session::c_abi

@@ -89,7 +89,8 @@ Expected<std::shared_ptr<ModuleState>> link_sources(const std::shared_ptr<Sessio
   const runtime::LinkOutcome linked = runtime::link_texts(session->context(), texts);
   if (linked.result != CUDA_SUCCESS)
     return refusal(*session, whole.source.file_name, linked.result, linked.log);
-  runtime::LoadOutcome loaded = runtime::load_image(session->context(), linked.image.data());
+  runtime::LoadOutcome loaded =
+      runtime::load_image(session->context(), linked.image.data(), session->launch_timeout());
   if (loaded.module == nullptr) return refusal(*session, whole.source.file_name, loaded.result, loaded.log);
   return std::make_shared<ModuleState>(session, std::move(whole), together(images), std::move(loaded.module));
 }

@@ -124,9 +124,9 @@ Expected<std::shared_ptr<runtime::Module>> load_image(const SessionState& sessio
   runtime::LoadOutcome outcome;
   outcome.result = CUDA_ERROR_NO_BINARY_FOR_GPU;
   if (!image.machine_code.empty())
-    outcome = runtime::load_image(session.context(), image.machine_code.data());
+    outcome = runtime::load_image(session.context(), image.machine_code.data(), session.launch_timeout());
   if (outcome.module == nullptr && is_refusal(outcome.result))
-    outcome = runtime::load_image(session.context(), image.ptx.c_str());
+    outcome = runtime::load_image(session.context(), image.ptx.c_str(), session.launch_timeout());
   if (outcome.module != nullptr) return std::move(outcome.module);
   if (is_refusal(outcome.result)) return refusal(session, image, source, outcome);
   session.context()->fail(outcome.result, "cuModuleLoadDataEx", "load the code of " + source.file_name);

@@ -35,11 +35,24 @@ abi::Target target_of(const Device& device) {
   return target;
 }
 
+/// Nothing where the device can hold the session's time limit.
+Diagnostics check_launch_timeout(const SessionOptions& options, const Device& device) {
+  if (options.launch_timeout.count() < 0)
+    return {make_diagnostic("usage", "cannot open a session with a negative time limit for launches",
+                            "0 is no limit")};
+  if (options.launch_timeout.count() == 0 || device.kind() == DeviceKind::cpu) return {};
+  return {make_diagnostic(
+      "unsupported",
+      fmt::format("cannot open a session with a time limit for launches: CUDA has none on {}", device.name()),
+      "leave SessionOptions::launch_timeout at 0 on a GPU")};
+}
+
 Expected<std::shared_ptr<SessionState>> open_session(const SessionOptions& options) {
   Expected<DeviceChoice> choice = read_device_choice(options.device);
   if (!choice) return std::move(choice).errors();
   Expected<Device> device = choose_device(*choice);
   if (!device) return std::move(device).errors();
+  if (Diagnostics refused = check_launch_timeout(options, *device); !refused.empty()) return refused;
   std::shared_ptr<runtime::Context> context;
   if (options.isolated && options.context != ContextChoice::primary)
     return make_diagnostic("usage", "cannot open an isolated session in the current context",
@@ -57,7 +70,7 @@ Expected<std::shared_ptr<SessionState>> open_session(const SessionOptions& optio
     device = Device(context->device_state());
   }
   return std::make_shared<SessionState>(*std::move(device), std::move(context),
-                                        std::make_shared<compile::Compiler>());
+                                        std::make_shared<compile::Compiler>(), options.launch_timeout);
 }
 
 Expected<Module> load(const std::shared_ptr<SessionState>& session, Expected<abi::KernelSource> source,
@@ -79,10 +92,12 @@ abi::KernelSource text_source(abi::Language language, std::string_view text) {
 }  // namespace
 
 SessionState::SessionState(Device device, std::shared_ptr<runtime::Context> context,
-                           std::shared_ptr<compile::Compiler> compiler)
+                           std::shared_ptr<compile::Compiler> compiler,
+                           std::chrono::nanoseconds launch_timeout)
     : device_(std::move(device)),
       context_(std::move(context)),
       compiler_(std::move(compiler)),
+      launch_timeout_(launch_timeout),
       target_(target_of(device_)) {}
 
 void SessionState::register_memory(std::span<const NDArray> arrays) {
@@ -284,6 +299,7 @@ StreamView Session::external_stream(void* stream) const noexcept {
 Event Session::event(bool timing) const { return runtime::make_event(state_->context(), timing); }
 Event Session::external_event(void* event) const { return runtime::adopt_event(state_->context(), event); }
 void Session::synchronize() const { state_->context()->synchronize(); }
+void Session::cancel() const { state_->context()->cancel(); }
 
 DeferredCleanup Session::defer_cleanup() const {
   return DeferredCleanup(std::make_shared<session::DeferState>(state_->context()));

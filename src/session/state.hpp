@@ -2,6 +2,7 @@
 // What the public Session and Module hold.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -24,11 +25,13 @@ namespace quern::session {
 class SessionState {
  public:
   SessionState(Device device, std::shared_ptr<runtime::Context> context,
-               std::shared_ptr<compile::Compiler> compiler);
+               std::shared_ptr<compile::Compiler> compiler, std::chrono::nanoseconds launch_timeout = {});
 
   const Device& device() const noexcept { return device_; }
   const std::shared_ptr<runtime::Context>& context() const noexcept { return context_; }
   compile::Compiler& compiler() const noexcept { return *compiler_; }
+  /// Of launches without a limit of their own; 0: none.
+  std::chrono::nanoseconds launch_timeout() const noexcept { return launch_timeout_; }
   const abi::Target& target() const noexcept { return target_; }
   void register_memory(std::span<const NDArray> arrays) QUERN_EXCLUDES(mutex_);
   void deregister_memory(std::span<const NDArray> arrays) QUERN_EXCLUDES(mutex_);
@@ -37,6 +40,7 @@ class SessionState {
   Device device_;
   std::shared_ptr<runtime::Context> context_;
   std::shared_ptr<compile::Compiler> compiler_;
+  std::chrono::nanoseconds launch_timeout_;
   abi::Target target_;
   base::Mutex mutex_;
   std::map<const std::byte*, std::unique_ptr<runtime::Registration>> registered_ QUERN_GUARDED_BY(mutex_);

@@ -44,6 +44,7 @@ std::string_view general_hint(ErrorCode code) {
     case ErrorCode::driver:
     case ErrorCode::unsupported:
     case ErrorCode::internal:
+    case ErrorCode::cancelled:
       break;
   }
   return {};

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
+#include <limits>
 
 #include "cpu/device/exit.hpp"
 #include "cpu/device/limits.hpp"
@@ -19,6 +21,7 @@ namespace {
 constexpr std::uint64_t kParameterPadding = 64;
 
 std::atomic<std::uint64_t> next_grid_id{1};
+thread_local std::chrono::nanoseconds launch_limit{0};
 
 void check_shape(const LaunchRequest& request, const FunctionObject& function) {
   for (int d = 0; d < 3; ++d) {
@@ -131,6 +134,11 @@ void bring_together(Driver& driver, const std::shared_ptr<engine::Stream>& strea
 
 }  // namespace
 
+void set_launch_limit(std::uint64_t nanoseconds) noexcept {
+  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  launch_limit = std::chrono::nanoseconds(static_cast<std::int64_t>(std::min(nanoseconds, kMost)));
+}
+
 void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
   const std::shared_ptr<ContextState> context = driver.current();
   const std::shared_ptr<FunctionObject> function = driver.find(handle);
@@ -166,6 +174,7 @@ void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
   job->block_count = blocks;
   job->cooperative = request.cooperative;
   job->waits = loaded.code->waits;
+  job->limit = launch_limit;
   job->owner = context->id;
   job->device = context->device;
   job->heap_bytes = context->heap_bytes.load(std::memory_order_relaxed);

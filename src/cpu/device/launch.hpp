@@ -23,4 +23,7 @@ struct LaunchRequest {
 /// launch. Throws Failure.
 void launch(Driver& driver, CUfunction function, const LaunchRequest& request);
 
+/// How long launches of this thread may run from now on, ns; 0: as long as the device's own limit says.
+void set_launch_limit(std::uint64_t nanoseconds) noexcept;
+
 }  // namespace quern::cpu::device

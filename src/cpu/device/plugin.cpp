@@ -13,6 +13,7 @@
 #include "base/thread.hpp"
 #include "cpu/compiler.hpp"
 #include "cpu/device/driver.hpp"
+#include "cpu/device/launch.hpp"
 #include "cpu/device/limits.hpp"
 #include "cpu/device/read_ptx.hpp"
 #include "driver/driver_table.hpp"
@@ -194,12 +195,29 @@ int plugin_name_kernel(void* function, const char* name) try {
   return 1;
 }
 
+std::int32_t plugin_cancel_stream(void* stream) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    driver.scheduler().cancel(driver.find_stream(static_cast<CUstream>(stream), driver.current()));
+  });
+}
+
+std::int32_t plugin_cancel_context() {
+  return entry([] {
+    Driver& driver = Driver::get();
+    driver.scheduler().cancel(*driver.current()->domain);
+  });
+}
+
+void plugin_set_launch_limit(std::uint64_t nanoseconds) { set_launch_limit(nanoseconds); }
+
 constexpr QuernCpuPlugin kPlugin = {
-    QUERN_CPU_PLUGIN_VERSION,    sizeof(QuernCpuPlugin),  &driver_table,
-    &plugin_stage_text,          &plugin_check_ptx,       &plugin_isa,
-    &configured_worker_count,    &plugin_set_printf_sink, &plugin_keep_host_memory,
-    &plugin_release_host_memory, &plugin_start_errors,    &plugin_reservation,
-    &plugin_current_fault,       &plugin_name_kernel,
+    QUERN_CPU_PLUGIN_VERSION,    sizeof(QuernCpuPlugin),   &driver_table,
+    &plugin_stage_text,          &plugin_check_ptx,        &plugin_isa,
+    &configured_worker_count,    &plugin_set_printf_sink,  &plugin_keep_host_memory,
+    &plugin_release_host_memory, &plugin_start_errors,     &plugin_reservation,
+    &plugin_current_fault,       &plugin_name_kernel,      &plugin_cancel_stream,
+    &plugin_cancel_context,      &plugin_set_launch_limit,
 };
 
 }  // namespace

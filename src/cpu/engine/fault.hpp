@@ -31,7 +31,7 @@ enum class FaultKind : std::uint8_t {
   barrier_of_part,
   unreachable,
   out_of_memory,   ///< a worker's local memory or frames could not be had
-  launch_timeout,  ///< QUERN_CPU_TIMEOUT
+  launch_timeout,  ///< it ran for longer than its limit
 };
 
 struct Fault {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string_view>
 
 namespace quern::cpu::engine {
@@ -75,7 +76,7 @@ std::string access_text(const FaultReport& report) {
                      report.access_bytes, report.access_bytes == 1 ? "" : "s", report.space, at);
 }
 
-std::string words(const FaultReport& report, FaultKind kind) {
+std::string words(const FaultReport& report, FaultKind kind, std::chrono::nanoseconds limit) {
   std::string text;
   if (!report.kernel.empty())
     text = fmt::format("by kernel {} (grid {}, block {})", report.kernel, text_of(report.grid),
@@ -86,6 +87,8 @@ std::string words(const FaultReport& report, FaultKind kind) {
   text += line_text(report);
   if (report.access != AccessKind::none) text += access_text(report);
   if (const std::string_view more = reason(kind); !more.empty()) text += fmt::format(": {}", more);
+  if (kind == FaultKind::launch_timeout)
+    text += fmt::format(": it ran for longer than {} s", std::chrono::duration<double>(limit).count());
   return text;
 }
 
@@ -105,7 +108,7 @@ FaultReport report(const Fault& fault, const LaunchJob& job) {
   made.access_bytes = fault.access_bytes;
   made.space = fault.space;
   made.address = fault.kernel_address;
-  made.text = words(made, fault.kind);
+  made.text = words(made, fault.kind, job.limit);
   return made;
 }
 

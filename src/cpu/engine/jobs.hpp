@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -48,9 +49,10 @@ struct LaunchJob {
   std::shared_ptr<const void> keep_alive;                ///< owns code, symbols, locations and the explainer
   std::shared_ptr<const void> workspace;                 ///< what state.grid_workspace points to
   std::vector<std::shared_ptr<Mapping>> mappings;  ///< memory of the host's through which it may wait for it
+  std::chrono::nanoseconds limit{0};               ///< how long it may run; 0: for ever
 
   std::atomic<std::uint64_t> next_block{0};
-  std::atomic<bool> stopped{false};         ///< a worker met a fault, or the time is over
+  std::atomic<bool> stopped{false};         ///< a worker met a fault, the time is over, or it was cancelled
   std::atomic<std::int64_t> started_ns{0};  ///< monotonic; set where launches are watched
   std::atomic<bool> timed_out{false};
   bool exhausted() const noexcept {

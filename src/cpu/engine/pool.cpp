@@ -96,7 +96,7 @@ std::optional<Scheduler::Task> Scheduler::try_take(Command& command) {
   Worker* worker = free_workers_.back();
   free_workers_.pop_back();
   worker->thread = ::pthread_self();
-  worker->domain = command.stream->domain_;
+  worker->command = &command;
   ++command.participants;
   return Task{&command, worker, {}};
 }
@@ -144,29 +144,32 @@ void Scheduler::execute(Task& task) {
   }
 }
 
-/// Ends the domain's other launches as well. One that no thread has taken yet is over then, too.
+/// Ends the domain's other launches as well.
 void Scheduler::end_domain(Domain& domain, FaultKind kind, FaultReport report) {
   if (domain.fault() != FaultKind::none) return;
   domain.end(kind, std::move(report));
   std::vector<std::shared_ptr<Stream>> streams = domain.streams_;
   streams.push_back(domain.legacy_);
-  for (const std::shared_ptr<Stream>& stream : streams) {
-    if (stream->queue_.empty()) continue;
-    Command& head = *stream->queue_.front();
-    LaunchJob* launch = head.launch();
-    if (launch == nullptr || head.state == Command::State::queued) continue;
-    if (launch->stopped.exchange(true, std::memory_order_relaxed) || head.participants > 0) continue;
-    std::erase(group(GroupId::compute).ready, &head);
-    std::vector<std::shared_ptr<Stream>> unblocked;
-    pop_head(*stream, unblocked);
-    for (const std::shared_ptr<Stream>& each : unblocked) advance(each);
-    advance(stream);
-  }
+  for (const std::shared_ptr<Stream>& stream : streams) stop_head(stream);
 }
 
 void Scheduler::ask_to_leave(const Domain& domain) {
   for (const std::unique_ptr<Worker>& worker : workers_)
-    if (worker->domain == &domain) worker->ask_to_leave();
+    if (worker->command != nullptr && worker->command->stream->domain_ == &domain) worker->ask_to_leave();
+}
+
+/// Stops the launch at the stream's head, if one is there. One that no thread has taken yet is over then.
+void Scheduler::stop_head(const std::shared_ptr<Stream>& stream) {
+  if (stream->queue_.empty()) return;
+  Command& head = *stream->queue_.front();
+  LaunchJob* launch = head.launch();
+  if (launch == nullptr || head.state == Command::State::queued) return;
+  if (launch->stopped.exchange(true, std::memory_order_relaxed) || head.participants > 0) return;
+  std::erase(group(GroupId::compute).ready, &head);
+  std::vector<std::shared_ptr<Stream>> unblocked;
+  pop_head(*stream, unblocked);
+  for (const std::shared_ptr<Stream>& each : unblocked) advance(each);
+  advance(stream);
 }
 
 void Scheduler::finish(Task& task) {
@@ -174,7 +177,7 @@ void Scheduler::finish(Task& task) {
   Stream& stream = *command.stream;
   if (LaunchJob* launch = command.launch()) {
     free_workers_.push_back(task.worker);
-    task.worker->domain = nullptr;
+    task.worker->command = nullptr;
     --command.participants;
     if (task.fault.kind != FaultKind::none) {
       launch->stopped.store(true, std::memory_order_relaxed);

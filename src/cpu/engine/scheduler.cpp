@@ -15,6 +15,8 @@ namespace {
 /// Launches that a fault elsewhere ended stop at the end of a chunk of blocks. Only threads that have not
 /// come to one by then are sent a signal, which the host's own handlers may see...
 constexpr std::chrono::milliseconds kPatience{50};
+/// The same for launches that the host cancels: somebody waits for them to end.
+constexpr std::chrono::milliseconds kCancelPatience{5};
 /// ... and again this soon, as long as they are in code that is not the kernel's.
 constexpr std::chrono::milliseconds kAskAgain{1};
 /// Of exit(): how long launches may go on, and by when the process has ended, as a rule.
@@ -43,7 +45,7 @@ bool spin_until(const Stream& stream, std::uint64_t sequence) noexcept {
 bool EventPoint::done() const noexcept { return stream->completed() >= sequence; }
 
 Scheduler::Scheduler(std::vector<std::unique_ptr<Worker>> workers, std::chrono::milliseconds limit)
-    : workers_(std::move(workers)), watchdog_(limit) {
+    : workers_(std::move(workers)), limit_(limit) {
   for (const auto& worker : workers_) free_workers_.push_back(worker.get());
   std::reverse(free_workers_.begin(), free_workers_.end());  // worker 0 is taken first
   groups_[static_cast<std::size_t>(GroupId::compute)].max_threads = worker_count();
@@ -84,6 +86,8 @@ void Scheduler::close(Domain& domain) {
 void Scheduler::submit(const std::shared_ptr<Stream>& stream, Job job) {
   auto command = std::make_unique<Command>();
   command->job = std::move(job);
+  if (LaunchJob* launch = command->launch(); launch != nullptr && launch->limit.count() == 0)
+    launch->limit = limit_;
   const Section section(*this);
   enqueue(stream, std::move(command));
 }
@@ -145,7 +149,9 @@ bool Scheduler::start_head(const std::shared_ptr<Stream>& stream,
     dependency.stream->dependents_.push_back(stream);
     return false;
   }
-  const bool dropped = stream->domain_->fault() != FaultKind::none || stream->domain_->closed_;
+  const LaunchJob* const launch = head.launch();
+  const bool dropped = stream->domain_->fault() != FaultKind::none || stream->domain_->closed_ ||
+                       (launch != nullptr && launch->stopped.load(std::memory_order_relaxed));
   if (const auto* record_job = std::get_if<RecordJob>(&head.job)) {
     record_job->point->time_ns.store(now_ns(), std::memory_order_relaxed);
   } else if (!dropped && !std::holds_alternative<WaitJob>(head.job)) {
@@ -255,9 +261,41 @@ void Scheduler::wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t 
     section.outside([] { std::this_thread::sleep_for(kExitTime); });
 }
 
+void Scheduler::cancel(const std::shared_ptr<Stream>& stream) {
+  Section section(*this);
+  const std::uint64_t last = stream->issued_;
+  stop_head(stream);
+  for (const std::unique_ptr<Command>& command : stream->queue_)  // the others are dropped when they come up
+    if (LaunchJob* launch = command->launch()) launch->stopped.store(true, std::memory_order_relaxed);
+  const auto runs = [&](const std::unique_ptr<Worker>& worker) {
+    return worker->command != nullptr && worker->command->stream == stream.get() &&
+           worker->command->sequence <= last;
+  };
+  for (std::chrono::milliseconds patience = kCancelPatience;
+       std::any_of(workers_.begin(), workers_.end(), runs); patience = kAskAgain) {
+    const std::uint64_t seen = progress_count_;
+    const auto progressed = [&]() QUERN_NO_THREAD_SAFETY_ANALYSIS { return progress_count_ != seen; };
+    ++waiting_callers_;
+    const bool moved = section.wait_for(progress_, patience, progressed);
+    --waiting_callers_;
+    if (moved) continue;
+    for (const std::unique_ptr<Worker>& worker : workers_)
+      if (runs(worker)) worker->ask_to_leave();
+  }
+}
+
+void Scheduler::cancel(const Domain& domain) {
+  std::vector<std::shared_ptr<Stream>> streams{domain.legacy_};
+  {
+    const Section section(*this);
+    streams.insert(streams.end(), domain.streams_.begin(), domain.streams_.end());
+  }
+  for (const std::shared_ptr<Stream>& stream : streams) cancel(stream);
+}
+
 bool Scheduler::any_launch_runs() const {
   return std::any_of(workers_.begin(), workers_.end(),
-                     [](const auto& each) { return each->domain != nullptr; });
+                     [](const auto& each) { return each->command != nullptr; });
 }
 
 void Scheduler::end_at_exit() {
@@ -269,10 +307,10 @@ void Scheduler::end_at_exit() {
   exiting_thread_ = ::pthread_self();
   for (const auto end = Clock::now() + kExitGrace / 2; any_launch_runs() && Clock::now() < end; pause())
     for (const std::unique_ptr<Worker>& worker : workers_) {
-      if (worker->domain == nullptr) continue;
+      if (worker->command == nullptr) continue;
       FaultReport report;
       report.text = "ended by exit()";
-      end_domain(*worker->domain, FaultKind::launch_timeout, std::move(report));
+      end_domain(*worker->command->stream->domain_, FaultKind::launch_timeout, std::move(report));
       worker->ask_to_leave();
     }
 }

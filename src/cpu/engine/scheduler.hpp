@@ -32,7 +32,7 @@ namespace quern::cpu::engine {
 /// holds its own.
 class Scheduler {
  public:
-  /// No launch runs for longer than `limit`; 0: for as long as it likes.
+  /// No launch runs for longer than its own limit or, without one, `limit`; 0: for as long as it likes.
   explicit Scheduler(std::vector<std::unique_ptr<Worker>> workers, std::chrono::milliseconds limit = {});
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
@@ -63,6 +63,12 @@ class Scheduler {
   void synchronize(const std::shared_ptr<Stream>& stream) QUERN_EXCLUDES(mutex_);
   void synchronize(const Domain& domain) QUERN_EXCLUDES(mutex_);
   void synchronize(const EventPoint& point) QUERN_EXCLUDES(mutex_);
+
+  /// Ends the launches that the stream has now, running or queued, and returns when none of them runs. All
+  /// else that it has queued still runs, in its order. The context lives on.
+  void cancel(const std::shared_ptr<Stream>& stream) QUERN_EXCLUDES(mutex_);
+  /// The same for all streams of the domain.
+  void cancel(const Domain& domain) QUERN_EXCLUDES(mutex_);
 
   /// For exit(): launches have half a second to end, then they and all that is queued behind them end as
   /// after a fault. Other threads that wait for them hear of it a second later, when the process has ended as
@@ -118,6 +124,7 @@ class Scheduler {
 
   // Taking and doing work (pool.cpp)
   void end_domain(Domain& domain, FaultKind kind, FaultReport report) QUERN_REQUIRES(mutex_);
+  void stop_head(const std::shared_ptr<Stream>& stream) QUERN_REQUIRES(mutex_);
   void ask_to_leave(const Domain& domain) QUERN_REQUIRES(mutex_);
   bool any_launch_runs() const QUERN_REQUIRES(mutex_);
   std::optional<Task> try_take(Command& command) QUERN_REQUIRES(mutex_);
@@ -136,6 +143,7 @@ class Scheduler {
   void carry_out(Aftermath aftermath) QUERN_EXCLUDES(mutex_);
 
   const std::vector<std::unique_ptr<Worker>> workers_;
+  const std::chrono::milliseconds limit_;  ///< of launches without one of their own; 0: none
   Watchdog watchdog_;
   base::Mutex mutex_;
   std::array<Group, kGroupCount> groups_ QUERN_GUARDED_BY(mutex_);

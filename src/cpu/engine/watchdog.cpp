@@ -16,36 +16,41 @@ using Clock = std::chrono::steady_clock;
 /// A thread that could not be made to leave, because it was in code that is not the kernel's, is asked again
 /// this soon.
 constexpr std::chrono::milliseconds kAskAgain{1};
-constexpr std::chrono::milliseconds kLongestSleep{100};
-
-std::int64_t now_ns() noexcept {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
-}
+/// How long the thread sleeps where nothing is watched.
+constexpr std::chrono::hours kForLong{1};
+/// Longer limits are taken as this one: a deadline must fit the clock.
+constexpr std::chrono::hours kLongestLimit{24 * 365};
 
 }  // namespace
 
 Watchdog::Watch::Watch(Watchdog& watchdog, LaunchJob& job, Worker& worker)
     : watchdog_(watchdog), job_(job), worker_(worker) {
-  if (!watchdog_.watches()) return;
-  std::int64_t unset = 0;
-  job_.started_ns.compare_exchange_strong(unset, now_ns());  // by the first of its threads
+  if (job.limit.count() == 0) return;
+  const std::chrono::nanoseconds now = Clock::now().time_since_epoch();
+  std::int64_t started = 0;  // by the first of its threads
+  if (job_.started_ns.compare_exchange_strong(started, now.count())) started = now.count();
+  deadline_ = Clock::time_point(std::chrono::nanoseconds(started)) +
+              std::min<std::chrono::nanoseconds>(job.limit, kLongestLimit);
   watchdog_.add(*this);
 }
 
 Watchdog::Watch::~Watch() {
-  if (watchdog_.watches()) watchdog_.remove(*this);
+  if (job_.limit.count() != 0) watchdog_.remove(*this);
 }
 
 void Watchdog::add(Watch& watch) {
   const base::LockGuard lock(mutex_);
   watches_.push_back(&watch);
-  if (started_) return changed_.notify_one();
+  if (started_) {
+    if (watch.deadline_ >= wakes_) return;
+    sooner_ = true;
+    return changed_.notify_one();
+  }
   try {
     base::start_thread([this] { main(); });
     started_ = true;
   } catch (const std::system_error& error) {
-    report(std::string("cannot start the thread that ends launches after QUERN_CPU_TIMEOUT: ") +
-           error.what());
+    report(std::string("cannot start the thread that ends launches after their time limit: ") + error.what());
   }
 }
 
@@ -54,30 +59,31 @@ void Watchdog::remove(const Watch& watch) {
   std::erase(watches_, &watch);
 }
 
+/// Many short launches with a limit do not wake it: their deadlines are later than the one it waits for.
 void Watchdog::main() {
+  const base::LockGuard lock(mutex_);
   for (;;) {
-    bool late = false;
-    {
-      const base::LockGuard lock(mutex_);
-      changed_.wait(mutex_, [this]() QUERN_NO_THREAD_SAFETY_ANALYSIS { return !watches_.empty(); });
-      late = end_late();
-    }
-    std::this_thread::sleep_for(late ? kAskAgain : std::clamp(limit_ / 8, kAskAgain, kLongestSleep));
+    sooner_ = false;
+    wakes_ = end_late();
+    changed_.wait_for(mutex_, wakes_ - Clock::now(),
+                      [this]() QUERN_NO_THREAD_SAFETY_ANALYSIS { return sooner_; });
   }
 }
 
-/// True if some launch is over its time.
-bool Watchdog::end_late() {
-  bool late = false;
-  const std::int64_t oldest = now_ns() - std::chrono::duration_cast<std::chrono::nanoseconds>(limit_).count();
+std::chrono::steady_clock::time_point Watchdog::end_late() {
+  const Clock::time_point now = Clock::now();
+  Clock::time_point next = now + kForLong;
   for (Watch* watch : watches_) {
-    if (watch->job_.started_ns.load(std::memory_order_relaxed) > oldest) continue;
-    late = true;
+    if (watch->deadline_ > now) {
+      next = std::min(next, watch->deadline_);
+      continue;
+    }
     watch->job_.timed_out.store(true, std::memory_order_relaxed);
     watch->job_.stopped.store(true, std::memory_order_relaxed);
     watch->worker_.ask_to_leave();
+    next = std::min(next, now + kAskAgain);
   }
-  return late;
+  return next;
 }
 
 }  // namespace quern::cpu::engine

@@ -11,17 +11,12 @@
 
 namespace quern::cpu::engine {
 
-/// Ends launches that run for longer than a limit. Kernels carry no code for it: the threads inside get a
+/// Ends launches that run for longer than their limit. Kernels carry no code for it: the threads inside get a
 /// signal, as for a fault. Its thread starts with the first launch that is watched, and is never joined.
 /// Thread-safe.
 class Watchdog {
  public:
-  /// A limit of 0: nothing is watched.
-  explicit Watchdog(std::chrono::milliseconds limit) : limit_(limit) {}
-
-  bool watches() const noexcept { return limit_.count() != 0; }
-
-  /// While it lives, the worker's thread is made to leave the launch when that takes too long.
+  /// While it lives, the worker's thread is made to leave the launch when that takes longer than job.limit.
   class Watch {
    public:
     Watch(Watchdog& watchdog, LaunchJob& job, Worker& worker);
@@ -34,19 +29,23 @@ class Watchdog {
     Watchdog& watchdog_;
     LaunchJob& job_;
     Worker& worker_;
+    std::chrono::steady_clock::time_point deadline_{};
   };
 
  private:
   void add(Watch& watch) QUERN_EXCLUDES(mutex_);
   void remove(const Watch& watch) QUERN_EXCLUDES(mutex_);
   void main();
-  bool end_late() QUERN_REQUIRES(mutex_);
+  /// Ends what is late; returns when to look again.
+  std::chrono::steady_clock::time_point end_late() QUERN_REQUIRES(mutex_);
 
-  const std::chrono::milliseconds limit_;
   base::Mutex mutex_;
   base::ConditionVariable changed_;
   std::vector<Watch*> watches_ QUERN_GUARDED_BY(mutex_);
   bool started_ QUERN_GUARDED_BY(mutex_) = false;
+  /// The thread looks then, or when it is notified.
+  std::chrono::steady_clock::time_point wakes_ QUERN_GUARDED_BY(mutex_);
+  bool sooner_ QUERN_GUARDED_BY(mutex_) = false;  ///< some deadline is before that
 };
 
 }  // namespace quern::cpu::engine

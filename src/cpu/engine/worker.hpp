@@ -61,7 +61,7 @@ class AlignedMemory {
   std::uint64_t bytes_ = 0;
 };
 
-class Domain;
+struct Command;
 class Seat;
 
 /// What one thread needs to run blocks: shared and local memory, warp frames, a stack. A thread borrows a
@@ -90,10 +90,10 @@ class Worker {
   std::uint64_t chunk_first = 0;
   std::uint64_t chunk_count = 0;
   bool printed = false;
-  // The thread that borrowed it, and the context it works for; guarded by the scheduler's mutex, under which
-  // it is given back.
+  // The thread that borrowed it, and the launch it runs, null for none; guarded by the scheduler's mutex,
+  // under which it is given back.
   pthread_t thread{};
-  Domain* domain = nullptr;
+  const Command* command = nullptr;
 
   /// While it lives, ask_to_leave() reaches the run that the worker's thread is in.
   class Stay {

@@ -30,7 +30,7 @@ static void arrays(QuernSession session, QuernKernel kernel) {
   float host[32], back[32];
   QuernArray array = {0}, view = {0};
   QuernCudaArray description;
-  QuernLaunch launch = {sizeof launch, 0, {1, 1, 1}, {32, 1, 1}, 0, {0}};
+  QuernLaunch launch = {.struct_bytes = sizeof launch, .grid = {1, 1, 1}, .block = {32, 1, 1}};
   QuernArgument arguments[2];
   double by = 3;
   int i;
@@ -155,7 +155,7 @@ static void python(QuernSession session) {
   QuernModule module = {0};
   QuernKernel kernel = {0};
   QuernArray array = {0};
-  QuernLaunch launch = {sizeof launch, 0, {1, 1, 1}, {32, 1, 1}, 0, {0}};
+  QuernLaunch launch = {.struct_bytes = sizeof launch, .grid = {1, 1, 1}, .block = {32, 1, 1}};
   QuernArgument arguments[2] = {{QUERN_ARGUMENT_ARRAY, QUERN_INT32, {0}, NULL, 0}, {QUERN_ARGUMENT_SCALAR, QUERN_INT64, {0}, NULL, 8}};
   const int64_t shape[1] = {3}, by = 40;
   int host[3] = {1, 2, 3};

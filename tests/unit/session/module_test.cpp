@@ -48,6 +48,28 @@ bool holds(const std::string& text, const std::string& part) { return text.find(
 
 }  // namespace
 
+TEST_CASE("on a GPU, which cannot end a launch, cancelling and time limits are refused") {
+  if (!test::have_nvrtc()) return;
+  Setup setup;
+  setup.fake.parameter_bytes = {4};
+  const Module module = setup.load(kSource).value();
+  const Kernel second = module.kernel("ns::second");
+  CHECK_NOTHROW(second({.grid = 1, .block = 1})(1));
+  const auto refused = [](const auto& action) {
+    try {
+      action();
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::unsupported);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(holds(refused([&] { second({.grid = 1, .block = 1, .timeout = std::chrono::seconds(1)})(1); }),
+              "CUDA has none on"));
+  const StreamView stream(setup.state->context().get(), nullptr);
+  CHECK(holds(refused([&] { stream.cancel(); }), "CUDA has no call that ends a launch on a GPU"));
+}
+
 TEST_CASE("a GPU is given machine code first, and PTX where it does not take it") {
   if (!test::have_nvrtc()) return;
   Setup setup;

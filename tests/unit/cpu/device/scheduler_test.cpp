@@ -297,6 +297,132 @@ TEST_CASE("a fault ends a launch of which other blocks wait for ever") {
   CHECK(domain->fault() == FaultKind::trap);
 }
 
+/// A launch of two blocks that never end; `begun` counts those that run.
+std::unique_ptr<LaunchJob> endless(std::atomic<int>& begun, bool waits) {
+  auto job = launch_of(
+      [](const LaunchState* launch, WorkerState*, std::uint64_t, std::uint64_t) {
+        const_cast<std::atomic<int>*>(reinterpret_cast<const std::atomic<int>*>(launch->params))
+            ->fetch_add(1);
+        for (volatile bool on = true; on;) {
+        }
+      },
+      2, &begun);
+  if (waits) {
+    job->run = [](const LaunchState* launch, WorkerState* worker, std::uint64_t, std::uint64_t) {
+      const_cast<std::atomic<int>*>(reinterpret_cast<const std::atomic<int>*>(launch->params))->fetch_add(1);
+      for (;;) quern_cpu_yield(worker);
+    };
+    job->waits = true;
+    return job;
+  }
+  // Wherever the signal finds the thread, it is in the kernel.
+  job->text_end = reinterpret_cast<const std::byte*>(~std::uintptr_t{0});
+  return job;
+}
+
+void wait_for(const std::atomic<int>& count, int value) {
+  while (count.load() < value) std::this_thread::yield();
+}
+
+TEST_CASE("a cancelled stream ends its launches, running and queued, and runs all else that it has") {
+  Engine& engine = Engine::get();
+  for (const bool waits : {false, true})
+    for (const bool somebody_waits : {false, true}) {
+      CAPTURE(waits);
+      CAPTURE(somebody_waits);
+      const auto domain = engine.scheduler->make_domain();
+      const auto stream = engine.scheduler->make_stream(*domain, true);
+      std::atomic<int> begun{0};
+      Counts queued(1), after(1);
+      Log log;
+      engine.scheduler->submit(stream, endless(begun, waits));
+      engine.scheduler->submit(stream, log.job(1));
+      engine.scheduler->submit(stream, launch_of(&Counts::run, 1, &queued));
+      engine.scheduler->submit(stream, log.job(2));
+      const auto point = engine.scheduler->record(stream);
+      std::thread waiting;
+      if (somebody_waits) waiting = std::thread([&] { engine.scheduler->synchronize(stream); });
+      wait_for(begun, 1);
+      engine.scheduler->cancel(stream);
+      engine.scheduler->submit(stream, launch_of(&Counts::run, 1, &after));
+      engine.scheduler->synchronize(stream);
+      if (somebody_waits) waiting.join();
+      CHECK(log.entries == std::vector<int>{1, 2});
+      CHECK(point->done());
+      CHECK(queued.runs[0].load() == 0);
+      CHECK(after.runs[0].load() == 1);
+      CHECK(domain->fault() == FaultKind::none);
+      engine.scheduler->synchronize(*domain);
+    }
+}
+
+TEST_CASE("a launch that waits for another stream is cancelled before it begins, and holds nobody up") {
+  Engine& engine = Engine::get();
+  const auto domain = engine.scheduler->make_domain();
+  const auto first = engine.scheduler->make_stream(*domain, false);
+  const auto second = engine.scheduler->make_stream(*domain, false);
+  std::atomic<bool> go{false};
+  Counts counts(1);
+  engine.scheduler->submit(first, blocked_until(go));
+  engine.scheduler->wait_event(second, *engine.scheduler->record(first));
+  engine.scheduler->submit(second, launch_of(&Counts::run, 1, &counts));
+  engine.scheduler->cancel(second);  // returns though `first` goes on
+  CHECK_FALSE(engine.scheduler->idle(*second));
+  go = true;
+  engine.scheduler->synchronize(*domain);
+  CHECK(counts.runs[0].load() == 0);
+}
+
+TEST_CASE("cancelling a domain ends the launches of all its streams and of no other domain") {
+  Engine& engine = Engine::get();
+  const auto domain = engine.scheduler->make_domain();
+  const auto other = engine.scheduler->make_domain();
+  const auto stream = engine.scheduler->make_stream(*domain, false);
+  std::atomic<int> begun{0};
+  std::atomic<bool> go{false};
+  Counts counts(1), others(1);
+  engine.scheduler->submit(stream, endless(begun, true));
+  engine.scheduler->submit(domain->legacy_stream(), blocked_until(go));
+  engine.scheduler->submit(domain->legacy_stream(), launch_of(&Counts::run, 1, &counts));
+  wait_for(begun, 1);
+  engine.scheduler->submit(other->legacy_stream(), launch_of(&Counts::run, 1, &others));
+  engine.scheduler->cancel(*domain);
+  go = true;
+  engine.scheduler->synchronize(*domain);
+  engine.scheduler->synchronize(*other);
+  CHECK(counts.runs[0].load() == 0);
+  CHECK(others.runs[0].load() == 1);
+}
+
+TEST_CASE("a launch that runs for longer than its own limit ends its domain, whatever the others' limits") {
+  Engine& engine = Engine::get();
+  for (const bool waits : {false, true}) {
+    CAPTURE(waits);
+    const auto domain = engine.scheduler->make_domain();
+    const auto other = engine.scheduler->make_domain();
+    std::atomic<int> begun{0};
+    std::atomic<bool> go{false};
+    // Watched since before, for long.
+    auto patient = launch_of(
+        [](const LaunchState* launch, WorkerState*, std::uint64_t, std::uint64_t) {
+          while (!reinterpret_cast<const std::atomic<bool>*>(launch->params)->load())
+            std::this_thread::yield();
+        },
+        1, &go);
+    patient->limit = std::chrono::hours(24 * 365 * 200);
+    engine.scheduler->submit(other->legacy_stream(), std::move(patient));
+    auto job = endless(begun, waits);
+    job->limit = std::chrono::milliseconds(20);
+    engine.scheduler->submit(domain->legacy_stream(), std::move(job));
+    engine.scheduler->synchronize(*domain);
+    CHECK(domain->fault() == FaultKind::launch_timeout);
+    CHECK(domain->fault_report().text.find("it ran for longer than 0.02 s") != std::string::npos);
+    go = true;
+    engine.scheduler->synchronize(*other);
+    CHECK(other->fault() == FaultKind::none);
+  }
+}
+
 TEST_CASE("a retired stream finishes what it has") {
   Engine& engine = Engine::get();
   Counts counts(1000);

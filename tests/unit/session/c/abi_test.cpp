@@ -98,6 +98,7 @@ const Call kOfSessions[] = {
     [](auto id) { return quern_session_context({id}, &address); },
     [](auto id) { return quern_session_memory_pool({id}, &address); },
     [](auto id) { return quern_session_driver_function({id}, "cuInit", &address); },
+    [](auto id) { return quern_session_cancel({id}); },
     [](auto id) { return quern_load_ptx({id}, kScalePtx, out<QuernModule>()); },
     [](auto id) { return quern_load_cuda({id}, "", out<QuernModule>()); },
     [](auto id) { return quern_load_file({id}, "x.ptx", out<QuernModule>()); },
@@ -164,6 +165,7 @@ const Call kOfArrays[] = {
 };
 const Call kOfStreams[] = {
     [](auto id) { return quern_stream_synchronize({id}); },
+    [](auto id) { return quern_stream_cancel({id}); },
     [](auto id) { return quern_stream_query({id}, reinterpret_cast<std::int32_t*>(place)); },
     [](auto id) { return quern_stream_add_callback({id}, [](void*) {}, nullptr); },
     [](auto id) { return quern_stream_native({id}, &address); },
@@ -243,6 +245,7 @@ TEST_CASE("every place and text that is needed and null is an error that says so
       quern_device_count(nullptr),
       quern_device_info(0, nullptr),
       quern_session_open("cpu", nullptr),
+      quern_session_open_with("cpu", nullptr, out<QuernSession>()),
       quern_session_adopt("cpu", nullptr),
       quern_session_device(s, nullptr),
       quern_session_memory_stats(s, QUERN_MEMORY_ALL, nullptr),
@@ -404,6 +407,10 @@ TEST_CASE("a struct whose size is not set, or impossible, is refused") {
     QuernLaunch launch = launch_of(1, 1);
     launch.struct_bytes = bytes;
     QUERN_FAILS(QUERN_USAGE, "sizeof(QuernLaunch)", quern_launch(all.kernel, &launch, nullptr, 0));
+    QuernSessionOptions options{};
+    options.struct_bytes = bytes;
+    QUERN_FAILS(QUERN_USAGE, "sizeof(QuernSessionOptions)",
+                quern_session_open_with("cpu", &options, out<QuernSession>()));
     QuernCudaArray array = description_of(all.array);
     array.struct_bytes = bytes;
     QUERN_FAILS(QUERN_USAGE, "sizeof(QuernCudaArray)", quern_array_describe(all.array, &array));
@@ -504,7 +511,7 @@ TEST_CASE("a caller of a version to come is refused what this one does not know,
   const QuernArgument arguments[] = {array_argument(all.array), scalar_argument(QUERN_FLOAT32, &by)};
   QUERN_GOOD(quern_launch(all.kernel, &launch.known, arguments, 2));
   launch.added = 1;
-  QUERN_FAILS(QUERN_UNSUPPORTED, "QuernLaunch says something behind its first 48 bytes",
+  QUERN_FAILS(QUERN_UNSUPPORTED, "QuernLaunch says something behind its first 56 bytes",
               quern_launch(all.kernel, &launch.known, arguments, 2));
   CHECK(values_of<float>(all.array, 4) == std::vector<float>{2, 4, 6, 8});
   Newer<QuernCudaArray> array{{}, 77};

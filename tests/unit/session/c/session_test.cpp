@@ -57,6 +57,47 @@ TEST_CASE("an isolated session has a context of its own") {
   QUERN_FAILS(QUERN_USAGE, "place", quern_session_open_isolated("cpu", nullptr));
 }
 
+TEST_CASE("a session's time limit and a launch's end kernels that run for longer") {
+  QuernSessionOptions options{};
+  options.struct_bytes = sizeof options;
+  options.isolated = 1;
+  for (const bool by_launch : {false, true}) {
+    CAPTURE(by_launch);
+    options.launch_timeout_ns = by_launch ? 0 : 100'000'000;
+    Session session;
+    QUERN_GOOD(quern_session_open_with("cpu", &options, session.place()));
+    const Kernel hold = kernel_of(session, kScalePtx, "hold");
+    const Flag flag(session);
+    QuernLaunch limited = launch_of(1, 1);
+    if (by_launch) limited.timeout_ns = 100'000'000;
+    QUERN_GOOD(launch(hold, limited, flag.arguments()));
+    QUERN_FAILS(QUERN_DEVICE_FAULT, "it ran for longer than 0.1 s", quern_session_synchronize(session));
+  }
+  // A caller who was compiled before there were limits gives what stands behind his struct no meaning.
+  const Session session = open_cpu();
+  const Kernel scale = kernel_of(session, kScalePtx, "scale");
+  const Array array = to_device(session, QUERN_FLOAT32, std::vector<float>{1});
+  const float by = 3;
+  QuernLaunch old = launch_of(1, 1);
+  old.struct_bytes = offsetof(QuernLaunch, timeout_ns);
+  old.timeout_ns = 1;
+  QUERN_GOOD(launch(scale, old, {array_argument(array), scalar_argument(QUERN_FLOAT32, &by)}));
+  QUERN_GOOD(quern_session_synchronize(session));
+}
+
+TEST_CASE("cancelling a session ends what its context runs") {
+  Session session;
+  QUERN_GOOD(quern_session_open_isolated("cpu", session.place()));
+  const Kernel hold = kernel_of(session, kScalePtx, "hold");
+  const Flag flag(session);
+  QUERN_GOOD(launch(hold, launch_of(1, 1), flag.arguments()));
+  QUERN_GOOD(quern_session_cancel(session));
+  QUERN_GOOD(quern_session_synchronize(session));
+  std::uint32_t count = 7;
+  QUERN_GOOD(quern_array_to_host(flag.count, &count, sizeof count));
+  CHECK(count == 0);
+}
+
 TEST_CASE("a session works in the context that a program made, and leaves it alive") {
   const Session finder = open_cpu();  // only to find the driver
   const auto set_current = driver<decltype(cuCtxSetCurrent)>(finder, "cuCtxSetCurrent");

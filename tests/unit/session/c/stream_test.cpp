@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams and events through the C functions: quern's own, the driver's special ones, and the program's.
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "native.hpp"
@@ -246,4 +247,28 @@ TEST_CASE("streams have priorities and may be non-blocking; managed memory is pr
   QUERN_GOOD(quern_stream_synchronize(stream));
   QUERN_GOOD(quern_array_new(session, QUERN_FLOAT32, 1, shape, device.place()));
   QUERN_FAILS(QUERN_USAGE, "host does not see", quern_array_prefetch(device, QUERN_WHERE_DEVICE, stream));
+}
+
+TEST_CASE("a cancelled stream's launches end, who waits for them is told, and the stream goes on") {
+  const Session session = open_cpu();
+  const Kernel hold = kernel_of(session, kScalePtx, "hold");
+  Flag flag(session);
+  Stream stream;
+  QUERN_GOOD(quern_stream_new(session, stream.place()));
+  QUERN_GOOD(launch(hold, launch_of(1, 1, stream), flag.arguments()));
+  std::atomic<QuernStatus> answer{QUERN_OK};
+  std::atomic<bool> called{false};
+  std::thread waiting([&] {
+    called = true;
+    answer = quern_stream_synchronize(stream);
+  });
+  while (!called) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // by then it waits, or begins to be too late
+  QUERN_GOOD(quern_stream_cancel(stream));
+  waiting.join();
+  CHECK(answer == QUERN_CANCELLED);
+  std::uint32_t count = 7;
+  QUERN_GOOD(quern_array_to_host_on(flag.count, &count, sizeof count, stream));
+  QUERN_GOOD(quern_stream_synchronize(stream));
+  CHECK(count == 0);
 }

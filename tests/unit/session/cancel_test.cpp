@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Time limits of launches and sessions, and work that the host cancels.
+#include <doctest/doctest.h>
+#include <quern/quern.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../support/messages.hpp"
+
+using namespace quern;
+using namespace std::chrono_literals;
+using quern::test::holds;
+using quern::test::message;
+
+namespace {
+
+constexpr const char* kSource = R"(
+extern "C" __global__ void endless(int* x) {
+  x[threadIdx.x] = 7;
+  for (volatile int on = 1; on;) {
+  }
+}
+// Ends when the host sets the flag.
+extern "C" __global__ void hold(const volatile int* go) {
+  while (*go == 0) {
+  }
+}
+extern "C" __global__ void add(int* x) { x[threadIdx.x] += 1; }
+)";
+
+struct Bench {
+  Session session;
+  Module module = session.load_cuda(kSource);
+  Kernel endless = module.kernel("endless"), add = module.kernel("add"), hold = module.kernel("hold");
+  explicit Bench(const SessionOptions& options = {.device = "cpu", .isolated = true}) : session(options) {}
+
+  DeviceArray<int> ones() const { return session.to_device(std::vector<int>(32, 1)); }
+  static std::vector<int> values(const DeviceArray<int>& array) {
+    std::vector<int> host(32);
+    array.copy_to_host(host);
+    return host;
+  }
+};
+
+ErrorCode code_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  return ErrorCode::internal;  // nothing was thrown
+}
+
+LaunchConfig on(StreamView stream) { return {.grid = 1, .block = 32, .stream = stream}; }
+
+/// Memory that the host reads and writes while a kernel runs.
+struct Watched {
+  MappedNDArray array;
+  volatile int* const first;
+  explicit Watched(const Session& session)
+      : array(session.mapped_array({32}, Dtype::int32)),
+        first(reinterpret_cast<volatile int*>(array.host().data())) {
+    *first = 0;
+  }
+  /// Until `endless` has begun on the array.
+  void wait_for_kernel() const {
+    while (*first != 7) std::this_thread::yield();
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a cancelled stream's launches end, and stream, arrays and context go on") {
+  const Bench bench;
+  const Stream stream = bench.session.stream();
+  const DeviceArray<int> running = bench.ones(), queued = bench.ones(), after = bench.ones();
+  std::vector<int> copied(32);
+  std::atomic<int> called{0};
+  bench.endless(on(stream))(running);
+  bench.add(on(stream))(queued);
+  queued.copy_to_host(copied, stream);
+  stream.add_callback([&] { ++called; });
+  stream.cancel();
+  stream.synchronize();  // what was cancelled before it is no news
+  CHECK(called == 1);
+  CHECK(copied == std::vector<int>(32, 1));  // the copy ran, the launch did not
+  bench.add(on(stream))(after);
+  stream.synchronize();
+  CHECK(Bench::values(after) == std::vector<int>(32, 2));
+  CHECK(Bench::values(queued) == std::vector<int>(32, 1));
+}
+
+TEST_CASE("whoever waits for the cancelled work is told, and nobody else") {
+  const Bench bench;
+  const Stream cancelled = bench.session.stream(), other = bench.session.stream({.non_blocking = true});
+  const Watched watched(bench.session);
+  const Watched go(bench.session);
+  const DeviceArray<int> array = bench.ones();
+  bench.endless(on(cancelled))(watched.array);
+  const Event event = bench.session.event();
+  event.record(cancelled);
+  bench.hold({.grid = 1, .block = 1, .stream = other})(go.array);
+  std::future<void> done = cancelled.async_done(), others = other.async_done();
+  const std::function<void()> waits[] = {[&] { cancelled.synchronize(); }, [&] { event.synchronize(); },
+                                         [&] { Bench::values(array); }, [&] { bench.session.synchronize(); }};
+  std::vector<std::future<ErrorCode>> codes;
+  for (const auto& wait : waits) codes.push_back(std::async(std::launch::async, code_of, wait));
+  std::future<ErrorCode> other_code =
+      std::async(std::launch::async, code_of, std::function<void()>([&] { other.synchronize(); }));
+  watched.wait_for_kernel();
+  std::this_thread::sleep_for(
+      50ms);  // by then the threads wait, or the two below begin with the cancellation
+  cancelled.cancel();
+  *go.first = 1;
+  for (std::future<ErrorCode>& code : codes) CHECK(code.get() == ErrorCode::cancelled);
+  CHECK(other_code.get() == ErrorCode::internal);
+  CHECK(code_of([&] { done.get(); }) == ErrorCode::cancelled);
+  CHECK_NOTHROW(others.get());
+  CHECK_NOTHROW(bench.session.synchronize());
+  CHECK_NOTHROW(cancelled.async_done().get());
+}
+
+TEST_CASE("the default stream is cancelled as any other") {
+  const Bench bench;
+  const DeviceArray<int> array = bench.ones();
+  const Watched watched(bench.session);
+  bench.endless({.grid = 1, .block = 32})(watched.array);
+  watched.wait_for_kernel();
+  bench.session.default_stream().cancel();
+  bench.add({.grid = 1, .block = 32})(array);
+  CHECK(Bench::values(array) == std::vector<int>(32, 2));
+}
+
+TEST_CASE("cancelling a session ends its own context's launches") {
+  const Bench one, other;
+  const Stream first = one.session.stream(), second = one.session.stream({.non_blocking = true});
+  const Watched go(other.session);
+  const DeviceArray<int> array = other.ones();
+  const Watched on_first(one.session), on_second(one.session);
+  one.endless(on(first))(on_first.array);
+  one.endless(on(second))(on_second.array);
+  one.session.cancel();
+  CHECK_NOTHROW(one.session.synchronize());
+  other.hold({.grid = 1, .block = 1})(go.array);
+  other.add({.grid = 1, .block = 32})(array);
+  one.session.cancel();
+  *go.first = 1;
+  CHECK(Bench::values(array) == std::vector<int>(32, 2));
+}
+
+TEST_CASE("a stream is cancelled again and again while other threads launch on it and wait for it") {
+  const Bench bench;
+  const Stream stream = bench.session.stream();
+  std::atomic<bool> stop{false};
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([&, t] {
+      const DeviceArray<int> array = bench.ones();
+      while (!stop) {
+        const ErrorCode code = code_of([&] {
+          if (t == 0) bench.endless(on(stream))(array);
+          if (t != 0) bench.add(on(stream))(array);
+          stream.synchronize();
+        });
+        if (code != ErrorCode::internal && code != ErrorCode::cancelled) ++wrong;
+      }
+    });
+  for (int i = 0; i < 200; ++i) stream.cancel();
+  stop = true;
+  for (std::thread& thread : threads) {
+    while (thread.joinable()) {
+      std::future<void> joined = std::async(std::launch::async, [&] { thread.join(); });
+      while (joined.wait_for(1ms) != std::future_status::ready) stream.cancel();
+    }
+  }
+  CHECK(wrong == 0);
+  const DeviceArray<int> array = bench.ones();
+  bench.add(on(stream))(array);
+  stream.synchronize();
+  CHECK(Bench::values(array) == std::vector<int>(32, 2));
+}
+
+TEST_CASE(
+    "a launch that runs longer than its limit ends with its context, and the error says which and why") {
+  const Bench bench, neighbour;
+  const DeviceArray<int> array = bench.ones(), others = neighbour.ones();
+  bench.add({.grid = 1, .block = 32, .timeout = 10s})(array);
+  CHECK(Bench::values(array) == std::vector<int>(32, 2));
+  bench.endless({.grid = 1, .block = 32, .timeout = 100ms})(array);
+  try {
+    bench.session.synchronize();
+    FAIL("the kernel never ends");
+  } catch (const DriverError& error) {
+    CHECK(error.code() == ErrorCode::device_fault);
+    CHECK(error.result_name() == "CUDA_ERROR_LAUNCH_TIMEOUT");
+    CHECK(holds(error.what(), "by kernel endless (grid (1,1,1), block (32,1,1))"));
+    CHECK(holds(error.what(), "it ran for longer than 0.1 s"));
+    CHECK(error.fault().kernel == "endless");
+  }
+  neighbour.add({.grid = 1, .block = 32})(others);
+  CHECK(Bench::values(others) == std::vector<int>(32, 2));
+}
+
+TEST_CASE("a session's limit holds for launches that have none") {
+  const Bench bench({.device = "cpu", .isolated = true, .launch_timeout = 100ms});
+  const Watched go(bench.session);
+  bench.hold({.grid = 1, .block = 1, .timeout = 1h})(go.array);
+  std::this_thread::sleep_for(300ms);
+  *go.first = 1;
+  CHECK_NOTHROW(bench.session.synchronize());
+  bench.endless({.grid = 1, .block = 32})(bench.ones());
+  CHECK(holds(message([&] { bench.session.synchronize(); }), "it ran for longer than 0.1 s"));
+}
+
+TEST_CASE("limits that are none are refused") {
+  const Bench bench;
+  const DeviceArray<int> array = bench.ones();
+  CHECK(holds(message([&] { bench.add({.grid = 1, .block = 32, .timeout = -1ns})(array); }), "negative"));
+  CHECK(holds(message([&] { Session({.device = "cpu", .launch_timeout = -1s}); }), "negative"));
+  CHECK(code_of([] { StreamView().cancel(); }) == ErrorCode::usage);
+}
