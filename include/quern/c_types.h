@@ -195,9 +195,9 @@ typedef struct QuernLaunch {
 
 /* What quern_session_open_with() opens; all 0 is quern_session_open(). */
 typedef struct QuernSessionOptions {
-  uint32_t struct_bytes;       /* sizeof(QuernSessionOptions), set by the caller */
-  uint32_t isolated;           /* not 0: a context of its own, see quern_session_open_isolated() */
-  uint64_t launch_timeout_ns;  /* of launches without a limit of their own; 0: none */
+  uint32_t struct_bytes;      /* sizeof(QuernSessionOptions), set by the caller */
+  uint32_t isolated;          /* not 0: a context of its own, see quern_session_open_isolated() */
+  uint64_t launch_timeout_ns; /* of launches without a limit of their own; 0: none */
 } QuernSessionOptions;
 
 typedef enum QuernArgumentKind QUERN_C_INT32 {

@@ -12,10 +12,11 @@ void Cancellations::Check::require_none() const {
               "they were to write holds old, new or partly new values; launch them again");
 }
 
-void Cancellations::count(CUstream stream, std::uint64_t Count::* which) {
+void Cancellations::count(CUstream stream, bool ordered, std::uint64_t Count::* which) {
   const base::LockGuard lock(mutex_);
   Count& row = stream == nullptr ? whole_ : streams_[stream];  // gcc 12 adds to a copy of it without the name
   row.*which += 1;
+  if (ordered) ordered_.*which += 1;
   all_.*which += 1;
   any_.store(true);
 }
@@ -23,6 +24,7 @@ void Cancellations::count(CUstream stream, std::uint64_t Count::* which) {
 Cancellations::Count Cancellations::counted(CUstream stream) const noexcept {
   const base::LockGuard lock(mutex_);
   if (stream == nullptr) return all_;
+  if (stream == CU_STREAM_LEGACY) return ordered_;
   Count count = whole_;
   if (const auto row = streams_.find(stream); row != streams_.end()) {
     count.begun += row->second.begun;

@@ -374,36 +374,45 @@ void Context::synchronize() {
 }
 
 void Context::synchronize(CUstream stream) {
-  wait_or_settle(stream, [&] {
+  wait_or_settle(named_stream(stream), [&] {
     check(api().cuStreamSynchronize(stream), "cuStreamSynchronize", "finish the work of a stream");
   });
 }
 
 void Context::wait_for(CUevent event, CUstream stream) {
-  wait_or_settle(stream,
+  wait_or_settle(named_stream(stream),
                  [&] { check(api().cuEventSynchronize(event), "cuEventSynchronize", "wait for an event"); });
 }
 
-template <class Cancel>
-void Context::cancel_with(CUstream stream, Cancel&& cancel) {
-  if (driver().plugin == nullptr)
-    throw Error(ErrorCode::unsupported,
-                fmt::format("cannot cancel work on {}: CUDA has no call that ends a launch on a GPU\nhint: "
-                            "split the work into launches that are short, and stop making them",
-                            device().name));
-  const CurrentContext current(*this);
-  const Cancellations::Scope scope(*cancellations_, stream);
-  check(static_cast<CUresult>(cancel(*driver().plugin)), "cancel", "cancel the launches of a stream");
+const QuernCpuPlugin& Context::require_cancelling() const {
+  if (driver().plugin != nullptr) return *driver().plugin;
+  throw Error(
+      ErrorCode::unsupported,
+      fmt::format("cannot cancel work on {}: CUDA has no call that ends a launch on a GPU\nhint: split "
+                  "the work into launches that are short, and stop making them",
+                  device().name));
 }
 
 void Context::cancel(CUstream stream) {
-  cancel_with(stream == nullptr ? CU_STREAM_LEGACY : stream,
-              [&](const QuernCpuPlugin& plugin) { return plugin.cancel_stream(stream); });
+  const QuernCpuPlugin& plugin = require_cancelling();
+  {
+    const CurrentContext current(*this);
+    unsigned flags = 0;
+    check(api().cuStreamGetFlags(stream, &flags), "cuStreamGetFlags", "ask for a stream's flags");
+    const Cancellations::Scope scope(*cancellations_, named_stream(stream),
+                                     (flags & CU_STREAM_NON_BLOCKING) == 0);
+    check(static_cast<CUresult>(plugin.cancel_stream(stream)), "cancel", "cancel the launches of a stream");
+  }
   reap();
 }
 
 void Context::cancel() {
-  cancel_with(nullptr, [](const QuernCpuPlugin& plugin) { return plugin.cancel_context(); });
+  const QuernCpuPlugin& plugin = require_cancelling();
+  {
+    const CurrentContext current(*this);
+    const Cancellations::Scope scope(*cancellations_, nullptr, true);
+    check(static_cast<CUresult>(plugin.cancel_context()), "cancel", "cancel the launches of a context");
+  }
   reap();
 }
 

@@ -124,7 +124,7 @@ class Context : public std::enable_shared_from_this<Context> {
   /// the stream was cancelled meanwhile.
   void synchronize();
   void synchronize(CUstream stream);
-  /// `stream`: on which it was recorded last; null: not known, or the default stream.
+  /// `stream`: on which it was recorded last; null: the default stream.
   void wait_for(CUevent event, CUstream stream);
 
   /// Ends the launches of a stream, running or queued; the CPU device alone can. Throws DriverError,
@@ -137,10 +137,10 @@ class Context : public std::enable_shared_from_this<Context> {
 
  private:
   struct PrimaryHold;
+  /// `stream` as for Cancellations::Check.
   template <class Wait>
   void wait_or_settle(CUstream stream, Wait&& wait);
-  template <class Cancel>
-  void cancel_with(CUstream stream, Cancel&& cancel);
+  const QuernCpuPlugin& require_cancelling() const;
   Context(std::shared_ptr<const DeviceState> device, CUcontext handle);
   /// `hold`: on the primary context, where that is what `handle` is.
   static std::shared_ptr<Context> find_or_make(const Device& device, CUcontext handle, PrimaryHold* hold);

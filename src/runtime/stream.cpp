@@ -44,10 +44,7 @@ Event adopt_event(std::shared_ptr<Context> context, void* handle) {
 }
 
 void order_after(const std::shared_ptr<Context>& context, StreamView producer, StreamView consumer) {
-  const auto named = [&](StreamView stream) {
-    const CUstream handle = stream_handle(stream, *context);
-    return handle == nullptr ? CU_STREAM_LEGACY : handle;  // two names of one stream
-  };
+  const auto named = [&](StreamView stream) { return named_stream(stream_handle(stream, *context)); };
   if (named(producer) == named(consumer)) return;
   const Event reached = make_event(context, false);
   reached.record(producer);
@@ -126,7 +123,8 @@ std::future<void> StreamView::async_done() const {
   auto done = std::make_shared<std::promise<void>>();
   std::future<void> future = done->get_future();
   const runtime::Context& context = context_of(*this);
-  const runtime::Cancellations::Check check(*context.cancellations(), static_cast<CUstream>(handle_));
+  const runtime::Cancellations::Check check(*context.cancellations(),
+                                            runtime::named_stream(static_cast<CUstream>(handle_)));
   add_callback([done, check, all = context.cancellations()] {  // which `check` looks at
     try {
       check.require_none();

@@ -21,7 +21,7 @@ struct EventState {
   std::shared_ptr<Context> context;
   CUevent handle = nullptr;
   std::shared_ptr<const Resource> owner;       ///< null: the program's own event
-  std::atomic<CUstream> recorded_on{nullptr};  ///< null: not known, or the default stream
+  std::atomic<CUstream> recorded_on{nullptr};  ///< null: the default stream
 };
 
 Stream make_stream(std::shared_ptr<Context> context, const StreamOptions& options = {});

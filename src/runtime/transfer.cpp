@@ -101,7 +101,7 @@ void fetch_now(Context& context, const HostSide& to, const DeviceSide& from) {
     packed = std::make_unique_for_overwrite<std::byte[]>(bytes);
     target = packed.get();
   }
-  const Cancellations::Check check(*context.cancellations(), nullptr);  // the call waits for earlier work
+  const Cancellations::Check check(*context.cancellations(), CU_STREAM_LEGACY);
   context.check(context.api().cuMemcpyDtoH_v2(target, first_byte(from), bytes), "cuMemcpyDtoH_v2",
                 attempted("to the host", bytes));
   check.require_none();

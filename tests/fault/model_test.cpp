@@ -130,7 +130,7 @@ class Actor {
 
   void step() {
     world_.take_dropped();
-    switch (random_() % 16) {
+    switch (random_() % 17) {
       case 0:
         return open();
       case 1:
@@ -148,6 +148,8 @@ class Actor {
         return copy();
       case 10:
         return read_on_stream();
+      case 11:
+        return cancel();
       default:
         return read();
     }
@@ -232,6 +234,31 @@ class Actor {
     if (!done && !apart) to->known = false;
   }
 
+  /// On a stream that the default stream does not wait for: nobody else is told.
+  void cancel() {
+    const std::shared_ptr<Thing> thing = world_.some_thing(random_);
+    if (thing == nullptr) return;
+    const std::lock_guard lock(thing->mutex);
+    const auto value = static_cast<std::uint32_t>(random_() % 1000000);
+    NDArray values;
+    const bool done = world_.judge("cancelling", {thing->place->epoch.get()}, false, [&] {
+      const Stream stream = thing->place->session.stream({.non_blocking = true});
+      kernel(*thing->place, "add")({.grid = 1, .block = kCount, .stream = stream})(thing->array, 5u);
+      stream.cancel();
+      stream.synchronize();
+      values = thing->array.copy_to_host();
+      const NDArray next({kCount}, Dtype::uint32);
+      for (std::uint32_t& element : next.values<std::uint32_t>()) element = value;
+      thing->array.copy_to_device(next);
+    });
+    if (done && thing->known)
+      for (std::int64_t i = 0; i < kCount; ++i)
+        if (const auto one = values.at<std::uint32_t>(i); one != thing->value && one != thing->value + 5)
+          return world_.complain("wrong data: a cancelled launch");
+    thing->value = value;
+    thing->known = done;
+  }
+
   void fault() {
     const std::shared_ptr<Place> place = world_.some_place(random_);
     if (place == nullptr) return;
@@ -239,10 +266,19 @@ class Actor {
     place->epoch->state.compare_exchange_strong(expected, Epoch::ending);
     if (world_.judge("a fault", {place->epoch.get()}, false, [&] {
           kernel(*place, "wild")({.grid = 1, .block = 32})();
-          place->session.synchronize();
+          synchronize(place->session);
         }))
       world_.complain("a wild store was not noticed");
     place->epoch->state.store(Epoch::lost);
+  }
+
+  /// For the whole context, in which others may cancel a stream meanwhile.
+  static void synchronize(const Session& session) {
+    for (;;) try {
+        return session.synchronize();
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::cancelled) throw;
+      }
   }
 
   World& world_;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <memory>
 #include <optional>
@@ -193,6 +194,25 @@ bool launches(const Session& session) {
   kernel({.grid = 1, .block = 128, .shared_bytes = 60000})(device, kCount);
   kernel({.grid = 1, .block = 128, .cooperative = true})(device, kCount);
   return is_counting(device.copy_to_host(), 4);
+}
+bool cancelled(const Session& session) {
+  const Stream stream = session.stream();
+  const Kernel kernel = add_one(session);
+  const DeviceNDArray array = session.to_device(counting());
+  const LaunchConfig limited = {.grid = 1, .block = 128, .stream = stream, .timeout = std::chrono::hours(1)};
+  kernel(limited)(array, kCount);
+  std::future<void> done = stream.async_done();
+  stream.cancel();
+  try {
+    done.get();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::cancelled) throw;
+  }
+  const bool ran = is_counting(array.copy_to_host(), 1);
+  if (!ran && !is_counting(array.copy_to_host(), 0)) return false;
+  kernel(limited)(array, kCount);
+  stream.synchronize();
+  return is_counting(array.copy_to_host(), ran ? 2 : 1);
 }
 bool host_arguments(const Session& session) {
   const Kernel kernel = add_one(session);
@@ -473,6 +493,7 @@ constexpr Scenario kScenarios[] = {
     {"pinned memory", pinned},
     {"mapped memory", mapped},
     {"launches", launches},
+    {"time limits and cancelling", cancelled},
     {"variables of modules", variables},
     {"linked modules", linked},
     {"streams with a priority, advice", priorities},

@@ -126,6 +126,24 @@ TEST_CASE("whoever waits for the cancelled work is told, and nobody else") {
   CHECK_NOTHROW(cancelled.async_done().get());
 }
 
+TEST_CASE("the default stream does not wait for a non-blocking one, so its waiters are not told of that") {
+  const Bench bench;
+  const Stream apart = bench.session.stream({.non_blocking = true});
+  const Watched go(bench.session), watched(bench.session);
+  bench.hold({.grid = 1, .block = 1})(go.array);
+  bench.endless(on(apart))(watched.array);
+  watched.wait_for_kernel();
+  std::future<ErrorCode> of_default =
+      std::async(std::launch::async, code_of, [&] { bench.session.default_stream().synchronize(); });
+  std::future<ErrorCode> of_all =
+      std::async(std::launch::async, code_of, [&] { bench.session.synchronize(); });
+  std::this_thread::sleep_for(50ms);
+  apart.cancel();
+  *go.first = 1;
+  CHECK(of_default.get() == ErrorCode::internal);
+  CHECK(of_all.get() == ErrorCode::cancelled);
+}
+
 TEST_CASE("the default stream is cancelled as any other") {
   const Bench bench;
   const DeviceArray<int> array = bench.ones();
