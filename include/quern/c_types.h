@@ -356,6 +356,38 @@ typedef enum QuernKernelText QUERN_C_INT32 {
   QUERN_KERNEL_CUDA_SOURCE   /* what NVRTC was given; empty for PTX */
 } QuernKernelText;
 
+/* Messages; see quern_set_log_handler(). */
+typedef enum QuernLogLevel QUERN_C_INT32 {
+  QUERN_LOG_ERROR,
+  QUERN_LOG_WARNING,
+  QUERN_LOG_INFO,
+  QUERN_LOG_DEBUG
+} QuernLogLevel;
+typedef struct QuernLogField {
+  const char* name;
+  const char* value;
+} QuernLogField;
+/* The library sets struct_bytes: a newer one may give more than the program knows of. Everything lives only
+ * during the call of the handler. */
+typedef struct QuernLogRecord {
+  uint32_t struct_bytes;
+  QuernLogLevel level;
+  const char* text; /* without a newline at its end; it may hold several lines */
+  size_t field_count;
+  const QuernLogField* fields;
+} QuernLogRecord;
+typedef void (*QuernLogHandler)(void* user, const QuernLogRecord* record);
+/* What one call of printf in a kernel printed, by one thread; struct_bytes and lifetime as above. */
+typedef struct QuernDevicePrint {
+  uint32_t struct_bytes;
+  uint32_t reserved;
+  const char* text; /* with a NUL behind it; a kernel may print NULs as well */
+  size_t text_bytes;
+  const char* kernel; /* as its author wrote it */
+  void* context;      /* CUcontext, as of quern_session_context(); null: it is gone */
+} QuernDevicePrint;
+typedef void (*QuernPrintfHandler)(void* user, const QuernDevicePrint* print);
+
 /* What a context holds of the driver's. */
 typedef enum QuernMemoryKind QUERN_C_INT32 {
   QUERN_MEMORY_ALL = -1,

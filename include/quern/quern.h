@@ -33,7 +33,7 @@
  * memory, native handles, external events, the special streams, deferred cleanup, pools, memory statistics,
  * attributes of devices and kernels, arrays that are copied when needed. 5: variables of modules, headers
  * that are texts, streams with a priority, prefetching and advice, linking, quern_last_fault. 6: time
- * limits, cancelling. */
+ * limits, cancelling, handlers of messages and of what kernels print. */
 #define QUERN_ABI_VERSION 6u
 
 #ifdef __cplusplus
@@ -51,6 +51,17 @@ QUERN_C_API int32_t quern_last_driver_result(void);
  * CPU device, whichever call met it. QUERN_NOT_FOUND where nothing is known of one (on a GPU nothing is); the
  * latest error stays as it is then. */
 QUERN_C_API QuernStatus quern_last_fault(QuernFault* fault);
+
+/* From now on `handler` receives what quern would write to stderr, in the whole process; null: stderr again,
+ * as at the beginning. Called from any thread, from several at once, and from inside quern's functions: it
+ * must make no call of quern's or the driver's and must not throw. When this function returns, no other
+ * thread is in the former handler any more, and what its `user` points to may go; so the caller holds no lock
+ * that it takes. */
+QUERN_C_API QuernStatus quern_set_log_handler(QuernLogHandler handler, void* user);
+/* The same for what kernels on the CPU device print with printf, which goes to stdout else: one text at a
+ * time, from threads that run the kernel, all of them before the stream's synchronisation ends. On a GPU the
+ * driver writes to stdout itself, whatever handler is set; a message in the log says so. */
+QUERN_C_API QuernStatus quern_set_printf_handler(QuernPrintfHandler handler, void* user);
 
 /* The devices that sessions can be opened on, CUDA devices first. QUERN_NOT_FOUND for an index too large. */
 QUERN_C_API QuernStatus quern_device_count(size_t* count);

@@ -58,9 +58,9 @@ class QUERN_API StreamView {
   /// A scope at whose end the stream is waited for.
   [[nodiscard]] AutoSynchronize auto_synchronize() const;
   /// Calls `callback` when everything queued so far has run, on a thread of the driver's: it must make no
-  /// call of quern's or the driver's and should be short. What it throws is reported on stderr and goes no
-  /// further. A context that a fault ended calls nothing any more. Throws DriverError where it cannot be
-  /// queued.
+  /// call of quern's or the driver's and should be short. What it throws is reported in the log (log.hpp) and
+  /// goes no further. A context that a fault ended calls nothing any more. Throws DriverError where it cannot
+  /// be queued.
   void add_callback(std::function<void()> callback) const;
   /// Ready when everything queued so far has run; holds std::future_error(broken_promise) where a fault ended
   /// the context, Error(cancelled) where work of the stream was cancelled meanwhile.

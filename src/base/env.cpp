@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <set>
 
+#include "base/log.hpp"
 #include "base/thread_annotations.hpp"
 
 namespace quern::base {
@@ -15,7 +15,8 @@ namespace {
 
 std::nullopt_t pass_over(const char* name, const std::string& kind, const std::string& text,
                          EnvComplaint complain) {
-  if (complain != nullptr) complain(std::string(name) + " is not " + kind + ", and is passed over: " + text);
+  if (complain != nullptr)
+    complain(name, std::string(name) + " is not " + kind + ", and is passed over: " + text);
   return std::nullopt;
 }
 
@@ -37,12 +38,13 @@ std::string choice_text(std::span<const std::string_view> words) {
 
 }  // namespace
 
-void warn_of_env(std::string_view message) {
+void warn_of_env(const char* variable, std::string_view message) {
   static auto* const warnings = new Warnings;  // outlives every static object
-  const LockGuard lock(warnings->mutex);
-  if (!warnings->given.emplace(message).second) return;
-  const std::string line = "quern: warning: " + std::string(message) + "\n";
-  std::fputs(line.c_str(), stderr);
+  {
+    const LockGuard lock(warnings->mutex);
+    if (!warnings->given.emplace(message).second) return;
+  }
+  log({LogLevel::warning, std::string(message), {{"variable", variable}}});
 }
 
 std::optional<std::string> env(const char* name) {

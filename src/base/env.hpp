@@ -15,11 +15,11 @@ std::optional<std::string> env(const char* name);
 
 /// Hears of a variable whose value is not what it should be: "QUERN_CPU_WORKERS is not a whole number, and is
 /// passed over: many".
-using EnvComplaint = void (*)(std::string_view message);
+using EnvComplaint = void (*)(const char* variable, std::string_view message);
 
-/// An EnvComplaint for who has no place of their own for it, or reads a variable anew in each session:
-/// stderr, each message once in a process.
-void warn_of_env(std::string_view message);
+/// An EnvComplaint for who has no place of their own for it, or reads a variable anew in each session: the
+/// log, each message once in a process.
+void warn_of_env(const char* variable, std::string_view message);
 
 /// The variable as a whole number; nothing if unset, empty or not a number in full.
 std::optional<std::uint64_t> env_number(const char* name, EnvComplaint complain = nullptr);

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "base/exit_gate.hpp"
+#include "base/log.hpp"
 #include "base/thread.hpp"
 #include "compile/cuda_source.hpp"
 #include "compile/ptx_source.hpp"
@@ -64,6 +65,9 @@ struct Compiler::State {
       ++nvrtc_runs;
       Expected<abi::PtxImage> image = run_cuda(*plan);
       if (!image) return std::move(image).errors();
+      base::log({LogLevel::debug,
+                 fmt::format("NVRTC compiled {} in {:.1f} ms", request.source.file_name, image->compile_ms),
+                 {{"file", request.source.file_name}}});
       fresh = std::make_shared<const abi::PtxImage>(*image);
       image->compile_ms = 0;
       return std::make_shared<const abi::PtxImage>(*std::move(image));

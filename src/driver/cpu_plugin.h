@@ -45,6 +45,31 @@ typedef struct QuernCpuFault {
 } QuernCpuFault;
 typedef void (*QuernCpuFaultSink)(void* user, const QuernCpuFault* fault);
 
+/* A message for the log, or what a kernel's printf printed. Strings live only during the call. Returns 1, or
+ * 0 where nobody takes it: then the device writes it to stderr or stdout itself. Called from any thread, with
+ * no lock of the device's for what is printed; it must make no call of the device's. */
+typedef struct QuernCpuLogField {
+  const char* name;
+  const char* value;
+} QuernCpuLogField;
+typedef struct QuernCpuLogRecord {
+  uint32_t struct_bytes;
+  int32_t level;    /* 0 error, 1 warning, 2 info, 3 debug */
+  const char* text; /* without a newline at its end */
+  size_t field_count;
+  const QuernCpuLogField* fields;
+} QuernCpuLogRecord;
+typedef int (*QuernCpuLogSink)(const QuernCpuLogRecord* record);
+typedef struct QuernCpuPrint {
+  uint32_t struct_bytes;
+  uint32_t reserved;
+  const char* text; /* of one call of printf; `text_bytes` long */
+  size_t text_bytes;
+  const char* kernel;
+  void* context; /* CUcontext; null where it is gone */
+} QuernCpuPrint;
+typedef int (*QuernCpuPrintSink)(const QuernCpuPrint* print);
+
 typedef struct QuernCpuPlugin {
   uint32_t version;
   uint32_t struct_bytes;
@@ -60,8 +85,9 @@ typedef struct QuernCpuPlugin {
   /* "avx512", "avx2" or "baseline"; the number of workers. */
   const char* (*isa)(void);
   uint32_t (*worker_count)(void);
-  /* Where device printf goes (default: the process's stdout). Null restores the default. */
-  void (*set_printf_sink)(QuernTextSink sink, void* user);
+  /* Where device printf goes (default: the process's stdout). Null restores the default. One text at a time.
+   * Until version 3 it took another kind of sink. */
+  void (*set_print_sink)(QuernCpuPrintSink sink);
   /* From now on page-locked and managed memory of a context that a fault ended stays where it is until
    * release_host_memory() frees it, also when the context is reset: the process may still read it. */
   void (*keep_host_memory)(void);
@@ -88,6 +114,8 @@ typedef struct QuernCpuPlugin {
   /* How long a launch that this thread makes from now on may run: it and its context end with
    * CUDA_ERROR_LAUNCH_TIMEOUT after that. 0: as long as QUERN_CPU_TIMEOUT says. */
   void (*set_launch_limit)(uint64_t nanoseconds);
+  /* Since version 4. Where messages go (default: stderr). Null restores the default. */
+  void (*set_log_sink)(QuernCpuLogSink sink);
 } QuernCpuPlugin;
 
 /* The plug-in's one export beside cu*. Never null. */

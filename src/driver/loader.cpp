@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/env.hpp"
+#include "driver/output.hpp"
 
 namespace quern::driver {
 namespace {
@@ -67,6 +68,7 @@ Expected<LoadedPlugin> open_plugin(const std::filesystem::path& path) {
                       fmt::format("{} is not the CPU device of this version of quern (version {} is needed)",
                                   path.string(), QUERN_CPU_PLUGIN_VERSION),
                       "install libquern and libquern-cpu from the same build");
+  take_output(*plugin);
   return LoadedPlugin{std::move(*library), plugin, table};
 }
 

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 
+#include "base/log.hpp"
 #include "runtime/copy_kernel.hpp"
 #include "runtime/exit.hpp"
 #include "runtime/staging.hpp"
@@ -53,8 +53,8 @@ CUresult release_item(const driver::DriverTable& api, const Release& item) {
   return CUDA_ERROR_INVALID_VALUE;
 }
 
-void report_to_stderr(const std::string& message) {
-  std::fprintf(stderr, "quern: warning: %s\n", message.c_str());
+void warn(const DeviceState& device, const std::string& message) {
+  base::log({LogLevel::warning, message, {{"device", device.name}}});
 }
 
 }  // namespace
@@ -70,7 +70,8 @@ Context::Context(std::shared_ptr<const DeviceState> device, CUcontext handle)
       handle_(handle),
       queue_(
           limits_from_environment(device_->total_memory_bytes),
-          [this](const Release& item) { return release(item); }, report_to_stderr),
+          [this](const Release& item) { return release(item); },
+          [this](const std::string& message) { warn(*device_, message); }),
       staging_(std::make_unique<StagingPool>(*this)),
       copy_kernels_(std::make_unique<CopyKernels>(*this)) {
   watch_for_leaks(*this);
@@ -143,7 +144,7 @@ void Context::dropped(const Resource& resource, const Release& item) noexcept {
 void Context::release_now(const Release& item) noexcept {
   try {
     const std::string failure = release(item);
-    if (!failure.empty()) report_to_stderr(failure);
+    if (!failure.empty()) warn(*device_, failure);
   } catch (...) {  // the context cannot be made current: it is gone, and the lock with it
   }
 }
@@ -158,7 +159,7 @@ std::shared_ptr<Resource> Context::own(Release item) {
     return std::make_shared<Resource>(*this, std::move(item));  // moves only when it has memory
   } catch (...) {
     const std::string failure = give_back(item);
-    if (!failure.empty()) report_to_stderr(failure);
+    if (!failure.empty()) warn(*device_, failure);
     throw;
   }
 }

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <cstdlib>
 #include <vector>
 
 #include "base/env.hpp"
+#include "base/log.hpp"
 #include "base/thread_annotations.hpp"
 #include "runtime/context.hpp"
 
@@ -26,14 +26,22 @@ Watched& watched() {
   return *instance;
 }
 
-void report_leaks() {
+std::vector<LogRecord> leak_records() {
   const base::LockGuard lock(watched().mutex);
+  std::vector<LogRecord> records;
   for (const Context* context : watched().contexts) {
-    const std::string report = const_cast<Context*>(context)->counters().leak_report();
-    if (!report.empty())
-      std::fprintf(stderr, "quern: still live at exit on %s:\n%s", context->device().name.c_str(),
-                   report.c_str());
+    std::string report = const_cast<Context*>(context)->counters().leak_report();
+    if (report.empty()) continue;
+    if (report.back() == '\n') report.pop_back();
+    const std::string& device = context->device().name;
+    records.push_back(
+        {LogLevel::warning, "still live at exit on " + device + ":\n" + report, {{"device", device}}});
   }
+  return records;
+}
+
+void report_leaks() {
+  for (const LogRecord& record : leak_records()) base::log(record, "quern: ");
 }
 
 }  // namespace

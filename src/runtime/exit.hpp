@@ -13,7 +13,7 @@ void watch_process_exit() noexcept;
 /// may be gone.
 bool process_is_exiting() noexcept;
 
-/// With QUERN_LEAK_REPORT=1 what is still live in a context when the process exits is listed on stderr.
+/// With QUERN_LEAK_REPORT=1 what is still live in a context when the process exits is listed in the log.
 void watch_for_leaks(const Context& context);
 void forget_for_leaks(const Context& context) noexcept;
 

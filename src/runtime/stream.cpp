@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/stream.hpp"
 
-#include <cstdio>
+#include <fmt/format.h>
 
+#include "base/log.hpp"
 #include "quern/error.hpp"
 
 namespace quern {
@@ -108,13 +109,18 @@ bool StreamView::is_non_blocking() const {
 void StreamView::add_callback(std::function<void()> callback) const {
   runtime::Context& context = context_of(*this);
   const runtime::CurrentContext current(context);
-  context.call_after(static_cast<CUstream>(handle_), [callback = std::move(callback)] {
+  const auto warn = [device = context.device_state(), stream = handle_](std::string_view what) {
+    base::log({LogLevel::warning,
+               fmt::format("a stream's callback threw{}", what),
+               {{"device", device->name}, {"stream", fmt::format("{}", stream)}}});
+  };
+  context.call_after(static_cast<CUstream>(handle_), [callback = std::move(callback), warn] {
     try {
       callback();
     } catch (const std::exception& error) {  // the driver's thread is no place for exceptions
-      std::fprintf(stderr, "quern: warning: a stream's callback threw: %s\n", error.what());
+      warn(fmt::format(": {}", error.what()));
     } catch (...) {
-      std::fputs("quern: warning: a stream's callback threw what is no std::exception\n", stderr);
+      warn(" what is no std::exception");
     }
   });
 }

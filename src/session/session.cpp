@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "driver/output.hpp"
 #include "quern/attempt.hpp"
 #include "quern/error.hpp"
 #include "runtime/buffer.hpp"
@@ -53,6 +54,7 @@ Expected<std::shared_ptr<SessionState>> open_session(const SessionOptions& optio
   Expected<Device> device = choose_device(*choice);
   if (!device) return std::move(device).errors();
   if (Diagnostics refused = check_launch_timeout(options, *device); !refused.empty()) return refused;
+  if (device->kind() == DeviceKind::cuda) driver::note_own_stdout(device->name());
   std::shared_ptr<runtime::Context> context;
   if (options.isolated && options.context != ContextChoice::primary)
     return make_diagnostic("usage", "cannot open an isolated session in the current context",

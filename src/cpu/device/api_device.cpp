@@ -37,8 +37,6 @@ const ResultText* find_result(CUresult result) noexcept {
   return found == std::end(kResults) ? nullptr : found;
 }
 
-constexpr std::string_view kDeviceName = "quern CPU device";
-
 int attribute_value(CUdevice_attribute attribute, int ordinal, int workers) {
   constexpr int clock_rate_khz =
       1'000'000;  // %clock counts the time stamp counter; what that runs at, nobody says portably
@@ -118,8 +116,8 @@ CUresult cuDeviceGetName(char* name, int length, CUdevice device) {
   return entry([&] {
     Driver::get().device(device);
     require(name != nullptr && length > 0);
-    const std::size_t count = std::min(kDeviceName.size(), static_cast<std::size_t>(length) - 1);
-    std::memcpy(name, kDeviceName.data(), count);
+    const std::size_t count = std::min(engine::kDeviceName.size(), static_cast<std::size_t>(length) - 1);
+    std::memcpy(name, engine::kDeviceName.data(), count);
     name[count] = '\0';
   });
 }

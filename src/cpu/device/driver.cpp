@@ -40,8 +40,8 @@ std::uint64_t within(const Range& range, const char* variable, std::uint64_t ask
                      base::EnvComplaint complain) {
   const std::uint64_t taken = std::clamp(asked, range.least, range.most);
   if (taken != asked && complain != nullptr)
-    complain(fmt::format("{} is not from {} to {}; {} is taken: {}", variable, range.least, range.most, taken,
-                         asked));
+    complain(variable, fmt::format("{} is not from {} to {}; {} is taken: {}", variable, range.least,
+                                   range.most, taken, asked));
   return taken;
 }
 
@@ -59,10 +59,11 @@ std::uint32_t worker_count(base::EnvComplaint complain) {
 /// What the device calls its memory; a quarter of the machine's where the variable does not say.
 void set_memory(Demand& demand) {
   constexpr const char* kVariable = "QUERN_CPU_MEMORY";
-  const std::optional<std::uint64_t> asked = base::env_bytes(kVariable, &engine::report);
+  const std::optional<std::uint64_t> asked = base::env_bytes(kVariable, &engine::report_variable);
   demand.memory_named = asked.has_value();
-  demand.memory_bytes = asked ? within({kMinMemoryBytes, kMaxMemoryBytes}, kVariable, *asked, &engine::report)
-                              : std::max(demand.machine_bytes / 4, kMinMemoryBytes);
+  demand.memory_bytes =
+      asked ? within({kMinMemoryBytes, kMaxMemoryBytes}, kVariable, *asked, &engine::report_variable)
+            : std::max(demand.machine_bytes / 4, kMinMemoryBytes);
 }
 
 Addresses addresses_asked(base::EnvComplaint complain) {
@@ -82,12 +83,14 @@ StartErrors& last_start() {
 }
 
 [[noreturn]] void fail_start(Diagnostics errors) {
+  bool has_reader = false;
   {
     StartErrors& last = last_start();
     const base::LockGuard lock(last.mutex);
-    if (!last.has_reader) engine::report(to_string(errors));
-    last.errors = std::move(errors);
+    has_reader = last.has_reader;
+    last.errors = errors;
   }
+  if (!has_reader) engine::report(LogLevel::error, to_string(errors));
   fail(CUDA_ERROR_OUT_OF_MEMORY);
 }
 
@@ -146,7 +149,7 @@ bool compiles_compact() {
 /// QUERN_CPU_TIMEOUT, in seconds; 0 where it is not set.
 std::chrono::milliseconds launch_limit() {
   constexpr base::EnvRange kSeconds{0, 1e9, "a number of seconds"};
-  const double seconds = base::env_real("QUERN_CPU_TIMEOUT", kSeconds, &engine::report).value_or(0);
+  const double seconds = base::env_real("QUERN_CPU_TIMEOUT", kSeconds, &engine::report_variable).value_or(0);
   const std::chrono::milliseconds limit(static_cast<std::int64_t>(seconds * 1000));
   return seconds > 0 ? std::max(limit, std::chrono::milliseconds{1}) : limit;
 }
@@ -199,13 +202,13 @@ Driver::Driver(std::uint32_t device_count, std::unique_ptr<engine::Window> windo
 
 std::unique_ptr<Driver> Driver::make() {
   const std::uint32_t devices =
-      visible_devices(count_of("QUERN_CPU_DEVICES", 1, kMaxDevices, &engine::report));
+      visible_devices(count_of("QUERN_CPU_DEVICES", 1, kMaxDevices, &engine::report_variable));
   require(devices > 0, CUDA_ERROR_NO_DEVICE);
   Demand demand;
   demand.devices = devices;
-  demand.workers = worker_count(&engine::report);
+  demand.workers = worker_count(&engine::report_variable);
   demand.machine_bytes = engine::usable_memory_bytes();
-  demand.addresses = addresses_asked(&engine::report);
+  demand.addresses = addresses_asked(&engine::report_variable);
   set_memory(demand);
   Expected<Reserved> reserved = reserve(demand, engine::address_limit());
   if (!reserved) fail_start(std::move(reserved).errors());

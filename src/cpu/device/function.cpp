@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/thread.hpp"
 #include "cpu/device/failure.hpp"
@@ -55,16 +56,25 @@ const LoadedCode& FunctionObject::code_for(const Specialisation& specialisation)
 
 LoadedCode FunctionObject::load(const Specialisation& specialisation) const {
   engine::install_fault_handlers();  // again: a host framework may have put its own in since
+  const auto start = std::chrono::steady_clock::now();
   Expected<std::shared_ptr<const KernelCode>> code =
       base::secluded([&] { return compile(module_->ptx, info_->name, specialisation); });
   if (!code) {
     // inspect() accepted the module, so a launch can only say that much; the reason goes where a person finds
     // it.
-    engine::report(fmt::format("cannot compile kernel {} for a block of {} x {} x {}:\n{}", info_->name,
+    engine::report(LogLevel::error,
+                   fmt::format("cannot compile kernel {} for a block of {} x {} x {}:\n{}", info_->name,
                                specialisation.block[0], specialisation.block[1], specialisation.block[2],
-                               to_string(code.errors())));
+                               to_string(code.errors())),
+                   {{"kernel", display_name()}});
     fail(CUDA_ERROR_NOT_SUPPORTED);
   }
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  engine::report(
+      LogLevel::debug,
+      fmt::format("generated machine code of kernel {} for a block of {} x {} x {} in {:.1f} ms", info_->name,
+                  specialisation.block[0], specialisation.block[1], specialisation.block[2], took.count()),
+      {{"kernel", display_name()}});
   LoadedCode loaded{std::move(*code), {}, nullptr};
   loaded.explainer =
       std::make_unique<const Explainer>(module_->ptx, info_->name, specialisation, *loaded.code);
@@ -76,7 +86,9 @@ LoadedCode FunctionObject::load(const Specialisation& specialisation) const {
     const auto found = module_->variables.find(use.name);
     if (found == module_->variables.end()) {
       engine::report(
-          fmt::format("kernel {} uses '{}', which the module does not define", info_->name, use.name));
+          LogLevel::error,
+          fmt::format("kernel {} uses '{}', which the module does not define", info_->name, use.name),
+          {{"kernel", display_name()}});
       fail(CUDA_ERROR_NOT_FOUND);
     }
     loaded.symbols.push_back(reinterpret_cast<std::uint64_t>(found->second.address));

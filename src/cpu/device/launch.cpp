@@ -74,7 +74,8 @@ std::unique_ptr<std::byte[]> copy_parameters(const LaunchRequest& request, const
 Specialisation specialisation_of(const LaunchRequest& request, const ModuleObject& module, Driver& driver) {
   Specialisation specialisation;
   static const Isa isa = host_isa();
-  static const bool dispatch = base::env_switch("QUERN_CPU_DISPATCH", &engine::report).value_or(false);
+  static const bool dispatch =
+      base::env_switch("QUERN_CPU_DISPATCH", &engine::report_variable).value_or(false);
   specialisation.isa = isa;
   specialisation.compact = driver.window().compact();
   specialisation.alone = driver.scheduler().worker_count() == 1;

@@ -7,9 +7,11 @@
 #pragma GCC visibility pop
 
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <string_view>
 
+#include "base/log.hpp"
 #include "base/thread.hpp"
 #include "cpu/compiler.hpp"
 #include "cpu/device/driver.hpp"
@@ -124,7 +126,36 @@ const char* plugin_isa() {
   return "baseline";
 }
 
-void plugin_set_printf_sink(QuernTextSink sink, void* user) { output().set_sink(sink, user); }
+std::atomic<QuernCpuPrintSink> print_sink{nullptr};
+bool offer_print(const engine::Print& print) {
+  const QuernCpuPrintSink sink = print_sink.load();
+  if (sink == nullptr) return false;
+  const CUcontext context = Driver::get().context_of(print.owner);
+  const QuernCpuPrint given{sizeof given,         0,      print.text.data(), print.text.size(),
+                            print.kernel.c_str(), context};
+  return sink(&given) != 0;
+}
+void plugin_set_print_sink(QuernCpuPrintSink sink) {
+  print_sink.store(sink);
+  output().set_sink(&offer_print);
+}
+
+std::atomic<QuernCpuLogSink> log_sink{nullptr};
+bool offer_record(const LogRecord& record) {
+  const QuernCpuLogSink sink = log_sink.load();
+  if (sink == nullptr) return false;
+  std::vector<QuernCpuLogField> fields;
+  for (const LogField& field : record.fields) fields.push_back({field.name.c_str(), field.value.c_str()});
+  const QuernCpuLogRecord given{sizeof given, static_cast<std::int32_t>(record.level), record.text.c_str(),
+                                fields.size(), fields.data()};
+  return sink(&given) != 0;
+}
+static_assert(static_cast<int>(LogLevel::error) == 0 && static_cast<int>(LogLevel::warning) == 1 &&
+              static_cast<int>(LogLevel::info) == 2 && static_cast<int>(LogLevel::debug) == 3);
+void plugin_set_log_sink(QuernCpuLogSink sink) {
+  log_sink.store(sink);
+  base::forward_log(&offer_record);
+}
 
 void plugin_keep_host_memory() { keep_host_memory(); }
 
@@ -214,10 +245,10 @@ void plugin_set_launch_limit(std::uint64_t nanoseconds) { set_launch_limit(nanos
 constexpr QuernCpuPlugin kPlugin = {
     QUERN_CPU_PLUGIN_VERSION,    sizeof(QuernCpuPlugin),   &driver_table,
     &plugin_stage_text,          &plugin_check_ptx,        &plugin_isa,
-    &configured_worker_count,    &plugin_set_printf_sink,  &plugin_keep_host_memory,
+    &configured_worker_count,    &plugin_set_print_sink,   &plugin_keep_host_memory,
     &plugin_release_host_memory, &plugin_start_errors,     &plugin_reservation,
     &plugin_current_fault,       &plugin_name_kernel,      &plugin_cancel_stream,
-    &plugin_cancel_context,      &plugin_set_launch_limit,
+    &plugin_cancel_context,      &plugin_set_launch_limit, &plugin_set_log_sink,
 };
 
 }  // namespace

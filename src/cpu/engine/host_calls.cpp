@@ -58,7 +58,7 @@ Outcome device_vprintf(Worker& worker, const LaunchState&, const std::uint64_t* 
   std::optional<Formatted> formatted = format_printf(*format, args[1], reader);
   if (!formatted) return {0, FaultKind::illegal_address};
   worker.printed = true;
-  worker.services().output->write(std::move(formatted->text));
+  worker.services().output->write({std::move(formatted->text), *worker.kernel, worker.owner});
   return {formatted->argument_count};
 }
 
@@ -84,11 +84,19 @@ Outcome device_assertfail(Worker& worker, const WorkerState& state, const Launch
   const std::optional<std::string> message = read_string(worker, args[0]);
   const std::optional<std::string> file = read_string(worker, args[1]);
   const std::optional<std::string> function = read_string(worker, args[3]);
-  const std::string line =
-      fmt::format("{}:{}: {}: block: {}, thread: {} Assertion `{}` failed.\n", file.value_or("?"),
-                  static_cast<std::uint32_t>(args[2]), function.value_or("?"),
-                  block_text(worker, state, launch), thread_text(state, launch), message.value_or("?"));
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  const std::string line = std::to_string(static_cast<std::uint32_t>(args[2]));
+  const std::string block = block_text(worker, state, launch);
+  const std::string thread = thread_text(state, launch);
+  const std::string text =
+      fmt::format("{}:{}: {}: block: {}, thread: {} Assertion `{}` failed.", file.value_or("?"), line,
+                  function.value_or("?"), block, thread, message.value_or("?"));
+  report(LogLevel::error, text,
+         {{"kernel", *worker.kernel},
+          {"file", file.value_or("?")},
+          {"line", line},
+          {"block", block},
+          {"thread", thread}},
+         "");
   return {0, FaultKind::assertion};
 }
 

@@ -6,30 +6,28 @@
 
 namespace quern::cpu::engine {
 
-void Output::set_sink(Sink sink, void* user) {
+void Output::set_sink(Sink sink) {
   const base::LockGuard lock(mutex_);
   sink_ = sink;
-  user_ = user;
 }
 
-void Output::write(std::string text) {
+void Output::write(Print print) {
   mutex_.lock();
-  pending_.push_back(std::move(text));
+  pending_.push_back(std::move(print));
   if (delivering_) return mutex_.unlock();  // the thread that delivers takes it along
   delivering_ = true;
   while (!pending_.empty()) {
-    const std::vector<std::string> texts = std::exchange(pending_, {});
+    const std::vector<Print> prints = std::exchange(pending_, {});
     const Sink sink = sink_;
-    void* const user = user_;
     mutex_.unlock();
-    for (const std::string& piece : texts) {
-      if (sink != nullptr) {
-        sink(user, piece.data(), piece.size());
-      } else {
-        std::fwrite(piece.data(), 1, piece.size(), stdout);
-      }
+    bool in_stdout = false;
+    for (const Print& each : prints) {
+      if (sink != nullptr && sink(each)) continue;
+      std::fwrite(each.text.data(), 1, each.text.size(), stdout);
+      in_stdout = true;
     }
     mutex_.lock();
+    uses_stdout_ |= in_stdout;
   }
   delivering_ = false;
   mutex_.unlock();
@@ -37,20 +35,24 @@ void Output::write(std::string text) {
 }
 
 void Output::flush() {
-  bool to_stdout = false;
+  bool uses_stdout = false;
   {
     const base::LockGuard lock(mutex_);
     delivered_.wait(mutex_, [this]() QUERN_NO_THREAD_SAFETY_ANALYSIS { return !delivering_; });
-    to_stdout = sink_ == nullptr;
+    uses_stdout = uses_stdout_;
   }
-  if (to_stdout) std::fflush(stdout);
+  if (uses_stdout) std::fflush(stdout);
 }
 
-void report(std::string_view message) {
-  std::string line = "quern CPU device: ";
-  line += message;
-  line += '\n';
-  std::fwrite(line.data(), 1, line.size(), stderr);
+void report(LogLevel level, std::string_view message, std::vector<LogField> fields, std::string_view prefix) {
+  fields.insert(fields.begin(), {"device", std::string(kDeviceName)});
+  base::log({level, std::string(message), std::move(fields)}, prefix);
+}
+
+void report(std::string_view message) { report(LogLevel::warning, message); }
+
+void report_variable(const char* variable, std::string_view message) {
+  report(LogLevel::warning, message, {{"variable", variable}});
 }
 
 }  // namespace quern::cpu::engine

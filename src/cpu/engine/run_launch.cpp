@@ -53,6 +53,7 @@ Fault run_chunks(LaunchJob& job, Worker& worker, std::uint32_t worker_count) {
 Fault run_launch(LaunchJob& job, Worker& worker, std::uint32_t worker_count, Watchdog& watchdog) {
   worker.owner = job.owner;
   worker.device = job.device;
+  worker.kernel = &job.kernel;
   worker.heap_bytes = job.heap_bytes;
   if (!worker.prepare(job.needs)) return {.kind = FaultKind::out_of_memory};
   Fault fault;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "cpu/engine/abi.hpp"
@@ -85,7 +86,8 @@ class Worker {
   /// prepare().
   std::uint64_t owner = 0;
   std::uint32_t device = 0;
-  std::uint64_t heap_bytes = 0;  ///< what malloc() in kernels may have in all
+  const std::string* kernel = nullptr;  ///< its author's name for it
+  std::uint64_t heap_bytes = 0;         ///< what malloc() in kernels may have in all
   /// Blocks of the running chunk: where nothing better is known, the report of a fault names these.
   std::uint64_t chunk_first = 0;
   std::uint64_t chunk_count = 0;

@@ -190,7 +190,7 @@ TEST_CASE("environment numbers are numbers in full or nothing") {
   CHECK_FALSE(env_bytes("QUERN_TEST_BAD"));
   CHECK_FALSE(env_bytes("QUERN_TEST_HUGE"));
   static std::string heard;
-  const EnvComplaint hear = [](std::string_view message) { heard += message; };
+  const EnvComplaint hear = [](const char*, std::string_view message) { heard += message; };
   CHECK_FALSE(env_bytes("QUERN_TEST_UNSET", hear));
   CHECK(env_number("QUERN_TEST_NUMBER", hear) == 12);
   CHECK(heard.empty());
@@ -205,7 +205,9 @@ TEST_CASE("environment words, switches and real numbers are what they may be or 
   constexpr std::string_view kColours[] = {"red", "green", "blue"}, kFruit[] = {"apple", "pear", "plum"};
   constexpr EnvRange kShare{0, 1, "a share"};
   static std::string heard;
-  const EnvComplaint hear = [](std::string_view message) { heard += std::string(message) + "\n"; };
+  const EnvComplaint hear = [](const char*, std::string_view message) {
+    heard += std::string(message) + "\n";
+  };
   CHECK(env_word("QUERN_TEST_WORD", kColours, hear) == 1);
   CHECK(env_switch("QUERN_TEST_ON", hear) == true);
   CHECK(env_switch("QUERN_TEST_OFF", hear) == false);

@@ -54,6 +54,11 @@ class CheckLayers(unittest.TestCase):
         self.refused({"src/base/a.hpp": "", "tools/quern/main.cpp": '#include "base/a.hpp"\n'}, "tools/quern may use only include/quern")
         self.accepted({"include/quern/b.hpp": PUBLIC, "tools/quern/run.hpp": "", "tools/quern/main.cpp": '#include "quern/b.hpp"\n#include "run.hpp"\n'})
 
+    def test_messages_go_through_the_log(self):
+        self.refused({"src/ptx/a.cpp": "int x;\nvoid f() { std::fputs(text, stderr); }\n"}, "src/ptx/a.cpp:2: error: stderr is for src/base/log.cpp")
+        self.refused({"src/cpu/emit/a.cpp": "void f() { llvm::errs() << 1; }\n"}, "llvm::errs is for")
+        self.accepted({"src/base/log.cpp": "std::fputs(text, stderr);", "src/ptx/a.cpp": '// to stderr\n/* or\nstdout */ f("to stdout // ");\n', "tools/quern/a.cpp": "std::fputs(text, stdout);"})
+
     def test_headers_of_others_stand_only_where_they_may(self):
         self.refused({"src/runtime/a.cpp": "#include <cuda.h>\n"}, "cuda.h may be included only in")
         self.refused({"src/launch/a.cpp": "#include <nvrtc.h>\n"}, "nvrtc.h may be included only in")

@@ -22,6 +22,9 @@ static void check(int right, const char* what) {
 }
 #define CHECK(condition) check(condition, #condition)
 
+static void keep_text(void* user, const QuernLogRecord* record) { *(const char**)user = record->text; }
+static void count_print(void* user, const QuernDevicePrint* print) { *(size_t*)user += print->text_bytes; }
+
 static int released = 0;
 static void count_release(void* user) { *(int*)user += 1; }
 
@@ -184,7 +187,11 @@ int main(void) {
   QuernModule module = {0};
   QuernKernel kernel = {0};
   char text[256];
+  const char* logged = NULL;
+  size_t printed = 0;
   CHECK(quern_abi_version() >= QUERN_ABI_VERSION);
+  CHECK(quern_set_log_handler(keep_text, &logged) == QUERN_OK && quern_set_log_handler(NULL, NULL) == QUERN_OK);
+  CHECK(quern_set_printf_handler(count_print, &printed) == QUERN_OK && quern_set_printf_handler(NULL, NULL) == QUERN_OK);
   CHECK(quern_session_open("cp", &session) == QUERN_USAGE);
   CHECK(quern_last_error(text, sizeof text) > 10 && strstr(text, "'cp'") != NULL);
   CHECK(quern_last_error(NULL, 0) == strlen(text) + 1);

@@ -53,6 +53,22 @@ TEST_CASE(
   CHECK_FALSE(holds(child("QUERN_LEAK_REPORT=0"), "still live"));
 }
 
+TEST_CASE("child: hands its log to a function, also at exit") {
+  if (std::getenv("QUERN_TEST_LEAK") == nullptr || std::getenv("QUERN_TEST_HANDLER") == nullptr) return;
+  set_log_handler([](const LogRecord& record) {
+    const std::string line = std::string(to_string(record.level)) + " of " +
+                             std::string(record.field("device")) + ": " + record.text + "|";
+    if (::write(STDERR_FILENO, line.data(), line.size()) < 0) std::abort();
+  });
+}
+
+TEST_CASE("the leak report at exit goes to the log handler") {
+  const std::string report = child("QUERN_LEAK_REPORT=1 QUERN_TRACK_ALLOCATIONS=0 QUERN_TEST_HANDLER=1");
+  CHECK(report.find(
+            "warning of quern CPU device: still live at exit on quern CPU device:\ndevice     live 1") == 0);
+  CHECK(report.find('|') == report.size() - 1);
+}
+
 TEST_CASE("what quern keeps for itself is no leak of the program's") {
   const Session session("cpu");
   {

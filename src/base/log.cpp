@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/log.hpp"
+
+#include <atomic>
+#include <cstdio>
+#include <new>
+#include <string>
+
+#include "base/handler_slot.hpp"
+
+namespace quern {
+
+std::string_view to_string(LogLevel level) noexcept {
+  switch (level) {
+    case LogLevel::error:
+      return "error";
+    case LogLevel::warning:
+      return "warning";
+    case LogLevel::info:
+      return "info";
+    case LogLevel::debug:
+      return "debug";
+  }
+  return "unknown";
+}
+
+LogHandler set_log_handler(LogHandler handler) {
+  return base::HandlerSlot<LogRecord>::get().exchange(std::move(handler));
+}
+
+namespace base {
+namespace {
+
+std::atomic<LogForward> forward_to{nullptr};
+
+bool is_taken(const LogRecord& record) noexcept {
+  if (offer_log(record)) return true;
+  try {
+    const LogForward forward = forward_to.load();
+    return forward != nullptr && forward(record);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+bool call_handler(const LogRecord& record) {
+  HandlerSlot<LogRecord>& slot = HandlerSlot<LogRecord>::get();
+  if (!record.text.ends_with('\n')) return slot.call(record);
+  LogRecord trimmed = record;
+  trimmed.text.pop_back();
+  return slot.call(trimmed);
+}
+
+}  // namespace
+
+bool offer_log(const LogRecord& record) noexcept {
+  try {
+    return call_handler(record);
+  } catch (...) {  // there is no other place where it could be told
+    return true;
+  }
+}
+
+void forward_log(LogForward forward) noexcept { forward_to.store(forward); }
+
+void log(const LogRecord& record, std::string_view prefix) noexcept {
+  if (is_taken(record) || record.level > LogLevel::warning) return;
+  try {  // in one piece: other threads write to stderr too
+    const std::string line = std::string(prefix) + record.text + "\n";
+    std::fwrite(line.data(), 1, line.size(), stderr);
+  } catch (...) {
+    std::fwrite(record.text.data(), 1, record.text.size(), stderr);
+    std::fputc('\n', stderr);
+  }
+}
+
+}  // namespace base
+}  // namespace quern
