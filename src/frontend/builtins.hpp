@@ -9,7 +9,8 @@
 
 namespace quern::frontend {
 
-/// How a built-in's type and its CUDA C++ come about. infer_call.cpp and emit_call.cpp have a case for each.
+/// Rules for the result type of a built-in and for its CUDA C++. infer_call.cpp and emit_call.cpp have a case
+/// for each.
 enum class Rule : std::uint8_t {
   absolute,
   atomic,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which names a function takes from the one around it.
+// Finds the names that a function takes from the function around it.
 #include <set>
 
 #include "frontend/scope.hpp"

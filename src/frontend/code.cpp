@@ -41,7 +41,7 @@ constexpr Row kCarriers[] = {
 };
 const Row& row_of(Carrier carrier) { return kCarriers[static_cast<std::size_t>(carrier)]; }
 
-// What emitted code names, and where it is declared.
+// Maps a word of the emitted code to the header that declares it.
 struct Header {
   std::string_view word;
   std::string_view header;

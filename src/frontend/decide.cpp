@@ -38,7 +38,7 @@ constexpr std::string_view kVersionMakers[] = {
     "distutils.version.LooseVersion", "distutils.version.StrictVersion", "looseversion.LooseVersion",
     "pkg_resources.parse_version",    "numpy.lib.NumpyVersion",          "numpy.lib._version.NumpyVersion",
 };
-/// What host programs import of modules that kernels use too.
+/// Host programs import these names from modules that kernels use too.
 constexpr std::string_view kHostNames[] = {
     "numba.jit",
     "numba.njit",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where it is not certain what importing a file gives to a name: what a kernel takes from it is refused
-// there, with the lines to blame.
+// Finds file-level names whose value after the import is not certain. A kernel that uses such a name is
+// rejected with an error that points at the lines that cause the doubt.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What computing an expression does besides giving a value: where the order matters that C++ leaves open.
+// Side effects of expressions. They matter where C++ leaves the order of evaluation open.
 #include <algorithm>
 
 #include "frontend/program.hpp"

@@ -83,7 +83,7 @@ bool Emitter::can_declare_here(std::uint32_t id) const {
   return !variable.declared && variable.block == block_ && variable.index == index_;
 }
 
-/// What stands left of '=': the name, with its type where the variable begins.
+/// Returns the left side of an assignment: the name, with its type where the variable is declared.
 std::string Emitter::declared(std::uint32_t id, bool fresh) {
   Variable& variable = variables_.all[id];
   if (!fresh) return variable.name;
@@ -160,7 +160,7 @@ void Emitter::block(const std::vector<Stmt*>& body, std::uint32_t id) {
 
 void Emitter::leave_thread() { line(instance_.kernel ? "return;" : "quern::end_thread();"); }
 
-/// What a failed assertion and 'raise' do: they end the thread, and debug builds tell why.
+/// A failed assertion or a 'raise' ends the thread; debug builds report the reason.
 void Emitter::raise(const Stmt& node) {
   if (!unit_.debug) return leave_thread();
   const bool assertion = node.kind == StmtKind::assert_;

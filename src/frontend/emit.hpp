@@ -22,7 +22,7 @@ struct Line {
   std::uint32_t source = 0;
 };
 
-/// What the functions of a file share.
+/// Data shared by all functions of a file.
 struct Unit {
   const SourceText* source = nullptr;
   TypeTable* types = nullptr;

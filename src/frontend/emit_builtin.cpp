@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rules of builtins.def become.
+// Emits C++ for the rules of builtins.def.
 #include <algorithm>
 
 #include "frontend/emit.hpp"

@@ -174,7 +174,7 @@ Code Emitter::call_function(const Expr& expr, const Instance& callee) {
   return call(unit_.function_names.at(&callee), arguments, carrier_of(callee.result));
 }
 
-/// What a function inside this one takes from it.
+/// Returns the value that a nested function captures from this one.
 std::string Emitter::captured_value(std::uint32_t version) {
   const std::uint32_t id = variables_.of_version[version];
   if (id == kNoVariable) return "0";

@@ -284,7 +284,7 @@ Code Emitter::field_view(const Expr& array, std::string_view field, Type result)
   return part_view(array, offset, result);
 }
 
-/// What lies that many bytes from the begin of every element.
+/// A view of the field at this byte offset in every element.
 Code Emitter::part_view(const Expr& array, std::uint32_t offset, Type result) {
   return call(fmt::format("quern::field<{}>", cpp_type(result)),
               {array_value(array).text, fmt::format("{}", offset)}, Carrier::other);

@@ -14,7 +14,8 @@ bool must_hold(Effects own, Effects later) {
          (own == Effects::reads && later == Effects::writes);
 }
 
-/// What an expression evaluates, in order: the parts of an index and of a tuple are operands, too.
+/// Collects the subexpressions in order of evaluation; the parts of an index and of a tuple are operands,
+/// too.
 void collect(const Expr& expr, std::vector<const Expr*>& out) {
   switch (expr.kind) {
     case ExprKind::keyword:

@@ -139,7 +139,7 @@ Value Names::evaluate_binary(const Expr& expr) {
   return result.kind == Kind::unknown ? Value::host(kPythonsOwn) : result;
 }
 
-/// Of numbers; `is` and `is not` of None.
+/// Compares numbers; supports `is` and `is not` with None as well.
 Value Names::evaluate_compare(const Expr& expr) {
   Value result = Value::boolean(true);
   for (std::size_t i = 0; i < expr.ops.size() && !result.is_zero(); ++i) {

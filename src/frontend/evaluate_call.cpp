@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What calls at a file's own level give, as far as kernels use it: numbers that Python's functions compute of
-// numbers, types, arrays.
+// Evaluates calls at a file's own level as far as kernels use their results: numbers that Python functions
+// compute from numbers, types, and arrays.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -166,7 +166,7 @@ Names::HostCall Names::read_call(const Expr& expr) {
 
 Value Names::evaluate_call(const Expr& expr) {
   if (Value text = text_call(expr); text.kind != Kind::unknown) return text;
-  // What a method is of is evaluated once: calls may stand in a chain of any length.
+  // The object of a method is evaluated only once: calls may form a chain of any length.
   const Expr& named = *expr.items[0];
   const Value base = named.kind == ExprKind::attribute ? evaluate(*named.items[0]) : Value{};
   if (base.kind == Kind::array) {

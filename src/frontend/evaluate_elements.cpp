@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a file's own level makes of its arrays: TABLE / 16, np.arange(6).reshape(2, 3). Only where the type of
-// the result is sure; all else is left to the program, which can bind the array.
+// Evaluates array expressions at a file's own level, such as TABLE / 16 or np.arange(6).reshape(2, 3). It
+// computes only results whose type is certain; the host program can bind all other arrays.
 #include <algorithm>
 
 #include "frontend/literal.hpp"
@@ -45,7 +45,7 @@ Value Names::evaluate_elements(const Expr& expr, const Value& left, const Value&
   const Value& array = left.kind == Kind::array ? left : right;
   const Value& other = left.kind == Kind::array ? right : left;
   if (!basic || (both ? left.shape != right.shape : !other.is_number())) return {};
-  // What a name holds may be NumPy's float64, which makes float64 of float32.
+  // A name may hold NumPy's float64, and float32 combined with that gives float64.
   const bool sure = is_literal(*expr.items[left.kind == Kind::array ? 1 : 0]) || array.type->bits == 64;
   if (other.kind == Kind::real && other.type == nullptr && is_floating(array.type) && !sure) return {};
   const Type type = element_of(types_, expr.op, left.type, right.type, other);

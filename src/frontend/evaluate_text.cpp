@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a file's level computes with strings and versions to choose between definitions.
+// Evaluates strings and versions at a file's own level that choose between definitions.
 #include <algorithm>
 #include <charconv>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which parameters make shapes. Shapes are known when a kernel is compiled, so a function is compiled anew
-// for each value of these, as Numba does for literals: def tile(n): return cuda.shared.array(n, float32).
+// Finds the parameters that determine shapes. Shapes are known when a kernel is compiled, so a function is
+// compiled anew for each value of these, as Numba does for literals: def tile(n): return cuda.shared.array(n,
+// float32).
 #include <algorithm>
 #include <set>
 

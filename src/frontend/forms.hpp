@@ -35,8 +35,9 @@ Type type_of_code(const TypeTable& table, std::string_view code);
 /// "float32, float32"
 std::string parameters_text(const Form& form);
 
-/// What one of two numbers computes in: Numba has these functions for floats only, and small integers become
-/// float32 there; with `whole_too` for integers as well, which become float64 if both are such.
+/// The type in which a function of two numbers computes. Numba provides these functions for floats only and
+/// converts small integers to float32. With `whole_too` there is an integer form as well, and two integers
+/// become float64.
 Type real_operand2(const TypeTable& table, Type a, Type b, bool whole_too);
 /// Does math.pow take the exponent for a whole number, as ** does?
 bool is_whole_exponent(Type base, Type exponent);

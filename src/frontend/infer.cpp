@@ -145,9 +145,9 @@ void Inference::loop(const Stmt& node) {
   for (const std::uint32_t phi : scope_.phis[node.id]) meet(phi);
 }
 
-/// What a loop over `iterable` gives its variable.
+/// The type that a loop over `iterable` gives its variable.
 Type Inference::item_of(Type iterable, const Expr& expr) {
-  // What goes over others is no value of its own: it must stand where the loop does.
+  // An iterator over other iterables (enumerate, zip) is not a value: it must be written in the 'for' line.
   const bool is_call = expr.kind == ExprKind::call && instance_.type(*expr.items[0]) != nullptr &&
                        instance_.type(*expr.items[0])->kind == TypeKind::builtin;
   const auto fail_unnamed = [&] {

@@ -8,7 +8,8 @@
 
 namespace quern::frontend {
 
-/// Of a parameter whose type says all: a function, a built-in or a type; else unknown.
+/// For a parameter whose type determines its value, returns that value: a function, a built-in or a type.
+/// Otherwise returns unknown.
 Value valueless_constant(Type type);
 
 /// One walk over a function's statements after the other, until no type changes; then one that reports.
@@ -32,7 +33,7 @@ class Inference {
   void meet(std::uint32_t phi);
   void set(std::uint32_t version, Type type);
   void condition(const Expr& expr);
-  // What is known of conditions before anything runs: settle.cpp.
+  // Conditions whose value is known at compile time: settle.cpp.
   std::optional<bool> about_none(const Expr& expr) const;
   std::optional<bool> settled(const Expr& expr) const;
   std::optional<bool> settled_comparison(const Expr& chain) const;

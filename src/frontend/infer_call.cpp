@@ -7,7 +7,7 @@
 namespace quern::frontend {
 namespace {
 
-/// What has no C++ type and says more than its own type does.
+/// True for types that have no C++ type and carry more information than the type itself.
 bool cannot_be_passed(Type type) {
   switch (type->kind) {
     case TypeKind::string:

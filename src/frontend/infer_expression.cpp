@@ -11,7 +11,7 @@ struct Attribute {
   std::string_view name;
   std::string_view hint;
 };
-// What arrays have on the host and not in kernels.
+// Attributes that arrays have on the host but not in kernels.
 constexpr Attribute kHostAttributes[] = {
     {"sum", "write a loop, or reduce through shared memory"},
     {"copy", "copy the elements one by one"},
@@ -35,8 +35,8 @@ bool is_ordering(Tok op) {
   return op == Tok::less || op == Tok::less_equal || op == Tok::greater || op == Tok::greater_equal;
 }
 
-/// Of tuples: can each item be compared with the one beside it? Where the lengths differ, the rest has no
-/// say.
+/// For tuples, checks whether each item can be compared with its counterpart. If the lengths differ, the
+/// remaining items are ignored.
 bool are_comparable(const TypeTable& types, Tok op, Type a, Type b) {
   if (!is_tuple(a) || !is_tuple(b)) return operation(types, op, a, b).has_value();
   if (is_valueless(a) || is_valueless(b)) return false;

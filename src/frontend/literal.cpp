@@ -23,7 +23,7 @@ bool is_literal(const Expr& expr) {
 
 namespace {
 
-/// What arithmetic on whole literals gives in Python, as far as 128 bits go, and who computes it.
+/// The result of Python arithmetic on integer literals, up to 128 bits, and who computes it.
 struct Computed {
   std::optional<Whole> value;
   bool by_python = false;        ///< before the program runs
@@ -127,7 +127,7 @@ void Inference::fill_literal(const Expr& expr) {
   instance_.constants[expr.id] = {};
 }
 
-/// What is known of an operator on values that names have: where the device computes what Python would.
+/// The known result of an operator on values of names, if the device computes the same as Python.
 Value Inference::computed(Tok op, const Value& a, const Value& b, Type type) {
   const bool plain = a.is_number() && b.is_number();
   const bool real = a.kind == Value::Kind::real || b.kind == Value::Kind::real;

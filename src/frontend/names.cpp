@@ -14,7 +14,7 @@
 namespace quern::frontend {
 namespace {
 
-// Where modules live that Python code reaches under several paths.
+// Maps alternative import paths of a module to its own path.
 struct Alias {
   std::string_view from;
   std::string_view to;

@@ -68,7 +68,7 @@ class Names {
   Names(const SourceText& source, TypeTable& types, Report& report,
         std::span<const abi::Constant> constants = {});
 
-  /// What the name means at the file's level: unknown where nothing binds it.
+  /// The meaning of the name at the file's level; unknown if nothing binds it.
   const Value& global(std::string_view name);
   /// From now on names mean what they mean when the kernel is compiled: at its line where the decorator gives
   /// its types, else when the file is imported.
@@ -77,7 +77,7 @@ class Names {
   Value default_value(const Declaration& declaration, const Expr& expr);
   /// `base.name`, where base is a module; reports an attribute that is not there.
   Value attribute(const Value& base, std::string_view name, Place place);
-  /// Where the file binds the name, for notes; an empty place if it does not.
+  /// The place where the file binds the name, for notes; an empty place if it does not.
   Place place_of(std::string_view name) const;
   /// Everything a misspelt name could have been.
   std::vector<std::string_view> all_names() const;
@@ -97,7 +97,7 @@ class Names {
   /// A device function whose signature compiles it at its own line: reports a name that meant something else
   /// there than it means to the kernel.
   bool report_moved(const Declaration& declaration);
-  /// Where the name is bound after the moment that is looked at; an empty place if it is not.
+  /// The place where the name is bound after the current moment; an empty place if there is none.
   Place bound_later(std::string_view name) const;
   void report_doubt(const Doubt& doubt, std::string_view name, Place place);
   /// The function's body, read now if it was not before.
@@ -127,10 +127,10 @@ class Names {
   std::string dotted(std::size_t& at) const;
   std::string_view text(std::size_t token) const { return source_.at(tokens_[token].place); }
   std::uint32_t line_of(Place place) const { return source_.line_of(place.begin); }
-  /// What the name is bound to at the moment that is looked at, or null.
+  /// The binding of the name at the current moment, or null.
   Binding* meant(std::string_view name) const;
 
-  // What is not certain.
+  // Uncertain meanings.
   const Value& certain(std::string_view name, Binding& binding);
   /// The same where it is not certain.
   const Value& probably(std::string_view name);
@@ -227,7 +227,7 @@ class Names {
   std::map<std::string, std::map<std::string, Value, std::less<>>, std::less<>> enumerations_;
 };
 
-/// Where modules live that Python code reaches under several paths: one path for each.
+/// Maps the alternative import paths of a module to one path.
 std::string canonical(std::string path);
 /// A class of the file whose members are numbers; Python's enum.
 bool is_enumeration(const Value& value);

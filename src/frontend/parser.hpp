@@ -9,10 +9,10 @@
 namespace quern::frontend {
 
 /// Nesting of expressions and blocks beyond this is an error.
-/// Of a tree: what passes walk into.
+/// Nesting of expressions and blocks in the tree beyond this is an error, since passes recurse over it.
 inline constexpr std::uint32_t kDeepestNesting = 1000;
-/// Of what the parser itself walks into, which takes far more stack a level; CPython's tokenizer has the same
-/// limit for brackets.
+/// Limit for the recursion of the parser itself, which takes far more stack a level; CPython's tokenizer has
+/// the same limit for brackets.
 inline constexpr std::uint32_t kDeepestBrackets = 200;
 
 /// Recursive descent over tokens, with Python 3.12's grammar. A syntax error is reported once, and parsing

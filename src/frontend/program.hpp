@@ -37,7 +37,7 @@ struct Range {
   friend bool operator==(const Range&, const Range&) = default;
 };
 
-/// What computing something does besides giving a value. Reads of local variables count as none.
+/// Side effects of a computation. Reads of local variables count as none.
 enum class Effects : std::uint8_t { none, reads, writes };
 
 /// A function specialised on argument types. The vectors are indexed by expr id or version.
@@ -79,7 +79,7 @@ struct Instance {
     return find(known_branches, operand.decided_by).value_or(operand.outcome) == operand.outcome;
   }
   std::optional<bool> known_choice(const Expr& expr) const { return find(known_choices, expr.id); }
-  /// Of an `and` or `or`: those that a thread may come to and that matter.
+  /// The operands of an `and` or `or` that a thread may evaluate and that affect the result.
   std::vector<const Expr*> operands(const Expr& logical) const {
     const auto found = left_operands.find(logical.id);
     return found != left_operands.end()
@@ -89,7 +89,7 @@ struct Instance {
   const Value& constant(const Expr& expr) const { return constants[expr.id]; }
   /// Can `divisor` be 0 in `x op divisor`?
   bool may_divide_by_zero(Tok op, const Expr& divisor) const;
-  /// Which of a tuple's items t[a:b:c] takes; its bounds are constants.
+  /// The indices of a tuple's items that t[a:b:c] takes; its bounds are constants.
   std::vector<std::size_t> slice_places(const Expr& slice, std::size_t count) const;
 
  private:
@@ -111,9 +111,9 @@ class Program {
                      Place from);
   /// The kernel, with all that it calls.
   Instance* kernel(Declaration& declaration, const std::vector<Type>& parameters);
-  /// Which parameters make shapes, in the function or in what it calls.
+  /// Flags the parameters that determine shapes, in the function or in what it calls.
   const std::vector<bool>& shape_parameters(Declaration& declaration);
-  /// Of a function inside another.
+  /// The declaration of a nested function.
   Declaration& declaration_of(Function& function);
   const std::vector<Instance*>& instances() const { return order_; }
   Names& names() { return names_; }

@@ -107,7 +107,7 @@ class Finder {
     statements(node.orelse);
     restore(mark);
     meet(node);
-    // What the branch that leaves has tested does not hold behind it.
+    // If a branch leaves, its condition is false in the code after the 'if'.
     if (leaves(node.body))
       assume(*node.value, false);
     else if (!node.orelse.empty() && leaves(node.orelse))
@@ -258,7 +258,7 @@ class Finder {
     assign(target, nullptr);
   }
 
-  /// Of a tuple's item: shapes and places in the grid.
+  /// The range of a tuple's item: shapes and places in the grid.
   Range of_item(const Expr& tuple, std::size_t index) {
     if (tuple.kind == ExprKind::attribute && tuple.name == "shape" &&
         is_array(instance_.type(*tuple.items[0])))
@@ -373,7 +373,7 @@ class Finder {
       return;
     }
     if (expr.kind == ExprKind::logical) {
-      // What stands on the right is computed only under what stands before it.
+      // Later operands are evaluated only if the earlier ones allow it, so those conditions hold for them.
       const std::size_t mark = saved_.size();
       for (const Expr* item : instance_.operands(expr)) {
         expression(*item);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of integers' bounds: by their type, where paths meet, and through operators.
+// Bounds of integers: from their type, at joins of the control flow, and through operators.
 #pragma once
 
 #include "frontend/program.hpp"

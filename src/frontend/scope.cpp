@@ -418,7 +418,7 @@ class Builder {
     flow = merge(node, std::move(ends));
   }
 
-  /// What a condition's names are when a loop tests it for the first time.
+  /// Reads the names of a condition as of the first time that the loop tests it.
   void read_first(const Expr& expr, const std::vector<std::uint32_t>& assigned, const Environment& head) {
     if (expr.kind == ExprKind::name) {
       const auto found = index_.find(expr.name);
@@ -429,7 +429,7 @@ class Builder {
       if (item != nullptr) read_first(*item, assigned, head);
   }
 
-  /// Of the phi of a loop's head: what comes in from before.
+  /// The value that enters the phi of a loop's head from before the loop.
   std::uint32_t before_loop(std::uint32_t phi) const { return scope_.versions[phi].operands.front().version; }
 
   /// Behind a `while`, what held before it only where the first test failed: Python's compiler tests the

@@ -18,7 +18,7 @@ inline constexpr std::uint32_t kNoVersion = 0xffffffffu;
 
 inline constexpr std::uint32_t kNoStatement = 0xffffffffu;
 
-/// What a phi is on one path.
+/// The operand of a phi for one path.
 struct Operand {
   std::uint32_t version = kNoVersion;
   /// The `if` or `while` that leads there only where its condition, at a loop the first time, has that
@@ -34,7 +34,7 @@ struct Version {
   std::uint32_t local = 0;
   Place place;                    ///< where it is assigned; of a phi, the statement where paths meet
   std::vector<Operand> operands;  ///< of a phi
-  /// Of the phi behind a `while`: the one of the loop's head, which has its value.
+  /// For the phi behind a `while`: the phi of the loop's head, which has the same value.
   std::uint32_t head = kNoVersion;
   bool used = false;  ///< read, or part of a phi that is
 };
@@ -44,7 +44,7 @@ struct Local {
   Place first;  ///< its first assignment
 };
 
-/// What holds for every specialisation of a function.
+/// The part of a function that is the same for all its specialisations.
 struct Scope {
   const Function* function = nullptr;
   std::vector<Local> locals;
@@ -60,11 +60,11 @@ struct Scope {
   std::vector<std::vector<std::uint32_t>>
       phis;               ///< by stmt id: of a loop's head and of what follows the statement
   bool falls_off = true;  ///< the end can be reached without `return`
-  /// What stands in refused text: such names may be bound there.
+  /// Names in rejected text, which may be bound there.
   std::set<std::string_view> skipped_names;
   std::set<std::uint32_t> refused;  ///< expr ids of values that were refused, of kinds that are not
 
-  /// What the call hands over besides its arguments.
+  /// The values that the call passes besides its arguments.
   const std::vector<std::uint32_t>& captures(const Expr& call) const {
     static const std::vector<std::uint32_t> kNone;
     const auto found = captured.find(call.id);

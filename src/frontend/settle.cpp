@@ -66,7 +66,7 @@ std::optional<bool> Inference::settled(const Expr& expr) const {
   return known;
 }
 
-/// Of a chain, what its first comparisons say: they come first.
+/// For a chain of comparisons, evaluates as many leading comparisons as are known.
 std::optional<bool> Inference::settled_comparison(const Expr& chain) const {
   for (std::size_t i = 0; i < chain.ops.size(); ++i) {
     const Expr &left = *chain.items[i], &right = *chain.items[i + 1];
@@ -77,7 +77,7 @@ std::optional<bool> Inference::settled_comparison(const Expr& chain) const {
   return true;
 }
 
-/// Of a loop's condition, when it is tested for the first time.
+/// Evaluates a loop's condition for its first test.
 std::optional<bool> Inference::settled_at_first(const Expr& condition) {
   first_test_ = true;
   const std::optional<bool> known = settled(condition);

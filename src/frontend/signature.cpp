@@ -27,8 +27,8 @@ bool is_unit_slice(const Expr& expr) {
          expr.items[2]->integer == 1;
 }
 
-/// Where a stretch of `text` stands in the string that holds it; of a string that is not written as it reads,
-/// all of it.
+/// Returns the place of a part of `text` in the string literal that contains it. If the literal contains
+/// escapes, returns the place of the whole literal.
 Place place_in(const SourceText& source, Place string, std::string_view text, const Span& span) {
   const std::size_t at = source.at(string).find(text);
   const bool plain = std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
@@ -40,7 +40,7 @@ Place place_in(const SourceText& source, Place string, std::string_view text, co
 
 }  // namespace
 
-/// What a line of the file's level gives to a name, or null where no single line does.
+/// The expression that a single line of the file's level assigns to the name; null if there is no such line.
 const Expr* Names::assigned_expr(std::string_view name) {
   const Binding* found = meant(name);
   if (found == nullptr || found->kind != Binding::Kind::assignment || doubt_about(name, found, nullptr) ||

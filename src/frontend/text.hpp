@@ -52,7 +52,7 @@ class Report {
   explicit Report(const SourceText& source) : source_(&source) {}
 
   void error(Place place, std::string_view code, std::string message, std::string hint = {});
-  /// Of the file as a whole, where no line of it is to blame.
+  /// Reports an error of the whole file, for which no single line is responsible.
   void error_of_file(std::string_view code, std::string message, std::string hint = {});
   void warning(Place place, std::string_view code, std::string message, std::string hint = {});
   /// Adds to the diagnostic that was reported last, where it has fewer than `kMostNotes`.
@@ -64,7 +64,7 @@ class Report {
   bool full() const noexcept { return diagnostics_.size() >= kMost; }
   const SourceText& source() const noexcept { return *source_; }
   const Diagnostics& diagnostics() const noexcept { return diagnostics_; }
-  /// What another report about the same source said.
+  /// Adds the diagnostics of another report about the same source.
   void take_over(const Diagnostics& said);
   /// In the order of the source.
   Diagnostics take();

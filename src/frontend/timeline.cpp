@@ -50,7 +50,7 @@ const Change* Timeline::changed(const Binding& binding, Time since, Time at) con
   for (const Binding* root = &binding; root != nullptr;
        from = std::max(from, root->joined_), root = root->parent_) {
     if (from >= at) break;
-    // What a root was told after it joined another stands with that one.
+    // After a root has joined another one, changes to it are recorded at that one.
     const Change* found = first(root->changes_, from, at);
     if (found != nullptr && (earliest == nullptr || found->time < earliest->time)) earliest = found;
   }

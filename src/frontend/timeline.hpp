@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the names of a file's level mean at each moment of its import: every binding in its order, what binds
-// share memory, and what may have changed them. Nothing is computed here.
+// The meaning of file-level names at each moment of the import: all bindings in order, which bindings share
+// memory, and what may have changed them. Nothing is computed here.
 #pragma once
 
 #include <deque>
@@ -71,7 +71,7 @@ class Timeline {
   Binding& bind(std::string_view name, Binding binding);
   /// The same of a binding that is known already, or of null.
   void restore(std::string_view name, Binding* binding);
-  /// What the name meant then, or null.
+  /// The binding of the name at that time, or null.
   Binding* find(std::string_view name, Time at) const;
   const Names& names() const { return names_; }
 

@@ -8,7 +8,7 @@
 
 namespace quern::frontend {
 
-/// What tokens there are: the first part by their nature, then keywords and punctuation by their text.
+/// Kinds of tokens: the first part by their nature, then keywords and punctuation by their text.
 enum class Tok : std::uint8_t {
   end,
   newline,

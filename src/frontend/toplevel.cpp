@@ -191,12 +191,12 @@ void TopLevel::merge(std::size_t mark, const std::vector<Outcome>& outcomes, Pla
   }
 }
 
-/// What was bound since the mark may have been bound, or not.
+/// Marks the bindings since the mark as uncertain: they may or may not have happened.
 void TopLevel::doubt_since(std::size_t mark, Time before, Place because, const char* why) {
   merge(mark, {{before}, {timeline_.now()}}, because, why);
 }
 
-/// What a line that may raise leaves to the handlers around: it may not have come to its end.
+/// Handles a line that may raise: the handlers around it may see a state in which it has not finished.
 void TopLevel::risk(std::size_t token) {
   if (!risk_) risk_ = Change{timeline_.now(), line_place(token)};
 }
@@ -272,7 +272,7 @@ std::size_t TopLevel::loop(const Suite& header) {
   const std::size_t mark = timeline_.mark();
   const Time before = timeline_.now();
   const bool deciding = std::exchange(deciding_, false);
-  // What a later line makes known to an earlier one is met in the second walk.
+  // The second walk uses facts that the first one learnt from later lines.
   for (int walk = deciding ? 0 : 1; walk < 2; ++walk) {
     if (counted) bind_targets(header.header + 1, in, items);
     suite(header.begin, header.end);
@@ -353,7 +353,7 @@ std::size_t TopLevel::function(std::size_t at, std::size_t next) {
   Binding binding = made(Binding::Kind::function, declared->place, at);
   binding.declaration = declared;
   Binding& bound = bind(declared->name, std::move(binding));
-  // Who decorates a function may keep it and call it whenever he likes.
+  // A foreign decorator may keep the function and call it at any time.
   if (foreign && !compiled) run_function(bound, at, true);
   if (foreign && compiled)
     for (const std::size_t token : decorators)
@@ -520,7 +520,8 @@ void TopLevel::star(std::size_t at, const std::string& module) {
   const Time before = timeline_.now();
   std::vector<std::string_view> names = names_.all_in(canonical(module));
   for (const std::string_view name : names) {
-    // Where another meaning stands already, only a module whose names are all known takes it for certain.
+    // If the name already has a meaning, the import replaces it for certain only if all names of the module
+    // are known.
     const Binding* old = timeline_.find(name, before);
     const bool taken =
         (old != nullptr && old->kind != Binding::Kind::import) || (old == nullptr && is_python_name(name));

@@ -30,7 +30,7 @@ bool is_known_module(std::string_view path);
 /// A name of Python's builtins.
 bool is_python_name(std::string_view name);
 
-/// How a call treats the arrays that it is given.
+/// Effects of a call on the arrays that it receives.
 enum class Manners : std::uint8_t {
   fresh,     ///< it reads them
   hands_on,  ///< what it returns may be one of them, or a view
@@ -83,7 +83,7 @@ class TopLevel {
   void risk(std::size_t token);
   Binding& bind(std::string_view name, Binding binding);
 
-  // What a statement does besides binding names: toplevel_effects.cpp.
+  // Side effects of statements besides binding names: toplevel_effects.cpp.
   enum class Use : std::uint8_t { read, flows, called, changed };
   struct Facts {
     struct Mention {

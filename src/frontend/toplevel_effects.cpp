@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the statements of a file's level do besides binding names: arrays that they change where they are,
-// functions that they call or hand on, attributes of modules. It works on tokens, so that no Python is too
-// strange for it, and where it does not know better it takes the name for changed.
+// Side effects of statements at a file's own level, besides binding names: arrays changed in place, functions
+// called or passed on, attributes of modules set. The analysis works on tokens, so that it can handle any
+// Python code; in doubt it assumes that the name is changed.
 #include <algorithm>
 
 #include "frontend/toplevel.hpp"
@@ -122,7 +122,7 @@ constexpr std::string_view kAnyName[] = {"exec", "eval",         "globals", "loc
 
 }  // namespace
 
-/// Of modules: what is not known changes what it is given.
+/// For functions of modules: an unknown function is assumed to change its arguments.
 Manners manners_of_function(std::string_view path) {
   if (path.empty()) return Manners::changes;
   if (const std::size_t dot = path.find('.'); dot != std::string_view::npos) {
@@ -193,7 +193,7 @@ std::string TopLevel::path_of(std::size_t first, std::size_t end) const {
   return canonical(path);
 }
 
-/// Where the expression begins that ends before the token: a(b)[c].d
+/// The token where the expression begins that ends before `open`: a(b)[c].d
 std::size_t TopLevel::chain_begin(std::size_t open) const {
   std::size_t at = open;
   for (std::size_t steps = 0; at > 0 && steps < kMostBrackets; ++steps) {
@@ -212,7 +212,7 @@ std::size_t TopLevel::chain_begin(std::size_t open) const {
   return at;
 }
 
-/// What becomes of a value by the brackets around it.
+/// The use of a value according to the brackets around it.
 TopLevel::Use TopLevel::use_outside(std::size_t token) const {
   std::size_t inner = token;
   for (std::size_t depth = 0; around_[inner] != 0; ++depth) {
@@ -237,7 +237,7 @@ TopLevel::Use TopLevel::use_outside(std::size_t token) const {
   return Use::flows;
 }
 
-/// What is done with the name at the token; `target`: it stands before the '=' of its statement.
+/// The use of the name at the token; `target`: it stands before the '=' of its statement.
 TopLevel::Use TopLevel::use_of(std::size_t token, bool target) const {
   std::size_t at = token + 1;
   bool whole = true;
@@ -325,7 +325,7 @@ void TopLevel::change_attribute(std::size_t token, const Binding& module, std::s
   bool stores = is_assignment(kind(at)) && at > token + 1 && is_name_itself(token) && around_[token] == 0;
   for (std::size_t i = token; i > 0 && kind(i - 1) != Tok::newline && !stores; --i)
     if (kind(i - 1) == Tok::k_del) stores = at > token + 1;
-  // Of several targets any may be meant: math.pi, x = 3, 4
+  // In a list of targets, any of them may be the attribute: math.pi, x = 3, 4
   if (!stores && at > token + 1 && (kind(at) == Tok::comma || closes(kind(at)) || kind(at) == Tok::k_in)) {
     const std::size_t behind = statement_end(at, names_.tokens_.size() - 1);
     for (std::size_t i = at; i < behind && !stores; ++i) stores = kind(i) == Tok::assign && around_[i] == 0;
@@ -367,7 +367,7 @@ void TopLevel::hidden_text(std::size_t token, std::vector<Binding*>* flows) {
   }
 }
 
-/// What calling the function does, with all that it may call.
+/// Applies the effects of calling the function and all functions that it may call.
 void TopLevel::run_function(Binding& root, std::size_t from, bool escapes) {
   std::vector<Binding*> open = {&root};
   std::set<const Binding*> seen = {&root};
@@ -515,7 +515,7 @@ void TopLevel::read_body(std::size_t at, std::size_t end, std::set<std::string_v
       facts.mentions.push_back({i, Use::changed});
     if (!is_name_itself(i) || own.contains(text(i))) continue;
     Use use = use_of(i, i < value);
-    // What a name of the function's own refers to is not followed.
+    // References through the function's own names are not tracked.
     const bool kept = value > begin || kind(begin) == Tok::k_return || kind(begin) == Tok::k_for ||
                       kind(begin) == Tok::k_with;
     if (use == Use::flows) use = kept ? Use::changed : Use::read;

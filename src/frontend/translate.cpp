@@ -141,7 +141,7 @@ class Translation {
     return !report_.failed();
   }
 
-  /// Where the decorator gives signatures, arguments are converted to the first that takes them.
+  /// If the decorator gives signatures, arguments are converted to the first one that accepts them.
   bool fit(const Declaration& kernel, const SignatureTypes& given, std::vector<Type>& types) {
     for (const bool exact : {true, false})
       for (const SignatureTypes& declared : kernel.signatures) {

@@ -135,13 +135,13 @@ inline bool is_error(Type t) { return t->kind == TypeKind::error; }
 bool is_valueless(Type t);
 /// Tuples beyond this are refused: their types would grow faster than the source.
 inline constexpr std::uint32_t kMostItems = 1000;
-/// Of one or more elements, all of one type.
+/// True for a tuple with one or more elements, all of one type.
 bool is_uniform(Type tuple);
 
-/// What both types convert to where two assignments meet, or null. Numba's unification.
+/// The common type of two assignments that meet, or null. Numba's unification.
 Type unify(TypeTable& table, Type a, Type b);
 
-/// How a binary operator treats two numbers: what they are converted to, and what comes out.
+/// The operand type and the result type of a binary operator on two numbers.
 struct Operation {
   Type operand = nullptr;
   Type result = nullptr;
@@ -154,7 +154,7 @@ Tok unary_operator(std::string_view text);
 Tok binary_operator(std::string_view text);
 /// The type of `op a`: +, -, ~ or not.
 Type unary_result(const TypeTable& table, Tok op, Type a);
-/// What a real function of math computes `a` in: float32 or float64.
+/// The type in which a real function of math computes `a`: float32 or float64.
 Type real_operand(const TypeTable& table, Type a);
 /// May a value of type `from` be assigned to a place of type `to`, as Numba converts in assignments?
 bool converts(Type from, Type to);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known before a kernel runs: numbers, types, functions, arrays of the module.
+// Values known at compile time: numbers, types, functions, arrays of the module.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@
 
 namespace quern::frontend {
 
-/// What a kernel cannot use, since no Python runs here.
+/// Describes a value that kernels cannot use, since no Python runs here.
 inline constexpr const char* kPythonsOwn = "a value that only Python computes";
 
-/// What to do about functions, whose values a program cannot bind.
+/// The hint for functions, since a program cannot bind them.
 inline constexpr const char* kFunctionHint =
     "define it once, or decide by constants of the file, by versions of numba and numpy, or inside of it";
 
@@ -81,7 +81,7 @@ struct Value {
 /// The result of an operator on known numbers as Python computes it, or unknown.
 Value fold(Tok op, const Value& a, const Value& b);
 Value fold_unary(Tok op, const Value& a);
-/// What int() makes of a float; unknown where int64 does not hold it.
+/// The result of int() for a float; unknown if it does not fit int64.
 Value whole_part(double number);
 /// Is the value of that type, so that it can stand for what an operator gives on the device?
 bool is_of(const Value& value, Type type);

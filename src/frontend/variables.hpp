@@ -27,7 +27,7 @@ struct Variable {
   std::uint32_t flows = 0;  ///< definitions of other variables whose values are assigned to this one as well
   bool written_once() const { return versions == 1 && definitions + flows <= 1; }
   bool maybe_unset = false;  ///< a path reaches a use without an assignment
-  // Where it is declared.
+  // The block that declares the variable.
   std::uint32_t block = kNoVariable;  ///< 0 is the body
   int index = 0;  ///< of the statement in that block that first mentions it; -1: the loop's head
   bool declared = false;

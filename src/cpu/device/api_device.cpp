@@ -60,8 +60,8 @@ CUresult lookup(CUresult error, const char** out, T ResultText::* column) noexce
   return row == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-/// Of the fault that ended the current context: the sentence about it with its place. Null where `error` is
-/// not that. The driver's texts live as long as the process, so these do; there is one a fault.
+/// Returns the sentence about the fault that ended the current context, with its place; null if `error` is
+/// another one. The driver's texts live as long as the process, so these do; there is one for each fault.
 const char* text_of_fault(CUresult error, const char* sentence) noexcept try {
   if (context_stack().empty()) return nullptr;
   const std::shared_ptr<ContextState> context = Driver::get().current_even_failed();

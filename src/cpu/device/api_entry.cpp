@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How clients find functions: cuGetProcAddress.
+// cuGetProcAddress: lets clients find functions by name.
 #include "cpu/device/cuda_api.hpp"
 
 #include <algorithm>

@@ -36,7 +36,7 @@ std::vector<ptx::LinkInput> read(const LinkObject& link) QUERN_REQUIRES(link.mut
   return inputs;
 }
 
-/// What is wrong is said of the text that it is in, so each is checked before they are one.
+/// Each text is checked before they are linked, so that errors name the text that contains them.
 void check(const LinkObject& link, const LinkText& text) {
   Expected<ptx::Module> module = ptx::parse(text.ptx, text.name);
   if (!module) refuse(link, CUDA_ERROR_INVALID_PTX, module.errors());

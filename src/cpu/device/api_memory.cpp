@@ -42,7 +42,7 @@ bool is_host(const Allocation& allocation) {
          allocation.kind == AllocationKind::shadow;
 }
 
-/// Where the host finds what lies at `pointer`.
+/// The host address of the memory at `pointer`.
 void* host_address(const Allocation& allocation, CUdeviceptr pointer) {
   if (allocation.kind != AllocationKind::shadow) return reinterpret_cast<void*>(pointer);
   const std::shared_ptr<Mapping> mapping = allocation.shadow_of.lock();
@@ -50,7 +50,7 @@ void* host_address(const Allocation& allocation, CUdeviceptr pointer) {
   return mapping->host() + (pointer - reinterpret_cast<CUdeviceptr>(allocation.base));
 }
 
-/// What kernels see of registered memory.
+/// Maps registered host memory into the address space of kernels.
 std::shared_ptr<Mapping> map(Driver& driver, const ContextState& state, std::byte* host, std::size_t bytes) {
   auto shadow = driver.allocate(state, AllocationKind::shadow, bytes);
   require(shadow != nullptr, CUDA_ERROR_OUT_OF_MEMORY);

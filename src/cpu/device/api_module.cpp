@@ -81,8 +81,8 @@ void set_function_attribute(FunctionObject& function, CUfunction_attribute attri
   }
 }
 
-/// What the attributes of cuLaunchKernelEx mean here. One that changes a kernel's meaning and is not
-/// supported is refused; hints pass.
+/// Applies an attribute of cuLaunchKernelEx. An unsupported attribute that changes a kernel's meaning is
+/// rejected; unsupported hints are ignored.
 void apply(LaunchRequest& request, const CUlaunchAttribute& attribute) {
   const CUlaunchAttributeValue& value = attribute.value;
   switch (attribute.id) {

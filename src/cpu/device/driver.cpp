@@ -56,7 +56,7 @@ std::uint32_t worker_count(base::EnvComplaint complain) {
   return count_of("QUERN_CPU_WORKERS", engine::usable_processor_count(), kMaxWorkers, complain);
 }
 
-/// What the device calls its memory; a quarter of the machine's where the variable does not say.
+/// Sets the size of the device's memory; the default is a quarter of the machine's memory.
 void set_memory(Demand& demand) {
   constexpr const char* kVariable = "QUERN_CPU_MEMORY";
   const std::optional<std::uint64_t> asked = base::env_bytes(kVariable, &engine::report_variable);

@@ -27,11 +27,11 @@
 
 namespace quern::cpu::device {
 
-/// Where device printf goes; exists before cuInit.
+/// Receives the text of device printf; exists before cuInit.
 engine::Output& output();
 /// QUERN_CPU_WORKERS, or one a processor that the process may use.
 std::uint32_t configured_worker_count();
-/// Whether kernels are compiled for a compact window: what the device has, or is asked for before cuInit.
+/// True if kernels are compiled for a compact window: that of the device, or before cuInit the requested one.
 bool compiles_compact();
 
 /// Thread-safe.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel's machine code was doing when the processor could not go on.
+// Finds out which instruction of a kernel faulted.
 #pragma once
 
 #include <string>

@@ -9,7 +9,7 @@
 
 namespace quern::cpu::device {
 
-/// What a cu* function answers. Thrown and caught inside this room only.
+/// The CUresult that a cu* function returns. Thrown and caught inside this room only.
 struct Failure {
   CUresult result;
 };

@@ -8,7 +8,7 @@
 
 namespace quern::cpu::device {
 
-/// What a handle names; part of the handle, so that a stream is never taken for a module.
+/// The kind of object that a handle names; part of the handle, so that a stream is never taken for a module.
 enum class HandleKind : std::uint8_t { context = 1, module, function, stream, event, link };
 
 /// Objects of one kind under opaque C handles (index, generation and kind; never an address).

@@ -100,8 +100,8 @@ void fill_state(engine::LaunchState& state, const LaunchRequest& request, const 
   state.grid_id = next_grid_id.fetch_add(1, std::memory_order_relaxed);
 }
 
-/// What a thread has for the local memory of functions that are called: more than usual where the context's
-/// limit says so.
+/// The local memory of a thread for called functions: at least the default, more if the context's limit asks
+/// for it.
 std::uint64_t stack_bytes(const LocalNeeds& local, const ContextState& context) {
   if (!local.calls) return 0;
   const std::uint64_t wanted =
@@ -110,8 +110,8 @@ std::uint64_t stack_bytes(const LocalNeeds& local, const ContextState& context) 
   return std::min(wanted, kMost - std::min(kMost, local.bytes));
 }
 
-/// Where the blocks of a cooperative launch meet: cooperative_groups keeps a size and a counter there
-/// (cooperative_groups/details/driver_abi.h), which have to be zero at first.
+/// Allocates the workspace for the grid barrier of a cooperative launch: cooperative_groups keeps a size and
+/// a counter there (cooperative_groups/details/driver_abi.h), which must be zero at first.
 void give_workspace(engine::LaunchJob& job, Driver& driver, const ContextState& context) {
   constexpr std::uint64_t kBytes = 256;
   engine::Memory& memory = driver.memory();

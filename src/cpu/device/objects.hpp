@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the handles of the driver API stand for. Objects are shared: a handle holds one reference, running
+// The objects behind the handles of the driver API. Objects are shared: a handle holds one reference, running
 // work others.
 #pragma once
 
@@ -110,7 +110,8 @@ class FunctionObject {
   /// The name that reports give the kernel: its author's where someone told it, else the PTX's.
   std::string display_name() const QUERN_EXCLUDES(mutex_);
   void set_display_name(std::string name) QUERN_EXCLUDES(mutex_);
-  /// What a launch may ask of dynamic shared memory; cuFuncSetAttribute raises it up to the opt-in limit.
+  /// The most dynamic shared memory that a launch may request; cuFuncSetAttribute raises it up to the opt-in
+  /// limit.
   std::atomic<std::uint32_t> max_dynamic_shared_bytes;
 
   /// Code for that block shape, compiled on first use (once, whoever asks). Reports what the compiler says

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the CPU device offers beside the Driver API.
+// Functions of the CPU device beyond the Driver API.
 #include "cpu/device/cuda_api.hpp"
 
 #pragma GCC visibility push(default)

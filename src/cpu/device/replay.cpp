@@ -68,7 +68,7 @@ struct Known {
 };
 using Result = std::optional<Known>;
 
-/// What a block's threads may be followed with.
+/// The data needed to replay the threads of a block.
 struct Scene {
   const ir::Module& module;
   const ir::Function& kernel;
@@ -109,7 +109,8 @@ bool is_global(ir::Space space) {
   return space == ir::Space::global || space == ir::Space::generic || space == ir::Space::constant;
 }
 
-/// Where an access to `address` of `space` goes; nothing for local memory, which is apart for each lane.
+/// The host address of an access to `address` of `space`; none for local memory, which is separate for each
+/// lane.
 Bits host_address(const Scene& scene, ir::Space space, std::uint64_t address) {
   if (is_global(space)) return address;
   if (space != ir::Space::shared) return std::nullopt;
@@ -117,7 +118,7 @@ Bits host_address(const Scene& scene, ir::Space space, std::uint64_t address) {
   return reinterpret_cast<std::uint64_t>(scene.worker.shared_base) + static_cast<std::uint64_t>(offset);
 }
 
-/// Whether an access to `address` by `what` ends in this fault.
+/// True if an access to `address` by `what` ends in this fault.
 bool offends(const Scene& scene, const ir::Inst& what, std::uint64_t address) {
   if (what.attr.space == ir::Space::param) return false;
   const std::uint32_t bytes = scene.bytes_of(what);
@@ -154,7 +155,7 @@ class Thread {
     return End::elsewhere;
   }
   const Offender& offender() const { return offender_; }
-  /// How often it went back in loops; and whether in more than one.
+  /// The number of back edges taken in loops.
   std::uint64_t rounds() const { return rounds_; }
   bool nested() const { return headers_.size() > 1; }
 
@@ -396,7 +397,7 @@ struct Found {
   bool nested = false;
 };
 
-/// What the processor told does not speak against these.
+/// True if the fault that the processor reported is consistent with these accesses.
 bool agrees(const Scene& scene, const std::vector<Found>& offenders) {
   const std::uint64_t told = scene.fault.address;
   const std::uint64_t begin = reinterpret_cast<std::uint64_t>(scene.launch.window_base);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which thread met an address fault, and with which address: the processor tells only that some lane of an
-// instruction did, and the check of an address before it has replaced the address by now. So the threads that
-// may have been it are followed through the kernel's IR, one after the other, from their beginning to the
-// instruction. Nothing is written. What cannot be computed again is unknown and stays so in all that comes of
-// it: other lanes' values, shared and local memory, results of atomics, memory that the block itself writes.
+// Finds the thread that met an address fault, and the address that it accessed: the processor reports only
+// that some lane of an instruction faulted, and by then the address check has replaced the address. So the
+// candidate threads are replayed through the kernel's IR, one after the other, from their beginning to the
+// instruction. Nothing is written. Values that cannot be recomputed are unknown, and so are all results that
+// depend on them: values of other lanes, shared and local memory, results of atomics, memory that the block
+// itself writes.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
-/// How a compact window spends addresses.
+/// The sizes of a compact window, from comfortable to tight.
 struct Comfort {
   std::uint64_t arena_percent;  ///< of a device's memory; the rest is for guard zones and fragments
   std::uint64_t arena_extra;

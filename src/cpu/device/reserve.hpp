@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many addresses the device takes for itself: as many as make it fast and easy to debug, where the
-// process may have them; step by step fewer where not. See docs/decisions/0014-address-space.md.
+// Decides how many addresses the device reserves: enough to be fast and easy to debug if the process may have
+// them, otherwise step by step fewer. See docs/decisions/0014-address-space.md.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ inline constexpr std::uint64_t kMinMemoryBytes = std::uint64_t{16} << 20;
 
 enum class Addresses : std::uint8_t { automatic, wide, compact };
 
-/// What the device is to have.
+/// The requested properties of the device.
 struct Demand {
   std::uint32_t devices = 1;
   std::uint32_t workers = 1;

@@ -127,7 +127,7 @@ void WarpBody::resume_at(std::uint32_t state, ir::BlockId next) {
   }
 }
 
-/// What a barrier_reduce gives every lane, from the counts over the block.
+/// The result of a barrier_reduce for every lane, from the counts over the block.
 llvm::Value* WarpBody::reduction(ir::Value which, llvm::Value* true_lanes, llvm::Value* arrived_lanes) {
   llvm::Value* result = true_lanes;
   switch (static_cast<ir::BarrierReduce>(inst(which).imm)) {

@@ -26,7 +26,7 @@ const BoundRow* row_of(ir::Icmp icmp) {
   return row == std::end(kRows) ? nullptr : row;
 }
 
-/// Of an affine value: how far its last lane is beyond the first, which is the least.
+/// For an affine value, the distance of its last lane from the first one, which is the least.
 std::optional<std::int64_t> reach_of(const analysis::Shape& shape) {
   if (shape.kind != analysis::ShapeKind::affine || shape.terms.size() != 1 ||
       shape.terms[0].coefficient != ir::kNone)

@@ -26,7 +26,7 @@ struct BoundedBranch {
 /// For each value, by how many instructions it is read.
 std::vector<std::uint32_t> count_reads(const ir::Function& function);
 
-/// What the branch at the end of `block` is.
+/// Classifies the branch at the end of `block`.
 BoundedBranch bounded_branch(const ir::Function& function, const std::vector<analysis::Shape>& shapes,
                              const std::vector<std::uint32_t>& reads, ir::BlockId block);
 

@@ -80,7 +80,7 @@ void WarpBody::emit_call(ir::Value value) {
   for (unsigned i = 0; i < count; ++i) define_element(value, i, code_.CreateExtractValue(results, i));
 }
 
-/// Where the callee's local memory begins: behind ours. The launch ends where it has no room.
+/// Returns the start of the callee's local memory, behind the caller's. Ends the launch if there is no room.
 llvm::Value* WarpBody::begin_activation(const ir::Inst& call) {
   const std::uint64_t own = llvm::alignTo(function_->local_bytes, engine::kLocalAlignment);
   const std::uint64_t needed = module_->functions.at(call.imm).local_bytes;

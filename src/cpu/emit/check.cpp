@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the emitter has no code for, said before anything is emitted.
+// Rejects operations that the emitter does not support, before anything is emitted.
 #include <string>
 
 #include "cpu/emit/context.hpp"

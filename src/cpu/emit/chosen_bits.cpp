@@ -24,7 +24,7 @@ bool masks_lanes(const llvm::SelectInst& select) {
   return type->getScalarSizeInBits() == 32 || type->getScalarSizeInBits() == 64;
 }
 
-/// What the code generator makes logical operations of.
+/// True for values that the code generator turns into logical operations.
 bool is_logic(const Value* value) {
   while (const auto* cast = llvm::dyn_cast<llvm::BitCastInst>(value)) value = cast->getOperand(0);
   if (const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(value))

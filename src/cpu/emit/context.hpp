@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What emitting one operation may ask of the function being emitted. Control flow (flow.cpp) implements it;
-// the operations (arithmetic.cpp, memory.cpp, warp.cpp, ...) use it and know nothing of blocks and versions.
+// The interface to the function being emitted, for code that emits one operation. Control flow (flow.cpp)
+// implements it; the operations (arithmetic.cpp, memory.cpp, warp.cpp, ...) use it and know nothing of blocks
+// and versions.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>

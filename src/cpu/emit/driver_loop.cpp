@@ -286,7 +286,7 @@ class RunEmitter {
 
   /// Without barriers: the body in a loop over the warps, so that what they share is computed once.
   void emit_warps(const WarpKind& kind) {
-    // Of several, not which: a store each would be felt in short kernels.
+    // With several warps, do not record which one runs: an extra store per warp slows short kernels.
     note_warps(at_.getInt32(specialisation_.warps() == 1 ? 0 : engine::kUnknownWarp), 1);
     llvm::BasicBlock* before = at_.GetInsertBlock();
     llvm::BasicBlock* head = block("warps");
@@ -346,7 +346,7 @@ class RunEmitter {
     at_.SetInsertPoint(after);
   }
 
-  /// What a round adds up over its warps.
+  /// The sums of one round over its warps.
   struct Round {
     llvm::Value* waiting;  ///< warps at a barrier
     llvm::Value* true_lanes;

@@ -19,7 +19,7 @@ Expected<void> check_emittable(const ir::Module& module);
 Expected<std::shared_ptr<const KernelCode>> emit_code(ir::Module module,
                                                       const Specialisation& specialisation);
 
-/// Which machine code of emit_code() belongs to which instruction.
+/// Maps machine code of emit_code() to instructions.
 Expected<CodeSites> emit_sites(ir::Module module, const Specialisation& specialisation);
 
 /// The optimised LLVM IR, or the assembly, as text.

@@ -9,8 +9,8 @@
 namespace quern::cpu::emit {
 namespace {
 
-/// Where guarded work goes on after LLVM has ended it. The reason is kept in place: a string of the frame
-/// that is left would not be destroyed.
+/// The state to which guarded work returns after a fatal error of LLVM. The reason is stored in an array:
+/// longjmp would not destroy a std::string of the abandoned frame.
 struct Landing {
   std::jmp_buf place;
   bool exhausted = false;
@@ -20,7 +20,7 @@ thread_local Landing* landing = nullptr;
 
 [[noreturn]] void leave(Landing& to) { std::longjmp(to.place, 1); }  // NOLINT(cert-err52-cpp): see fatal.hpp
 
-/// Where no guarded work runs on this thread both return, and LLVM ends the process as it does by itself.
+/// If no guarded work runs on this thread, both handlers return, and LLVM ends the process as usual.
 void on_fatal_error(void*, const char* reason, bool) {
   if (landing == nullptr) return;
   const std::string_view text(reason);

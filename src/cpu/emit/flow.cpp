@@ -192,8 +192,8 @@ void WarpBody::create_blocks() {
     results_.push_back(at.CreateAlloca(vector_type_of(type)));
 }
 
-/// What every warp begins with: nobody waits, masked slots hold zeros; then to the first block (or where the
-/// state says).
+/// Emits the start of every warp: no lanes wait, masked slots hold zeros; then control goes to the first
+/// block (or to the one in the saved state).
 void WarpBody::begin_warp() {
   code_.SetInsertPoint(place_.begin);
   clear_masked();
@@ -264,7 +264,8 @@ void WarpBody::emit_inst(ir::Value value) {
   if (ir::has_trait(what.op, 'p') && what.type != ir::Type::none &&
       known_constant(version_, value) != nullptr)
     return;
-  // Where lanes wait, going round in the loop is the turn of others: sleep would only hold them up.
+  // If lanes wait, other lanes get their turn while this one goes round its loop: sleeping would only delay
+  // them.
   if (what.op == ir::Op::nanosleep && !plan_.full_needed[block_]) return;
   if (what.op == ir::Op::host_call) {
     note_place();

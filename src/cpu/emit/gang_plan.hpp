@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether warps of a block are run in lockstep, how many, and what they share. Pure; no LLVM.
+// Decides whether warps of a block run in lockstep, how many of them, and which values they share. Pure; no
+// LLVM.
 #pragma once
 
 #include <cstdint>

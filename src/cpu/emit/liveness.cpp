@@ -81,7 +81,7 @@ class Finder {
         for (const ir::Value arg : function_[value].args) read(block, arg);
       set(defines_[block], value);
     }
-    // What the successors' phis take is read at this block's end.
+    // The operands of the successors' phis are read at this block's end.
     for (const ir::BlockId successor : function_.blocks[block].succs) {
       const ir::Block& next = function_.blocks[successor];
       for (const ir::Value phi : next.insts) {

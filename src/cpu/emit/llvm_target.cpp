@@ -26,12 +26,14 @@ void set_option(llvm::StringRef name, T value) {
   if (found != options.end()) static_cast<llvm::cl::opt<T>*>(found->second)->setValue(value);
 }
 
-/// What the code generator takes from nowhere else. This LLVM is ours alone: nobody else sees its options.
+/// Sets code generator options that LLVM exposes only as command-line options. This LLVM is ours alone:
+/// nobody else sees its options.
 void set_options() {
   // A pass of optimise.cpp, which knows when it takes too long.
   set_option("disable-lsr", true);
-  // Of so many accesses to memory in a block each is compared with every other, at LLVM's 1,000 for most of
-  // the time of a long kernel. Measured: the kernels of tools/bench run as fast with 250 as with 1,000.
+  // LLVM compares each memory access of a block with up to this many others; with LLVM's default of 1,000
+  // this takes most of the compile time of a long kernel. Measured: the kernels of tools/bench run as fast
+  // with 250 as with 1,000.
   set_option("dag-maps-huge-region", 250u);
   // It looks for words of masks to keep in mask registers, in time that grows with the square of a long
   // kernel's length.

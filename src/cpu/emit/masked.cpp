@@ -171,9 +171,9 @@ void WarpBody::retire(llvm::Value* lanes) {
   code_.CreateStore(code_.CreateAnd(live, code_.CreateNot(masks_.word_of(masks_.bits_of(lanes)))), live_);
 }
 
-/// Whether other lanes may already wait at `successor` when `block` sends its own. Not those of a loop's
-/// header (everyone in a loop is at the same iteration), nor where `block` comes first of all predecessors;
-/// but always where a loop lets its lanes go at different iterations.
+/// True if other lanes may already wait at `successor` when `block` sends its own. False for a loop's header
+/// (all lanes in a loop are at the same iteration), and if `block` comes first of all predecessors; but
+/// always true if lanes leave a loop at different iterations.
 bool WarpBody::must_blend(ir::BlockId block, ir::BlockId successor) const {
   const analysis::Analysis& facts = plan_.masked;
   const std::vector<ir::BlockId>& preds = function_->blocks[successor].preds;
@@ -184,7 +184,7 @@ bool WarpBody::must_blend(ir::BlockId block, ir::BlockId successor) const {
   return *std::min_element(preds.begin(), preds.end(), before) != block;
 }
 
-/// Whether no lane can wait at `other` that has not just come through `block`. Lanes that left a loop around
+/// True if all lanes that wait at `other` have just come through `block`. Lanes that left a loop around
 /// `block` at an earlier iteration wait behind it until the others have left, too.
 bool WarpBody::only_from(ir::BlockId block, ir::BlockId other) const {
   const analysis::Analysis& facts = plan_.masked;

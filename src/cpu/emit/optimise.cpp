@@ -115,7 +115,7 @@ llvm::FunctionPassManager pass_list(bool combine_twice) {
   return passes;
 }
 
-/// What the code generator begins with where nobody tells it not to (llvm_target.cpp does).
+/// These passes are the ones that the code generator runs first by default (llvm_target.cpp disables them).
 llvm::FunctionPassManager loop_pass_list() {
   llvm::LoopPassManager passes;
   passes.addPass(llvm::CanonicalizeFreezeInLoopsPass());

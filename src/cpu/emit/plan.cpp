@@ -127,15 +127,15 @@ void cut_before_assumed(ir::Function& function, std::vector<bool> assumed, Plan&
     plan.tested.resize(function.blocks.size());
     plan.barrier.resize(function.blocks.size(), ir::kNone);
     if (tested.empty()) continue;
-    // What followed the barrier's cut is now in the new block: the barrier goes with its branch.
+    // The code after the barrier's cut is now in the new block: the barrier moves with its branch.
     plan.barrier[function.blocks[id].succs[0]] = std::exchange(plan.barrier[id], ir::kNone);
     plan.tested[id] = std::move(tested);
   }
 }
 
-/// Where the warps of the gang, or lanes of them, may part: each such place becomes a block of its own, where
-/// a warp can start. A comparison that waits until scalars do not tell (see bounds.hpp) comes with its
-/// branch.
+/// Cuts blocks where the warps of the gang, or lanes of them, may diverge: each such place becomes a block of
+/// its own, where a warp can start. A comparison that is computed only if scalars do not
+/// decide (see bounds.hpp) moves with its branch.
 void cut_where_gang_parts(ir::Function& function, const Analysis& facts, Plan& plan) {
   const auto blocks = static_cast<ir::BlockId>(function.blocks.size());
   const auto agreed = [&](ir::Value value) {
@@ -224,7 +224,7 @@ std::vector<bool> find_ends(const ir::Function& function, const std::vector<ir::
   return ends;
 }
 
-/// Where full code can go over into masked code, and everything behind.
+/// Marks the blocks where full code can switch to masked code, and all blocks reachable from them.
 std::vector<bool> find_masked_needed(const Plan& plan) {
   const std::vector<ir::Block>& blocks = plan.function->blocks;
   std::vector<bool> needed(blocks.size(), false);
@@ -270,9 +270,9 @@ void find_waits(Plan& plan) {
   }
 }
 
-/// Where masked code looks whether all lanes are together again. In a loop only at its header: entering the
-/// full version of a loop in its middle would keep LLVM from seeing it as a loop. After a barrier it is none
-/// for LLVM anyway.
+/// True if masked code checks at this block whether all lanes are together again. In a loop only the header
+/// does: entering the full version of a loop in its middle would keep LLVM from recognising it as a loop. A
+/// loop with a barrier is none for LLVM anyway.
 bool worth_reentering(const Plan& plan, ir::BlockId id, const Specialisation& specialisation) {
   const Analysis& facts = plan.dispatched ? plan.full : plan.masked;
   const ir::Block& block = plan.function->blocks[id];

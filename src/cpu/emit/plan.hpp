@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is decided about a function before any LLVM IR is made: where it is cut, which versions its blocks
-// get, which values leave their blocks. Pure; no LLVM.
+// Decisions about a function that precede LLVM IR: where it is cut, which versions its blocks get, which
+// values leave their blocks. Pure; no LLVM.
 #pragma once
 
 #include <cstdint>

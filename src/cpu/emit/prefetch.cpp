@@ -17,7 +17,7 @@ constexpr unsigned kMaxDepth = 8;
 /// Lanes that touch more lines than that are a gather: asking costs as much as loading.
 constexpr std::size_t kMaxLines = 4;
 
-/// How long memory takes to answer, in rounds. Measured.
+/// The latency of memory, in rounds of the loop. Measured.
 std::uint64_t rounds_ahead(RoundLength length, std::uint32_t gang_width) {
   switch (length) {
     case RoundLength::barrier:
@@ -46,7 +46,7 @@ std::vector<unsigned> lane_of_each_line(const analysis::Shape& address) {
 
 }  // namespace
 
-/// What makes a round of the loop long.
+/// Finds the operation that makes a round of the loop long.
 RoundLength WarpBody::round_length(std::uint32_t loop) {
   const auto known = round_lengths_.find(loop);
   if (known != round_lengths_.end()) return known->second;
@@ -62,8 +62,8 @@ RoundLength WarpBody::round_length(std::uint32_t loop) {
   return round_lengths_[loop] = length;
 }
 
-/// What each round of the loop adds to `value`, as i64; null where nothing, empty where that is not known.
-/// For a hint, so that it may wrap differently.
+/// The amount that each round of the loop adds to `value`, as i64; null if zero, empty if unknown. It serves
+/// a hint, so it may wrap differently.
 std::optional<llvm::Value*> WarpBody::advance_of(ir::Value value, std::uint32_t loop, unsigned depth) {
   const auto inside = [&](ir::Value of) {
     std::uint32_t at = plan_.full.loop_of[inst(of).block];

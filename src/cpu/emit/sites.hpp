@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which machine code belongs to which instruction of the IR, as LLVM's line tables know it: a site is an
-// instruction, and its number stands where a line's would. Asked for only when a fault is to be explained:
-// the same module is then compiled again, with debug locations, which do not change the code.
+// Maps machine code to instructions of the IR by LLVM's line tables: a site is an instruction, and its number
+// takes the place of a line number. Computed only when a fault is to be explained: the same module is then
+// compiled again with debug locations, which do not change the code.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -30,7 +30,7 @@ void end_sites(llvm::Module& module);
 
 /// By the offset in the code, ascending; each reaches to the next one's begin.
 std::vector<CodeSite> read_sites(llvm::MemoryBufferRef object, const ir::Module& of);
-/// Of the object's code, before it is linked: equal code has equal digests.
+/// A digest of the object's code before linking: equal code has equal digests.
 std::uint64_t code_digest(llvm::MemoryBufferRef object);
 
 }  // namespace quern::cpu::emit

@@ -96,7 +96,7 @@ class Promoter {
   }
 
  private:
-  /// Of one block, for the slot at hand.
+  /// Facts about one block for the current slot.
   struct Facts {
     std::uint32_t slot = 0;  ///< of which the rest tells: the slot's number, from 1
     bool alive = false;      ///< its content at the block's start is read here or later
@@ -228,7 +228,7 @@ class Promoter {
     return here.store != nullptr ? here.store->getValueOperand() : at_start(block);
   }
 
-  /// Where definitions do not meet, a block has what its immediate dominator ends with.
+  /// If no definitions meet at a block, it starts with the value at the end of its immediate dominator.
   llvm::Value* at_start(Block block) {
     std::vector<Block> path;
     llvm::Value* content = nullptr;
@@ -256,7 +256,7 @@ class Promoter {
   static void remove(const Slot& slot) {
     for (const auto& [block, load] : slot.loads) load->eraseFromParent();
     for (const auto& [block, store] : slot.stores) store->eraseFromParent();
-    // What is left stands in blocks that cannot be reached.
+    // The remaining accesses are in unreachable blocks.
     for (llvm::User* user : llvm::make_early_inc_range(slot.memory->users())) {
       auto* access = llvm::cast<llvm::Instruction>(user);
       if (!access->getType()->isVoidTy())

@@ -78,7 +78,7 @@ llvm::Constant* WarpBody::known_constant(Version version, ir::Value value) {
   return constant_of(type_of(inst(value).type), *shape.constant);
 }
 
-/// What is kept of `value` in the version being emitted: its scalar or its vector.
+/// The stored form of `value` in the version being emitted: its scalar or its vector.
 llvm::Value* WarpBody::kept(ir::Value value) {
   if (llvm::Constant* constant = known_constant(version_, value)) return constant;
   std::map<ir::Value, llvm::Value*>& values = warp_of(value).values;

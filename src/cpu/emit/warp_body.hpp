@@ -53,7 +53,7 @@ inline constexpr std::uint32_t kDone = 0xffffffffu;
 inline constexpr std::uint32_t kParted = 0xfffffffeu;  ///< a gang's step: each warp's frame has its own state
 }  // namespace frame
 
-/// Where and for what the body of a warp is emitted.
+/// The position and the purpose of a warp's body.
 struct WarpPlace {
   llvm::Function* function = nullptr;
   llvm::BasicBlock* entry =
@@ -87,7 +87,7 @@ struct Gang {
 /// A device function that is called, not inlined, by its index in ir::Module::functions.
 using DeviceFunctions = std::map<std::uint32_t, llvm::Function*>;
 
-/// What makes one round of a loop so long that the processor does not look past it.
+/// The operation that makes one round of a loop so long that the processor does not look past it.
 enum class RoundLength : std::uint8_t { none, barrier, atomics };
 
 class WarpBody final : public Context {
@@ -144,13 +144,13 @@ class WarpBody final : public Context {
     llvm::Value* vector = nullptr;
     llvm::BasicBlock* block = nullptr;
   };
-  /// What there is of one warp of the gang. Values that the warps share are those of warp 0.
+  /// The values of one warp of the gang. Values that the warps share are those of warp 0.
   struct WarpValues {
     llvm::Value* index = nullptr;  ///< i32, in the block
     llvm::Value* frame = nullptr;
     llvm::Value* local_base = nullptr;
     std::array<std::vector<Slot>, 2> slots;
-    // Of the block being emitted.
+    // Valid for the block being emitted.
     std::map<ir::Value, llvm::Value*> values;
     std::map<ir::Value, Expansion> expansions;
     std::map<std::pair<ir::Value, unsigned>, llvm::Value*> elements;
@@ -333,7 +333,7 @@ class WarpBody final : public Context {
   std::size_t current_ = 0;  ///< the warp that code is emitted for
   std::vector<llvm::BasicBlock*> full_;
   std::vector<MaskedBlocks> masked_;
-  // Of masked code, not of dispatched.
+  // For masked code, not for dispatched code.
   Spans spans_;
   analysis::Dominance dominance_;
   llvm::Value* live_ = nullptr;  ///< i32: lanes that have not exited, in masked code
@@ -349,7 +349,7 @@ class WarpBody final : public Context {
   std::vector<llvm::Value*> arguments_;
   std::vector<llvm::AllocaInst*> results_;
 
-  // Of the block being emitted.
+  // Valid for the block being emitted.
   llvm::BasicBlock* first_ = nullptr;  ///< its first LLVM block, which dominates the others
   llvm::Value* lanes_ = nullptr;       ///< running lanes, in kept form; null in full code
   llvm::Value* mask_ = nullptr;

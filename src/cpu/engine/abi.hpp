@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What emitted code and the scheduler agree on. Emitted code reads these structs by offsetof; nothing else is
+// The structs that emitted code and the scheduler share. Emitted code reads them by offsetof; nothing else is
 // shared.
 #pragma once
 
@@ -29,7 +29,7 @@ inline constexpr std::uint64_t kSharedReservationBytes = (std::uint64_t{4} << 30
 /// 32 * ir::kMaxThreadLocalBytes behind window_base.
 inline constexpr std::uint64_t kCompactGapBytes = std::uint64_t{20} << 20;
 inline constexpr std::uint64_t kCompactReachBytes = std::uint64_t{64} << 10;
-/// What offsets into a worker's shared memory are checked against; what a block cannot have of it is
+/// The limit for offsets into a worker's shared memory; the part of it that a block cannot have is
 /// inaccessible.
 inline constexpr std::uint64_t kCompactSharedBytes = std::uint64_t{128} << 10;
 /// Between the parts of a compact window: a checked shared offset is at most kCompactReachBytes outside, and
@@ -96,7 +96,7 @@ inline void forget_place(WorkerState& worker) noexcept {
   worker.running_warps = kUnknownWarp;
 }
 
-/// Of a lane's local memory, and of an activation's piece of it.
+/// Alignment of a lane's local memory, and of an activation's part of it.
 inline constexpr std::uint64_t kLocalAlignment = 16;
 
 /// Runs blocks first_block .. first_block + count - 1 of the grid (x fastest).

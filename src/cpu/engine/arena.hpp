@@ -20,17 +20,17 @@ enum class Reuse : std::uint8_t {
          ///< others
 };
 
-/// How an arena spends its addresses.
+/// Address space that an arena spends on protection.
 struct ArenaSpacing {
   std::uint64_t guard_bytes = std::uint64_t{1} << 20;  ///< inaccessible, behind each allocation
   /// Small allocations with pages of their own. Each takes two of the 65,530 mappings that Linux grants by
   /// default.
   std::uint32_t small_blocks = 8192;
 };
-/// Where addresses are few: at most an eighth of them for small allocations.
+/// The spacing for few addresses: at most an eighth of them for small allocations.
 ArenaSpacing narrow_spacing(std::uint64_t address_bytes) noexcept;
 
-/// Who asks for more: a running kernel knows the window as it was when it was launched.
+/// Kernels must not grow the arena: a running kernel uses the window's bounds from the time of its launch.
 enum class MayGrow : std::uint8_t { no, yes };
 
 /// Allocates from one part of the window against a declared total. An allocation has pages of its own,

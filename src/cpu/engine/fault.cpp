@@ -33,17 +33,17 @@ namespace {
 __attribute__((tls_model("initial-exec"))) thread_local KernelRun* current_run = nullptr;
 
 constexpr std::array kSignals{SIGSEGV, SIGBUS, SIGFPE, SIGILL};
-/// Who was there before us, for one signal. A program may install its own handler over ours later; then we
-/// install ours again, and the list grows. Entries are written before `count` says so and never change.
+/// Earlier handlers of one signal. A program may install its own handler over ours later; then we install
+/// ours again, and the list grows. Entries are written before `count` says so and never change.
 struct Predecessors {
   static constexpr std::size_t kMax = 16;
   std::array<struct sigaction, kMax> actions;
   std::atomic<std::size_t> count{0};
 };
 std::array<Predecessors, kSignals.size()> predecessors;
-/// How many predecessors are running, and the frame of the handler that called the last: should one pass the
-/// signal on to us, the one before it is meant. A predecessor may also leave by longjmp; a later signal then
-/// arrives at or above that frame.
+/// The number of earlier handlers that are running, and the frame of the handler that called the last one: if
+/// one of them forwards the signal to us, we call the one before it. A predecessor may also leave by longjmp;
+/// a later signal then arrives at or above that frame.
 __attribute__((tls_model("initial-exec"))) thread_local std::size_t chain_depth = 0;
 __attribute__((tls_model("initial-exec"))) thread_local const void* chain_frame = nullptr;
 
@@ -80,7 +80,7 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) const std::byte* 
   return nullptr;
 }
 
-/// What request_stop sends along, so that the handler knows its own signals.
+/// request_stop sends this value with the signal, so that the handler recognises it.
 int stop_mark = 0;
 
 bool is_stop_request(int signal, const siginfo_t& info) noexcept {

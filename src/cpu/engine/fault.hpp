@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can go wrong in a kernel, and how the engine gets out of it.
+// Faults of kernels, and how the engine leaves a kernel that faults.
 #pragma once
 
 #include <pthread.h>
@@ -40,14 +40,14 @@ struct Fault {
   std::uint32_t location = ~std::uint32_t{0};  ///< an index into KernelCode::locations; beyond: not known
   std::uint32_t lane = 0;
   bool knows_lane = false;  ///< a fault of the kernel's own making, which says where it was; or explained
-  /// Of the kernel's instruction that the processor could not run, or of its call of a helper; null: none.
+  /// The kernel's instruction that the processor could not run, or its call of a helper; null: none.
   const std::byte* pc = nullptr;
   // Found out by a FaultExplainer.
   AccessKind access = AccessKind::none;
   std::uint32_t access_bytes = 0;
   std::string_view space;
   std::optional<std::uint64_t> kernel_address;  ///< as the kernel computed it
-  // Who ran: for the report. Filled in when the run has ended (note_place).
+  // The threads that ran, for the report. Filled in when the run has ended (note_place).
   std::uint64_t block = kUnknownIndex;
   std::uint32_t warp = 0;        ///< the first of
   std::uint32_t warp_count = 0;  ///< so many; 0: not known

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of the fault that ended a context: which launch, which threads, where, and what they
-// accessed.
+// Facts about the fault that ended a context: the launch, the threads, the place, and the access.
 #pragma once
 
 #include <array>

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kWarpLanes = 32;
 
-/// What the CUresult does not say.
+/// The details that the CUresult does not carry.
 std::string_view reason(FaultKind kind) {
   switch (kind) {
     case FaultKind::divergent_barrier:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What emitted code calls: traps, and the device functions that the host carries out for a lane. A bad
+// Functions that emitted code calls: traps, and the device functions that the host executes for a lane. A bad
 // pointer from the kernel ends the launch as if the kernel itself had followed it. raise_fault() runs only
 // where no object with a destructor is alive.
 #include <fmt/format.h>
@@ -153,7 +153,7 @@ Outcome host_call(WorkerState* state, const LaunchState* launch, std::uint32_t c
   return {0, FaultKind::trap};
 }
 
-/// Of the kernel's own making: the code said before where it was.
+/// Raises a fault that the kernel's own code detected; the code has stored its location.
 [[noreturn]] void raise_here(const WorkerState& worker, FaultKind kind) {
   Fault fault{.kind = kind, .location = worker.fault_location, .lane = worker.fault_lane, .knows_lane = true};
   if (worker.warp_index != kUnknownWarp) {

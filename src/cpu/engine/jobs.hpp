@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a stream can be asked to do.
+// Commands of a stream.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this machine gives the process.
+// Resources that this machine gives the process.
 #pragma once
 
 #include <cstdint>

@@ -97,7 +97,8 @@ class Memory {
   /// Bytes that kernels of `owner` have from malloc().
   std::uint64_t heap_used_bytes(std::uint64_t owner) QUERN_EXCLUDES(mutex_);
 
-  /// Where the workers of a compact window have their local memory; null: each has addresses of its own.
+  /// The arena for the local memory of a compact window's workers; null if each worker has addresses of its
+  /// own.
   Arena* locals() noexcept { return locals_.get(); }
 
   std::uint64_t total_bytes(std::uint32_t device) const noexcept { return arenas_[device]->total_bytes(); }

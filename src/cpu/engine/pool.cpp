@@ -113,7 +113,8 @@ std::optional<Scheduler::Task> Scheduler::take_from(GroupId id) {
   return std::nullopt;
 }
 
-/// What a thread that waits for `stream` may do for it: its head, or the head of the stream that blocks it.
+/// A task that a thread waiting for `stream` may run: the stream's head, or the head of the stream that
+/// blocks it.
 std::optional<Scheduler::Task> Scheduler::take_for(const Stream& stream) {
   const Stream* at = &stream;
   for (int depth = 0; at != nullptr && depth < 64; ++depth) {

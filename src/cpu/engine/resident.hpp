@@ -34,8 +34,8 @@ class LanesLocal {
   std::vector<std::byte> copy_;       ///< one lane's behind the other's
 };
 
-/// What a started block keeps while others of its thread run: its stack and frames, and, since all blocks of
-/// a thread have their shared and local memory at the same addresses, a copy of that.
+/// The state of a started block while other blocks of its thread run: its stack and frames, and a copy of its
+/// shared and local memory, since those have the same addresses for all blocks of a thread.
 class Seat {
  public:
   static Expected<std::unique_ptr<Seat>> make(Worker& worker);
@@ -76,8 +76,8 @@ class Seat {
 /// none is left or the launch is stopped.
 Fault run_resident(LaunchJob& job, Worker& worker);
 
-/// How many blocks of a launch are at most started on one thread at a time, as on a multiprocessor of compute
-/// capability 8.9 (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
+/// The largest number of blocks of a launch that one thread runs at the same time, as on a multiprocessor of
+/// compute capability 8.9 (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
 std::uint32_t resident_blocks(std::uint32_t threads, std::uint64_t shared_bytes) noexcept;
 
 }  // namespace quern::cpu::engine

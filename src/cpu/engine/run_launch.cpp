@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a thread does with a launch: chunks of its blocks, one after the other.
+// Runs chunks of a launch's blocks on one thread.
 #include <algorithm>
 
 #include "cpu/engine/output.hpp"

@@ -19,10 +19,10 @@ constexpr std::chrono::milliseconds kPatience{50};
 constexpr std::chrono::milliseconds kCancelPatience{5};
 /// ... and again this soon, as long as they are in code that is not the kernel's.
 constexpr std::chrono::milliseconds kAskAgain{1};
-/// Of exit(): how long launches may go on, and by when the process has ended, as a rule.
+/// Times for exit(): how long launches may continue, and when the process has usually ended.
 constexpr std::chrono::milliseconds kExitGrace{500};
 constexpr std::chrono::milliseconds kExitTime{1000};
-/// How long a waiting caller looks before it sleeps; about what a sleep and a wake-up cost.
+/// The time that a waiting caller spins before it sleeps; about the cost of a sleep and a wake-up.
 constexpr std::chrono::microseconds kCallerSpin{10};
 
 std::int64_t now_ns() noexcept {
@@ -221,8 +221,8 @@ void Scheduler::synchronize(const Domain& domain) {
     for (const std::shared_ptr<Stream>& stream : domain.streams_) last.push_back({stream, stream->issued_});
   }
   for (const Dependency& each : last) wait_until(each.stream, each.sequence);
-  // Who finished the last command may still be looking at its stream, which the caller may be about to
-  // destroy with the domain.
+  // The thread that finished the last command may still access its stream, and the caller may be about to
+  // destroy the stream with the domain.
   const Section section(*this);
 }
 

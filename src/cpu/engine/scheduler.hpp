@@ -51,7 +51,7 @@ class Scheduler {
 
   void submit(const std::shared_ptr<Stream>& stream, Job job) QUERN_EXCLUDES(mutex_);
   std::shared_ptr<EventPoint> record(const std::shared_ptr<Stream>& stream) QUERN_EXCLUDES(mutex_);
-  /// What is submitted to `stream` from now on runs after `point`.
+  /// Commands submitted to `stream` from now on run after `point`.
   void wait_event(const std::shared_ptr<Stream>& stream, const EventPoint& point) QUERN_EXCLUDES(mutex_);
 
   /// True if all that was submitted has run.
@@ -95,7 +95,7 @@ class Scheduler {
     Worker* worker = nullptr;  ///< for a launch
     Fault fault;
   };
-  /// What is to be done after the mutex is released.
+  /// Work to be done after the mutex is released.
   struct Aftermath {
     std::array<std::uint32_t, kGroupCount> notify{};
     std::array<std::uint32_t, kGroupCount> start{};

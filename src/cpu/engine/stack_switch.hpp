@@ -12,12 +12,12 @@
 
 namespace quern::cpu::engine {
 
-/// Where run_on_stack was called: its stack pointer, above the saved registers. Written by the assembly.
+/// The stack pointer of the caller of run_on_stack, above the saved registers. Written by the assembly.
 struct SavedStack {
   void* stack_pointer = nullptr;
 };
 
-/// How a stay on the other stack ended.
+/// The way in which code left the other stack.
 enum class StayEnd : int { left = 0, finished = 1, suspended = 2 };
 
 /// Calls function(argument) with the stack pointer at `stack_top` (16-byte aligned). Where it is left by
@@ -44,7 +44,7 @@ class GuardedStack {
   /// In a process that may have few addresses.
   static constexpr std::size_t kSmallStackBytes = kStackBytes[1];
 
-  /// Of the sizes below the largest that the process may have, and at most `most_bytes`.
+  /// Makes a stack of the largest size below that the process may have, and at most `most_bytes`.
   static Expected<GuardedStack> make(std::size_t most_bytes = kStackBytes[0]);
 
   void* top() const noexcept { return memory_.get() + kGuardBytes + stack_bytes_; }

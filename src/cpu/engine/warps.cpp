@@ -137,7 +137,7 @@ std::uint32_t location_of_wait(const Team& team, std::uint32_t warp) {
   return ir::kNone;
 }
 
-/// What one round over the warps came to.
+/// The result of one round over the warps.
 struct Round {
   bool ran = false;       ///< some warp had something to do
   bool progress = false;  ///< and did not only wait

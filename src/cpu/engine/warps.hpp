@@ -40,7 +40,7 @@ inline constexpr std::uint32_t kWarpFrameBytes = sizeof(WarpFrame);
 /// Every so many turns another lane than the least has its turn.
 inline constexpr std::uint32_t kFairTurns = 256;
 
-/// What a step ends with; the numbers are no places that could be run.
+/// The result of a step; the numbers are not valid places.
 enum class StepEnd : std::uint32_t {
   tired = place::kTired,        ///< lanes may wait for other warps: their turn
   waiting = place::kAtBarrier,  ///< every lane that has not ended waits at a barrier, or for lanes that do
@@ -65,7 +65,7 @@ void quern_cpu_run_warps(const LaunchState* launch, WorkerState* worker, const W
                          std::uint32_t ctaid_x, std::uint32_t ctaid_y, std::uint32_t ctaid_z);
 /// The place to run where the least one is marked, or where another lane's turn has come; or a StepEnd.
 std::uint32_t quern_cpu_choose_place(WorkerState* worker, WarpFrame* frame);
-/// Of the lanes at `at`: those whose members are all there. The others sleep.
+/// Returns those of the lanes at `at` whose members have all arrived. The others sleep.
 std::uint32_t quern_cpu_meet_lanes(WarpFrame* frame, std::uint32_t at, std::uint32_t location);
 /// The lanes' threads have ended.
 void quern_cpu_end_lanes(WarpFrame* frame, std::uint32_t lanes);

@@ -11,7 +11,7 @@
 namespace quern::cpu::engine {
 namespace {
 
-/// What differs between the two kinds of window.
+/// The properties that differ between the two kinds of window.
 struct Geometry {
   std::uint64_t gap_bytes;       ///< before, after, and around window_base
   std::uint64_t part_gap_bytes;  ///< between the parts
@@ -35,7 +35,7 @@ static_assert(32 * std::uint64_t{ir::kMaxThreadLocalBytes} + kHugePageBytes < kC
 
 const Geometry& geometry(const WindowLayout& layout) noexcept { return layout.compact ? kCompact : kWide; }
 
-/// Where the parts lie, counted from window_base (which follows the first gap).
+/// Offsets of the parts from window_base (which follows the first gap).
 std::uint64_t arena_offset(const WindowLayout& layout, std::uint32_t device) noexcept {
   const Geometry& is = geometry(layout);
   return is.lead_bytes + device * round_up(layout.arena_bytes + is.part_gap_bytes, kHugePageBytes);
@@ -69,8 +69,8 @@ WindowLayout rounded(const WindowLayout& asked) noexcept {
 
 constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
-/// Where the system usually has nothing, so that a window can grow: between 32 and 48 TiB, in another place
-/// each time a program is started. The system takes it as a wish.
+/// An address range that the system usually leaves free, so that a window can grow: between 32 and 48 TiB, at
+/// another place each time a program is started. The system treats it as a hint.
 void* wished_place() noexcept {
   constexpr std::uint64_t kFirst = std::uint64_t{32} << 40, kStep = std::uint64_t{16} << 30, kSteps = 1024;
   std::uint64_t random = 0;

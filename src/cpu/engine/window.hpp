@@ -80,9 +80,9 @@ class Window {
   Range arena(std::uint32_t device) const noexcept;
   Range host() const noexcept;
   Range shared(std::uint32_t worker) const noexcept;
-  /// Of one worker; for a window that is not compact.
+  /// The local memory of one worker; for a window that is not compact.
   Range local(std::uint32_t worker) const noexcept;
-  /// Of all workers; for a compact window.
+  /// The local memory of all workers; for a compact window.
   Range locals() const noexcept;
 
   /// `bytes` more addresses at the window's end, apart from all others. Empty: what lies behind is taken, or

@@ -20,21 +20,21 @@ namespace quern::cpu::engine {
 class Memory;
 class Output;
 
-/// What device helpers (printf, malloc) reach of the engine.
+/// The engine's services for device helpers (printf, malloc).
 struct Services {
   const Window* window = nullptr;
   Memory* memory = nullptr;
   Output* output = nullptr;
 };
 
-/// What a launch needs of every worker that runs its blocks.
+/// The resources that a launch needs from every worker that runs its blocks.
 struct WorkerNeeds {
   std::uint32_t warps = 1;
   std::uint64_t local_bytes = 0;  ///< of a lane
   std::uint64_t frame_bytes = 0;  ///< of a warp
   std::uint64_t stack_bytes = 0;  ///< of a lane: local memory of what its kernel calls, behind the kernel's
-  /// Of local_bytes, at their end: where functions are parts of the kernel's graph. Its first 32 bits say how
-  /// much of the lane's local memory is in use.
+  /// The last part of local_bytes, for functions that are parts of the kernel's graph. Its first 32 bits say
+  /// how much of the lane's local memory is in use.
   std::uint64_t activation_bytes = 0;
   bool may_overflow =
       false;  ///< functions that may call themselves take of the worker's stack what they like
@@ -65,8 +65,8 @@ class AlignedMemory {
 struct Command;
 class Seat;
 
-/// What one thread needs to run blocks: shared and local memory, warp frames, a stack. A thread borrows a
-/// worker while it runs chunks of a launch. Thread-compatible.
+/// The resources that one thread needs to run blocks: shared and local memory, warp frames, a stack. A thread
+/// borrows a worker while it runs chunks of a launch. Thread-compatible.
 class Worker {
  public:
   static Expected<std::unique_ptr<Worker>> make(std::uint32_t index, const Services& services);

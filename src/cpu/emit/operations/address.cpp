@@ -22,8 +22,8 @@ namespace Intrinsic = llvm::Intrinsic;
 
 bool fits_int32(std::int64_t value) { return value >= INT32_MIN && value <= INT32_MAX; }
 
-/// How much of the instruction's own offset is added after the check: what the gaps take. Parameters have
-/// none.
+/// The part of the instruction's own offset that is added after the check; the gaps limit it. None for
+/// parameters.
 std::int64_t added_after_check(const Access& access) {
   constexpr std::int64_t kMost = engine::kCompactReachBytes / 2;
   const std::int64_t wanted = access.displacement;

@@ -39,7 +39,7 @@ struct Access {
   unsigned bytes() const { return element_bytes * count; }
   /// The window is compact: nothing but kCompactReachBytes may be added to a checked address.
   bool compact() const { return context.specialisation().compact; }
-  /// What the elements are in memory: an integer for i1 and the 16-bit floating types.
+  /// The element type in memory: an integer for i1 and the 16-bit floating types.
   llvm::Type* memory_type() const;
   llvm::Align align() const;
   /// Volatile, or with an order that other threads may rely on.

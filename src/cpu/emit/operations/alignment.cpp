@@ -16,14 +16,14 @@ using analysis::Shape;
 using analysis::ShapeKind;
 using llvm::Value;
 
-/// What the address must be a multiple of. Parameters of packed structures may lie anywhere.
+/// The alignment that the access requires. Parameters of packed structures may lie anywhere.
 std::uint32_t demanded(const Access& access) {
   if (access.space == ir::Space::param) return 1;
   const std::uint32_t bytes = access.inst.attr.alignment == 0 ? access.bytes() : access.inst.attr.alignment;
   return std::min(bytes, analysis::kMaxModulus);
 }
 
-/// Whether the lanes that share a base (Layout::base_lanes) are all misaligned or none is.
+/// True if the lanes that share a base (Layout::base_lanes) are all misaligned or all aligned.
 bool lanes_agree(const Shape& shape, std::uint32_t mask) {
   const auto is_multiple = [&](std::int64_t distance) { return (distance & mask) == 0; };
   if (shape.kind == ShapeKind::offset32) return is_multiple(shape.scale);

@@ -14,9 +14,9 @@
 
 namespace quern::cpu::emit {
 
-/// What offsets in the window are limited to: its size, or 0 where the access is misaligned. `base`, a
-/// scalar, is the address in a lane, without the access's displacement; null: the addresses differ in more
-/// than what shapes say. Null where the access cannot be misaligned.
+/// The limit for offsets in the window: its size, or 0 if the access is misaligned. `base`, a scalar, is the
+/// address in a lane, without the access's displacement; null if the addresses differ in more than their
+/// shapes tell. Returns null if the access cannot be misaligned.
 llvm::Value* aligned_limit(const Access& access, llvm::Value* base);
 
 /// `start`, where the space of the access begins, or the place of misaligned accesses.

@@ -105,7 +105,7 @@ Value* sine(Operands& o, Value* x, unsigned quarters) {
   r = fused_multiply_add(c, k, real(type, -0x1.777a5cp-25), r);
   r = fused_multiply_add(c, k, real(type, -0x1.ee59dap-50), r);
   r = b.CreateSelect(b.CreateFCmpOEQ(k, real(type, 0)), x, r);  // keeps the sign of zero
-  // Where x is too large to be reduced the result means nothing, but stays within [-1, 1].
+  // If x is too large to be reduced, the result is meaningless, but stays within [-1, 1].
   r = b.CreateSelect(b.CreateFCmpOLT(r, real(type, -1)), real(type, -1), r);
   r = b.CreateSelect(b.CreateFCmpOGT(r, real(type, 1)), real(type, 1), r);
   Value* const z = b.CreateFMul(r, r);

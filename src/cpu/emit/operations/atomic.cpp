@@ -19,7 +19,7 @@ using ir::AtomicOp;
 using llvm::Value;
 namespace Intrinsic = llvm::Intrinsic;
 
-/// What reducing over the warp needs to know of an operation.
+/// The properties of an operation that a reduction over the warp needs.
 struct Reduction {
   AtomicOp op;
   Intrinsic::ID over_lanes;

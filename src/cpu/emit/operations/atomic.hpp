@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the atomic operations of a warp are made of: one operation at one place, and the lanes one after the
-// other.
+// Building blocks of a warp's atomic operations: one operation at one address, and a loop over the lanes.
 #pragma once
 
 #include "cpu/emit/operations/address.hpp"
 
 namespace quern::cpu::emit {
 
-/// Whether threads that may touch the place at the same time run on another processor.
+/// True if threads on other processors may access the address at the same time.
 bool needs_lock(const Access& access);
 
-/// Whether update() has code for it.
+/// True if update() supports the operation.
 bool has_update(ir::AtomicOp op, ir::Type type);
 /// The operation at `pointer`, on values of the access's memory type; `second` only for cas. Returns the old
 /// value.

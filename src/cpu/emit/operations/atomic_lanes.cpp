@@ -54,7 +54,7 @@ AtomicRMWInst::BinOp locked_operation(AtomicOp op) {
   }
 }
 
-/// What is in memory afterwards.
+/// The value in memory after the operation.
 Value* combine(llvm::IRBuilder<>& b, AtomicOp op, Value* old, Value* operand, Value* second) {
   const auto number = [&](std::uint64_t value) { return bits(old->getType(), value); };
   switch (op) {
@@ -106,7 +106,7 @@ Value* update_plainly(const Access& access, Value* pointer, Value* operand, Valu
       b.CreateAlignedStore(combine(b, access.inst.attr.atomic, old, operand, second), pointer, align);
   annotate(access, store);
   if (access.space != ir::Space::shared) {
-    // Who reads along (the host, in mapped memory) sees each step.
+    // Concurrent readers (the host, in mapped memory) see each step.
     old->setAtomic(llvm::AtomicOrdering::Monotonic);
     store->setAtomic(llvm::AtomicOrdering::Monotonic);
   }

@@ -84,7 +84,7 @@ Value* helper_to_integer(Operands& o, Value* value, bool is_signed) {
   return result;
 }
 
-/// Of a number; what NaN gives is the caller's matter.
+/// Converts a number; the caller handles NaN.
 Value* number_to_integer(Operands& o, Value* value, bool is_signed) {
   const unsigned width = width_of(o.type);
   if (o.is_vector() && width == 64 && o.isa() != Isa::avx512) return helper_to_integer(o, value, is_signed);

@@ -129,7 +129,7 @@ Value* extremum(Operands& o) {
   return output(o, result);
 }
 
-/// Of f16 and bf16, which are kept as their bits: a NaN is a magnitude above the infinity's.
+/// For f16 and bf16, which are kept as bits: a NaN is a magnitude above that of infinity.
 Value* canonical_narrow(Operands& o, Value* word, ir::Type type) {
   llvm::IRBuilder<>& b = o.b;
   const std::uint64_t infinity = type == ir::Type::f16 ? 0x7c00 : 0x7f80;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the helpers' source files share. Not for emitters.
+// Shared by the source files of the helpers. Not for emitters.
 #pragma once
 
 #include <cstdint>

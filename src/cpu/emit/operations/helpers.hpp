@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What emitted code calls. The helpers that touch memory on a kernel's behalf lie together in one text
-// section: a fault in there is the kernel's.
+// Helpers that emitted code calls. Those that access memory for a kernel lie together in one text section: a
+// fault in that section is a fault of the kernel.
 #pragma once
 
 #include <cstddef>

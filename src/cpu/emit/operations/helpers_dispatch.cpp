@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What dispatched code calls of the engine.
+// Engine functions that dispatched code calls.
 #include "cpu/emit/operations/helper_code.hpp"
 #include "cpu/engine/warps.hpp"
 

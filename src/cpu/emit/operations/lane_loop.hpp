@@ -16,7 +16,7 @@ class LaneArray {
   LaneArray() = default;
   LaneArray(Context& c, llvm::Value* vector);
   static LaneArray of_scalar(llvm::Value* scalar);
-  /// Of lane `lane`, an i64 as for_lanes() gives it, in ascending order.
+  /// The value of lane `lane`, an i64 as for_lanes() gives it, in ascending order.
   llvm::Value* at(llvm::IRBuilder<>& b, llvm::Value* lane);
   void release(Context& c) const;
 

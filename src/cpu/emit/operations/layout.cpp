@@ -14,7 +14,7 @@ using analysis::Shape;
 using analysis::ShapeKind;
 
 constexpr unsigned kLaneCount = 32;
-/// Whether two lanes see the same runtime base.
+/// True if two lanes have the same runtime base.
 bool same_base(const Shape& shape, unsigned a, unsigned b) {
   return std::all_of(shape.terms.begin(), shape.terms.end(), [&](const analysis::Term& term) {
     return term.coefficient == ir::kNone || term.pattern[a] == term.pattern[b];
@@ -100,7 +100,7 @@ Layout affine_layout(const Shape& shape, unsigned access_bytes, std::int64_t mos
   return layout;
 }
 
-/// Whether a checked base plus any 32-bit index stays within a gap.
+/// True if a checked base plus any 32-bit index stays within a gap.
 bool fits_gap(const Shape& shape, std::uint64_t span) {
   const auto scale = static_cast<std::uint64_t>(shape.scale < 0 ? -shape.scale : shape.scale);
   return scale != 0 && scale <= (span >> (shape.index_signed ? 31 : 32));

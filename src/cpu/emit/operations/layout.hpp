@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the addresses of a warp's 32 lanes lie to each other: what decides between one scalar access, a few
+// The relative positions of the addresses of a warp's 32 lanes; they decide between one scalar access, a few
 // vector accesses and a gather. Pure: shapes in, a plan out.
 #pragma once
 
@@ -42,7 +42,7 @@ struct Layout {
   unsigned stride = 1;  ///< strided: in accesses
 };
 
-/// How far from a checked address an access may lie, beside what the instruction's own offset adds.
+/// The largest distance of an access from a checked address, in addition to the instruction's own offset.
 struct Reach {
   std::int64_t distance;       ///< of lanes whose distances are known
   std::uint64_t indexed_span;  ///< of lanes at a 32-bit index times a scale; 0: each lane is checked

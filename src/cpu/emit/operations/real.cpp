@@ -171,7 +171,7 @@ Value* redirect(Operands& o, Value* rounded, ir::Rounding rounding, Value* above
 Value* flush_subnormals(Operands& o, Value* value) {
   llvm::Type* const word = as_integer(value->getType());
   const unsigned width = width_of(word);
-  // Of the 16-bit formats only f16 is ever flushed.
+  // f16 is the only 16-bit format that is ever flushed.
   const llvm::Type* const element = value->getType()->getScalarType();
   const llvm::fltSemantics& format =
       element->isIntegerTy() ? llvm::APFloat::IEEEhalf() : element->getFltSemantics();

@@ -176,7 +176,7 @@ void emit_special(Context& context, ir::Value value) {
 
 // --- state spaces
 
-/// Where the space begins for each lane, in the form of `like`.
+/// The start of the space for each lane, in the form of `like`.
 Value* space_origin(Operands& o, llvm::Type* like) {
   llvm::IRBuilder<>& b = o.b;
   Context& c = o.context;

@@ -49,7 +49,7 @@ void release(Context& context, std::initializer_list<llvm::Value*> variables);
 void define_scalar(Context& context, ir::Value value, llvm::Value* scalar);
 void define_vector(Context& context, ir::Value value, llvm::Value* vector);
 
-/// What a helper touches beside its pointer arguments.
+/// The memory that a helper accesses besides its pointer arguments.
 enum class Touches : std::uint8_t { arguments_only, reads_memory, anything };
 /// Calls helper `name` with `args`; the function type follows from them.
 llvm::CallInst* call_helper(Context& context, std::string_view name, llvm::Type* result,

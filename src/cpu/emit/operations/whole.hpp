@@ -7,8 +7,8 @@
 
 namespace quern::cpu::emit {
 
-/// Whether a lane's 16 bytes must be one access: .b128 that other threads may order theirs by. (Processors
-/// with AVX carry out aligned accesses of 16 bytes whole; of wider ones only their parts.)
+/// True if a lane's 16 bytes must be one access: .b128 accesses that other threads may use for ordering.
+/// (Processors with AVX carry out aligned accesses of 16 bytes whole; of wider ones only their parts.)
 bool is_whole(const Access& access);
 /// The two elements, in their memory form; scalars where the address is uniform.
 std::vector<llvm::Value*> load_whole(const Access& access);
