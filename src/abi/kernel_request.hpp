@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is to be compiled, and what compiling gives: plain data between the front end, the compiler and the
-// launcher.
+// The input and the output of a compilation: plain data between the front end, the compiler and the launcher.
 #pragma once
 
 #include <cstddef>

@@ -20,7 +20,7 @@ std::nullopt_t pass_over(const char* name, const std::string& kind, const std::s
   return std::nullopt;
 }
 
-/// What the process has been told.
+/// The warnings that this process has already printed.
 struct Warnings {
   Mutex mutex;
   std::set<std::string, std::less<>> given QUERN_GUARDED_BY(mutex);

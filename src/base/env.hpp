@@ -36,7 +36,7 @@ struct EnvRange {
 /// The variable as a number of `range`; nothing if unset, empty or none of these.
 std::optional<double> env_real(const char* name, const EnvRange& range, EnvComplaint complain = nullptr);
 
-/// Which of `words` the variable is; nothing if unset, empty or none of them.
+/// The index in `words` of the variable's value; nothing if unset, empty or none of them.
 std::optional<std::size_t> env_word(const char* name, std::span<const std::string_view> words,
                                     EnvComplaint complain = nullptr);
 

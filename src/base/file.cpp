@@ -61,7 +61,7 @@ bool is_of_open_file(const std::filesystem::path& link) {
   return std::filesystem::weakly_canonical(link.parent_path(), ignored).string().starts_with("/proc/");
 }
 
-/// What a symbolic link is of, whether or not that is there.
+/// Resolves symbolic links; the target need not exist.
 std::filesystem::path behind_links(std::filesystem::path path) {
   constexpr int kMostLinks = 40;  // as many as Linux follows
   std::error_code error;

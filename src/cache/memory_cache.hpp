@@ -15,7 +15,7 @@
 
 namespace quern::cache {
 
-/// What a cache did so far; one consistent reading.
+/// Counters of a cache; one consistent reading.
 struct CacheStats {
   std::uint64_t hits = 0;       ///< answered from memory
   std::uint64_t waits = 0;      ///< answered by a computation that another thread had begun

@@ -15,7 +15,7 @@
 
 namespace quern::compile {
 
-/// What the search for NVRTC and the toolkit's headers gave; for `quern doctor` and `quern devices`.
+/// The result of the search for NVRTC and the toolkit's headers; for `quern doctor` and `quern devices`.
 struct ToolkitReport {
   bool found = false;  ///< an NVRTC is open
   std::string nvrtc_path;

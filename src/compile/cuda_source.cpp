@@ -178,7 +178,7 @@ Diagnostics diagnostics_of(const CudaPlan& plan, const NvrtcOutput& output,
   return diagnostics;
 }
 
-/// What the request spells with its whole path.
+/// The file names that the request writes as absolute paths.
 std::vector<std::string> absolute_names(const CudaPlan& plan) {
   const abi::KernelSource& source = plan.request->source;
   std::vector<std::string> names = spelled_names(source.text);

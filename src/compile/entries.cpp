@@ -68,8 +68,8 @@ struct Spokesman {
   bool knows_types = false;                        // the others that might be meant have the same types
 };
 
-// Of several (overloads, forward declarations, untaken #if branches) the one whose types agree with the
-// lowered name, else one whose names they all agree with.
+// Selects among several declarations (overloads, forward declarations, untaken #if branches) the one whose
+// types agree with the lowered name, otherwise one whose parameter names agree in all of them.
 Spokesman find_declaration(const std::vector<KernelDeclaration>& declarations, const abi::EntryInfo& entry,
                            const DemangledName& demangled) {
   const std::string full = without_anonymous(demangled.name);

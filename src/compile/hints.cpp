@@ -46,7 +46,7 @@ constexpr NameHint kIdentifiers[] = {
     {"cout cerr endl", "use printf in a kernel"},
 };
 
-// What a kernel's author may have meant: CUDA C++'s own names.
+// Names of CUDA C++ that a kernel's author may have misspelt.
 constexpr string_view kBuiltins[] = {
     "threadIdx",
     "blockIdx",

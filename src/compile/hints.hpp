@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to do about the mistakes that kernels' authors make most.
+// Hints for the most common mistakes in kernel source.
 #pragma once
 
 #include "compile/source_reader.hpp"

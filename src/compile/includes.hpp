@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a source includes, for the cache's key. NVRTC does not say which files it read; a scan of #include
-// lines finds every file that it could have read. Conditions are not evaluated, and every directory that has
-// a file of the name counts, so what is found covers whatever NVRTC chooses.
+// Finds the files that a source includes, for the cache's key. NVRTC does not say which files it read; a scan
+// of #include lines finds every file that it could have read. Conditions are not evaluated, and every
+// directory that has a file of the name counts, so the result covers whatever NVRTC chooses.
 #pragma once
 
 #include <string>

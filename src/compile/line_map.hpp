@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the `#line` directives of CUDA C++ source make of its lines: the file and the line that messages say,
-// and the text that stands there.
+// Applies the `#line` directives of CUDA C++ source: maps its lines to the file and the line that messages
+// name, and to the text of that line.
 #pragma once
 
 #include <cstdint>

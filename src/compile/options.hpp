@@ -10,7 +10,7 @@
 
 namespace quern::compile {
 
-/// What the user's options say about things that quern decides otherwise.
+/// The user's options that override decisions of quern.
 struct UserOptions {
   std::vector<std::string> include_directories;  ///< -I, in order
   std::vector<std::string> pre_includes;         ///< --pre-include

@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 constexpr const char* kLibraryDirectories[] = {"lib64", "lib", "targets/x86_64-linux/lib"};
 constexpr const char* kLibraryNames[] = {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"};
 constexpr const char* kIncludeDirectories[] = {"include", "targets/x86_64-linux/include"};
-// Where pip installs to: below each prefix, relative; and what the wheels put there (CUDA 13's, then CUDA
-// 12's layout).
+// Directories below each prefix into which pip installs, and the directories that the wheels create there
+// (CUDA 13's, then CUDA 12's layout).
 constexpr const char* kSitePatterns[] = {"lib/python3*/site-packages", "lib/python3*/dist-packages"};
 constexpr const char* kWheelDirectories[] = {"nvidia/cu13", "nvidia/cuda_nvrtc", "nvidia/cuda_runtime"};
 

@@ -11,7 +11,7 @@
 
 namespace quern::compile {
 
-/// What the search starts from: the environment and the file system's usual places, read once so that tests
+/// The inputs of the search: the environment and the usual places in the file system, read once so that tests
 /// can set them.
 struct Surroundings {
   std::optional<std::string> nvrtc_file;  ///< QUERN_NVRTC: this library and no other
@@ -58,7 +58,7 @@ std::uint32_t cuda_version_of(const std::string& include_directory);
 /// True if `file` lies, links followed, in one of the roots that QUERN_HIDE_TOOLKIT hides.
 bool is_hidden(const Surroundings& around, const std::string& file);
 
-/// How a candidate fared: a row of `quern doctor`.
+/// The outcome for one candidate: a row of `quern doctor`.
 struct Candidate {
   enum class State : std::uint8_t { used, found, not_tried, missing, unusable, not_set, hidden };
   std::string origin;

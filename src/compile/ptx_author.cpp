@@ -99,7 +99,7 @@ class LocationReader {
 
   Place for_author() const {
     std::vector<Place> chain{locations_.back().place};
-    // What an inlined_at means was told before it, so that the chain ends.
+    // An inlined_at refers to an earlier location, so the chain ends.
     auto told = locations_.rbegin();
     while (told != locations_.rend() && told->inlined_at && told->inlined_at->line != 0) {
       chain.push_back(*told->inlined_at);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the author wrote what a line of PTX was made of, read from its .loc and .file without a full parse:
-// the PTX may be one that is refused. The CPU device has it from its parser (ir::author_location).
+// Maps a line of PTX to the author's source, by its .loc and .file directives, without a full parse: the PTX
+// may be invalid. The CPU device gets this from its parser (ir::author_location).
 #pragma once
 
 #include <cstdint>

@@ -249,7 +249,7 @@ class EntryReader {
     for (string_view token = tokens_.next(); !token.empty() && token != wanted;) token = tokens_.next();
   }
 
-  // Of everything that `root` reaches by naming it.
+  // The shared memory of all functions and variables that `root` references, directly or indirectly.
   std::uint64_t shared_bytes(std::size_t root) const {
     std::vector<std::size_t> work{root};
     std::unordered_set<std::size_t> visited{root};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What compile needs to know of a PTX text, read without a full parse: its version and target, its entries
-// with the layout of their parameters. Checking PTX is the ptx room's work.
+// Facts about a PTX text that compile needs, read without a full parse: its version and target, its entries
+// with the layout of their parameters. The ptx room verifies PTX.
 #pragma once
 
 #include <compare>

@@ -19,7 +19,7 @@ namespace quern::compile {
 /// CUDA 11.0 gives 0.0.
 PtxVersion version_of_driver(std::uint32_t driver_version) noexcept;
 
-/// What in a PTX text asks for a version: the newest word it uses.
+/// The newest word of a PTX text, which determines the version that the text needs.
 struct VersionNeed {
   PtxVersion version;      ///< of the release that brought the word; 0.0 where every word is in PTX 7.0
   bool known = true;       ///< false: `word` is in no table, so it may be of any version

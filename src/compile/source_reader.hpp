@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the author calls a kernel's parameters: a light reading of the `__global__` declarations in CUDA C++
-// source. It knows no types and expands no macros; a declaration that it cannot read is passed over.
+// Reads the names of a kernel's parameters from the `__global__` declarations in CUDA C++ source. It knows no
+// types and expands no macros; it skips declarations that it cannot read.
 #pragma once
 
 #include <cstdint>

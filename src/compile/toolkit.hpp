@@ -12,7 +12,7 @@
 
 namespace quern::compile {
 
-/// What the search found, and every candidate it looked at. Immutable once made.
+/// The result of the search, and every candidate that it examined. Immutable once made.
 struct Toolkit {
   std::shared_ptr<const Nvrtc> nvrtc;  ///< null: none; `missing` says what to tell the user
   Diagnostic missing;

@@ -16,7 +16,7 @@ std::vector<std::string_view> split_at_commas(std::string_view text);
 /// dropped.
 std::string normal_type(std::string_view type);
 
-/// How a kernel parameter of this type is passed, as far as its text tells.
+/// The way in which a kernel parameter of this type is passed, as far as its text tells.
 struct PointerType {
   bool pointer = false;    ///< T*, T[] or T&: an address in the parameter buffer
   bool read_only = false;  ///< what it points at is const

@@ -52,7 +52,7 @@ struct CodeSite {
   ir::Value value = ir::kNone;
 };
 
-/// What an explanation of a fault needs to know of its kernel's machine code.
+/// Facts about a kernel's machine code that the explanation of a fault needs.
 struct CodeSites {
   ir::Module module;  ///< that the code was made of; its instructions' locations are KernelCode::locations
   std::uint64_t digest = 0;     ///< KernelCode::digest of the code that `sites` is about
@@ -85,7 +85,7 @@ Expected<std::shared_ptr<const KernelCode>> compile(const ptx::Module& module, s
 Expected<CodeSites> find_sites(const ptx::Module& module, std::string_view kernel,
                                const Specialisation& specialisation);
 
-/// What a stage makes of the kernel, as text.
+/// The output of a stage for the kernel, as text.
 Expected<std::string> stage_text(const ptx::Module& module, std::string_view kernel,
                                  const Specialisation& specialisation, Stage stage);
 

@@ -8,7 +8,8 @@ namespace quern::cpu {
 
 enum class Isa : std::uint8_t { baseline, avx2, avx512 };
 
-/// What a kernel is compiled for beside its PTX. Two launches with equal values share machine code.
+/// The parameters of a kernel's compilation beside its PTX. Two launches with equal values share machine
+/// code.
 struct Specialisation {
   std::array<std::uint32_t, 3> block{1, 1, 1};  ///< blockDim
   /// gridDim.d * blockDim.d < 2^31 in every dimension d: global indices computed in 32 bits do not wrap.

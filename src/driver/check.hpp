@@ -21,7 +21,7 @@ std::string result_text(const DriverTable& table, CUresult result);
 /// The kind of error that a result stands for: out_of_memory, device_fault (what ends a context),
 /// unsupported, driver.
 ErrorCode error_code(CUresult result) noexcept;
-/// What a person can do about it; empty where nothing general can be said.
+/// Advice for the user about the error; empty if there is no general advice.
 std::string_view advice(CUresult result) noexcept;
 
 /// Throws DriverError (OutOfMemory for CUDA_ERROR_OUT_OF_MEMORY). `call` is the function's name in
@@ -30,8 +30,8 @@ std::string_view advice(CUresult result) noexcept;
 [[noreturn]] void fail(const DriverTable& table, CUresult result, std::string_view call,
                        std::string_view attempted, std::shared_ptr<const DeviceFault> fault = nullptr);
 
-/// What the CPU device tells of the fault that ended this thread's current context; null: nothing, or there
-/// is no plug-in.
+/// The CPU device's report about the fault that ended this thread's current context; null if there is none,
+/// or no plug-in.
 std::shared_ptr<const DeviceFault> current_fault(const QuernCpuPlugin* plugin);
 
 /// fail() unless `result` is CUDA_SUCCESS.

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kPluginFile = "libquern-cpu.so";
 constexpr const char* kPluginExport = "quern_cpu_device";
-/// How many folders below the build folder a program of ours may lie.
+/// The largest depth below the build folder at which a program of ours may be.
 constexpr int kBuildDepth = 5;
 
 Diagnostic diagnostic(std::string code, std::string message, std::string hint) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where driver tables come from: the system's libcuda.so.1, or the CPU device plug-in. Opened, never linked.
+// Loads driver tables: the system's libcuda.so.1, or the CPU device plug-in. Opened, never linked.
 #pragma once
 
 #include <filesystem>
@@ -39,9 +39,9 @@ struct LoadedPlugin {
 /// "plugin-not-found" (names every place), "library-not-loaded", "plugin-mismatch" (another version).
 Expected<LoadedPlugin> load_cpu_plugin(const std::filesystem::path& path = {});
 
-/// Where the plug-in is looked for, in this order: the file that QUERN_CPU_PLUGIN names (then nowhere else);
-/// beside the library or program that this code is part of, in its quern/ folder and as installed (bin ->
-/// lib); the build folder above it, for uninstalled use.
+/// The places where the plug-in is looked for, in this order: the file that QUERN_CPU_PLUGIN names (then
+/// nowhere else); beside the library or program that this code is part of, in its quern/ folder and as
+/// installed (bin -> lib); the build folder above it, for uninstalled use.
 std::vector<std::filesystem::path> cpu_plugin_candidates();
 
 }  // namespace quern::driver

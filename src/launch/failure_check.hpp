@@ -8,8 +8,8 @@
 
 namespace quern::launch {
 
-/// What a debug build (Kernel Python's debug=True) tells after a launch. Immutable; thread-compatible: of
-/// launches that run at once on several streams, one reports a failure.
+/// Reads and reports the failures that a debug build (Kernel Python's debug=True) detected in a launch.
+/// Immutable; thread-compatible: if launches run at once on several streams, one of them reports a failure.
 class FailureCheck {
  public:
   FailureCheck(const runtime::Module& module, std::string kernel);

@@ -27,7 +27,8 @@ std::string plain(std::string_view name) {
   return text;
 }
 
-/// What the author did not write: strings of printf and assert, static members of the toolkit's headers.
+/// Variables that the author did not write: strings of printf and assert, static members of the toolkit's
+/// headers.
 bool is_compilers_own(const abi::VariableInfo& variable) {
   return variable.name.starts_with('$') || variable.name.starts_with("__unnamed_") ||
          variable.name.starts_with("cuda::");

@@ -61,7 +61,7 @@ void HostArguments::expect_writes() const noexcept {
 }
 
 void HostArguments::copy_back() const {
-  // Of all before anything is copied: that may fail.
+  // This is done for all arguments before any copy, since a copy may fail.
   for (const Travelling& argument : travelling_)
     if (argument.smart != nullptr)
       runtime::remember_use(*argument.smart->state(), stream_.value_or(StreamView()));

@@ -13,7 +13,7 @@ namespace quern::launch {
 
 class LoadedKernel;
 
-/// What a Kernel is a view of: code that is loaded, or a kernel that is compiled for the arguments it gets.
+/// The state behind a Kernel: loaded code, or a kernel that is compiled for the arguments it gets.
 /// Thread-safe.
 class KernelState {
  public:

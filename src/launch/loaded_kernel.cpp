@@ -298,8 +298,8 @@ void LoadedKernel::check_memory(std::span<const Argument> arguments) const {
   }
 }
 
-/// What could go to others while the kernel runs, which therefore must stay until it has run: what a pool
-/// has or others own, and memory of another context, whose releases do not wait for this one's work.
+/// Memory that must be kept until the kernel has run, since others could get it earlier: memory of a pool or
+/// of other owners, and memory of another context, whose releases do not wait for this one's work.
 runtime::InFlight::Work LoadedKernel::to_keep(CUstream stream, std::span<const Argument> arguments) const {
   runtime::InFlight::Work work;
   for (const Argument& argument : arguments) {

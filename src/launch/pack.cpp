@@ -94,8 +94,8 @@ void check_order(const Signature& signature, std::size_t index, const Argument& 
                   array.ndim()));
 }
 
-/// What may not be written to goes only where the source says that the kernel does not. PTX says nothing: who
-/// knows better hands over the address.
+/// Accepts read-only memory only if the source says that the kernel does not write to it. PTX does not say
+/// so: a caller who knows better passes the address.
 void check_read_only(const Signature& signature, std::size_t index, const Argument& argument) {
   const ParameterPlan& plan = signature.parameters[index];
   if (argument.kind() != Argument::Kind::array || plan.read_only || plan.takes == Takes::scalar ||
@@ -107,7 +107,7 @@ void check_read_only(const Signature& signature, std::size_t index, const Argume
                        : "give a copy(), or the address (array.data()) where the kernel only reads");
 }
 
-/// Whether the strides are those of a contiguous array of that layout; an extent of 1 has any.
+/// True if the strides are those of a contiguous array of that layout; any stride matches an extent of 1.
 bool has_layout(const DeviceNDArray& array, char layout) {
   if (layout == 'A' || array.size() == 0) return true;
   auto expected = static_cast<std::int64_t>(array.element().size_bytes);
@@ -157,7 +157,8 @@ std::byte* PackedArguments::take(std::size_t bytes) noexcept {
   return taken;
 }
 
-/// Where the driver reads argument `index` from: the one table of what may go where.
+/// The address from which the driver reads argument `index`: the one table of which argument fits which
+/// parameter.
 const void* PackedArguments::place(const Signature& signature, std::size_t index, const Argument& argument) {
   using Kind = Argument::Kind;
   const ParameterPlan& plan = signature.parameters[index];

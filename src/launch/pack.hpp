@@ -22,7 +22,7 @@ class PackedArguments {
   PackedArguments& operator=(const PackedArguments&) = delete;
 
   void** pointers() noexcept { return pointers_; }
-  /// Whether an argument is memory that this layer knows the owner of.
+  /// True if an argument is memory whose owner this layer knows.
   bool has_memory() const noexcept { return has_memory_; }
 
  private:

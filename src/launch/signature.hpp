@@ -11,7 +11,7 @@
 
 namespace quern::launch {
 
-/// What a parameter takes, as far as its type tells.
+/// The kind of argument that a parameter accepts, as far as its type tells.
 enum class Takes : std::uint8_t {
   pointer,       ///< an address; `dtype` is the pointee's, where known
   scalar,        ///< one value of `dtype`

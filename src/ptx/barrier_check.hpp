@@ -9,9 +9,9 @@
 
 namespace quern::ptx {
 
-/// What is wrong with a 'bar' or 'barrier' whose row of isa.def fits, or nothing. "Parallel Synchronization
-/// and Communication Instructions: bar, barrier": barriers are 0 to 15, and as many threads meet as whole
-/// warps have.
+/// Returns the error in a 'bar' or 'barrier' whose row of isa.def fits; nothing if it is correct. "Parallel
+/// Synchronization and Communication Instructions: bar, barrier": barriers are 0 to 15, and the thread count
+/// is a multiple of the warp size.
 std::optional<std::string> check_barrier(const Instruction& instruction);
 
 }  // namespace quern::ptx

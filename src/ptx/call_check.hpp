@@ -8,8 +8,8 @@
 
 namespace quern::ptx {
 
-/// What is wrong with a call's arguments and returned values ("Abstracting the ABI", "call"); nothing if they
-/// fit the callee.
+/// Returns the error in a call's arguments and returned values ("Abstracting the ABI", "call"); nothing if
+/// they fit the callee.
 std::optional<std::string> check_call(const Module& module, const Function& function,
                                       const Instruction& call);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the parser share: the token stream with one token of look-ahead, the report, the names,
-// the module.
+// State that the parts of the parser share: the token stream with one token of look-ahead, the report, the
+// names, the module.
 #pragma once
 
 #include <optional>
@@ -41,7 +41,7 @@ class TokenStream {
     return true;
   }
   bool at_end() const noexcept { return current_.kind == TokenKind::end; }
-  /// Whether the current token is the first of its line.
+  /// True if the current token is the first of its line.
   bool on_new_line() const noexcept { return current_.position.line != previous_.position.line; }
   /// The place just behind the token taken last.
   Token behind_previous() const noexcept {

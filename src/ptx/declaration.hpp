@@ -10,7 +10,7 @@
 
 namespace quern::ptx {
 
-/// What stands before the names of a declaration, as Variable fields.
+/// The words before the names of a declaration, as Variable fields.
 struct DeclarationHead {
   Variable common;       ///< all but name, extents and initialiser
   bool aligned = false;  ///< `.align` was written

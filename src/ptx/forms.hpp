@@ -47,7 +47,7 @@ enum class Role : std::uint8_t {
   anything
 };
 
-/// How an operand's type follows from the instruction.
+/// The rule that gives an operand's type for an instruction.
 struct TypeRule {
   enum class Kind : std::uint8_t { dotted, wide, fixed, address, any };
   Kind kind = Kind::any;
@@ -88,7 +88,7 @@ struct Form {
   std::vector<OperandSpec> specs;
 };
 
-/// What a word needs wherever it stands.
+/// The requirements of a word, independent of its instruction.
 struct WordNeeds {
   std::uint16_t version = 0;
   std::uint16_t sm = 0;
@@ -106,7 +106,7 @@ class FormTable {
   std::span<const Form> all() const noexcept { return forms_; }
   const WordSet& set(std::uint16_t index) const noexcept { return sets_[index]; }
   WordNeeds needs(std::size_t word) const noexcept { return needs_[word]; }
-  /// What is wrong in isa.def itself; empty if nothing. For the test that keeps it so.
+  /// Errors in isa.def itself; empty if there are none. A test checks this.
   const std::string& defects() const noexcept { return defects_; }
 
  private:

@@ -42,7 +42,7 @@ class FunctionParser {
   void resolve(const ForwardUse& use, SymbolRef symbol);
   void report_unresolved();
   bool declare(const Token& name, Entity entity);
-  /// Where a register was declared: which declaration, and which of its numbered names.
+  /// The declaration of a register: its number, and the index among its numbered names.
   using DeclarationOrder = std::pair<std::uint32_t, std::uint32_t>;
   std::optional<std::uint32_t> add_register(std::string_view name, Type type, std::uint8_t vector,
                                             DeclarationOrder order);

@@ -21,7 +21,7 @@ enum class Type : std::uint8_t {
 #include "ptx/words.def"
 };
 
-/// What the bits of a Type mean.
+/// The interpretation of a Type's bits.
 enum class TypeKind : std::uint8_t { none, predicate, bits, unsigned_, signed_, floating, packed, opaque };
 
 std::uint32_t bit_size(Type type) noexcept;   ///< 1 for pred, 32 for f32 and f16x2, 0 for none

@@ -64,7 +64,7 @@ bool both_define(const Symbol& a, const Symbol& b) {
   return strong(a) && strong(b);
 }
 
-/// Where a module's symbols and files are in the result.
+/// Maps a module's symbols and files to those of the result.
 struct Mapping {
   std::vector<std::uint32_t> variables;
   std::vector<std::uint32_t> functions;

@@ -15,15 +15,16 @@
 
 namespace quern::ptx {
 
-/// Where in the PTX text something stands; lines and columns count from 1.
+/// A position in the PTX text; lines and columns count from 1.
 struct TextPosition {
   std::uint32_t line = 0;
   std::uint32_t column = 0;
   friend bool operator==(const TextPosition&, const TextPosition&) = default;
 };
 
-/// Where in the author's source an instruction comes from (`.loc`): file is an index into Module::files (its
-/// `.file` number); 0 lines: not known. `inlined_at` is an index into Function::locations, or kNoIndex.
+/// The place in the author's source that an instruction comes from (`.loc`): file is an index into
+/// Module::files (its `.file` number); line 0: not known. `inlined_at` is an index into Function::locations,
+/// or kNoIndex.
 struct SourceLocation {
   std::uint32_t file = 0;
   std::uint32_t line = 0;
@@ -76,7 +77,7 @@ struct Variable {
   friend bool operator==(const Variable&, const Variable&) = default;
 };
 
-/// What a symbol operand names.
+/// The kind of object that a symbol operand names.
 enum class SymbolKind : std::uint8_t {
   module_variable,    ///< index into Module::variables
   function_variable,  ///< index into Function::variables (.local, .shared, call .param declared in the body)
@@ -304,7 +305,7 @@ struct Module {
   friend bool operator==(const Module&, const Module&) = default;
 };
 
-/// Whether the two say the same; where things stand in their texts does not count.
+/// True if the two modules are equal except for positions in their texts.
 bool equal_ignoring_positions(Module a, Module b);
 
 }  // namespace quern::ptx

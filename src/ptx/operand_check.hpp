@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether an instruction's words and operands fit one row of isa.def.
+// Checks whether an instruction's words and operands fit one row of isa.def.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ struct WordList {
 };
 WordList words_of(const Instruction& instruction) noexcept;
 
-/// How far a form is from an instruction's words: words that find no slot, and required slots that stay
+/// The distance of a form from an instruction's words: words without a slot, and required slots that stay
 /// empty.
 struct WordFit {
   std::size_t misfits = 0;

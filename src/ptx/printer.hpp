@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the printer and the messages of the verifier share.
+// Shared by the parts of the printer and the messages of the verifier.
 #pragma once
 
 #include <string>

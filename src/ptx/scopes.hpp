@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which name means what, at one point of a module: nested scopes, parametrised register names (`%r<100>`),
-// and labels that are used before they stand. Keys are views into the PTX text.
+// Resolves names at one point of a module: nested scopes, parametrised register names (`%r<100>`), and labels
+// that are used before their definition. Keys are views into the PTX text.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ struct RegisterRange {
   std::uint32_t sequence = 0;  ///< which declaration of the function this is
 };
 
-/// Where a symbol used before its declaration stands: operand `slot` of instruction `index`, or entry `slot`
-/// of branch table `index`.
+/// The use of a symbol before its declaration: operand `slot` of instruction `index`, or entry `slot` of
+/// branch table `index`.
 struct ForwardUse {
   std::string_view name;
   TextPosition position;

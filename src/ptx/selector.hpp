@@ -24,8 +24,8 @@ inline constexpr std::int16_t kPairs = 16, kMasks = 32, kQuads = 4096;
 std::optional<std::int16_t> component_named(std::string_view word) noexcept;
 std::string component_text(std::int16_t component);
 
-/// Of the lanes (2 or 4) of a SIMD video instruction's destination, those that `component` names; all where
-/// it is -1. Empty where it names none: it is no mask, or one of the other number of lanes.
+/// The lanes (2 or 4) of a SIMD video instruction's destination that `component` names; all if it is -1.
+/// Empty if it names none: it is no mask, or one for another number of lanes.
 std::optional<std::uint32_t> lane_mask(std::int16_t component, unsigned lanes) noexcept;
 /// By lane of the result, lowest first, which of the 2 * lanes parts of {b, a} is taken; those from `first`
 /// on in order where `component` is -1. Empty where it is no such selector.

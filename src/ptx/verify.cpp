@@ -151,7 +151,7 @@ void Verifier::check_instruction(const Function& function, Instruction& instruct
   }
 }
 
-/// What no row of isa.def says.
+/// Checks rules that isa.def does not express.
 std::optional<std::string> Verifier::check_more(const Function& function,
                                                 const Instruction& instruction) const {
   switch (instruction.opcode) {
@@ -165,8 +165,8 @@ std::optional<std::string> Verifier::check_more(const Function& function,
   }
 }
 
-/// Of two forms that the module's target or version is too old for: the one that the version is enough for,
-/// and then the one for the older target.
+/// Selects between two forms that need a newer target or version than the module has: first the one whose
+/// version suffices, then the one with the older target.
 const Form* Verifier::closer(const Form* best, const Form& other) const {
   if (best == nullptr) return &other;
   const auto distance = [&](const Form& form) { return std::pair(form.version > version_, form.sm); };

@@ -9,7 +9,7 @@
 
 namespace quern::runtime {
 
-/// Which queued work must keep a buffer's memory until it has run.
+/// The queued work for which a buffer's memory must be kept until it has run.
 enum class Keeping : std::uint8_t {
   none,           ///< the release waits for all work by itself, as the driver's does
   other_streams,  ///< the release waits for the stream that the memory was made on
@@ -41,7 +41,7 @@ DeviceBuffer adopt_buffer(std::shared_ptr<Context> context, CUdeviceptr address,
 Context& context_of(const DeviceBuffer& buffer);
 std::shared_ptr<Context> shared_context_of(const DeviceBuffer& buffer);
 
-/// Whether work on `stream` must keep the buffer's memory. Costs nothing for the driver's own.
+/// True if work on `stream` must keep the buffer's memory. Costs nothing for the driver's own.
 inline bool needs_keeping(const DeviceBuffer& buffer, CUstream stream) {
   const BufferState* state = buffer.state().get();
   if (state == nullptr || state->keeping == Keeping::none) [[likely]]

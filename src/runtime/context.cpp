@@ -97,8 +97,8 @@ Context::~Context() {
   if (isolated_) api().cuCtxDestroy_v2(handle_);
 }
 
-/// What pools keep goes while there is a context that it belongs to; the program may hold them longer. The
-/// last made first: it may have its memory from an earlier one.
+/// Releases the free memory of pools while their context still exists; the program may hold the pools longer.
+/// The pool made last comes first: it may have its memory from an earlier one.
 void Context::give_up_pools() noexcept {
   const auto trim = [&](const std::shared_ptr<DeviceAllocator>& pool) {
     if (pool == nullptr || lost()) return;
@@ -219,7 +219,7 @@ void Context::resume() noexcept {
   staging_->trim(StagingPool::kMostFreeBytes);
 }
 
-/// What can be given up for an allocation that failed. While cleanup is deferred that is nothing.
+/// Releases all memory that can be released after an allocation has failed; none while cleanup is deferred.
 void Context::make_room(DeviceAllocator* allocator) {
   reap();
   queue_.flush();

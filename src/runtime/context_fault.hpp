@@ -32,7 +32,7 @@ class ContextFault {
       QUERN_EXCLUDES(mutex_);
   /// The same fault as another Context of the same driver context met.
   void note(const ContextFault& other) noexcept QUERN_EXCLUDES(mutex_);
-  /// Which launch and thread it was; null: not known.
+  /// The launch and the thread that faulted; null: not known.
   std::shared_ptr<const DeviceFault> fault() const QUERN_EXCLUDES(mutex_);
   /// Throws DriverError with the fault's result once it has happened.
   void require_none(const driver::DriverTable& api) const {

@@ -13,10 +13,10 @@
 
 namespace quern::runtime {
 
-/// What waits to be released in one context (rows F1-F6). Dropping a last reference schedules; crossing a
-/// limit releases everything that waits; while deferred nothing is released, also not at out-of-memory. A
-/// release that fails ends that flush: the item is dropped and reported, the rest stay. Thread-safe; no
-/// release runs under the queue's lock.
+/// The resources of one context that wait for their release (rows F1-F6). Dropping a last reference
+/// schedules; crossing a limit releases everything that waits; while deferred nothing is released, also not
+/// at out-of-memory. A release that fails ends that flush: the item is dropped and reported, the rest stay.
+/// Thread-safe; no release runs under the queue's lock.
 class DeallocQueue {
  public:
   struct Limits {

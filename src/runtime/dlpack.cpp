@@ -107,7 +107,7 @@ ElementType element_of(const DataType& type) {
       type_text(type)));
 }
 
-/// Of another major version nothing but the version and the deleter may be looked at.
+/// If the major version differs, only the version and the deleter may be read.
 void check_version(const ManagedTensorVersioned& tensor) {
   if (tensor.version.major != kMajorVersion)
     refuse_dlpack(
@@ -142,7 +142,7 @@ Layout layout_of(const Tensor& tensor, std::size_t item) {
   return Layout(std::move(shape), item, std::move(strides));
 }
 
-/// What a tensor describes, checked.
+/// A tensor's description, checked.
 struct Described {
   ElementType element;
   Layout layout;

@@ -172,7 +172,7 @@ std::vector<MappedNDArray> MappedNDArray::split(std::int64_t section) const {
 
 namespace {
 
-/// What lies between the array's first and last byte, whatever gaps it has.
+/// The memory between an array's first and last byte, gaps included.
 struct Extent {
   CUdeviceptr begin = 0;
   std::size_t size_bytes = 0;

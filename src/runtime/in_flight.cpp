@@ -9,7 +9,8 @@
 namespace quern::runtime {
 namespace {
 
-// What is left alone at process exit stays reachable from here, so that leak checkers see that it is meant.
+// Objects that are not released at process exit stay reachable from here, so that leak checkers do not report
+// them.
 struct Abandoned {
   std::unique_ptr<std::list<std::shared_ptr<void>>> states =
       std::make_unique<std::list<std::shared_ptr<void>>>();

@@ -62,7 +62,7 @@ class Module {
   std::chrono::nanoseconds launch_timeout_;
 };
 
-/// What cuModuleLoadDataEx made of an image: a module, or its result and what it wrote into the error log.
+/// The result of cuModuleLoadDataEx for an image: a module, or the error code and the text of the error log.
 struct LoadOutcome {
   std::shared_ptr<Module> module;
   CUresult result = CUDA_SUCCESS;

@@ -20,7 +20,7 @@ DeviceAllocator::~DeviceAllocator() = default;  // here, so that its table of fu
 namespace quern::runtime {
 namespace {
 
-/// What an allocator needs of a context without keeping it alive: a context holds its allocator.
+/// The parts of a context that an allocator needs, without keeping it alive: a context holds its allocator.
 struct Place {
   std::shared_ptr<const DeviceState> device;
   CUcontext handle = nullptr;
@@ -89,7 +89,7 @@ class StreamOrderedPool final : public DeviceAllocator {
   }
   void deallocate(void* memory, std::size_t, std::size_t, StreamView stream) override {
     const CurrentContext current = place_.enter();
-    // Of a thread's own default stream, which may be another thread's: freed behind all of these.
+    // If the stream is a thread's own default stream, it may be another thread's: free behind all of these.
     CUstream const behind = handle(stream) == CU_STREAM_PER_THREAD ? CU_STREAM_LEGACY : handle(stream);
     place_.device->driver->check(place_.api().cuMemFreeAsync(address(memory), behind), "cuMemFreeAsync",
                                  "free device memory on a stream");

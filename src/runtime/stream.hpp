@@ -30,7 +30,8 @@ Event make_event(std::shared_ptr<Context> context, bool timing = true);
 /// An event that the program made; it stays the program's and must outlive the object.
 Event adopt_event(std::shared_ptr<Context> context, void* handle);
 
-/// What is queued on `consumer` from now on waits for all that `producer` holds now; this call does not wait.
+/// Work queued on `consumer` from now on waits for all work now queued on `producer`; this call does not
+/// wait.
 void order_after(const std::shared_ptr<Context>& context, StreamView producer, StreamView consumer);
 
 /// The CUstream of `stream` for work in `context`. Throws Error(usage) for a stream of another context.

@@ -9,8 +9,8 @@
 
 namespace quern::runtime {
 
-/// How to copy between two strided arrays of one shape: a loop nest, axes merged where both sides allow it,
-/// that moves pieces of `piece_bytes`.
+/// A plan for a copy between two strided arrays of one shape: a loop nest, axes merged where both sides allow
+/// it, that moves pieces of `piece_bytes`.
 struct CopyPlan {
   struct Axis {
     std::int64_t extent = 1;

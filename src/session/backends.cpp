@@ -68,7 +68,7 @@ Expected<Device> open_ordinal(const DeviceChoice& choice,
   }
 }
 
-/// What one attempt of several came to, as a note.
+/// Adds the errors of one of several attempts as notes.
 void add_notes(Diagnostic& diagnostic, const char* what, const Diagnostics& errors) {
   for (const Diagnostic& error : errors)
     diagnostic.notes.push_back({{}, fmt::format("{}: {}", what, error.message)});
@@ -76,7 +76,7 @@ void add_notes(Diagnostic& diagnostic, const char* what, const Diagnostics& erro
 
 /// The CPU device's name for the text that it is given.
 constexpr std::string_view kUnnamed = "<ptx>";
-/// What belongs to a word of PTX, beside letters and digits.
+/// Characters of a word of PTX beside letters and digits.
 constexpr std::string_view kPtxWords = ".%$:";
 
 struct Collected {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which devices there are: libcuda's and the CPU device's.
+// Finds the devices: libcuda's and the CPU device's.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@
 
 namespace quern::session {
 
-/// What a device's name asks for. No kind: the first CUDA device, else the CPU device.
+/// The device that a name selects. No kind: the first CUDA device, else the CPU device.
 struct DeviceChoice {
   std::optional<DeviceKind> kind;
   int ordinal = 0;
@@ -37,12 +37,12 @@ Expected<Device> choose_device(const DeviceChoice& choice);
 /// The plug-in alone, for what needs no device (stage text, PTX checks). Stays loaded.
 Expected<const QuernCpuPlugin*> open_plugin();
 
-/// What to do about PTX that is wrong, for who wrote it.
+/// The hint for authors of invalid PTX.
 inline constexpr const char* kWrongPtxHint =
     "correct this line; ptxas is a second judge of what is valid PTX";
 
-/// What the plug-in says of PTX that it does not take, in places of the source that the PTX was made of, as
-/// far as it says them; empty: it takes it.
+/// The plug-in's errors about PTX that it does not accept, with places in the source that the PTX was made
+/// from, as far as they are known; empty if it accepts it.
 Diagnostics check_ptx(const QuernCpuPlugin& plugin, std::string_view ptx, const abi::KernelSource& source);
 
 /// The plug-in's text of a stage ("simt", "llvm", "asm"); `source` as for check_ptx.

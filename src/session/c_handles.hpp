@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the C ABI's functions share: handles, statuses, and nothing thrown across it.
+// Shared by the functions of the C ABI: handles, statuses, and a guard that lets no exception leave.
 #pragma once
 
 #include <cstddef>

@@ -12,7 +12,7 @@
 namespace quern::session::c_abi {
 namespace {
 
-// What is ABI can grow at its end, no more: a caller that was compiled against an older header has these
+// Structs of the ABI may only grow at their end: a caller that was compiled against an older header has these
 // offsets in it.
 static_assert(sizeof(void*) == 8, "the numbers below are those of 64-bit machines");
 static_assert(sizeof(QuernStatus) == 4 && sizeof(QuernDtype) == 4 && sizeof(QuernArgumentKind) == 4);

@@ -17,7 +17,7 @@ namespace {
 using namespace dlpack;
 using runtime::refuse_dlpack;
 
-/// What an exported tensor points to, and what keeps the memory.
+/// The object behind an exported tensor; it keeps the memory alive.
 template <class Managed>
 struct Exported {
   Managed managed;

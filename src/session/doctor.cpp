@@ -85,7 +85,7 @@ std::string bytes_text(std::uint64_t bytes) {
   return bytes >= kMany ? fmt::format("{} GiB", bytes >> 30) : fmt::format("{} MiB", bytes >> 20);
 }
 
-/// What the CPU device has taken of the process's addresses.
+/// Adds the address space that the CPU device has reserved.
 void add_reservation(std::vector<Finding>& findings, const QuernCpuPlugin& plugin) {
   std::uint64_t bytes = 0;
   int is_compact = 0;

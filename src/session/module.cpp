@@ -19,7 +19,7 @@ namespace quern {
 namespace session {
 namespace {
 
-/// What a device answers to code that it does not take, as opposed to something that went wrong.
+/// True for results that mean the device does not accept the code, as opposed to other failures.
 bool is_refusal(CUresult result) {
   switch (result) {
     case CUDA_ERROR_INVALID_IMAGE:
@@ -76,7 +76,7 @@ std::string overload_of(const abi::PtxImage& image, const std::string& name) {
   return {};
 }
 
-/// What to do where a module's kernels and a template's instance have a variable each.
+/// The hint for a variable of which a module's kernels and a template's instance have one each.
 std::string sharing_hint(const std::string& kernel, std::string_view variable) {
   return fmt::format(
       "name {} in name_expressions when loading, so that it shares the module's variables; or say whose is "

@@ -110,7 +110,7 @@ void append_record(const RecordType& record, std::string& key) {
   }
 }
 
-/// What the type depends on, a few bytes an argument.
+/// Appends the facts that determine the type, a few bytes for each argument.
 void append_key(const Argument& argument, std::string& key) {
   const ElementType* element = element_of(argument);
   const std::optional<Dtype> dtype = element != nullptr ? element->dtype : argument.dtype();

@@ -51,8 +51,8 @@ Expected<std::string> device_stage(const abi::PtxImage& image, Stage stage, cons
   return plugin_stage(**plugin, image.ptx, source, (*entry)->lowered_name, block, std::string(name(stage)));
 }
 
-/// What is wrong with PTX that an author wrote, as far as the CPU device is there to judge it. Where it only
-/// does not run the PTX, a GPU may.
+/// Errors in PTX that an author wrote, if the CPU device is available to check it. PTX that is valid but not
+/// supported there is accepted, since a GPU may run it.
 Diagnostics wrong_ptx(const abi::KernelSource& source) {
   const Expected<const QuernCpuPlugin*> plugin = open_plugin();
   if (!plugin) return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the public Session and Module hold.
+// The state behind the public Session and Module.
 #pragma once
 
 #include <chrono>
@@ -142,7 +142,7 @@ const abi::EntryInfo* find_entry(const abi::PtxImage& image, std::string_view na
 /// "it has a, b": the kernels of the image, for messages.
 std::string kernels_text(const abi::PtxImage& image);
 
-/// What a kernel looks like in a language, for who has written none.
+/// The form of a kernel in a language, for users whose source contains none.
 std::string kernel_form(abi::Language language);
 
 }  // namespace quern::session

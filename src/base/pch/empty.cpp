@@ -1,2 +1,2 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a library that is only a precompiled header consists of.
+// The only source of a library that consists of a precompiled header.

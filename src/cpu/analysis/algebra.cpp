@@ -63,7 +63,7 @@ bool same_index(const Shape& a, const Shape& b) {
   return a.index == b.index && a.index_signed == b.index_signed && a.scale == b.scale;
 }
 
-/// What divides the value in every lane.
+/// A power of two that divides the value in every lane.
 std::uint64_t lane_alignment(const Shape& shape) {
   if (shape.kind == ShapeKind::uniform) return shape.base_align;
   if (!has_constant_pattern(shape)) return 1;
@@ -236,7 +236,7 @@ Shape masked(ir::Op op, std::uint32_t bits, const Shape& a, std::uint64_t mask) 
   result.exact = false;
   for (std::int64_t& entry : result.terms[0].pattern)
     entry = static_cast<std::int64_t>(apply(static_cast<std::uint64_t>(entry)) - apply(0));
-  // What is kept of the base is known where the mask keeps only the pattern's bits.
+  // If the mask keeps only the pattern's bits, the remaining base is known to be 0.
   if (op == ir::Op::and_ && mask < a.base_align) result.constant = 0;
   return result;
 }

@@ -36,7 +36,7 @@ std::optional<std::array<std::uint64_t, 32>> known_lanes(const Shape& shape, std
 /// false).
 Shape shape_of_lanes(const std::array<std::uint64_t, 32>& lanes, std::uint32_t bits, bool affine);
 
-/// Of a value that is one or the other, all lanes the same one.
+/// The shape of a value that is either `a` or `b`, the same one in all lanes.
 Shape join(const Shape& a, const Shape& b);
 bool same_terms(const Shape& a, const Shape& b);
 

@@ -182,8 +182,8 @@ class Solver {
     }
     return false;
   }
-  /// Of what may change while the shapes do, only the value's own shape counts: its users are told when that
-  /// changes.
+  /// Of all facts that may change during the iteration over shapes, this depends only on the value's own
+  /// shape: its users are visited again when that changes.
   bool is_invariant(ir::Value value, std::uint32_t loop) const {
     const bool known = known_lanes(analysis_.shapes[value], ir::bit_size(function_[value].type)).has_value();
     return known || computes_the_same(value, loop, kInvarianceDepth);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How values differ between the 32 lanes of a warp, and how control flow diverges. Pure: IR in, facts out.
+// Computes how values differ between the 32 lanes of a warp, and how control flow diverges. Pure: IR in,
+// facts out.
 #pragma once
 
 #include <array>
@@ -77,8 +78,8 @@ struct Loop {
   bool divergent = false;            ///< lanes may leave it at different iterations
 };
 
-/// What may be taken for granted about a widening (sext/zext) of an affine 32-bit value to 64 bits, where
-/// ranges do not prove that it did not wrap between the lanes of the warp.
+/// The assumption about a widening (sext/zext) of an affine 32-bit value to 64 bits, if ranges do not prove
+/// that it did not wrap between the lanes of the warp.
 enum class Assumption : std::uint8_t {
   safe,  ///< nothing: the result is varying (or offset32)
   /// It did not wrap: the result stays affine, and the widening is marked in Analysis::assumed; the emitter
@@ -116,19 +117,19 @@ struct Analysis {
 Expected<Analysis> analyse(const ir::Module& module, const ir::Function& function,
                            const Specialisation& specialisation, Assumption assumption);
 
-/// What cannot be run while the lanes of a warp are kept together: barriers under divergent control other
-/// than after early exits, barriers that are not for every thread of the block, and loops that go on until
-/// another thread does something. Same form of errors.
+/// Rejects code that cannot run while the lanes of a warp are kept together: barriers under divergent control
+/// other than after early exits, barriers that are not for every thread of the block, and loops that iterate
+/// until another thread acts. Same form of errors.
 Expected<void> check_lockstep(const ir::Module& module, const ir::Function& function,
                               const Analysis& analysis);
 
-/// Whether a function needs the dispatcher (docs/decisions/0004-dispatcher.md): what check_lockstep names, or
-/// irreducible control flow. Errors: a called function in which a lane would wait for others.
+/// True if a function needs the dispatcher (docs/decisions/0004-dispatcher.md): it fails check_lockstep, or
+/// has irreducible control flow. Errors: a called function in which a lane would wait for others.
 Expected<bool> needs_dispatcher(const ir::Module& module, const ir::Function& function,
                                 const Specialisation& specialisation);
 
-/// Whether lanes may have to wait for others in a function that is called: for those of a membermask, at a
-/// barrier, or in a loop.
+/// True if lanes may have to wait for others in a called function: for those of a membermask, at a barrier,
+/// or in a loop.
 bool waits_in_calls(const ir::Module& module, const Specialisation& specialisation);
 
 /// By loop: lanes may go round in it until other threads do something.

@@ -66,7 +66,7 @@ class ControlDependence {
            node = ipostdom_[node])
         mark_node(node);
   }
-  /// What depends on which lanes leave `block`, and where to.
+  /// Marks the blocks and values that depend on which lanes leave `block`, and where to.
   void spread(ir::BlockId block) {
     mark_dependents(block);
     for (const ir::BlockId side : ending_[block]) mark_dominated(side);

@@ -118,7 +118,7 @@ std::optional<Counter> find_counter(const ir::Function& function, const Analysis
   Counter counter;
   counter.start = function[phi].args[1 - latch];
   counter.step = *step;
-  // What dominates the latch is passed in every iteration that goes on.
+  // Every iteration that continues passes the blocks that dominate the latch.
   for (ir::BlockId block = preds[latch];; block = analysis.idom[block]) {
     add_test(function, analysis, loop, block, phi, next, counter);
     if (block == header) break;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where lanes that parted meet again: joins whose phis differ between lanes, loops left at different
-// iterations, and blocks that not all live lanes reach together.
+// Finds the places where diverged lanes reconverge: joins whose phis differ between lanes, loops left at
+// different iterations, and blocks that not all live lanes reach together.
 #pragma once
 
 #include <vector>

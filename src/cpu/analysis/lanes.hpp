@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tid is in the lanes of a warp, for one block shape: threads fill warps x first, then y, then z (PTX
-// ISA, "Special Registers: %tid", "%laneid").
+// The value of tid in the lanes of a warp, for one block shape: threads fill warps x first, then y, then z
+// (PTX ISA, "Special Registers: %tid", "%laneid").
 #pragma once
 
 #include "cpu/analysis/analysis.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where an instruction came from, for messages.
+// The source place of an instruction, for messages.
 #pragma once
 
 #include <string>

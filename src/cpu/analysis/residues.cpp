@@ -24,7 +24,7 @@ std::uint32_t divisor(std::uint32_t value) {
   return value == 0 ? kMaxModulus : std::uint32_t{1} << std::countr_zero(value);
 }
 
-/// What holds of a value that is one or the other.
+/// The residue of a value that is either `a` or `b`.
 Residue join(const Residue& a, const Residue& b) {
   if (a.param != b.param) return {};
   return residue(a.value, std::min({a.modulus, b.modulus, divisor(a.value ^ b.value)}), a.param);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of the low bits of integers: whether an address is a multiple of an access's size, from how
-// it is computed. The alignment of a kernel's parameters is known at the launch only, so a residue may count
-// from one.
+// Known low bits of integers: whether an address is a multiple of an access's size, from the way it is
+// computed. The alignment of a kernel's parameters is known only at launch, so a residue may be relative to a
+// parameter.
 #pragma once
 
 #include <cstdint>

@@ -365,7 +365,7 @@ Rules::Result Rules::widen(const ir::Inst& inst) const {
   return {offset};
 }
 
-/// What is affine stays affine where it does not wrap between the lanes: known, proven, or assumed.
+/// An affine value stays affine if it does not wrap between the lanes: this is known, proven, or assumed.
 std::optional<Rules::Result> Rules::widen_affine(const ir::Inst& inst, const Operand& from) const {
   const std::uint32_t bits = ir::bit_size(inst.type);
   const bool sign = inst.op == ir::Op::sext;
@@ -389,7 +389,7 @@ std::optional<Rules::Result> Rules::widen_affine(const ir::Inst& inst, const Ope
   return Result{result, true};
 }
 
-/// Where every operand is known in every lane.
+/// Folds the operation if every operand is known in every lane.
 std::optional<Shape> Rules::folded_lanes(const ir::Inst& inst) const {
   std::vector<std::array<std::uint64_t, 32>> args;
   for (const ir::Value arg : inst.args) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the warps of a block have in common. Pure: IR in, facts out.
+// Finds the values that the warps of a block have in common. Pure: IR in, facts out.
 #pragma once
 
 #include <vector>

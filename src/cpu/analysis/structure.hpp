@@ -11,7 +11,7 @@
 
 namespace quern::cpu::analysis {
 
-/// What the passes of this room share about one function beside the public Analysis.
+/// Facts about one function that the passes of this room share, beside the public Analysis.
 struct Structure {
   Graph graph{0};  ///< the reachable blocks; an edge for each successor
   std::vector<ir::BlockId> rpo;
@@ -43,7 +43,7 @@ class Dominance {
 };
 
 bool loop_contains(const Analysis& analysis, std::uint32_t loop, ir::BlockId block);
-/// Whether a loop around `from`, but not around `to`, lets its lanes go at different iterations.
+/// True if a loop around `from`, but not around `to`, may be left by its lanes at different iterations.
 bool leaves_divergent_loop(const Analysis& analysis, ir::BlockId from, ir::BlockId to);
 
 /// Lanes that go from `from` to `to` end without meeting the lanes that went elsewhere, before those go on.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cannot be run by keeping the lanes of a warp together: barriers that only some lanes reach or that are
-// for a part of the block, and loops in which a lane waits for another thread.
+// Finds code that cannot run with the lanes of a warp kept together: barriers that only some lanes reach or
+// that are for a part of the block, and loops in which a lane waits for another thread.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -75,7 +75,8 @@ class WaitingLoop {
     seen_[value] = true;
     work_.push_back(value);
   }
-  /// What decides whether `block` runs in an iteration, and where it goes on.
+  /// Follows the branches that decide whether `block` runs in an iteration, and where control goes from
+  /// there.
   void follow_branches_to(ir::BlockId block) {
     for (ir::BlockId above = block;; above = analysis_.idom[above]) {
       follow(terminator(above));

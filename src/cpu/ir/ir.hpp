@@ -121,7 +121,7 @@ enum class Special : std::uint8_t {
 };
 std::string_view name(Special which) noexcept;
 
-/// What an operation needs to know beside its operands. Plain data; unused fields stay at their defaults.
+/// Attributes of an operation beside its operands. Plain data; unused fields stay at their defaults.
 struct Attributes {
   Space space = Space::generic;
   std::uint8_t count = 1;
@@ -190,9 +190,9 @@ struct Function {
   std::vector<Type> argument_types;  ///< a device function's flattened arguments (op arg)
   std::vector<Type> result_types;
   std::uint32_t local_bytes = 0;  ///< .local memory a lane needs
-  /// Of these, at their end: for activations of functions that are parts of this kernel's graph
-  /// (lower/activations.cpp); they begin with how many bytes of local memory are in use. Where it is not 0,
-  /// threads may wait for others anywhere: the dispatcher runs it.
+  /// The last part of local_bytes, for activations of functions that are parts of this kernel's graph
+  /// (lower/activations.cpp); it begins with the number of bytes of local memory in use. If it is not 0,
+  /// threads may wait for others anywhere: the dispatcher runs the kernel.
   std::uint32_t stack_bytes = 0;
   std::vector<Inst> insts;
   std::vector<Block> blocks;

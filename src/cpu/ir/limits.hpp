@@ -14,8 +14,7 @@ inline constexpr std::uint32_t kMaxStaticSharedBytes = 48 * 1024;
 inline constexpr std::uint32_t kMaxThreadLocalBytes = 512 * 1024;
 /// Barriers of a block, named by numbers from 0.
 inline constexpr std::uint32_t kBarriers = 16;
-/// What a thread has for the local memory of functions that are called: much deeper recursion than a GPU's
-/// default takes.
+/// The local memory of a thread for called functions: much deeper recursion than a GPU's default allows.
 inline constexpr std::uint32_t kCalledStackBytes = 128 * 1024;
 
 }  // namespace quern::cpu::ir

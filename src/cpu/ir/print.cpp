@@ -102,7 +102,7 @@ std::string head(const Inst& inst) {
   return text;
 }
 
-/// What a nullary operation or an operation with a plain number reads beside its operands, or empty.
+/// The text of the number or name that an operation reads beside its operands, or empty.
 std::string number(const Module* module, const Inst& inst) {
   switch (inst.op) {
     case Op::param:

@@ -27,8 +27,8 @@ std::uint32_t aligned(std::uint32_t bytes, std::uint32_t to) {
   return static_cast<std::uint32_t>(align_up(bytes, to));
 }
 
-/// Which variables a function's blocks may read before they write them. A call is a step from `save` to
-/// `next`: what happens in between to the function's own variables is undone.
+/// Computes which variables a function's blocks may read before they write them. A call is a step from `save`
+/// to `next`: what happens in between to the function's own variables is undone.
 class LiveVariables {
  public:
   LiveVariables(const Draft& draft, const Regions& regions, const Region& region) : draft_(draft) {

@@ -13,8 +13,8 @@
 
 namespace quern::cpu::lower {
 
-/// What a thread has for the records of its activations. Before the first one stands, in 32 bits, where the
-/// last one ends, so that no more needs to be copied where blocks take turns (engine/resident.cpp).
+/// The memory of a thread for the records of its activations. It begins with a 32-bit number, the end of the
+/// last record, so that no more needs to be copied when blocks take turns (engine/resident.cpp).
 inline constexpr std::uint32_t kActivationBytes = ir::kCalledStackBytes;
 inline constexpr std::uint32_t kActivationHeadBytes = 16;
 /// At the start of a record: to which call the function returns (its number among the callee's calls).

@@ -15,7 +15,7 @@ using ir::Value;
 
 namespace {
 
-// What inlining may grow to: far above real kernels, far below what would exhaust memory or the stack.
+// The limit for inlining: far above real kernels, far below sizes that would exhaust memory or the stack.
 constexpr std::size_t kMaxInstructions = 500'000;
 constexpr std::uint32_t kMaxDepth = 200;
 

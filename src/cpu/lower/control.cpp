@@ -88,7 +88,7 @@ void save_stack(Translator& t, In in) {
 }
 
 void restore_stack(Translator& t, In in) {
-  // What was not saved by stacksave is not an amount that could be taken.
+  // A value that stacksave did not return may be too large.
   const Value saved = t.resize(t.read(in, 0, in.type()), Type::i64, false);
   t.write_variable(t.frame().stack_taken,
                    t.emit(Op::umin, Type::i64, {saved, t.constant(Type::i64, kStackBytes)}));

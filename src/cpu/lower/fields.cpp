@@ -94,7 +94,7 @@ void fns(Translator& t, In in) {
   const Value before = t.select(here, zero, w.apply(Op::isub, count, w.number(1)));
   const Value found = position_of_set_bit(w, bits, before);
   const Value position = t.select(down, w.apply(Op::isub, w.number(31), found), found);
-  // Of a base beyond the word no bit is left.
+  // If the base is beyond the word, no bit is left.
   const Value exists = t.compare(Icmp::ugt, t.emit(Op::popc, Type::i32, {bits}), before);
   t.write(in, t.select(exists, position, w.number(~std::uint64_t{0})));
 }

@@ -35,7 +35,7 @@ bool may_write(const ptx::Instruction& instruction, std::uint32_t index) {
   return !instruction.operands.empty() && names_register(instruction.operands[0], index);
 }
 
-/// What is left out on purpose, by name.
+/// The reason why an instruction is deliberately not supported.
 std::string why_not(ptx::Opcode opcode) {
   using Opcode = ptx::Opcode;
   struct Family {
@@ -124,7 +124,7 @@ void Translator::translate_body() {
       if (block_ != ir::kNone) branch(block);
       block_ = block;
     }
-    // What no path falls into is dead until the next label.
+    // Code after a terminator is dead until the next label.
     position = block_ == ir::kNone ? position + 1 : translate_at(position);
   }
   if (frame_->facts->is_target[size] && frame_->blocks[size] != ir::kNone) {

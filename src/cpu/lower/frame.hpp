@@ -24,7 +24,7 @@ struct ParamArray {
   std::uint32_t local_offset = 0;
 };
 
-/// What alloca may take in one call of a function, and how far it can align.
+/// The most that alloca may allocate in one call of a function, and its largest alignment.
 inline constexpr std::uint64_t kStackBytes = 8192;
 inline constexpr std::uint64_t kStackAlign = 16;
 

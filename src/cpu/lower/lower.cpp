@@ -69,7 +69,7 @@ Diagnostic too_much_shared(const ptx::Function& entry, const ir::Function& kerne
       "make an array 'extern __shared__' and give its size at the launch, where a kernel may have more");
 }
 
-/// Of all variables that are each thread's own, those of the functions that it calls included.
+/// Counts all variables in local memory, those of called functions included.
 Diagnostic too_much_local(const ptx::Function& entry, const ir::Function& kernel,
                           std::string_view file_name) {
   return too_much(entry, kernel, file_name, "local-too-large",

@@ -11,7 +11,7 @@
 
 namespace quern::cpu::lower {
 
-/// What becomes of functions that cannot be inlined.
+/// The treatment of functions that cannot be inlined.
 enum class CallForm : std::uint8_t {
   functions,    ///< functions of the IR, called by ir::Op::call: threads cannot wait for others in them
   activations,  ///< parts of the kernel's own graph; what is live across a call is kept in local memory

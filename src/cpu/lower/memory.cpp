@@ -87,7 +87,7 @@ void set_order(ir::Attributes& attributes, In in, ir::Semantics otherwise) {
 
 namespace {
 
-/// What an access moves, as the IR has it.
+/// The elements that an access moves, as the IR has them.
 struct Elements {
   Type type;
   std::size_t count;
@@ -138,7 +138,7 @@ std::optional<std::uint64_t> kernel_param_offset(Translator& t, In in, const ptx
   return parameter.offset + offset;
 }
 
-/// What a load gives, wherever it is from.
+/// The values that a load returns, from any state space.
 std::vector<Value> load_elements(Translator& t, In in) {
   const ptx::Operand& operand = t.operand(in, 1);
   const auto [type, count] = elements_of(in);

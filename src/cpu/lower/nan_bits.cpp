@@ -52,8 +52,9 @@ class Settler {
 
   static constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
-  /// What the magnitude of an f32 cannot exceed: an exponential's argument, say, is cut to a range before its
-  /// bits are shifted, and so no NaN. Operands that come later, as those of phis, are not bounded.
+  /// An upper bound for the magnitude of an f32: an exponential's argument, for example, is clamped to a
+  /// range before its bits are shifted, and so is no NaN. Operands defined later, such as those of phis, are
+  /// treated as unbounded.
   double bound_of(const Inst& inst) {
     if (inst.type != Type::f32) return kUnbounded;
     const double bound = rough_bound(inst);
@@ -85,7 +86,7 @@ class Settler {
     }
   }
 
-  /// Of an instruction that does not just move bits.
+  /// The state of the result of an instruction that does more than move bits.
   State made(const Inst& inst) {
     if (inst.op == Op::undef) return State::neutral;
     if (inst.op == Op::constant) return is_other_nan(inst) ? State::settled : State::neutral;
@@ -114,7 +115,7 @@ class Settler {
                                                                               : State::settled;
   }
 
-  /// Whether what `user` makes is the same whatever NaN its operand is.
+  /// True if the result of `user` does not depend on which NaN its operand is.
   bool is_blind(const Inst& user) {
     if (user.op != Op::f_to_f) return ir::has_trait(user.op, 'f');
     return user.type != Type::f64 && function()[user.args[0]].type != Type::bf16;
@@ -201,7 +202,7 @@ class Settler {
     return draft_.append(block, {.op = op, .type = type, .args = {operand}, .location = location});
   }
 
-  /// What this pass makes is settled.
+  /// Values that this pass creates are settled.
   State state(Value value) const { return value < state_.size() ? state_[value] : State::settled; }
 
   Draft& draft_;

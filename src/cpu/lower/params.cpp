@@ -90,7 +90,7 @@ void Translator::set_up(Frame& frame) {
 
 std::uint32_t Translator::reserve_local(Frame& frame, std::uint64_t size, std::uint32_t align) {
   const std::uint64_t offset = align_up(frame.local_end, align);
-  // What does not fit is refused when all is known (lower.cpp); until then it only must not wrap.
+  // Oversized frames are rejected at the end (lower.cpp); until then the size must not wrap.
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max() / 2;
   frame.local_end = static_cast<std::uint32_t>(std::min(kMost, offset + std::min(kMost, size)));
   std::uint32_t& end = region_ == nullptr ? draft_.function.local_bytes : region_->local_end;

@@ -8,7 +8,7 @@
 
 namespace quern::cpu::lower {
 
-/// Which value stands for which while a pass replaces values; chains are followed and shortened.
+/// Maps values to their replacements during a pass; chains are followed and shortened.
 class Replacements {
  public:
   void set(ir::Value value, ir::Value by);

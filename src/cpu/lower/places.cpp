@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where instructions come from, and messages about those that are refused.
+// Source places of instructions, and messages about rejected instructions.
 #include <fmt/format.h>
 
 #include <algorithm>

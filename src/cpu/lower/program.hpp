@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be said about the kernel and the functions it calls before any instruction is translated: who
-// calls whom, how .param arrays are accessed, where shared variables lie.
+// Facts about the kernel and the functions it calls that are collected before any instruction is translated:
+// the call graph, the accesses to .param arrays, the addresses of shared variables.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct Piece {
   std::uint32_t size = 0;
 };
 
-/// How one function uses one of its .param variables.
+/// The way in which one function uses one of its .param variables.
 struct ParamUse {
   std::vector<Piece>
       pieces;  ///< first the accesses as they stand, then the disjoint pieces they split into; ascending
@@ -50,8 +50,8 @@ class Program {
   const FunctionFacts& facts(std::uint32_t function) const { return facts_.at(function); }
   /// The definition that a reference to `function` means; kNoIndex where there is only a declaration.
   std::uint32_t definition(std::uint32_t function) const { return module_.definition_of(function); }
-  /// What a call through a register may reach: the functions of its table, or all whose addresses are taken
-  /// and whose parameters are the prototype's.
+  /// The functions that a call through a register may reach: those of its table, or all functions whose
+  /// addresses are taken and whose parameters match the prototype.
   std::vector<std::uint32_t> indirect_targets(const ptx::Function& caller, const ptx::Instruction& call);
 
   /// Offset of a shared variable in the block's shared memory.

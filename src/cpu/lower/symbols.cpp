@@ -131,8 +131,7 @@ Value Translator::symbol_address(const ptx::SymbolRef& symbol, std::int64_t offs
       break;
   }
   switch (variable == nullptr ? ptx::Space::none : variable->space) {
-    // Where a shared variable lies is settled here; as constants its addresses are known to every later
-    // stage.
+    // The addresses of shared variables are fixed here; as constants they are known to every later stage.
     case ptx::Space::shared:
       return constant(ir::Type::i64, program_.shared_offset(*variable) + bits);
     case ptx::Space::local:

@@ -106,7 +106,7 @@ class Translator {
   Draft& draft() { return draft_; }
   Program& program() { return program_; }
   bool in_kernel() const { return frame_->function->entry; }
-  /// Where the copy of the parameter buffer lies in local memory, for generic addresses of a kernel's
+  /// The offset of the parameter buffer's copy in local memory, for generic addresses of a kernel's
   /// parameters.
   std::uint32_t parameter_copy() const { return parameter_copy_; }
   /// 0 where no instruction asks for a generic address of a parameter: there is no copy.
@@ -187,7 +187,7 @@ class Translator {
   std::uint32_t parameter_copy_bytes_ = 0;
 };
 
-/// How a guard on an instruction is carried out.
+/// The way in which a guard on an instruction is implemented.
 enum class Kind : std::uint8_t {
   pure,     ///< always done; its result is selected
   effect,   ///< in a block of its own

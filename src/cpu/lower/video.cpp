@@ -109,7 +109,7 @@ Value compute(const Arithmetic& w, In in, Function function, Value a, Value b) {
 
 // --- scalar: optSaturate, optSecondaryOp and optMerge of the manual
 
-/// What a scalar video instruction does with its intermediate result (64 bits).
+/// Writes the result of a scalar video instruction from its intermediate result (64 bits).
 void finish_scalar(Translator& t, In in, Value result, bool signed_result) {
   const ptx::Operand& destination = t.operand(in, 0);
   const Part part = selected(destination);

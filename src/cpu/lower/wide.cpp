@@ -35,7 +35,7 @@ void Translator::write_wide(const ptx::Operand& operand, const Wide& value) {
 
 namespace {
 
-/// Of a value in `count` parts: the bits of one, and its type.
+/// For a value in `count` parts: the number of bits of one part, and its type.
 std::uint32_t part_bits(std::size_t count) { return 128 / static_cast<std::uint32_t>(count); }
 ptx::Type part_type(std::uint32_t bits) { return bits == 64 ? ptx::Type::b64 : ptx::Type::b32; }
 
