@@ -19,9 +19,9 @@ struct MemoryInfo {
   std::size_t total_bytes = 0;
 };
 
-/// Where device memory comes from (Session::set_allocator): the driver, a pool, or a program's own. The shape
-/// is RMM's memory resource and covers what Numba's external memory managers do for device memory. Called
-/// with the context current, from any thread; never under a lock of quern's.
+/// The source of device memory (Session::set_allocator): the driver, a pool, or an allocator of the program.
+/// The shape is RMM's memory resource and covers what Numba's external memory managers do for device memory.
+/// Called with the context current, from any thread; never under a lock of quern's.
 class QUERN_API DeviceAllocator {
  public:
   virtual ~DeviceAllocator();

@@ -24,7 +24,7 @@
 
 namespace quern {
 
-/// What a launch does with a host array: copy it to the device before, back after, or both.
+/// The copies that a launch makes of a host array: to the device before it, back after it, or both.
 enum class Transfer : std::uint8_t { in, out, in_out };
 
 namespace detail {
@@ -56,7 +56,7 @@ NDArray host_array(T& values) {
     return NDArray::view(values);
 }
 
-/// Whether the elements may be written through a `T&`.
+/// True if the elements may be written through a `T&`.
 template <class T>
 constexpr bool writable_elements() {
   using Plain = std::remove_cvref_t<T>;
@@ -67,7 +67,7 @@ constexpr bool writable_elements() {
   else
     return !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<T>>>;
 }
-/// Whether the elements are still there when the expression is over, for a `T&&`.
+/// True if the elements of a `T&&` outlive the expression.
 template <class T>
 constexpr bool outlives_call() {
   using Plain = std::remove_cvref_t<T>;
@@ -160,7 +160,7 @@ class QUERN_API Argument {
   static Argument value(std::span<const std::byte> bytes);
 
   Kind kind() const noexcept { return kind_; }
-  /// Of a scalar or of an array's elements; nothing for the rest.
+  /// The dtype of a scalar or of an array's elements; nothing for other arguments.
   const std::optional<Dtype>& dtype() const noexcept { return dtype_; }
   /// The bytes that a scalar, pointer or struct puts into the parameter buffer.
   const void* data() const noexcept { return external_ != nullptr ? external_ : inline_; }

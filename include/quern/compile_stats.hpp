@@ -6,8 +6,8 @@
 
 namespace quern {
 
-/// What a session's compiler has done so far. A launch of a kernel for types that it was launched with before
-/// raises none of them.
+/// Counters of a session's compiler. A launch of a kernel for types that it was launched with before does not
+/// change them.
 struct CompileStats {
   std::uint64_t translations = 0;  ///< of Kernel Python into CUDA C++
   std::uint64_t nvrtc_runs = 0;

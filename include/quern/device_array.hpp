@@ -91,7 +91,8 @@ class QUERN_API DeviceNDArray : public StridedArray {
   /// parameter const. PTX does not say; kernels in PTX that only read take its address, data().
   bool is_read_only() const noexcept;
 
-  /// What consumers of the CUDA Array Interface need. `stream`: they wait for its work first.
+  /// The array's description for consumers of the CUDA Array Interface. `stream`: they wait for its work
+  /// first.
   CudaArrayInterface cuda_array_interface(std::optional<StreamView> stream = {}) const;
 
   // --- views: no memory is allocated, nothing is copied

@@ -16,13 +16,13 @@ namespace quern {
 
 class Session;
 
-/// How a device array leaves by DLPack.
+/// Options for exporting a device array by DLPack.
 struct ToDlpack {
-  /// Where the work is queued that makes its values. The default stream stands for all of session.stream();
-  /// a non-blocking stream of the program's must be named.
+  /// The stream of the work that produces the array's values. The default stream stands for all of
+  /// session.stream(); a non-blocking stream of the program's must be named.
   StreamView producer = {};
-  /// Where the consumer will use the array: what it queues there from now on waits for all that `producer`
-  /// holds, without this call waiting. Nothing: the two are left as they are. See dlpack_consumer().
+  /// The stream on which the consumer will use the array: work queued there from now on waits for all work of
+  /// `producer`; this call does not wait. Nothing: the two streams are not ordered. See dlpack_consumer().
   std::optional<StreamView> consumer = StreamView();
   /// The array is a copy made for the consumer, its own from now on: the tensor says so.
   bool copied = false;
@@ -47,13 +47,13 @@ QUERN_API std::optional<StreamView> dlpack_consumer(std::int64_t stream);
 /// The other way: what to call a producer's `__dlpack__` with.
 QUERN_API std::int64_t dlpack_stream(StreamView consumer) noexcept;
 
-/// How an array is taken by DLPack. A tensor does not say which stream makes its values: in Python the
-/// producer is told the consumer's stream and orders its own work; where it was not, name it here.
+/// Options for importing an array by DLPack. A tensor does not say which stream makes its values: in Python
+/// the producer is told the consumer's stream and orders its own work; where it was not, name it here.
 struct FromDlpack {
-  /// Where the producer's work is queued; nothing: the tensor is ready for the consumer.
+  /// The stream of the producer's work; nothing: the tensor is ready for the consumer.
   std::optional<StreamView> producer = {};
-  /// Where the array is used first: what is queued there from now on waits for the producer. Nothing: this
-  /// call waits.
+  /// The stream on which the array is used first: work queued there from now on waits for the producer.
+  /// Nothing: this call waits.
   std::optional<StreamView> consumer = {};
 };
 

@@ -28,7 +28,7 @@ struct EnvironmentVariable {
   std::string meaning;
 };
 
-/// What is where on this machine. Never throws for what it finds.
+/// The findings about this machine. Never throws for what it finds.
 struct DoctorReport {
   std::vector<Finding> findings;
   std::vector<EnvironmentVariable> environment;

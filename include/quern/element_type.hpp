@@ -29,8 +29,8 @@ struct DtypeOf<std::complex<double>> {
 
 class RecordType;
 
-/// What one array element is: a scalar (dtype), a record with named fields, or bytes of a struct that is not
-/// described any further (neither). A value; compares by structure.
+/// The type of one array element: a scalar (dtype), a record with named fields, or bytes of a struct that is
+/// not described any further (neither). A value; compares by structure.
 struct QUERN_API ElementType {
   std::optional<Dtype> dtype;
   std::size_t size_bytes = 0;

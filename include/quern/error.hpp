@@ -12,7 +12,7 @@
 
 namespace quern {
 
-/// What kind of thing went wrong; one word each, stable, also printed by `--json` as "code".
+/// The kind of an error; one word each, stable, also printed by `--json` as "code".
 enum class ErrorCode : std::uint8_t {
   usage,          ///< the caller's arguments do not fit
   compile,        ///< source, NVRTC or PTX was refused

@@ -19,7 +19,7 @@ namespace runtime {
 class Registration;
 }
 
-/// How a new array lies in memory. Explicit strides win over the order.
+/// The layout of a new array in memory. Explicit strides win over the order.
 struct ArrayOptions {
   Order order = Order::c;
   std::optional<std::vector<std::int64_t>> strides_bytes = {};
@@ -118,7 +118,7 @@ class QUERN_API MappedScope {
   MappedScope& operator=(MappedScope&&) = delete;
   ~MappedScope();
 
-  /// What kernels take, in the order in which the arrays were given.
+  /// The views that kernels take, in the order in which the arrays were given.
   const std::vector<MappedNDArray>& views() const noexcept { return views_; }
   const MappedNDArray& operator[](std::size_t index) const { return views_.at(index); }
 

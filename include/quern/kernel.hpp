@@ -34,7 +34,7 @@ struct Parameter {
   bool pointer = false;
 };
 
-/// What is known of a kernel on its device.
+/// Properties of a kernel on its device.
 struct KernelInfo {
   std::string name;          ///< "scale<float>"
   std::string lowered_name;  ///< in the PTX
@@ -63,7 +63,7 @@ class QUERN_API Kernel {
   /// "saxpy(int n, float a, const float* x, float* y)".
   const std::string& signature() const noexcept;
   const std::vector<Parameter>& parameters() const noexcept;
-  /// Of a Kernel Python kernel whose types are not settled: its name and its parameters' names only.
+  /// For a Kernel Python kernel whose types are not settled, only its name and its parameters' names are set.
   KernelInfo info() const;
   /// A Kernel Python kernel is compiled for the types of its arguments: the kernel for these. Launches do it
   /// by themselves. Every other kernel is its own. Throws CompileError.

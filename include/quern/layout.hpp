@@ -50,8 +50,8 @@ struct Index {
 inline constexpr Index kEllipsis = Index::of(Index::Kind::ellipsis);
 inline constexpr Index kNewAxis = Index::of(Index::Kind::new_axis);
 
-/// Where the elements of a strided array lie relative to element 0: shape in elements, strides in bytes,
-/// which may be negative. The core that host and device arrays share; knows no memory. A value. Rank 0 is one
+/// The places of a strided array's elements relative to element 0: shape in elements, strides in bytes, which
+/// may be negative. The core that host and device arrays share; knows no memory. A value. Rank 0 is one
 /// element; extents of 0 are legal.
 class QUERN_API Layout {
  public:
@@ -116,7 +116,7 @@ class QUERN_API Layout {
   friend bool operator==(const Layout&, const Layout&) = default;
 
  private:
-  /// Of places that are known to be inside an array that was checked.
+  /// For places that are known to be inside an array that was checked.
   Layout(detail::AxisList shape, std::size_t item_bytes, detail::AxisList strides_bytes)
       : shape_(std::move(shape)), strides_bytes_(std::move(strides_bytes)), item_bytes_(item_bytes) {
     check_shape();

@@ -13,7 +13,7 @@
 
 namespace quern {
 
-/// What a context holds of the driver's.
+/// Kinds of driver resources that a context holds.
 enum class ResourceKind : std::uint8_t {
   device,      ///< device memory of the driver's allocator
   pooled,      ///< device memory of another allocator (Session::set_allocator)
@@ -51,7 +51,7 @@ struct MemoryStats {
     /// A line a frame, the innermost outside of quern first: "function + 0x1f (program+0x2b1f)".
     std::string made_at;
   };
-  /// What is live, one by one: only where sites are tracked (builds of quern without optimisation,
+  /// The live resources, one by one: only if sites are tracked (builds of quern without optimisation,
   /// QUERN_TRACK_ALLOCATIONS=1).
   std::vector<Live> live;
 
@@ -60,7 +60,7 @@ struct MemoryStats {
   QUERN_API Kind total() const noexcept;
 };
 
-/// What the leak report prints: one line a kind that has something live or pending, then `live`.
+/// The text of the leak report: one line for each kind with live or pending resources, then `live`.
 QUERN_API std::string to_string(const MemoryStats& stats);
 
 }  // namespace quern

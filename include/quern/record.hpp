@@ -48,7 +48,8 @@ struct AnyBase {
     return count;                                  \
   else
 
-/// How many fields an aggregate has: `{}` initialises one field whole, so it is how many of them fit.
+/// The number of fields of an aggregate: `{}` initialises one whole field, so as many `{}` fit as there are
+/// fields.
 template <class T>
 constexpr std::size_t count_fields() {
   QUERN_FIELDS(1, QUERN_BRACES_1)

@@ -45,8 +45,8 @@ inline DeviceNDArray to_device(const NDArray& array, const Session& context, boo
 inline DeviceNDArray to_device(const NDArray& array, const Session& context, StreamView stream) {
   return context.to_device(array, {.stream = stream});
 }
-/// Of a vector, span, C array, mdspan, or of one struct: the element type, and what is known of the number of
-/// dimensions, stay in the result's type.
+/// Copies a vector, span, C array, mdspan, or one struct: the result's type keeps the element type and the
+/// number of dimensions as far as it is known.
 template <class T>
   requires(!std::derived_from<T, StridedArray>)
 auto to_device(const T& values, const Session& context, std::optional<StreamView> stream = {}) {

@@ -38,8 +38,8 @@ class DeferState;
 struct SessionAccess;
 }  // namespace session
 
-/// Which context a session works in: the device's primary one (which the CUDA runtime uses too), or the one
-/// that is current on the calling thread.
+/// The context in which a session works: the device's primary one (which the CUDA runtime uses too), or the
+/// one that is current on the calling thread.
 enum class ContextChoice : std::uint8_t { primary, current };
 
 struct SessionOptions {
@@ -117,7 +117,7 @@ class QUERN_API Session {
   }
   Expected<Module> try_link(std::span<const LinkSource> sources) const;
 
-  /// What compiling for this session has taken so far.
+  /// Counters of this session's compiler.
   CompileStats compile_stats() const;
 
   // --- arrays (numba.cuda's functions of the same names; shapes in elements, strides in bytes)
@@ -203,7 +203,7 @@ class QUERN_API Session {
   /// An array that host and device see in the same memory.
   MappedNDArray mapped_array(const Shape& shape, const ElementType& element = Dtype::float64,
                              const MappedOptions& options = {}) const;
-  /// Of the array's shape, element type and order; the options say the rest.
+  /// An array with the other one's shape, element type and order; `options` set the rest.
   MappedNDArray mapped_array_like(const StridedArray& array, MappedOptions options = {}) const;
   /// The same in memory that the driver moves by itself. Not `attach_global`: streams must attach it first.
   ManagedNDArray managed_array(const Shape& shape, const ElementType& element = Dtype::float64,
@@ -277,11 +277,12 @@ class QUERN_API Session {
   /// Releases what waits, now (Numba: `deallocations.clear()`); nothing inside defer_cleanup().
   void release_pending() const;
   MemoryStats memory_stats() const;
-  /// What is live, as a table, and where it was made if sites are tracked (QUERN_TRACK_ALLOCATIONS=1, or a
-  /// build without optimisation). Empty: nothing is. QUERN_LEAK_REPORT=1 prints it at the process's exit.
+  /// A table of live resources, with the places where they were made if sites are tracked
+  /// (QUERN_TRACK_ALLOCATIONS=1, or a build without optimisation). Empty: nothing is. QUERN_LEAK_REPORT=1
+  /// prints it at the process's exit.
   std::string leak_report() const;
-  /// Where device memory comes from, from now on, in this device's context; null: the driver's allocator.
-  /// What was allocated before goes back to where it came from.
+  /// Sets the allocator of device memory in this device's context from now on; null: the driver's allocator.
+  /// Memory allocated before is returned to the allocator that it came from.
   void set_allocator(std::shared_ptr<DeviceAllocator> allocator) const;
   std::shared_ptr<DeviceAllocator> allocator() const;
   /// The driver's stream-ordered pool, keeping up to `keep_bytes` of what was freed. Throws

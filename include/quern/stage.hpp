@@ -14,8 +14,8 @@
 
 namespace quern {
 
-/// What the stages between source and machine make of a kernel: the CUDA C++ that NVRTC is given, its PTX,
-/// and the CPU device's SIMT IR, LLVM IR and assembly.
+/// The stages between source and machine code: the CUDA C++ that NVRTC is given, its PTX, and the CPU
+/// device's SIMT IR, LLVM IR and assembly.
 enum class Stage : std::uint8_t { cuda, ptx, simt, llvm, assembly };
 
 /// "cuda", "ptx", "simt", "llvm", "asm".
@@ -24,10 +24,10 @@ QUERN_API std::string_view name(Stage stage) noexcept;
 
 struct StageOptions {
   LoadOptions load;
-  /// Which kernel; may be empty where the file has one, and for the stages that are the whole file (cuda,
-  /// ptx).
+  /// The kernel's name; may be empty if the file has one kernel, and for the stages that are the whole file
+  /// (cuda, ptx).
   std::string kernel;
-  /// Of a Kernel Python kernel: its argument types, "float32, float32[::1]"; empty: its decorator's.
+  /// The argument types of a Kernel Python kernel, "float32, float32[::1]"; empty: its decorator's.
   std::string signature;
   /// The CPU device specialises code on the block's shape.
   Dim3 block = {256};

@@ -15,7 +15,7 @@
 
 namespace quern {
 
-/// What host and device arrays have in common: the type of an element and where the elements lie. Shapes
+/// The common base of host and device arrays: the type of an element and the places of the elements. Shapes
 /// count elements, strides bytes.
 class StridedArray {
  public:

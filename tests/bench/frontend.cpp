@@ -25,7 +25,7 @@ double now_ms() {
       .count();
 }
 
-/// Of this thread alone, so that other programs count for nothing.
+/// The CPU time of this thread alone, so that other programs do not count.
 double processor_ms() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -230,8 +230,8 @@ Kernel load(Session& session, const std::string& text, const std::string& option
   const std::size_t at = text.find("::");
   LoadOptions options;
   if (!option.empty()) options.options.push_back(option);
-  // Where the sample in CUDA C++ does something else than the one in Kernel Python, a twin that does the
-  // same.
+  // If the sample in CUDA C++ differs from the one in Kernel Python, a twin in twins/ does the same as the
+  // latter.
   const std::string folder = text.starts_with("twins/") ? QUERN_TWINS : QUERN_KERNELS;
   return session.load_file(fmt::format("{}/{}", folder, text.substr(0, at)), options)
       .kernel(text.substr(at + 2));

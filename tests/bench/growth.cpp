@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the CPU device's compile time grows with the kernel: microseconds an instruction of PTX, for kernels of
-// 10 to 5,000 instructions of several kinds. "front" is everything before LLVM: parsing, lowering, the checks
-// at load and the analyses of a launch; "LLVM" is emission, optimisation and machine code.
+// Measures how the CPU device's compile time grows with the kernel: microseconds an instruction of PTX, for
+// kernels of 10 to 5,000 instructions of several kinds. "front" is everything before LLVM: parsing, lowering,
+// the checks at load and the analyses of a launch; "LLVM" is emission, optimisation and machine code.
 #include <fmt/format.h>
 
 #include <algorithm>

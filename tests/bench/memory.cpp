@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the memory layer costs, beside the driver: tools/bench prints it. Launches go to a table whose
-// cuLaunchKernel does nothing, so that what is measured is the layer.
+// Measures the cost of the memory layer without the driver: tools/bench prints it. Launches go to a table
+// whose cuLaunchKernel does nothing, so that only the layer is measured.
 #include <quern/quern.hpp>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel does wrong ends its context, nothing else.
+// A fault of a kernel ends its context, nothing else.
 #include <cstdlib>
 
 #include "kernels.hpp"
@@ -214,7 +214,7 @@ TEST_CASE("recursion that fills its local memory overflows the stack") {
 }
 
 TEST_CASE("recursion may go as deep as the context's limit of the stack says") {
-  // Of functions in which threads wait, and of all with the dispatcher, the stack's size is compiled in.
+  // For functions in which threads wait, and for all with the dispatcher, the stack's size is compiled in.
   const char* const dispatched = std::getenv("QUERN_CPU_DISPATCH");
   if (is_cpu() && dispatched != nullptr && *dispatched == '1') return;
   Fixture fixture;

@@ -181,7 +181,7 @@ TEST_CASE(
   }
   CHECK(own.pending_release_count() == 0);
   CHECK(calls_of("cuMemFree_v2") == freed + 29);
-  // What pools hold is memory as well, and the blocks that queued copies go through are.
+  // The memory of pools and the staging blocks of queued copies count as memory, too.
   own.set_allocator(own.caching_pool());
   drop_arrays(own, 1);
   own.release_pending();  // the pool has it

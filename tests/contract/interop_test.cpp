@@ -260,7 +260,7 @@ void views_by_dlpack() {
   CHECK(from_dlpack(shared(), Producer{part, {}}).data() == part.data());
 }
 
-/// What leaves by DLPack is ready where the consumer uses it; this library never waits.
+/// An array exported by DLPack is ready on the stream where the consumer uses it; this library never waits.
 void dlpack_is_ordered_on_the_way_out() {
   const DeferredCleanup nothing_released = shared().defer_cleanup();  // releasing memory waits for its work
   const DeviceNDArray array = shared().to_device(counting_array({6}));

@@ -44,7 +44,7 @@ TEST_CASE("E1: a SmartArray adopts or copies an array, or is made new, first on 
   CHECK_FALSE(fresh.is_current(Where::host));
   CHECK(copies.now() == Count(0, 0));
   CHECK(fresh.element() == ElementType(Dtype::int16));
-  // What may not be written to is copied, or refused at once.
+  // Read-only memory is copied, or rejected at once.
   const NDArray constant = host.as_read_only();
   CHECK(holds(message([&] { (void)shared().smart_array(constant, false); }), "read-only"));
   CHECK(shared().smart_array(constant).device().copy_to_host().identical(host));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of the contract's rows share: the device under test, counted driver calls, kernels.
+// Shared by the tests of the contract's rows: the device under test, counted driver calls, kernels.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -88,7 +88,7 @@ struct Particle {
   Point corners[2];
 };
 
-/// What row F7's child process does; returns its exit status.
+/// Runs row F7's child process; returns its exit status.
 int run_exit_child(const std::string& device);
 /// This program's file and the device it runs on, for that child.
 const std::string& program_path();

@@ -29,7 +29,7 @@ inline double f64(Bits bits) { return as<double>(bits); }
 inline Bits bits_of(float value) { return as<std::uint32_t>(value); }
 inline Bits bits_of(double value) { return as<std::uint64_t>(value); }
 
-/// How a result may differ.
+/// The allowed difference of a result.
 struct Bound {
   enum class Kind : std::uint8_t {
     exact,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What threads do together: warp functions, atomics, asynchronous copies, cooperative groups.
+// Cooperation of threads: warp functions, atomics, asynchronous copies, cooperative groups.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -78,7 +78,8 @@ std::string live_text() {
   return text;
 }
 
-/// What a lost context holds goes with it; here it is only pretended to be lost, so this is done by hand.
+/// The resources of a lost context end with it; here the loss is only simulated, so this function releases
+/// them.
 void reset_context() {
   const driver::DriverTable& real = AuditedDevice::get().plugin.table;
   CUcontext none = nullptr;
@@ -165,7 +166,7 @@ TEST_CASE(
         reported += one.outcome == Outcome::reported;
         CHECK(one.outcome != Outcome::wrong);
         if (one.outcome == Outcome::reported) CHECK(one.result == static_cast<int>(result));
-        // What the device held goes with the context; nothing of the layer's stays behind.
+        // The device's memory is released with the context; nothing of the layer's remains.
         CHECK(one.context.expired());
         CHECK(books().wrong.empty());
         reset_context();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What needs no heap memory: launches after the first, views of arrays.
+// Operations that need no heap memory: launches after the first, views of arrays.
 #include <doctest/doctest.h>
 #include <quern/quern.hpp>
 

@@ -368,8 +368,8 @@ bool ordered_dlpack(const Session& session) {
       from_dlpack(session, to_dlpack(again, {.producer = one, .consumer = std::nullopt}), {.producer = one});
   return is_counting(first, 0) && second.at<float>(99) == 3 && waited(5).item<float>() == 3;
 }
-/// What there is on this machine. Its drivers are opened anew, not through the table that fails; what host
-/// memory does not suffice for is said to be missing.
+/// Lists what this machine has. Its drivers are opened anew, not through the table that fails; if host memory
+/// is short, the affected parts are reported as missing.
 bool machine(const Session&) {
   const DoctorReport found = doctor();
   return !found.findings.empty() && devices().size() < 100;

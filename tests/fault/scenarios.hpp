@@ -17,7 +17,7 @@ struct Scenario {
 };
 std::span<const Scenario> scenarios();
 
-// Of c_scenarios.cpp.
+// Defined in c_scenarios.cpp.
 bool c_functions(const Session& session);
 bool c_memory(const Session& session);
 

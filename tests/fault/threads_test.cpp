@@ -120,7 +120,7 @@ TEST_CASE("rounds of allocate, launch and free run at constant memory") {
   const std::size_t resident_after = resident_kib();
   CHECK(wrong == 0);
   CHECK(session.memory_stats()[ResourceKind::device].live_count == 0);
-  // What waits in the queue may differ by the count limit's worth of small arrays.
+  // The memory that is queued for release may differ by the count limit's worth of small arrays.
   CHECK(session.free_memory_bytes() + (std::size_t{1} << 20) >= free_before);
   if (!kFreedMemoryStays) CHECK(resident_after < resident_before + 4096);
   std::printf("soak: %lu rounds, resident memory %zu KiB before and %zu KiB after\n", count, resident_before,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a launch through quern costs beside cuLaunchKernel itself: the same kernel of the same PTX, on the
-// same device, in one run. Prints one JSON document; status 77: there is no such device.
+// Measures the cost of a launch through quern beyond cuLaunchKernel itself: the same kernel of the same PTX,
+// on the same device, in one run. Prints one JSON document; status 77: there is no such device.
 //   launch-overhead [cpu|cuda]
 #include <fmt/format.h>
 

@@ -155,7 +155,7 @@ struct FreeStream {
     if (create(&handle, kNonBlocking) != 0) throw std::runtime_error("cuStreamCreate failed");
     view = session.external_stream(handle);
   }
-  /// What is queued from now on waits for go_on().
+  /// Work queued from now on waits for go_on().
   void stop() {
     open->store(false);
     view.add_callback([gate = open] { gate->wait(false); });

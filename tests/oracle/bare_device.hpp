@@ -44,8 +44,8 @@ class BareDevice {
   std::size_t frame_bytes_ = 0;
 };
 
-/// What a kernel is compiled for: several for each seed, over instruction sets, optimisation levels and
-/// gangs, some with lanes that the dispatcher runs.
+/// The specialisations of a kernel to be tested: several for each seed, over instruction sets, optimisation
+/// levels and gangs, some with lanes that the dispatcher runs.
 std::vector<cpu::Specialisation> configurations(std::uint64_t seed, const Extents& block, unsigned count,
                                                 unsigned dispatched_percent);
 std::string name_of(const cpu::Specialisation& specialisation);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tools/ptx-coverage asks about instructions:
+// Answers the questions of tools/ptx-coverage about instructions:
 //   ptx-coverage-check --forms     the rows of isa.def that forms.def tries, as "opcode|words|operands" lines
 //   ptx-coverage-check             reads PTX modules from standard input, parted by lines "----"; answers
 //   each with a line:

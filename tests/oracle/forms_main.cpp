@@ -54,7 +54,7 @@ std::vector<std::uint64_t> run_device(const driver::DriverTable& table, const Fo
   char log[4096] = "";
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
                             CU_JIT_OPTIMIZATION_LEVEL};
-  // Who has little time does without optimisation, which takes most of it.
+  // Runs with little time skip optimisation, which takes most of it.
   void* values[] = {log, reinterpret_cast<void*>(sizeof log),
                     reinterpret_cast<void*>(std::uintptr_t{oracle::tries_a_part() ? 0u : 4u})};
   CUmodule module = nullptr;

@@ -120,7 +120,7 @@ class OracleRun {
   std::uint64_t in_, out_;
 };
 
-/// Of a thread, for functions that are called: `descend` calls itself seven times.
+/// For one thread, for called functions: `descend` calls itself seven times.
 constexpr std::uint64_t kStackBytes = 1024;
 
 class DeviceRun {

@@ -11,9 +11,9 @@
 namespace quern::oracle {
 namespace {
 
-// What calls reach; the table is for calls through registers. `folded` has a loop and a branch of its own;
-// `descend` calls itself up to seven times below itself, once or twice each time, and has an array on its
-// stack.
+// The functions that calls reach; the table is for calls through registers. `folded` has a loop and a branch
+// of its own; `descend` calls itself up to seven times below itself, once or twice each time, and has an
+// array on its stack.
 constexpr const char* kFunctions =
     ".func (.param .b32 result) times(.param .b32 x) {\n\t.reg .b32 %a<2>;\n\tld.param.b32 %a0, [x];\n"
     "\tmul.lo.s32 %a1, %a0, 2654435;\n\tst.param.b32 [result], %a1;\n\tret;\n}\n"

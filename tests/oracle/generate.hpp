@@ -24,8 +24,8 @@ struct Generated {
   std::uint64_t threads = 0;  ///< of the grid
 };
 
-/// What lies in `out`: kOutWords 64-bit words for each thread, first integers, then f32 and f64 values, one a
-/// word (NaNs among the f64 values are equal whatever their bits); kScratchWords 32-bit words for each
+/// The contents of `out`: kOutWords 64-bit words for each thread, first integers, then f32 and f64 values,
+/// one a word (NaNs among the f64 values are equal whatever their bits); kScratchWords 32-bit words for each
 /// thread, integers; kAccumulators 64-bit words that all threads update.
 inline constexpr unsigned kIntegerWords = 6;
 inline constexpr unsigned kF32Words = 3;

@@ -66,7 +66,7 @@ void stack(Writer& w) {
 
 }  // namespace
 
-// What only this thread reads and writes.
+// Memory that only this thread reads and writes.
 void own_memory(Writer& w) {
   if (w.random.chance(50)) return stack(w);
   switch (w.random.below(6)) {
@@ -113,7 +113,7 @@ void own_atomic(Writer& w) {
               w.r(), at, w.r_or_constant()});
 }
 
-// Where all threads meet: each accumulator has one operation, which may come in any order.
+// Memory that all threads update: each accumulator has one operation, whose order does not matter.
 void accumulate(Writer& w) {
   static constexpr const char* kOperations[kAccumulators] = {"add.u32", "min.s32", "max.u32", "and.b32",
                                                              "or.b32",  "xor.b32", "add.u64", "max.s64"};

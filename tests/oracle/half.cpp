@@ -104,7 +104,7 @@ Mode mode_of(const Instruction& i) {
   return i.has("rna") ? Mode::away : Mode::nearest;
 }
 
-/// Whether the magnitude `whole` + `rest` (+ beyond) becomes whole + 1.
+/// True if the magnitude `whole` + `rest` (+ beyond) is rounded to whole + 1.
 bool rounds_up(Mode mode, bool negative, std::uint64_t whole, Quad rest, int beyond) {
   switch (mode) {
     case Mode::zero:
@@ -196,7 +196,7 @@ Number fused(const Number& a, const Number& b, const Number& c) {
   if (std::isnan(rough) || a.infinite || b.infinite || c.infinite) return from_double(rough);
   const Quad product = a.value * b.value;
   const Quad sum = product + c.value;
-  // What the addition lost (D. Knuth, TwoSum).
+  // The rounding error of the addition (D. Knuth, TwoSum). Knuth, TwoSum).
   const Quad part = sum - product;
   const Quad lost = (product - (sum - part)) + (c.value - part);
   Number result{sum, sum < 0, false, false, lost > 0 ? 1 : lost < 0 ? -1 : 0};

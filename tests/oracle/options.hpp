@@ -20,7 +20,7 @@ class Options {
   explicit Options(const std::string& description);
   ~Options();
 
-  /// What is not given stays as it is.
+  /// Numbers whose option is not given keep their values.
   void add(const std::string& name, std::uint64_t& number, const std::string& help);
   void add(const std::string& name, unsigned& number, const std::string& help);
   void add(const std::string& name, std::optional<std::uint64_t>& number, const std::string& help);
@@ -38,7 +38,7 @@ class Options {
 
 /// `count` divided by QUERN_TEST_FRACTION, where that is set: who has little time asks for a part.
 std::uint64_t part_of(std::uint64_t count);
-/// Whether it is set.
+/// True if the variable is set.
 bool tries_a_part();
 
 }  // namespace quern::oracle

@@ -53,7 +53,7 @@ struct Operand {
 
 struct Thread;
 struct Instruction;
-/// What an instruction does in one thread.
+/// Executes an instruction in one thread.
 using Handler = void (*)(Thread&, const Instruction&);
 
 struct Instruction {

@@ -32,10 +32,10 @@ CHECKS = [
     ("install", ["tools/check_install", "build"], False, True),
     ("interop", ["tools/check_interop", "build"], False, True),
 ]
-# What a line about a failure has in it: of meson's list of tests, doctest, the sanitizers, the compilers and the checks' own scripts.
+# Matches lines about failures: of meson's list of tests, doctest, the sanitizers, the compilers and the checks' own scripts.
 FAILURE = re.compile(r"\b(FAIL|FAILED|ERROR|TIMEOUT|TEST CASE:|SUMMARY: \w+Sanitizer|WARNING: ThreadSanitizer)|error:|^Traceback")
 FAILURE_LINES = 40  # of one check, told again at the end of all
-# How many of the last kind run side by side. The first of them, which goes on alone for long, begins first.
+# The number of checks of the last kind that run side by side. The first of them, which goes on alone for long, begins first.
 LANES = 2
 
 

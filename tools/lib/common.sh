@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the scripts in tools/ share. Sourced by bash; sets ROOT and changes to it.
+# Shared by the scripts in tools/. Sourced by bash; sets ROOT and changes to it.
 set -euo pipefail
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
 STATE="$ROOT/.quern"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What quern needs on Debian 12, level by level. Each row: package, and a command that succeeds where it is there already in
+# The packages that quern needs on Debian 12, level by level. Each row: package, and a command that succeeds where it is there already in
 # another form ("-": only the package itself will do). Sourced by tools/setup.
 
 packages_of_run() {

@@ -21,7 +21,7 @@ FETCHED = ROOT / ".quern" / "cuda"
 LIBRARY_DIRECTORIES = ("lib64", "lib", "targets/x86_64-linux/lib")
 LIBRARY_NAMES = ("libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12")
 INCLUDE_DIRECTORIES = ("include", "targets/x86_64-linux/include")
-# What building quern (cuda.h, nvrtc.h) and compiling kernels need.
+# Headers needed to build quern (cuda.h, nvrtc.h) and to compile kernels.
 HEADERS = ("cuda.h", "nvrtc.h", "cuda_fp16.h", "cooperative_groups.h", "crt/host_defines.h")
 
 

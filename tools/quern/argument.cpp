@@ -19,7 +19,7 @@ namespace {
 
 bool word_char(char c) { return (std::isalnum(static_cast<unsigned char>(c)) != 0) || c == '_'; }
 
-// What stands between the parentheses of a call.
+// The text between the parentheses of a call.
 struct Operand {
   std::variant<Scalar, std::vector<std::int64_t>, Dtype> value;
 };

@@ -15,7 +15,7 @@
 
 namespace quern::cli {
 
-/// What one element is. A saved file has the type of the file that was read.
+/// The type of one element. A saved file has the type of the file that was read.
 struct Element {
   std::optional<Dtype> dtype;  ///< nothing: a record or another type that kernels take as bytes
   ElementType type;

@@ -30,7 +30,8 @@ struct ExpectedSame {
   std::string kernel;
 };
 
-/// What an array must hold: |value - expected| <= atol + rtol * |expected|, and NaN where NaN is expected.
+/// The expected contents of an array: |value - expected| <= atol + rtol * |expected|, and NaN where NaN is
+/// expected.
 struct Expectation {
   std::string name;  ///< of the array argument
   std::variant<ExpectedValues, ExpectedFile, ExpectedDigest, ExpectedSame> expected;
@@ -38,7 +39,7 @@ struct Expectation {
   double atol = 0;
 };
 
-/// What a benchmark moves and computes in one launch; 0: not said.
+/// The bytes that a benchmark moves and the operations that it computes in one launch; 0: not given.
 struct BenchFigures {
   double bytes = 0;
   double flops = 0;

@@ -28,7 +28,7 @@ void replace_word(std::string& text, const std::string& word, const char* colour
   }
 }
 
-/// What to do where the message does not say it itself; empty for those that all do.
+/// A hint for errors whose message does not contain one; empty for kinds whose messages always do.
 std::string_view general_hint(ErrorCode code) {
   switch (code) {
     case ErrorCode::usage:
@@ -64,7 +64,7 @@ const char* word_of(MemoryAccess access) {
   return "";
 }
 
-/// What is not known is left out.
+/// Omits unknown facts.
 Json fault_document(const DeviceFault& fault) {
   Json row = {{"kernel", fault.kernel}, {"grid", fault.grid}, {"block_dim", fault.block_dim}};
   if (fault.block) row["block"] = *fault.block;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the commands share: how they speak, how they fail.
+// Shared by the commands: their output and their failures.
 #pragma once
 
 #include <nlohmann/json.hpp>

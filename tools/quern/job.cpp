@@ -101,8 +101,8 @@ std::string_view fault_hint(const DriverError& error) {
   return "check the grid, the lengths that the kernel is given, and its bounds checks";
 }
 
-/// Whether a parameter tells the kernel of strides: those of Kernel Python (which have no type before the
-/// launch), unless they are declared C-contiguous, and quern::array. A pointer is read in C order.
+/// True if a parameter passes strides to the kernel: parameters of Kernel Python (which have no type before
+/// the launch), unless they are declared C-contiguous, and quern::array. A pointer is read in C order.
 bool takes_strides(const Parameter& parameter) {
   if (parameter.type.empty()) return !parameter.pointer && parameter.size == 0;
   return parameter.type.find("array<") != std::string::npos &&

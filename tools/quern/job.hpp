@@ -44,7 +44,7 @@ class Job {
   const std::vector<ArrayArgument>& arrays() const noexcept { return arrays_; }
   /// The array argument that `name` ("y" or "#2") means. Throws Error(usage).
   const ArrayArgument& array(const std::string& name) const;
-  /// What it holds now, in C order.
+  /// The array's current contents, in C order.
   Array fetch(const ArrayArgument& argument) const;
   /// The same in Fortran order where the device's array is that.
   Array fetch_in_its_order(const ArrayArgument& argument) const;
@@ -74,7 +74,7 @@ class Job {
 /// The constants that `text.bind` gives. Throws Error(usage) for what is no number or array.
 std::vector<Constant> parse_constants(const LaunchText& text);
 
-/// Of a launch whose grid is empty.
+/// The message for a launch whose grid is empty.
 constexpr const char* kNothingRan = "nothing ran: the grid has no blocks";
 
 /// The elements one after the other in C order, whatever the array's layout.

@@ -14,7 +14,8 @@ namespace quern::cli {
 Kernel load_kernel(const Session& session, const std::string& text, LoadOptions load,
                    const LaunchText& launch);
 
-/// Which of the case's arrays does not hold what it should after the launch, and how; nothing: all do.
+/// Describes the first of the case's arrays whose contents are wrong after the launch; nothing if all are
+/// right.
 std::optional<std::string> wrong_result(const Session& session, const Case& of, const Job& job);
 
 }  // namespace quern::cli

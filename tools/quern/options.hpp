@@ -10,8 +10,8 @@ namespace quern::cli {
 /// Runs the command that was chosen; gives its ExitStatus.
 using Action = std::function<int()>;
 
-/// What the words of a command line ask for; --help and --version are printed here. Throws Error(usage) for
-/// words that no command takes.
+/// Reads the words of a command line; --help and --version are printed here. Throws Error(usage) for words
+/// that no command takes.
 Action read_options(std::vector<std::string> words);
 
 /// CLI11 takes "-2.5" for options: such words are marked before it reads them, and unmarked behind it.

@@ -14,7 +14,7 @@
 namespace quern::cli {
 namespace {
 
-/// Where the document goes. The descriptors are the process's, and so is what is known about them.
+/// The descriptor for the document. The descriptors belong to the process, and so does this state.
 int document_descriptor = STDOUT_FILENO;
 
 /// The last byte that went to stdout, whoever printed it.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the program prints on stdout, and whether it got there.
+// Writes the program's output to stdout, and reports whether that succeeded.
 #pragma once
 
 #include <quern/error.hpp>

@@ -18,7 +18,7 @@
 namespace quern::cli {
 namespace {
 
-/// What is written where: NAME=FILE.
+/// An output to be written: NAME=FILE.
 struct Output {
   std::string name;
   std::string file;
@@ -70,7 +70,7 @@ std::string shape_of(const Array& array) { return shape_text(array.shape); }
 
 Json extents(const Dim3& dimensions) { return Json::array({dimensions.x, dimensions.y, dimensions.z}); }
 
-/// What a run came to, as text and as a document.
+/// The result of a run, as text and as a document.
 class Report {
  public:
   Report(const Session& session, const Module& module, const Job& job, const Times& times,

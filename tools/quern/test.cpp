@@ -56,7 +56,7 @@ struct Outcome {
 
 [[noreturn]] void fail(const std::string& message) { throw Error(ErrorCode::usage, message); }
 
-/// Whether there was something to run.
+/// Runs the case; false if there was nothing to run.
 bool run_case(const Session& session, const Case& of) {
   Job job(session, load_kernel(session, of.kernel, of.load, of.launch), of.launch);
   job.launch();

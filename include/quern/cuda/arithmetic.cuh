@@ -175,7 +175,7 @@ __device__ __forceinline__ T either(T a, Right b) {
   return a != T(0) ? a : static_cast<T>(b());
 }
 
-/// What a failed assertion does outside debug builds.
+/// Ends the thread after a failed assertion outside debug builds.
 __device__ __forceinline__ void end_thread() { asm volatile("exit;"); }
 
 }  // namespace quern

@@ -110,7 +110,7 @@ struct extents {
     else
       return extents<Rest...>::element(at, tail...);
   }
-  /// Where the elements under one index of the first dimension begin.
+  /// The address of the elements under one index of the first dimension.
   template <class T, class Index>
   static QUERN_HOST_DEVICE T* row(T* first, Index index) {
     using row_type = T[inner];

@@ -68,7 +68,7 @@ __device__ __forceinline__ T atomic_sub(T* address, T value) {
   return atomicAdd(address, static_cast<T>(-value));
 }
 
-/// Of floats: where either is NaN, what is there stays, as in Python's max(there, value).
+/// For floats, if either value is NaN, the one in memory stays, as in Python's max(there, value).
 __device__ __forceinline__ int atomic_max(int* address, int value) { return atomicMax(address, value); }
 __device__ __forceinline__ unsigned atomic_max(unsigned* address, unsigned value) {
   return atomicMax(address, value);

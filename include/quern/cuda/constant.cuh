@@ -12,7 +12,7 @@
 namespace quern {
 namespace detail {
 
-// What a (multi-dimensional) C array is made of: its element, its extents from the outside in.
+// The parts of a (multi-dimensional) C array type: its element, its extents from the outside in.
 template <class T, int... Extents>
 struct constant_traits {
   using element = T;

@@ -9,7 +9,7 @@
 
 namespace quern {
 
-/// Of as many dimensions as c_array.cuh does not write out.
+/// For more dimensions than c_array.cuh writes out.
 template <class T, int N>
 struct c_array {
   QUERN_LAYOUT_MEMBERS(N)

@@ -10,7 +10,7 @@
 namespace quern {
 namespace roc {
 
-/// What barrier() and mem_fence() order; may be or-ed.
+/// Memory that barrier() and mem_fence() order; may be or-ed.
 enum fence_flags : unsigned { CLK_LOCAL_MEM_FENCE = 1, CLK_GLOBAL_MEM_FENCE = 2 };
 __device__ __forceinline__ constexpr fence_flags operator|(fence_flags a, fence_flags b) {
   return static_cast<fence_flags>(static_cast<unsigned>(a) | static_cast<unsigned>(b));

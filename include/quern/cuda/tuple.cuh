@@ -18,7 +18,7 @@ struct tuple<First, Rest...> {
 
   QUERN_HOST_DEVICE constexpr tuple() : first{}, rest{} {}
   QUERN_HOST_DEVICE constexpr tuple(const First& head, const Rest&... tail) : first(head), rest{tail...} {}
-  /// Of items that convert one by one.
+  /// Converts a tuple item by item.
   template <class Other, class... Others>
   QUERN_HOST_DEVICE constexpr explicit tuple(const tuple<Other, Others...>& other)
       : first(static_cast<First>(other.first)), rest(other.rest) {}
@@ -32,7 +32,7 @@ QUERN_HOST_DEVICE constexpr auto item(const tuple<First, Rest...>& values) {
     return item<Index - 1>(values.rest);
 }
 
-/// Of no items: in the body of a loop that is never entered.
+/// For a tuple without items: in the body of a loop that is never entered.
 QUERN_HOST_DEVICE constexpr long long item_at(const tuple<>&, long long) { return 0; }
 /// The item of an index known only at run time; all have one type.
 template <class First, class... Rest>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What code of ours finds on whatever thread of the host's it runs.
+// Conditions in which quern's code may run on a thread of the host.
 #include <doctest/doctest.h>
 #include <pthread.h>
 #include <signal.h>

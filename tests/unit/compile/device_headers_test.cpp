@@ -26,7 +26,7 @@ std::string ptx_of(const std::string& text, std::vector<std::string> options = {
   return (*image)->ptx;
 }
 
-// How often each opcode stands in each entry's body: "ld.global.f32" -> 2.
+// Counts the opcodes in each entry's body: "ld.global.f32" -> 2.
 struct Opcodes : std::map<std::string, int> {
   friend doctest::String toString(const Opcodes& opcodes) {
     std::string text;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which version brought what: NVIDIA, "Parallel Thread Execution ISA", "Release Notes".
+// The version that introduced each feature: NVIDIA, "Parallel Thread Execution ISA", "Release Notes".
 #include "compile/ptx_version.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is said about wrong programs: diagnostics.txt holds them, each with what is expected. With
+// Diagnostics for wrong programs: diagnostics.txt contains them, each with the expected text. With
 // QUERN_UPDATE_GOLDEN=1 the file is rewritten, to be read before it is committed.
 #include <doctest/doctest.h>
 

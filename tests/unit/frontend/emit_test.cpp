@@ -130,7 +130,7 @@ TEST_CASE("what stands before a name on paths that numbers rule out has no say i
       "double x = c[0];"));
   CHECK(holds(typed("    while n + 1 < N:\n        n += 1\n        x = a[n]\n"), "double x = c[0];"));
   CHECK(holds(typed("    for k in range(3):\n        x = a[k]\n"), "double x = c[0];"));
-  // What the loop reads of it is still both.
+  // If the loop reads it, it still has both types.
   CHECK(holds(typed("    while n < 3:\n        n += 1\n        out[n] = x\n        x = a[n]\n"),
               "x_int64 = a[n]; x = x_int64;"));
 }

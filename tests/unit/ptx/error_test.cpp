@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a person reads when PTX is broken: code, place, source line, message, hint.
+// The report that a user reads if PTX is broken: code, place, source line, message, hint.
 #include "helpers.hpp"
 
 namespace quern::ptx::test {

@@ -28,7 +28,7 @@ PREAMBLE = """.version {version}
 {wide} .local .align 16 .b8 loc[64]; .param .align 16 .b8 cp[64];
 ts: .branchtargets L0;
 """
-# Where the verdicts may differ, and why. None of it changes what valid PTX means.
+# Known differences between the verdicts, with the reason. None of it changes what valid PTX means.
 KNOWN = [
     (r"(ld|st)\.volatile\.(local|const)\b", "NVVM emits it for Numba's kernels, and earlier versions of ptxas take it"),
     (r"(setmaxnreg|tensormap)\.", "values of immediate operands of instructions that the CPU device refuses by name"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is legal PTX. Expectations follow the ISA's text, and what ptxas 13.0 accepts and refuses.
+// Validity of PTX. Expectations follow the ISA's text, and the verdicts of ptxas 13.0.
 #include "helpers.hpp"
 
 namespace quern::ptx::test {

@@ -155,7 +155,7 @@ TEST_CASE("any minor version of the ABI is taken; of another major one only the 
   foreign.managed.tensor.strides = nullptr;  // before 1.2
   CHECK(from_dlpack(&foreign.managed).is_c_contiguous());
   Foreign::given_back = 0;
-  // What follows the flags may lie anywhere in another major version: here, nowhere good.
+  // In another major version, the fields behind the flags may be anywhere: here they are invalid.
   std::memset(static_cast<void*>(&foreign.managed.tensor), 0x5a, sizeof foreign.managed.tensor);
   const Session session("cpu");
   for (const std::uint32_t major : {0u, 2u}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a host program does with a module beside launching its kernels: variables, headers that are no files.
+// A host program's use of a module beside launches: variables, and headers that are no files.
 #include <doctest/doctest.h>
 #include <quern/quern.hpp>
 

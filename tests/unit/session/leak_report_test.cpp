@@ -14,7 +14,7 @@ namespace {
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// What this program prints to stderr as a child that leaves an array behind.
+/// The output on stderr of this program, run as a child that leaves an array behind.
 std::string child(const std::string& environment) {
   const std::string command = "env QUERN_TEST_LEAK=1 " + environment + " /proc/" + std::to_string(getpid()) +
                               "/exe --test-case='child:*' 2>&1 >/dev/null";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long memory stays: what queued work uses lives until that work has run; what a fault took is gone.
+// Lifetime of memory: memory that queued work uses lives until that work has run; a fault ends all of it.
 #include <cuda.h>
 #include <doctest/doctest.h>
 #include <quern/quern.hpp>
@@ -242,7 +242,7 @@ TEST_CASE("a queued kernel keeps another library's memory until it has run, then
   CHECK(owner.expired());
   CHECK(tensor.released == 1);
   CHECK(memory(5).item<float>() == 7);
-  // Where the work has run already, the last view's end is the memory's, without a call of the session's.
+  // If the work has already run, the memory ends with its last view, without a call of the session's.
   Tensor second(memory);
   imported = from_dlpack(session, &second.managed);
   add_one({.grid = 1, .block = kCount})(imported);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests say of errors' messages.
+// Checks of error messages for tests.
 #pragma once
 
 #include <string>

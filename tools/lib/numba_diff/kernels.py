@@ -143,7 +143,7 @@ class Generator:
         if kind < 6:
             left, right = (w, r) if kind == 5 else (r, w) if kind == 4 else (r, r)
             op = self.random.choice(ARITHMETIC)
-            # Of numbers known at compile time NVVM takes the exact remainder, of others the one by a rounded quotient.
+            # NVVM computes the exact remainder of numbers known at compile time, but for others the one by a rounded quotient.
             dividend = f"({left()} + float32(t) * float32(0))" if op in ("//", "%") else left()
             return f"({dividend} {op} {right()})"
         if kind == 6:

@@ -42,7 +42,7 @@ std::uint64_t mix(std::uint64_t a, std::uint64_t b);
 std::uint64_t masked(std::uint64_t value, std::uint32_t bits);
 std::int64_t as_signed(std::uint64_t value, std::uint32_t bits);
 
-/// What a pure operation makes of its operands: the number for integers, a hash for the rest.
+/// The result of a pure operation on its operands: the number for integers, a hash for the rest.
 std::uint64_t compute(const ir::Function& function, const ir::Inst& inst,
                       const std::vector<std::uint64_t>& args);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cannot be run by keeping the lanes of a warp together, and what can.
+// Code that can, and code that cannot, run with the lanes of a warp kept together.
 #include "testing.hpp"
 
 using namespace quern::cpu;

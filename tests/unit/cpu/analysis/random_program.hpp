@@ -17,8 +17,8 @@ struct RandomProgram {
   Specialisation specialisation;
 };
 
-/// How many random programs make a test of `count` of them: QUERN_TEST_ROUNDS multiplies, QUERN_TEST_FRACTION
-/// divides (for slow builds).
+/// The number of random programs in a test of `count` of them: QUERN_TEST_ROUNDS multiplies,
+/// QUERN_TEST_FRACTION divides (for slow builds).
 std::uint64_t scaled(std::uint64_t count);
 
 /// `control`: how deep statements nest; 0 for straight lines.

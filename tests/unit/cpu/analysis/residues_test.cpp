@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of the low bits of addresses.
+// Known low bits of addresses.
 #include "testing.hpp"
 
 using namespace quern::cpu;

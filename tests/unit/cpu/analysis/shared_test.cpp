@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the warps of a block have in common.
+// Values that the warps of a block have in common.
 #include "cpu/analysis/shared.hpp"
 
 #include "testing.hpp"

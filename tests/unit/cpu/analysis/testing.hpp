@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of this room share.
+// Shared by the tests of this room.
 #pragma once
 
 #include <doctest/doctest.h>

@@ -127,7 +127,7 @@ class Warp {
       return std::any_of(trace.runs.begin(), trace.runs.end(), later);
     });
   }
-  /// Of the last block before the lane did nothing more but end.
+  /// The time of the lane's last block that has an effect other than ending.
   Time last_time(std::uint32_t lane) const {
     const std::vector<BlockRun>& runs = traces_[lane].runs;
     std::size_t count = runs.size();
@@ -149,7 +149,7 @@ class Warp {
     const std::uint64_t raw = values_[lane][value];
     return sign ? static_cast<std::uint64_t>(as_signed(raw, bits_of(value))) : raw;
   }
-  /// What the terms or the index add to the base in this lane.
+  /// The sum that the terms or the index add to the base in this lane.
   std::uint64_t difference(const Shape& shape, std::uint32_t lane) const {
     std::uint64_t result = 0;
     for (const analysis::Term& term : shape.terms) {

@@ -9,7 +9,7 @@
 
 namespace quern::cpu::test {
 
-/// What was seen to hold, by kind of claim: a test can ask that there was something to check.
+/// Counts the verified claims by kind: a test can require that there was something to check.
 struct Witnessed {
   std::map<std::string, std::uint64_t> counts;
 };

@@ -141,7 +141,7 @@ const std::map<std::string, cpu::engine::RunBlocks, std::less<>> kFunctions = {
     {"small", empty},   {"shared_user", shared_user},
 };
 
-/// Where the program's own code ends; the fake's "machine code" is all of it.
+/// The limits of the program's own code; the fake's "machine code" is all of it.
 extern "C" const char __executable_start;
 extern "C" const char etext;
 

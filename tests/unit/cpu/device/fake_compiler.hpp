@@ -11,7 +11,7 @@ namespace quern::test {
 /// PTX that declares the fake's kernels. They take what their text says.
 extern const char* const kKernels;
 
-/// How often compile() ran.
+/// The number of calls of compile().
 std::uint64_t compile_count();
 
 }  // namespace quern::test

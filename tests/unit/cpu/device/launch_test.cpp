@@ -306,7 +306,7 @@ TEST_CASE_FIXTURE(Fixture, "module variables have their values and addresses") {
   CHECK(cu.cuModuleGetGlobal_v2(&counter, &bytes, module, "nothing") == CUDA_ERROR_NOT_FOUND);
 }
 
-// How long they take is the benchmark's business.
+// The benchmarks measure how long they take.
 TEST_CASE_FIXTURE(Fixture, "two thousand launches, each waited for, all end") {
   const CUfunction empty = function("empty");
   for (int i = 0; i < 2000; ++i) {

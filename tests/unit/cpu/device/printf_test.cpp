@@ -43,7 +43,7 @@ class Arguments {
   std::vector<std::byte> bytes_;
 };
 
-/// What the host's printf makes of it.
+/// The text that the host's printf produces.
 template <class... Args>
 std::string expected(const char* format, Args... args) {
   char buffer[512];

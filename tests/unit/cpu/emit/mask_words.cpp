@@ -27,7 +27,7 @@ struct Masks {
   Masks() { b.SetInsertPoint(llvm::BasicBlock::Create(context, "entry", function)); }
   Value* word(unsigned index) { return b.CreateBitCast(function->getArg(index), mask); }
   Value* compared() { return b.CreateICmpEQ(function->getArg(3), llvm::Constant::getNullValue(lanes)); }
-  /// How many operations on masks are left that the code generator may turn about.
+  /// Counts the remaining operations on masks that the code generator could rewrite.
   unsigned finish(Value* result) {
     b.CreateRet(b.CreateBitCast(result, b.getInt32Ty()));
     compute_masks_as_words(*function);

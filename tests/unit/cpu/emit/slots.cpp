@@ -58,8 +58,8 @@ struct Program {
   }
 };
 
-/// What a walk gives to `sink`; nothing where that is undefined. `decisions` chooses successors, and where it
-/// ends the walk ends.
+/// The values that a walk passes to `sink`; nothing for an undefined value. `decisions` chooses successors;
+/// the walk ends with the last one.
 std::vector<std::optional<std::uint64_t>> walk(llvm::Function& function,
                                                const std::vector<unsigned>& decisions) {
   std::vector<std::optional<std::uint64_t>> given;

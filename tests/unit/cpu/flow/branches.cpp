@@ -151,7 +151,7 @@ std::uint16_t extremum_of(std::uint16_t a, std::uint16_t b, bool least, bool nan
   return (rank(a) < rank(b)) == least ? a : b;
 }
 
-// Of a value that all threads share and a constant LLVM makes calls of the host's functions.
+// LLVM folds these operations into calls of host functions if one operand is uniform and the other constant.
 TEST_CASE("extremes of 16-bit floating-point values that all threads share") {
   TestDevice device;
   for (const Type type : {Type::f16, Type::bf16})

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much LLVM IR is made of a kernel: with four times the branches or loops, four times as much.
+// The amount of LLVM IR for a kernel: four times the branches or loops give four times as much.
 #include <doctest/doctest.h>
 
 #include "cpu/emit/emit.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 using test::IrBuilder;
 
-/// What a kernel does with its data, and where it leaves it.
+/// A kernel's data: its value, and the address where it is stored.
 struct Data {
   IrBuilder& b;
   ir::Value address;

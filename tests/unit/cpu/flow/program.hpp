@@ -83,7 +83,7 @@ std::string to_text(const Program& program);
 /// Parameters: out (one word a thread), table (kTableWords words), number.
 ir::Module to_ir(const Program& program, const Extents& block);
 
-/// What every thread stores, by block * threads + thread; 0 where it stores nothing.
+/// The word that every thread stores, by block * threads + thread; 0 if it stores nothing.
 std::vector<std::uint32_t> evaluate(const Program& program, const Shape3& shape,
                                     const std::vector<std::uint32_t>& table, std::uint32_t number);
 

@@ -22,7 +22,7 @@ class Runner {
     for (std::uint32_t& word : table_) word = static_cast<std::uint32_t>(words()) >> (words() % 32);
   }
 
-  /// Whether the emitted code does what each thread alone does.
+  /// True if the emitted code does the same as each thread alone.
   bool agrees(const Program& program, const Shape3& shape, const Specialisation& variant) {
     const std::vector<std::uint32_t> expected = evaluate(program, shape, table_, kNumber);
     const auto code = compile_ir(to_ir(program, shape.block), variant);

@@ -9,7 +9,7 @@ using cpu::ir::Op;
 
 namespace {
 
-/// What the kernel leaves in the first word when thread `tid` runs it.
+/// The first word after thread `tid` has run the kernel.
 std::uint32_t result(const cpu::ir::Module& module, std::uint32_t tid = 0) {
   test::IrInterpreter machine(module);
   machine.tid_x = tid;

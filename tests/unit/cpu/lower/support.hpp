@@ -20,7 +20,7 @@ std::string kernel_text(std::string_view body, std::string_view before = "");
 cpu::ir::Module lowered(const std::string& text, std::string_view kernel = "k",
                         cpu::lower::CallForm calls = cpu::lower::CallForm::functions);
 
-/// What lowering says is wrong.
+/// The errors that lowering reports.
 Diagnostics refusals(const std::string& text, std::string_view kernel = "k");
 
 /// A file of tests/unit/cpu/lower/data.

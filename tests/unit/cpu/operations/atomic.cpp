@@ -315,8 +315,8 @@ TEST_CASE("global atomics of several threads lose nothing") {
   CHECK(read(memory, 8, Type::i32) == 2000 * 496);
 }
 
-// What waits for a phase counts in 20 bits how many are expected, how many are still to come, and has the
-// phase in its last bit (lower/async.cpp).
+// The barrier object has 20 bits for the expected count and 20 bits for the pending count, and the phase in
+// its last bit (lower/async.cpp).
 TEST_CASE("several arrivals at a barrier object count as many, and the last one ends its phase") {
   struct Object {
     std::uint64_t pending, expected, phase;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the code for a compact window promises: no access, whatever the addresses, lands further outside than
-// the gap. Accesses run in an empty sea of addresses; a page that is touched is noted and becomes accessible,
-// so that every lane is seen.
+// Code for a compact window guarantees that no access, whatever the addresses, lands further outside than the
+// gap. Accesses run in a large empty address range; a page that is touched is recorded and becomes
+// accessible, so that every lane is seen.
 #include <doctest/doctest.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -192,7 +192,7 @@ Lanes addresses_of(const Form& form, const std::vector<std::uint64_t>& all, std:
   return lanes;
 }
 
-/// How many of the tried accesses stray too far.
+/// The number of tried accesses that stray too far.
 unsigned strays(Watched& watched, const Machine& machine, bool is_store, Space space,
                 std::int64_t displacement) {
   unsigned count = 0;

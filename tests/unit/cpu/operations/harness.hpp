@@ -39,8 +39,8 @@ struct Operation {
   std::vector<ir::Parameter> params{};
 };
 
-/// Where a part is tried (QUERN_TEST_FRACTION) LLVM optimises nothing: that takes most of the time, and what
-/// emits is seen all the same.
+/// Returns 0 if only a fraction of the tests runs (QUERN_TEST_FRACTION): LLVM's optimisation takes most of
+/// the time, and the emitters are tested all the same.
 std::uint8_t usual_level();
 
 struct Machine {
@@ -52,7 +52,7 @@ struct Machine {
   bool compact = false;
 };
 
-/// What the emitted function reads beside its operands.
+/// The data that the emitted function reads beside its operands.
 struct Surroundings {
   engine::LaunchState launch{};
   engine::WorkerState worker{};

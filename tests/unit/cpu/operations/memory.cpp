@@ -46,7 +46,7 @@ struct Memory {
   std::vector<std::uint8_t> bytes;
   Surroundings around;
 
-  /// Where a lane's address of `space` lies in `bytes`.
+  /// The offset in `bytes` of a lane's address of `space`.
   std::size_t place(Space space, std::uint64_t address, unsigned lane) const {
     if (space == Space::shared) return kSharedAt + address;
     if (space == Space::local) return kLocalAt + lane * kLocalStride + address;

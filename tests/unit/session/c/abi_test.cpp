@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What callers of any kind are answered: those of older and newer headers, those who pass nothing, and those
-// who mix up handles.
+// Answers to callers of all kinds: those with older and newer headers, those who pass null, and those who mix
+// up handles.
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -461,7 +461,7 @@ TEST_CASE("a caller of version 3 is answered as before, and nothing is written b
   CHECK(old.array.version == 3);
   CHECK(old.array.shape[0] == 4);
   CHECK(std::strcmp(old.array.typestr, "<f4") == 0);
-  // What stands behind the struct is not taken for the element type.
+  // The bytes behind the struct are not taken for the element type.
   Array view;
   QUERN_GOOD(quern_array_adopt(all.session, array, nullptr, nullptr, view.place()));
   CHECK(values_of<float>(view, 4) == std::vector<float>{1, 2, 3, 4});

@@ -145,7 +145,7 @@ TEST_CASE("devices are counted and described, each under the label that opens it
   QUERN_GOOD(quern_session_device(session, &same));
   CHECK(std::memcmp(&info, &same, sizeof info) == 0);
 
-  // What its driver says itself.
+  // The same facts from the driver itself.
   const auto attribute = driver<decltype(cuDeviceGetAttribute)>(session, "cuDeviceGetAttribute");
   const auto asked = [&](CUdevice_attribute which) {
     int value = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of the C ABI share. Only quern.h: what is tested is what a C program has.
+// Shared by the tests of the C ABI. It includes only quern.h: the tests see what a C program sees.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -36,7 +36,7 @@ class Own {
   ~Own() { reset(); }
   operator Handle() const { return handle_; }  // NOLINT(google-explicit-constructor)
   std::uint64_t id() const { return handle_.id; }
-  /// Where a function puts a new one.
+  /// The place where a function stores a new handle.
   Handle* place() {
     reset();
     return &handle_;
