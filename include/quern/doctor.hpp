@@ -16,8 +16,8 @@ struct Finding {
   enum class State : std::uint8_t { good, missing, broken, info };
   State state = State::info;
   std::string subject;                 ///< "NVRTC"
-  std::string detail;                  ///< what was found, and where
-  std::string hint;                    ///< how to get it, where it is missing or broken
+  std::string detail;                  ///< the finding and its place
+  std::string hint;                    ///< advice if it is missing or broken
   std::vector<std::string> looked_at;  ///< every place that was tried, in order
 };
 

@@ -73,7 +73,7 @@ class QUERN_API MappedNDArray : public DeviceNDArray {
 enum class MemoryAdvice : std::uint8_t {
   read_mostly,         ///< copies for whoever reads it; writing to it becomes slow
   unset_read_mostly,   ///< the default again
-  preferred_location,  ///< where it should stay
+  preferred_location,  ///< the device that should hold it
   unset_preferred_location,
   accessed_by,  ///< to be mapped there, so that it need not move
   unset_accessed_by,

@@ -41,7 +41,7 @@ struct LoadOptions {
       {};                 ///< "scale<float>": instantiated at once; kernel() asks for others by itself.
                           ///< "&ns::counter": a variable that is kept though no kernel uses it, see global()
   bool fastmath = false;  ///< --use_fast_math
-  std::string file_name = {};            ///< what messages call a source that is a string
+  std::string file_name = {};            ///< the name in messages of a source that is a string
   std::vector<Constant> constants = {};  ///< of Kernel Python: see Module::bind
   std::vector<Header> headers = {};      ///< names are told apart as they are written; each is given once
 };

@@ -22,7 +22,7 @@ struct CudaPlan {
   std::vector<abi::HeaderText> headers;           ///< the caller's
   std::vector<abi::HeaderText> standard_headers;  ///< those of the toolkit that nothing replaces
   std::optional<std::uint32_t> machine;           ///< the architecture to make machine code for
-  Diagnostics log;                                ///< what the plan could not do as asked
+  Diagnostics log;                                ///< requests that the plan could not follow
 };
 
 /// Checks the request: options, architecture, name expressions, text.

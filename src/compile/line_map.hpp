@@ -27,8 +27,8 @@ class LineMap {
   /// Lines that follow each other in the source and in the count.
   struct Stretch {
     std::string file;
-    std::uint32_t line;   ///< what the first one is called
-    std::size_t begin;    ///< where it is, a line of the source from 0
+    std::uint32_t line;   ///< the number of the first one
+    std::size_t begin;    ///< its line in the source, from 0
     std::size_t end = 0;  ///< behind the last one
   };
 

@@ -19,7 +19,7 @@ std::string normal_type(std::string_view type);
 /// The way in which a kernel parameter of this type is passed, as far as its text tells.
 struct PointerType {
   bool pointer = false;    ///< T*, T[] or T&: an address in the parameter buffer
-  bool read_only = false;  ///< what it points at is const
+  bool read_only = false;  ///< the pointee is const
   std::string pointee;     ///< "float" of "const float*"; empty if this is no pointer
 };
 PointerType pointer_type(std::string_view normal);

@@ -117,7 +117,7 @@ void Names::read_decorator(Declaration& declaration, const Expr& decorator) {
       read_option(declaration, argument);
       continue;
     }
-    if (function_named(argument) != nullptr) continue;  // what it is applied to
+    if (function_named(argument) != nullptr) continue;  // the function that it is applied to
     const Expr& given = signature_meant(argument);
     std::vector<const Expr*> all = {&given};
     if (given.kind == ExprKind::list) all.assign(given.items.begin(), given.items.end());

@@ -68,9 +68,9 @@ class Emitter {
   /// Over arrays, tuples, enumerate and zip: emit_items.cpp.
   struct Items {
     Type type = nullptr;       ///< of an item
-    std::string length;        ///< how many there are
+    std::string length;        ///< the number of items
     Code code;                 ///< the one at the index, where there are no parts
-    std::vector<Items> parts;  ///< what an item of enumerate and zip is made of
+    std::vector<Items> parts;  ///< the parts of an item of enumerate and zip
   };
   void for_items(const Stmt& node);
   Code range_code(const Expr& expr);
@@ -185,7 +185,7 @@ class Emitter {
   std::vector<Line> lines_;
   std::uint32_t source_line_ = 0;
   int indent_ = 0;
-  std::uint32_t block_ = 0;  // where statements go now
+  std::uint32_t block_ = 0;  // the block that receives statements now
   int index_ = 0;
   std::map<std::string, int> temporaries_;
   std::unordered_set<std::string> names_;  // of the variables, once a temporary was asked for

@@ -17,10 +17,10 @@ struct Form {
   struct Parameter {
     Type type = nullptr;
     std::string_view name;      ///< of one that is given by name
-    std::string_view fallback;  ///< what it is otherwise, as C++
+    std::string_view fallback;  ///< the default for the others, as C++
   };
   Type result = nullptr;
-  std::string_view cuda;  ///< what is called; "(int)__brev" where its result is converted
+  std::string_view cuda;  ///< the callee; "(int)__brev" if its result is converted
   std::vector<Parameter> parameters;
 
   std::size_t positional() const;

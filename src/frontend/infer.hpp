@@ -125,7 +125,7 @@ class Inference {
   bool reporting_ = false;
   bool changed_ = false;
   Place return_place_;
-  const Expr* callee_ = nullptr;  ///< what is called, while its type is found
+  const Expr* callee_ = nullptr;  ///< the callee, while its type is found
 };
 
 }  // namespace quern::frontend

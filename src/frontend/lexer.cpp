@@ -144,7 +144,7 @@ class Lexer {
     if (column > indents_[block]) narrow_.push_back(narrow);
     if (column > indents_.back()) {
       if (indents_.size() > kDeepestIndent) {
-        at_ = text_.size();  // what follows would be reported again and again
+        at_ = text_.size();  // the rest would be reported again and again
         return fail(begin, fmt::format("blocks are nested more than {} deep", kDeepestIndent),
                     "move inner blocks into device functions");
       }

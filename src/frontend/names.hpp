@@ -220,7 +220,7 @@ class Names {
   std::map<std::pair<std::string, Time>, Value> doubted_;
   std::vector<std::pair<std::string_view, Value>> inner_names_;  ///< of comprehensions
   std::set<std::string> told_;
-  bool quiet_ = false;                 ///< what is reported is not kept
+  bool quiet_ = false;                 ///< reports are discarded
   const Doubt* doubt_seen_ = nullptr;  ///< the last one that a value was computed with
   std::map<std::string, Value, std::less<>> python_names_;
   std::map<std::string, Value, std::less<>> attributes_;  ///< of modules, by path

@@ -15,8 +15,7 @@ constexpr std::int64_t kMostBlocksX = (std::int64_t{1} << 31) - 1;
 constexpr std::int64_t kMostBlocksYZ = 65535;
 constexpr int kWalksBeforeWidening = 3;
 constexpr int kMostWalks = 16;
-constexpr std::int64_t kWord = std::int64_t{1}
-                               << 30;  // what a bound that grows is tried with before it is given up
+constexpr std::int64_t kWord = std::int64_t{1} << 30;  // tried for a growing bound before it is given up
 
 class Finder {
  public:

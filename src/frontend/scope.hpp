@@ -32,7 +32,7 @@ struct Version {
   enum class Kind : std::uint8_t { parameter, definition, phi, undefined };
   Kind kind = Kind::definition;
   std::uint32_t local = 0;
-  Place place;                    ///< where it is assigned; of a phi, the statement where paths meet
+  Place place;                    ///< of the assignment; of a phi, the statement where paths meet
   std::vector<Operand> operands;  ///< of a phi
   /// For the phi behind a `while`: the phi of the loop's head, which has the same value.
   std::uint32_t head = kNoVersion;

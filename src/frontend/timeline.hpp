@@ -40,11 +40,11 @@ struct Binding {
   Place place;
   std::string path;       ///< of an import
   bool member = false;    ///< of `from path import name`
-  std::size_t token = 0;  ///< where an assignment begins
+  std::size_t token = 0;  ///< the first one of an assignment
   Declaration* declaration = nullptr;
   Time time = 0;  ///< its value is computed of what names meant then
   Place because;
-  std::string why;                      ///< what the line at `because` does: "decides what it is"
+  std::string why;                      ///< the effect of the line at `because`: "decides what it is"
   std::vector<const Binding*> choices;  ///< of an uncertain one; null: not bound
   bool evaluating = false;
   bool known = false;

@@ -224,7 +224,7 @@ std::size_t TopLevel::try_statement(const Suite& first) {
   if (handlers.empty() && risk && !risk_) risk_ = risk;
   const Time end = timeline_.now();
   const auto handle = [&](const Suite& handler) {
-    if (risk)  // what follows the line that raised may have been run or not
+    if (risk)  // the code after the line that raised may or may not have run
       for (const std::string_view name : timeline_.touched_since(mark))
         if (Binding* before = timeline_.find(name, risk->time);
             before != timeline_.find(name, end) && !failed) {

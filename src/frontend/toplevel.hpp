@@ -33,7 +33,7 @@ bool is_python_name(std::string_view name);
 /// Effects of a call on the arrays that it receives.
 enum class Manners : std::uint8_t {
   fresh,     ///< it reads them
-  hands_on,  ///< what it returns may be one of them, or a view
+  hands_on,  ///< the result may be one of them, or a view
   changes,
 };
 Manners manners_of_function(std::string_view path);
@@ -132,7 +132,7 @@ class TopLevel {
   bool deciding_ = true;                          ///< not in a loop, whose lines may run again
   bool ended_ = false;                            ///< a `raise` was met
   bool failed_ = false;                           ///< a line cannot but raise NameError
-  unsigned guarded_ = 0;                          ///< how many `try` are around
+  unsigned guarded_ = 0;                          ///< the number of enclosing `try`
   std::optional<Change> risk_;                    ///< the first line that may raise
   std::size_t budget_ = 0;
 };

@@ -424,7 +424,7 @@ Expected<std::vector<KernelOutline>> outline_of(const abi::KernelSource& source,
     each.name = kernel->name;
     for (const Parameter& parameter : translation.names().body_of(*kernel)->parameters)
       each.parameters.emplace_back(parameter.name);
-    if (kernel->broken) {  // what is wrong is said when it is launched
+    if (kernel->broken) {  // its launch reports the error
       result.push_back(std::move(each));
       continue;
     }

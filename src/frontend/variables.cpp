@@ -279,7 +279,7 @@ class Finder {
     }
     for (const auto& [key, list] : same) {
       if (list.size() == 1) continue;
-      std::vector<std::uint32_t> kept;  // whose blocks lie apart
+      std::vector<std::uint32_t> kept;  // their blocks are disjoint
       Occupied occupied(out_.blocks);
       for (const std::uint32_t i : list) {
         std::uint32_t now = i;

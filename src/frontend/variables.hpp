@@ -46,7 +46,7 @@ struct Variables {
   std::vector<std::vector<std::uint32_t>> also;  ///< by version: other variables that its value flows to
   std::vector<Block> blocks;
   std::map<const std::vector<Stmt*>*, std::uint32_t> block_of;
-  std::map<std::pair<std::uint32_t, int>, std::vector<std::uint32_t>> at_place;  ///< what is declared there
+  std::map<std::pair<std::uint32_t, int>, std::vector<std::uint32_t>> at_place;  ///< variables declared there
 };
 
 Variables find_variables(const Instance& instance);

@@ -42,7 +42,7 @@ struct Signature {
   std::string kernel;
   std::vector<ParameterPlan> parameters;
   std::string text;                  ///< "saxpy(int n, float a, const float* x, float* y)"
-  std::vector<std::size_t> columns;  ///< where each parameter begins in `text`, from 0
+  std::vector<std::size_t> columns;  ///< the start of each parameter in `text`, from 0
   std::size_t scratch_bytes = 0;     ///< bound of what converted arguments take
 };
 

@@ -252,7 +252,7 @@ class Linker {
   std::vector<Mapping> mappings_;
   Module result_;
   std::unordered_map<std::string, std::uint32_t> variables_, functions_;  ///< places in the result
-  std::unordered_map<std::string, std::size_t> origins_;  ///< whose input each symbol of the result is
+  std::unordered_map<std::string, std::size_t> origins_;  ///< the input of each symbol of the result
   Diagnostics errors_;
 };
 

@@ -24,7 +24,7 @@ struct RegisterRange {
   Type type = Type::none;
   std::uint8_t vector = 1;
   std::uint32_t count = 0;
-  std::uint32_t sequence = 0;  ///< which declaration of the function this is
+  std::uint32_t sequence = 0;  ///< the index of the function's declaration
 };
 
 /// The use of a symbol before its declaration: operand `slot` of instruction `index`, or entry `slot` of

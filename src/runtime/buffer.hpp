@@ -21,7 +21,7 @@ enum class Keeping : std::uint8_t {
 struct BufferState {
   std::shared_ptr<Context> context;
   CUdeviceptr address = 0;    ///< 0 where size_bytes is 0
-  std::byte* host = nullptr;  ///< where the host sees the same memory, if it does
+  std::byte* host = nullptr;  ///< the host's address of the same memory, if it has one
   std::size_t size_bytes = 0;
   std::shared_ptr<const void> memory;  ///< a Resource, or what keeps memory of others alive
   std::uint64_t stream_handle = 0;     ///< that pooled memory belongs to

@@ -80,7 +80,7 @@ Context::Context(std::shared_ptr<const DeviceState> device, CUcontext handle)
 Context::~Context() {
   forget_for_leaks(*this);
   if (process_is_exiting()) return;
-  try {  // what is in flight must end before what it uses goes
+  try {  // queued work must end before its memory is released
     if (in_flight_.count() > 0) synchronize();
   } catch (...) {  // a fault, which has settled
   }
@@ -104,7 +104,7 @@ void Context::give_up_pools() noexcept {
     if (pool == nullptr || lost()) return;
     try {
       pool->trim();
-    } catch (...) {  // what it could not give back goes with the context
+    } catch (...) {  // the context releases the rest
     }
   };
   trim(allocator());

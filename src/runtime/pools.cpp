@@ -96,8 +96,7 @@ class StreamOrderedPool final : public DeviceAllocator {
   }
   void trim() override {
     const CurrentContext current = place_.enter();
-    place_.api()
-        .cuCtxSynchronize();  // what was freed on streams is back then; a fault shows in the next call
+    place_.api().cuCtxSynchronize();  // completes frees on streams; the next call reports a fault
     place_.device->driver->check(place_.api().cuMemPoolTrimTo(pool_, 0), "cuMemPoolTrimTo",
                                  "trim the memory pool");
   }
@@ -141,7 +140,7 @@ class CachingPool final : public DeviceAllocator {
   }
 
   void* allocate(std::size_t bytes, std::size_t alignment, StreamView stream) override {
-    place_.fault->require_none(place_.api());  // what is kept went with the context
+    place_.fault->require_none(place_.api());  // the kept memory ended with the context
     const std::size_t size = size_class(bytes);
     const Home home(stream);
     const Block block = take(size, home);
@@ -179,7 +178,7 @@ class CachingPool final : public DeviceAllocator {
  private:
   struct Block {
     void* memory = nullptr;
-    Home home;  ///< whose earlier work may still use it
+    Home home;  ///< its earlier work may still use the memory
   };
   void give_back(const Block& block, std::size_t size, std::size_t alignment, StreamView stream) {
     if (!keep(block, size)) upstream_->deallocate(block.memory, size, alignment, stream);

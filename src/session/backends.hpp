@@ -20,7 +20,7 @@ namespace quern::session {
 struct DeviceChoice {
   std::optional<DeviceKind> kind;
   int ordinal = 0;
-  std::string origin;  ///< where the name came from, for messages: "QUERN_DEVICE", "device"
+  std::string origin;  ///< the source of the name, for messages: "QUERN_DEVICE", "device"
   std::string text;
 };
 

@@ -56,7 +56,7 @@ TEST_CASE_FIXTURE(Fixture, "a kernel sees mapped host memory, and the host what 
   CHECK(host[1009] == 77);
   CHECK(host[1010] == 3);
   CHECK(host[2000] == 17);
-  host[10] = 5;  // what the host writes between launches stays
+  host[10] = 5;  // a host write between launches is kept
   std::vector<unsigned> copy(2);
   CHECK(cu().cuMemcpyDtoH_v2(copy.data(), device, 8) == CUDA_SUCCESS);
   CHECK(copy == std::vector<unsigned>{5, 77});

@@ -81,7 +81,7 @@ TEST_CASE(
   const MappedNDArray flagged = shared().mapped_array(
       {16}, Dtype::float32, {.order = Order::f, .portable = true, .write_combined = true});
   CHECK(flagged.is_f_contiguous());
-  {  // what the driver was given comes back; 1: portable, 2: mapped, 4: write-combined
+  {  // the driver's flags come back; 1: portable, 2: mapped, 4: write-combined
     CHECK(host_alloc_flags(flagged.host().data()) == 7u);
     CHECK(host_alloc_flags(mapped.host().data()) == 2u);
   }
@@ -130,7 +130,7 @@ TEST_CASE("B4: mapped lets kernels see existing host arrays for a scope") {
     stream.synchronize();
     CHECK(a[999] == -3);
     CHECK(a[1000] == 1000);
-    a[1500] = 77;  // what the host writes between launches is seen
+    a[1500] = 77;  // kernels see host writes between launches
     kernel("add_one")({.grid = 20, .block = 256, .stream = stream})(scope[0]);
     kernel("scale")({.grid = 1, .block = {8, 32}, .stream = stream})(scope[1], 2.0f);
   }  // waits

@@ -88,7 +88,7 @@ struct Particle {
   Point corners[2];
 };
 
-/// Runs row F7's child process; returns its exit status.
+/// Runs in row F7's child process; returns its exit status.
 int run_exit_child(const std::string& device);
 /// This program's file and the device it runs on, for that child.
 const std::string& program_path();

@@ -182,7 +182,7 @@ TEST_CASE("host memory that runs out at any allocation of the layer's leaks noth
   std::uint64_t rounds = 0, reported = 0;
   for (const Scenario& scenario : scenarios()) {
     if (scenario.compiles) continue;  // tens of thousands of allocations, which are not the layer's
-    (void)calls_of(scenario);         // what is made once a process is made
+    (void)calls_of(scenario);         // makes the objects that a process makes once
     REQUIRE(run_short(scenario, 0, false).outcome == Outcome::right);
     const std::uint64_t allocations = ShortOfMemory::count();
     for (const bool for_good : {false, true})

@@ -60,7 +60,7 @@ class Taken:
         self.pointer.contents.deleter(self.pointer)
 
 
-OFFERED = {}  # what consumers hold, by the tensor's address
+OFFERED = {}  # the arrays that consumers hold, by the tensor's address
 delete_versioned = DLManagedTensorVersioned._fields_[3][1](lambda pointer: OFFERED.pop(ctypes.addressof(pointer.contents)))
 delete_legacy = DLManagedTensor._fields_[2][1](lambda pointer: OFFERED.pop(ctypes.addressof(pointer.contents)))
 

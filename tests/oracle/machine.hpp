@@ -28,7 +28,7 @@ enum class Outcome : std::uint8_t { ok, illegal_address, misaligned, trap, deadl
 
 struct Result {
   Outcome outcome = Outcome::ok;
-  std::string message;  ///< which instruction and thread, for a fault
+  std::string message;  ///< the instruction and the thread, for a fault
 };
 
 /// Generic addresses of the two windows; everything below is global.

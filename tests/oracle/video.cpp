@@ -82,7 +82,7 @@ void finish(Thread& t, const Instruction& i, Wide tmp, bool is_signed) {
 
 void scalar(Thread& t, const Instruction& i) {
   const std::string_view op = std::string_view(i.opcode).substr(1);
-  const bool set = op == "set";  // which has no destination type
+  const bool set = op == "set";  // it has no destination type
   const bool is_signed = !set && i.types[0].is_signed();
   const Type a_type = i.types[set ? 0 : 1], b_type = i.types[set ? 1 : 2];
   const Wide a = select(t, i.operands[1], a_type.is_signed());

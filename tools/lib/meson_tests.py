@@ -42,7 +42,7 @@ def targets(build, suite):
     def introspect(what):
         return json.loads(subprocess.run(["meson", "introspect", str(build), what], check=True, stdout=subprocess.PIPE).stdout)
 
-    subprocess.run(["ninja", "-C", str(build), "build.ninja"], check=True, stdout=subprocess.DEVNULL)  # what is introspected is of now
+    subprocess.run(["ninja", "-C", str(build), "build.ninja"], check=True, stdout=subprocess.DEVNULL)  # makes the introspection up to date
     files = {target["id"]: target["filename"] for target in introspect("--targets")}
     needed = set()
     for test in introspect("--tests"):

@@ -22,7 +22,7 @@ struct LaunchText {
   bool own_stream = false;
   std::vector<std::string> bind;  ///< constants of Kernel Python: NAME=ARG
   std::string signature;          ///< argument types of Kernel Python; empty: those of the arguments
-  std::string folder;             ///< what the files in `args` are relative to
+  std::string folder;             ///< the base of relative files in `args`
 };
 
 /// An array argument: what the kernel sees, under its parameter's name ("#2" where it has none).
@@ -67,7 +67,7 @@ class Job {
   Event end_;
   LaunchConfig config_;
   std::vector<ArrayArgument> arrays_;
-  std::vector<std::vector<std::byte>> values_;  // what structs by value refer to
+  std::vector<std::vector<std::byte>> values_;  // the bytes of structs passed by value
   std::vector<quern::Argument> arguments_;
 };
 

@@ -179,7 +179,7 @@ int run_command(const RunSettings& settings) {
   for (const Output& output : outputs)
     static_cast<void>(job.array(output.name));  // wrong names before the work, not after it
   const Times times = run_launches(job, settings.repeat);
-  flush_output();  // what the kernel printed comes first
+  flush_output();  // the kernel's output comes first
   for (const Output& output : outputs) write(job, output);
   if (settings.quiet && !settings.json) return kDone;
   const Report report(session, module, job, times, settings.repeat + 1);

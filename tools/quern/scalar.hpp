@@ -17,7 +17,7 @@ namespace quern::cli {
 /// A number as written. Whole numbers that need 64 unsigned bits are kept as such.
 struct Scalar {
   std::variant<bool, std::int64_t, std::uint64_t, double, std::complex<double>> value;
-  std::optional<Dtype> dtype;  ///< where the text says: float32(2)
+  std::optional<Dtype> dtype;  ///< if the text names it: float32(2)
 
   /// The Dtype it has by itself: bool, int64 (uint64 beyond), float64, complex128.
   Dtype natural_dtype() const noexcept;

@@ -9,7 +9,7 @@ namespace quern::cpu::analysis {
 namespace {
 
 constexpr std::size_t kMaxTerms = 2;
-constexpr std::int64_t kMaxScale = 16;  // what an address of a 128-bit element needs
+constexpr std::int64_t kMaxScale = 16;  // the scale of an address of a 128-bit element
 
 std::int64_t wrapping_product(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));

@@ -83,7 +83,7 @@ Rules::Result Rules::evaluate(ir::Value value) const {
       return {constant_shape(bits, inst.imm)};
     case ir::Op::undef:
       return {constant_shape(bits, 0)};
-    case ir::Op::local_address:  // what is called has its piece where the caller's ends
+    case ir::Op::local_address:  // a callee's part begins where the caller's ends
       return {function_.kernel ? constant_shape(bits, inst.imm) : uniform_shape(bits)};
     case ir::Op::param:
       return {uniform_shape(bits)};

@@ -124,7 +124,7 @@ CUresult cuCtxGetDevice(CUdevice* device) {
 CUresult cuCtxSynchronize() {
   return entry([&] {
     Driver& driver = Driver::get();
-    const auto state = driver.current_even_failed();  // what a fault has ended must have come to its end, too
+    const auto state = driver.current_even_failed();  // work that a fault ended must be finished, too
     driver.scheduler().synchronize(*state->domain);
     check_fault(*state);
   });

@@ -52,7 +52,7 @@ CUresult cuMemAllocAsync(CUdeviceptr* pointer, std::size_t bytes, CUstream strea
       return;
     }
     auto allocation = driver.allocate(*context, AllocationKind::pooled, bytes);
-    if (allocation == nullptr) {  // what was freed on streams comes back when they get there
+    if (allocation == nullptr) {  // streams free memory when they reach the call
       driver.synchronize_owner(context->id);
       allocation = driver.allocate(*context, AllocationKind::pooled, bytes);
     }

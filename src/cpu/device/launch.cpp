@@ -179,7 +179,7 @@ void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
   job->owner = context->id;
   job->device = context->device;
   job->heap_bytes = context->heap_bytes.load(std::memory_order_relaxed);
-  job->keep_alive = function;  // which owns code, symbols, locations and the explainer
+  job->keep_alive = function;  // owns code, symbols, locations and the explainer
   if (request.cooperative) give_workspace(*job, driver, *context);
   const auto mappings = driver.memory().mappings(context->id);
   if (job->waits) job->mappings = mappings;

@@ -86,7 +86,7 @@ struct Scene {
       sources{};                  ///< allocations that values were read from; the last bit is for the rest
   std::uint64_t decisive = 0;     ///< the sources of addresses and conditions
   std::set<const void*> written;  ///< allocations that stores and atomics go to
-  bool writes_anywhere = false;   ///< where to is not known
+  bool writes_anywhere = false;   ///< to an unknown address
 
   std::uint64_t source(const void* base) {
     constexpr std::size_t kLast = 63;

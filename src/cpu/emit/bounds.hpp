@@ -17,10 +17,10 @@ struct BoundedBranch {
   ir::Value comparison = ir::kNone;  ///< ir::kNone: the branch is none of these
   ir::Value index = ir::kNone;
   ir::Value bound = ir::kNone;
-  std::int64_t reach = 0;  ///< how far the last lane's index is beyond the first one's; not negative
+  std::int64_t reach = 0;  ///< the last lane's index minus the first one's; not negative
   bool is_signed = true;
   bool inclusive = false;  ///< index <= bound
-  bool if_below = true;    ///< what the comparison gives for an index below the bound
+  bool if_below = true;    ///< the comparison's result for an index below the bound
 };
 
 /// For each value, by how many instructions it is read.

@@ -27,7 +27,7 @@ struct Graph {
   std::vector<llvm::BasicBlock*> blocks;
   std::vector<Block> idom;
   std::vector<std::vector<Block>> preds;     ///< one for each edge; kNoBlock: cannot be reached
-  std::vector<std::vector<Block>> frontier;  ///< where the block's dominance ends
+  std::vector<std::vector<Block>> frontier;  ///< the dominance frontier of each block
 };
 
 void find_frontiers(Graph& graph) {

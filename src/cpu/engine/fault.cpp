@@ -103,7 +103,7 @@ void chain(int signal, siginfo_t* info, void* context) {
     return;
   }
   const void* const outer_frame = std::exchange(chain_frame, __builtin_frame_address(0));
-  ::pthread_sigmask(SIG_BLOCK, &previous.sa_mask, nullptr);  // which the return from the signal undoes
+  ::pthread_sigmask(SIG_BLOCK, &previous.sa_mask, nullptr);  // the return from the signal undoes this
   ++chain_depth;
   if ((previous.sa_flags & SA_SIGINFO) != 0)
     previous.sa_sigaction(signal, info, context);

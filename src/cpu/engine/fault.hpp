@@ -68,7 +68,7 @@ struct KernelRun {
   const GuardedStack* stack = nullptr;
   bool may_overflow = false;  ///< the kernel calls functions that may call themselves
   Fault fault;
-  SavedStack here;             ///< where it was suspended
+  SavedStack here;             ///< the point of suspension
   void* fake_stack = nullptr;  ///< and what AddressSanitizer keeps of its frames meanwhile
   /// Set by another thread: the run shall end. It does so where it next yields or calls the host, or when a
   /// signal finds it in its own code (request_stop).

@@ -36,7 +36,7 @@ struct LaunchJob {
   const std::byte* text_end = nullptr;
   WorkerNeeds needs;
   LaunchState state;
-  std::unique_ptr<std::byte[]> params;  ///< what state.params points to
+  std::unique_ptr<std::byte[]> params;  ///< owns the target of state.params
   std::uint64_t block_count = 0;
   bool cooperative = false;  ///< every block runs at the same time as every other
   bool waits = false;        ///< blocks may wait for others, or for the host
@@ -47,7 +47,7 @@ struct LaunchJob {
   const std::vector<ir::Location>* locations = nullptr;  ///< for Fault::location
   const FaultExplainer* explainer = nullptr;             ///< null: faults stay as the processor tells them
   std::shared_ptr<const void> keep_alive;                ///< owns code, symbols, locations and the explainer
-  std::shared_ptr<const void> workspace;                 ///< what state.grid_workspace points to
+  std::shared_ptr<const void> workspace;                 ///< owns the target of state.grid_workspace
   std::vector<std::shared_ptr<Mapping>> mappings;  ///< memory of the host's through which it may wait for it
   std::chrono::nanoseconds limit{0};               ///< how long it may run; 0: for ever
 

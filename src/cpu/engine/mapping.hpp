@@ -28,7 +28,7 @@ class Mapping {
   std::byte* const host_;
   const std::shared_ptr<Allocation> shadow_;
   base::Mutex mutex_;
-  std::unique_ptr<std::byte[]> agreed_ QUERN_GUARDED_BY(mutex_);  ///< what both held the last time
+  std::unique_ptr<std::byte[]> agreed_ QUERN_GUARDED_BY(mutex_);  ///< the last contents that both sides had
 };
 
 }  // namespace quern::cpu::engine

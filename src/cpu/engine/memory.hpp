@@ -20,7 +20,7 @@ enum class AllocationKind : std::uint8_t {
   managed,     ///< cuMemAllocManaged: as host, freed as device
   pooled,      ///< cuMemAllocAsync
   registered,  ///< the host's own memory, cuMemHostRegister
-  shadow,      ///< what kernels see of mapped registered memory
+  shadow,      ///< the kernels' copy of mapped registered memory
   module,      ///< a module's variables
   heap,        ///< malloc() in a kernel
 };

@@ -265,7 +265,7 @@ class Residents {
   Worker& worker_;
   const std::uint64_t most_;
   std::size_t ready_ = 0;    ///< seats prepared for this launch
-  Seat* present_ = nullptr;  ///< whose memory is in place
+  Seat* present_ = nullptr;  ///< the seat whose memory is in place
   bool ended_ = false;       ///< some block ended in this round
   Fault fault_;
 };

@@ -64,7 +64,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::deque<std::unique_ptr<Command>> queue_;
   std::uint64_t issued_ = 0;
   std::atomic<std::uint64_t> completed_{0};
-  std::shared_ptr<Stream> blocked_on_;               ///< what the head waits for
+  std::shared_ptr<Stream> blocked_on_;               ///< the head waits for this stream
   std::vector<std::shared_ptr<Stream>> dependents_;  ///< streams whose head waits for this one
 };
 

@@ -248,7 +248,7 @@ void quern_cpu_end_lanes(WarpFrame* frame, std::uint32_t lanes) {
   if (lanes == 0) return;
   frame->live &= ~lanes;
   for_each_lane(lanes, [&](std::uint32_t lane) { frame->place[lane] = place::kEnded; });
-  for (std::uint32_t& at : frame->place)  // whose members they were
+  for (std::uint32_t& at : frame->place)  // lanes that wait for these members
     if (marked(at, place::kAsleep)) at &= ~place::kMarks;
 }
 

@@ -29,12 +29,12 @@ inline constexpr std::uint32_t kEnded = 0xffffffffu;
 struct alignas(64) WarpFrame {
   std::uint32_t place[32];
   std::uint32_t members[32];     ///< of the lanes asleep
-  std::uint32_t true_lanes[32];  ///< what a barrier_reduce counted, for each lane that it let go on
+  std::uint32_t true_lanes[32];  ///< the count of a barrier_reduce, for each lane that it released
   std::uint32_t arrived_lanes[32];
   std::uint32_t live;      ///< lanes that have not ended
   std::uint32_t turns;     ///< places run so far
   std::uint32_t rounds;    ///< times that all lanes were tired since the step began
-  std::uint32_t location;  ///< where lanes last fell asleep: an index into KernelCode::locations
+  std::uint32_t location;  ///< of the last wait: an index into KernelCode::locations
 };
 inline constexpr std::uint32_t kWarpFrameBytes = sizeof(WarpFrame);
 /// Every so many turns another lane than the least has its turn.

@@ -45,7 +45,7 @@ struct CallSite {
 };
 
 struct Regions {
-  Variable record = 0;  ///< where the running activation's record begins in local memory
+  Variable record = 0;  ///< the start of the running activation's record in local memory
   std::map<std::uint32_t, std::unique_ptr<Region>> by_function;
   std::vector<Region*> order;  ///< as calls of them were met
   std::vector<CallSite> sites;

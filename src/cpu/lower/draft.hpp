@@ -45,7 +45,7 @@ class Draft {
   ir::Function function;
   std::vector<ir::Type> variable_types;
   std::vector<std::vector<LiveIn>> live_ins;  ///< by block
-  ValueMap definitions;                       ///< what a variable holds at the end of a block
+  ValueMap definitions;                       ///< the value of a variable at the end of a block
   std::vector<ir::Value>
       prologue;  ///< operands-free values, shared by the function; they go before the entry's first
 

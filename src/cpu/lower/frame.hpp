@@ -32,13 +32,13 @@ struct Frame {
   const ptx::Function* function = nullptr;
   const FunctionFacts* facts = nullptr;
   Frame* caller = nullptr;
-  std::uint32_t call_location = ir::kNone;  ///< where it was inlined: index into ir::Function::locations
+  std::uint32_t call_location = ir::kNone;  ///< the call that was inlined: index into ir::Function::locations
   ir::BlockId return_block = ir::kNone;
   std::vector<ir::BlockId> blocks;  ///< by body position; kNone where no block begins
   std::vector<Variable> registers;  ///< by register index: its first component's variable
   Variable carry = 0;
   Variable stack_taken = 0;        ///< bytes of the stretch for alloca that are in use
-  std::uint32_t stack_offset = 0;  ///< where that stretch begins in local memory
+  std::uint32_t stack_offset = 0;  ///< the start of that stretch in local memory
   std::vector<ParamArray> parameters, returns, variables;
   std::vector<std::uint32_t> local_offsets;  ///< by index into Function::variables; of those in .local
   std::uint32_t local_end = 0;

@@ -97,7 +97,7 @@ class Examiner {
       cuts.insert(access.offset + access.size);
       for (std::uint32_t at = 8; words && at < access.size; at += 8) cuts.insert(access.offset + at);
     }
-    std::map<std::uint32_t, int> change;  // how many accesses begin minus how many end at a cut
+    std::map<std::uint32_t, int> change;  // the number of accesses that begin minus those that end at a cut
     for (const Piece& access : accesses) {
       ++change[access.offset];
       --change[access.offset + access.size];

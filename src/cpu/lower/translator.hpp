@@ -175,7 +175,7 @@ class Translator {
   Diagnostics& diagnostics_;
   Frame* frame_ = nullptr;
   ir::BlockId block_ = ir::kNone;       ///< kNone: what follows is not reachable
-  ir::BlockId exit_block_ = ir::kNone;  ///< where threads end
+  ir::BlockId exit_block_ = ir::kNone;  ///< the block in which threads end
   Variable ended_ = 0;  ///< of a function that is called and may end threads: 1 in those that have ended
   ir::Value guard_ = ir::kNone;  ///< writes keep the old value where this is false
   std::uint32_t location_ = ir::kNone;

@@ -142,7 +142,7 @@ TEST_CASE("element types that quern lacks are refused by their names, and the te
   CHECK(holds(Foreign(3, 64).refusal(), "opaque handles,"));
   CHECK(holds(Foreign(2, 32, 4).refusal(), "vectors of 4 lanes of float32"));
   CHECK(holds(Foreign(99, 24).refusal(), "24-bit elements of the unknown type code 99"));
-  CHECK(holds(Foreign(10, 8).refusal(), "as uint8"));  // what to do
+  CHECK(holds(Foreign(10, 8).refusal(), "as uint8"));  // the advice
   CHECK(Foreign::given_back == 26);
 }
 

@@ -53,7 +53,7 @@ class FakeDriver {
   int retained = 0;
   std::uint64_t next_handle = 0x1000;
   std::function<int(int block, std::size_t shared_bytes)> active_blocks;  ///< on a multiprocessor; without: 2
-  std::function<CUresult(const std::string& image)> on_load;              ///< what loading that image answers
+  std::function<CUresult(const std::string& image)> on_load;              ///< the result of loading an image
 
   void run_host_functions();
 };

@@ -188,7 +188,7 @@ class Generator:
         for _ in range(self.random.randint(1, 2)):
             self.statement(budget - 1)
         self.indent -= 1
-        del self.wholes[known[0]:], self.reals[known[1]:]  # what only this path binds
+        del self.wholes[known[0]:], self.reals[known[1]:]  # names that only this path binds
 
     def statement(self, budget):
         kinds = [self.assign, self.assign, self.augment, self.swap]

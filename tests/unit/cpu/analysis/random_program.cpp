@@ -468,7 +468,7 @@ class Generator {
   Environment environment_{};
   std::array<bool, kVariables.size()> frozen_{};  ///< not assigned in the loops around
   std::vector<Label> labels_;
-  std::vector<std::size_t> targets_;  ///< where a jump may go
+  std::vector<std::size_t> targets_;  ///< the possible targets of jumps
   std::size_t end_ = 0;
   bool alive_ = true;                             ///< control reaches this place
   std::vector<int> path_;                         ///< loops around

@@ -189,7 +189,7 @@ TEST_CASE("resetting the primary context ends the sticky error and all it owned"
   REQUIRE(cu.cuDevicePrimaryCtxRetain(&primary, 0) == CUDA_SUCCESS);
   REQUIRE(cu.cuCtxPushCurrent_v2(primary) == CUDA_SUCCESS);
   std::size_t free_before = 0, free_after = 0, total = 0;
-  REQUIRE(cu.cuDevicePrimaryCtxReset_v2(0) == CUDA_SUCCESS);  // what other cases left in it
+  REQUIRE(cu.cuDevicePrimaryCtxReset_v2(0) == CUDA_SUCCESS);  // removes the state of other cases
   cu.cuMemGetInfo_v2(&free_before, &total);
   CUdeviceptr pointer = 0;
   REQUIRE(cu.cuMemAlloc_v2(&pointer, 1 << 20) == CUDA_SUCCESS);

@@ -23,8 +23,7 @@ class Generator {
     constexpr EKind kLeaves[] = {EKind::constant, EKind::variable,   EKind::variable, EKind::variable,
                                  EKind::tid,      EKind::linear_tid, EKind::ctaid,    EKind::parameter};
     e.kind = kLeaves[pick(8)];
-    constexpr std::uint32_t kEdges[] = {0x7ffffff0, 0x80000000, 0xffffffe9,
-                                        0xffffffff};  // where an index wraps
+    constexpr std::uint32_t kEdges[] = {0x7ffffff0, 0x80000000, 0xffffffe9, 0xffffffff};  // indices wrap here
     e.number = e.kind == EKind::constant   ? (pick(8) == 0 ? kEdges[pick(4)] : pick(40))
                : e.kind == EKind::variable ? pick(kVariables)
                                            : pick(2);

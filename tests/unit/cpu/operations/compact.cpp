@@ -29,7 +29,7 @@ constexpr std::uint64_t kPage = 4096;
 /// Touched pages of the sea. The handler runs in the middle of emitted code, so it uses plain arrays.
 struct Sea {
   static constexpr std::size_t kMost = 1024;
-  static constexpr std::uint64_t kBytes = 96 * kGiB;  // what code for a wide window may reach stays inside
+  static constexpr std::uint64_t kBytes = 96 * kGiB;  // accesses of code for a wide window stay inside
   static std::byte* base;
   static std::uint64_t pages[kMost];
   static std::size_t count;
