@@ -19,7 +19,7 @@ T read(const std::byte* bytes) {
   return value;
 }
 
-/// Nothing for types whose constants the language does not have.
+/// Nothing for types without constants in the language.
 std::optional<Value> number(Dtype dtype, const std::byte* bytes) {
   switch (dtype) {
     case Dtype::bool_:

@@ -89,15 +89,14 @@ struct Builtin {
   std::uint8_t most;
   std::string_view doc;
 
-  /// "cuda.grid", "len", "math.sqrt": what an author calls it.
+  /// The author's spelling: "cuda.grid", "len", "math.sqrt".
   std::string_view shown() const;
 };
 
 const Builtin* find_builtin(std::string_view path);
-/// quern's function for complex numbers behind one of NumPy's: "quern::cmath::sqrt"; empty where there is
-/// none.
+/// The name of quern's complex counterpart of a NumPy function: "quern::cmath::sqrt"; empty if there is none.
 std::string_view complex_function(const Builtin& row);
-/// CUDA's function of float16 for one of math's: "hsqrt"; empty where Numba has none.
+/// The name of CUDA's float16 counterpart of a math function: "hsqrt"; empty if Numba has none.
 std::string_view half_function(const Builtin& row);
 std::optional<double> find_constant(std::string_view path);
 /// Is there anything below `path`: is it a module as far as kernels see it?

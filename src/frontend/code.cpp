@@ -160,7 +160,7 @@ bool is_literal(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// A number as written, with what C++ puts behind it.
+/// True for a number literal with an optional C++ suffix.
 bool is_literal_of(std::string_view text) {
   return text.find_first_not_of("0123456789.feLU") == std::string_view::npos;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pieces of CUDA C++ with what is needed to put them together: how tightly they bind, and what C++ makes of
-// them.
+// Pieces of CUDA C++ with the facts needed to combine them: operator precedence and C++ type.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +12,7 @@
 
 namespace quern::frontend {
 
-/// What C++ takes an expression for; `other` is everything that is no number.
+/// The C++ type of an expression; `other` for everything that is not a number.
 enum class Carrier : std::uint8_t {
   other,
   boolean,
@@ -69,9 +68,9 @@ bool is_integer(Carrier carrier);
 bool is_real(Carrier carrier);
 /// Numbers that C++ itself has, and converts as it likes: neither halves nor complex ones.
 bool is_plain(Carrier carrier);
-/// bool, int and what is smaller: C++ computes with them in int.
+/// True for bool, int and smaller integers: C++ computes with them in int.
 bool fits_int(Carrier carrier);
-/// What C++'s arithmetic conversions make of two operands.
+/// The result of C++'s usual arithmetic conversions for two operands.
 Carrier promoted(Carrier a, Carrier b);
 
 /// In parentheses if it binds less tightly than `wanted`.

@@ -22,7 +22,7 @@ constexpr std::string_view kStandardModules[] = {
 #include "frontend/known_names.def"
 };
 
-/// The versions whose behaviour Kernel Python has, which a file that asks is told.
+/// The module versions that Kernel Python implements; a file that queries a version gets these.
 struct KnownVersion {
   std::string_view path;
   std::string_view text;
@@ -163,7 +163,7 @@ std::optional<Value> known_attribute(std::string_view path) {
 
 bool makes_version(std::string_view path) { return holds(kVersionMakers, path); }
 
-/// Its numbers without zeros at the end; what follows them, as in "0.54.0rc1", makes it another text.
+/// The version's numbers without trailing zeros; a suffix as in "0.54.0rc1" makes it a different text.
 Value version_of(std::string_view text) {
   Value version;
   version.kind = Kind::tuple;
@@ -229,7 +229,7 @@ auto Decision::quietly(const Read& read) {
   return result;
 }
 
-/// Null where it is not one expression.
+/// Null if the tokens are not exactly one expression.
 const Expr* Decision::parse(std::size_t at, std::size_t end) {
   if (at >= end) return nullptr;
   const std::size_t before = names_.report_.errors();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions of a file's level whose outcome is known without running it.
+// Conditions at a file's own level whose outcome is known without running the file.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ class Decision {
   explicit Decision(Names& names) : names_(names) {}
   /// Is the expression true?
   std::optional<bool> truth_of(std::size_t at, std::size_t end);
-  /// Has what a loop goes over any items?
+  /// True if the iterable of a loop has any items; unknown if that is not known.
   std::optional<bool> any_of(std::size_t at, std::size_t end);
   /// Is it a value that is computed here, so that it raises nothing?
   bool is_value(std::size_t at, std::size_t end);
@@ -33,13 +33,13 @@ class Decision {
 
 /// The truth of a value as `if` takes it.
 std::optional<bool> truth_of(const Value& value);
-/// Comparisons of strings, versions and tuples; unknown for what else there is.
+/// Compares strings, versions and tuples; unknown for other values.
 Value compare_texts(Tok op, const Value& left, const Value& right);
-/// "0.61.2" of packaging's and other modules' Version; unknown for what is none.
+/// Reads a version such as "0.61.2" for packaging's and other modules' Version; unknown for malformed text.
 Value version_of(std::string_view text);
 /// Does calling this give the version that a string names?
 bool makes_version(std::string_view path);
-/// numba.__version__, typing.TYPE_CHECKING: what is known of modules besides what kernels use.
+/// Known attributes of modules that only host code uses: numba.__version__, typing.TYPE_CHECKING.
 std::optional<Value> known_attribute(std::string_view path);
 
 }  // namespace quern::frontend

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // @cuda.jit and its like above a function, or applied to one: k = cuda.jit(f). What is wrong with one is said
-// when its function is used, so that the file's others stay usable.
+// @cuda.jit and similar decorators above a function, or applied to one: k = cuda.jit(f). Errors in a
+// decorator are reported when its function is used, so that the file's other functions stay usable.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +32,7 @@ const Decorator* find_decorator(std::string_view path) {
 
 }  // namespace
 
-/// The decorator whose name begins at the token, or null: others may be any host code.
+/// The decorator whose name begins at the token, or null: other decorators may be any host code.
 std::optional<Role> Names::role_at(std::size_t token) {
   const std::string words = dotted(token);
   if (words.empty()) return std::nullopt;
@@ -42,7 +43,7 @@ std::optional<Role> Names::role_at(std::size_t token) {
   return found == nullptr ? std::nullopt : std::optional(found->role);
 }
 
-/// What `read` reports, in a report of its own.
+/// Collects the diagnostics of `read` in a separate report.
 template <class Read>
 Diagnostics Names::reported_apart(const Read& read) {
   Report own(source_);
@@ -70,7 +71,7 @@ void Names::read_decorators(Declaration& declaration) {
   now_ = before;
 }
 
-/// The host's function that a name stands for, or null.
+/// The host function that a name refers to, or null.
 const Declaration* Names::function_named(const Expr& expr) const {
   if (expr.kind != ExprKind::name) return nullptr;
   const Binding* found = meant(expr.name);

@@ -45,8 +45,8 @@ void Names::note_choices(Doubt& doubt, const Binding& binding) const {
   }
 }
 
-/// A later `from x import *` may have bound the name again. Of modules whose names are known it says so
-/// itself.
+/// A later `from x import *` may have rebound the name. For modules with known names the import itself
+/// decides.
 std::optional<Doubt> Names::star_over(std::string_view name, const Binding* binding) {
   for (auto star = stars_.rbegin(); star != stars_.rend(); ++star) {
     if (star->time > now_ || (binding != nullptr && star->time <= binding->time)) continue;
@@ -63,7 +63,7 @@ std::optional<Doubt> Names::star_over(std::string_view name, const Binding* bind
   return std::nullopt;
 }
 
-/// `value`: what its own line gives to the name; null where no line binds it.
+/// `value`: the value that its own line gives to the name; null if no line binds it.
 std::optional<Doubt> Names::doubt_about(std::string_view name, const Binding* binding, const Value* value) {
   Doubt doubt;
   const auto blame = [&](const Change& change, std::string_view does) {

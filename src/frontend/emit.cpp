@@ -241,7 +241,7 @@ void Emitter::assign(const Stmt& node) {
       return assign_array(target, value);
     const Type type = instance_.type(value);
     Code code = is_array(type) ? array_value(value) : expression(value);
-    // The value comes before what the target computes.
+    // The value is computed before the subexpressions of the target.
     if (target.kind != ExprKind::name && effects(target) == Effects::writes &&
         effects(value) != Effects::none)
       code = held(code, type);
@@ -310,7 +310,8 @@ void Emitter::assign_tuple(const Expr& target, const Expr& value) {
   const Type type = instance_.type(value);
   const std::size_t count = target.items.size();
   if (value.kind == ExprKind::tuple || value.kind == ExprKind::list) {
-    // In order, unless a value reads what an earlier target has changed.
+    // The assignments are emitted in order, unless a value reads a variable that an earlier target has
+    // changed.
     bool safe = true;
     for (std::size_t i = 0; i < count; ++i) {
       const bool element = target.items[i]->kind != ExprKind::name;

@@ -16,7 +16,7 @@
 
 namespace quern::frontend {
 
-/// A line of CUDA C++ and the author's line that it stands for; 0: none.
+/// A line of CUDA C++ and the author's line that it was made from; 0: none.
 struct Line {
   std::string text;
   std::uint32_t source = 0;
@@ -109,7 +109,7 @@ class Emitter {
   bool is_statement(const Expr& expr) const;
   void discard(const Expr& expr);
   Effects effects(const Expr& expr) const { return instance_.expr_effects[expr.id]; }
-  /// Converted to the C++ type of `type`, where C++ would not do it by itself.
+  /// Converts to the C++ type of `type`, unless C++ does so implicitly.
   Code as(const Expr& expr, Type type);
   Code converted(const Code& code, Type from, Type to);
   Code name(const Expr& expr);
@@ -200,7 +200,7 @@ class Emitter {
 /// The text as a string literal of C++.
 std::string quoted(std::string_view text);
 
-/// Does the expression read what a loop with this target and body assigns?
+/// True if the expression reads a variable that a loop with this target and body assigns.
 bool reads_assigned(const Scope& scope, const Expr& expr, const std::vector<Stmt*>& body, const Expr& target);
 
 /// Does the expression read a version of that local?

@@ -192,7 +192,8 @@ Code Emitter::call_builtin(const Expr& expr, const Builtin& row) {
         return call(in == Carrier::f64 ? "fabs" : "fabsf", {convert(code, in).text}, in);
       }
       if (!is_integer(type) || !type->is_signed || range(argument(1)).low >= 0) return code;
-      // The least number of its type stays what it is; that of another type, carried as an int, does not.
+      // abs of the least number of its type is that number; a number of a narrower type that is carried as an
+      // int differs.
       if (fits_int(code.carrier) && (type->bits <= 32 || range(argument(1)).low > INT32_MIN)) {
         const Code size = call("abs", {code.text}, Carrier::i32);
         const bool wraps =

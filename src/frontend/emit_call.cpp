@@ -49,8 +49,8 @@ Code Emitter::call_expression(const Expr& expr) {
   return convert(code, carrier);
 }
 
-/// A function of linked CUDA C++. Numba's way to call it hands over where the result goes; a function of our
-/// own does so.
+/// A function of linked CUDA C++. Numba's calling convention passes the address of the result; a wrapper
+/// function does so.
 Code Emitter::call_external(const Expr& expr, const Declaration& callee) {
   const SignatureTypes& signature = callee.signatures.front();
   std::string types, parameters, passed;
@@ -102,7 +102,7 @@ Code Emitter::make_vector(const Expr& expr, Type to) {
   return {fmt::format("{}{{{}}}", cpp_type(to), fmt::join(parts, ", ")), Precedence::primary, Carrier::other};
 }
 
-/// A function with types of its own: every argument becomes what the form wants.
+/// A function with types of its own: every argument is converted to the form's type.
 Code Emitter::typed_call(const Expr& expr, const Builtin& row) {
   std::vector<Type> types;
   for (std::size_t i = 1; i < expr.items.size(); ++i)
@@ -182,7 +182,7 @@ std::string Emitter::captured_value(std::uint32_t version) {
                                                : variable(id).text;
 }
 
-/// A function of float32 or float64: the arguments become what it computes in.
+/// A function of float32 or float64: the arguments are converted to the type in which it computes.
 Code Emitter::real_call(const Expr& expr, const Builtin& row, Type result) {
   const Carrier carrier = carrier_of(result);
   const std::string_view other = is_complex(result)               ? complex_function(row)
@@ -269,7 +269,7 @@ Code Emitter::atomic(const Expr& expr, const Builtin& row) {
   return call(atomic_function(row.cuda, carrier_of(element)), arguments, carrier_of(element));
 }
 
-/// An array where it is used without a name: what a name would have got.
+/// An array that is used without a name: emits a variable for it.
 Code Emitter::make_array(const Expr& expr) {
   const Storage& storage = instance_.storages.at(expr.id);
   if (storage.space == Space::constant) {

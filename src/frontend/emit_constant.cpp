@@ -12,8 +12,8 @@
 namespace quern::frontend {
 namespace {
 
-/// Rounded to float so that rounding once more, to fewer bits, gives what one rounding would: an inexact
-/// result is odd.
+/// Rounds to float such that a second rounding, to fewer bits, gives the same result as a single one: an
+/// inexact result is odd.
 float rounded_to_odd(double value) {
   const auto nearest = static_cast<float>(value);
   if (static_cast<double>(nearest) == value || !std::isfinite(nearest)) return nearest;
@@ -51,7 +51,7 @@ std::string record_initialiser(const Value& value, Type type) {
 
 }  // namespace
 
-/// Arrays are flat, whatever their dimensions: what has parts says what it is, so that C++ can tell them
+/// Arrays are flat, whatever their dimensions: compound values name their type, so that C++ can tell them
 /// apart.
 std::string initialiser(const Value& value, Type type) {
   if (value.kind == Value::Kind::array) {

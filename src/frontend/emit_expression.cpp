@@ -76,7 +76,7 @@ Code Emitter::as(const Expr& expr, Type type) {
   return converted(expression(expr), instance_.type(expr), type);
 }
 
-/// For places where C++ converts by itself (assignments, arguments): only what it cannot do is written out.
+/// For places where C++ converts implicitly (assignments, arguments): only other conversions are written out.
 Code Emitter::converted(const Code& code, Type from, Type to) {
   if (from == to || from == nullptr) return code;
   const Carrier target = carrier_of(to);
@@ -154,7 +154,8 @@ Code Emitter::global(const Expr& expr, const Value& value) {
   return {name, Precedence::primary, code.carrier};
 }
 
-/// The extents of what is a C array in C++: one of shared, local or constant memory, or a field of a record.
+/// The extents of an array that is a C array in C++: one of shared, local or constant memory, or a field of a
+/// record.
 const std::vector<std::int64_t>* Emitter::direct(const Expr& array) const {
   if (array.kind == ExprKind::attribute || array.kind == ExprKind::subscript) return field_extents(array);
   if (array.kind != ExprKind::name) return nullptr;
@@ -372,7 +373,7 @@ Code Emitter::binary(const Expr& expr, Tok op, const Expr& left, const Expr& rig
                  range(right));
 }
 
-/// In debug builds division by zero ends the thread and tells so.
+/// In debug builds division by zero ends the thread and is reported.
 Code Emitter::checked_divisor(Tok op, const Code& code, const Expr& expr) {
   if (!unit_.debug || !instance_.may_divide_by_zero(op, expr)) return code;
   return call("quern::debug::divisor",
@@ -405,7 +406,7 @@ Code Emitter::operate(Tok op, const Code& left, Type left_type, const Code& righ
 Code Emitter::integer_operation(Tok op, Code left, Code right, Carrier result, const Range& range,
                                 const Range& left_range, const Range& right_range) {
   constexpr std::int64_t kLeast = INT32_MIN, kMost = INT32_MAX;
-  // Unsigned words whose values fit an int, such as threadIdx.x, are taken for one.
+  // Unsigned words whose values fit an int, such as threadIdx.x, are treated as int.
   const auto as_int = [&](Code& code, const Range& of) {
     if (code.carrier == Carrier::u32 && of.within(0, kMost) && result == Carrier::i64)
       code = convert(code, Carrier::i32);

@@ -52,7 +52,7 @@ Code Emitter::subscript(const Expr& expr) {
           carrier_of(result)};
 }
 
-/// (f(), g())[0]: the others are computed for what they do.
+/// (f(), g())[0]: the other items are computed for their side effects.
 Code Emitter::displayed_item(const Expr& tuple, std::size_t place, Type result) {
   for (std::size_t i = 0; i < tuple.items.size(); ++i) {
     if (i != place) {
@@ -80,7 +80,7 @@ Code Emitter::wrapped(const Expr& array, const Expr& index, std::size_t axis) {
   return wrapped(array, code, axis, index.place);
 }
 
-/// Python's index as C++'s; in debug builds one that is outside ends the thread and tells so.
+/// Converts Python's index to C++'s; in debug builds an index out of bounds ends the thread and is reported.
 Code Emitter::wrapped(const Expr& array, const Code& index, std::size_t axis, Place place) {
   if (!unit_.debug) return call("quern::wrap", {index.text, extent(array, axis).text}, Carrier::i64);
   std::vector<std::string> arguments = {index.text, fmt::format("{}", unit_.source->line_of(place.begin))};

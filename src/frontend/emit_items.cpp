@@ -13,7 +13,7 @@ Code Emitter::range_code(const Expr& expr) {
   return call(fmt::format("quern::range<{}>", cpp_of(carrier)), bounds, Carrier::other);
 }
 
-/// An array, a tuple or a range, computed before the loop where that is not free.
+/// An array, a tuple or a range, computed before the loop unless that costs nothing.
 Emitter::Items Emitter::plain_items(const Stmt& loop, const Expr& source, const std::string& index) {
   const Type of = instance_.type(source);
   Code code;
@@ -22,7 +22,7 @@ Emitter::Items Emitter::plain_items(const Stmt& loop, const Expr& source, const 
   } else {
     code = is_array(of) ? array_value(source) : expression(source);
   }
-  // The body may give the name another value; the loop goes over the one it began with.
+  // The body may rebind the name; the loop iterates over the original value.
   if (!is_simple(source) || reads_assigned(scope_, source, loop.body, *loop.targets[0])) {
     const std::string held = temporary("items");
     line(fmt::format("const auto {} = {};", held, code.text));
@@ -93,7 +93,7 @@ Emitter::Items Emitter::items_of(const Stmt& loop, const Expr& source, const std
   return zipped(std::move(parts));
 }
 
-/// As one value: a tuple of what enumerate and zip give.
+/// All items as one value: a tuple for enumerate and zip.
 Code Emitter::whole_item(const Items& items) {
   if (items.parts.empty()) return items.code;
   std::vector<std::string> parts;
@@ -104,7 +104,7 @@ Code Emitter::whole_item(const Items& items) {
 
 void Emitter::assign_item(const Expr& target, const Items& items) {
   const bool several = target.kind == ExprKind::tuple || target.kind == ExprKind::list;
-  // A target that is no name could change what the parts behind it read.
+  // A target that is not a name could change variables that the later parts read.
   const bool names = std::all_of(target.items.begin(), target.items.end(), [](const Expr* each) {
     return each->kind == ExprKind::name || each->kind == ExprKind::tuple || each->kind == ExprKind::list;
   });

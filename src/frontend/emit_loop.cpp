@@ -109,7 +109,7 @@ void Emitter::for_statement(const Stmt& node) {
   loop_else(node, flag);
 }
 
-/// for (int i = 0; i < n; ++i), where the variable is the loop's own and the bound does not change in it.
+/// for (int i = 0; i < n; ++i), if the variable is used only in the loop and the bound does not change in it.
 bool Emitter::plain_for(const Stmt& node, const Expr& call) {
   const Expr& target = *node.targets[0];
   const std::uint32_t version = scope_.defined(target), id = variables_.of_version[version];

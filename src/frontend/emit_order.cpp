@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Python computes operands from left to right, C++ in any order. Where that can be told, because one changes
-// memory or takes part in the warp, what comes first is held in a variable.
+// Python evaluates operands from left to right, C++ in any order. If the difference is observable, because an
+// operand changes memory or takes part in a warp operation, earlier operands are stored in variables.
 #include <algorithm>
 
 #include "frontend/emit.hpp"
@@ -8,7 +8,7 @@
 namespace quern::frontend {
 namespace {
 
-/// Must an operand be computed before a later one, whatever C++ does?
+/// True if an operand must be computed before a later one.
 bool must_hold(Effects own, Effects later) {
   return (own == Effects::writes && later != Effects::none) ||
          (own == Effects::reads && later == Effects::writes);
@@ -88,13 +88,13 @@ Code Emitter::held(Code code, Type type) {
   return {name, Precedence::primary, code.carrier};
 }
 
-/// Must it be computed although nobody uses its value? So it is with what changes something, and in debug
-/// builds with what is checked.
+/// True if it must be computed although its value is not used: it has side effects, or debug builds check it.
 bool Emitter::is_kept(const Expr& expr) const {
   return effects(expr) == Effects::writes || (unit_.debug && instance_.expr_may_fail[expr.id]);
 }
 
-/// A call that stands for itself. Others are converted or compared: `double(f(x));` would declare x.
+/// A call that can be a statement of its own. Others are converted or compared: `double(f(x));` would declare
+/// x.
 bool Emitter::is_statement(const Expr& expr) const {
   if (expr.kind != ExprKind::call) return false;
   const Type callee = instance_.type(*expr.items[0]);
@@ -105,7 +105,7 @@ bool Emitter::is_statement(const Expr& expr) const {
          std::find(std::begin(kPlain), std::end(kPlain), callee->builtin->rule) != std::end(kPlain);
 }
 
-/// Computes what has to be computed of an expression whose value is not used.
+/// Computes the side effects of an expression whose value is not used.
 void Emitter::discard(const Expr& expr) {
   if (!is_kept(expr)) return;
   const std::string text = expression(expr).text;
@@ -119,14 +119,15 @@ const Code* Emitter::held_code(const Expr& expr) const {
   return nullptr;
 }
 
-/// For what is written more than once.
+/// For expressions that are written more than once.
 Code Emitter::once(const Expr& expr) {
   if (is_simple(expr) || held_code(expr) != nullptr) return expression(expr);
   const Type type = instance_.type(expr);
   return held(is_array(type) ? array_value(expr) : expression(expr), type);
 }
 
-/// For what is computed only under a condition: lines that it needs go into a function of its own.
+/// For expressions that are computed only under a condition: the lines that they need go into a function of
+/// their own.
 Code Emitter::isolated(const Expr& expr) {
   const std::size_t before = lines_.size();
   Code code = is_array(instance_.type(expr)) ? array_value(expr) : expression(expr);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions, comparisons, and what they choose.
+// Conditions, comparisons, and expressions that select by them.
 #include <algorithm>
 #include <tuple>
 
@@ -52,7 +52,7 @@ Code Emitter::compare(const Expr& expr) {
   return count == 2 ? only : joined(parts);
 }
 
-/// Not worth a variable: a name, a number, arithmetic on such.
+/// True if the expression needs no variable: a name, a number, arithmetic on these.
 bool Emitter::written_twice(const Expr& expr) const {
   if (is_simple(expr) || held_code(expr) != nullptr) return false;
   return expr.kind != ExprKind::binary || effects(expr) != Effects::none;
@@ -73,7 +73,8 @@ Code Emitter::joined(const std::vector<Comparison>& parts) {
   return {text, plain ? Precedence::logical_and : Precedence::primary, Carrier::boolean};
 }
 
-/// What Numba compares two values as; of tuples each pair of items. Nothing where their lengths differ.
+/// The type in which Numba compares two values; for tuples, each pair of items. Nothing if their lengths
+/// differ.
 Type Emitter::compared(Type a, Type b) const {
   if (!is_tuple(a)) return operation(*unit_.types, Tok::equal, a, b)->operand;
   if (a->items.size() != b->items.size()) return nullptr;
@@ -85,7 +86,7 @@ Type Emitter::compared(Type a, Type b) const {
   return unit_.types->tuple(std::move(items));
 }
 
-/// Two tuples with the items that stand side by side converted to what they are compared as.
+/// Converts each pair of items of two tuples to the type of their comparison.
 std::pair<Type, Type> Emitter::compared_parts(Type a, Type b) const {
   std::vector<Type> x = a->items, y = b->items;
   for (std::size_t i = 0; i < std::min(x.size(), y.size()); ++i)

@@ -321,7 +321,7 @@ Value Names::record_dtype(const Expr& fields, bool align) {
   return value;
 }
 
-/// np.float32, float32, 'f4', int, a record type or a list of its fields; null for what is none.
+/// np.float32, float32, 'f4', int, a record type or a list of its fields; null for other expressions.
 Type Names::element_type(const Expr& expr) {
   if (expr.kind == ExprKind::list) return record_dtype(expr, false).type;
   const Value value = evaluate(expr);

@@ -56,8 +56,8 @@ bool flatten(const Value& nested, bool records, std::size_t depth, std::vector<V
                      [&](const Value& item) { return flatten(item, records, depth + 1, elements, shape); });
 }
 
-/// np.array's dtype where none is given: the largest kind among the elements. Null where NumPy would have to
-/// choose between types of NumPy's own.
+/// np.array's dtype if none is given: the largest kind among the elements. Null if NumPy would have to choose
+/// between NumPy types.
 Type natural_dtype(const TypeTable& types, const std::vector<Value>& elements) {
   if (elements.empty()) return types.float64;
   const auto any = [&](Kind kind) {
@@ -89,7 +89,7 @@ Value filled(const Value& shape, const Value& with, Type dtype) {
   return array_of(std::vector<Value>(count, with), *extents, dtype);
 }
 
-/// As NumPy has it: the step is what lies between the first two elements once they are rounded.
+/// As in NumPy, the step is the difference of the first two elements after rounding.
 template <class T>
 Value arange_of(double start, double step, std::size_t count, Type dtype) {
   const T first = static_cast<T>(start), between = static_cast<T>(static_cast<T>(start + step) - first);
@@ -139,7 +139,8 @@ Value linspace(const std::vector<Value>& arguments, Type dtype, const TypeTable&
   return array_of(std::move(elements), {count.integer}, dtype != nullptr ? dtype : types.float64);
 }
 
-/// Keyword arguments that change nothing here, and `dtype`, which was read. All others are refused by name.
+/// True for keyword arguments that change nothing here, and for `dtype`, which was read. All others are
+/// rejected by name.
 bool is_harmless(std::string_view name, const Value& value) {
   if (name == "dtype" || name == "copy") return true;
   if (name == "order")

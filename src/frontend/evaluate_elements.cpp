@@ -13,8 +13,8 @@ using Kind = Value::Kind;
 
 bool is_plain_real(Type type) { return is_floating(type) && type->bits >= 32; }
 
-/// NumPy's type of what an operator gives for elements of these types; null where it is not told here. One
-/// type is null where that operand is Python's own number, which takes part in the type as a kind only.
+/// NumPy's type of an operator's result for elements of these types; null if it is not known. A null type
+/// stands for a Python number, of which only the kind affects the result type.
 Type element_of(const TypeTable& types, Tok op, Type a, Type b, const Value& number) {
   const Type typed = a != nullptr ? a : b;
   if (!is_integer(typed) && !is_plain_real(typed)) return nullptr;
@@ -26,7 +26,8 @@ Type element_of(const TypeTable& types, Tok op, Type a, Type b, const Value& num
   return wide ? types.float64 : nullptr;
 }
 
-/// Rounded to the elements' type by whoever stores it: of float32 that is as good as computing in it.
+/// The caller rounds to the elements' type when it stores the result: for float32 that is as exact as
+/// computing in float32.
 Value computed(Tok op, const Value& x, const Value& y, Type type) {
   if (is_integer(type)) {
     const auto whole = Whole::compute(op, x.as_whole(), y.as_whole());

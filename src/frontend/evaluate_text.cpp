@@ -32,7 +32,7 @@ Value split(const std::string& text, const std::string& at) {
   }
 }
 
-/// int("12"); unknown for what int() would have to think about.
+/// int("12"); unknown for texts that int() reads differently.
 Value whole_of(const std::string& text) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -41,7 +41,7 @@ Value whole_of(const std::string& text) {
 
 }  // namespace
 
-/// Unknown where it is no call of this kind.
+/// Unknown if it is not such a call.
 Value Names::text_call(const Expr& expr) {
   const Expr& named = *expr.items[0];
   const std::size_t count = expr.items.size() - 1;

@@ -10,7 +10,7 @@
 namespace quern::frontend {
 namespace {
 
-/// cuda.shared.array and its like, whatever the module is called here.
+/// True for cuda.shared.array and similar functions, whatever name the module has.
 bool makes_memory(const Expr& callee) {
   return callee.kind == ExprKind::attribute && callee.name == "array" &&
          (callee.items[0]->name == "shared" || callee.items[0]->name == "local");
@@ -102,7 +102,7 @@ class Walker {
   std::vector<std::pair<const Expr*, const Expr*>> assignments_;
 };
 
-/// A whole number or a tuple of such, as its type holds it.
+/// True for an integer or a tuple of integers, according to its type.
 bool is_shape(const Value& value, Type type) {
   if (value.kind == Value::Kind::integer)
     return is_integer(type) && value.integer >= 0 &&

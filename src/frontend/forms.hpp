@@ -30,7 +30,7 @@ struct Form {
 std::vector<Form> forms_of(TypeTable& table, const Builtin& row);
 /// The first form that holds the values of these positional arguments, else the last that takes them.
 std::optional<Form> choose_form(TypeTable& table, const Builtin& row, const std::vector<Type>& arguments);
-/// The type that a form calls "f32"; null for what is none.
+/// The type that a form calls "f32"; null for unknown names.
 Type type_of_code(const TypeTable& table, std::string_view code);
 /// "float32, float32"
 std::string parameters_text(const Form& form);

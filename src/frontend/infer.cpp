@@ -205,7 +205,7 @@ void Inference::set(std::uint32_t version, Type type) {
   known = next;
 }
 
-/// A phi takes what all its operands convert to.
+/// The type of a phi is the common type of its operands.
 void Inference::meet(std::uint32_t phi) {
   const Version& version = scope_.versions[phi];
   Type type = nullptr;
@@ -361,7 +361,7 @@ void Inference::returned(const Stmt& node) {
   instance_.result = met;
 }
 
-/// What 'if' and 'while' test.
+/// The condition of an 'if' or a 'while'.
 void Inference::condition(const Expr& expr) {
   const Type type = expression(expr);
   if (type == nullptr || is_error(type) || is_number(type) || type == types_.none || is_tuple(type)) return;

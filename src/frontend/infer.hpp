@@ -102,7 +102,7 @@ class Inference {
   Type host_value(const Value& value, const Expr& expr);
   bool wants(const Expr& expr, Type type, bool fits, std::string_view wanted);
 
-  // Reporting: only in the last walk, and never about what follows from another error.
+  // Reports errors: only in the last walk, and never consequences of another error.
   template <class... Args>
   Type fail(Place place, std::string_view code, std::string hint, fmt::format_string<Args...> text,
             Args&&... args) {

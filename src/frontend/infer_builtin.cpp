@@ -298,7 +298,7 @@ Type Inference::number_in_text(const Expr& expr, const Expr& text) {
   return types_.float64;
 }
 
-/// A function of one real number; of a complex one where cmath has it.
+/// A function of one real number, or of a complex number if cmath has it.
 Type Inference::real_function(const Expr& argument, const Builtin& row, Type type) {
   if (is_complex(type)) {
     const std::string_view name = complex_function(row);
@@ -378,7 +378,7 @@ Type Inference::typed_call(const Expr& expr, const Builtin& row) {
   return form->result;
 }
 
-/// xoroshiro128p_next(states, index) and its like.
+/// xoroshiro128p_next(states, index) and similar functions.
 Type Inference::random(const Builtin& row, const std::vector<const Expr*>& args,
                        const std::vector<Type>& types) {
   const Type states = types[0];
@@ -409,7 +409,7 @@ Type Inference::range(const std::vector<Type>& types, const std::vector<const Ex
   bool all_unsigned = true, narrow = true;
   for (std::size_t i = 0; i < types.size(); ++i) {
     const bool is_unsigned = is_integer(types[i]) && !types[i]->is_signed;
-    // A literal fits whatever the others are.
+    // A literal fits any type of the others.
     const bool literal = args[i]->kind == ExprKind::integer;
     all_unsigned = all_unsigned && (is_unsigned || (literal && types.size() > 1));
     narrow = narrow && types[i]->bits <= 32 && !(is_unsigned && types[i]->bits == 32);

@@ -78,8 +78,7 @@ Type Inference::call(const Expr& expr) {
               shown(*expr.items[0]), text_of(callee));
 }
 
-/// Argument types in the order of the parameters, and the values that are known; defaults fill what is not
-/// given.
+/// Argument types in the order of the parameters, and the known values; defaults replace missing arguments.
 bool Inference::bind_arguments(const Expr& expr, Declaration& callee, std::vector<Type>& types,
                                std::vector<Value>& values) {
   const Function* function = program_.names().body_of(callee);

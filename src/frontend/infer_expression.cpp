@@ -164,7 +164,7 @@ Type tuple_of(TypeTable& types, const Value& tuple) {
   return types.tuple(std::move(items));
 }
 
-/// May these stand in a tuple together? Values and what has none cannot.
+/// True if these types can be items of one tuple: values cannot be mixed with valueless types.
 bool are_items(const std::vector<Type>& items) {
   const auto count = static_cast<std::size_t>(std::count_if(items.begin(), items.end(), is_valueless));
   return count == 0 || count == items.size();

@@ -133,7 +133,7 @@ class Lexer {
   }
 
   void indent_to(std::size_t column, std::size_t narrow, std::size_t begin) {
-    // As CPython does: blocks must be the same whatever a tab's width is.
+    // As in CPython, blocks must be the same for any width of a tab.
     std::size_t block = indents_.size() - 1;
     while (block > 0 && column < indents_[block]) --block;
     if (column > indents_[block] ? narrow <= narrow_[block]
@@ -226,7 +226,8 @@ class Lexer {
     add(format ? Tok::format_string : bytes ? Tok::bytes : Tok::string, begin);
   }
 
-  // At a quote: moves behind the string's end. Returns false where it has none; then it stands at the line's.
+  // At a quote: moves behind the end of the string. Returns false if it is unterminated; then the position is
+  // the end of the line.
   bool skip_string(bool format, int depth) {
     const char quote = peek();
     const bool triple = peek(1) == quote && peek(2) == quote;

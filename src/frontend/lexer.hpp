@@ -8,7 +8,7 @@
 namespace quern::frontend {
 
 /// Every token of the source with Python's indentation turned into indent and dedent tokens; the last one is
-/// Tok::end. What is no token is reported and becomes Tok::unreadable; lexing goes on behind it.
+/// Tok::end. Invalid text is reported and becomes Tok::unreadable; lexing continues behind it.
 std::vector<Token> read_tokens(const SourceText& source, Report& report);
 
 }  // namespace quern::frontend

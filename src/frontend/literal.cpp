@@ -102,7 +102,7 @@ Type type_of_number(const TypeTable& types, const Value& value) {
   }
 }
 
-/// Null where the value is not known here.
+/// Null if the value is not known here.
 Type Inference::literal(const Expr& expr) {
   const Value value = literal_value(expr);
   if (!value.is_any_number()) {
@@ -118,7 +118,7 @@ Type Inference::literal(const Expr& expr) {
   return fail(expr.place, "types", "integers have 64 bits", "this number does not fit an integer");
 }
 
-/// The parts of a literal have no say; they have types all the same, for those who walk over expressions.
+/// The types of a literal's parts do not affect its type; they are set for code that walks over expressions.
 void Inference::fill_literal(const Expr& expr) {
   for (const Expr* item : expr.items) fill_literal(*item);
   const Value value = literal_value(expr);

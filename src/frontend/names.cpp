@@ -76,7 +76,7 @@ std::string Names::dotted(std::size_t& at) const {
   return path;
 }
 
-/// What `from module import *` binds, as far as kernels see it.
+/// The names that `from module import *` binds, as far as kernels use them.
 std::vector<std::string_view> Names::all_in(std::string_view module) const {
   std::vector<std::string_view> names = names_in(module);
   if (module == "numba" || module == "numba.types" || module == "numpy")
@@ -176,7 +176,7 @@ Value Names::value_of(Binding& binding, std::string_view name) {
   return value;
 }
 
-/// N += 1, of immutable values; others are changed where they are.
+/// N += 1 for immutable values; mutable values are changed in place.
 Value Names::augmented(const Binding& binding, std::string_view name) {
   for (const Stmt* line : Parser(tokens_, source_, arena_, report_).parse_line(binding.token)) {
     if (line->kind != StmtKind::augmented || line->targets[0]->kind != ExprKind::name ||

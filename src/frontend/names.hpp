@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file as a whole: which names it binds, which functions are kernels, what its constants are. Host code
-// is passed over: the body of a function is read when it is compiled, the value of a name when it is used.
+// The file as a whole: the names it binds, the functions that are kernels, the values of its constants. Host
+// code is skipped: the body of a function is parsed when it is compiled, the value of a name is computed when
+// it is used.
 #pragma once
 
 #include <map>
@@ -64,18 +65,18 @@ struct HiddenKernel {
 
 class Names {
  public:
-  /// `constants` are the host's, and stand before what the file itself binds.
+  /// `constants` come from the host and take precedence over the file's own bindings.
   Names(const SourceText& source, TypeTable& types, Report& report,
         std::span<const abi::Constant> constants = {});
 
   /// The meaning of the name at the file's level; unknown if nothing binds it.
   const Value& global(std::string_view name);
-  /// From now on names mean what they mean when the kernel is compiled: at its line where the decorator gives
-  /// its types, else when the file is imported.
+  /// From now on names have the meaning of the time when the kernel is compiled: at its line if the decorator
+  /// gives its types, otherwise at the end of the import.
   void compile_as_of(const Declaration& kernel);
   /// The default value of a parameter, as of the function's own line.
   Value default_value(const Declaration& declaration, const Expr& expr);
-  /// `base.name`, where base is a module; reports an attribute that is not there.
+  /// `base.name`, where base is a module; reports an attribute that does not exist.
   Value attribute(const Value& base, std::string_view name, Place place);
   /// The place where the file binds the name, for notes; an empty place if it does not.
   Place place_of(std::string_view name) const;
@@ -88,14 +89,14 @@ class Names {
   /// The kernels that a program can name, in the file's order; it may not be certain which one a name means.
   std::vector<Declaration*> kernels();
   std::vector<HiddenKernel> hidden_kernels();
-  /// Reports that it is not certain what the name means; false where it is.
+  /// Reports that the meaning of the name is not certain; returns false if it is.
   bool report_doubt(std::string_view name, Place place);
-  /// Is it the first time that this of the host's is told?
+  /// True if this name of the host program has not been reported yet.
   bool tell(const std::string& path) { return told_.insert(path).second; }
   /// Was the name imported from a module, so that it may be a number or an array?
   bool is_member(std::string_view name) const;
-  /// A device function whose signature compiles it at its own line: reports a name that meant something else
-  /// there than it means to the kernel.
+  /// For a device function whose signature compiles it at its own line: reports a name whose meaning there
+  /// differs from the one for the kernel.
   bool report_moved(const Declaration& declaration);
   /// The place where the name is bound after the current moment; an empty place if there is none.
   Place bound_later(std::string_view name) const;
@@ -103,16 +104,16 @@ class Names {
   /// The function's body, read now if it was not before.
   Function* body_of(Declaration& declaration);
 
-  /// Says what is wrong with the function's decorators, once.
+  /// Reports the errors in the function's decorators, once.
   void report_errors(Declaration& declaration);
 
   /// The value of an expression outside functions; unknown if it is more than the language computes there.
   Value evaluate(const Expr& expr);
-  /// The type that an expression such as float32[:, ::1] stands for; reports what is none.
+  /// The type that an expression such as float32[:, ::1] names; reports an expression that names none.
   Type type_of(const Expr& expr);
-  /// A signature, as a tuple of types or a call. Reports what is none.
+  /// Reads a signature, a tuple of types or a call. Reports an invalid one.
   bool read_signature(const Expr& expr, SignatureTypes& out);
-  /// The same of text that is no part of the file, such as --sig; `what` names it in messages.
+  /// The same for text that is not part of the file, such as --sig; `what` names it in messages.
   bool read_signature_text(std::string_view text, const std::string& what, Place place, SignatureTypes& out);
 
   TypeTable& types() { return types_; }
@@ -132,7 +133,7 @@ class Names {
 
   // Uncertain meanings.
   const Value& certain(std::string_view name, Binding& binding);
-  /// The same where it is not certain.
+  /// The same if the meaning is not certain.
   const Value& probably(std::string_view name);
   const Value& own_value(std::string_view name, Binding& binding);
   const Value& doubted(std::string_view name, Doubt doubt);
@@ -229,19 +230,19 @@ class Names {
 
 /// Maps the alternative import paths of a module to one path.
 std::string canonical(std::string path);
-/// A class of the file whose members are numbers; Python's enum.
+/// True for a class of the file whose members are numbers; Python's enum.
 bool is_enumeration(const Value& value);
 
-/// The extents that a number or a tuple of numbers stands for.
+/// The extents given by a number or a tuple of numbers.
 std::optional<std::vector<std::int64_t>> shape_of(const Value& value);
 /// May a field of a record be an array of this shape?
 bool fits_record(const std::vector<std::int64_t>& shape, Type element);
 
-/// "a.b.c" of names alone, empty where anything else stands there.
+/// "a.b.c" if the expression consists of names alone; otherwise empty.
 std::string dotted_text(const Expr& expr);
-/// An array of elements that are cast to the type; of the host's program where one does not fit.
+/// An array of elements that are cast to the type; a value of the host program if one does not fit.
 Value array_of(std::vector<Value> elements, std::vector<std::int64_t> shape, Type dtype);
-/// The number as NumPy stores it in that type, or the record; unknown where it does not fit.
+/// The number as NumPy stores it in that type, or the record; unknown if it does not fit.
 Value cast(const Value& value, Type type);
 /// NumPy's arithmetic with scalars of float32; unknown for anything else.
 Value fold_single(const TypeTable& types, Tok op, const Value& a, const Value& b);

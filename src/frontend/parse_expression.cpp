@@ -91,8 +91,8 @@ Expr* Parser::make(ExprKind kind, Place place, std::vector<Expr*> items) {
   return &node;
 }
 
-/// `for x in items` up to the bracket that closes, of a node that has its first part. What is more than that,
-/// or stands in a function, leaves the node without parts.
+/// `for x in items` up to the closing bracket, for a node that has its first part. Longer forms, and those
+/// inside functions, leave the node without parts.
 bool Parser::comprehension(Expr& node, Tok close) {
   Expr* first = node.items[0];
   node.items.clear();
@@ -349,8 +349,8 @@ Expr* Parser::call(Expr* callee) {
   return make(ExprKind::call, since(callee->place), std::move(items));
 }
 
-/// math.ceil, math.floor and math.trunc give whole numbers in Python, and floats in Numba's kernels. Where
-/// only whole ones will do, they are int(math.ceil(x)).
+/// math.ceil, math.floor and math.trunc return integers in Python, but floats in Numba's kernels. If an
+/// integer is required, they become int(math.ceil(x)).
 Expr* Parser::whole(Expr* expr) {
   if (panic_ || expr->kind != ExprKind::call || expr->items.size() != 2) return expr;
   const Expr& callee = *expr->items[0];

@@ -454,7 +454,7 @@ Stmt* Parser::for_statement() {
   return node;
 }
 
-/// Passes over a statement with its block, and what belongs to it (except, finally, else).
+/// Skips a statement with its block, and its other clauses (except, finally, else).
 Stmt* Parser::unsupported_statement() {
   const Token first = token();
   Stmt* node = make(StmtKind::unsupported, first.place);

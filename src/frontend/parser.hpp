@@ -16,7 +16,8 @@ inline constexpr std::uint32_t kDeepestNesting = 1000;
 inline constexpr std::uint32_t kDeepestBrackets = 200;
 
 /// Recursive descent over tokens, with Python 3.12's grammar. A syntax error is reported once, and parsing
-/// goes on with the next statement. What Python has and kernels have not becomes an `unsupported` node.
+/// continues with the next statement. Python syntax that kernels do not support becomes an `unsupported`
+/// node.
 class Parser {
  public:
   Parser(const std::vector<Token>& tokens, const SourceText& source, Arena& arena, Report& report)
@@ -28,8 +29,8 @@ class Parser {
   std::vector<Stmt*> parse_line(std::size_t index);
   /// The expression of a decorator, behind its '@'.
   Expr* parse_decorator(std::size_t index);
-  /// The expression between two tokens, or null where there is more or less. Comprehensions of one `for` keep
-  /// their parts.
+  /// The expression between two tokens, or null if they do not enclose exactly one. Comprehensions of one
+  /// `for` keep their parts.
   Expr* parse_expression(std::size_t begin, std::size_t end);
   /// The whole input as one expression.
   Expr* parse_only_expression();

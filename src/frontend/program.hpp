@@ -17,7 +17,7 @@ namespace quern::frontend {
 
 enum class Space : std::uint8_t { shared, dynamic_shared, local, constant };
 
-/// The memory behind cuda.shared.array and its like.
+/// The memory behind cuda.shared.array and similar functions.
 struct Storage {
   Space space = Space::shared;
   Type element = nullptr;
@@ -26,8 +26,8 @@ struct Storage {
   std::string_view name;          ///< the module's name for them
 };
 
-/// The values that an integer can have. Where `exact` is false they hold unless 64 bits overflowed on the
-/// way.
+/// The possible values of an integer. If `exact` is false, the bounds hold unless 64 bits overflowed in a
+/// step before.
 struct Range {
   std::int64_t low = INT64_MIN;
   std::int64_t high = INT64_MAX;
@@ -64,11 +64,12 @@ struct Instance {
   std::map<std::uint32_t, Instance*> callees;  ///< by expr id of the call
   std::vector<Range> ranges;                   ///< of expressions of integers
   std::vector<Range> version_ranges;
-  /// By stmt id of an `if` and expr id of a conditional whose outcome is known before anything runs: `x is
-  /// None` by these parameters, `N > 3` by the module's numbers. Of a `while`: when it is tested first.
+  /// For the stmt id of an `if` and the expr id of a conditional: the outcome, if it is known at compile
+  /// time: `x is None` by these parameters, `N > 3` by the module's numbers. For a `while`: the outcome of
+  /// its first test.
   std::map<std::uint32_t, bool> known_branches;
   std::map<std::uint32_t, bool> known_choices;
-  /// By expr id of an `and` or `or`: the operands that are left, where others are known.
+  /// By expr id of an `and` or `or`: the operands that remain after known ones are removed.
   std::map<std::uint32_t, std::vector<const Expr*>> left_operands;
   std::vector<bool> dead;  ///< by stmt id: never reached with these parameters
 
@@ -104,9 +105,8 @@ class Program {
  public:
   explicit Program(Names& names) : names_(names) {}
 
-  /// The device function for these argument types, its types inferred; `values` are the arguments where they
-  /// are known, and count where they make shapes. `from` is the call, for notes. Null where its text is
-  /// broken.
+  /// The device function for these argument types, its types inferred; `values` are the arguments if they are
+  /// known, and matter if they determine shapes. `from` is the call, for notes. Null if its text has errors.
   Instance* instance(Declaration& declaration, const std::vector<Type>& parameters, std::vector<Value> values,
                      Place from);
   /// The kernel, with all that it calls.
@@ -122,10 +122,10 @@ class Program {
 
  private:
   const Scope* scope_of(Declaration& declaration);
-  /// `known`: where others find it from now on; null for the kernel, which none finds.
+  /// `known`: the map in which later calls find it; null for the kernel, which is never called.
   Instance* make(Declaration& declaration, const std::vector<Type>& parameters, std::vector<Value> values,
                  Instance** known);
-  /// Forgets the values that make no shape, and gives text that differs where shapes do.
+  /// Clears the values that determine no shape, and returns a text that differs if shapes do.
   std::string keep_shapes(Declaration& declaration, const std::vector<Type>& types,
                           std::vector<Value>& values);
 
@@ -140,10 +140,10 @@ class Program {
   std::size_t depth_ = 0;
 };
 
-/// Infers the types of all expressions and versions; reports what has none.
+/// Infers the types of all expressions and versions; reports expressions without a type.
 void infer(Program& program, Instance& instance);
-/// Finds what expressions and the whole function do besides giving values, and whether debug builds find
-/// fault with them; that of its callees is known.
+/// Finds the side effects of expressions and of the whole function, and whether debug builds check them;
+/// those of its callees are known.
 void find_effects(Instance& instance);
 /// The start of an enumerate(...), or null.
 inline const Expr* enumerate_start(const Expr& call) {

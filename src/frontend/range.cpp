@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounds of integers: where an index cannot be negative it need not wrap, and what fits 32 bits is computed
-// in them.
+// Bounds of integers: an index that cannot be negative need not wrap, and values that fit 32 bits are
+// computed in 32 bits.
 #include <algorithm>
 
 #include "frontend/program.hpp"
@@ -425,7 +425,7 @@ class Finder {
       case ExprKind::unary:
         if (is_nothing(range_of(*expr.items[0]))) return kNothing;
         if (const Type own = instance_.type(*expr.items[0]); is_integer(own) && expr.op != Tok::plus) {
-          // In the operand's own type: what does not fit it wraps, and then is widened.
+          // Converts to the operand's own type: values that do not fit wrap, and are then widened.
           if (!own->is_signed) return of_type(own);
           if (own->bits < 64 && expr.op == Tok::minus && range_of(*expr.items[0]).low <= of_type(own).low)
             return of_type(own);

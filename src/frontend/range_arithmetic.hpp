@@ -12,16 +12,16 @@ inline constexpr Range kNothing{1, 0, true};  ///< no value yet
 
 inline bool is_nothing(const Range& range) { return range.low > range.high; }
 
-/// All that a value of the type can be; what is not an integer may be anything.
+/// All values of the type; unbounded for types that are not integers.
 Range of_type(Type type);
 
-/// From `low` to `high`; not exact where they do not fit 64 bits.
+/// From `low` to `high`; not exact if they do not fit 64 bits.
 Range bounded(Wide low, Wide high, bool exact);
 
 /// Either.
 Range join(const Range& a, const Range& b);
 
-/// `a op b`; not exact where the result may wrap.
+/// `a op b`; not exact if the result may wrap.
 Range of_operator(Tok op, const Range& a, const Range& b);
 
 }  // namespace quern::frontend

@@ -173,7 +173,7 @@ class Builder {
 
   // Functions inside this one.
 
-  /// As a value, a function is its name alone: what it takes from this one would be lost.
+  /// As a value, a function is only its name: the captured variables would be lost.
   void pass_on(const Expr& expr, const Function& inner) {
     for (const Parameter& parameter : inner.parameters)
       if (parameter.captured) {
@@ -202,7 +202,7 @@ class Builder {
       if (inner == nullptr || item != &callee) read(item, now);
   }
 
-  /// Makes parameters of what a function takes from this one.
+  /// Makes parameters of the variables that a function captures from this one.
   void close(Function& inner) {
     for (const Parameter& parameter : inner.parameters)
       if (parameter.captured) return;
@@ -224,7 +224,7 @@ class Builder {
     }
   }
 
-  /// The function inside this one that a name stands for, or null.
+  /// The nested function that a name refers to, or null.
   Function* named_function(const Expr& expr) const {
     if (expr.kind != ExprKind::name) return nullptr;
     const auto local = index_.find(expr.name);
@@ -432,7 +432,7 @@ class Builder {
   /// The value that enters the phi of a loop's head from before the loop.
   std::uint32_t before_loop(std::uint32_t phi) const { return scope_.versions[phi].operands.front().version; }
 
-  /// Behind a `while`, what held before it only where the first test failed: Python's compiler tests the
+  /// After a `while`, facts from before it hold only if the first test failed: Python's compiler tests the
   /// condition once before the loop and again at its end.
   void leave_loop(const Stmt& node, const std::vector<std::uint32_t>& assigned, Environment& after,
                   const std::vector<Environment>& latches) {
@@ -458,7 +458,7 @@ class Builder {
     if (ends.empty()) return std::nullopt;
     if (ends.size() == 1) return std::move(ends.front().environment);
     Environment result = ends.front().environment;
-    // Only what the statement assigns can differ.
+    // Only variables that the statement assigns can differ.
     std::vector<std::uint32_t> assigned;
     if (node.kind == StmtKind::for_) collect_target(*node.targets[0], &assigned);
     collect_locals(node.body, &assigned);
@@ -477,7 +477,7 @@ class Builder {
     return result;
   }
 
-  // Phis that stand for one version.
+  // Phis that are equal to one version.
 
   std::uint32_t resolve(std::uint32_t version) {
     while (alias_[version] != version) version = alias_[version] = alias_[alias_[version]];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The local variables of a function in SSA form: each assignment makes a version, versions meet in phis.
-// Types are inferred for versions, as Numba does, so that a name may change its type where no path joins the
+// Types are inferred for versions, as Numba does, so that a name may change its type if no path joins the
 // two.
 #pragma once
 
@@ -21,8 +21,7 @@ inline constexpr std::uint32_t kNoStatement = 0xffffffffu;
 /// The operand of a phi for one path.
 struct Operand {
   std::uint32_t version = kNoVersion;
-  /// The `if` or `while` that leads there only where its condition, at a loop the first time, has that
-  /// outcome.
+  /// The `if` or `while` that decides whether this path is taken; for a loop, its first test.
   std::uint32_t decided_by = kNoStatement;
   bool outcome = false;
   auto operator<=>(const Operand&) const = default;
@@ -52,10 +51,10 @@ struct Scope {
   std::vector<std::uint32_t> loads;    ///< by expr id: the version that a name reads
   std::vector<std::uint32_t> defines;  ///< by expr id: the version that a target makes
   std::vector<bool> dead;              ///< by stmt id: never reached
-  /// By expr id of a name in a `while`'s condition: the version that the first test reads, where the loop
+  /// By expr id of a name in a `while`'s condition: the version that the first test reads, if the loop
   /// changes it.
   std::map<std::uint32_t, std::uint32_t> first_loads;
-  /// By expr id of a call of a function inside this one: the versions of what that function captures.
+  /// By expr id of a call of a nested function: the versions of its captured variables.
   std::map<std::uint32_t, std::vector<std::uint32_t>> captured;
   std::vector<std::vector<std::uint32_t>>
       phis;               ///< by stmt id: of a loop's head and of what follows the statement
@@ -74,7 +73,7 @@ struct Scope {
   std::uint32_t defined(const Expr& expr) const { return defines[expr.id]; }
 };
 
-/// Builds it; reports what the language leaves out, and names that are read before they are assigned.
+/// Builds the scope; reports unsupported syntax, and names that are read before they are assigned.
 Scope build_scope(const Function& function, Report& report);
 /// The names that a function, or a function inside it, reads without binding them.
 std::vector<std::string_view> free_names(const Function& function);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conditions whose outcome is known before anything runs. Numba leaves such branches out before it looks at
-// types, and Python's compiler what stands beside a number in `and` and `or`, so that types agree only if the
-// same is left out here: docs/language.md.
+// Conditions whose outcome is known at compile time. Numba removes such branches before type inference, and
+// Python's compiler removes operands beside a number in `and` and `or`, so types agree only if the same code
+// is removed here: docs/language.md.
 #include "frontend/infer.hpp"
 
 namespace quern::frontend {
@@ -14,7 +14,7 @@ std::optional<bool> truth_of(const Value& value) {
 }  // namespace
 
 /// `x is None`, where x is a parameter: known for these argument types, so that the other branch need not
-/// make sense.
+/// be well-typed.
 std::optional<bool> Inference::about_none(const Expr& expr) const {
   if (expr.kind == ExprKind::unary && expr.op == Tok::k_not) {
     const std::optional<bool> inner = about_none(*expr.items[0]);
@@ -36,7 +36,7 @@ std::uint32_t Inference::tested(const Expr& name) const {
   return first_test_ && first != scope_.first_loads.end() ? first->second : scope_.load(name);
 }
 
-/// A number that stands there, a name that holds such a one on every path, `a.ndim`; not arithmetic on names.
+/// A number literal, a name that holds one on every path, `a.ndim`; not arithmetic on names.
 bool Inference::is_fixed(const Expr& expr) const {
   if (expr.kind == ExprKind::attribute) return expr.name == "ndim";
   if (expr.kind != ExprKind::name) return is_literal(expr);

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kMostNames = 20;  // that stand for each other
 constexpr std::int64_t kMostRecordBytes = std::int64_t{1} << 20;
 
-// The name behind the last dot: types are known by it, whatever module they were reached through.
+// The name behind the last dot: it identifies a type, whatever the module is called.
 std::string_view last_name(const Expr& expr) {
   return expr.kind == ExprKind::name || expr.kind == ExprKind::attribute ? expr.name : std::string_view();
 }
@@ -215,7 +215,7 @@ bool Names::read_signature_text(std::string_view text, const std::string& what, 
   if (text.find_first_not_of(" \t") != std::string_view::npos) {
     const Expr* expr = Parser(tokens, source, arena_, inner).parse_only_expression();
     if (!inner.failed()) {
-      // Its places are of another text; what is wrong is told with this one's.
+      // Its places refer to another text; errors are reported at this text's place.
       std::swap(report_, inner);
       good = read_signature(*expr, out);
       std::swap(report_, inner);

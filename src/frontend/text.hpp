@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The author's text, places in it, and what is said about them.
+// The author's text, places in it, and diagnostics about them.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,7 @@ class Report {
   /// Reports an error of the whole file, for which no single line is responsible.
   void error_of_file(std::string_view code, std::string message, std::string hint = {});
   void warning(Place place, std::string_view code, std::string message, std::string hint = {});
-  /// Adds to the diagnostic that was reported last, where it has fewer than `kMostNotes`.
+  /// Adds a note to the last diagnostic, unless it has `kMostNotes` already.
   void note(Place place, std::string message);
 
   bool failed() const noexcept { return errors_ > 0; }
@@ -78,7 +78,7 @@ class Report {
   bool last_kept_ = false;
 };
 
-/// The word of `candidates` that `name` was probably meant to be, or empty.
+/// The word of `candidates` that is most similar to `name`, or empty.
 std::string_view closest(std::string_view name, const std::vector<std::string_view>& candidates);
 
 }  // namespace quern::frontend

@@ -32,7 +32,7 @@ Binding& Timeline::root_of(Binding& binding) {
   return *at;
 }
 
-/// Union by rank without compression: every path is short, and what was joined at which time stays known.
+/// Union by rank without compression: every path is short, and the time of each join stays known.
 void Timeline::share(Binding& one, Binding& other) {
   Binding *high = &root_of(one), *low = &root_of(other);
   if (high == low) return;

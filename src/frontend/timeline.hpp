@@ -77,15 +77,15 @@ class Timeline {
 
   /// The two may refer to the same array or list from now on.
   void share(Binding& one, Binding& other);
-  /// Changes what the binding refers to, and what shares it.
+  /// Records a change of the object that the binding refers to; it affects all bindings that share it.
   void change(Binding& binding, Place place);
-  /// The first change after `since` and up to `at` of what the binding refers to, or null.
+  /// The first change of the binding's object after `since` and up to `at`, or null.
   const Change* changed(const Binding& binding, Time since, Time at) const;
 
-  /// From now on any name may mean anything that it has not meant before.
+  /// From now on any name may have a new meaning.
   void lose_all(Place place) { lost_.push_back({++now_, place}); }
   const Change* lost(Time since, Time at) const { return first(lost_, since, at); }
-  /// From now on the name may be bound anew at any time.
+  /// From now on the name may be rebound at any time.
   void expose(std::string_view name, Place place);
   const Change* exposed(std::string_view name, Time at) const;
 

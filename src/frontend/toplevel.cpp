@@ -153,7 +153,7 @@ std::size_t TopLevel::if_chain(const Suite& first) {
   return next;
 }
 
-/// Runs each way from here, and joins what they leave.
+/// Runs each path from here, and joins their results.
 void TopLevel::branches(const std::vector<Block>& ways, Place because, const char* why) {
   if (ways.size() == 1) return ways.front()();
   const std::size_t mark = timeline_.mark();
@@ -245,7 +245,7 @@ std::size_t TopLevel::try_statement(const Suite& first) {
     });
   if (risk || failed)
     for (const Suite& handler : handlers) ways.emplace_back([&] { handle(handler); });
-  // Names of the body are compared with what the handlers leave, so that all ways begin at its end.
+  // Names bound in the body are compared with the handlers' results, so that all paths begin at its end.
   if (!ways.empty())
     branches(ways, risk ? risk->place : line_place(first.header), "may raise, which decides what it is");
   if (always) suite(always->begin, always->end);
@@ -298,7 +298,7 @@ std::size_t TopLevel::with(const Suite& header) {
   const std::optional<Change> risk = std::exchange(risk_, around);
   const bool ended = std::exchange(ended_, false);
   if (risk || ended) {
-    // contextlib.suppress and its like go on behind the block.
+    // contextlib.suppress and similar managers continue behind the block.
     const Time since = risk ? risk->time : before;
     const std::size_t first = header.header + 1;
     const std::string path = path_of(first, chain_begin(header.colon));

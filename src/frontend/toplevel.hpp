@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The import of a file, statement by statement, as far as it is known without running it: which lines bind a
-// name for certain, between which ones a line decides, and what else may be changed on the way. Its result is
-// the Timeline of Names. What is not known is never guessed: both ways are gone, and the names that they bind
-// are uncertain.
+// The import of a file, statement by statement, as far as it is known without running it: the lines that bind
+// a name for certain, those between which a line decides, and other changes on the way. Its result is the
+// Timeline of Names. Unknown conditions are never guessed: both paths are followed, and the names that they
+// bind are uncertain.
 #pragma once
 
 #include <functional>
@@ -93,7 +93,7 @@ class TopLevel {
     std::vector<Mention> mentions;  ///< of names that are not its own
     std::vector<std::size_t> sets;  ///< of names that it declares `global`
   };
-  /// Applies what evaluating the tokens does; returns what their value may share memory with.
+  /// Applies the side effects of the tokens; returns the bindings that their value may share memory with.
   std::vector<Binding*> effects(std::size_t at, std::size_t end, std::size_t value);
   void mention(std::size_t token, Use use, std::size_t from, std::vector<Binding*>* flows);
   void change_attribute(std::size_t token, const Binding& module, std::size_t from);

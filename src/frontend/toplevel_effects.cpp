@@ -37,7 +37,7 @@ constexpr Row kPythonFunctions[] = {
     {"filter", Manners::hands_on},  {"iter", Manners::hands_on},    {"reversed", Manners::hands_on},
     {"getattr", Manners::hands_on},
 };
-// Of NumPy: what is not here makes a new array of those that it is given.
+// For NumPy: functions that are not listed here make a new array from their arguments.
 constexpr Row kNumpyFunctions[] = {
     {"put", Manners::changes},
     {"put_along_axis", Manners::changes},
@@ -445,7 +445,7 @@ const TopLevel::Facts& TopLevel::facts_of(const Binding& binding) {
   return facts;
 }
 
-/// The names that a function binds for itself: its parameters, and what its statements assign.
+/// The local names of a function: its parameters, and the names that its statements assign.
 void TopLevel::own_names(std::size_t at, std::size_t end, std::set<std::string_view>& own,
                          std::set<std::string_view>& outer, Facts& facts) const {
   std::size_t body = at;

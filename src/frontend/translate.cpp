@@ -90,7 +90,8 @@ class Translation {
     return failure(file, "unknown-kernel", fmt::format("{} has no kernel '{}'", file, entry), hint);
   }
 
-  /// No kernel has a name of the file's level, or none that name; those inside functions are shown.
+  /// The file has no kernel of that name at its own level, or no kernel at all; those inside functions are
+  /// listed.
   Diagnostic without_kernel(const std::string& entry) {
     for (const HiddenKernel& hidden : names_.hidden_kernels()) {
       if (!entry.empty() && hidden.name != entry) continue;
@@ -265,7 +266,7 @@ class Translation {
     return widest;
   }
 
-  /// A struct of the same bytes: padding is written out, and packed where fields are not aligned.
+  /// A struct with the same layout: padding is written out; it is packed if fields are not aligned.
   static std::string record(Type type) {
     bool aligned = true;
     for (const Field& field : type->fields) {
@@ -286,13 +287,14 @@ class Translation {
     return text + "};\n";
   }
 
-  /// The lines with what keeps NVRTC at the author's: blank lines for short gaps, #line for others.
+  /// Appends the lines with directives that keep NVRTC's line numbers at the author's: blank lines for short
+  /// gaps, #line for others.
   void append(const std::vector<Line>& lines, std::string& text) const {
     std::uint32_t next = 0;  // the number that the next line would have
     const auto indent_of = [](const Line& line) { return line.text.find_first_not_of(' '); };
     for (std::size_t i = 0; i < lines.size(); ++i) {
       const Line& line = lines[i];
-      // Statements that one line of the author's became stand on one line, if there is room.
+      // Statements from one line of the author's source are joined on one line, if there is room.
       const bool joins = i > 0 && line.source != 0 && line.text.ends_with(';') &&
                          line.source == lines[i - 1].source && lines[i - 1].text.ends_with(';') &&
                          indent_of(line) == indent_of(lines[i - 1]);
@@ -341,7 +343,7 @@ class Translation {
   Unit unit_;
 };
 
-/// The first byte that is no part of a character; npos if there is none.
+/// The first byte that is not part of a UTF-8 character; npos if there is none.
 std::size_t first_beyond_utf8(std::string_view text) {
   const auto byte = [&](std::size_t at) {
     return at < text.size() ? static_cast<unsigned char>(text[at]) : 0u;
@@ -364,7 +366,8 @@ std::size_t first_beyond_utf8(std::string_view text) {
   return std::string_view::npos;
 }
 
-/// Has one of the first two lines a comment such as "# -*- coding: latin-1 -*-" that names another coding?
+/// True if one of the first two lines has a comment such as "# -*- coding: latin-1 -*-" that names another
+/// coding.
 bool names_coding(std::string_view text) {
   for (int line = 0; line < 2; ++line) {
     const std::string_view each = text.substr(0, text.find_first_of("\r\n"));

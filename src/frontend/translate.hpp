@@ -11,7 +11,7 @@
 
 namespace quern::frontend {
 
-/// What NVRTC is given for one specialisation.
+/// The input of NVRTC for one specialisation.
 struct CudaSource {
   std::string text;
   std::string entry;                 ///< the kernel's name in it
@@ -26,13 +26,13 @@ struct KernelOutline {
   std::vector<std::string> signatures;  ///< that its decorator gives: "float32, array(float32, 1d, A)"
 };
 
-/// CUDA C++ for kernel `entry` of the file (the only one, where it is empty) with arguments of these types:
+/// CUDA C++ for kernel `entry` of the file (the only one, if it is empty) with arguments of these types:
 /// Numba's syntax, "float32, float32[::1]"; empty: those that its decorator gives. `constants` are bound to
 /// names of the file's level, new ones or in place of the file's own.
 Expected<CudaSource> translate(const abi::KernelSource& source, const std::string& entry,
                                const std::string& signature, std::span<const abi::Constant> constants = {});
 
-/// The kernels of a file, in its order. Fails where the file cannot be read as Python.
+/// The kernels of a file, in its order. Fails if the file is not valid Python.
 Expected<std::vector<KernelOutline>> outline(const abi::KernelSource& source,
                                              std::span<const abi::Constant> constants = {});
 

@@ -161,7 +161,7 @@ TypeTable::TypeTable() {
 }
 
 Type TypeTable::intern(TypeInfo info) {
-  // The bytes of all that tells types apart.
+  // A key made of all properties that distinguish types.
   std::string key;
   const auto add = [&key](const auto& value) {
     key.append(reinterpret_cast<const char*>(&value), sizeof value);
@@ -282,7 +282,7 @@ Type TypeTable::module_(std::string path) {
   return intern(std::move(info));
 }
 
-/// "record_x_y", with a number behind it where another record has the same fields.
+/// "record_x_y", with a number appended if another record has the same fields.
 std::string TypeTable::label_for(const std::vector<Field>& fields) const {
   constexpr std::size_t kShown = 4;
   std::string plain = "record";

@@ -18,7 +18,7 @@ namespace quern::frontend {
 struct Declaration;
 struct Builtin;
 struct TypeInfo;
-/// Null where nothing is known yet.
+/// Null if nothing is known yet.
 using Type = const TypeInfo*;
 
 enum class TypeKind : std::uint8_t {
@@ -93,12 +93,12 @@ class TypeTable {
   Type zip(std::vector<Type> items);
   Type function(const Declaration* declaration);
   Type builtin(const Builtin* row);
-  /// threadIdx or its like: which of them, the type says.
+  /// The type of threadIdx and similar objects; `row` identifies it.
   Type dim3(const Builtin* row);
   Type module_(std::string path);
   Type record(std::vector<Field> fields, std::uint32_t size_bytes);
   Type vector(Type element, unsigned count);
-  /// "float32x4" and CUDA's "float4"; null for what is no vector type.
+  /// The type of "float32x4" and CUDA's "float4"; null if the name is not a vector type.
   Type vector_named(std::string_view name);
   /// "float32", "int_", "f4", ...: the names that Numba and NumPy give scalar types.
   Type scalar_named(std::string_view name) const;
@@ -130,10 +130,10 @@ inline bool is_tuple(Type t) { return t->kind == TypeKind::tuple; }
 inline bool is_record(Type t) { return t->kind == TypeKind::record; }
 inline bool is_vector(Type t) { return t->kind == TypeKind::vector; }
 inline bool is_error(Type t) { return t->kind == TypeKind::error; }
-/// Does the type say all, so that nothing of the value exists when the kernel runs? So it is with functions,
-/// types, None, and tuples of such.
+/// True if the type determines the value, so that no value exists at run time: functions, types, None, and
+/// tuples of these.
 bool is_valueless(Type t);
-/// Tuples beyond this are refused: their types would grow faster than the source.
+/// Larger tuples are rejected: their types would grow faster than the source.
 inline constexpr std::uint32_t kMostItems = 1000;
 /// True for a tuple with one or more elements, all of one type.
 bool is_uniform(Type tuple);
@@ -147,9 +147,9 @@ struct Operation {
   Type result = nullptr;
   Type exponent = nullptr;  ///< of a power by an integer: the right operand's own type
 };
-/// Nothing where the operator does not take these types. `op` is a binary operator or a comparison.
+/// Nothing if the operator does not accept these types. `op` is a binary operator or a comparison.
 std::optional<Operation> operation(const TypeTable& table, Tok op, Type a, Type b);
-/// The operators that text stands for: "+" of one or two operands, "not", "//".
+/// The operator with this text: "+" of one or two operands, "not", "//".
 Tok unary_operator(std::string_view text);
 Tok binary_operator(std::string_view text);
 /// The type of `op a`: +, -, ~ or not.

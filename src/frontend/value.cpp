@@ -63,8 +63,7 @@ Value fold_reals(Tok op, double a, double b) {
   }
 }
 
-/// Powers and quotients are left to who computes them next: Python's and the device's differ in the last
-/// place.
+/// Powers and quotients are not folded: Python's and the device's results differ in the last place.
 Value fold_complex(Tok op, const Value& a, const Value& b) {
   const std::complex<double> x(a.as_real(), a.imag), y(b.as_real(), b.imag);
   const auto of = [](std::complex<double> z) { return Value::complex(z.real(), z.imag()); };

@@ -22,7 +22,7 @@ inline constexpr const char* kPythonsOwn = "a value that only Python computes";
 inline constexpr const char* kFunctionHint =
     "define it once, or decide by constants of the file, by versions of numba and numpy, or inside of it";
 
-/// Why it is not certain what a name of the file's level means, with the lines to blame.
+/// The reason why the meaning of a file-level name is uncertain, with the responsible lines.
 struct Doubt {
   std::string why;  ///< "line 7 decides what it is, and that is not known here"
   std::vector<std::pair<Place, std::string>> notes;
@@ -70,7 +70,7 @@ struct Value {
   bool is_number() const { return kind == Kind::integer || kind == Kind::real || kind == Kind::boolean; }
   /// Those beyond int64 and complex ones, too.
   bool is_any_number() const { return is_number() || kind == Kind::big || kind == Kind::complex; }
-  /// May the file change it without binding its name anew?
+  /// True if the file may change the value without rebinding its name.
   bool is_mutable() const;
   bool is_whole() const { return kind == Kind::integer || kind == Kind::boolean || kind == Kind::big; }
   Whole as_whole() const { return kind == Kind::big ? big : Whole(integer); }
@@ -83,7 +83,7 @@ Value fold(Tok op, const Value& a, const Value& b);
 Value fold_unary(Tok op, const Value& a);
 /// The result of int() for a float; unknown if it does not fit int64.
 Value whole_part(double number);
-/// Is the value of that type, so that it can stand for what an operator gives on the device?
+/// True if the value has that type, so that it can replace the result of an operator on the device.
 bool is_of(const Value& value, Type type);
 
 }  // namespace quern::frontend

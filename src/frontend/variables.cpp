@@ -12,8 +12,8 @@
 namespace quern::frontend {
 namespace {
 
-/// Blocks where something lies, and those around them: what is asked is whether a block is one of them,
-/// around one of them, or inside one.
+/// A set of blocks with their ancestors: queries ask whether a block is in the set, an ancestor of a member,
+/// or inside a member.
 class Occupied {
  public:
   explicit Occupied(const std::vector<Block>& blocks) : blocks_(&blocks) {}
@@ -178,7 +178,7 @@ class Finder {
     }
   }
 
-  // A name that stands for one array of shared or local memory is that array.
+  // A name that always refers to one array of shared or local memory is replaced by that array.
   void find_storage() {
     for (std::uint32_t i = 0; i < scope_.versions.size(); ++i) {
       const Storage* storage = instance_.version_storage[i];
@@ -269,7 +269,7 @@ class Finder {
     return a == b;
   }
 
-  // Variables of one name and type whose scopes overlap become one: names would hide each other.
+  // Merges variables of one name and type whose scopes overlap: otherwise names would hide each other.
   void merge_overlapping() {
     std::vector<std::uint32_t> to(out_.all.size());
     std::map<std::pair<std::uint32_t, Type>, std::vector<std::uint32_t>> same;

@@ -21,7 +21,7 @@ class Whole {
                               : static_cast<Magnitude>(number)),
         negative_(number < 0) {}
   static constexpr Whole of_unsigned(std::uint64_t number) { return {number, false}; }
-  /// A literal without its underscores: "0xff", "0o17", "123". Nothing where it has more than 128 bits.
+  /// Reads a literal without underscores: "0xff", "0o17", "123". Nothing if it has more than 128 bits.
   static std::optional<Whole> read(std::string_view text);
 
   bool negative() const { return negative_; }
@@ -32,8 +32,8 @@ class Whole {
   std::optional<std::uint64_t> as_uint64() const;
   double as_real() const;
 
-  /// a op b for + - * // % ** << >> & | ^. Nothing for what Python refuses, for results beyond 128 bits, and
-  /// for what is no whole number.
+  /// a op b for + - * // % ** << >> & | ^. Nothing if Python raises an error, if the result needs more than
+  /// 128 bits, or if it is not an integer.
   static std::optional<Whole> compute(Tok op, const Whole& a, const Whole& b);
   /// a / b as Python divides whole numbers: rounded once. `b` is not 0.
   static double true_quotient(const Whole& a, const Whole& b);
