@@ -269,7 +269,7 @@ Code Emitter::atomic(const Expr& expr, const Builtin& row) {
   return call(atomic_function(row.cuda, carrier_of(element)), arguments, carrier_of(element));
 }
 
-/// An array that is used without a name: emits a variable for it.
+/// An array that is used without a name gets the same code as a named one.
 Code Emitter::make_array(const Expr& expr) {
   const Storage& storage = instance_.storages.at(expr.id);
   if (storage.space == Space::constant) {

@@ -21,7 +21,7 @@ inline constexpr std::uint32_t kNoStatement = 0xffffffffu;
 /// The operand of a phi for one path.
 struct Operand {
   std::uint32_t version = kNoVersion;
-  /// The `if` or `while` that decides whether this path is taken; for a loop, its first test.
+  /// The `if` or `while` whose condition must have `outcome` for this path; for a loop, at its first test.
   std::uint32_t decided_by = kNoStatement;
   bool outcome = false;
   auto operator<=>(const Operand&) const = default;

@@ -20,8 +20,8 @@ const Function kFunctions[] = {
 #include "driver/functions.def"
 };
 
-/// Functions whose present signature came with a CUDA version: an older client means another one, which is
-/// not here.
+/// Functions whose present signature was introduced in a CUDA version: an older client expects another
+/// signature, which is not available here.
 struct Since {
   std::string_view name;
   int cuda_version;
@@ -39,7 +39,7 @@ std::pair<std::string_view, int> split(std::string_view name) noexcept {
   return {name.substr(0, at), name.back() - '0'};
 }
 
-/// True for what works on a default stream when none is given: there the per-thread variant would differ.
+/// True for functions that use a default stream if none is given: their per-thread variant would differ.
 bool uses_default_stream(std::string_view name) noexcept {
   return name.starts_with("cuMemcpy") || name.starts_with("cuMemset") || name.starts_with("cuStream") ||
          name.starts_with("cuLaunch") || name == "cuMemPrefetchAsync" || name == "cuEventRecord" ||

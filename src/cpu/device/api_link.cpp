@@ -65,7 +65,7 @@ CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void* data, st
     static_cast<void>(JitOptions(count, options, values));  // hints for each text mean nothing here
     const base::LockGuard lock(link->mutex);
     require(link->linked.empty(), CUDA_ERROR_INVALID_HANDLE);
-    // Machine code, and what holds it, is for GPUs.
+    // Machine code, and containers of it, are for GPUs.
     require(type == CU_JIT_INPUT_PTX, CUDA_ERROR_NO_BINARY_FOR_GPU);
     LinkText text{name != nullptr ? name : "<ptx>", text_of(data, bytes)};
     check(*link, text);

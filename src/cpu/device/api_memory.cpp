@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory: allocated, freed, asked about.
+// Memory: allocation, release, queries.
 #include "cpu/device/cuda_api.hpp"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ std::byte* allocate(AllocationKind kind, std::size_t bytes, unsigned flags) {
   return allocation->base;
 }
 
-/// Work that may use the memory ends first, as on a GPU, where freeing synchronises.
+/// Waits for work that may use the memory, as on a GPU, where freeing synchronises.
 void release(std::initializer_list<AllocationKind> kinds, const void* base) {
   Driver& driver = Driver::get();
   const auto state = driver.current();
@@ -123,7 +123,7 @@ bool is_advice(CUmem_advise advice) {
   return advice >= CU_MEM_ADVISE_SET_READ_MOSTLY && advice <= CU_MEM_ADVISE_UNSET_ACCESSED_BY;
 }
 
-/// Advice that speaks of no place: cuMemAdvise does not look at the location.
+/// Advice without a location: cuMemAdvise ignores the location.
 bool is_placeless(CUmem_advise advice) {
   return advice == CU_MEM_ADVISE_SET_READ_MOSTLY || advice == CU_MEM_ADVISE_UNSET_READ_MOSTLY ||
          advice == CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION;

@@ -36,7 +36,7 @@ CUfunction function_named(Driver& driver, CUmodule handle, std::string_view name
   }
   const CUfunction function = driver.add(std::make_shared<FunctionObject>(module, *info));
   const quern::base::LockGuard lock(module->mutex);
-  // Two threads may have asked at once; the first answer stays, the other handle is simply never handed out.
+  // Two threads may have asked at once; the first answer is kept, the other handle is never returned.
   return module->functions.emplace(name, function).first->second;
 }
 

@@ -11,7 +11,8 @@ using engine::AllocationKind;
 
 namespace {
 
-// A pool's handle is its device's number, told apart from addresses and from other handles.
+// A pool's handle is its device's number, with a tag that distinguishes it from addresses and from other
+// handles.
 constexpr std::uintptr_t kPoolHandles = 0xf0;
 
 CUmemoryPool pool_of(std::uint32_t device) {
@@ -98,7 +99,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
   return entry([&] {
     device_of(Driver::get(), pool);
-    // Hints about reuse and about memory kept back: there is none of either to steer.
+    // Hints about reuse and about retained memory: this device does neither.
     require(value != nullptr && (is_flag(attribute) || attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD));
   });
 }

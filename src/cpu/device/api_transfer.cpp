@@ -71,8 +71,8 @@ void wait_for(Driver& driver, const std::shared_ptr<engine::Stream>& stream, con
   check_fault(context);
 }
 
-/// On a stream that has nothing to run. It may have nothing because a fault, since the call began, has
-/// dropped what the copy was to come after.
+/// For a stream without pending work. It may be empty because a fault, since the call began, has dropped the
+/// work before the copy.
 void run_at_once(const ContextState& context, const engine::TransferJob& job) {
   engine::run(job);
   check_fault(context);

@@ -35,7 +35,7 @@ struct Range {
   std::uint64_t most;
 };
 
-/// `asked`, or the end of the range that it lies beyond, aloud.
+/// `asked`, or the nearest end of the range with a warning.
 std::uint64_t within(const Range& range, const char* variable, std::uint64_t asked,
                      base::EnvComplaint complain) {
   const std::uint64_t taken = std::clamp(asked, range.least, range.most);
@@ -146,7 +146,7 @@ bool compiles_compact() {
   return driver != nullptr ? driver->window().compact() : addresses_asked(nullptr) == Addresses::compact;
 }
 
-/// QUERN_CPU_TIMEOUT, in seconds; 0 where it is not set.
+/// QUERN_CPU_TIMEOUT, in seconds; 0 if it is not set.
 std::chrono::milliseconds launch_limit() {
   constexpr base::EnvRange kSeconds{0, 1e9, "a number of seconds"};
   const double seconds = base::env_real("QUERN_CPU_TIMEOUT", kSeconds, &engine::report_variable).value_or(0);
@@ -317,7 +317,7 @@ void Driver::reset_primary(std::uint32_t device) {
     const base::LockGuard lock(mutex_);
     const std::shared_ptr<Context> context = contexts_.find(primaries_[device]);
     ended = std::move(context->state);
-    // Those who retained it go on with a fresh context under the same handle.
+    // Threads that retained it continue with a new context under the same handle.
     context->state = context->retained > 0 ? make_state(device) : nullptr;
   }
   if (ended != nullptr) tear_down(ended);

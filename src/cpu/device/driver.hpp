@@ -43,9 +43,9 @@ class Driver {
   static Driver& get();
   /// Null before cuInit.
   static const Driver* started() noexcept;
-  /// Why the last cuInit answered CUDA_ERROR_OUT_OF_MEMORY; empty where none did.
+  /// The reason why the last cuInit returned CUDA_ERROR_OUT_OF_MEMORY; empty if it did not.
   static Diagnostics start_errors();
-  /// Someone will ask for start_errors(): they need not go to stderr.
+  /// The caller will read start_errors(): they need not be printed to stderr.
   static void expect_reader();
 
   const engine::Window& window() const noexcept { return *window_; }
@@ -68,24 +68,24 @@ class Driver {
   /// The state of this thread's current context. Throws Failure: no current context, a destroyed one, or the
   /// fault that ended it.
   std::shared_ptr<ContextState> current();
-  /// The same without the check for a fault: for what works in a failed context too.
+  /// The same without the check for a fault: for functions that work in a failed context too.
   std::shared_ptr<ContextState> current_even_failed() QUERN_EXCLUDES(mutex_);
 
-  /// Memory that belongs to the context. Null: out of memory. Throws Failure where the context has ended
+  /// Memory that belongs to the context. Null: out of memory. Throws Failure if the context has ended
   /// meanwhile.
   std::shared_ptr<engine::Allocation> allocate(const ContextState& context, engine::AllocationKind kind,
                                                std::uint64_t bytes, unsigned flags = 0);
   /// Frees host memory of a context that a fault ended, whether or not the context is still there.
   void release_kept(const void* base);
-  /// Throws Failure where the context has ended: its fault, else CUDA_ERROR_CONTEXT_IS_DESTROYED.
+  /// Throws Failure if the context has ended: its fault, otherwise CUDA_ERROR_CONTEXT_IS_DESTROYED.
   static void require_not_ended(const ContextState& context);
 
-  /// The handle of the context that has that state id; null if it is gone.
+  /// The handle of the context with that state id; null if it no longer exists.
   CUcontext context_of(std::uint64_t owner) QUERN_EXCLUDES(mutex_);
   /// Waits until nothing runs in that context.
   void synchronize_owner(std::uint64_t owner) QUERN_EXCLUDES(mutex_);
 
-  // Handles. find_* throw Failure(CUDA_ERROR_INVALID_HANDLE) for what they do not know.
+  // Handles. find_* throw Failure(CUDA_ERROR_INVALID_HANDLE) for unknown ones.
   CUmodule add(std::shared_ptr<ModuleObject> module) QUERN_EXCLUDES(mutex_);
   CUfunction add(std::shared_ptr<FunctionObject> function) QUERN_EXCLUDES(mutex_);
   CUstream add(std::shared_ptr<StreamObject> stream) QUERN_EXCLUDES(mutex_);
@@ -95,8 +95,8 @@ class Driver {
   std::shared_ptr<FunctionObject> find(CUfunction function) QUERN_EXCLUDES(mutex_);
   std::shared_ptr<EventObject> find(CUevent event) QUERN_EXCLUDES(mutex_);
   std::shared_ptr<LinkObject> find(CUlinkState link) QUERN_EXCLUDES(mutex_);
-  /// Takes the special handles too (null, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD), as streams of `context`; a
-  /// stream of another context is refused.
+  /// Accepts the special handles too (null, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD), as streams of `context`;
+  /// rejects a stream of another context.
   std::shared_ptr<engine::Stream> find_stream(CUstream stream, const std::shared_ptr<ContextState>& context)
       QUERN_EXCLUDES(mutex_);
   std::shared_ptr<ModuleObject> remove(CUmodule module) QUERN_EXCLUDES(mutex_);
@@ -111,8 +111,8 @@ class Driver {
 
   std::shared_ptr<ContextState> make_state(std::uint32_t device) QUERN_REQUIRES(mutex_);
   std::shared_ptr<engine::Stream> thread_stream(const std::shared_ptr<ContextState>& context);
-  /// Waits for what runs, then gives up everything that belongs to the state. Host memory of a context that a
-  /// fault ended stays if keep_host_memory() asked for that.
+  /// Waits for running work, then releases everything that belongs to the state. Host memory of a context
+  /// that a fault ended is kept if keep_host_memory() requested that.
   void tear_down(const std::shared_ptr<ContextState>& state) QUERN_EXCLUDES(mutex_);
 
   const std::uint32_t device_count_;
@@ -136,8 +136,8 @@ class Driver {
 /// (cuCtxSetCurrent(nullptr)).
 std::vector<CUcontext>& context_stack() noexcept;
 
-/// From now on the host memory of a context that a fault ended stays where it is until it is freed, also when
-/// the context is reset or released: quern's arrays hand out its address.
+/// From now on the host memory of a context that a fault ended stays at its address until it is freed, also
+/// when the context is reset or released: quern's arrays give out its address.
 void keep_host_memory() noexcept;
 bool keeps_host_memory() noexcept;
 

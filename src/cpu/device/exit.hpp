@@ -8,8 +8,8 @@ namespace quern::cpu::device {
 void note_object() noexcept;
 
 /// From now on exit() ends running launches (Scheduler::end_at_exit) before it destroys static objects that
-/// hold objects noted so far: their release would wait for the launches. To be called before each launch;
-/// cheap where nothing was noted since.
+/// hold objects recorded so far: their release would wait for the launches. To be called before each launch;
+/// cheap if nothing was recorded since.
 void end_launches_at_exit() noexcept;
 
 }  // namespace quern::cpu::device

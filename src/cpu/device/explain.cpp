@@ -29,8 +29,8 @@ const CodeSite* site_at(const std::vector<CodeSite>& sites, std::uint64_t offset
   return site.value == ir::kNone ? nullptr : &site;
 }
 
-/// The processor loads an operand in the instruction that uses it: the site is then the user's. Which load it
-/// was is known where it is the only one.
+/// The processor loads an operand in the instruction that uses it: the site is then the user's. If the user
+/// has a single load, that is the access.
 ir::Value access_behind(const ir::Function& function, ir::Value value) {
   if (access_of(function[value].op) != AccessKind::none) return value;
   constexpr std::size_t kMostValues = 64;
@@ -74,7 +74,7 @@ bool is_of_address(const engine::Fault& fault) {
          fault.kind == engine::FaultKind::misaligned_address;
 }
 
-/// The thread, its access and its address, where they can be computed again.
+/// Finds the thread, its access and its address, if they can be recomputed.
 bool find_thread(const CodeSites& sites, ir::Value access, engine::Fault& fault, const engine::LaunchJob& job,
                  const engine::Worker& worker) {
   const std::optional<Offender> found =
@@ -89,7 +89,8 @@ bool find_thread(const CodeSites& sites, ir::Value access, engine::Fault& fault,
   return true;
 }
 
-/// The instruction of the IR that the machine code is of; LLVM cannot tell of some, which it made of several.
+/// The IR instruction that the machine code belongs to; LLVM does not know it for code that it merged from
+/// several.
 struct Place {
   const ir::Function* function = nullptr;
   ir::Value value = ir::kNone;
@@ -117,7 +118,7 @@ void explain_access(const CodeSites& known, const Place& place, engine::Fault& f
 }
 
 /// The kernels that faulted last: a program that meets a fault once often meets it again, in a module that it
-/// has loaded anew. Thread-safe.
+/// has reloaded. Thread-safe.
 class Recent {
  public:
   struct Row {

@@ -10,8 +10,8 @@
 
 namespace quern::cpu::device {
 
-/// For one kernel and block shape. Compiles it again when it is first asked, with the sites of its
-/// instructions; if the machine code is not the same as `code`'s, faults stay unexplained.
+/// Explains faults of one kernel and block shape. At the first fault it compiles the kernel again, with the
+/// sites of its instructions; if the machine code differs from `code`'s, faults stay unexplained.
 class Explainer final : public engine::FaultExplainer {
  public:
   /// `ptx` and `code` outlive it.
@@ -30,7 +30,7 @@ class Explainer final : public engine::FaultExplainer {
   const KernelCode& code_;
   mutable base::Mutex mutex_;
   mutable bool asked_ QUERN_GUARDED_BY(mutex_) = false;
-  /// Null: not asked for, or the code is another.
+  /// Null: not compiled yet, or the code differs.
   mutable std::shared_ptr<const CodeSites> sites_ QUERN_GUARDED_BY(mutex_);
 };
 

@@ -16,7 +16,7 @@ class JitOptions {
   JitOptions(unsigned count, CUjit_option* options, void** values);
 
   std::uint32_t max_registers() const noexcept { return max_registers_; }
-  /// False where CU_JIT_OPTIMIZATION_LEVEL is 0; the other levels are all the same.
+  /// False if CU_JIT_OPTIMIZATION_LEVEL is 0; the other levels are all the same.
   bool optimises() const noexcept { return optimises_; }
   /// Put `text` into the caller's buffer, cut to its size, and its length into the size option.
   void write_error_log(std::string_view text) const { write(error_log_, text); }

@@ -32,8 +32,8 @@ struct ContextState {
   std::atomic<std::uint64_t> stack_bytes{1024};
   std::atomic<std::uint64_t> printf_fifo_bytes{std::uint64_t{1} << 20};
   std::atomic<std::uint64_t> heap_bytes{std::uint64_t{8} << 20};
-  /// Set before what it owns is given up. A call that began earlier asks after it has made something, so that
-  /// nothing new stays behind.
+  /// Set before the objects of the context are released. A call that began earlier checks it after it has
+  /// made an object, so that no new object stays behind.
   std::atomic<bool> ended{false};
 };
 
@@ -107,15 +107,15 @@ class FunctionObject {
   const ModuleObject& module() const noexcept { return *module_; }
   const KernelInfo& info() const noexcept { return *info_; }
   const ptx::Function& ptx() const noexcept { return *ptx_; }
-  /// The name that reports give the kernel: its author's where someone told it, else the PTX's.
+  /// The kernel's name in reports: the author's if it is known, otherwise the PTX's.
   std::string display_name() const QUERN_EXCLUDES(mutex_);
   void set_display_name(std::string name) QUERN_EXCLUDES(mutex_);
   /// The most dynamic shared memory that a launch may request; cuFuncSetAttribute raises it up to the opt-in
   /// limit.
   std::atomic<std::uint32_t> max_dynamic_shared_bytes;
 
-  /// Code for that block shape, compiled on first use (once, whoever asks). Reports what the compiler says
-  /// and throws Failure where it refuses. The reference lives as long as the function.
+  /// Code for that block shape, compiled on first use (once for all callers). Reports the compiler's errors
+  /// and throws Failure if it fails. The reference lives as long as the function.
   const LoadedCode& code_for(const Specialisation& specialisation);
 
  private:

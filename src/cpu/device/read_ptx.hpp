@@ -19,9 +19,9 @@ struct LoadablePtx {
   std::vector<KernelInfo> kernels;
 };
 
-/// Why an image does not load. Results: CUDA_ERROR_NO_BINARY_FOR_GPU (machine code, or PTX for a newer
-/// architecture), CUDA_ERROR_UNSUPPORTED_PTX_VERSION, CUDA_ERROR_INVALID_PTX (everything else, instructions
-/// that this device does not have included: the diagnostics tell them apart by their code).
+/// The reason why an image does not load. Results: CUDA_ERROR_NO_BINARY_FOR_GPU (machine code, or PTX for a
+/// newer architecture), CUDA_ERROR_UNSUPPORTED_PTX_VERSION, CUDA_ERROR_INVALID_PTX (everything else,
+/// including instructions that this device does not support: the diagnostics distinguish them by their code).
 struct Refusal {
   CUresult result = CUDA_ERROR_INVALID_PTX;
   Diagnostics diagnostics;
@@ -30,7 +30,8 @@ struct Refusal {
 /// Parses, verifies and inspects PTX text.
 std::variant<LoadablePtx, Refusal> read_ptx(std::string_view text);
 
-/// The text of a module image: a NUL-terminated PTX text. A Refusal for machine code, which has no such end.
+/// The text of a module image: a NUL-terminated PTX text. A Refusal for machine code, which is not
+/// terminated.
 std::variant<std::string_view, Refusal> text_of_image(const void* image);
 
 }  // namespace quern::cpu::device

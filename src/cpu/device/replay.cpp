@@ -412,8 +412,8 @@ bool agrees(const Scene& scene, const std::vector<Found>& offenders) {
   });
 }
 
-/// Threads [first, end) run together. Nothing: none of them did it; `certain` is false where that, or which,
-/// is not known.
+/// Examines threads [first, end), which run together. Nothing if none of them faulted; `certain` is false if
+/// that, or the thread, is not known.
 std::optional<Offender> among(Scene& scene, std::uint32_t first, std::uint32_t end, bool apart,
                               bool& certain) {
   std::vector<Found> offenders;
@@ -428,8 +428,8 @@ std::optional<Offender> among(Scene& scene, std::uint32_t first, std::uint32_t e
       offenders.push_back({thread.offender(), thread.rounds(), thread.nested()});
   }
   if (offenders.empty()) return std::nullopt;
-  // The first round counts in which one of them did. Between several loops, or threads that go on apart,
-  // rounds do not tell who was first.
+  // The first round in which a thread faulted decides. With several loops, or threads that run independently,
+  // rounds do not tell which was first.
   const auto earlier = [](const Found& a, const Found& b) { return a.rounds < b.rounds; };
   const Found& chosen = *std::min_element(offenders.begin(), offenders.end(), earlier);
   const bool at_once = std::all_of(offenders.begin(), offenders.end(),
@@ -443,7 +443,7 @@ std::optional<Offender> among(Scene& scene, std::uint32_t first, std::uint32_t e
   return chosen.offender;
 }
 
-/// Addresses and conditions came from memory that nobody of the block wrote.
+/// True if addresses and conditions came from memory that no thread of the block wrote.
 bool read_what_stayed(const Scene& scene) {
   if (scene.decisive == 0) return true;
   if (scene.writes_anywhere || scene.decisive >> 63 != 0) return false;

@@ -17,8 +17,8 @@
 
 namespace quern::cpu::device {
 
-/// True where the processor's address of the fault is one that the kernel accessed; where it only lies near
-/// the window, a check has put it in the place of the kernel's.
+/// True if the address that the processor reported was accessed by the kernel itself; if it only lies near
+/// the window, a check has replaced the kernel's address.
 bool processor_tells(const engine::Fault& fault, const engine::Window& window, std::uint32_t device);
 
 struct Offender {
@@ -27,8 +27,8 @@ struct Offender {
   ir::Value access = ir::kNone;  ///< the instruction
 };
 
-/// The lowest thread that met `fault` at instruction `access` of the kernel; kNone: at whichever it was.
-/// Nothing where it is not certain.
+/// The lowest thread that met `fault` at instruction `access` of the kernel; kNone: at any instruction.
+/// Nothing if it is not certain.
 std::optional<Offender> find_offender(const ir::Module& module, ir::Value access, const engine::Fault& fault,
                                       const engine::LaunchJob& job, const engine::Worker& worker,
                                       engine::Memory& memory);

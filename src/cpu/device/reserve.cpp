@@ -20,8 +20,8 @@ struct Comfort {
   std::uint64_t most_host_bytes;   ///< of pinned memory; and no more than a device's memory
   std::uint64_t local_per_worker;  ///< local memory; a block may need 512 MiB
   std::uint64_t least_local;
-  // For NVRTC, LLVM and the host's own memory; each worker's stacks and malloc arena. Kernels of the samples
-  // compile and run where 300 MiB are left.
+  // For NVRTC, LLVM and the host's own memory; each worker's stacks and malloc arena. The samples compile and
+  // run with 300 MiB.
   std::uint64_t spare;
   std::uint64_t spare_per_worker;
 };

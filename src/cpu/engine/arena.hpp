@@ -34,18 +34,18 @@ ArenaSpacing narrow_spacing(std::uint64_t address_bytes) noexcept;
 enum class MayGrow : std::uint8_t { no, yes };
 
 /// Allocates from one part of the window against a declared total. An allocation has pages of its own,
-/// inaccessible guard zones on both sides, and is decommitted when released: a kernel that leaves it faults.
-/// Only where thousands of small allocations live at once do further ones share slabs (the number of mappings
-/// a process may have is limited). Where its free addresses are in pieces too small, it gets more.
-/// Thread-safe.
+/// inaccessible guard zones on both sides, and is decommitted when released: a kernel that accesses memory
+/// outside it faults. Only if thousands of small allocations live at once do further ones share slabs (the
+/// number of mappings a process may have is limited). If its free addresses are too fragmented, the arena
+/// grows. Thread-safe.
 class Arena {
  public:
-  /// More addresses, at least that many; an empty range if there are none.
+  /// Returns at least `bytes` more addresses; an empty range if there are none.
   using Grow = std::function<Range(std::uint64_t bytes)>;
 
   Arena(Range range, std::uint64_t total_bytes, ArenaSpacing spacing = {}, Grow grow = nullptr);
 
-  /// At least 256-byte aligned; null: beyond the total, or the system refuses the memory. `bytes` > 0.
+  /// At least 256-byte aligned; null if the total is exceeded, or the system refuses the memory. `bytes` > 0.
   std::byte* allocate(std::uint64_t bytes, MayGrow may_grow = MayGrow::yes) QUERN_EXCLUDES(mutex_);
   /// `base` came from allocate() and was not released since.
   void release(std::byte* base, Reuse reuse = Reuse::soon) QUERN_EXCLUDES(mutex_);

@@ -28,7 +28,7 @@
 namespace quern::cpu::engine {
 namespace {
 
-// initial-exec: the handler may run in any thread at any moment, where the first use of another kind of
+// initial-exec: the handler may run in any thread at any moment, and the first use of another kind of
 // thread-local variable allocates.
 __attribute__((tls_model("initial-exec"))) thread_local KernelRun* current_run = nullptr;
 
@@ -63,10 +63,10 @@ bool is_ours(const KernelRun& run, int signal, const siginfo_t& info, const void
   return run.window->reaches(info.si_addr) || run.stack->overflowed_at(info.si_addr);
 }
 
-/// The kernel's code that `pc` is in, or that called the helper it is in. Helpers that access the kernel's
-/// memory call nothing, and what they keep on the stack are numbers and places in data: the first address of
-/// code there is the one that they return to. The byte before it is the call's.
-/// Not instrumented: it reads frames of others, a sanitizer's gaps among them.
+/// The kernel's code address for `pc`: `pc` itself, or the call of the helper that `pc` is in. Helpers that
+/// access the kernel's memory call nothing, and their stack holds only numbers and data addresses: the first
+/// code address there is their return address. The byte before it belongs to the call. Not instrumented: it
+/// reads frames of other functions, a sanitizer's gaps among them.
 __attribute__((no_sanitize("address", "thread", "undefined"))) const std::byte* kernel_pc(
     const KernelRun& run, const void* pc, const void* stack_pointer) noexcept {
   constexpr std::size_t kMaxHelperFrame = 4096;
@@ -118,7 +118,7 @@ void handle(int signal, siginfo_t* info, void* context) {
   auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
   const void* pc = reinterpret_cast<const void*>(registers[REG_RIP]);
   if (is_stop_request(signal, *info)) {
-    // A signal may come late, when the thread is in another run or in none.
+    // A signal may arrive late, when the thread is in another run or in none.
     const bool meant = run != nullptr && run->stop.load(std::memory_order_relaxed);
     const auto text_bytes = run == nullptr ? 0 : static_cast<std::uint64_t>(run->text_end - run->text_begin);
     if (!meant || !Range{const_cast<std::byte*>(run->text_begin), text_bytes}.contains(pc)) return;
@@ -154,8 +154,8 @@ class SignalMemory {
   void* start_;
 };
 
-/// An alternate signal stack for the time of a run whose own stack may overflow, on a thread that has none. A
-/// handler of other runs' faults has room on their stacks; so the host's threads stay as they are.
+/// An alternate signal stack during a run whose own stack may overflow, on a thread that has none. Handlers
+/// of other runs' faults have room on the run's stack, so the host's threads are not changed.
 class SignalStack {
  public:
   explicit SignalStack(const KernelRun& run) {
@@ -184,12 +184,12 @@ class SignalStack {
 
 #if defined(QUERN_ADDRESS_SANITIZER)
 constexpr std::size_t kNearTop = 65536;
-/// A run that was left has not cleared what AddressSanitizer notes of its frames.
+/// A run that was left has not cleared AddressSanitizer's state of its frames.
 void forget_frames(const KernelRun& run) {
   __asan_unpoison_memory_region(static_cast<std::byte*>(run.stack->top()) - kNearTop, kNearTop);
 }
-/// Tells AddressSanitizer of the stack switch; it keeps track of where a thread's stack is, and of frames
-/// apart from it, which a run that is suspended needs again.
+/// Announces the stack switch to AddressSanitizer, which tracks the bounds of a thread's stack, and the fake
+/// frames, which a suspended run needs again.
 class FiberNote {
  public:
   explicit FiberNote(KernelRun& run) : run_(run) {

@@ -70,21 +70,21 @@ struct KernelRun {
   Fault fault;
   SavedStack here;             ///< the point of suspension
   void* fake_stack = nullptr;  ///< and what AddressSanitizer keeps of its frames meanwhile
-  /// Set by another thread: the run shall end. It does so where it next yields or calls the host, or when a
-  /// signal finds it in its own code (request_stop).
+  /// Set by another thread to end the run. The run ends when it next yields or calls the host, or when a
+  /// signal interrupts it in its own code (request_stop).
   std::atomic<bool> stop{false};
 };
 
-/// Installs handlers for SIGSEGV, SIGBUS, SIGFPE and SIGILL, unless they are in place; called again, it puts
-/// them back on top of what the program installed since. They take a fault only on a thread inside
+/// Installs handlers for SIGSEGV, SIGBUS, SIGFPE and SIGILL, unless they are in place; a repeated call moves
+/// them back on top of handlers that the program installed since. They handle a fault only on a thread inside
 /// run_guarded(), and only if the program counter lies in the kernel's code, or the address in the window or
-/// the stack's guard zone (a helper that the kernel called); all others go to whoever was there before.
-/// Thread-safe.
+/// the stack's guard zone (a helper that the kernel called); all others are forwarded to the previous
+/// handler. Thread-safe.
 void install_fault_handlers();
 
-/// While it lives, faults on this thread reach the handlers: one that is blocked ends the process. To be held
-/// around runs on threads of the host's, which may block any signal at any time. One system call where the
-/// host blocks none of them.
+/// While an object of this class lives, faults on this thread reach the handlers: a blocked fault would end
+/// the process. Needed around runs on threads of the host, which may block any signal at any time. One system
+/// call if the host blocks none of them.
 class FaultSignals {
  public:
   FaultSignals() noexcept;
@@ -97,8 +97,8 @@ class FaultSignals {
   bool blocked_ = false;
 };
 
-/// Runs function(argument) on run.stack. left: a fault ended it, run.fault says which; suspended:
-/// resume_guarded goes on, on the same thread. Where the run may overflow its stack, the thread has an
+/// Runs function(argument) on run.stack. left: a fault ended it, run.fault has the details; suspended:
+/// resume_guarded continues it, on the same thread. If the run may overflow its stack, the thread has an
 /// alternate signal stack meanwhile.
 StayEnd run_guarded(KernelRun& run, void (*function)(void*), void* argument);
 StayEnd resume_guarded(KernelRun& run);
@@ -112,8 +112,9 @@ void note_place(Fault& fault, const WorkerState& worker, std::uint64_t chunk_fir
 /// Ends the current run of this thread if it shall stop.
 void end_if_stopped();
 
-/// Asks the thread that is inside `run` to end it, whatever it does; to be called again until it has, since
-/// code that is not the kernel's cannot be left. The caller sees to it that the run is not over.
+/// Requests the thread that is inside `run` to end it, whatever it is doing; to be called again until the run
+/// has ended, since code outside the kernel cannot be interrupted. The caller must ensure that the run is not
+/// over.
 void request_stop(KernelRun& run, pthread_t thread);
 
 /// Ends the current run of this thread with `fault`. Only from inside run_guarded().

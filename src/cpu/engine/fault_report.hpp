@@ -20,7 +20,7 @@ struct FaultReport {
   Index3 grid{};       ///< blocks; all 0 where no launch is to blame
   Index3 block_dim{};  ///< threads
   std::optional<Index3> block;
-  /// The lowest thread known to have met it and the last that may have: one and the same where it is exact.
+  /// The first and the last thread that may have faulted; they are equal if the thread is known exactly.
   std::optional<Index3> first_thread;
   std::optional<Index3> last_thread;
   std::string file;                      ///< empty: `line` is one of the PTX
@@ -29,7 +29,7 @@ struct FaultReport {
   AccessKind access = AccessKind::none;
   std::uint32_t access_bytes = 0;  ///< of one thread
   std::string_view space;          ///< "global"; empty: not known
-  /// All of it in words, to stand behind the sentence that the fault has.
+  /// The report in words, to be appended to the sentence for the fault.
   std::string text;
 };
 

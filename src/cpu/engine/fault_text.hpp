@@ -7,9 +7,9 @@
 
 namespace quern::cpu::engine {
 
-/// The report of a fault of `job`. Its text stands behind the sentence that the fault has: "by kernel saxpy
-/// (grid (4,1,1), block (64,1,1)) in block (2,0,0), threads (32,0,0) to (63,0,0), line 12 of a.cu: threads
-/// wait at ...".
+/// The report of a fault of `job`. Its text is appended to the sentence for the fault: "by kernel saxpy (grid
+/// (4,1,1), block (64,1,1)) in block (2,0,0), threads (32,0,0) to (63,0,0), line 12 of a.cu: threads wait at
+/// ...".
 FaultReport report(const Fault& fault, const LaunchJob& job);
 
 }  // namespace quern::cpu::engine

@@ -67,7 +67,7 @@ std::string coordinates(std::uint64_t index, const std::uint32_t extent[3]) {
                      index / extent[0] / extent[1]);
 }
 
-/// The block that reports: what the kernel says, else the chunk's where that is one block.
+/// The block that reports: the one that the kernel stored, otherwise the chunk's if that is one block.
 std::string block_text(const Worker& worker, const WorkerState& state, const LaunchState& launch) {
   if (state.block_index != kUnknownIndex) return coordinates(state.block_index, launch.grid);
   if (worker.chunk_count == 1) return coordinates(worker.chunk_first, launch.grid);

@@ -20,8 +20,8 @@ namespace quern::cpu::engine {
 struct Fault;
 struct LaunchJob;
 
-/// Finds out what the machine code that met a fault was doing, and for which thread. Takes as long as
-/// compiling the kernel once more. Thread-safe.
+/// Finds the instruction and the thread that faulted. Takes as long as compiling the kernel once more.
+/// Thread-safe.
 class FaultExplainer {
  public:
   virtual ~FaultExplainer() = default;
@@ -61,7 +61,7 @@ struct LaunchJob {
   }
 };
 
-/// A copy, or a fill with a 1-, 2- or 4-byte pattern where `source` is null.
+/// A copy, or a fill with a 1-, 2- or 4-byte pattern if `source` is null.
 struct TransferJob {
   std::byte* destination = nullptr;
   const std::byte* source = nullptr;

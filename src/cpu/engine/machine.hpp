@@ -7,7 +7,7 @@
 
 namespace quern::cpu::engine {
 
-/// Bytes of memory this process may use: the machine's, or less where a control group says so.
+/// Bytes of memory this process may use: the machine's, or less if a control group limits it.
 std::uint64_t usable_memory_bytes();
 
 /// Addresses this process may have mapped (`ulimit -v`), and has.

@@ -9,13 +9,13 @@
 
 namespace quern::cpu::engine {
 
-/// Host memory that kernels see (cuMemHostRegister with DEVICEMAP). Kernels can only name what lies in the
-/// window, and the host's pages cannot be made to appear there twice, so there is a shadow of them in the
-/// window, and both are brought together before and after every launch: a byte that the host changed since
-/// the last time goes to the shadow, one that a kernel changed goes to the host. Copies take the host's
-/// memory for the shadow. So the host sees what a kernel wrote once the launch has ended, which is what the
-/// Driver API promises of mapped memory. While a launch runs, only a kernel whose blocks all wait sees what
-/// the host writes, and the host what such a kernel wrote (Residents in resident.cpp). Thread-safe.
+/// Host memory that kernels can access (cuMemHostRegister with DEVICEMAP). Kernels can only address the
+/// window, and the host's pages cannot be mapped there a second time, so the window has a shadow of them, and
+/// both are synchronised before and after every launch: a byte that the host changed since the last time is
+/// copied to the shadow, one that a kernel changed is copied to the host. Copies use the host's memory
+/// instead of the shadow. So the host sees a kernel's writes once the launch has ended, as the Driver API
+/// promises for mapped memory. While a launch runs, only a kernel whose blocks all wait sees the host's
+/// writes, and the host sees those of such a kernel (Residents in resident.cpp). Thread-safe.
 class Mapping {
  public:
   Mapping(std::byte* host, std::shared_ptr<Allocation> shadow);

@@ -27,8 +27,8 @@ enum class AllocationKind : std::uint8_t {
 
 class Mapping;
 
-/// One allocation. Its memory lives as long as the last shared_ptr: a queued copy keeps what it touches.
-/// Immutable but for `reuse`.
+/// One allocation. Its memory lives as long as the last shared_ptr: a queued copy keeps the memory that it
+/// accesses. Immutable except for `reuse`.
 struct Allocation {
   Allocation(Arena& from, std::byte* start) : base(start), arena(&from) {}
   /// Memory of the host's own.
@@ -77,7 +77,7 @@ class Memory {
 
   /// Null: out of memory.
   std::shared_ptr<Allocation> allocate(const MemoryRequest& request) QUERN_EXCLUDES(mutex_);
-  /// Takes the host's own memory in; null where some of it is registered already.
+  /// Registers the host's own memory; null if some of it is registered already.
   std::shared_ptr<Allocation> adopt(std::byte* base, const MemoryRequest& request,
                                     std::shared_ptr<Mapping> mapping) QUERN_EXCLUDES(mutex_);
   /// The mappings that kernels of `owner` see.
@@ -86,8 +86,7 @@ class Memory {
   std::shared_ptr<Allocation> find(const void* address) QUERN_EXCLUDES(mutex_);
   /// The allocation that holds all of [address, address + bytes), or null.
   std::shared_ptr<Allocation> find_range(const void* address, std::uint64_t bytes) QUERN_EXCLUDES(mutex_);
-  /// Takes out the allocation of that kind that starts at `base`; null if there is none. No one finds it any
-  /// more.
+  /// Removes the allocation of that kind that starts at `base` from the table; null if there is none.
   std::shared_ptr<Allocation> remove(const void* base, AllocationKind kind) QUERN_EXCLUDES(mutex_);
   /// Takes out that very allocation; false: it is not there any more.
   bool remove(const Allocation& allocation) QUERN_EXCLUDES(mutex_);

@@ -137,7 +137,7 @@ void Scheduler::execute(Task& task) {
     task.fault = run_launch(*task.command->launch(), *task.worker, worker_count(), watchdog_);
   } else if (auto* transfer = std::get_if<TransferJob>(&task.command->job)) {
     run(*transfer);
-    // Before anyone learns that the copy is done: who frees memory next finds it free.
+    // Released before anyone learns that the copy is done: a thread that then frees memory finds it unused.
     transfer->keep_source.reset();
     transfer->keep_destination.reset();
   } else if (const auto* host = std::get_if<HostJob>(&task.command->job)) {
@@ -222,7 +222,7 @@ Scheduler::Task Scheduler::wait_for_task(GroupId id) {
   }
 }
 
-/// Returns when there may be work, or when there was none for long: then the caller parks.
+/// Returns when there may be work, or when there has been none for long: then the caller parks.
 void Scheduler::poll(GroupId id, Section& section) {
   Group& its_group = group(id);
   its_group.polling = true;

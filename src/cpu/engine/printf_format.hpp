@@ -25,8 +25,8 @@ struct Formatted {
 
 /// Formats as the host's printf would: flags `#- +0`, width, precision (both also `*`), sizes h l ll,
 /// conversions diouxXpeEfFgGaAcs%. `arguments` is the address of the packed arguments, each at its natural
-/// alignment after C's promotions. An unknown conversion is printed as it stands. Nothing: an address could
-/// not be read.
+/// alignment after C's promotions. An unknown conversion is printed literally. Returns nothing if an address
+/// could not be read.
 std::optional<Formatted> format_printf(std::string_view format, std::uint64_t arguments,
                                        const DeviceReader& reader);
 

@@ -23,7 +23,7 @@ constexpr std::uint64_t kSystemSharedBytes = 1024;  ///< of each block
 /// threads, then left to them.
 class Patience {
  public:
-  /// True where it took long, so that something else may be done as well.
+  /// True if it took long, so that the caller may do other work as well.
   bool rest() {
     ++rounds_;
     if (rounds_ < kSpins) {
@@ -47,7 +47,7 @@ class Patience {
   std::uint32_t rounds_ = 0;
 };
 
-/// `from` may be null where there are no bytes.
+/// `from` may be null if there are no bytes.
 void copy(std::vector<std::byte>& to, const std::byte* from, std::uint64_t bytes) {
   to.assign(from, from + bytes);
 }
@@ -182,7 +182,7 @@ class Residents {
       ended_ = false;
       const bool waiting = turn_of_each();
       if (fault_.kind != FaultKind::none) return fault_;
-      // Others may be about to let them go on: only where they wait for long does it need another block.
+      // Other threads may be about to release them: only after a long wait does it start another block.
       const bool started = (job_.cooperative || !waiting || patience.is_short_of()) && start_one();
       if (fault_.kind != FaultKind::none) return fault_;
       if (!waiting && !started && !any_taken()) break;
@@ -195,8 +195,8 @@ class Residents {
   }
 
  private:
-  /// A cooperative launch has no more blocks than fit on the device; where other threads are slow to come,
-  /// one has them all.
+  /// A cooperative launch has no more blocks than fit on the device; if other threads are slow to join, one
+  /// thread runs all of them.
   static std::uint64_t most(const LaunchJob& job) {
     if (job.cooperative) return job.block_count;
     return std::max(1u, resident_blocks(job.needs.warps * 32, job.state.total_shared_bytes));
@@ -255,7 +255,7 @@ class Residents {
     if (!worker_.seats[ready_]->prepare(job_)) return no_room();
     return worker_.seats[ready_++].get();
   }
-  /// With one seat the grid still goes on, block after block, unless it needs several at a time.
+  /// With one seat the grid still makes progress, block after block, unless it needs several at a time.
   Seat* no_room() {
     if (ready_ == 0 || job_.cooperative) fault_.kind = FaultKind::out_of_memory;
     return nullptr;

@@ -13,8 +13,8 @@
 
 namespace quern::cpu::engine {
 
-/// A copy of what a block has in the local memory of its lanes. Functions that are called by the machine's
-/// means have nothing there while the block waits.
+/// A copy of a block's part of its lanes' local memory. Functions that are called as machine functions use
+/// none of it while the block waits.
 class LanesLocal {
  public:
   LanesLocal() = default;
@@ -40,7 +40,7 @@ class Seat {
  public:
   static Expected<std::unique_ptr<Seat>> make(Worker& worker);
 
-  /// Gets the seat ready for blocks of a launch. False: the memory could not be had.
+  /// Prepares the seat for blocks of a launch. False if there is not enough memory.
   bool prepare(const LaunchJob& job);
   void begin(LaunchJob& job, std::uint64_t block);
   /// Runs the block until it has ended or waits.
@@ -50,7 +50,7 @@ class Seat {
   void abandon() noexcept { taken_ = false; }
   const Fault& fault() const noexcept { return run_->fault; }
 
-  /// Its memory is in place, or goes out of the way.
+  /// Moves its memory into place, or out of the way.
   void move_in();
   void move_out();
 
@@ -72,7 +72,7 @@ class Seat {
   bool has_copy_ = false;
 };
 
-/// Starts blocks of the launch as long as those that are started only wait, and gives each its turn, until
+/// Starts further blocks of the launch as long as all started ones only wait, and runs each in turn, until
 /// none is left or the launch is stopped.
 Fault run_resident(LaunchJob& job, Worker& worker);
 

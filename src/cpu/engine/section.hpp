@@ -17,7 +17,7 @@ class QUERN_SCOPED_CAPABILITY Scheduler::Section {
   Section(const Section&) = delete;
   Section& operator=(const Section&) = delete;
 
-  /// Lets go of the mutex while `work` runs.
+  /// Releases the mutex while `work` runs.
   template <class Work>
   void outside(Work&& work) QUERN_NO_THREAD_SAFETY_ANALYSIS {
     unlock_for_good();

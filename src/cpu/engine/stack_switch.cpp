@@ -15,8 +15,8 @@
 
 // System V ABI: rbx, rbp, r12-r15, mxcsr's control bits and the x87 control word belong to the caller.
 // The host may have set the latter two to anything; a run begins with their defaults (nearest, denormals
-// kept, no traps) and the direction flag clear. Where x87 exceptions trap in the state that is put back,
-// those that a run raised are cleared first: they would be raised again by the next x87 instruction.
+// kept, no traps) and the direction flag clear. If x87 exceptions trap in the restored state, those that a
+// run raised are cleared first: the next x87 instruction would raise them again.
 asm(R"(
 .section .rodata
 .p2align 2

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a function on another stack, and leaves it from anywhere below: for good, which is what a fault in a
-// kernel does, or for a while, which is what a block does that waits for others. These functions do the work
-// of swapcontext and sigsetjmp without their system calls.
+// Runs a function on another stack, and leaves it from any depth: for good, as after a fault in a kernel, or
+// temporarily, as for a block that waits for others. These functions do the work of swapcontext and sigsetjmp
+// without their system calls.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,8 @@ enum class StayEnd : int { left = 0, finished = 1, suspended = 2 };
 extern "C" StayEnd quern_cpu_run_on_stack(SavedStack* saved, void* stack_top, void (*function)(void*),
                                           void* argument);
 extern "C" [[noreturn]] void quern_cpu_leave_stack(SavedStack* saved);
-/// Returns when quern_cpu_resume_stack(saved, here) is called, which stands for the rest of the run.
+/// Returns when quern_cpu_resume_stack(saved, here) is called, which returns when the run next leaves this
+/// stack.
 extern "C" void quern_cpu_suspend_stack(SavedStack* saved, SavedStack* here);
 extern "C" StayEnd quern_cpu_resume_stack(SavedStack* saved, SavedStack* here);
 
@@ -38,7 +39,7 @@ class ValgrindStack;
 class GuardedStack {
  public:
   // A warp's frame of a recursive function holds 32 lanes; 64 MiB take some ten thousand calls. Untouched
-  // pages cost nothing. Less, where the process may not have as many addresses.
+  // pages cost nothing. Smaller sizes are for processes with fewer addresses.
   static constexpr std::size_t kStackBytes[] = {std::size_t{64} << 20, std::size_t{16} << 20,
                                                 std::size_t{4} << 20};
   /// In a process that may have few addresses.

@@ -74,7 +74,7 @@ class Domain {
  public:
   const std::shared_ptr<Stream>& legacy_stream() const noexcept { return legacy_; }
   FaultKind fault() const noexcept { return fault_.load(std::memory_order_acquire); }
-  /// After a fault: who met it; does not change any more.
+  /// After a fault: its report; does not change any more.
   const FaultReport& fault_report() const noexcept { return fault_report_; }
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tells valgrind, where the process runs under it, of memory that is used as a stack: it would warn of every
-// switch and take what lies between for one stack. A few instructions without effect elsewhere. Source:
-// valgrind.h, "Client Requests", for AMD64.
+// If the process runs under valgrind, announces memory that is used as a stack: otherwise valgrind would warn
+// at every switch and take the memory between two stacks for one. A few instructions without effect
+// elsewhere. Source: valgrind.h, "Client Requests", for AMD64.
 #pragma once
 
 #include <cstddef>

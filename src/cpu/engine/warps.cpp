@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between the lanes of a warp: who goes on. Between the warps of a block: turns, and barriers. No object with
-// a destructor is alive while a step runs or quern_cpu_yield is called: a launch that is ended leaves them.
+// Scheduling between the lanes of a warp, and between the warps of a block: turns, and barriers. No object
+// with a destructor is alive while a step runs or quern_cpu_yield is called: a launch that is ended abandons
+// them.
 #include "cpu/engine/warps.hpp"
 
 #include <bit>
@@ -17,7 +18,7 @@ constexpr std::uint32_t kLanes = 32;
 constexpr std::uint32_t kMaxWarps = 32;
 /// All lanes may be tired this often before other warps have their turn.
 constexpr std::uint32_t kRoundsInStep = 32;
-/// No step is longer, whatever its loops are.
+/// The largest number of turns in a step, whatever its loops are.
 constexpr std::uint32_t kTurnsInStep = 1u << 16;
 
 std::uint32_t bit(std::uint32_t lane) { return 1u << lane; }
@@ -84,7 +85,7 @@ bool is_complete(const Team& team, const Barrier& barrier) {
   return threads >= barrier.expected;
 }
 
-/// Everybody who waits goes on.
+/// Releases all waiting lanes.
 void open(Team& team, Barrier& barrier) {
   for (std::uint32_t warp = 0; warp < team.warps; ++warp) {
     WarpFrame& frame = team.frame(warp);

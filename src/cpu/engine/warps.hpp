@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Warps whose lanes do not go on together: what their emitted code (cpu/emit/dispatch.cpp) and the functions
-// it calls share. Each lane has a place of its own, where it goes on; the dispatcher in the emitted code runs
-// one place after the other, for the lanes that are there. docs/decisions/0004-dispatcher.md says why.
+// Warps whose lanes do not run in lockstep: shared by their emitted code (cpu/emit/dispatch.cpp) and the
+// functions it calls. Each lane has a place of its own, where it continues; the dispatcher in the emitted
+// code runs one place after another, for the lanes that are there. docs/decisions/0004-dispatcher.md gives
+// the reasons.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +11,8 @@
 
 namespace quern::cpu::engine {
 
-/// A place is the rank of a block, low numbers first in the order of the code, and marks. The least place of
-/// the warp's lanes is the one to run: marks stand above the rank in the order of their urgency.
+/// A place is the rank of a block, low numbers first in the order of the code, with marks in higher bits. The
+/// least place of the warp's lanes runs next: marks are ordered by urgency.
 namespace place {
 inline constexpr std::uint32_t kRank = (1u << 27) - 1;
 inline constexpr std::uint32_t kMet = 1u << 27;    ///< of a warp_sync: its members have been there
@@ -25,7 +26,7 @@ inline constexpr std::uint32_t kMarks = 3u << 30;
 inline constexpr std::uint32_t kEnded = 0xffffffffu;
 }  // namespace place
 
-/// The head of a warp's frame. What its values need follows.
+/// The head of a warp's frame. The memory for its values follows.
 struct alignas(64) WarpFrame {
   std::uint32_t place[32];
   std::uint32_t members[32];     ///< of the lanes asleep
@@ -37,7 +38,7 @@ struct alignas(64) WarpFrame {
   std::uint32_t location;  ///< of the last wait: an index into KernelCode::locations
 };
 inline constexpr std::uint32_t kWarpFrameBytes = sizeof(WarpFrame);
-/// Every so many turns another lane than the least has its turn.
+/// After this many turns another lane than the least runs.
 inline constexpr std::uint32_t kFairTurns = 256;
 
 /// The result of a step; the numbers are not valid places.
@@ -50,7 +51,7 @@ enum class StepEnd : std::uint32_t {
 using StepWarp = std::uint32_t (*)(const LaunchState*, WorkerState*, WarpFrame*, std::uint32_t ctaid_x,
                                    std::uint32_t ctaid_y, std::uint32_t ctaid_z, std::uint32_t warp);
 
-/// The warps of a block: `full` of 32 lanes, and one with the lanes `rest` where that is not 0.
+/// The warps of a block: `full` of 32 lanes, and one with the lanes `rest` unless that is 0.
 struct WarpSteps {
   StepWarp full = nullptr;
   StepWarp partial = nullptr;
@@ -63,19 +64,19 @@ extern "C" {
 /// Runs one block. Between its warps: each makes steps as long as it can go on; barriers are counted here.
 void quern_cpu_run_warps(const LaunchState* launch, WorkerState* worker, const WarpSteps* steps,
                          std::uint32_t ctaid_x, std::uint32_t ctaid_y, std::uint32_t ctaid_z);
-/// The place to run where the least one is marked, or where another lane's turn has come; or a StepEnd.
+/// The place to run if the least one is marked, or if another lane's turn has come; or a StepEnd.
 std::uint32_t quern_cpu_choose_place(WorkerState* worker, WarpFrame* frame);
 /// Returns those of the lanes at `at` whose members have all arrived. The others sleep.
 std::uint32_t quern_cpu_meet_lanes(WarpFrame* frame, std::uint32_t at, std::uint32_t location);
 /// The lanes' threads have ended.
 void quern_cpu_end_lanes(WarpFrame* frame, std::uint32_t lanes);
-/// `lanes` come to barrier `id`, which is for `count` threads (0: all of the block), and go on at `next`.
-/// `how`: a BarrierStep. `yes`: for whose predicate a barrier_reduce found true.
+/// `lanes` arrive at barrier `id`, which is for `count` threads (0: all of the block), and continue at
+/// `next`. `how`: a BarrierStep. `yes`: the lanes for whose predicate a barrier_reduce found true.
 void quern_cpu_meet_block(WorkerState* worker, WarpFrame* frame, std::uint32_t lanes, std::uint32_t next,
                           std::uint32_t how, std::uint32_t id, std::uint32_t count, std::uint32_t yes,
                           std::uint32_t location);
-/// The block can do nothing but wait for others: other work of this thread goes on, if there is any. Returns
-/// when it is this block's turn again. Defined by the scheduler.
+/// The block can only wait for others: other work of this thread continues, if there is any. Returns when it
+/// is this block's turn again. Defined by the scheduler.
 void quern_cpu_yield(WorkerState* worker);
 }
 

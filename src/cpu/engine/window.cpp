@@ -15,10 +15,10 @@ namespace {
 struct Geometry {
   std::uint64_t gap_bytes;       ///< before, after, and around window_base
   std::uint64_t part_gap_bytes;  ///< between the parts
-  /// Nothing lies this near to window_base. Of lanes that are next to each other the first one's address is
-  /// checked, and where that lane does not run it may lie before an array that the others are inside of:
-  /// 4 GiB (compact: kCompactReachBytes) are for that. The rest keeps misaligned accesses, at window_base and
-  /// a gap around it, apart from those that miss the first array by a gap.
+  /// Nothing is allocated this near to window_base. For adjacent lanes only the first one's address is
+  /// checked, and if that lane does not run, its address may lie before an array that the others access: 4
+  /// GiB (compact: kCompactReachBytes) are for that. The rest separates misaligned accesses, at window_base
+  /// and a gap around it, from those that miss the first array by a gap.
   std::uint64_t lead_bytes;
   std::uint64_t shared_bytes;
 };
@@ -53,7 +53,7 @@ std::uint64_t worker_offset(const WindowLayout& layout, std::uint32_t worker) no
   const std::uint64_t local = layout.compact ? 0 : kLocalReservationBytes + is.part_gap_bytes;
   return first + worker * (is.shared_bytes + is.part_gap_bytes + local);
 }
-/// A multiple of huge pages: where the window may grow.
+/// A multiple of huge pages if the window may grow.
 std::uint64_t window_bytes(const WindowLayout& layout) noexcept {
   return round_up(worker_offset(layout, layout.worker_count) - geometry(layout).part_gap_bytes,
                   kHugePageBytes);
@@ -115,8 +115,8 @@ Expected<std::unique_ptr<Window>> Window::reserve(const WindowLayout& asked) {
     diagnostic.hint = "raise `ulimit -v`, or lower QUERN_CPU_WORKERS or QUERN_CPU_MEMORY";
     return diagnostic;
   }
-  // The kernel aligns to pages; arenas start at huge pages. Gaps and leads are multiples of one. What is not
-  // needed goes back.
+  // The kernel aligns to pages; arenas start at huge pages. Gaps and leads are multiples of one. The unused
+  // rest is returned.
   const std::uint64_t misaligned = reinterpret_cast<std::uintptr_t>(start) % kHugePageBytes;
   const std::uint64_t before = misaligned == 0 ? 0 : kHugePageBytes - misaligned;
   std::byte* const aligned = static_cast<std::byte*>(start) + before;

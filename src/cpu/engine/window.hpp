@@ -33,7 +33,7 @@ struct Range {
   }
 };
 
-/// Makes [base, base + bytes) readable and writable. False: the system refuses the memory. Page-aligned.
+/// Makes [base, base + bytes) readable and writable. False if the system refuses the memory. Page-aligned.
 bool commit(std::byte* base, std::uint64_t bytes) noexcept;
 /// Gives the pages back and makes the range inaccessible again.
 void decommit(std::byte* base, std::uint64_t bytes) noexcept;
@@ -72,9 +72,10 @@ class Window {
   std::uint64_t bytes() const noexcept { return bytes_.load(std::memory_order_acquire); }
   std::uint64_t reserved_bytes() const noexcept { return bytes() + 2 * gap_bytes_; }
   bool contains(const void* address) const noexcept { return Range{base_, bytes()}.contains(address); }
-  /// True also in the gaps before and after, where a checked base plus an offset can land.
+  /// True also for the gaps before and after, where a checked base plus an offset can point.
   bool reaches(const void* address) const noexcept;
-  /// True where emitted code sends misaligned accesses (abi.hpp), and no address that was ever valid leads.
+  /// True for the addresses that emitted code substitutes for misaligned ones (abi.hpp); no valid address
+  /// leads there.
   bool is_misaligned_mark(const void* address) const noexcept;
 
   Range arena(std::uint32_t device) const noexcept;
@@ -85,8 +86,8 @@ class Window {
   /// The local memory of all workers; for a compact window.
   Range locals() const noexcept;
 
-  /// `bytes` more addresses at the window's end, apart from all others. Empty: what lies behind is taken, or
-  /// the process may not have more. A multiple of kHugePageBytes at least that large.
+  /// Adds `bytes` addresses at the window's end, in a separate range. Empty if the addresses behind it are in
+  /// use, or the process may not have more. The result is a multiple of kHugePageBytes at least that large.
   Range grow(std::uint64_t bytes) QUERN_EXCLUDES(mutex_);
 
  private:

@@ -40,7 +40,7 @@ struct WorkerNeeds {
       false;  ///< functions that may call themselves take of the worker's stack what they like
 };
 
-/// Memory on a cache line's boundary that grows when asked for more, and keeps nothing then.
+/// Memory aligned to a cache line that grows on demand; growing discards its contents.
 class AlignedMemory {
  public:
   static constexpr std::uint64_t kAlignment = 64;
@@ -71,7 +71,7 @@ class Worker {
  public:
   static Expected<std::unique_ptr<Worker>> make(std::uint32_t index, const Services& services);
 
-  /// Gets the worker ready for a launch. False: the memory could not be had.
+  /// Prepares the worker for a launch. False if there is not enough memory.
   bool prepare(const WorkerNeeds& needs);
 
   WorkerState& state() noexcept { return state_; }
@@ -111,8 +111,8 @@ class Worker {
    private:
     Worker& worker_;
   };
-  /// Asks the thread that borrowed the worker to leave the run that it is in, if it is in one; to be called
-  /// again until it has (request_stop). The caller sees to it that the thread has not given the worker back.
+  /// Requests the thread that borrowed the worker to leave its current run, if there is one; to be called
+  /// again until it has (request_stop). The caller must ensure that the thread has not returned the worker.
   void ask_to_leave() noexcept;
 
   std::vector<std::unique_ptr<Seat>> seats;  ///< for blocks that take turns (resident.cpp)
