@@ -98,7 +98,7 @@ std::optional<std::string> write_whole(Wide value, Dtype target, bool any_sign, 
   return std::nullopt;
 }
 
-/// `value` rounded to the floating `target`, and what it is there.
+/// Writes `value` rounded to the floating-point type `target`; returns the rounded value.
 double write_real(double value, Dtype target, std::byte* out) {
   switch (target) {
     case Dtype::float16: {

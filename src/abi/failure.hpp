@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's side of include/quern/cuda/debug.cuh: what a debug build of a kernel tells of its first failure.
+// The host's side of include/quern/cuda/debug.cuh: the first failure that a debug build of a kernel reports.
 #pragma once
 
 #include <cstdint>

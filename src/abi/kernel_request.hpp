@@ -85,7 +85,7 @@ struct VariableInfo {
   std::string lowered_name;  ///< in the PTX
 };
 
-/// What NVRTC made. Immutable once built; shared between threads.
+/// The output of NVRTC. Immutable once built; shared between threads.
 struct PtxImage {
   std::string ptx;
   std::vector<std::byte> machine_code;  ///< cubin for Target::sm; empty where none was asked for

@@ -239,8 +239,8 @@ Shape Layout::resolve_shape(std::span<const std::int64_t> shape) const {
 
 namespace {
 
-/// Strides for `shape`, in C order, over axes `old_shape`/`old_strides` (none of extent 1); nothing where the
-/// elements do not lie so. Groups of axes with equal products are matched from the outside in.
+/// Strides for `shape`, in C order, over axes `old_shape`/`old_strides` (none of extent 1); nothing if no
+/// strides give that order. Groups of axes with equal products are matched from the outside in.
 std::optional<std::vector<std::int64_t>> regroup(std::span<const std::int64_t> old_shape,
                                                  std::span<const std::int64_t> old_strides,
                                                  std::span<const std::int64_t> shape, std::int64_t item) {

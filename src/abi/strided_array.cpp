@@ -14,7 +14,7 @@ const char* order_text(const Layout& layout) {
   return layout.is_f_contiguous() ? "in Fortran order" : "with gaps";
 }
 
-/// Bytes that only one side describes are taken on trust where the sizes agree.
+/// If only one side describes its bytes, they are assumed to agree if the sizes do.
 bool agree(const ElementType& a, const ElementType& b) {
   if (a == b) return true;
   const auto is_opaque = [](const ElementType& element) {

@@ -10,7 +10,7 @@
 
 namespace quern::base {
 
-/// A 256-bit SHA-256 digest: what names a cached result. 32 bytes, value type.
+/// A 256-bit SHA-256 digest: the key of a cached result. 32 bytes, value type.
 struct Digest {
   std::array<std::uint8_t, 32> bytes{};
   std::string hex() const;
@@ -37,7 +37,7 @@ class DigestBuilder {
   void* state_;
 };
 
-/// SHA-256 of the bytes as they are (no length prefix): what `sha256sum` prints.
+/// SHA-256 of the bytes (no length prefix): the same as `sha256sum` prints.
 Digest sha256(std::span<const std::byte> bytes);
 
 }  // namespace quern::base

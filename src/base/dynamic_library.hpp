@@ -21,7 +21,7 @@ class DynamicLibrary {
   F function(const char* name) const noexcept {
     return reinterpret_cast<F>(symbol(name));
   }
-  /// The file the loader mapped, or `path` where it does not say.
+  /// The file that the loader mapped, or `path` if the loader does not tell.
   const std::string& path() const noexcept { return path_; }
 
  private:

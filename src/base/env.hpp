@@ -27,13 +27,13 @@ std::optional<std::uint64_t> env_number(const char* name, EnvComplaint complain 
 /// A size in bytes with an optional suffix K, M, G or T (powers of 1024, "512M").
 std::optional<std::uint64_t> env_bytes(const char* name, EnvComplaint complain = nullptr);
 
-/// Real numbers that a variable may be, and what they are, for the complaint: "a number of seconds".
+/// The allowed range of a real number, and its description for the warning: "a number of seconds".
 struct EnvRange {
   double least = 0;
   double most = 0;
   const char* kind = "a number";
 };
-/// The variable as a number of `range`; nothing if unset, empty or none of these.
+/// The variable as a number of `range`; nothing if unset, empty or invalid.
 std::optional<double> env_real(const char* name, const EnvRange& range, EnvComplaint complain = nullptr);
 
 /// The index in `words` of the variable's value; nothing if unset, empty or none of them.

@@ -11,20 +11,19 @@
 
 namespace quern::base {
 
-/// For work with a library whose static objects exit() destroys while other threads go on (NVRTC, LLVM):
-/// exit() waits until no such work is under way, ten seconds at most, and none begins any more. What takes
-/// longer would crash in the midst of it; then the process ends without the exit handlers that are left, with
-/// its status and its output. One for a library, of static storage duration; it is never destroyed.
-/// Thread-safe.
+/// For work with a library whose static objects exit() destroys while other threads continue (NVRTC, LLVM):
+/// exit() waits until no such work is in progress, ten seconds at most, and rejects new work. Work that takes
+/// longer would crash; then the process ends without the remaining exit handlers, with its status and its
+/// output. One for each library, of static storage duration; it is never destroyed. Thread-safe.
 class ExitGate {
  public:
   constexpr ExitGate() = default;
   ExitGate(const ExitGate&) = delete;
   ExitGate& operator=(const ExitGate&) = delete;
 
-  /// Work under way. False: the process is exiting, the work must not begin. Threads other than the one that
-  /// exits are told so after a second, by which time the process has ended as a rule: their hosts need not
-  /// handle an error then.
+  /// Work in progress. False: the process is exiting, and the work must not begin. Threads other than the
+  /// exiting one get this answer after a second, by which time the process has usually ended: then their
+  /// hosts need not handle an error.
   class Pass {
    public:
     explicit Pass(ExitGate& gate) noexcept : gate_(gate), open_(gate.enter()) {}
@@ -53,7 +52,7 @@ class ExitGate {
   std::atomic<int> process_{0};  ///< a forked child begins anew: the parent's other threads are not in it
 };
 
-/// The diagnostic of a refused Pass: "cannot compile x.cu: the process is exiting".
+/// The diagnostic of a rejected Pass: "cannot compile x.cu: the process is exiting".
 Diagnostic process_exits(const std::string& attempted);
 
 }  // namespace quern::base

@@ -5,10 +5,10 @@
 
 namespace quern::base {
 
-/// While it lives, this thread computes as the C++ and PTX standards' defaults say: rounding to nearest,
-/// denormal numbers kept, no exception trapped. Then the caller's floating-point environment is back, its
-/// exception flags included, where it was another. A few nanoseconds where it was the default already: then
-/// only exception flags may be raised.
+/// While an object of this class lives, this thread computes with the defaults of the C++ and PTX standards:
+/// rounding to nearest, denormal numbers kept, no exception trapped. Its destructor restores the caller's
+/// floating-point environment, including its exception flags, if it was different. A few nanoseconds if it
+/// was the default already: then only exception flags may be raised.
 class FloatingPointScope {
  public:
   FloatingPointScope() noexcept;

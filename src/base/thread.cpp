@@ -71,7 +71,7 @@ pthread_t start(std::function<void()> main, std::size_t stack_bytes, bool detach
   return thread;
 }
 
-/// The thread's stack; from == to where it is not known.
+/// The thread's stack; from == to if it is not known.
 struct Stack {
   std::uintptr_t from = 0;
   std::uintptr_t to = 0;

@@ -10,17 +10,17 @@
 namespace quern::base {
 
 /// Starts a thread that runs until `main` returns. It computes with the default floating-point environment,
-/// and signals that are sent to the process do not go to it; those of faulty instructions are not blocked,
-/// whatever the caller's mask. Its stack has 8 MiB, whatever `ulimit -s`. Throws std::system_error.
+/// and blocks signals sent to the process; those of faulting instructions are not blocked, whatever the
+/// caller's mask. Its stack has 8 MiB, whatever `ulimit -s`. Throws std::system_error.
 void start_thread(std::function<void()> main);
 
-/// secluded() for what has no result.
+/// secluded() for functions without a result.
 void run_secluded(void (*function)(void*), void* argument);
 
-/// Runs work() with 4 MiB of stack at least, which a compiler needs: here, or, where this thread's stack has
-/// less left or is unknown (a fiber), on a thread of its own, while this one waits. Either way with the
-/// default floating-point environment. What `work` throws comes out here. Throws std::system_error where no
-/// thread can be started.
+/// Runs work() with at least 4 MiB of stack, which a compiler needs: on this thread, or, if this thread's
+/// stack has less left or is unknown (a fiber), on a thread of its own, while this one waits. Either way with
+/// the default floating-point environment. Exceptions of `work` are rethrown here. Throws std::system_error
+/// if no thread can be started.
 template <class Work>
 auto secluded(Work&& work) -> decltype(work()) {
   using Result = decltype(work());

@@ -61,7 +61,7 @@ struct MemoryCacheCore::State {
     return found->second->value;
   }
 
-  // Moves what no longer fits into `dropped`: values are destroyed after the lock is gone.
+  // Moves entries beyond the limit into `dropped`: values are destroyed after the lock is released.
   void insert(const Digest& key, const Computed& made, std::list<Entry>& dropped) QUERN_REQUIRES(mutex) {
     if (made.size_bytes > max_bytes) return;
     entries.push_front({key, made.value, made.size_bytes});

@@ -51,10 +51,11 @@ class MemoryCacheCore {
   std::unique_ptr<State> state_;
 };
 
-/// Immutable values of one type under a digest of everything that determines them. Of N threads that ask for
-/// one key at once, one computes and the others wait for its result. A failure reaches all who waited and is
-/// not kept. The least recently used values go first when the values' sizes exceed `max_bytes`; a value
-/// larger than the bound is returned but not kept. Values live as long as anyone holds them. Thread-safe.
+/// Immutable values of one type under a digest of everything that determines them. If N threads request one
+/// key at once, one computes and the others wait for its result. A failure is returned to all waiting threads
+/// and is not kept. The least recently used values are removed first when the values' sizes exceed
+/// `max_bytes`; a value larger than the bound is returned but not kept. Values live as long as they are
+/// referenced. Thread-safe.
 template <class T>
 class MemoryCache {
  public:
@@ -67,8 +68,8 @@ class MemoryCache {
   /// The value, or null; never computes and never waits for a computation.
   Value find(const base::Digest& key) { return std::static_pointer_cast<const T>(core_.find(key)); }
 
-  /// The value under `key`; `compute()` (an Expected<Value>) is called where there is none. An exception it
-  /// throws reaches everyone who waited. Asking for a key from within its own computation is refused with a
+  /// The value under `key`; calls `compute()` (returns an Expected<Value>) if there is none. Its exceptions
+  /// are thrown in every waiting thread. Requesting a key within its own computation is rejected with a
   /// diagnostic.
   template <class F>
   Expected<Value> get_or_compute(const base::Digest& key, F&& compute) {

@@ -44,10 +44,10 @@ class Compiler {
   Compiler(const Compiler&) = delete;
   Compiler& operator=(const Compiler&) = delete;
 
-  /// CUDA C++ goes through NVRTC; PTX is passed through; Kernel Python becomes CUDA C++ first. Errors are
-  /// NVRTC's own, with the author's file, line and column; warnings come with the image. Where
-  /// `request.target.sm` is set and NVRTC knows that architecture, the image also holds machine code; where
-  /// it does not, a warning in the log says so and the PTX is all.
+  /// Compiles CUDA C++ with NVRTC; passes PTX through; translates Kernel Python to CUDA C++ first. Errors are
+  /// NVRTC's own, with the author's file, line and column; warnings are returned with the image. If
+  /// `request.target.sm` is set and NVRTC knows that architecture, the image also holds machine code;
+  /// otherwise a warning in the log says so and the image holds only PTX.
   Expected<Image> compile(const abi::KernelRequest& request);
 
   ToolkitReport toolkit();

@@ -66,7 +66,7 @@ class Reader {
     }
   }
 
-  // The line's end, where a backslash before it joins the next line on.
+  // The end of the line; a backslash at its end continues it on the next line.
   std::size_t end_of_line() const {
     std::size_t end = source_.find('\n', at_);
     while (end != string_view::npos && end > 0) {

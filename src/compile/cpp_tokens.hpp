@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A light reading of C++ source: tokens with their lines, nothing expanded. What the scanners for kernels and
-// for includes share.
+// A lexer for C++ source: tokens with their lines, nothing expanded. Shared by the scanners for kernels and
+// for includes.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct CppToken {
   std::uint32_t line = 1;
 };
 
-/// Comments are passed over; a string or comment that does not end ends with the source. Never fails.
+/// Comments are skipped; an unterminated string or comment ends with the source. Never fails.
 std::vector<CppToken> cpp_tokens(std::string_view source);
 
 }  // namespace quern::compile

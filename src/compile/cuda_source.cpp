@@ -58,8 +58,8 @@ Expected<void> check_text(const abi::KernelSource& source) {
   return diagnostic;
 }
 
-/// The first line with more open brackets than NVRTC is given: its parser calls itself for each, and a few
-/// thousand end the process. (C++ asks for 256 of a compiler, [implimits].)
+/// Lines with more open brackets than this are rejected: NVRTC's parser recurses for each, and a few thousand
+/// end the process. (C++ requires a compiler to support 256, [implimits].)
 constexpr std::size_t kMostOpenBrackets = 1000;
 
 std::optional<std::uint32_t> find_deep_nesting(std::string_view text) {
@@ -112,7 +112,7 @@ bool is_named_int128(const std::vector<std::string>& texts) {
   });
 }
 
-// Machine code is an addition: where it cannot be had, PTX does, and the log says so.
+// Machine code is optional: if it cannot be made, PTX suffices, and the log says so.
 void choose_machine(CudaPlan& plan) {
   const std::optional<std::uint32_t> sm = plan.request->target.sm;
   if (!sm) return;
@@ -132,7 +132,7 @@ void choose_machine(CudaPlan& plan) {
   }
 }
 
-// The PTX is there, and the driver compiles it: what NVRTC says of the machine code is a note.
+// The PTX is complete, and the driver compiles it: NVRTC's messages about the machine code become a note.
 Diagnostic without_machine_code(const CudaPlan& plan, const NvrtcOutput& machine) {
   Diagnostic diagnostic = warning(
       "machine-code",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA C++ -> PtxImage: what one request asks of NVRTC, its key, and the run itself.
+// CUDA C++ -> PtxImage: the NVRTC options of a request, its key, and the run itself.
 #pragma once
 
 #include <optional>
@@ -28,10 +28,10 @@ struct CudaPlan {
 /// Checks the request: options, architecture, name expressions, text.
 Expected<CudaPlan> plan_cuda(const abi::KernelRequest& request, const Toolkit& toolkit);
 
-/// Digest of everything that decides the image; nothing where that cannot be told.
+/// Digest of everything that determines the image; nothing if that is not known.
 std::optional<base::Digest> cuda_key(const CudaPlan& plan);
 
-/// Runs NVRTC: once where PTX and machine code are for the same architecture, else once for each.
+/// Runs NVRTC: once if PTX and machine code are for the same architecture, otherwise once for each.
 Expected<abi::PtxImage> run_cuda(const CudaPlan& plan);
 
 }  // namespace quern::compile

@@ -62,7 +62,7 @@ bool named(const KernelDeclaration& declaration) {
                      [](const ParameterDeclaration& parameter) { return !parameter.name.empty(); });
 }
 
-// The declaration that speaks for an entry.
+// The declaration chosen for an entry.
 struct Spokesman {
   const KernelDeclaration* declaration = nullptr;  // null: there is none, or several contradict each other
   bool knows_types = false;                        // the others that might be meant have the same types

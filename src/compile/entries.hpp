@@ -11,18 +11,18 @@
 
 namespace quern::compile {
 
-/// A name expression as the author wrote it, and the name NVRTC gave what it instantiates.
+/// A name expression as the author wrote it, and NVRTC's name for its instance.
 using LoweredName = std::pair<std::string, std::string>;
 
-/// Gives each entry its author's name (the name expression, else the demangled name; overloads keep their
-/// parameter list) and its parameters their names and types: types from the mangled name where there is one,
-/// else from the declaration; names from the declaration with the same name and as many parameters. What
-/// cannot be told stays empty.
+/// Gives each entry its author's name (the name expression, otherwise the demangled name; overloads keep
+/// their parameter list) and its parameters their names and types: types from the mangled name if there is
+/// one, otherwise from the declaration; names from the declaration with the same name and as many parameters.
+/// Unknown ones stay empty.
 void name_entries(std::vector<abi::EntryInfo>& entries, const std::vector<LoweredName>& expressions,
                   const std::vector<KernelDeclaration>& declarations);
 
-/// Gives each variable its author's name: the name expression ("&ns::table" is "ns::table"), else the
-/// demangled name without what NVRTC puts before names of internal linkage.
+/// Gives each variable its author's name: the name expression ("&ns::table" is "ns::table"), otherwise the
+/// demangled name without NVRTC's prefix for names of internal linkage.
 void name_variables(std::vector<abi::VariableInfo>& variables, const std::vector<LoweredName>& expressions);
 
 }  // namespace quern::compile

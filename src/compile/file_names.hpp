@@ -11,10 +11,10 @@ namespace quern::compile {
 /// Every file that directives of the source name: in #line and #include.
 std::vector<std::string> spelled_names(std::string_view source);
 
-/// NVRTC completes every relative name in `.file` with the working directory, also those of #line and of
-/// headers that are no files. Makes them relative again, as NVRTC's own messages say them. `absolute` holds
-/// the files and the directories that were given with their whole path: what is one of them or lies in one
-/// keeps its name.
+/// NVRTC makes every relative name in `.file` absolute with the working directory, also those of #line and of
+/// headers that are no files. This makes them relative again, as in NVRTC's own messages. `absolute` holds
+/// the files and the directories that were given as absolute paths: these, and files in these directories,
+/// keep their names.
 void restore_file_names(std::string& ptx, const std::vector<std::string>& absolute);
 
 }  // namespace quern::compile

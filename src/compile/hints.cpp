@@ -213,7 +213,7 @@ std::string missing_header_hint(string_view name, const HintContext& context) {
   return fmt::format("name the directory that holds {} in LoadOptions::include_dirs", name);
 }
 
-// NVRTC does not say which name it is; the caret below the source's line stands at its first character.
+// NVRTC does not name it; the caret below the source line marks its first character.
 std::string namespace_hint(const Diagnostic& diagnostic) {
   const string_view line = diagnostic.source_line;
   const std::size_t begin = diagnostic.span.column > 0 ? diagnostic.span.column - 1 : 0;
@@ -282,8 +282,7 @@ Diagnostic unknown_kernel(const std::string& expression, const std::string& reas
   return diagnostic;
 }
 
-// NVRTC reports a bad name expression twice, in the lines it added: what is wrong, then which expression it
-// was.
+// NVRTC reports a bad name expression twice, in the lines it added: first the error, then the expression.
 Diagnostics without_name_map(Diagnostics diagnostics, const HintContext& context) {
   Diagnostics result;
   std::string reason;

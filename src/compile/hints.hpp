@@ -13,8 +13,9 @@ struct HintContext {
   std::vector<std::string> expressions;    ///< the request's, as the author wrote them
 };
 
-/// Fills `hint` where a likely fix is known, and turns NVRTC's messages about name expressions, which speak
-/// of a file nobody wrote, into one "unknown-kernel" error each, with the kernels that there are.
+/// Fills `hint` if a likely fix is known, and replaces NVRTC's messages about name expressions, which refer
+/// to a file that the author did not write, by one "unknown-kernel" error each, with the kernels of the
+/// source.
 void add_hints(Diagnostics& diagnostics, const HintContext& context);
 
 }  // namespace quern::compile

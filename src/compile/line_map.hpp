@@ -13,14 +13,14 @@ namespace quern::compile {
 
 class LineMap {
  public:
-  /// `source` must outlive the map. `file_name` is what the lines before the first directive belong to.
-  /// Without `directives`, for languages that have none, all lines are the file's own.
+  /// `source` must outlive the map. `file_name` is the file of the lines before the first directive. Without
+  /// `directives`, for languages that have none, all lines belong to that file.
   LineMap(std::string_view source, std::string file_name, bool directives = true);
 
   /// Every name that lines of the source have, each once.
   std::vector<std::string> file_names() const;
-  /// The text of the line that messages call `line` of `file`. Nothing where there is none, or more than one,
-  /// or where a directive stands in a conditional, so that only a preprocessor knows.
+  /// The text of the line that messages call `line` of `file`. Nothing if there is none, or more than one, or
+  /// if a directive is inside a conditional, which only a preprocessor can evaluate.
   std::optional<std::string_view> text_of(std::string_view file, std::uint32_t line) const;
 
  private:
@@ -39,7 +39,7 @@ class LineMap {
   bool certain_ = true;
 };
 
-/// The string literal that begins `text`, with its escapes resolved; nothing where none begins there.
+/// The string literal at the beginning of `text`, with its escapes resolved; nothing if there is none.
 std::optional<std::string> string_literal(std::string_view text);
 
 }  // namespace quern::compile

@@ -15,7 +15,7 @@ inline constexpr std::string_view kNameMapFile = "__nv_name_map";
 /// Every message of `log`, in its order: severity, place, source line, column from the caret (counted in
 /// bytes, as NVRTC does), notes, template instantiation chains. Codes are "cuda-N" for a numbered message,
 /// else "cuda-error" or "cuda-warning"; "ptxas" and "nvrtc-option" for those tools' own. A line of unknown
-/// form is kept as a note. `file_name` stands for messages about the end of the source.
+/// form is kept as a note. `file_name` is the file of messages about the end of the source.
 Diagnostics parse_log(std::string_view log, std::string_view file_name);
 
 }  // namespace quern::compile

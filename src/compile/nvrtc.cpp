@@ -80,16 +80,16 @@ void collect(const NvrtcTable& table, nvrtcProgram program, const NvrtcInput& in
   }
 }
 
-// Keeps the library for the life of the process: what NVRTC allocates when it is loaded it does not free when
-// it is unloaded.
+// Keeps the library loaded for the life of the process: NVRTC does not free the memory that it allocates when
+// it is loaded.
 void keep_loaded(const base::DynamicLibrary& library) {
   if (void* handle = ::dlopen(library.path().c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE))
     keep_static_objects(handle);
 }
 
-// NVRTC opens libnvrtc-builtins.so.13.0 by its bare name, which the loader finds beside NVRTC only where that
-// directory is on its path. A library that is open already is found by its name: so the one beside NVRTC is
-// opened here, before NVRTC asks.
+// NVRTC opens libnvrtc-builtins.so.13.0 by its bare name, which the loader finds beside NVRTC only if that
+// directory is on its path. A library that is already open is found by its name, so the one beside NVRTC is
+// opened here first.
 std::optional<base::DynamicLibrary> open_builtins(const std::string& nvrtc_path, int major, int minor) {
   std::error_code error;
   const std::filesystem::path directory = std::filesystem::canonical(nvrtc_path, error).parent_path();

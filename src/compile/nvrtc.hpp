@@ -45,7 +45,7 @@ struct NvrtcOutput {
 /// programs).
 class Nvrtc {
  public:
-  /// Opens `path` (a bare name asks the loader) and checks that every function is there.
+  /// Opens `path` (a bare name is passed to the loader) and checks that every function exists.
   static Expected<std::shared_ptr<const Nvrtc>> open(const std::string& path);
 
   int major() const noexcept { return major_; }

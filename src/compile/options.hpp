@@ -24,8 +24,8 @@ struct UserOptions {
   bool cacheable = true;                         ///< false: reads or writes files that the key cannot cover
 };
 
-/// Reads `options`; refuses those that would change what quern asks of NVRTC (architecture, kind of output),
-/// with the reason and what to write instead.
+/// Reads `options`; rejects those that would override options set by quern (architecture, kind of output),
+/// with the reason and a replacement.
 Expected<UserOptions> read_options(const std::vector<std::string>& options);
 
 /// The options of a run for `architecture` ("compute_89", "sm_90"): ours, the user's, then the toolkit's

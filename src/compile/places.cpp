@@ -81,7 +81,7 @@ std::vector<std::string> wheel_roots() {
   return roots;
 }
 
-// The library or program that holds this very function; empty if that cannot be told.
+// The library or program that holds this function; empty if it is not known.
 fs::path this_library() {
   Dl_info info{};
   if (::dladdr(reinterpret_cast<const void*>(&this_library), &info) == 0 || info.dli_fname == nullptr)
@@ -89,8 +89,8 @@ fs::path this_library() {
   return real_path(info.dli_fname);
 }
 
-// In a build tree, what tools/setup fetched into the source tree. The build's top folder holds a file with
-// the source tree's path, so that no installed library has it; a file of somebody else's is not followed.
+// In a build tree, the toolkit that tools/setup fetched into the source tree. The build's top folder holds a
+// file with the source tree's path, so that no installed library has it; a file of another owner is ignored.
 std::optional<std::string> fetched_for_the_build(const fs::path& library) {
   struct stat own{}, marker{};
   if (::stat(library.c_str(), &own) != 0) return std::nullopt;

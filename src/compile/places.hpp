@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where NVRTC and the toolkit's headers are looked for, as data: one ordered table that finding walks and
-// `quern doctor` prints.
+// The places where NVRTC and the toolkit's headers are searched, as data: one ordered table that the search
+// walks and `quern doctor` prints.
 #pragma once
 
 #include <cstdint>
@@ -48,11 +48,11 @@ std::vector<Place> places(const Surroundings& around);
 /// The first NVRTC library in the usual library directories under `root`; nothing if there is none.
 std::optional<std::string> library_under(const std::string& root);
 
-/// The include directory under `root` that holds the kernel headers (cuda_fp16.h), and beside it the one of
-/// libcu++ and CUB where that is a directory of its own. Empty if there is none.
+/// The include directory under `root` that holds the kernel headers (cuda_fp16.h), and that of libcu++ and
+/// CUB if it is a separate directory. Empty if there is none.
 std::vector<std::string> include_directories_under(const std::string& root);
 
-/// CUDA_VERSION as cuda.h in `include_directory` defines it (13000); 0 if it cannot be told.
+/// CUDA_VERSION as cuda.h in `include_directory` defines it (13000); 0 if it is not known.
 std::uint32_t cuda_version_of(const std::string& include_directory);
 
 /// True if `file` lies, links followed, in one of the roots that QUERN_HIDE_TOOLKIT hides.

@@ -88,7 +88,7 @@ class LocationReader {
     return {file, line, number()};
   }
 
-  /// 0 where there is none.
+  /// 0 if there is none.
   std::uint32_t number() {
     std::uint32_t value = 0;
     const auto [end, error] = std::from_chars(token_.data(), token_.data() + token_.size(), value);

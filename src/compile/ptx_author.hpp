@@ -11,9 +11,9 @@
 
 namespace quern::compile {
 
-/// The author's place of what stands in line `line` of the PTX (lines count from 1), its file as .file names
-/// it. Of code that was inlined: the innermost place in the file that the kernel itself is in. Nothing where
-/// no .loc says it.
+/// The author's place of the code in line `line` of the PTX (lines count from 1), with the file name from
+/// .file. For inlined code: the innermost place in the file of the kernel itself. Nothing if no .loc gives
+/// it.
 std::optional<Span> author_place(std::string_view ptx, std::uint32_t line);
 
 }  // namespace quern::compile

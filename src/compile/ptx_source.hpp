@@ -8,8 +8,8 @@
 namespace quern::compile {
 
 /// Checks that the source can be PTX at all (text without zero bytes, `.version` first) and lists its
-/// entries. Options and name expressions have no meaning here and are refused. Checking the instructions is
-/// the loader's work.
+/// entries. Options and name expressions have no meaning here and are rejected. The loader checks the
+/// instructions.
 Expected<abi::PtxImage> pass_ptx(const abi::KernelRequest& request);
 
 }  // namespace quern::compile

@@ -27,7 +27,7 @@ std::optional<std::uint64_t> number(string_view text) {
   return value;
 }
 
-// Bytes of a fundamental type's word (".u64", ".f16x2", ".b128"); 0 where it is none.
+// Bytes of a fundamental type's word (".u64", ".f16x2", ".b128"); 0 for other words.
 std::uint32_t type_bytes(string_view word) {
   if (word == ".pred") return 1;
   if (word.size() < 3 || word[0] != '.' || std::string_view("bsuf").find(word[1]) == string_view::npos)
@@ -68,7 +68,7 @@ class DeclarationReader {
   void attribute(string_view word) {
     if (word == ".align") {
       const std::uint64_t value = number(tokens_.next()).value_or(0);
-      // `.ptr .align 4` speaks of what is pointed at.
+      // `.ptr .align 4` gives the alignment of the pointee.
       if (!out_.pointer && value <= 4096) out_.align = static_cast<std::uint32_t>(value);
     } else if (word == ".ptr") {
       out_.pointer = true;

@@ -16,7 +16,7 @@
 namespace quern::compile {
 
 /// Splits PTX into words ("ld.global.f32", "%r1", ".entry"), numbers and single punctuation characters;
-/// comments are passed over, a string is one token with its quotes. Never fails: unknown bytes are tokens of
+/// comments are skipped, a string is one token with its quotes. Never fails: unknown bytes are tokens of
 /// their own.
 class PtxTokens {
  public:
@@ -35,17 +35,17 @@ struct PtxVersion {
   friend auto operator<=>(const PtxVersion&, const PtxVersion&) = default;
 };
 
-/// The number in `.version 9.0`, and where it stands in the text.
+/// The number in `.version 9.0`, and its position in the text.
 struct VersionLine {
   PtxVersion version;
   std::size_t begin = 0;
   std::size_t end = 0;
 };
-/// The first `.version` directive, which PTX demands to be the first directive of all; nothing where there is
+/// The first `.version` directive, which PTX requires to be the first directive of all; nothing if there is
 /// none.
 std::optional<VersionLine> find_version(std::string_view ptx);
 
-/// "sm_89" of `.target sm_89`; empty where there is none.
+/// "sm_89" of `.target sm_89`; empty if there is none.
 std::string_view find_target(std::string_view ptx);
 
 /// Every `.entry` with a body: lowered name, parameters (offset, size, alignment, the PTX type of single

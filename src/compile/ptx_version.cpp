@@ -186,8 +186,8 @@ class VersionReader {
     add(row == std::end(kTargets) ? std::nullopt : std::optional(row->version), token_);
   }
 
-  // Registers of the program are `%` and letters and digits; what has a dot or an underscore is a special
-  // one.
+  // Names of a program's registers are `%` with letters and digits; names with a dot or an underscore are
+  // special registers.
   void special() {
     string_view name = token_.substr(1);
     name = name.substr(0, name.find('.'));
@@ -315,8 +315,8 @@ Expected<void> fit_to_driver(std::string& ptx, std::uint32_t driver_version) {
   if (driver_version == 0) return {};
   const std::optional<VersionLine> line = find_version(ptx);
   const PtxVersion limit = version_of_driver(driver_version);
-  // A driver beyond the table takes at least what the table's newest does; what is newer still is its own to
-  // judge.
+  // A driver newer than the table supports at least the table's newest version; it judges newer features
+  // itself.
   if (!line || line->version <= limit || driver_version > kDrivers[0].driver_version) return {};
   const VersionNeed need = need_of(ptx);
   if (limit == PtxVersion{} || !need.known || need.version > limit)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A driver takes PTX up to the version of its own release. NVRTC always writes its newest one, so that PTX
-// from a newer NVRTC is refused by an older driver even where it uses nothing new. Here the version is
-// lowered where that is safe. Source: NVIDIA, "Parallel Thread Execution ISA", version 9.0, section "Release
-// Notes".
+// A driver accepts PTX up to the version of its own release. NVRTC always writes its newest version, so an
+// older driver rejects PTX from a newer NVRTC even if it uses no new feature. Here the version is lowered if
+// that is safe. Source: NVIDIA, "Parallel Thread Execution ISA", version 9.0, section "Release Notes".
 #pragma once
 
 #include <cstdint>
@@ -28,8 +27,8 @@ struct VersionNeed {
 };
 VersionNeed version_needed(std::string_view ptx);
 
-/// Lowers the number in `.version` where the driver is older than it, if nothing newer is used; else an error
-/// that names the first thing that is. 0: any driver.
+/// Lowers the number in `.version` to the driver's if the PTX uses nothing newer; otherwise returns an error
+/// that names the first newer feature. 0: any driver.
 Expected<void> fit_to_driver(std::string& ptx, std::uint32_t driver_version);
 
 }  // namespace quern::compile

@@ -3,10 +3,10 @@
 
 namespace quern::compile {
 
-/// Objects that code of the library makes from now on and leaves to exit() to destroy live until the
-/// process's end. NVRTC makes some in its first compilations; exit() would destroy these before any handler
-/// of ours could wait for a compilation that another thread is in. `handle` is what dlopen() gave, of a
-/// library that is never unloaded. Does nothing where the library is of an unknown form.
+/// Static objects that the library creates from now on live until the process's end, although they are
+/// registered for destruction by exit(). NVRTC creates some in its first compilations; exit() would destroy
+/// these before a handler of ours could wait for a compilation on another thread. `handle` is the result of
+/// dlopen(), for a library that is never unloaded. Does nothing if the library's format is unknown.
 void keep_static_objects(void* handle) noexcept;
 
 }  // namespace quern::compile

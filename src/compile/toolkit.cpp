@@ -20,7 +20,7 @@ constexpr std::string_view kWhatToDo =
     "nvidia-cuda-crt "
     "nvidia-cuda-cccl`, or install a CUDA toolkit (12 or newer) and set CUDA_HOME to it";
 
-// Files whose contents tell one release of the headers from another.
+// Files whose contents distinguish releases of the headers.
 constexpr const char* kReleaseFiles[] = {"cuda.h",
                                          "cuda_fp16.h",
                                          "cuda_fp16.hpp",
@@ -65,7 +65,7 @@ Candidate try_nvrtc(const Surroundings& around, const Place& place, Toolkit& too
   return result(row, State::used, fmt::format("NVRTC {}.{}", toolkit.nvrtc->major(), toolkit.nvrtc->minor()));
 }
 
-// The directory above the library directory that `library` lies in: where its headers would be.
+// The directory above the library directory of `library`: its headers would be there.
 std::string root_of(const std::string& library) {
   std::error_code error;
   const fs::path real = fs::canonical(library, error);

@@ -18,7 +18,7 @@ string_view trim(string_view text) {
   return text;
 }
 
-// Words and punctuation; "::" is one token, and what stands in brackets is one token with its brackets.
+// Words and punctuation; "::" is one token, and a bracketed part is one token with its brackets.
 Words split(string_view text) {
   Words words;
   for (std::size_t i = 0; i < text.size();) {

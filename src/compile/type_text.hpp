@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// C++ types as text, in one spelling: what a person reads and what arguments are typed by.
+// C++ types as text, in one spelling: for messages and for type checks of arguments.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace quern::compile {
 
-/// The parts of `text` between commas that stand outside (), [], {} and <>; trimmed.
+/// The parts of `text` between commas outside (), [], {} and <>; trimmed.
 std::vector<std::string_view> split_at_commas(std::string_view text);
 
 /// `float const *` -> "const float*", `unsigned` -> "unsigned int", `T [4]` -> "T[4]": words separated by one

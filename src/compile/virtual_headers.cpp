@@ -90,7 +90,7 @@ constexpr Standard kStandard[] = {
 #include "compile/standard_headers.def"
 };
 
-/// What <cfloat> and <float.h> are for: libcu++'s is empty under NVRTC.
+/// The contents of <cfloat> and <float.h>: libcu++'s is empty under NVRTC.
 constexpr const char* kFloatLimits = R"(#pragma once
 #define FLT_RADIX 2
 #define FLT_EVAL_METHOD 0

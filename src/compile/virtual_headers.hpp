@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Headers that are texts: the caller's own, and the standard ones that libcu++ stands for.
+// Headers given as texts: the caller's own, and the standard ones that are implemented by libcu++.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 
 namespace quern::compile {
 
-/// The caller's headers as NVRTC can take them. NVRTC knows them by their exact names only, so an #include
-/// "..." that means one beside the header it stands in gets that one's name. Refuses names that cannot be
-/// included, are given twice, or are quern's own.
+/// The caller's headers in a form that NVRTC accepts. NVRTC finds them by their exact names only, so an
+/// #include "..." that refers to a header in the same directory gets that one's full name. Rejects names that
+/// cannot be included, are given twice, or are quern's own.
 Expected<std::vector<abi::HeaderText>> resolve_headers(const std::vector<abi::HeaderText>& headers);
 
 /// <type_traits>, <cstdint> and the others of standard_headers.def that the toolkit's libcu++ has: each

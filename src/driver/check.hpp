@@ -13,13 +13,12 @@
 
 namespace quern::driver {
 
-/// "CUDA_ERROR_INVALID_VALUE"; "CUresult 12345" where the driver does not know the number.
+/// "CUDA_ERROR_INVALID_VALUE"; "CUresult 12345" if the driver does not know the number.
 std::string result_name(const DriverTable& table, CUresult result);
-/// The driver's sentence about the result; empty where it has none.
+/// The driver's sentence about the result; empty if it has none.
 std::string result_text(const DriverTable& table, CUresult result);
 
-/// The kind of error that a result stands for: out_of_memory, device_fault (what ends a context),
-/// unsupported, driver.
+/// The ErrorCode of a result: out_of_memory, device_fault (errors that end a context), unsupported, driver.
 ErrorCode error_code(CUresult result) noexcept;
 /// Advice for the user about the error; empty if there is no general advice.
 std::string_view advice(CUresult result) noexcept;
@@ -41,8 +40,8 @@ inline void check(const DriverTable& table, CUresult result, std::string_view ca
     fail(table, result, call, attempted);
 }
 
-/// The same for an allocation: OutOfMemory then carries `requested_bytes` and, as far as the driver tells,
-/// how much is free.
+/// The same for an allocation: OutOfMemory then carries `requested_bytes` and, if the driver reports it, the
+/// free memory.
 void check_allocation(const DriverTable& table, CUresult result, std::string_view call,
                       std::string_view attempted, std::uint64_t requested_bytes,
                       std::shared_ptr<const DeviceFault> fault = nullptr);

@@ -15,7 +15,7 @@ struct DriverTable {
 #include "driver/functions.def"
 };
 
-/// A table whose every slot answers CUDA_ERROR_NOT_SUPPORTED.
+/// A table whose every function returns CUDA_ERROR_NOT_SUPPORTED.
 DriverTable unsupported_table() noexcept;
 
 }  // namespace quern::driver

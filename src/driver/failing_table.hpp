@@ -22,11 +22,11 @@ class FailingTable {
   FailingTable(const FailingTable&) = delete;
   FailingTable& operator=(const FailingTable&) = delete;
 
-  /// Every slot a trampoline that counts, fails if it is told to, and else calls `inner`.
+  /// A table of trampolines that count, fail if requested, and otherwise call `inner`.
   DriverTable table() const noexcept;
 
   /// The `nth` call from now on (1: the next), of `function` (a name of functions.def; empty: of any),
-  /// answers `result` and does not reach the driver. May be called repeatedly to plan several failures.
+  /// returns `result` and does not reach the driver. May be called repeatedly to plan several failures.
   /// False: no such function.
   bool fail_call(std::uint64_t nth, CUresult result, std::string_view function = {});
   /// The `nth` call from now on and all after it answer `result`: a context that is lost.

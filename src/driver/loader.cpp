@@ -31,8 +31,8 @@ std::string_view unversioned(std::string_view name) noexcept {
   return at == std::string_view::npos ? name : name.substr(0, at);
 }
 
-/// The symbol of exactly that version. cuGetProcAddress is not asked: for a name without its version it may
-/// give another one than the slot's type, and libcuda exports every version under its own name.
+/// The symbol of exactly that version. cuGetProcAddress is not used: for a name without its version it may
+/// return a function of another type than the slot's, and libcuda exports every version under its own name.
 template <class F>
 void fill(F& slot, const base::DynamicLibrary& library, const char* name) {
   if (F function = library.function<F>(name); function != nullptr) slot = function;
@@ -75,7 +75,7 @@ Expected<LoadedPlugin> open_plugin(const std::filesystem::path& path) {
 }  // namespace
 
 Expected<LoadedDriver> load_libcuda(const std::string& name) {
-  // Whoever names a file means it, even where it is ours.
+  // A file named by the user is accepted, even if it is ours.
   const std::optional<std::string> named =
       name == kSystemDriver ? base::env("QUERN_LIBCUDA") : std::optional<std::string>();
   Expected<base::DynamicLibrary> library = base::DynamicLibrary::open(named.value_or(name));

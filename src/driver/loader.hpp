@@ -22,8 +22,8 @@ struct LoadedDriver {
 
 inline constexpr const char* kSystemDriver = "libcuda.so.1";
 
-/// The system's driver, searched by the loader, or the file that QUERN_LIBCUDA names. Functions that it lacks
-/// answer CUDA_ERROR_NOT_SUPPORTED. Errors: "library-not-loaded", "driver-incomplete" (not a driver),
+/// The system's driver, searched by the loader, or the file that QUERN_LIBCUDA names. Missing functions
+/// return CUDA_ERROR_NOT_SUPPORTED. Errors: "library-not-loaded", "driver-incomplete" (not a driver),
 /// "driver-is-quern" (our own stand-alone libcuda.so.1, which would be taken for a GPU; QUERN_LIBCUDA may
 /// name it).
 Expected<LoadedDriver> load_libcuda(const std::string& name = kSystemDriver);
@@ -35,7 +35,7 @@ struct LoadedPlugin {
   DriverTable table;
 };
 
-/// Opens the plug-in at `path`, or, without one, where cpu_plugin_candidates() finds it. Errors:
+/// Opens the plug-in at `path`, or, without one, at a place of cpu_plugin_candidates(). Errors:
 /// "plugin-not-found" (names every place), "library-not-loaded", "plugin-mismatch" (another version).
 Expected<LoadedPlugin> load_cpu_plugin(const std::filesystem::path& path = {});
 

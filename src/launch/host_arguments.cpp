@@ -10,7 +10,7 @@
 namespace quern::launch {
 namespace {
 
-/// A stream that nobody named is the default one, and the caller expects the values on return.
+/// An unspecified stream is the default one, and the caller expects the values on return.
 std::optional<StreamView> named(StreamView stream) {
   if (stream.context() == nullptr && stream.handle() == nullptr) return std::nullopt;
   return stream;

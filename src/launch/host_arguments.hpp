@@ -15,9 +15,9 @@
 namespace quern::launch {
 
 /// The host arrays and SmartArrays among a launch's arguments, as device arrays for that launch. Copies run
-/// on the launch's stream: where none was given, copy_back() returns when the values are there; else they are
-/// there when the stream has been synchronised. Up to kInline arguments lie in the object: SmartArrays that
-/// are on the device already need no heap memory.
+/// on the launch's stream: if none was given, copy_back() returns when the values have arrived; otherwise
+/// they have arrived when the stream has been synchronised. Up to kInline arguments are stored in the object:
+/// SmartArrays that are on the device already need no heap memory.
 class HostArguments {
  public:
   HostArguments(const std::shared_ptr<runtime::Context>& context, StreamView stream,
@@ -26,7 +26,8 @@ class HostArguments {
   HostArguments& operator=(const HostArguments&) = delete;
 
   std::span<const Argument> arguments() const noexcept { return arguments_; }
-  /// Before the launch: what it may write to is the newest from then on, whatever fails after it.
+  /// Called before the launch: the side that it may write to is the newest from then on, even if a later step
+  /// fails.
   void expect_writes() const noexcept;
   void copy_back() const;
 

@@ -23,7 +23,7 @@ class KernelState {
   virtual const std::string& signature_text() const noexcept = 0;
   virtual const std::vector<Parameter>& parameters() const noexcept = 0;
   virtual KernelInfo info() const = 0;
-  /// The code where it is loaded; null where it is compiled for the arguments it gets.
+  /// The code if it is loaded; null if it is compiled for the arguments it gets.
   virtual const LoadedKernel* loaded() const noexcept = 0;
   /// The code for arguments of these types; null: this is it.
   virtual std::shared_ptr<const KernelState> specialise(std::span<const Argument> arguments) const = 0;

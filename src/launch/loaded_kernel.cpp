@@ -60,7 +60,7 @@ LoadedKernel::LoadedKernel(std::shared_ptr<runtime::Module> module, Image image,
   const bool from_python = !image_->cuda_source.empty();
   if (from_python && image_->ptx.find(abi::kFailureVariable) != std::string::npos)
     failure_check_.emplace(*module_, entry_.name);
-  // The register that tells where the grid's barrier lies is set for cooperative launches only.
+  // The register with the address of the grid's barrier is set for cooperative launches only.
   grid_wide_ = from_python && image_->ptx.find("%envreg2") != std::string::npos;
 }
 
@@ -146,7 +146,7 @@ void LoadedKernel::check_shared(const LaunchConfig& config) const {
       "use less shared memory");
 }
 
-/// Beyond the default a kernel must ask for dynamic shared memory; asking once covers every smaller launch.
+/// A kernel must request dynamic shared memory beyond the default; one request covers every smaller launch.
 void LoadedKernel::allow_shared(std::size_t bytes) const {
   if (bytes <= allowed_shared_bytes_.load(std::memory_order_acquire)) return;
   const runtime::Context& context = *module_->context();
@@ -235,7 +235,7 @@ std::uint64_t LoadedKernel::resident_blocks(std::uint32_t block, std::size_t sha
          static_cast<std::uint64_t>(module_->context()->device().multiprocessor_count);
 }
 
-/// The size is the same for every launch, so the one without shared memory is asked for once.
+/// The size is the same for every launch, so the one without shared memory is queried once.
 std::uint32_t LoadedKernel::suggested_block(std::size_t shared_bytes, std::uint32_t limit) const {
   const bool usual = shared_bytes == 0 && limit == 0;
   if (const std::uint32_t known = suggested_block_.load(std::memory_order_relaxed); usual && known != 0)
@@ -281,7 +281,7 @@ bool is_shared(const runtime::BufferState& memory, const runtime::Context& conte
 
 }  // namespace
 
-/// A kernel reaches the memory of its own context, and what others share.
+/// A kernel can access the memory of its own context, and memory that others share.
 void LoadedKernel::check_memory(std::span<const Argument> arguments) const {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i].buffer() == nullptr) continue;

@@ -23,7 +23,7 @@ class LoadedKernel final : public KernelState {
  public:
   using Image = std::shared_ptr<const abi::PtxImage>;
 
-  /// `entry` is one of `image->entries`. Throws DriverError, and Error(internal) where driver and compiler
+  /// `entry` is one of `image->entries`. Throws DriverError, and Error(internal) if driver and compiler
   /// disagree about the parameters.
   LoadedKernel(std::shared_ptr<runtime::Module> module, Image image, const abi::EntryInfo& entry,
                std::shared_ptr<const std::string> cuda_source);

@@ -81,7 +81,8 @@ void check_pointee(const Signature& signature, std::size_t index, const Argument
                         wanted));
 }
 
-/// Kernels see of a plain pointer where the first element is, and take the others to follow in C order.
+/// For a plain pointer, kernels get the address of the first element, and expect the others to follow in C
+/// order.
 void check_order(const Signature& signature, std::size_t index, const Argument& argument) {
   if (argument.kind() != Argument::Kind::array || argument.array()->is_c_contiguous()) return;
   const DeviceNDArray& array = *argument.array();
@@ -119,7 +120,7 @@ bool has_layout(const DeviceNDArray& array, char layout) {
   return true;
 }
 
-/// Whole numbers of one size, whose bits are the same where the sign is left to the reader.
+/// Integers of one size, whose bits are the same if the sign is ignored.
 bool is_same_word(Dtype a, Dtype b) {
   return abi::is_integer(a) && abi::is_integer(b) && size_bytes(a) == size_bytes(b);
 }

@@ -15,8 +15,8 @@ namespace quern::launch {
 /// the stack; the heap is used only by kernels with very many or very large parameters.
 class PackedArguments {
  public:
-  /// Throws Error(usage) where the arguments do not fit the signature: the message shows it, marks the
-  /// parameter, and says what to do.
+  /// Throws Error(usage) if the arguments do not fit the signature: the message shows it, marks the
+  /// parameter, and gives advice.
   PackedArguments(const Signature& signature, std::span<const Argument> arguments);
   PackedArguments(const PackedArguments&) = delete;
   PackedArguments& operator=(const PackedArguments&) = delete;

@@ -37,7 +37,7 @@ struct ParameterPlan {
 /// Reads the type that the source or the PTX gives the parameter.
 ParameterPlan plan_parameter(const abi::ParameterInfo& parameter);
 
-/// All parameters of a kernel, and what its signature reads like.
+/// All parameters of a kernel, and the text of its signature.
 struct Signature {
   std::string kernel;
   std::vector<ParameterPlan> parameters;

@@ -12,8 +12,8 @@ namespace quern {
 namespace runtime {
 namespace {
 
-/// The last view's end is the memory's, where no work is queued that uses it: work that has run, but that
-/// nobody asked for since, must not hold on to it.
+/// If no queued work uses the memory, it ends with its last view: work that has run, but whose completion was
+/// not checked since, must not keep it alive.
 struct ForeignState : BufferState {
   ForeignState() = default;
   ForeignState(const ForeignState&) = delete;

@@ -13,8 +13,8 @@ namespace quern::runtime {
 enum class Keeping : std::uint8_t {
   none,           ///< the release waits for all work by itself, as the driver's does
   other_streams,  ///< the release waits for the stream that the memory was made on
-  /// The release waits for nothing: another owner's, and memory made on a thread's own default stream, whose
-  /// handle means another stream in the thread that releases it.
+  /// The release waits for nothing: memory of another owner, and memory made on a thread's own default
+  /// stream, whose handle means another stream in the thread that releases it.
   all
 };
 
@@ -30,7 +30,7 @@ struct BufferState {
   bool portable = false;  ///< every context of its driver's sees it, at the same address
 };
 
-/// Uninitialised device memory; no bytes are legal and take none.
+/// Uninitialised device memory; a size of 0 is legal and allocates nothing.
 DeviceBuffer make_buffer(std::shared_ptr<Context> context, std::size_t size_bytes, StreamView stream = {});
 
 /// Memory that others own, kept alive by `owner`.

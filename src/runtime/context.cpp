@@ -304,7 +304,8 @@ void Context::after(CUstream stream, InFlight::Work work) {
     if (result == CUDA_SUCCESS) return;
   } catch (const std::bad_alloc&) {  // then it is done here, and there is nothing to report but a fault
   }
-  // Nobody will say when the stream gets there: wait now, before what is kept goes.
+  // No callback will report that the stream has reached this point: wait now, before the kept objects are
+  // released.
   const CUresult waited = api().cuStreamSynchronize(stream);
   if (waited == CUDA_SUCCESS && work.run) work.run();
   check(result, "cuLaunchHostFunc", "queue the end of a transfer");
@@ -352,7 +353,7 @@ std::shared_ptr<const Resource> Context::registered(const std::byte* begin, std:
   return found.lock();
 }
 
-/// The caller takes what queued work used for its own again, also where the wait ends in an error.
+/// After this call the caller reuses memory of queued work, also if the wait ends in an error.
 template <class Wait>
 void Context::wait_or_settle(CUstream stream, Wait&& wait) {
   const Cancellations::Check check(*cancellations_, stream);

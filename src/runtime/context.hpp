@@ -24,19 +24,20 @@ namespace quern::runtime {
 class CopyKernels;
 class StagingPool;
 
-/// A context with all that the layer keeps for it: the queue of what waits to be released, the work in
-/// flight, the allocator, the counters. Shared by all that lives in it. Thread-safe. When it goes, it waits
-/// for the transfers it queued and releases what waits, unless the process is exiting.
+/// A context with all objects that the layer keeps for it: the queue of pending releases, the work in flight,
+/// the allocator, the counters. Shared by all objects in it. Thread-safe. Its destructor waits for the
+/// transfers it queued and releases pending resources, unless the process is exiting.
 ///
 /// A fault ends a context for all who share it: each gets DriverError(device_fault) from then on. The next
 /// create() resets a primary context, after everybody has left it (ContextFault).
 class Context : public std::enable_shared_from_this<Context> {
  public:
-  /// The device's primary context, retained (a faulted one is reset first). Like adopt() it gives the same
-  /// object for the same context of the driver's, as long as one is in use and not lost. Throws DriverError;
-  /// Error(usage) where the reset would take host memory away that arrays of the lost context still hand out.
+  /// The device's primary context, retained (a faulted one is reset first). Like adopt() it returns the same
+  /// object for the same driver context, as long as one is in use and not lost. Throws DriverError;
+  /// Error(usage) if the reset would free host memory whose addresses arrays of the lost context still give
+  /// out.
   static std::shared_ptr<Context> create(const Device& device);
-  /// A context of its own, destroyed with this object. A fault in it ends nobody else's work.
+  /// A context of its own, destroyed with this object. A fault in it ends no other session's work.
   static std::shared_ptr<Context> create_isolated(const Device& device);
   /// A context that the program made; it stays the program's and must outlive this object.
   static std::shared_ptr<Context> adopt(const Device& device, CUcontext handle);
@@ -68,40 +69,42 @@ class Context : public std::enable_shared_from_this<Context> {
   }
   [[noreturn]] void fail(CUresult result, std::string_view call, std::string_view attempted) const;
   bool lost() const noexcept { return fault_->happened(); }
-  /// After a fault: returns when the driver has done with what was queued, so that nothing which queued work
-  /// used is read or written any more. False in a callback, which cannot wait for itself.
+  /// After a fault: returns when the driver has finished the queued work, so that memory which queued work
+  /// used is no longer accessed. False in a callback, which cannot wait for itself.
   bool settle() noexcept;
-  /// Throws DriverError once the context is lost. CurrentContext asks, so nothing else that calls the driver
-  /// needs to.
+  /// Throws DriverError once the context is lost. CurrentContext calls it, so other code that calls the
+  /// driver need not.
   void require_alive() const { fault_->require_none(api()); }
   const std::shared_ptr<ContextFault>& fault() const noexcept { return fault_; }
-  /// Frees page-locked or managed memory of this lost context, where the driver lets it outlive the context.
+  /// Frees page-locked or managed memory of this lost context, if the driver lets it outlive the context.
   void release_lost_host_memory(void* address) noexcept;
 
   /// Device memory from the allocator in force; `bytes` > 0.
   std::shared_ptr<Resource> allocate(std::size_t bytes, StreamView stream = {});
-  /// Runs an allocation of the driver's; out of memory releases what waits and tries once more, then throws
-  /// OutOfMemory. `call` and `what` are for the message.
+  /// Runs an allocation of the driver; if out of memory, releases pending resources and tries once more, then
+  /// throws OutOfMemory. `call` and `what` are for the message.
   void allocate_with_retry(const std::function<CUresult()>& attempt, std::string_view call, std::size_t bytes,
                            std::string_view what);
   /// Nests. Until the outermost resume() nothing is released; then all that waits is, and staging blocks that
   /// are too many.
   void defer() noexcept { queue_.defer(); }
   void resume() noexcept;
-  /// The owner of what the driver just gave; where host memory does not suffice for one, it is given back.
+  /// Makes the owner of a resource that the driver has just returned; if host memory does not suffice for the
+  /// owner, the resource is released.
   std::shared_ptr<Resource> own(Release item);
 
   void set_allocator(std::shared_ptr<DeviceAllocator> allocator) QUERN_EXCLUDES(mutex_);
   std::shared_ptr<DeviceAllocator> allocator() const QUERN_EXCLUDES(mutex_);
-  /// A pool over this context's memory, whoever holds it: what it keeps goes with the context at the latest.
+  /// Registers a pool over this context's memory: the memory that it keeps is released with the context at
+  /// the latest.
   std::shared_ptr<DeviceAllocator> note_pool(std::shared_ptr<DeviceAllocator> pool) QUERN_EXCLUDES(mutex_);
 
-  /// Calls `run` and lets go of `keep` after all that `stream` holds now; see InFlight. Where that cannot be
-  /// queued it waits for the stream here, so that nothing goes while work uses it.
+  /// Calls `run` and releases `keep` after all work now queued on `stream`; see InFlight. If that cannot be
+  /// queued, it waits for the stream here, so that no memory is released while work uses it.
   void after(CUstream stream, InFlight::Work work);
-  /// Calls `function` then, on the driver's thread. Throws DriverError where it cannot be queued.
+  /// Calls `function` after that work, on the driver's thread. Throws DriverError if it cannot be queued.
   void call_after(CUstream stream, std::function<void()> function);
-  /// Lets go of what finished work kept. Called wherever the layer waits, allocates or releases.
+  /// Releases the objects that finished work kept. Called wherever the layer waits, allocates or releases.
   void reap() noexcept { in_flight_.reap(fault_->settled()); }
   std::size_t in_flight_count() const noexcept { return in_flight_.count(); }
 
@@ -142,7 +145,7 @@ class Context : public std::enable_shared_from_this<Context> {
   void wait_or_settle(CUstream stream, Wait&& wait);
   const QuernCpuPlugin& require_cancelling() const;
   Context(std::shared_ptr<const DeviceState> device, CUcontext handle);
-  /// `hold`: on the primary context, where that is what `handle` is.
+  /// `hold`: on the primary context, if `handle` is that.
   static std::shared_ptr<Context> find_or_make(const Device& device, CUcontext handle, PrimaryHold* hold);
   static std::shared_ptr<Context> find_or_use(decltype(driver::DriverTable::cuCtxGetCurrent) driver,
                                               CUcontext handle, const std::shared_ptr<Context>& made,
@@ -186,8 +189,8 @@ class Context : public std::enable_shared_from_this<Context> {
   std::vector<Locked> locked_ QUERN_GUARDED_BY(mutex_);
 };
 
-/// Makes a context current on this thread for a scope and keeps it from being reset meanwhile; costs one
-/// driver call where it already is. Throws DriverError for one that is lost.
+/// Makes a context current on this thread for a scope and prevents its reset meanwhile; costs one driver call
+/// if it is already current. Throws DriverError for a lost context.
 class CurrentContext {
  public:
   explicit CurrentContext(const Context& context)
@@ -207,7 +210,7 @@ class CurrentContext {
   bool pushed_ = false;
 };
 
-/// The context that is current on this thread, on whichever device of the same driver it is; null: none is.
+/// The context that is current on this thread, on any device of the same driver; null if there is none.
 std::shared_ptr<Context> adopt_current_context(const Device& device);
 
 /// For work in one context that uses memory of another one as well: keeps that from being reset meanwhile.

@@ -13,12 +13,11 @@
 
 namespace quern::runtime {
 
-/// Keeps the fault that ended a context, if any, and counts the calls of the driver that are under way in it.
-/// All that lives in a context enters before it calls the driver and leaves afterwards: a new context may
-/// have the handle and the addresses of the one that is gone, so that the driver would not refuse, but reach
-/// into what others made there. A primary context is therefore reset only after retire(), when nobody is
-/// inside any more and nobody can enter. Shared by a context and its pools, which may outlive it.
-/// Thread-safe.
+/// Keeps the fault that ended a context, if any, and counts the driver calls in progress in it. All objects
+/// of a context enter before they call the driver and leave afterwards: a new context may have the handle and
+/// the addresses of the lost one, so that the driver would not report an error, but access the new context's
+/// objects. A primary context is therefore reset only after retire(), when no thread is inside and none can
+/// enter. Shared by a context and its pools, which may outlive it. Thread-safe.
 class ContextFault {
  public:
   ContextFault() = default;
@@ -26,8 +25,8 @@ class ContextFault {
   ContextFault& operator=(const ContextFault&) = delete;
 
   bool happened() const noexcept { return result_.load() != CUDA_SUCCESS; }
-  /// The first one counts. The context is current on this thread: `plugin` (null for libcuda) is asked what
-  /// it knows.
+  /// Only the first fault is recorded. The context is current on this thread: `plugin` (null for libcuda)
+  /// provides the report.
   void note(const driver::DriverTable& api, CUresult result, const QuernCpuPlugin* plugin) noexcept
       QUERN_EXCLUDES(mutex_);
   /// The same fault as another Context of the same driver context met.
@@ -56,8 +55,7 @@ class ContextFault {
       tell();
   }
 
-  /// The fault has happened, and nobody enters any more. Returns when at most `own` entries are left, those
-  /// of this thread.
+  /// After the fault no thread can enter. Returns when at most `own` entries are left, those of this thread.
   void retire(std::uint32_t own) noexcept QUERN_EXCLUDES(mutex_);
   /// The context could not be reset: it stays, lost as it is.
   void keep() noexcept QUERN_EXCLUDES(mutex_);

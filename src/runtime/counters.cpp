@@ -71,7 +71,8 @@ std::vector<void*> frames_of_call() {
   return std::vector<void*>(frames, frames + count);  // in braces these would be two elements
 }
 
-/// Code of quern's own: what called it is meant. A static library's is known by its names only.
+/// True for quern's own code, so that the caller outside is reported. Code of a static library is recognised
+/// by its names only.
 bool is_ours(const Dl_info& where) {
   static const void* const library = [] {
     Dl_info own{};
@@ -84,8 +85,8 @@ bool is_ours(const Dl_info& where) {
   return symbol.find("5quern") != std::string_view::npos;
 }
 
-/// "main + 0x1f (program+0x2b1f)": the name where the program exports it (link it with -rdynamic), and what
-/// addr2line takes.
+/// "main + 0x1f (program+0x2b1f)": the name if the program exports it (link it with -rdynamic), and the
+/// argument for addr2line.
 std::string frame_text(void* frame, const Dl_info& where) {
   const auto offset = [&](const void* from) {
     return static_cast<std::size_t>(static_cast<const char*>(frame) - static_cast<const char*>(from));

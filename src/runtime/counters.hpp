@@ -10,7 +10,7 @@
 
 namespace quern::runtime {
 
-/// What MemoryStats answers from, and where each allocation was made if sites are tracked (a build without
+/// The counters behind MemoryStats, and the place of each allocation if sites are tracked (a build without
 /// optimisation, or QUERN_TRACK_ALLOCATIONS=1). Thread-safe.
 class Counters {
  public:

@@ -31,7 +31,7 @@ class DeallocQueue {
       : limits_(limits), release_(std::move(release)), report_(std::move(report)) {}
 
   void schedule(const Release& item) noexcept QUERN_EXCLUDES(mutex_);
-  /// Releases what waits, unless deferred.
+  /// Releases all pending resources, unless deferred.
   void flush() noexcept QUERN_EXCLUDES(mutex_);
   /// Nests; resume() of the outermost one flushes.
   void defer() noexcept QUERN_EXCLUDES(mutex_);

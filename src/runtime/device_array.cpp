@@ -211,7 +211,7 @@ void DeviceNDArray::assign(const DeviceNDArray& values, std::optional<StreamView
 void DeviceNDArray::assign_element(const std::byte* element, std::optional<StreamView> stream) const {
   require_writable(*this);
   if (size() == 0) return;
-  // One element goes over, the device repeats it.
+  // One element is copied, the device repeats it.
   DeviceBuffer one = runtime::make_buffer(runtime::shared_context_of(buffer_), element_.size_bytes,
                                           stream.value_or(StreamView()));
   const DeviceNDArray single(std::move(one), element_, Shape{});

@@ -60,7 +60,7 @@ constexpr std::string_view kTypeNames[] = {"int",
                                            "float4_e2m1fn"};
 constexpr std::size_t kFamilies = 7;
 
-/// DLDeviceType, as whose memory it is.
+/// Names of the DLDeviceType values, for messages.
 constexpr std::pair<int, std::string_view> kDevices[] = {
     {1, "ordinary host"},
     {2, "CUDA device"},
@@ -117,7 +117,7 @@ void check_version(const ManagedTensorVersioned& tensor) {
 }
 void check_version(const ManagedTensor&) {}
 
-/// From here on the tensor is quern's, whatever comes.
+/// From here on quern owns the tensor, even if an error follows.
 template <class Managed>
 std::shared_ptr<const Managed> own(Managed* tensor) {
   if (tensor == nullptr) refuse_dlpack("the tensor is null");
@@ -191,7 +191,7 @@ DeviceNDArray take_device(const std::shared_ptr<Context>& context, std::shared_p
   return adopt_cuda_array(context, array, std::move(managed), false);
 }
 
-/// A tensor in ordinary host memory goes to the device, any other is copied there.
+/// A tensor in ordinary host memory is copied to the device; others are copied on it.
 template <class Managed>
 void copy_tensor(const DeviceNDArray& to, Managed* source, std::optional<StreamView> stream) {
   std::shared_ptr<const Managed> managed = own(source);

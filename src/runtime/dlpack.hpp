@@ -17,7 +17,7 @@ dlpack::DataType dlpack_type(Dtype dtype) noexcept;
 [[noreturn]] void refuse_dlpack(const std::string& why);
 
 /// Views of a producer's memory, in host memory and in this context. The tensor's deleter runs when the last
-/// view goes, or now if this throws.
+/// view is destroyed, or now if this throws.
 NDArray take_host_tensor(dlpack::ManagedTensorVersioned* tensor);
 NDArray take_host_tensor(dlpack::ManagedTensor* tensor);
 DeviceNDArray take_device_tensor(const std::shared_ptr<Context>& context,

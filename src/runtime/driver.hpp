@@ -13,8 +13,8 @@
 
 namespace quern::runtime {
 
-/// An initialised driver: its table and what it came from. Immutable, shared by everything that calls it. The
-/// library is never closed: threads of the driver may outlive the last of our objects.
+/// An initialised driver: its table and its library. Immutable, shared by all its callers. The library is
+/// never closed: threads of the driver may outlive the last of our objects.
 struct Driver {
   driver::DriverTable api;
   DeviceKind kind = DeviceKind::cpu;

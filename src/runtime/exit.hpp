@@ -9,8 +9,8 @@ class Context;
 /// driver is opened.
 void watch_process_exit() noexcept;
 
-/// True once the process runs its exit handlers: from then on nothing is released any more, since the driver
-/// may be gone.
+/// True once the process runs its exit handlers: from then on nothing is released, since the driver may be
+/// unloaded.
 bool process_is_exiting() noexcept;
 
 /// With QUERN_LEAK_REPORT=1 what is still live in a context when the process exits is listed in the log.

@@ -39,7 +39,7 @@ ManagedNDArray make_managed_array(const std::shared_ptr<Context>& context, Shape
                                   const ElementType& element, const ArrayOptions& options,
                                   bool attach_global);
 
-/// All of the arrays, or none: what was locked before a failure is unlocked.
+/// Pins all of the arrays, or none: arrays pinned before a failure are unpinned.
 PinnedScope pin(const std::shared_ptr<Context>& context, std::span<const NDArray> arrays);
 MappedScope map(const std::shared_ptr<Context>& context, std::span<const NDArray> arrays, StreamView stream);
 

@@ -13,10 +13,10 @@
 
 namespace quern::runtime {
 
-/// Work that is queued on streams and what it needs until it has run. When a stream reaches the point, the
-/// driver's thread runs the work's function (host code only: a driver call there could wait for itself) and
-/// marks it done; what it kept is let go of later, by reap(), on a thread of the program's, where letting go
-/// may lead to driver calls. Thread-safe.
+/// Work that is queued on streams and the objects it needs until it has run. When a stream reaches the point,
+/// the driver's thread runs the work's function (host code only: a driver call there could wait for itself)
+/// and marks it done; the kept objects are released later, by reap(), on a thread of the program, where a
+/// release may call the driver. Thread-safe.
 class InFlight {
  public:
   struct Work {
@@ -25,22 +25,22 @@ class InFlight {
   };
 
   InFlight() : state_(std::make_unique<State>()) {}
-  /// Empties the lists; at process exit, when the driver's threads may still use what is kept, it is left
-  /// alone.
+  /// Clears the lists; at process exit, when the driver's threads may still use the kept objects, it leaves
+  /// them alone.
   ~InFlight();
   InFlight(const InFlight&) = delete;
   InFlight& operator=(const InFlight&) = delete;
 
-  /// Queues the work on `stream`. Where the driver does not take it, or std::bad_alloc is thrown, nothing was
-  /// queued and `work` is as it was: the caller decides.
+  /// Queues the work on `stream`. If the driver rejects it, or std::bad_alloc is thrown, nothing was queued
+  /// and `work` is unchanged: the caller decides what to do.
   CUresult add(const driver::DriverTable& api, CUstream stream, Work& work);
-  /// Lets go of finished work, or of all where `all`: then the driver does not call for the rest any more.
-  /// Work whose function is running is waited for then.
+  /// Releases finished work, or all work if `all`: then the driver will not call for the rest any more. In
+  /// that case it waits for work whose function is running.
   void reap(bool all) noexcept;
-  /// True in a function of some work, on the driver's thread: what waits for the driver there waits for
-  /// itself.
+  /// True in a function of some work, on the driver's thread: waiting for the driver there would be a
+  /// deadlock.
   static bool is_running_here() noexcept;
-  /// Not yet let go of.
+  /// The number of works not yet released.
   std::size_t count() const noexcept;
 
  private:

@@ -80,7 +80,7 @@ LinkOutcome link_texts(const std::shared_ptr<Context>& context, const std::vecto
   LinkOutcome outcome;
   outcome.result = add_and_complete(api, state.handle, texts, outcome.image);
   outcome.log.assign(log.data(), strnlen(log.data(), log.size()));
-  // With words about the texts it is they that are refused; all else is a failure of the driver's.
+  // An error log means that the texts are invalid; otherwise the driver failed.
   if (outcome.result != CUDA_SUCCESS && outcome.log.empty())
     context->fail(outcome.result, "cuLinkComplete", "link modules");
   return outcome;

@@ -50,9 +50,9 @@ class Module {
   std::chrono::nanoseconds launch_timeout() const noexcept { return launch_timeout_; }
   /// Throws DriverError, for an unknown name too.
   Function function(const std::string& lowered_name) const;
-  /// The parameter at `index`; nothing past the last one, or where the driver cannot tell.
+  /// The parameter at `index`; nothing past the last one, or if the driver does not know.
   std::optional<ParameterPlace> parameter(const Function& function, std::size_t index) const;
-  /// Nothing where the module has no variable of that name.
+  /// Nothing if the module has no variable of that name.
   std::optional<ModuleVariable> variable(const char* name) const;
 
  private:
@@ -74,13 +74,13 @@ struct LinkText {
   const char* name = nullptr;
   const std::string* ptx = nullptr;
 };
-/// An image for load_image(), or the driver's refusal and what it wrote into the error log.
+/// An image for load_image(), or the driver's error and the text of the error log.
 struct LinkOutcome {
   std::vector<char> image;
   CUresult result = CUDA_SUCCESS;
   std::string log;
 };
-/// Makes one image of several PTX texts. Throws DriverError for what is no refusal of the texts.
+/// Links several PTX texts into one image. Throws DriverError for failures that are not errors in the texts.
 LinkOutcome link_texts(const std::shared_ptr<Context>& context, const std::vector<LinkText>& texts);
 
 /// Loads PTX text or machine code. `image` ends with a NUL where it is text.

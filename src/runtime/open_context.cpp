@@ -11,8 +11,8 @@ namespace {
 
 using DriverName = decltype(driver::DriverTable::cuCtxGetCurrent);  ///< tells one driver's from another's
 
-/// The contexts in use: a driver's context has one queue of pending releases and one allocator, however many
-/// sessions are on it. A row stays until its context has released all that it had.
+/// The contexts in use: a driver's context has one queue of pending releases and one allocator for all
+/// sessions on it. A row stays until its context has released all its resources.
 struct InUse {
   struct Row {
     CUcontext handle = nullptr;
@@ -22,8 +22,8 @@ struct InUse {
   };
   base::Mutex mutex;
   std::vector<Row> rows QUERN_GUARDED_BY(mutex);
-  /// Held while a primary context is opened, so that of several threads that find it faulty one resets it.
-  /// The driver is called under it: nobody who is inside a context takes it.
+  /// Held while a primary context is opened, so that only one of several threads that find it faulty resets
+  /// it. The driver is called under it: no thread inside a context locks it.
   base::Mutex opening;
 };
 InUse& in_use() {
@@ -88,8 +88,9 @@ struct Context::PrimaryHold {
   }
 };
 
-/// The one that is in use, not lost and of that handle; else `made`, which is in use from then on. Those that
-/// are lost, or not needed, end up in `ended`, to be let go of after the lock: that may be driver calls.
+/// The context with that handle that is in use and not lost; otherwise `made`, which is in use from then on.
+/// Lost contexts and those not needed are moved to `ended`, to be released after the lock: their release may
+/// call the driver.
 std::shared_ptr<Context> Context::find_or_use(DriverName driver, CUcontext handle,
                                               const std::shared_ptr<Context>& made,
                                               std::vector<std::shared_ptr<Context>>& ended) {
@@ -124,7 +125,7 @@ void Context::leave_use() noexcept {
   std::erase_if(in_use().rows, [&](const InUse::Row& row) { return row.fault == fault_; });
 }
 
-/// True where a fault of earlier work has ended the context: every call answers with it.
+/// True if a fault of earlier work has ended the context: every call returns its error.
 bool Context::is_broken() const {
   try {
     const CurrentContext current(*this);

@@ -114,7 +114,7 @@ std::size_t size_class(std::size_t bytes) {
   return bytes <= between && between >= kDeviceAlignment ? between : power;
 }
 
-/// A stream, whose handle may mean another one in every thread.
+/// A stream; its handle may mean a different stream in every thread.
 struct Home {
   void* stream = nullptr;
   std::thread::id thread;  ///< of a thread's own default stream
@@ -131,8 +131,8 @@ class CachingPool final : public DeviceAllocator {
               std::size_t most_cached_bytes)
       : place_(context), upstream_(std::move(upstream)), most_cached_bytes_(most_cached_bytes) {}
   ~CachingPool() override {
-    // A call that fails costs its block at most: the second attempt gives back what the first could not
-    // begin.
+    // A failed call loses its block at most: the second attempt frees the blocks that the first did not
+    // reach.
     for (int attempt = 0; attempt < 2 && !process_is_exiting(); ++attempt) try {
         trim();
       } catch (const std::exception&) {  // the context may be gone, and the memory with it
@@ -207,7 +207,7 @@ class CachingPool final : public DeviceAllocator {
     cached_bytes_ += size;
     return true;
   }
-  /// The other stream may be gone by now, so all streams are waited for.
+  /// The other stream may have been destroyed, so all streams are waited for.
   void wait_for_all() {
     const CurrentContext current = place_.enter();
     place_.device->driver->check(place_.api().cuCtxSynchronize(), "cuCtxSynchronize",

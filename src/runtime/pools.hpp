@@ -12,11 +12,11 @@ namespace quern::runtime {
 std::shared_ptr<DeviceAllocator> make_driver_allocator(const Context& context);
 
 /// cuMemAllocAsync from the device's default pool, which keeps up to `keep_bytes` of freed memory. Throws
-/// Error(unsupported) where the device has no pools.
+/// Error(unsupported) if the device has no pools.
 std::shared_ptr<DeviceAllocator> make_stream_ordered_pool(const Context& context, std::size_t keep_bytes);
 
-/// Keeps what is given back and hands it out again, rounded up to sizes that are powers of two or half-way
-/// between them. A block goes to another stream only after the old one's work has run.
+/// Keeps freed blocks and reuses them, rounded up to sizes that are powers of two or half-way between them. A
+/// block is reused on another stream only after the old one's work has run.
 std::shared_ptr<DeviceAllocator> make_caching_pool(const Context& context,
                                                    std::shared_ptr<DeviceAllocator> upstream,
                                                    std::size_t most_cached_bytes);

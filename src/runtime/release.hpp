@@ -13,8 +13,7 @@ namespace quern::runtime {
 class Context;
 class Resource;
 
-/// Something of the driver's that nobody refers to any more. `handle` is the CUdeviceptr, pointer or CU
-/// handle.
+/// A driver object without references. `handle` is the CUdeviceptr, pointer or CU handle.
 struct Release {
   ResourceKind kind = ResourceKind::device;
   std::uint64_t handle = 0;
@@ -26,9 +25,9 @@ struct Release {
   friend bool operator==(const Release&, const Release&) = default;
 };
 
-/// The one reference-counted owner of everything that a context releases: letting go of the last reference
-/// schedules the release. It does not keep its context alive: whoever holds one outside the context's own
-/// lists holds the context as well, and holds it longer.
+/// The reference-counted owner of every resource that a context releases: the destructor of the last
+/// reference schedules the release. It does not keep its context alive: each holder outside the context's own
+/// lists holds the context as well, and for longer.
 class Resource {
  public:
   Resource(Context& context, Release item);

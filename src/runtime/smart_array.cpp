@@ -140,8 +140,8 @@ DeviceNDArray SmartArray::device() const {
 void SmartArray::mark_changed(Where where, StreamView stream) const {
   runtime::SmartState& state = *state_;
   const bool on_host = where == Where::host;
-  // A side that is out of date is not brought up to date first: that would undo what was written to it.
-  // Nothing was written to one that nobody has asked for yet.
+  // A side that is out of date is not updated first: that would overwrite what was written to it. Nothing was
+  // written to a side that was never requested.
   if (on_host && !state.host) runtime::bring_to_host(state);
   if (!on_host && !state.device) runtime::bring_to_device(state);
   state.host_current = on_host;

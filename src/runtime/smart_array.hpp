@@ -36,8 +36,8 @@ SmartArray make_smart(const std::shared_ptr<Context>& context, const DeviceNDArr
 SmartArray make_smart(const std::shared_ptr<Context>& context, Shape shape, const ElementType& element,
                       Order order, Where where);
 
-/// A launch is about to write to the device side, which is up to date: from here on the host's is not,
-/// whatever fails meanwhile.
+/// Called before a launch writes to the device side, which is up to date: from here on the host's is out of
+/// date, even if a later step fails.
 void expect_writes(SmartState& state) noexcept;
 /// Work that is queued on `stream` uses the device side: copies wait for it.
 void remember_use(SmartState& state, StreamView stream);

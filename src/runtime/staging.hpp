@@ -12,9 +12,9 @@ namespace quern::runtime {
 
 class Context;
 
-/// Page-locked blocks that queued copies go through when the program's own memory is pageable: only from
-/// page-locked memory does the driver copy while the program goes on. Blocks are of sizes that are powers of
-/// two and are used again. While cleanup is deferred none is given back to the driver. Thread-safe.
+/// Page-locked staging blocks for queued copies of pageable memory: the driver copies asynchronously only
+/// from page-locked memory. Block sizes are powers of two, and blocks are reused. While cleanup is deferred
+/// none is returned to the driver. Thread-safe.
 class StagingPool {
  public:
   static constexpr std::size_t kMostFreeBytes = std::size_t{64} << 20;

@@ -11,7 +11,7 @@ namespace {
 
 using Axis = CopyPlan::Axis;
 
-/// Puts two axes together where, on both sides, the outer one goes on where the inner one ends.
+/// Merges two axes if, on both sides, the outer one continues where the inner one ends.
 bool joins(const Axis& outer, const Axis& inner) {
   return outer.to == inner.to * inner.extent && outer.from == inner.from * inner.extent;
 }

@@ -38,7 +38,7 @@ void copy_by_kernel(Context& context, const DeviceSide& to, const DeviceSide& fr
   context.copy_kernels().copy(to.address, from.address, plan_copy(to.layout, from.layout), stream);
 }
 
-/// Waits where the caller wants it done on return; else keeps what the queued work uses.
+/// Waits if the caller wants it done on return; otherwise keeps the objects that the queued work uses.
 void finish(Context& context, const std::optional<StreamView>& stream, CUstream handle, InFlight::Work work) {
   if (stream)
     context.after(handle, std::move(work));
@@ -46,8 +46,8 @@ void finish(Context& context, const std::optional<StreamView>& stream, CUstream 
     context.synchronize(handle);
 }
 
-/// True where a queued copy may use the host array itself: it owns its memory, which is page-locked and which
-/// `keep` then keeps so.
+/// True if a queued copy may access the host array itself: it owns its memory, which is page-locked and which
+/// `keep` keeps locked.
 bool is_direct(const Context& context, const HostSide& host, const Layout& device,
                std::vector<std::shared_ptr<const void>>& keep) {
   if (host.keep == nullptr || !device.same_places(host.layout)) return false;
@@ -109,9 +109,9 @@ void fetch_now(Context& context, const HostSide& to, const DeviceSide& from) {
     copy_on_host(to.data, packed.get() - from.layout.reach().lowest, plan_copy(to.layout, from.layout));
 }
 
-/// The target gets its values when the stream has come that far: from the staging block, by the driver's
-/// thread. `gathered`: the array that a kernel brings together into `from` first; it is queued here, when
-/// nothing is left to do that is likely to fail, so that what it reads is kept.
+/// The target gets its values when the stream has reached the copy: from the staging block, by the driver's
+/// thread. `gathered`: the array that a kernel gathers into `from` first; that kernel is queued here, after
+/// all steps that are likely to fail, so that its source is kept.
 void fetch_later(Context& context, const HostSide& to, const DeviceSide& from, CUstream stream,
                  const DeviceSide* gathered = nullptr) {
   const std::size_t bytes = from.layout.size_bytes();

@@ -32,7 +32,7 @@ void copy_to_device(Context& context, const DeviceSide& to, const HostSide& from
                     std::optional<StreamView> stream);
 void copy_to_host(Context& context, const HostSide& to, const DeviceSide& from,
                   std::optional<StreamView> stream);
-/// The arrays may overlap: then the copy goes through memory of its own.
+/// The arrays may overlap: then the copy uses a temporary buffer.
 void copy_on_device(Context& context, const DeviceSide& to, const DeviceSide& from,
                     std::optional<StreamView> stream);
 

@@ -101,7 +101,7 @@ std::optional<std::string_view> line_of(const Span& span, const abi::KernelSourc
   return map.text_of(span.file, span.line);
 }
 
-/// Notes travel behind the message.
+/// Notes are transported behind the message.
 std::vector<Note> take_notes(std::string& message) {
   constexpr std::string_view kNote = "\nnote: ";
   std::vector<Note> notes;
@@ -112,7 +112,7 @@ std::vector<Note> take_notes(std::string& message) {
   return notes;
 }
 
-/// The author of generated PTX is told of the line that it was made of.
+/// Shows the author of generated PTX the source line that it was made from.
 void show_author(Diagnostic& diagnostic, const Collected& collected) {
   const std::uint32_t ptx_line = diagnostic.span.line;
   const std::optional<Span> place = compile::author_place(collected.ptx, ptx_line);

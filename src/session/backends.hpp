@@ -27,14 +27,14 @@ struct DeviceChoice {
 /// "auto", "cpu", "cpu:0", "cuda", "cuda:1"; `text` empty: QUERN_DEVICE, else "auto".
 Expected<DeviceChoice> read_device_choice(const std::string& text);
 
-/// The driver with at least one device, initialised. The diagnostics say why there is none.
+/// The driver with at least one device, initialised. The diagnostics give the reason if there is none.
 Expected<std::shared_ptr<const runtime::Driver>> open_cuda_driver();
 Expected<std::shared_ptr<const runtime::Driver>> open_cpu_driver();
 
-/// The chosen device; the diagnostics say what was tried and what to do.
+/// The chosen device; the diagnostics list the attempts and the remedies.
 Expected<Device> choose_device(const DeviceChoice& choice);
 
-/// The plug-in alone, for what needs no device (stage text, PTX checks). Stays loaded.
+/// The plug-in alone, for operations without a device (stage text, PTX checks). Stays loaded.
 Expected<const QuernCpuPlugin*> open_plugin();
 
 /// The hint for authors of invalid PTX.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI: handles, errors, devices, sessions and what they hold.
+// The C ABI: handles, errors, devices, sessions and their objects.
 #include <algorithm>
 #include <cstring>
 
@@ -107,7 +107,7 @@ class CAllocator final : public DeviceAllocator {
   CAllocator(const CAllocator&) = delete;
   CAllocator& operator=(const CAllocator&) = delete;
 
-  /// Null is out of memory: the context flushes its queue, asks once more, then says so.
+  /// Null means out of memory: the context flushes its queue, calls again, then throws.
   void* allocate(std::size_t bytes, std::size_t alignment, StreamView stream) override {
     void* const memory = functions_.allocate(functions_.user, bytes, alignment, stream.handle());
     if (memory != nullptr) return memory;

@@ -21,7 +21,7 @@
 
 namespace quern::session::c_abi {
 
-/// An array and what quern_array_describe() points to.
+/// An array and the strings that quern_array_describe() returns pointers to.
 struct ArrayObject {
   explicit ArrayObject(DeviceNDArray of)
       : array(std::move(of)), description(array.cuda_array_interface()), element(array.element()) {}
@@ -56,7 +56,7 @@ struct Table {
 /// Handles outlive every static object of the program that uses them.
 Table& table();
 
-/// This thread's latest error. Where there is no memory to keep it, it says so.
+/// This thread's latest error. If there is no memory for its text, it says so.
 struct LastError {
   std::string text;
   int driver_result = 0;
@@ -162,7 +162,7 @@ inline Session session_of(QuernSession handle) { return find<Session>(handle.id)
 inline std::shared_ptr<ArrayObject> array_of(QuernArray handle) {
   return find<std::shared_ptr<ArrayObject>>(handle.id);
 }
-/// The stream and what keeps it: another thread may release the handle while work is queued.
+/// The stream and its owner: another thread may release the handle while work is queued.
 inline StreamObject stream_of(QuernStream handle) {
   return handle.id == 0 ? StreamObject{} : find<StreamObject>(handle.id);
 }

@@ -83,8 +83,8 @@ Transfer transfer_of(QuernArgumentKind kind) {
                                       : Transfer::in_out;
 }
 
-/// A launch's arguments, and what keeps the arrays that they refer to. They lie in the object itself, which
-/// lives on the stack: as many as the layer below packs without the heap.
+/// A launch's arguments, and the owners of the arrays that they refer to. They are stored in the object
+/// itself, which lives on the stack: as many as the layer below packs without heap memory.
 class LaunchArguments {
  public:
   LaunchArguments(const QuernArgument* given, std::size_t count) {

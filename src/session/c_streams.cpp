@@ -9,7 +9,7 @@ using namespace quern::session::c_abi;
 
 EventObject event_of(QuernEvent handle) { return find<EventObject>(handle.id); }
 
-/// A stream that is not ours to let go of.
+/// A stream that quern does not own.
 template <class View>
 QuernStatus borrow(QuernSession session, QuernStream* stream, const View& view) {
   return guarded([&] {

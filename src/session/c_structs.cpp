@@ -28,7 +28,7 @@ static_assert(sizeof(QuernKernelInfo) == 48 && sizeof(QuernParameter) == 48 &&
               sizeof(QuernMemoryStats) == 56);
 static_assert(sizeof(QuernDeviceInfo) == 376 && offsetof(QuernDeviceInfo, name) == 120);
 
-// A struct_bytes beyond is none: the caller forgot to set it.
+// A larger struct_bytes is invalid: the caller forgot to set it.
 constexpr std::size_t kMostStructBytes = 4096;
 constexpr std::int32_t kMostDimensions = 64;  // NumPy's
 constexpr std::size_t kMostFields = 4096;
@@ -80,7 +80,7 @@ ElementType element_of(const QuernElement& given, int depth) {
   return dtype_of(given.dtype);
 }
 
-/// Owned where quern knows what keeps the memory locked: then queued copies go to it directly.
+/// Owned if quern knows what keeps the memory locked: then queued copies access it directly.
 NDArray lock_in(const NDArray& array, QuernPin handle) {
   const PinObject pin = find<PinObject>(handle.id);
   const Layout::Reach reach = array.layout().reach();

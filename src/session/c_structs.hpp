@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What C callers give in structs, as the C++ types that it means; and the other way.
+// Converts the structs of C callers to C++ types, and back.
 #pragma once
 
 #include <chrono>
@@ -26,8 +26,8 @@ inline void require(bool condition, const char* message) {
   if (!condition) throw Error(ErrorCode::usage, message);
 }
 
-/// A struct that begins with struct_bytes: its name, and how large it was when it first appeared. What was
-/// added later stands behind that.
+/// A struct that begins with struct_bytes: its name, and its size in the first version. Later fields follow
+/// behind that.
 template <class T>
 struct Versioned;
 #define QUERN_VERSIONED(type, first)                  \
@@ -52,12 +52,12 @@ QUERN_VERSIONED(QuernMemoryStats, sizeof(QuernMemoryStats));
 QUERN_VERSIONED(QuernFault, sizeof(QuernFault));
 #undef QUERN_VERSIONED
 
-/// Copies what this library knows of a caller's struct of `given_bytes` into `known`, which is zeros. Throws
-/// Error(usage) for a size that no version had, Error(unsupported) where the rest is not 0.
+/// Copies the known part of a caller's struct of `given_bytes` into `known`, which is zeros. Throws
+/// Error(usage) for a size that no version had, Error(unsupported) if the rest is not 0.
 void read_known(void* known, std::size_t known_bytes, const void* given, std::size_t given_bytes,
                 std::size_t first_bytes, const char* name);
 
-/// The caller's struct of any version, what he does not know of being 0. `given` must not be null.
+/// The caller's struct of any version; fields that the caller does not know are 0. `given` must not be null.
 template <class T>
 T read_struct(const T* given) {
   static_assert(std::is_trivially_copyable_v<T> && offsetof(T, struct_bytes) == 0);
@@ -71,7 +71,8 @@ T read_struct(const T* given) {
 /// Throws Error(usage) for null and for a size that no version had.
 void check_place(const void* place, std::size_t first_bytes, const char* name);
 
-/// As much of `result` as the caller knows of; his struct_bytes stays. check_place() was called.
+/// Copies as much of `result` as the caller's version has; its struct_bytes is kept. check_place() was
+/// called.
 template <class T>
 void write_struct(T* place, T result) {
   check_place(place, Versioned<T>::kFirstBytes, Versioned<T>::kName);
@@ -79,7 +80,8 @@ void write_struct(T* place, T result) {
   std::memcpy(place, &result, result.struct_bytes < sizeof result ? result.struct_bytes : sizeof result);
 }
 
-/// An element type as C sees it, with what its pointers point to. Not copied: they point into it.
+/// An element type as C sees it, with the objects that its pointers refer to. Not copyable: the pointers
+/// refer into it.
 class CElement {
  public:
   explicit CElement(const ElementType& element) : element_(describe(element)) {}
@@ -92,7 +94,7 @@ class CElement {
   QuernField describe(const Field& field);
   const QuernRecord* describe(const RecordType& record);
 
-  // Their elements stay where they are, and there are none for what is no record.
+  // The list keeps the addresses of its elements; it is empty unless the type is a record.
   std::list<std::string> names_;
   std::list<Shape> shapes_;
   std::list<std::vector<QuernField>> fields_;
@@ -104,7 +106,7 @@ Dtype dtype_of(QuernDtype dtype);
 Order order_of(QuernOrder order);
 Where where_of(QuernWhere where);
 ElementType element_of(const QuernElement& given);
-/// `values` may be null where `ndim` is 0. Throws Error(usage).
+/// `values` may be null if `ndim` is 0. Throws Error(usage).
 Shape shape_of(std::int32_t ndim, const std::int64_t* values);
 
 struct ArrayType {

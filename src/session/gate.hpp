@@ -9,11 +9,11 @@
 
 namespace quern::session {
 
-/// Throws what `diagnostics` stand for: Error with the code that their first error's word belongs to,
-/// CompileError for all that concern source.
+/// Throws the exception for `diagnostics`: Error with the code of their first error, CompileError for all
+/// that concern source.
 [[noreturn]] void throw_diagnostics(Diagnostics diagnostics);
 
-/// The kind of error that a diagnostic's code stands for.
+/// The ErrorCode of the first error's code.
 ErrorCode error_code(const Diagnostics& diagnostics) noexcept;
 
 template <class T>

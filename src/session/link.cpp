@@ -34,7 +34,7 @@ abi::KernelRequest request_of(const SessionState& session, const LinkSource& sou
   return request;
 }
 
-/// All that the images name; of what two say (a weak kernel) once.
+/// All symbols of the images; a symbol in two of them (a weak kernel) once.
 template <class Symbol>
 void add_new(std::vector<Symbol>& all, const std::vector<Symbol>& more) {
   for (const Symbol& symbol : more)

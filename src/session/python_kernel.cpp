@@ -49,20 +49,19 @@ std::string record_name(const RecordType& record) {
   return text + fmt::format("], {})", record.size_bytes());
 }
 
-/// Empty for what kernels have no type for: bytes that are not described.
+/// Empty for elements without a type in kernels: bytes that are not described.
 std::string element_name(const ElementType& element) {
   if (element.dtype) return std::string(type_name(*element.dtype));
   return element.record == nullptr ? std::string() : record_name(*element.record);
 }
 
-/// A read-only array has a type of its own, as Numba's: a kernel that writes to it is refused. Records are
-/// read and written through references, which have no such type; those are refused when the kernel is
-/// launched.
+/// A read-only array has a type of its own, as in Numba: a kernel that writes to it is rejected. Records are
+/// read and written through references, which have no such type; read-only ones are rejected at launch.
 bool has_read_only_type(const Argument& argument) {
   return argument.array() != nullptr && argument.array()->is_read_only() && argument.array()->element().dtype;
 }
 
-/// float32[:, ::1]; without the 1 where the elements have gaps between them.
+/// float32[:, ::1]; without the 1 if the elements are not contiguous.
 std::string array_type(const ElementType& element, const Layout& layout, bool read_only) {
   const std::string name = element_name(element);
   if (name.empty()) return {};
@@ -137,7 +136,7 @@ const char* kind_name(const Argument& argument) {
   }
 }
 
-/// The argument's type as a signature writes it; throws for what has none.
+/// The argument's type in a signature; throws if it has none.
 std::string type_of(const std::string& kernel, std::size_t index, const Argument& argument) {
   std::string type;
   if (const ElementType* element = element_of(argument))

@@ -48,7 +48,8 @@ class PythonKernel final : public launch::KernelState {
   mutable base::Mutex mutex_;
   mutable std::map<std::string, Specialisation, std::less<>> known_
       QUERN_GUARDED_BY(mutex_);  ///< by their types
-  /// The same by what launches give, so that a launch of known types neither writes nor reads a signature.
+  /// The same by the arguments of launches, so that a launch of known types neither writes nor reads a
+  /// signature.
   mutable std::map<std::string, Specialisation, std::less<>> launched_ QUERN_GUARDED_BY(mutex_);
 };
 

@@ -69,7 +69,7 @@ class DeferState {
   std::shared_ptr<runtime::Context> context_;
 };
 
-/// A compiled and loaded source, and its kernels as they are asked for.
+/// A compiled and loaded source, and the kernels that have been requested.
 class ModuleState {
  public:
   using Image = std::shared_ptr<const abi::PtxImage>;
@@ -109,11 +109,11 @@ class ModuleState {
   std::set<std::string> given_variables_ QUERN_GUARDED_BY(mutex_);  ///< that global() gave out
 };
 
-/// What NVRTC is to be given for `source` under `options`. Throws Error(usage) for constants that cannot be.
+/// The compiler's request for `source` under `options`. Throws Error(usage) for invalid constants.
 abi::KernelRequest make_request(abi::KernelSource source, const LoadOptions& options,
                                 const abi::Target& target);
 
-/// The file's text as kernel source, by its suffix. Unknown suffixes are refused.
+/// The file's text as kernel source, by its suffix. Unknown suffixes are rejected.
 Expected<abi::KernelSource> read_kernel_file(const std::filesystem::path& path);
 
 /// Compiles and loads.
@@ -128,11 +128,11 @@ Expected<std::shared_ptr<ModuleState>> link_sources(const std::shared_ptr<Sessio
 /// types.
 Expected<std::shared_ptr<const abi::PtxImage>> outline_image(const abi::KernelRequest& request);
 
-/// The constant as the compiler takes it. Records are refused.
+/// The constant as the compiler expects it. Records are rejected.
 abi::Constant plain_constant(const Constant& constant);
 
-/// The image in the device: machine code first, where there is some, PTX as the fall-back. What the device
-/// refuses comes back as diagnostics; everything else that fails is thrown.
+/// Loads the image into the device: machine code first, if there is any, with PTX as the fall-back. Errors of
+/// the device about the code are returned as diagnostics; all other failures are thrown.
 Expected<std::shared_ptr<runtime::Module>> load_image(const SessionState& session, const abi::PtxImage& image,
                                                       const abi::KernelSource& source);
 
