@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes, in order: lower -> analyse -> emit. (Analysis happens once more inside emit, on the blocks as
-// it cuts them; here it is asked for its refusals.)
+// The passes, in order: lower -> analyse -> emit. (The analysis runs once more inside emit, on the blocks as
+// it cuts them; here only its errors are used.)
 #include "cpu/compiler.hpp"
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 namespace quern::cpu {
 namespace {
 
-/// The block shape that load-time checks use where the kernel does not demand one. What is refused depends on
-/// the shape in nothing but which branches are known to be uniform, for which this is the common case.
+/// The block shape for load-time checks if the kernel does not require one. The shape affects the errors only
+/// by which branches are known to be uniform, and this is the common case.
 constexpr std::array<std::uint32_t, 3> kUsualBlock{256, 1, 1};
 constexpr std::string_view kNoFile = "<ptx>";
 
@@ -54,8 +54,8 @@ Expected<void> check(const ir::Module& module, const Specialisation& specialisat
   return {};
 }
 
-/// Functions that are not inlined are called, unless threads wait for others in them. For tests: nor where
-/// the dispatcher is asked for.
+/// Functions that are not inlined are called, unless threads wait for others in them, or (in tests) the
+/// dispatcher is requested.
 Expected<ir::Module> lower_calls(const ptx::Module& module, const ptx::Function& entry,
                                  std::string_view file_name, const Specialisation& specialisation) {
   auto lowered = lower::lower(module, entry, file_name);

@@ -30,7 +30,7 @@ struct LocalNeeds {
   bool calls = false;  ///< functions that are called have pieces behind it, as long as there is room
 };
 
-/// Executable code of one kernel. Kept alive by whoever may run it; unmapped when the last owner goes.
+/// Executable code of one kernel. Kept alive by its users; unmapped by the last one.
 struct KernelCode {
   engine::RunBlocks run = nullptr;
   const std::byte* text_begin = nullptr;  ///< machine code range: a fault with its pc in here is the kernel's
@@ -45,7 +45,8 @@ struct KernelCode {
   std::shared_ptr<void> memory;         ///< owns the mapping
 };
 
-/// Machine code from `offset` on belongs to instruction `value` of function `function`; ir::kNone: to none.
+/// Machine code from `offset` on belongs to instruction `value` of function `function`; ir::kNone: to no
+/// instruction.
 struct CodeSite {
   std::uint64_t offset = 0;  ///< from KernelCode::text_begin
   std::uint32_t function = ir::kNone;
@@ -59,7 +60,7 @@ struct CodeSites {
   std::vector<CodeSite> sites;  ///< by offset, ascending; each reaches to the next one's begin
 };
 
-/// Facts about a kernel that do not depend on the block shape; what cuFuncGetAttribute answers from.
+/// Facts about a kernel that do not depend on the block shape; the source of cuFuncGetAttribute.
 struct KernelInfo {
   std::string name;
   std::vector<ir::Parameter> params;
@@ -73,15 +74,14 @@ struct KernelInfo {
 
 enum class Stage : std::uint8_t { simt, llvm, assembly };
 
-/// Facts of every defined kernel; refuses what cannot run here (instruction, line, reason), before any
-/// launch.
+/// Facts about every defined kernel; rejects unsupported code (instruction, line, reason) before any launch.
 Expected<std::vector<KernelInfo>> inspect(const ptx::Module& module, std::string_view file_name);
 
 /// Compiles `kernel` of `module` for `specialisation`.
 Expected<std::shared_ptr<const KernelCode>> compile(const ptx::Module& module, std::string_view kernel,
                                                     const Specialisation& specialisation);
 
-/// Compiles it again to find out which of its machine code does what.
+/// Compiles the kernel again to map its machine code to instructions.
 Expected<CodeSites> find_sites(const ptx::Module& module, std::string_view kernel,
                                const Specialisation& specialisation);
 

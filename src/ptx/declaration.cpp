@@ -10,7 +10,7 @@
 namespace quern::ptx {
 namespace {
 
-// Far above any memory, far below what could overflow in arithmetic on sizes.
+// Far above any memory, far below sizes that could overflow in arithmetic.
 constexpr std::uint64_t kMaxVariableBytes = std::uint64_t{1} << 48;
 
 std::optional<std::uint32_t> parse_alignment(ParseContext& context) {

@@ -21,7 +21,7 @@ std::optional<Space> space_named_by(const Token& token) noexcept;
 
 /// From behind the space's word to before the first name.
 std::optional<DeclarationHead> parse_declaration_head(ParseContext& context, Space space);
-/// One name with its extents and, where `initialized` allows, its initialiser.
+/// One name with its extents and, if `initialized` allows it, its initialiser.
 std::optional<Variable> parse_declarator(ParseContext& context, const DeclarationHead& head,
                                          bool initialized);
 /// `.attribute(...)`, the current token being the '(': its inside as text.

@@ -13,11 +13,11 @@ using Constant = std::variant<IntegerOperand, FloatOperand>;
 
 /// The value of the constant expression at the current token; nothing after reporting an error.
 std::optional<Constant> parse_constant(ParseContext& context);
-/// As parse_constant, but an integer is demanded; `what` names it in the message.
+/// As parse_constant, but an integer is required; `what` names it in the message.
 std::optional<IntegerOperand> parse_integer(ParseContext& context, std::string_view what);
 /// Whether `token` can begin a constant expression.
 bool starts_constant(const Token& token) noexcept;
-/// The double that `value` stands for.
+/// The value as a double.
 double as_double(const FloatOperand& value) noexcept;
 
 }  // namespace quern::ptx

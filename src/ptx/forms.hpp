@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// isa.def as a table that can be searched: slots of words, operand specifications, what each needs.
+// isa.def as a table that can be searched: slots of words, operand specifications, and their requirements.
 #pragma once
 
 #include <array>

@@ -59,8 +59,8 @@ class FunctionParser {
   bool parse_call(Instruction& into);
   bool parse_call_list(Instruction& into, VectorOperand& list);
 
-  // operand_parser.cpp; `slot` is the operand's index where a name may be declared later, kNoIndex where it
-  // may not
+  // operand_parser.cpp; `slot` is the operand's index if a name may be declared later, kNoIndex if it may
+  // not.
   bool parse_operand(Instruction& into, Operand& operand, std::uint32_t slot);
   bool parse_single(Instruction& into, Operand& operand, std::uint32_t slot);
   bool parse_vector(Instruction& into, Operand& operand);

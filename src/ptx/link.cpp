@@ -42,7 +42,7 @@ bool agree(const Variable& a, const Variable& b) {
   return open || a.size_bytes() == b.size_bytes();
 }
 
-/// True where `other` is to take the place of `known`; both are called the same and agree.
+/// True if `other` replaces `known`; both have the same name and agree.
 bool replaces(const Function& other, const Function& known) {
   if (is_declaration(other)) return false;
   return is_declaration(known) || (known.linkage == Linkage::weak && other.linkage != Linkage::weak);
@@ -55,7 +55,7 @@ bool replaces(const Variable& other, const Variable& known) {
   return known.linkage == Linkage::common ||
          (known.linkage == Linkage::weak && other.linkage != Linkage::weak);
 }
-/// True where both cannot be.
+/// True if the two conflict.
 template <class Symbol>
 bool both_define(const Symbol& a, const Symbol& b) {
   const auto strong = [](const Symbol& symbol) {

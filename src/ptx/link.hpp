@@ -15,12 +15,12 @@ struct LinkInput {
   Module module;     ///< as parse() gives it
 };
 
-/// One module of all: what one declares (.extern) is what another defines; of several .weak definitions the
-/// first counts, a .visible one before them; a .common variable is as large as the largest; what has no
-/// linkage stays its module's own, under another name where that is taken. A function that nobody defines
-/// stays a declaration: the device may have it. Refused are names that are defined twice, variables that
-/// nobody defines, and declarations that differ from the definition in size, space or parameters. Debug
-/// sections are dropped. The result is to be verified.
+/// Links all inputs into one module: a declaration (.extern) in one refers to the definition in another; of
+/// several .weak definitions the first is used, a .visible one before them; a .common variable is as large as
+/// the largest; symbols without linkage stay private to their module, and are renamed if the name is taken. A
+/// function without a definition stays a declaration: the device may provide it. Errors are names that are
+/// defined twice, variables without a definition, and declarations that differ from the definition in size,
+/// space or parameters. Debug sections are dropped. The caller must verify the result.
 Expected<Module> link(std::vector<LinkInput> inputs);
 
 }  // namespace quern::ptx

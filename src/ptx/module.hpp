@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// PTX as data: what the parser makes, the verifier checks, the printer writes and the CPU device reads.
-// Source for every rule: NVIDIA, "Parallel Thread Execution ISA", version 9.0; sections are cited by title.
+// PTX as data: the parser makes it, the verifier checks it, the printer writes it and the CPU device reads
+// it. Source for every rule: NVIDIA, "Parallel Thread Execution ISA", version 9.0; sections are cited by
+// title.
 #pragma once
 
 #include <array>
@@ -299,8 +300,8 @@ struct Module {
 
   /// The entry or function called `name`, or null.
   const Function* find_function(std::string_view name) const noexcept;
-  /// The function with a body that a reference to `function` means: itself, or what it is an alias of;
-  /// kNoIndex where there is only a declaration.
+  /// The function with a body that a reference to `function` means: itself, or the one it is an alias of;
+  /// kNoIndex if there is only a declaration.
   std::uint32_t definition_of(std::uint32_t function) const noexcept;
   friend bool operator==(const Module&, const Module&) = default;
 };

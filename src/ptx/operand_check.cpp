@@ -287,7 +287,7 @@ bool OperandCheck::reg(const OperandSpec& spec, const RegisterOperand& reg, Type
   return register_fits(declared.type, type, spec.relaxed) || fault(FaultKind::wrong_type, type);
 }
 
-// A single-precision constant may stand for 32 bits, any other floating one for 64.
+// A single-precision constant may be used for 32 bits, any other floating one for 64.
 bool OperandCheck::constant(const OperandSpec& spec, const Operand& operand, Type type) {
   const TypeKind want = kind(type);
   if (const auto* number = operand.as<FloatOperand>()) {
@@ -321,7 +321,7 @@ bool OperandCheck::address(const Operand& operand) {
   return fits || fault(FaultKind::address_type);
 }
 
-// A symbol can be accessed in its own space, or where the instruction names none.
+// A symbol can be accessed in its own space, or if the instruction names none.
 bool OperandCheck::address_symbol(const SymbolRef& symbol) {
   const Variable* variable = nullptr;
   if (symbol.kind == SymbolKind::module_variable) variable = &module_.variables[symbol.index];

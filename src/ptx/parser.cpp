@@ -194,7 +194,7 @@ bool ModuleParser::parse_file() {
   return true;
 }
 
-// Debug information is kept as it stands.
+// Debug information is kept unchanged.
 bool ModuleParser::parse_section() {
   const Token start = tokens_.take();
   while (!tokens_.at_end() && !tokens_.current().is('{') && !tokens_.current().is(';')) tokens_.take();

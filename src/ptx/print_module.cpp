@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Modules as text that parses back to an equal module. PTX wants names declared before their use, so where
-// anything refers to what stands further down, declarations of all come first.
+// Modules as text that parses back to an equal module. PTX requires names to be declared before their use, so
+// if anything refers to a later symbol, declarations of all come first.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -313,8 +313,7 @@ void ModulePrinter::location(const Function& function, std::uint32_t index) {
   out_ += '\n';
 }
 
-// Locations are numbered as they are met, so each is written where the reader needs it first, after all
-// before it.
+// Locations are numbered in order, so each is written before its first use, after all earlier ones.
 void ModulePrinter::locations_up_to(const Function& function, std::uint32_t end) {
   for (; next_location_ < end && next_location_ < function.locations.size(); ++next_location_) {
     location(function, next_location_);

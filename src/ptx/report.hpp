@@ -23,7 +23,7 @@ class Report {
 
   /// Adds an error at `token`; more than the limit, or two at one place, are dropped.
   void error(std::string_view code, const Token& token, std::string message, std::string hint = {});
-  /// Adds an error at a place whose text is not at hand.
+  /// Adds an error at a place whose text is not available.
   void error(std::string_view code, TextPosition at, std::string message, std::string hint = {});
 
   bool empty() const noexcept { return errors_.empty(); }

@@ -54,8 +54,8 @@ class Scopes {
   void declare_outermost(std::string_view name, Entity entity) { insert(name, entity, 0); }
   bool declare_range(std::string_view prefix, const RegisterRange& range);
 
-  /// What `name` means here. A register of a range comes into being at its first use: `make(range, number)`
-  /// gives its index.
+  /// The meaning of `name` here. A register of a range is created at its first use: `make(range, number)`
+  /// returns its index.
   template <class Make>
   std::optional<Entity> find(std::string_view name, Make make);
   std::optional<Entity> find(std::string_view name) const;

@@ -27,8 +27,8 @@ std::string component_text(std::int16_t component);
 /// The lanes (2 or 4) of a SIMD video instruction's destination that `component` names; all if it is -1.
 /// Empty if it names none: it is no mask, or one for another number of lanes.
 std::optional<std::uint32_t> lane_mask(std::int16_t component, unsigned lanes) noexcept;
-/// By lane of the result, lowest first, which of the 2 * lanes parts of {b, a} is taken; those from `first`
-/// on in order where `component` is -1. Empty where it is no such selector.
+/// By lane of the result, lowest first: the part of the 2 * lanes parts of {b, a} that is taken; those from
+/// `first` on in order if `component` is -1. Empty if it is no such selector.
 std::optional<std::array<std::uint8_t, 4>> lane_sources(std::int16_t component, unsigned lanes,
                                                         unsigned first) noexcept;
 

@@ -52,7 +52,7 @@ void Namer::rename(std::string& name) {
   used_.insert(std::move(candidate));
 }
 
-// First what keeps its name, so that no new name takes one that stands further down.
+// Names that are kept come first, so that no new name equals a later one.
 void Namer::run() {
   std::vector<std::string*> clashing;
   each_name([&](std::string& name) {

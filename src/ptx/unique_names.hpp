@@ -5,8 +5,8 @@
 
 namespace quern::ptx {
 
-/// Renames what inner scopes declared again ("p" -> "p__1"), so that each function's names are one flat list
-/// that shadows no name of the module. Names that are unique stay.
+/// Renames symbols that inner scopes declare again ("p" -> "p__1"), so that each function's names are one
+/// flat list that shadows no name of the module. Unique names are kept.
 void make_names_unique(Module& module);
 
 }  // namespace quern::ptx

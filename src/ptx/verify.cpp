@@ -235,7 +235,7 @@ std::string Verifier::set_text(std::uint16_t set) const {
   return text;
 }
 
-// No form has these words: says what is too much or too little for the nearest one.
+// No form has these words: reports the extra or missing words for the nearest one.
 void Verifier::report_words(const Instruction& instruction, const WordList& words) {
   std::optional<WordFit> nearest;
   for (const Form& form : table_.forms_of(instruction.opcode)) {

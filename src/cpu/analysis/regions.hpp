@@ -9,8 +9,8 @@
 namespace quern::cpu::analysis {
 
 /// The function and each loop is a region: its own blocks, and each loop directly inside as one node; no
-/// cycles. One graph holds all regions, apart from each other: block b is node b, then come the loops, then
-/// `end`, where edges to the next iteration or out of the loop go, and `root`, with an edge to the first
+/// cycles. One graph holds all regions as separate parts: block b is node b, followed by the loops, then
+/// `end`, the target of edges to the next iteration or out of the loop, and `root`, with an edge to the first
 /// block of each region.
 struct Regions {
   Graph graph;

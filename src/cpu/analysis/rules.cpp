@@ -166,8 +166,8 @@ Shape Rules::symbol(const ir::Inst& inst) const {
   return shape;
 }
 
-/// All lanes that load from one address at one time get one value. Local memory is another address in each
-/// lane, and so may be what a function that is called finds among its parameters.
+/// All lanes that load from one address at one time get one value. Local memory has another address in each
+/// lane, and so may the parameters of a called function.
 Shape Rules::load(const ir::Inst& inst) const {
   const std::uint32_t bits = ir::bit_size(inst.type);
   const bool own =
@@ -176,7 +176,7 @@ Shape Rules::load(const ir::Inst& inst) const {
   return uniform ? uniform_shape(bits) : varying_shape(bits);
 }
 
-/// Adds or subtracts where the space begins: the same for all lanes, but for local memory.
+/// Adds or subtracts the start of the space: the same for all lanes, except for local memory.
 Shape Rules::convert_space(const ir::Inst& inst) const {
   const Shape& address = shapes_[inst.args[0]];
   if (!address.scalar() || inst.attr.space == ir::Space::local) return varying_shape(64);
@@ -302,7 +302,7 @@ Shape Rules::bitwise(const ir::Inst& inst) const {
   return varying_shape(bits);
 }
 
-/// Division by a power of two is a shift or a mask of what is not negative.
+/// For values that are not negative, division by a power of two is a shift, the remainder a mask.
 Shape Rules::power_of_two(const ir::Inst& inst) const {
   const std::uint32_t bits = ir::bit_size(inst.type);
   const Shape& a = shapes_[inst.args[0]];

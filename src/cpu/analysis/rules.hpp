@@ -25,7 +25,7 @@ class Rules {
  private:
   Operand operand(ir::Value value) const;
   std::uint32_t bits_of(ir::Value value) const;
-  /// Width of what the operation computes on: the first operand's, but for a select's condition.
+  /// Width of the operation's operands: that of the first one, or of the second for a select.
   std::uint32_t operand_bits(const ir::Inst& inst) const;
   bool all_operands(const ir::Inst& inst, bool (*is)(const Shape&)) const;
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kWarp = 32;
 
-/// tid.d is the same in every warp where a warp is a whole number of rows (planes) or there is one index.
+/// tid.d is the same in every warp if a warp is a whole number of rows (planes) or there is one index.
 bool same_in_every_warp(ir::Special which, const std::array<std::uint32_t, 3>& block) {
   const auto whole = [](std::uint64_t threads) { return threads <= kWarp && kWarp % threads == 0; };
   const std::uint64_t row = block[0], plane = row * block[1], all = plane * block[2];
@@ -52,8 +52,8 @@ bool same_of_same(const ir::Inst& inst, const Specialisation& specialisation) {
   }
 }
 
-/// Starts from everything shared and takes away what cannot be, until nothing changes. A branch that warps
-/// may take differently does to the phis behind it what one that lanes take differently does for lanes.
+/// Assumes that everything is shared and removes values that cannot be, until nothing changes. A branch on
+/// which warps diverge affects the phis behind it as a divergent branch of lanes does.
 class Finder {
  public:
   Finder(const ir::Function& function, const Specialisation& specialisation, const Structure& structure,
@@ -111,8 +111,8 @@ class Finder {
     });
   }
 
-  /// Warps that leave a loop with a barrier at different rounds may meet at a barrier later, each in a round
-  /// of its own of whatever is around.
+  /// Warps that leave a loop with a barrier at different rounds may later meet at a barrier in different
+  /// rounds of an outer loop.
   bool waits_in_divergent_loop() const {
     return std::ranges::any_of(warps_.loops, [&](const Loop& loop) {
       return loop.divergent && std::ranges::any_of(loop.blocks, [&](ir::BlockId block) {

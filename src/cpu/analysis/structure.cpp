@@ -138,7 +138,7 @@ void find_ends(const ir::Function& function, Structure& structure, const Analysi
 }
 
 /// Orders the blocks region by region: walking the dominator tree of a region, children in topological order,
-/// keeps what a block dominates together.
+/// keeps the blocks that a block dominates together.
 class BlockOrder {
  public:
   BlockOrder(const Structure& structure, const Analysis& analysis)
@@ -153,7 +153,7 @@ class BlockOrder {
   }
 
  private:
-  /// Sides that end come first, so that their lanes are gone when the others go on.
+  /// Sides that end come first, so that their lanes are gone when the others continue.
   static std::vector<std::vector<ir::BlockId>> targets(const Structure& structure, const Analysis& analysis) {
     std::vector<std::vector<ir::BlockId>> result(structure.graph.size());
     for (const ir::BlockId from : structure.rpo) {

@@ -17,7 +17,7 @@ struct Structure {
   std::vector<ir::BlockId> rpo;
   /// By block: nothing that others could see happens from here on, and the lane ends.
   std::vector<bool> ends_at_once;
-  /// By block: entered by one edge, and what it dominates only ends, without a barrier.
+  /// By block: it is entered by one edge, and the blocks that it dominates only end, without a barrier.
   std::vector<bool> ends_alone;
 };
 
@@ -37,7 +37,7 @@ class Dominance {
   }
 
  private:
-  // By block: the numbers, in preorder, of what it dominates.
+  // By block: the range, in preorder, of the blocks that it dominates.
   std::vector<std::uint32_t> first_;
   std::vector<std::uint32_t> end_;
 };

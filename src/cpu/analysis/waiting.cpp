@@ -123,11 +123,11 @@ class WaitingLoop {
     const Shape& operand = analysis_.shapes[inst.args[1]];
     return inst.attr.atomic == ir::AtomicOp::add && (operand.min > 0 || operand.max < 0);
   }
-  /// A compare-and-swap that expects what it last read fails only because another one succeeded.
+  /// A compare-and-swap that expects the value it last read fails only because another one succeeded.
   bool is_retried_exchange(const ir::Inst& inst) const {
     return inst.op == ir::Op::atomic && inst.attr.atomic == ir::AtomicOp::cas && reads_memory(inst.args[1]);
   }
-  /// The comparison of such an exchange's result with what it expected.
+  /// True for the comparison of such an exchange's result with the expected value.
   bool is_retry(const ir::Inst& inst) const {
     if (inst.op != ir::Op::icmp) return false;
     const auto pair = [&](ir::Value result, ir::Value expected) {
@@ -136,7 +136,7 @@ class WaitingLoop {
     };
     return pair(inst.args[0], inst.args[1]) || pair(inst.args[1], inst.args[0]);
   }
-  /// Computed, within the loop, from what a load or an atomic gave.
+  /// True if the value is computed, within the loop, from the result of a load or an atomic.
   bool reads_memory(ir::Value value) const {
     return comes_from(value, [&](ir::Value at) {
       return function_[at].op == ir::Op::load || function_[at].op == ir::Op::atomic;

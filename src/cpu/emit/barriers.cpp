@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// WarpBody: barriers. Where a block has several warps, the body is a state machine: at a barrier it returns
-// the state to go on from, and is called again with it when all warps of the block have come. What lives
-// across a barrier is stored to the warp's frame where it is defined, so that a barrier itself costs only the
-// reloads. With a single warp nothing waits.
+// WarpBody: barriers. If a block has several warps, the body is a state machine: at a barrier it returns the
+// state from which to continue, and is called again with it when all warps of the block have arrived. Values
+// that are live across a barrier are stored to the warp's frame at their definitions, so that a barrier
+// itself costs only the reloads. With a single warp nothing waits.
 #include <algorithm>
 
 #include <llvm/IR/Module.h>
@@ -12,7 +12,7 @@
 
 namespace quern::cpu::emit {
 
-/// Gives every slot that is read after some barrier, or where a warp leaves its gang, its place in the frame:
+/// Assigns places in the frame to all slots that are read after a barrier, or after a warp has left its gang:
 /// vectors first, each on its own cache lines.
 void WarpBody::find_frame() {
   if (place_.frame == nullptr || is_gang() || plan_.dispatched) return;
@@ -102,8 +102,8 @@ void WarpBody::barrier(ir::BlockId block) {
   }
 }
 
-/// Returns from the step; the builder is left where the next step goes on, with what lives there in its
-/// slots.
+/// Returns from the step; then positions the builder where the next step continues, with the live values in
+/// their slots.
 void WarpBody::suspend(ir::BlockId block) {
   states_.push_back(plan_.barrier[block]);
   const auto state = static_cast<std::uint32_t>(states_.size());
@@ -117,7 +117,7 @@ void WarpBody::suspend(ir::BlockId block) {
   if (!full()) code_.CreateStore(code_.CreateLoad(code_.getInt32Ty(), frame_address(live_frame_)), live_);
 }
 
-/// The builder stands where `state` goes on: what `next` reads of the frame comes back into its slots.
+/// The builder is at the continuation of `state`: reloads the slots that `next` reads from the frame.
 void WarpBody::resume_at(std::uint32_t state, ir::BlockId next) {
   resumes_[state] = code_.GetInsertBlock();
   if (!full()) enter_masked(plan_.masked.position[next]);

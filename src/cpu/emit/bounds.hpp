@@ -10,9 +10,9 @@
 
 namespace quern::cpu::emit {
 
-/// A comparison of what is base + a constant of each lane with what is the same in all lanes, read by the
-/// branch at the end of its block alone. Where the last lane is below the bound, every lane is: full code
-/// asks that first, by scalars, and compares lane by lane where the answer is no.
+/// A comparison of a value that is base + a constant of each lane with a uniform value, read only by the
+/// branch at the end of its block. If the last lane is below the bound, every lane is: full code tests that
+/// first, with scalars, and compares lane by lane only if the test fails.
 struct BoundedBranch {
   ir::Value comparison = ir::kNone;  ///< ir::kNone: the branch is none of these
   ir::Value index = ir::kNone;

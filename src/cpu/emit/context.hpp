@@ -25,8 +25,8 @@ class Defect : public std::logic_error {
   explicit Defect(const std::string& message) : std::logic_error(message) {}
 };
 
-/// The LLVM type of one lane's value. f16 and bf16 are kept as their bits: where the processor lacks a
-/// format, LLVM moves even a `select` of it through float, by library functions that quiet NaNs.
+/// The LLVM type of one lane's value. f16 and bf16 are kept as their bits: if the processor lacks a format,
+/// LLVM converts even a `select` of it to float and back, by library functions that quiet NaNs.
 llvm::Type* scalar_type(llvm::LLVMContext& context, ir::Type type);
 
 class Context {
@@ -45,15 +45,15 @@ class Context {
   /// The scalar the emitter keeps: a uniform value, or the base of an affine or offset32 one
   /// (Shape::scalar()).
   virtual llvm::Value* scalar(ir::Value value) = 0;
-  /// The value in all 32 lanes, <32 x T> (<32 x i1> for i1); made from the scalar where that is what is kept.
+  /// The value in all 32 lanes, <32 x T> (<32 x i1> for i1); made from the scalar if only that is stored.
   virtual llvm::Value* vector(ir::Value value) = 0;
-  /// Says what `value` is: a scalar where its shape is scalar(), else a <32 x T>.
+  /// Defines `value`: a scalar if its shape is scalar(), otherwise a <32 x T>.
   virtual void define(ir::Value value, llvm::Value* what) = 0;
   /// The same for element `index` of a multi-result operation; `extract` reads it. Shape is that of the
   /// extract.
   virtual void define_element(ir::Value value, unsigned index, llvm::Value* what) = 0;
 
-  /// True where all 32 lanes run (the full version of a block): no masking is needed.
+  /// True if all 32 lanes run (the full version of a block): no masking is needed.
   virtual bool full() const = 0;
   /// The running lanes, <32 x i1>; all ones where full(). Never empty while an operation with an effect or a
   /// memory access is emitted; a short run of pure operations may be executed with no lane at all.
@@ -69,8 +69,8 @@ class Context {
   virtual llvm::Value* local_base() = 0;    ///< ptr to lane 0's local memory in this warp
   virtual llvm::Value* local_stride() = 0;  ///< i64
   virtual llvm::Value* local_begin() = 0;   ///< i64: where in a lane's local memory the function's own begins
-  /// i64: window_bytes() where the low bits `mask` of the parameter at byte `param` are `low`; else 0.
-  /// Computed once, not where it is asked for.
+  /// i64: window_bytes() if the low bits `mask` of the parameter at byte `param` are `low`; otherwise 0.
+  /// Computed once, not at each call.
   virtual llvm::Value* window_limit(std::uint32_t param, std::uint32_t mask, std::uint32_t low) = 0;
   virtual llvm::Value* launch() = 0;                   ///< ptr to LaunchState
   virtual llvm::Value* worker() = 0;                   ///< ptr to WorkerState
@@ -99,7 +99,7 @@ class Context {
 /// ir::Op to the emitter of its family.
 void emit_operation(Context& context, ir::Value value);
 
-/// Operations for which emit_operation has a row; the others are refused at load by name.
+/// True for operations for which emit_operation has a row; the others are rejected at load by name.
 bool can_emit(ir::Op op) noexcept;
 /// The same for one instruction: also its attributes are done (space, rounding, ...).
 bool can_emit(const ir::Inst& inst) noexcept;

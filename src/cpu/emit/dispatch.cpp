@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // WarpBody: dispatched code, for kernels whose lanes wait for each other (docs/decisions/0004-dispatcher.md).
-// Each lane has its place; the dispatcher takes the least one and runs that block for the lanes that are
-// there. The step is left when only other warps can help, and entered again at the dispatcher.
+// Each lane has its place; the dispatcher selects the least one and runs that block for the lanes that are
+// there. The step returns when only other warps can make progress, and is entered again at the dispatcher.
 #include <algorithm>
 #include <utility>
 
@@ -86,7 +86,7 @@ llvm::Value* WarpBody::call_engine(const char* name, llvm::Type* result, llvm::A
 
 // --- the dispatcher
 
-/// A kernel's frame is made ready by the engine; a device function begins anew with each call.
+/// The engine initialises a kernel's frame; a device function initialises its own at each call.
 void WarpBody::begin_dispatch() {
   dispatch_ = make_block("dispatch");
   if (!function_->kernel) {
@@ -135,7 +135,7 @@ void WarpBody::emit_dispatcher() {
   code_.CreateUnreachable();
 }
 
-/// A device function cannot be left before its lanes have ended; what it waits for is within the warp.
+/// A device function cannot be left before its lanes have ended; it waits only for lanes of the warp.
 void WarpBody::leave_step(llvm::Value* end) {
   if (function_->kernel) {
     code_.CreateRet(end);
@@ -197,7 +197,7 @@ void WarpBody::dispatched_terminator(ir::BlockId block) {
   }
 }
 
-/// Nobody else could come to `block`'s only successor, nor need it be looked who is there.
+/// True if no other lanes can arrive at `block`'s only successor, so that the dispatcher need not run.
 bool WarpBody::goes_straight(ir::BlockId block) const {
   const ir::BlockId next = function_->blocks[block].succs[0];
   return function_->blocks[next].preds.size() == 1 && plan_.waits[next] == ir::kNone && !plan_.ends[next];
@@ -233,7 +233,7 @@ void WarpBody::end_lanes(llvm::Value* word) {
   call_engine("quern_cpu_end_lanes", code_.getVoidTy(), {place_.frame, word});
 }
 
-/// From full code over the edges of `block` (indices into its successors): dispatched code goes on.
+/// Switches from full code to dispatched code on the edges of `block` (indices into its successors).
 void WarpBody::go_apart(ir::BlockId block, const std::vector<unsigned>& edges) {
   const std::vector<ir::BlockId>& succs = function_->blocks[block].succs;
   std::vector<std::pair<ir::Value, llvm::Value*>> stores;

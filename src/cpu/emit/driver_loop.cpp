@@ -13,8 +13,7 @@
 namespace quern::cpu::emit {
 namespace {
 
-/// One of the two kinds of warp: where its code is (barriers, gangs: its step function) and which warps are
-/// of it.
+/// One of the two kinds of warp: its code (with barriers or gangs: its step function) and its warps.
 struct WarpKind {
   const Plan* plan = nullptr;
   std::uint32_t first = 0;
@@ -100,7 +99,7 @@ class RunEmitter {
 
   void emit_gang_step(WarpKind& kind, const WarpBody& single) {
     Gang gang{kind.width, frame_bytes_, kind.width == specialisation_.warps(), false, &single};
-    // A whole block that can part only where an index wraps need not come together again.
+    // A gang of a whole block that can split only where an index wraps need not be joined again.
     gang.resumes = plan_.has_barriers && (!gang.whole_block || parts_at_branches());
     if (gang.resumes) kind.last_common_state = single.full_states();
     kind.gang = create_step("gang");
@@ -284,7 +283,7 @@ class RunEmitter {
     note_running(offsetof(engine::WorkerState, running_warps), what);
   }
 
-  /// Without barriers: the body in a loop over the warps, so that what they share is computed once.
+  /// Without barriers: the body in a loop over the warps, so that values that they share are computed once.
   void emit_warps(const WarpKind& kind) {
     // With several warps, do not record which one runs: an extra store per warp slows short kernels.
     note_warps(at_.getInt32(specialisation_.warps() == 1 ? 0 : engine::kUnknownWarp), 1);
@@ -391,8 +390,8 @@ class RunEmitter {
     });
   }
 
-  /// The warps of a gang that are at the same place, where the gang can go on, make their step together;
-  /// those that are not, or that part on the way, make it one by one.
+  /// The warps of a gang that are at the same place, where the gang can continue, make their step together;
+  /// other warps, and those that split off on the way, make it one by one.
   Round emit_gang_call(const WarpKind& kind, llvm::Value* frames, llvm::Value* warp, const Round& sum) {
     llvm::BasicBlock* together = block("together");
     llvm::BasicBlock* joint = block("joint");
@@ -439,7 +438,7 @@ class RunEmitter {
                                  true_lanes_, arrived_lanes_});
   }
 
-  /// `count` warps, whose frames start at `frame`, have come to the barrier of state `to`.
+  /// Adds `count` warps, whose frames start at `frame`, that have arrived at the barrier of state `to`.
   Round add_arrived(const WarpKind& kind, Round sum, llvm::Value* frame, std::uint32_t count,
                     llvm::Value* to) {
     sum.waiting = at_.CreateAdd(sum.waiting, at_.getInt32(count));

@@ -21,7 +21,7 @@
 namespace quern::cpu::emit {
 namespace {
 
-/// LLVM IR of one kernel, with what it needs to live.
+/// LLVM IR of one kernel, with the objects that must outlive it.
 struct Emitted {
   std::unique_ptr<llvm::LLVMContext> context = std::make_unique<llvm::LLVMContext>();
   std::unique_ptr<llvm::Module> module;

@@ -14,8 +14,8 @@ namespace quern::cpu::emit {
 /// device functions. All of it, as errors with code "ptx-unsupported".
 Expected<void> check_emittable(const ir::Module& module);
 
-/// Machine code of functions[0] of `module` and what it calls. Takes the module by value: emission may split
-/// blocks.
+/// Machine code of functions[0] of `module` and the functions it calls. Takes the module by value: emission
+/// may split blocks.
 Expected<std::shared_ptr<const KernelCode>> emit_code(ir::Module module,
                                                       const Specialisation& specialisation);
 
@@ -25,7 +25,7 @@ Expected<CodeSites> emit_sites(ir::Module module, const Specialisation& speciali
 /// The optimised LLVM IR, or the assembly, as text.
 Expected<std::string> emit_text(ir::Module module, const Specialisation& specialisation, Stage stage);
 
-/// The widest instruction set of this processor, whatever the environment says.
+/// The widest instruction set of this processor, whatever the environment variable says.
 Isa processor_isa();
 
 }  // namespace quern::cpu::emit

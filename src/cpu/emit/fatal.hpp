@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LLVM ends the process where it meets what it cannot do: report_fatal_error calls abort or exit. Here such
-// an end becomes a diagnostic, so that the host of a kernel that LLVM refuses goes on.
+// LLVM ends the process if it cannot handle its input: report_fatal_error calls abort or exit. Here such an
+// error becomes a diagnostic, so that the host continues.
 #pragma once
 
 #include <llvm/ADT/STLFunctionalExtras.h>
@@ -22,9 +22,9 @@ namespace quern::cpu::emit {
 /// takes for granted, and not an invalid access inside LLVM.
 Expected<void> guard_llvm(std::string_view kernel, llvm::function_ref<void()> work);
 
-/// Runs `call`, which must stand within guard_llvm: std::bad_alloc ends the guarded work. LLVM is built
-/// without exceptions, so none of its frames is unwound, and destroying the objects they worked on is no
-/// longer safe: those must be made outside of `call`.
+/// Runs `call`, which must be inside guard_llvm: std::bad_alloc ends the guarded work. LLVM is built without
+/// exceptions, so none of its frames is unwound, and destroying the objects they worked on is no longer safe:
+/// create those outside of `call`.
 void call_llvm(llvm::function_ref<void()> call);
 
 }  // namespace quern::cpu::emit

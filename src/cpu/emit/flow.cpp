@@ -260,7 +260,7 @@ void WarpBody::emit_inst(ir::Value value) {
     default:
       break;
   }
-  // A value known at compile time has no code: whoever reads it gets the constant.
+  // A value known at compile time has no code: its readers get the constant.
   if (ir::has_trait(what.op, 'p') && what.type != ir::Type::none &&
       known_constant(version_, value) != nullptr)
     return;
@@ -312,8 +312,8 @@ std::vector<std::pair<ir::Value, ir::Value>> WarpBody::phi_operands(ir::BlockId 
   return result;
 }
 
-/// Ends the launch; says of it where (an index into KernelCode::locations or kNone) and the first lane it
-/// happens to.
+/// Ends the launch; records the place (an index into KernelCode::locations or kNone) and the first affected
+/// lane.
 void WarpBody::emit_trap(std::uint64_t which, std::uint32_t location) {
   note_for_report(offsetof(engine::WorkerState, fault_location), code_.getInt32(location));
   note_for_report(offsetof(engine::WorkerState, warp_index), warp_index());

@@ -149,7 +149,7 @@ void WarpBody::full_switch(ir::BlockId block) {
   }
 }
 
-/// Goes on behind the widenings that follow this block in the full version only if none of them wraps.
+/// Continues behind the widenings that follow this block in the full version only if none of them wraps.
 void WarpBody::full_tests(ir::BlockId block) {
   llvm::Value* holds = nullptr;
   for (const ir::Value widening : plan_.tested[block])
@@ -166,7 +166,8 @@ void WarpBody::full_tests(ir::BlockId block) {
 }
 
 /// i1: base + terms, computed in 64 bits, lies within the narrow type in every lane. The extremes of the
-/// terms are added up one by one, which may refuse a sum that would just hold; never the other way round.
+/// terms are added up one by one, which may reject a sum that would just fit, but never accepts one that does
+/// not.
 llvm::Value* WarpBody::widening_holds(ir::Value widening) {
   const ir::Inst& what = inst(widening);
   const ir::Value operand = what.args[0];
@@ -222,7 +223,7 @@ void WarpBody::leave_full(ir::BlockId block) {
     go_masked_at_branch(block);
 }
 
-/// The lanes part: each successor's lanes wait there; masked code goes on.
+/// The lanes diverge: each successor's lanes wait there; masked code continues.
 void WarpBody::go_masked_at_branch(ir::BlockId block) {
   const std::vector<ir::BlockId>& succs = function_->blocks[block].succs;
   std::vector<std::pair<ir::Value, llvm::Value*>> stores;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// WarpBody: a gang of warps in lockstep. What differs from one warp's full version: a barrier waits for no
-// warp of the gang, and warps that part go on one by one from their frames.
+// WarpBody: a gang of warps in lockstep. Differences from one warp's full version: a barrier waits for no
+// warp of the gang, and warps that diverge continue one by one from their frames.
 #include "cpu/emit/warp_body.hpp"
 
 namespace quern::cpu::emit {
@@ -33,8 +33,8 @@ std::pair<llvm::Value*, llvm::Value*> WarpBody::all_and_any(ir::Value condition)
   return {code_.CreateICmpEQ(all, code_.getInt32(0xffffffffu)), code_.CreateICmpNE(any, code_.getInt32(0))};
 }
 
-/// With the whole block in the gang nobody waits. Else the gang returns the state that each of its warps is
-/// in, the same that the warp would return alone.
+/// If the gang is the whole block, no warp waits. Otherwise the gang returns the state of each of its warps,
+/// the same that the warp would return alone.
 void WarpBody::gang_barrier(ir::BlockId block) {
   const ir::Value which = plan_.barrier[block];
   const ir::BlockId next = function_->blocks[block].succs[0];
@@ -74,7 +74,7 @@ std::uint32_t WarpBody::place_in_frame(ir::Value value) const {
   return gang_.single->warps_[0].slots[static_cast<std::size_t>(Version::full)][value].frame;
 }
 
-/// Puts what `next` reads into the frames of the warps, all but `made_later`.
+/// Stores the values that `next` reads into the frames of the warps, all but `made_later`.
 void WarpBody::store_frames(ir::BlockId next, ir::Value made_later) {
   for (const ir::Value value : plan_.live_in[next]) {
     const std::uint32_t offset = place_in_frame(value);
@@ -86,7 +86,7 @@ void WarpBody::store_frames(ir::BlockId next, ir::Value made_later) {
   }
 }
 
-/// At the end of `block`, where the warps part: each goes on alone from there.
+/// At the end of `block`, where the warps diverge: each continues alone from there.
 void WarpBody::gang_split(ir::BlockId block) {
   store_frames(block, ir::kNone);
   const std::uint32_t state = gang_.single->split_state_.at(block);
@@ -94,7 +94,7 @@ void WarpBody::gang_split(ir::BlockId block) {
   code_.CreateRet(code_.getInt32(frame::kParted));
 }
 
-/// In the body of one warp: where it goes on when its gang has parted.
+/// In the body of one warp: the states where it continues after its gang has split.
 void WarpBody::emit_split_states() {
   if (!plan_.has_full) return;
   for (const ir::BlockId id : plan_.full.order) {

@@ -12,10 +12,10 @@ namespace {
 constexpr std::uint32_t kWarp = 32;
 /// Wider gangs gain nothing more: eight accumulators hide the latency of one operation.
 constexpr std::uint32_t kMaxWidth = 8;
-/// Instructions times width: beyond, the compile time outweighs what is won.
+/// Limit for instructions times width: above it, the compile time outweighs the gain.
 constexpr std::size_t kMaxInsts = 2500;
 
-/// A branch in a loop whose lanes part by what the data says: the gang would not last.
+/// True for a branch in a loop whose outcome depends on data: the gang would soon split.
 bool parts_by_data(const ir::Function& function, const analysis::Analysis& facts) {
   return std::ranges::any_of(facts.order, [&](ir::BlockId id) {
     if (!facts.divergent_branch[id] || facts.loop_of[id] == ir::kNone) return false;
@@ -52,7 +52,7 @@ std::uint64_t pressure(const ir::Function& function, const analysis::Analysis& f
   return worst;
 }
 
-/// Registers for what the instructions make on the way are left over.
+/// The rest of the registers is for intermediate results.
 std::uint64_t register_bytes(Isa isa) {
   switch (isa) {
     case Isa::avx512:

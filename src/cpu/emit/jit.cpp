@@ -47,7 +47,7 @@ class Mapping {
   }
   std::uint8_t* take_data(std::size_t bytes, std::size_t align) { return take(data_, bytes, align); }
 
-  /// False with errno set where the system refuses.
+  /// False with errno set if the system call fails.
   bool seal() {
     return protect(code_, PROT_READ | PROT_EXEC) && protect(constants_, PROT_READ) &&
            protect(data_, PROT_READ);

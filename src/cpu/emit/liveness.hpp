@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes which values are read in or after a block. A read of a value is also one of what its shape is made
-// from (coefficients, the index of an offset32), since its vector is computed from them.
+// Computes which values are read in or after a block. A read of a value is also a read of the values that its
+// shape refers to (coefficients, the index of an offset32), since its vector is computed from them.
 #pragma once
 
 #include <vector>

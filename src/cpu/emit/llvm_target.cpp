@@ -38,9 +38,9 @@ void set_options() {
   // It looks for words of masks to keep in mask registers, in time that grows with the square of a long
   // kernel's length.
   set_option("disable-x86-domain-reassignment", true);
-  // It splits copies of 16 and 32 bytes where narrower stores come before them. It ends with a fatal error
-  // where such a load was a masked one of a constant mask, whose size LLVM does not keep, and it would tear
-  // the volatile loads of 16 bytes that PTX accesses with an order are made of.
+  // This pass splits copies of 16 and 32 bytes if narrower stores come before them. It fails with a fatal
+  // error for a masked load with a constant mask, whose size LLVM does not keep, and it would split the
+  // volatile 16-byte loads that implement ordered accesses of PTX.
   set_option("x86-disable-avoid-SFB", true);
 }
 
@@ -70,7 +70,7 @@ const char* class_cpu(Isa isa) {
   return "x86-64";
 }
 
-/// Asked of the processor once: it takes as long as emitting a small kernel.
+/// Detected once: it takes as long as emitting a small kernel.
 struct HostCpu {
   std::string name = llvm::sys::getHostCPUName().str();
   std::string features;

@@ -11,17 +11,18 @@
 
 namespace quern::cpu::emit {
 
-/// This processor where `isa` is the widest it has; else a processor of that class, so that text of any class
-/// can be looked at. Position-independent code; a product and a sum are never fused (PTX says where an fma
-/// is).
+/// This processor if `isa` is the widest it has; otherwise a processor of that class, so that text of any
+/// class can be inspected. Position-independent code; a product and a sum are never fused (PTX has explicit
+/// fma instructions).
 std::unique_ptr<llvm::TargetMachine> make_target_machine(Isa isa, unsigned opt_level);
 
-/// Gives `function` the attributes every emitted function has: 512-bit registers where the ISA has them, no
-/// unwinding, and a probe of every page of a large frame, so that recursion meets the guard page of the stack
-/// and never jumps over it.
+/// Sets the attributes of every emitted function: 512-bit registers if the ISA has them, no unwinding, and a
+/// probe of every page of a large frame, so that recursion hits the guard page of the stack and never jumps
+/// over it.
 void set_function_attributes(llvm::Function& function, Isa isa);
 
-/// The widest instruction set of this processor that the emitter uses, whatever the environment says.
+/// The widest instruction set of this processor that the emitter uses, whatever the environment variable
+/// says.
 Isa widest_isa();
 
 }  // namespace quern::cpu::emit

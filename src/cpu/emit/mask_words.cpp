@@ -55,7 +55,7 @@ class MaskWords {
     inst.eraseFromParent();
   }
 
-  /// The word that a mask comes from; null where it comes from a comparison of lanes.
+  /// The word that a mask was made from; null if it is a comparison of lanes.
   Value* word_of(llvm::IRBuilder<>& b, Value* mask) {
     if (const auto found = words_.find(mask); found != words_.end()) return found->second;
     if (const auto* constant = llvm::dyn_cast<llvm::Constant>(mask)) return word_of_constant(b, *constant);

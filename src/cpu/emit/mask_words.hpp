@@ -6,11 +6,11 @@
 
 namespace quern::cpu::emit {
 
-/// For AVX-512, whose code generator (LLVM 19) never ends where it meets a logical operation on two masks
-/// (<N x i1>) that are casts of words, or selections of such: one rule of it moves the operation before the
-/// casts, another behind them (llvm-project issue 123333). Here such operations and selections are done on
-/// words, and an empty piece of assembly hides from those rules that the mask comes from one. No code is
-/// added for it: LLVM selects masks as words anyway.
+/// For AVX-512, whose code generator (LLVM 19) loops forever on a logical operation on two masks (<N x i1>)
+/// that are casts of words, or selections of such: one rule moves the operation before the casts, another
+/// behind them (llvm-project issue 123333). Here such operations and selections are done on words, and an
+/// empty inline assembly hides from those rules that the mask is a cast. This adds no code: LLVM selects
+/// masks as words anyway.
 void compute_masks_as_words(llvm::Function& function);
 
 }  // namespace quern::cpu::emit

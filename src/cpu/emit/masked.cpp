@@ -218,7 +218,8 @@ void WarpBody::leave(ir::BlockId block, ir::BlockId target, bool certain) {
   code_.CreateBr(place_.done);
 }
 
-/// The position of the first block from `position` on that has a masked version; behind all where none has.
+/// The position of the first block from `position` on that has a masked version; behind all blocks if none
+/// has.
 std::uint32_t WarpBody::next_needed(std::uint32_t position) const {
   const std::vector<ir::BlockId>& order = plan_.masked.order;
   while (position < order.size() && !plan_.masked_needed[order[position]]) ++position;
@@ -249,17 +250,17 @@ void WarpBody::clear(const MaskedVariable& variable) {
   }
 }
 
-/// At the start of `block`: what begins there holds nothing. What the block itself makes needs that only
-/// where the block is skipped.
+/// At the start of `block`: clears the variables whose live range begins there. Those that the block itself
+/// defines are cleared only if the block is skipped.
 void WarpBody::clear_begun(ir::BlockId block, bool runs) {
   for (const MaskedVariable& each : spans_.from(plan_.masked.position[block]))
     if (!runs || each.value == ir::kNone || is_phi(each.value) || inst(each.value).block != block)
       clear(each);
 }
 
-/// Before masked code is entered at `position`, and before what lives there is put in its slots: says that
-/// nobody waits, and that the slots that may be read hold zeros. They hold what masked code left there, which
-/// LLVM would carry through the full version.
+/// Before masked code is entered at `position`, and before live values are stored in their slots: marks that
+/// no lanes wait, and clears the slots that may be read. They contain values of the last masked run, which
+/// LLVM would otherwise keep alive through the full version.
 void WarpBody::enter_masked(std::uint32_t position) {
   for (const MaskedVariable& each : spans_.across(position)) clear(each);
 }

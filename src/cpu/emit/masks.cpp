@@ -18,7 +18,7 @@ llvm::Value* Masks::lanes_of(llvm::Value* bits) {
   return registers_ ? bits : builder_.CreateSExt(bits, type_);
 }
 
-// The sign bit: what blends and masked moves look at.
+// The sign bit: blends and masked moves test it.
 llvm::Value* Masks::bits_of(llvm::Value* lanes) {
   return registers_ ? lanes : builder_.CreateICmpSLT(lanes, llvm::Constant::getNullValue(type_));
 }

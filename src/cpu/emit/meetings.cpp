@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// WarpBody: where dispatched code waits: for the lanes of a membermask, and at barriers of the block.
+// WarpBody: waiting in dispatched code: for the lanes of a membermask, and at barriers of the block.
 #include <array>
 
 #include <llvm/IR/Module.h>
@@ -15,7 +15,7 @@ using engine::WarpFrame;
 
 }  // namespace
 
-/// Those of the lanes here go on whose members are all here; the others wait.
+/// Lanes whose members have all arrived continue; the others wait.
 void WarpBody::meet_lanes(ir::BlockId block) {
   const ir::Value members = inst(plan_.waits[block]).args.back();
   llvm::Type* word = code_.getInt32Ty();
@@ -52,7 +52,7 @@ void WarpBody::meet_lanes(ir::BlockId block) {
   lanes_ = masks_.lanes_of(mask_);
 }
 
-/// Lanes whose barrier is another one than the first lane's stay, and have their turn next.
+/// Lanes at another barrier than the first lane's stay, and run next.
 void WarpBody::meet_block(ir::BlockId block) {
   const ir::Inst& barrier = inst(plan_.waits[block]);
   const bool reduces = barrier.op == ir::Op::barrier_reduce;

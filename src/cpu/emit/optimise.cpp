@@ -45,13 +45,12 @@
 namespace quern::cpu::emit {
 namespace {
 
-/// The analyses that the pass list asks for, registered by hand: LLVM's PassBuilder would link every pass
-/// there is.
+/// The analyses that the pass list needs, registered by hand: LLVM's PassBuilder would link all passes.
 class Analyses {
  public:
   Analyses(llvm::Module& module, llvm::TargetMachine& machine)
       : library_(llvm::Triple(module.getTargetTriple())) {
-    // The code may call nothing but what it asks for by name: no libm, no libc idioms.
+    // The code may call only functions that it names: no libm, no libc idioms.
     library_.disableAllFunctions();
     register_function_analyses(machine);
     loops_.registerPass([] { return llvm::PassInstrumentationAnalysis(); });
@@ -94,9 +93,9 @@ class Analyses {
   llvm::ModuleAnalysisManager modules_;
 };
 
-/// Functions of more instructions are combined once only, after equal values are one: before that, in chains
-/// of sums with conditions between them, LLVM asks of each sum what it would be for every outcome of the
-/// conditions before it, and 9,000 instructions took it 10 seconds.
+/// Larger functions are combined once only, after equal values have been merged: before that, in chains of
+/// sums with conditions between them, LLVM evaluates each sum for every outcome of the conditions before it,
+/// and 9,000 instructions took it 10 seconds.
 constexpr unsigned kMaxCombinedTwice = 6000;
 
 /// Measured on kernels of this shape: the same code as -O2 makes, in a third of its time.

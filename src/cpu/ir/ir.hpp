@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The SIMT IR: what one lane does, in SSA form. `lower` makes it from PTX, `analysis` says how values differ
-// between the lanes of a warp, `emit` turns it into vectors.
+// The SIMT IR: the operations of one lane, in SSA form. `lower` makes it from PTX, `analysis` finds how
+// values differ between the lanes of a warp, `emit` turns it into vectors.
 #pragma once
 
 #include <array>
@@ -172,8 +172,8 @@ struct Location {
   std::uint32_t inlined_at = kNone;
 };
 
-/// Where `at`, one of `locations`, is for the author of the kernel: the innermost place, from which its code
-/// was inlined, in the file that the kernel itself is in. Not a line of a header that it includes.
+/// The place that `at`, one of `locations`, has for the author of the kernel: the innermost place, from which
+/// its code was inlined, in the file of the kernel itself. Not a line of a header that it includes.
 const Location& author_location(const std::vector<Location>& locations, const Location& at);
 
 struct Parameter {
@@ -202,7 +202,7 @@ struct Function {
   Inst& operator[](Value value) { return insts[value]; }
 };
 
-/// A module symbol: where the loader put it is known only at load, so code refers to it by index.
+/// A module symbol: its address is known only at load, so code refers to it by index.
 struct Symbol {
   std::string name;
   Space space = Space::global;
@@ -217,7 +217,7 @@ constexpr std::uint64_t function_address(std::uint32_t ptx_function) {
   return 0x1000 + std::uint64_t{ptx_function} * 16;
 }
 
-/// One kernel with what it calls and uses.
+/// One kernel with the functions and symbols that it uses.
 struct Module {
   std::vector<Symbol> symbols;
   std::vector<Function> functions;        ///< functions[0] is the kernel; the others are called, not inlined

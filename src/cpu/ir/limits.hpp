@@ -8,7 +8,7 @@
 
 namespace quern::cpu::ir {
 
-/// Static shared memory of a block on every GPU so far; ptxas refuses more.
+/// Static shared memory of a block on every GPU so far; ptxas rejects more.
 inline constexpr std::uint32_t kMaxStaticSharedBytes = 48 * 1024;
 /// Local memory of a thread, on every GPU so far.
 inline constexpr std::uint32_t kMaxThreadLocalBytes = 512 * 1024;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// IR as text. One line an instruction: `%12: i32 = iadd %3, 4   ; saxpy.cu:7`. Constants stand where they are
-// used.
+// IR as text. One line an instruction: `%12: i32 = iadd %3, 4   ; saxpy.cu:7`. Constants are written as
+// operands.
 #include <fmt/format.h>
 
 #include <bit>

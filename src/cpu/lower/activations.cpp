@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls without a machine stack: a function that cannot be inlined is translated once, into the kernel's own
 // graph. A call is a branch to its first block, a return a switch over the calls. Each lane keeps the records
-// of its activations in local memory: where to return to, the function's .local variables, and what the
-// caller still needs, which the activations below it overwrite. So a thread may wait for others anywhere, and
-// every lane goes its own way (docs/decisions/0009-called-functions.md).
+// of its activations in local memory: the return place, the function's .local variables, and the caller's
+// live values, which the activations below it overwrite. So a thread may wait for others anywhere, and every
+// lane runs independently (docs/decisions/0009-called-functions.md).
 #include "cpu/lower/activations.hpp"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::uint32_t aligned(std::uint32_t bytes, std::uint32_t to) {
 }
 
 /// Computes which variables a function's blocks may read before they write them. A call is a step from `save`
-/// to `next`: what happens in between to the function's own variables is undone.
+/// to `next`: changes of the function's own variables in between are undone.
 class LiveVariables {
  public:
   LiveVariables(const Draft& draft, const Regions& regions, const Region& region) : draft_(draft) {
@@ -84,7 +84,7 @@ Value Translator::local_address(std::uint64_t offset) {
   return region_ == nullptr ? draft_.nullary(Op::local_address, Type::i64, offset) : record_field(offset);
 }
 
-/// The address of what lies at `offset` of the running activation's record.
+/// The address of `offset` in the running activation's record.
 Value Translator::record_field(std::uint64_t offset) {
   return emit(Op::iadd, Type::i64, {read_variable(regions_.record), constant(Type::i64, offset)});
 }
@@ -107,7 +107,7 @@ Region& Translator::region_of(std::uint32_t function) {
   return region;
 }
 
-/// A call: the values become those of the callee's parameters; returns what its results hold, part by part.
+/// A call: the values become the callee's parameters; returns the values of its results, part by part.
 std::vector<Value> Translator::activate(std::uint32_t callee, const std::vector<Value>& values) {
   Region& region = region_of(callee);
   CallSite site{.caller = region_, .callee = &region, .location = location_};
@@ -142,8 +142,8 @@ void Translator::translate_region(Region& region) {
   translate_body();
 }
 
-/// After the kernel: the functions that it calls, and those that they call; then, when all of that is known,
-/// what the calls save.
+/// After the kernel: translates the functions that it calls, and those that they call; then determines the
+/// values that the calls save.
 void Translator::translate_regions() {
   if (regions_.sites.empty()) return;
   for (std::size_t i = 0; i < regions_.order.size(); ++i) translate_region(*regions_.order[i]);

@@ -31,7 +31,7 @@ struct Region {
 };
 
 /// One call: `save` -> `pass` -> the callee's blocks -> `resume` -> `next`. The edges are made at the end,
-/// when it is known what is live.
+/// when liveness is known.
 struct CallSite {
   Region* caller = nullptr;  ///< null: the kernel, which has one activation and saves nothing
   Region* callee = nullptr;

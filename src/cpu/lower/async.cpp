@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// "Asynchronous copy", "mbarrier". A copy is carried out where it stands, which is one of the orders that PTX
-// allows: what waits for it has nothing left to wait for.
+// "Asynchronous copy", "mbarrier". A copy is carried out at its instruction, which is one of the orders that
+// PTX allows: waiting for it then has no effect.
 #include "cpu/lower/memory.hpp"
 
 namespace quern::cpu::lower {
@@ -74,7 +74,7 @@ class Copy {
   Type word_;
 };
 
-/// Copies all or, where `skip` says so, writes zeros.
+/// Copies everything, or writes zeros if `skip` is true.
 void copy_unless(Translator& t, Copy copy, Value skip) {
   const BlockId none = t.new_block();
   const BlockId whole = t.new_block();
@@ -175,7 +175,7 @@ Value phase_of(Translator& t, Value word) {
   return t.resize(t.emit(Op::lshr, Type::i64, {word, t.constant(Type::i32, kPhaseShift)}), Type::i32, false);
 }
 
-// The phase that `state` (or a parity) names is over where the object is in another one.
+// The phase that `state` (or a parity) names is over if the object is in another one.
 void test_wait(Translator& t, In in) {
   const auto address = object(t, in, 1);
   if (!address) return;

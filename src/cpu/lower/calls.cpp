@@ -162,7 +162,7 @@ void Translator::inline_call(const ptx::Instruction& instruction, std::uint32_t 
     fetch_result(frame.returns[i], frame.function->returns[i], results[i]);
 }
 
-/// A .param array of the caller's that holds what `use` says is exchanged.
+/// A .param array of the caller for the bytes that `use` describes.
 ParamArray Translator::exchange_array(const ParamUse& use) {
   ParamArray array;
   for (const Piece& piece : use.pieces)
@@ -207,7 +207,7 @@ void Translator::call_function(std::uint32_t callee, const Operands& arguments, 
   for (std::size_t i = 0; i < results.size(); ++i) fetch_result(returned[i], function.returns[i], results[i]);
 }
 
-/// Calls the callee as a function of the IR; what it gives, part by part.
+/// Calls the callee as a function of the IR; returns its results, part by part.
 std::vector<Value> Translator::emit_call(std::uint32_t callee, std::vector<Value> values,
                                          const std::vector<ParamArray>& returned) {
   std::vector<ir::Type> types;

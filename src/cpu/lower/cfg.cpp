@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shape of the control-flow graph: what later stages count on.
+// Shape of the control-flow graph: properties that later stages rely on.
 #include <algorithm>
 
 #include "cpu/lower/passes.hpp"
@@ -25,7 +25,7 @@ BlockId new_forwarder(Draft& draft, BlockId target) {
   return block;
 }
 
-/// Sends those edges into `target` whose source is in `sources` to one new forwarder.
+/// Redirects the edges into `target` whose source is in `sources` to one new forwarder.
 void gather_edges(Draft& draft, BlockId target, const std::vector<BlockId>& sources) {
   const BlockId forwarder = new_forwarder(draft, target);
   for (const BlockId source : sources) {

@@ -30,7 +30,7 @@ struct IntegerComparison {
   ir::Icmp for_signed;
   ir::Icmp for_unsigned;
 };
-// lo, ls, hi, hs are the unsigned orders whatever the type.
+// lo, ls, hi, hs are unsigned comparisons for any type.
 constexpr IntegerComparison kIntegerComparisons[] = {
     {M::eq, ir::Icmp::eq, ir::Icmp::eq},   {M::ne, ir::Icmp::ne, ir::Icmp::ne},
     {M::lt, ir::Icmp::slt, ir::Icmp::ult}, {M::le, ir::Icmp::sle, ir::Icmp::ule},
@@ -39,7 +39,7 @@ constexpr IntegerComparison kIntegerComparisons[] = {
     {M::hi, ir::Icmp::ugt, ir::Icmp::ugt}, {M::hs, ir::Icmp::uge, ir::Icmp::uge},
 };
 
-/// The comparison stands first, before the Boolean operation (setp.lt.and): the first modifier that is one
+/// The comparison comes before the Boolean operation (setp.lt.and): the first modifier that is a comparison
 /// counts.
 template <class Row, std::size_t Count>
 const Row* comparison(In in, const Row (&rows)[Count]) {
@@ -74,7 +74,7 @@ Value boolean_operand(Translator& t, In in) {
   return combines ? t.read(in, 3, ptx::Type::pred) : ir::kNone;
 }
 
-// setp.f16x2: one predicate for each half; where there is one predicate only, it is the low half's.
+// setp.f16x2: one predicate for each half; a single predicate is the low half's.
 void setp_packed(Translator& t, In in, ptx::Type half) {
   const auto destinations = t.elements(t.operand(in, 0));
   const Value a = t.read(in, 1, ptx::Type::b32);
@@ -103,7 +103,7 @@ void setp(Translator& t, In in) {
   if (second != ir::kNone) t.write(destinations[1], second);
 }
 
-/// What `set` writes for true: all ones for integers, 1.0 for floating-point numbers.
+/// The value that `set` writes for true: all ones for integers, 1.0 for floating-point numbers.
 std::uint64_t true_bits(ptx::Type type) {
   switch (type) {
     case ptx::Type::f16:
@@ -149,7 +149,7 @@ void selp(Translator& t, In in) {
   t.write(in, t.select(t.read(in, 3, ptx::Type::pred), a, b), is_signed(in.type()));
 }
 
-// slct: a where c >= 0; a NaN is not, and -0.0 is.
+// slct: a if c >= 0; false for a NaN, true for -0.0.
 void slct(Translator& t, In in) {
   const Value a = t.read(in, 1, in.type());
   const Value b = t.read(in, 2, in.type());

@@ -17,7 +17,7 @@ using Variable = std::uint32_t;
 /// (block or any number, variable or value) -> value. Open addressing; never shrinks.
 class ValueMap {
  public:
-  /// ir::kNone where nothing was set.
+  /// ir::kNone if no value was set.
   ir::Value find(std::uint32_t block, std::uint32_t variable) const noexcept;
   void set(std::uint32_t block, std::uint32_t variable, ir::Value value);
 
@@ -79,8 +79,8 @@ constexpr std::uint64_t low_mask(std::uint32_t bits) {
   return bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
 }
 
-/// What `inst` comes to without being executed: one of its operands or a constant; kNone if it must be
-/// executed.
+/// The result of `inst` if it is known without executing it: one of its operands or a constant; kNone if it
+/// must be executed.
 ir::Value fold(Draft& draft, const ir::Inst& inst);
 
 }  // namespace quern::cpu::lower

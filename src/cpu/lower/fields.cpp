@@ -123,7 +123,7 @@ Value clamp_to_bits(Translator& t, Value value, std::uint32_t bits, bool is_sign
 }
 
 // cvt.pack.sat: a and b, limited to the narrow type, side by side with a above; below 16 bits the rest of the
-// word is what c has in its low bits.
+// word is filled with c's low bits.
 void convert_and_pack(Translator& t, In in) {
   const Words w{t};
   const std::uint32_t bits = ptx::bit_size(in.type(0));

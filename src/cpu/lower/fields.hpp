@@ -8,7 +8,7 @@ namespace quern::cpu::lower {
 
 /// `value`, a signed integer, limited to [low, high].
 ir::Value clamp_signed(Translator& t, ir::Value value, std::int64_t low, std::int64_t high);
-/// Limited to what `bits` bits hold, signed or unsigned.
+/// Clamps to the range of `bits` bits, signed or unsigned.
 ir::Value clamp_to_bits(Translator& t, ir::Value value, std::uint32_t bits, bool is_signed_type);
 
 /// cvt.pack

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bodies: blocks, labels, guards, and where a function ends.
+// Bodies: blocks, labels, guards, and ends of functions.
 #include <fmt/format.h>
 
 #include <algorithm>

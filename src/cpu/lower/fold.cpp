@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Identities and integer constants. Only what makes the IR shorter to read and analyse: LLVM does the rest.
+// Identities and integer constants. Only simplifications that make the IR shorter to read and analyse: LLVM
+// does the rest.
 #include <array>
 #include <optional>
 
@@ -11,7 +12,7 @@ namespace {
 using ir::Op;
 using ir::Value;
 
-/// Value of an operation on constants, where it is one of the simple ones. `a` and `b` are zero-extended.
+/// The result of an operation on constants, if it is one of the simple ones. `a` and `b` are zero-extended.
 std::optional<std::uint64_t> evaluate(const ir::Inst& inst, std::uint64_t a, std::uint64_t b,
                                       std::uint32_t width) {
   switch (inst.op) {
@@ -66,7 +67,7 @@ struct Folder {
     return ir::kNone;
   }
 
-  /// a op 0, a op 1, a op all ones, where b is known.
+  /// a op 0, a op 1, a op all ones, if b is known.
   Value identity(std::uint64_t b) const {
     const std::uint64_t ones = low_mask(ir::bit_size(inst.type));
     switch (inst.op) {

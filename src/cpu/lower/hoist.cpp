@@ -32,7 +32,7 @@ class Hoister {
     BlockId place = block;
     for (std::uint32_t loop = nest_.innermost[block]; loop != ir::kNone; loop = nest_.loops[loop].parent) {
       const Ends ends = ends_of(loop);
-      // Only what every round computes: a value under a condition may not be wanted at all.
+      // Hoists only values that every round computes: a value under a condition may not be needed at all.
       if (ends.preheader == ir::kNone || !order_.dominates(place, ends.latch) || !invariant(inst, loop))
         break;
       place = ends.preheader;

@@ -81,7 +81,7 @@ void subc(Translator& t, In in) {
 
 // --- products
 
-/// The product that .lo, .hi or .wide asks for.
+/// The product for .lo, .hi or .wide.
 Value product(Translator& t, In in) {
   const Value a = t.read(in, 1, in.type());
   const Value b = t.read(in, 2, in.type());

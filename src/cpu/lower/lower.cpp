@@ -42,7 +42,7 @@ Diagnostic no_such_kernel(const ptx::Module& module, std::string_view kernel, st
   return diagnostic;
 }
 
-/// More memory than there is, told where the kernel is written.
+/// More memory than available, reported at the kernel.
 Diagnostic too_much(const ptx::Function& entry, const ir::Function& kernel, std::string_view file_name,
                     std::string_view code, std::string message, std::string_view hint) {
   Diagnostic diagnostic{
@@ -126,7 +126,8 @@ Expected<ir::Module> lower(const ptx::Module& module, const ptx::Function& entry
   Program program(module, static_cast<std::uint32_t>(&entry - module.functions.data()));
   ir::Module result;
   Diagnostics errors;
-  // Grows while it runs, where they are functions of the IR: translating a function finds recursive ones.
+  // The list grows during the loop if functions stay functions of the IR: translating a function finds
+  // recursive ones.
   for (std::size_t i = 0; i < program.functions().size(); ++i) {
     Draft draft;
     Translator(program, draft, file_name, errors, calls).translate(program.functions()[i]);

@@ -17,22 +17,21 @@ enum class CallForm : std::uint8_t {
   activations,  ///< parts of the kernel's own graph; what is live across a call is kept in local memory
 };
 
-/// The kernel `name` and what it calls, in SSA form: critical edges split, single return block, reducible
-/// loops in simplified (one preheader, one latch) and LCSSA form. Unsupported instructions are errors with
-/// code "ptx-unsupported": the instruction, the author's line where known, the PTX line, and the reason; all
-/// of them, not only the first.
+/// The kernel `name` and its callees, in SSA form: critical edges split, single return block, reducible loops
+/// in simplified (one preheader, one latch) and LCSSA form. Unsupported instructions are errors with code
+/// "ptx-unsupported": the instruction, the author's line if known, the PTX line, and the reason; all of them
+/// are reported, not only the first.
 Expected<ir::Module> lower(const ptx::Module& module, std::string_view kernel,
                            std::string_view file_name = "<ptx>", CallForm calls = CallForm::functions);
-/// The same of a kernel that is found already, for those who go through all of a module and have asked
-/// check_parameters().
+/// The same for a kernel that is already found, for callers that process all kernels of a module and have
+/// called check_parameters().
 Expected<ir::Module> lower(const ptx::Module& module, const ptx::Function& entry,
                            std::string_view file_name = "<ptx>", CallForm calls = CallForm::functions);
 
 /// No function of the module, called or not, passes a structure that is too large.
 Expected<void> check_parameters(const ptx::Module& module, std::string_view file_name);
 
-/// True if IR is well formed (types, dominance, phis, terminators); else what is wrong. For tests and debug
-/// builds.
+/// Checks that the IR is well formed (types, dominance, phis, terminators). For tests and debug builds.
 Expected<void> verify(const ir::Module& module);
 
 }  // namespace quern::cpu::lower

@@ -42,7 +42,7 @@ std::optional<Address> address_in(Translator& t, const ptx::Operand& operand, ir
     return std::nullopt;
   }
   Address result{.space = space};
-  // A function's parameters whose addresses are taken lie in its local memory.
+  // A function's parameters whose addresses are taken are in its local memory.
   if (result.space == ir::Space::param && !t.in_kernel()) result.space = ir::Space::local;
   if (address->symbol) {
     result.base = t.symbol_address(*address->symbol, address->offset);
@@ -102,12 +102,12 @@ ir::Attributes access_attributes(In in, const Address& address) {
   ir::Attributes attr{.space = address.space, .count = static_cast<std::uint8_t>(moved.count)};
   attr.alignment = static_cast<std::uint32_t>(ir::byte_size(moved.type) * moved.count);
   set_order(attr, in, ir::Semantics::weak);
-  // .mmio accesses are each carried out, as they stand; .cv must not be answered from an earlier load.
+  // Each .mmio access is carried out as written; .cv must not be answered from an earlier load.
   attr.is_volatile = in.has(M::volatile_) || in.has(M::mmio) || in.has(M::cv);
   return attr;
 }
 
-/// The .param array that the operand accesses, and where in it; null for other memory.
+/// The .param array that the operand accesses, and the offset in it; null for other memory.
 ParamArray* accessed_param(Translator& t, In in, const ptx::Operand& operand, std::uint32_t& offset) {
   const auto* address = operand.as<ptx::AddressOperand>();
   if (in.space() != ptx::Space::param || address == nullptr || !address->symbol) return nullptr;

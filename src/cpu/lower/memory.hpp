@@ -16,12 +16,12 @@ struct Address {
   std::uint64_t offset = 0;
   ir::Space space = ir::Space::generic;
 };
-/// The address that an instruction accesses; empty (and refused) if it cannot be one.
+/// The address that an instruction accesses; empty (with an error) if the operand cannot be an address.
 std::optional<Address> address_of(Translator& t, const ptx::Instruction& instruction,
                                   const ptx::Operand& operand);
 std::optional<Address> address_in(Translator& t, const ptx::Operand& operand, ir::Space space);
 
-/// Memory order and scope as the instruction has them; `otherwise` where it gives no order.
+/// The instruction's memory order and scope; `otherwise` if it gives no order.
 void set_order(ir::Attributes& attributes, const ptx::Instruction& instruction, ir::Semantics otherwise);
 
 }  // namespace quern::cpu::lower

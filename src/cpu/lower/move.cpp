@@ -112,7 +112,7 @@ void cvta(Translator& t, In in) {
   t.write(in, t.resize(result, type, false));
 }
 
-/// Constant memory lies among global memory here: an address is in it where it is in one of its variables.
+/// Constant memory is part of global memory here: an address belongs to it if it is in one of its variables.
 Value is_constant(Translator& t, Value address) {
   Value result = t.constant(Type::i1, 0);
   const auto& variables = t.program().ptx().variables;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// PTX instructions on f32, f16 and bf16 give the canonical NaN 0x7fffffff or 0x7fff; processors give others.
-// Nothing needs to be done for that between instructions that are the same for all NaNs. Where something else
-// reads such a value (a store, a shuffle, integer arithmetic, the sign of copysign), the NaN becomes the
-// canonical one before. What is loaded, or only moved, keeps its bits. f64 keeps the payloads of its
-// operands, as the processor does; bf16 is made canonical when it is rounded. See
-// docs/decisions/0013-nan-bits.md.
+// PTX instructions on f32, f16 and bf16 return the canonical NaN 0x7fffffff or 0x7fff; processors return
+// others. Instructions that treat all NaNs alike need no correction between them. If another operation reads
+// such a value (a store, a shuffle, integer arithmetic, the sign of copysign), the NaN is made canonical
+// before it. Values that are loaded, or only moved, keep their bits. f64 keeps the payloads of its operands,
+// as the processor does; bf16 is made canonical when it is rounded. See docs/decisions/0013-nan-bits.md.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -23,8 +22,8 @@ using ir::Op;
 using ir::Type;
 using ir::Value;
 
-/// The bits of a value, if it is a NaN: none known yet, or no NaN of its own; to be made canonical; right as
-/// they are. What is moved together from several places has the greatest of theirs.
+/// The state of a value's bits, if it is a NaN: unknown or without a NaN of its own; to be made canonical;
+/// correct. A value moved from several places has the greatest of their states.
 enum class State : std::uint8_t { neutral, pending, settled };
 
 class Settler {
@@ -108,7 +107,7 @@ class Settler {
     return size > (wide ? 0x7f800000u : 0x7c00u) && constant.imm != canonical;
   }
 
-  /// f16 is rounded to the canonical NaN, f64 and bf16 keep what they have of the payload.
+  /// f16 is rounded to the canonical NaN, f64 and bf16 keep their part of the payload.
   State made_by_conversion(const Inst& inst) {
     const Type from = function()[inst.args[0]].type;
     return inst.type == Type::f32 && (from == Type::f32 || from == Type::f16) ? State::pending

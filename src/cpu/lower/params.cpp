@@ -138,8 +138,8 @@ ParamArray* Translator::param_array(const ptx::SymbolRef& symbol) {
   }
 }
 
-/// The bytes [offset, offset + size of type), put together from the pieces that hold them; bytes nobody
-/// writes read as 0.
+/// The bytes [offset, offset + size of type), assembled from the pieces that hold them; bytes that were never
+/// written read as 0.
 Value Translator::read_param(const ParamArray& array, std::uint32_t offset, ir::Type type) {
   if (array.in_local) {
     const Value address = local_address(array.local_offset + std::uint64_t{offset});
@@ -227,8 +227,7 @@ void Translator::emit_results(Frame& frame) {
   draft_.append(block_, {.op = Op::set_result, .imm = index, .args = {ended}, .location = location_});
 }
 
-/// The parameter buffer has no generic address here. A kernel that asks for one works on a copy in local
-/// memory.
+/// The parameter buffer has no generic address here. A kernel that takes one works on a copy in local memory.
 void Translator::copy_parameter_buffer(Frame& frame) {
   const auto& body = frame.function->body;
   const auto wants = [](const ptx::Instruction& i) {

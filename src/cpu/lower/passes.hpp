@@ -32,16 +32,16 @@ void share_values(Draft& draft);
 /// Moves pure values that do not change in a loop in front of it.
 void hoist_invariants(Draft& draft);
 
-/// Removes what nothing needs; atomics whose result nothing reads are marked so.
+/// Removes unused instructions; marks atomics whose result is not used.
 void remove_dead(Draft& draft);
 
-/// Gives NaNs the bits that PTX gives them, where bits are looked at (docs/decisions/0013-nan-bits.md).
+/// Gives NaNs the bits that PTX specifies before operations that read bits (docs/decisions/0013-nan-bits.md).
 void settle_nan_bits(Draft& draft);
 
-/// Joins a block with its only successor where it is that block's only predecessor.
+/// Merges a block with its only successor if it is that block's only predecessor.
 void merge_chains(Draft& draft);
 
-/// Loop-closed form: a value used outside the loop it is made in goes through a phi in the loop's exit block.
+/// Loop-closed form: a value used outside its loop goes through a phi in the loop's exit block.
 void close_loops(Draft& draft);
 
 /// Puts the shared constants first in the entry, numbers blocks in reverse postorder and values in the order

@@ -58,8 +58,8 @@ void remove_trivial_phis(Draft& draft, const std::vector<Value>& phis, Replaceme
     if (only == ir::kNone) continue;
     replaced.set(phi, only);
     work.insert(work.end(), users[phi].begin(), users[phi].end());
-    // Users of the replaced phi now depend on `only`: if that is a phi that goes later, they must be looked
-    // at again.
+    // Users of the replaced phi now depend on `only`: if that is a phi that is removed later, they must be
+    // revisited.
     if (only < users.size() && draft.function[only].op == ir::Op::phi) {
       users[only].insert(users[only].end(), users[phi].begin(), users[phi].end());
     }

@@ -20,7 +20,8 @@ class Replacements {
   std::vector<ir::Value> to_;
 };
 
-/// Replaces each of `phis` whose operands are all one value (or itself) by that value, until none is left.
+/// Replaces each of `phis` whose operands are all one value (or the phi itself) by that value, until none is
+/// left.
 void remove_trivial_phis(Draft& draft, const std::vector<ir::Value>& phis, Replacements& replaced);
 
 }  // namespace quern::cpu::lower

@@ -75,11 +75,11 @@ class Examiner {
     }
   }
 
-  /// Accesses -> disjoint pieces: cut at every access's begin and end, keep what some access covers.
+  /// Accesses -> disjoint pieces: cut at every access's begin and end, keep the covered ones.
   static void split(std::vector<ParamUse>& uses, const std::vector<ptx::Variable>& variables) {
     for (std::size_t i = 0; i < uses.size(); ++i) {
       ParamUse& use = uses[i];
-      // Others are memory, whatever names them.
+      // Variables of other spaces are memory.
       if (variables[i].space != ptx::Space::param) continue;
       const std::uint64_t bytes = variables[i].size_bytes();
       if (use.address_taken) use.pieces.push_back({0, static_cast<std::uint32_t>(bytes)});
@@ -158,8 +158,8 @@ Program::Program(const ptx::Module& module, std::uint32_t kernel) : module_(modu
   lay_out_shared();
 }
 
-/// Functions whose addresses are taken anywhere in the module, in ascending order. Only where calls ask for
-/// them: every kernel of a module would read it through.
+/// Functions whose addresses are taken anywhere in the module, in ascending order. Computed only if calls
+/// need it, since every kernel of a module would scan the whole module.
 void Program::find_address_taken() {
   if (std::exchange(address_taken_known_, true)) return;
   const auto add = [&](std::uint32_t function) {
@@ -307,7 +307,7 @@ void Program::lay_out_shared() {
     reserved_shared_offset = align_up(static_shared_bytes, 128);
     static_shared_bytes = reserved_shared_offset + kReservedSharedBytes;
   }
-  // Dynamic shared memory starts after all static variables; 16 is what PTX's largest access needs.
+  // Dynamic shared memory starts after all static variables; 16 is the alignment of PTX's largest access.
   if (dynamic_align_ != 0) static_shared_bytes = align_up(static_shared_bytes, dynamic_align_);
   for (auto& [variable, offset] : shared_offsets_) {
     if (is_dynamic_shared(*variable)) offset = static_shared_bytes;

@@ -48,7 +48,7 @@ class Program {
 
   const ptx::Module& ptx() const { return module_; }
   const FunctionFacts& facts(std::uint32_t function) const { return facts_.at(function); }
-  /// The definition that a reference to `function` means; kNoIndex where there is only a declaration.
+  /// The definition that a reference to `function` means; kNoIndex if there is only a declaration.
   std::uint32_t definition(std::uint32_t function) const { return module_.definition_of(function); }
   /// The functions that a call through a register may reach: those of its table, or all functions whose
   /// addresses are taken and whose parameters match the prototype.
@@ -90,7 +90,7 @@ class Program {
   std::vector<std::uint32_t> functions_;
 };
 
-/// True for .shared variables whose size the launch gives.
+/// True for .shared variables whose size is set by the launch.
 bool is_dynamic_shared(const ptx::Variable& variable);
 std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment);
 

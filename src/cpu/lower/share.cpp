@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One computation for equal values: an instruction that repeats a pure one which dominates it is replaced by
-// it. PTX computes addresses anew for each access; what stays equal for the analysis also needs only one
-// proof that it does not wrap.
+// Common subexpressions: an instruction is replaced by an equal pure one that dominates it. PTX computes
+// addresses again for each access; with one value the analysis needs only one proof that it does not wrap.
 #include <bit>
 #include <tuple>
 #include <unordered_map>
@@ -36,7 +35,7 @@ std::uint64_t hash(const ir::Inst& inst) {
   return result;
 }
 
-/// Entry and exit times of the dominator tree: `a` dominates `b` where b's span lies in a's.
+/// Entry and exit times of the dominator tree: `a` dominates `b` if b's span lies in a's.
 class DominatorSpans {
  public:
   DominatorSpans(const ir::Function& function, const Order& order)

@@ -85,14 +85,14 @@ Value Translator::read_special(ptx::SpecialRegister which) {
   for (const SpecialRow& row : kSpecials) {
     if (row.ptx != which) continue;
     const auto imm = static_cast<std::uint64_t>(row.ir);
-    // A clock is read where it stands; the others are the same everywhere in a thread.
+    // A clock is read at its instruction; the others have the same value everywhere in a thread.
     if (reads_a_clock(row.ir))
       return draft_.append(block_, {.op = Op::special, .type = type, .imm = imm, .location = location_});
     return draft_.nullary(Op::special, type, imm);
   }
   if (const auto fixed = reserved_shared_register(which, program_.reserved_shared_offset))
     return constant(type, *fixed);
-  // Performance counters that nobody set up, and what a driver hands to its own tools.
+  // Performance counters that are never set up, and registers that a driver sets for its own tools.
   const bool counter = which >= ptx::SpecialRegister::pm0 && which <= ptx::SpecialRegister::pm7_64;
   const bool environment = which >= ptx::SpecialRegister::envreg0 && which <= ptx::SpecialRegister::envreg31;
   if (counter || environment) return constant(type, 0);

@@ -19,7 +19,7 @@
 
 namespace quern::cpu::lower {
 
-/// The IR type that holds a PTX value; ir::Type::none where there is none (128 bits, opaque).
+/// The IR type that holds a PTX value; ir::Type::none if there is none (128 bits, opaque).
 ir::Type ir_type(ptx::Type type) noexcept;
 ir::Type integer_type(std::uint32_t bits) noexcept;
 bool is_signed(ptx::Type type) noexcept;
@@ -53,7 +53,7 @@ class Translator {
   std::vector<ptx::Operand> elements(const ptx::Operand& operand);
   bool is_sink(const ptx::Operand& operand) const { return operand.as<ptx::SinkOperand>() != nullptr; }
   ptx::Type register_type(const ptx::Operand& operand) const;
-  /// The address of what lies at `offset` of the function's local memory, in local space.
+  /// The address of `offset` in the function's local memory, in local space.
   ir::Value local_address(std::uint64_t offset);
   /// A symbol's address in its own space, as i64.
   ir::Value symbol_address(const ptx::SymbolRef& symbol, std::int64_t offset);
@@ -93,8 +93,8 @@ class Translator {
   void set_block(ir::BlockId block) { block_ = block; }
   /// Ends the block with a terminator that leads nowhere.
   void end(ir::Op op, std::uint64_t imm = 0);
-  /// Ends the launch with a fault where lanes come here. Does not end the block: for the analysis the lanes
-  /// go on, so that what follows is not code that only some of them reach.
+  /// Ends the launch with a fault if lanes arrive here. Does not end the block: for the analysis the lanes
+  /// continue, so that the code behind it does not count as divergent.
   void fault(ir::Trap kind);
   /// `ret` of the current PTX function; `exit` of the thread.
   void end_function();
@@ -109,7 +109,7 @@ class Translator {
   /// The offset of the parameter buffer's copy in local memory, for generic addresses of a kernel's
   /// parameters.
   std::uint32_t parameter_copy() const { return parameter_copy_; }
-  /// 0 where no instruction asks for a generic address of a parameter: there is no copy.
+  /// 0 if no instruction takes a generic address of a parameter: there is no copy.
   std::uint32_t parameter_copy_bytes() const { return parameter_copy_bytes_; }
   /// Says that the current instruction is not supported, and why.
   void refuse(std::string_view reason);
@@ -194,8 +194,8 @@ enum class Kind : std::uint8_t {
   control,  ///< does it itself
 };
 
-/// One opcode: what it may carry (any other modifier or further type is refused), and the function that
-/// lowers it.
+/// One opcode: the modifiers and types that it may carry (others are rejected), and the function that lowers
+/// it.
 struct Row {
   ptx::Opcode opcode;
   Kind kind;

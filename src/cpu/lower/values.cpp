@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes over values: folding with what SSA made known, removal of what nothing needs, and the final
-// numbering.
+// Passes over values: folding with facts found by SSA construction, removal of unused instructions, and the
+// final numbering.
 #include <utility>
 
 #include "cpu/lower/passes.hpp"

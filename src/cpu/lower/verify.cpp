@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Is the IR what its readers may take for granted? For tests and debug builds.
+// Checks the invariants of the IR. For tests and debug builds.
 #include <fmt/format.h>
 
 #include <algorithm>

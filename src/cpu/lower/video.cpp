@@ -64,7 +64,7 @@ struct Arithmetic {
   Value difference(Value a, Value b) const {
     return apply(Op::isub, apply(Op::smax, a, b), apply(Op::smin, a, b));
   }
-  /// Halves are rounded away from zero where the sum is not negative, else towards minus infinity.
+  /// Halves are rounded away from zero if the sum is not negative, otherwise towards minus infinity.
   Value average(Value a, Value b) const {
     const Value sum = apply(Op::iadd, a, b);
     const Value negative = t.resize(t.compare(Icmp::slt, sum, number(0)), type, false);
@@ -155,8 +155,8 @@ void shift(Translator& t, In in, Op op) {
   const Value amount = in.has(M::wrap) ? t.emit(Op::and_, Type::i32, {b, t.constant(Type::i32, 31)})
                                        : t.emit(Op::umin, Type::i32, {b, t.constant(Type::i32, 32)});
   if (op == Op::shl && in.has(M::sat)) {
-    // 32 bits and a sign shifted by 32 need more than 64: what is limited to 32 bits anyway may be limited
-    // before a long shift, too.
+    // 32 bits and a sign shifted by 32 need more than 64 bits: values that are limited to 32 bits anyway may
+    // be limited before a long shift, too.
     const Value far = t.compare(Icmp::uge, amount, t.constant(Type::i32, 16));
     a = t.select(far, clamp_signed(t, a, -(std::int64_t{1} << 20), std::int64_t{1} << 20), a);
   }
@@ -194,7 +194,7 @@ void vmad(Translator& t, In in) {
 
 // --- SIMD
 
-/// The bits of a word that are in none of the mask's lanes.
+/// The bits of a word outside the mask's lanes.
 std::uint32_t outside(std::uint32_t mask, unsigned lanes) {
   const unsigned bits = 32 / lanes;
   std::uint32_t result = 0;

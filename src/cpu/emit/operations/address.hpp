@@ -68,9 +68,9 @@ llvm::Value* gather_pointers(Context& context, const LanePointers& pointers, std
 
 llvm::Value* advance(Context& context, llvm::Value* pointer, std::int64_t bytes);
 
-/// A load of what does not change during the launch.
+/// A load of a value that does not change during the launch.
 llvm::Value* load_invariant(Context& context, llvm::Type* type, llvm::Value* pointer);
-/// Tells LLVM in which space an access is: those of different spaces do not meet.
+/// Annotates an access with its space for LLVM: accesses of different spaces do not alias.
 void annotate(const Access& access, llvm::Instruction* instruction);
 /// Keeps the compiler from moving memory accesses over this place; no instruction.
 void compiler_barrier(Context& context);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accesses at addresses that are no multiple of their size. A GPU faults there, the processor does not: so
-// such an address is replaced by one near the start of the window, where nothing lies, and the engine knows
-// the fault that follows by its address (engine::Window::is_misaligned_mark).
+// Misaligned accesses. A GPU faults on them, the processor does not: so such an address is replaced by one
+// near the start of the window, where nothing is mapped, and the engine recognises the fault that follows by
+// its address (engine::Window::is_misaligned_mark).
 //
 // Where the address is known to be a multiple (analysis/residues.hpp) there is no code at all; where that
 // rests on a parameter of the kernel, it is asked once, outside of all loops, and the range check compares
@@ -19,7 +19,7 @@ namespace quern::cpu::emit {
 /// shapes tell. Returns null if the access cannot be misaligned.
 llvm::Value* aligned_limit(const Access& access, llvm::Value* base);
 
-/// `start`, where the space of the access begins, or the place of misaligned accesses.
+/// `start`, the begin of the access's space, or the address for misaligned accesses.
 llvm::Value* aligned_start(const Access& access, llvm::Value* start, llvm::Value* base);
 
 }  // namespace quern::cpu::emit

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Atomics: which of the ways to do them. Lanes take their turns in lane order. An operation on one address
-// whose result nobody reads is first reduced over the warp, floating-point sums in lane order too, so that a
+// Atomics: selects the implementation. Lanes take their turns in lane order. An operation on one address
+// whose result is not used is first reduced over the warp, floating-point sums in lane order too, so that a
 // run gives the same result each time.
 #include <llvm/IR/Intrinsics.h>
 
@@ -85,7 +85,7 @@ Value* update_once(const Access& access, Value* operand) {
   return update(access, uniform_pointer(access), operand, nullptr);
 }
 
-/// One operation for the warp where that is the same as 32; false where it is not.
+/// Emits one operation for the warp if that is equivalent to 32; false if it is not.
 bool emit_reduced(const Access& access) {
   const AtomicOp op = access.inst.attr.atomic;
   if (access.layout.kind != LayoutKind::uniform || !access.inst.attr.unused_result) return false;
@@ -99,8 +99,8 @@ bool emit_reduced(const Access& access) {
   return true;
 }
 
-/// One operation where all lanes turn out to be at one place, which many counters are for long: locked
-/// operations cost much more than to ask. Else false: nothing is emitted.
+/// Emits one operation if all lanes turn out to access one address, as is common for counters: locked
+/// operations cost much more than the test. Otherwise false: nothing is emitted.
 bool emit_met(const Access& access, ir::Value value) {
   const Reduction* const row = reduction_of(access.inst.attr.atomic);
   if (!needs_lock(access) || !access.inst.attr.unused_result || row == nullptr) return false;
@@ -141,8 +141,8 @@ Value* running_sums(Context& c, Value* values) {
   return values;
 }
 
-/// Integer sums into one place whose old values are asked for (a queue's counter): one operation adds them
-/// all, and each lane's old value follows from the lanes before it.
+/// Integer sums at one address whose old values are used (a queue's counter): one operation adds them all,
+/// and each lane's old value follows from the lanes before it.
 bool emit_scanned(const Access& access, ir::Value value) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();

@@ -18,7 +18,7 @@ namespace Intrinsic = llvm::Intrinsic;
 Value* all_ones(llvm::Type* type) { return bits(type, ~0ull); }
 Value* zero(llvm::Type* type) { return bits(type, 0); }
 
-/// A shift amount (i32) in the width of what is shifted. A narrower type would lose high bits, so it is
+/// A shift amount (i32) in the width of the shifted value. A narrower type would lose high bits, so it is
 /// clamped first.
 Value* amount_in(Operands& o, Value* amount, llvm::Type* type) {
   const unsigned width = width_of(type);
@@ -92,7 +92,7 @@ Value* bfe(Operands& o) {
   Value* const position = field_number(o, o[1]);
   Value* const length = field_number(o, o[2]);
   if (!o.inst.attr.is_signed) return o.b.CreateAnd(shift_right(o, o[0], position), low_bits(o, length));
-  // Sign bits fill what lies beyond the top; then bit length - 1 spreads upwards.
+  // Positions beyond the top read sign bits; then bit length - 1 is replicated upwards.
   Value* const moved = shift_right_signed(o, o[0], position);
   Value* const unused = o.b.CreateSub(bits(o.type, width), length);
   Value* const partial = o.b.CreateICmpULT(o.b.CreateSub(length, bits(o.type, 1)), bits(o.type, width - 1));
@@ -215,7 +215,7 @@ Value* logic2(Operands& o, unsigned table, Value* y, Value* z) {
   }
 }
 
-/// By Shannon's expansion over a: f = f0 where a is 0, f1 where a is 1.
+/// By Shannon's expansion over a: f = f0 if a is 0, f1 if a is 1.
 Value* lop3(Operands& o) {
   llvm::IRBuilder<>& b = o.b;
   const unsigned f0 = o.inst.imm & 0xf;

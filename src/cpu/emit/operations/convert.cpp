@@ -43,7 +43,7 @@ Range range_of(unsigned width, bool is_signed) {
   return {0.0, 2 * half, 0, top - 1 + top};
 }
 
-/// PTX: NaN gives 0, or the sign bit alone where source or result is 64 bits wide.
+/// PTX: NaN gives 0, or only the sign bit if source or result is 64 bits wide.
 std::uint64_t nan_result(Operands& o, unsigned width) {
   const bool wide = o.type_of_arg(0) == ir::Type::f64 || width == 64;
   return wide ? std::uint64_t{1} << (width - 1) : 0;

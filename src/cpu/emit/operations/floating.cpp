@@ -109,8 +109,8 @@ Value* ffma(Operands& o) {
   return output(o, rounded_arithmetic(o, RoundedOp::fma, {x, y, z}, o.inst.attr.rounding));
 }
 
-/// The number where one operand is NaN; -0 below +0: where the operands are equal, their signs differ at
-/// most, and `or` of the bits is the lesser, `and` the greater.
+/// The number if one operand is NaN; -0 below +0: if the operands are equal, at most their signs differ, and
+/// `or` of the bits is the lesser, `and` the greater.
 template <bool is_min>
 Value* extremum(Operands& o) {
   llvm::IRBuilder<>& b = o.b;
@@ -145,7 +145,7 @@ Value* canonical_nan(Operands& o) {
 
 Value* sign_bit(Operands& o) { return bits(as_integer(o.type), std::uint64_t{1} << (width_of(o.type) - 1)); }
 
-/// Arithmetic on bf16 makes canonical NaNs when it rounds; what only moves the sign does it here.
+/// Arithmetic on bf16 makes canonical NaNs when it rounds; operations that only change the sign do so here.
 Value* with_sign(Operands& o, Value* word) {
   if (o.inst.type == ir::Type::bf16) word = canonical_narrow(o, word, ir::Type::bf16);
   return from_bits(o, word, o.type);

@@ -15,9 +15,9 @@
 #else
 #define QUERN_UNINSTRUMENTED __attribute__((no_sanitize("address", "thread", "undefined")))
 #endif
-/// Puts a function into the section of helpers that access kernel memory. Whatever it calls must be inlined
-/// into it, lambdas (QUERN_INLINE_BODY before their braces) too;
-/// tests/unit/cpu/operations/check_helper_text.py sees to that.
+/// Puts a function into the section of helpers that access kernel memory. All functions that it calls must be
+/// inlined into it, lambdas (QUERN_INLINE_BODY before their braces) too;
+/// tests/unit/cpu/operations/check_helper_text.py checks this.
 #define QUERN_KERNEL_MEMORY __attribute__((section("quern_helper_text"), noinline, used)) QUERN_UNINSTRUMENTED
 #define QUERN_INLINE_BODY __attribute__((always_inline)) QUERN_UNINSTRUMENTED
 #define QUERN_INLINE QUERN_INLINE_BODY inline
@@ -39,7 +39,7 @@ Helper helper_row(const char* name, Function* function) {
 }
 #define QUERN_HELPER(name) helper_row(#name, name)
 
-/// The number where one operand is NaN; -0 below +0.
+/// The number if one operand is NaN; -0 below +0.
 template <class T>
 QUERN_INLINE T lesser(T a, T b) {
   if (a != a) return b;

@@ -15,8 +15,8 @@ struct Helper {
   void* address = nullptr;
 };
 
-/// Every function emitted code may call by name, the scheduler's (engine/abi.hpp) and what LLVM itself may
-/// ask for included.
+/// Every function that emitted code may call by name, including the scheduler's (engine/abi.hpp) and those
+/// that LLVM itself may call.
 std::span<const Helper> helpers();
 
 struct TextRange {
@@ -29,8 +29,8 @@ TextRange helper_text();
 // The numbers that emitted code passes.
 enum class RoundedOp : std::uint32_t { add, sub, mul, div, sqrt, fma };
 
-/// Type of the operand of an atomic operation that is none of the machine's: b16 of compare and swap, b64 of
-/// arrivals at a barrier object, the others of additions and extremes.
+/// Operand types of atomic operations that the machine does not have: b16 for compare and swap, b64 for
+/// arrivals at a barrier object, the others for additions and extremes.
 enum class AtomicType : std::uint32_t { b16, b64, f16, bf16 };
 
 }  // namespace quern::cpu::emit

@@ -156,7 +156,7 @@ static void quern_cpu_int_to_f64(std::uint32_t is_signed, std::uint32_t rounding
   from_integer(is_signed != 0, rounding, count, out, in);
 }
 
-/// Saturating; what NaN gives is the caller's matter.
+/// Saturating; the caller handles NaN.
 static void quern_cpu_f64_to_s64(std::int64_t* out, const double* in) {
   for (unsigned lane = 0; lane < kHelperLanes; ++lane) {
     const double value = in[lane];
@@ -201,8 +201,8 @@ std::span<const Helper> arithmetic_helpers() {
       QUERN_HELPER(quern_cpu_f64_to_u64),
       QUERN_HELPER(quern_cpu_div_s64),
       QUERN_HELPER(quern_cpu_div_u64),
-      // LLVM calls what C has where it knows a comparison of 16-bit numbers and a choice between them to be
-      // an extreme. These are ours, since C leaves open which zero is the greater.
+      // LLVM calls C functions if it recognises a comparison and a select of 16-bit numbers as a minimum or
+      // maximum. These are ours, since C does not specify which zero is the greater.
       helper_row("fmaxf", &greater<float>),
       helper_row("fminf", &lesser<float>),
   };

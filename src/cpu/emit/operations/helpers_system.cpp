@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time, sleep, host calls, and the C functions that LLVM's code generator may ask for.
+// Time, sleep, host calls, and the C functions that LLVM's code generator may call.
 #include <time.h>
 
 #include <algorithm>

@@ -50,7 +50,7 @@ static void quern_cpu_match_any(std::uint32_t* out, const std::uint64_t* values,
   }
 }
 
-/// The running lanes in each lane's membermask, or 0 where they do not all hold one value.
+/// The running lanes in each lane's membermask, or 0 if they do not all hold one value.
 static void quern_cpu_match_all(std::uint32_t* out, const std::uint64_t* values, const std::uint32_t* members,
                                 std::uint32_t running) {
   for (unsigned lane = 0; lane < kHelperLanes; ++lane) {
@@ -61,7 +61,7 @@ static void quern_cpu_match_all(std::uint32_t* out, const std::uint64_t* values,
   }
 }
 
-/// The values of the running lanes in each lane's membermask as one; 0 where there is none.
+/// Reduces the values of the running lanes in each lane's membermask; 0 if there are none.
 static void quern_cpu_reduce(std::uint32_t mode, std::uint32_t* out, const std::uint32_t* values,
                              const std::uint32_t* members, std::uint32_t running) {
   for (unsigned lane = 0; lane < kHelperLanes; ++lane) {

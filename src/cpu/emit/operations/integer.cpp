@@ -73,7 +73,7 @@ Value* quotient_by_helper(Operands& o, Value* x, Value* y, bool is_signed) {
   return result;
 }
 
-/// x / y where y is neither 0 nor, for INT_MIN, -1.
+/// x / y if y is neither 0 nor, for INT_MIN, -1.
 Value* safe_quotient(Operands& o, Value* x, Value* y, bool is_signed) {
   // LLVM makes a multiplication of a division by a constant; a scalar division is one instruction.
   if (!o.is_vector() || llvm::isa<llvm::Constant>(o[1]))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code that takes the lanes of a warp one after the other, lowest first. Where all run it is a straight line
-// that takes the values out of their registers; else a loop over the running lanes, the values in memory.
+// Code that processes the lanes of a warp one after the other, lowest first. If all lanes run, it is
+// straight-line code that extracts the values from their registers; otherwise a loop over the running lanes,
+// with the values in memory.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vector accesses of one instruction, element by element: what loads, stores and their layouts share.
+// Vector accesses of one instruction, element by element: shared by loads, stores and their layouts.
 #pragma once
 
 #include <span>

@@ -76,7 +76,7 @@ void add_segments(const Shape& shape, std::int64_t access_bytes, Layout& layout)
   }
 }
 
-/// 2, 3 or 4 where every lane is that many accesses after the one before.
+/// 2, 3 or 4 if every lane is that many accesses after the one before.
 std::optional<unsigned> stride_of(const LanePattern& distances, std::int64_t access_bytes) {
   const std::int64_t step = distances[1] - distances[0];
   for (unsigned lane = 1; lane < kLaneCount; ++lane)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads. One scalar access where the address is uniform; a vector access for each run of contiguous lanes;
-// wide loads and shuffles for short strides; a gather for the rest.
+// Loads. One scalar access if the address is uniform; a vector access for each run of contiguous lanes; wide
+// loads and shuffles for short strides; a gather for the rest.
 #include <bit>
 
 #include "cpu/emit/operations/lanes.hpp"
@@ -67,8 +67,8 @@ std::uint32_t readers(const Layout& layout, unsigned index) {
   return lanes;
 }
 
-/// One address for all lanes of the segment. Where none of them runs it may be anything: then the parameters
-/// are read instead.
+/// One address for all lanes of the segment. If none of them runs, the address may be invalid: then the
+/// parameters are read instead.
 Elements load_broadcast(const Access& access, unsigned index, Value* pointer) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
@@ -157,8 +157,8 @@ Elements load_segments(const Access& access) {
 
 // --- short strides
 
-/// Lanes are loaded in groups of so many, all that lies between them included; of the last group no more than
-/// its last lane.
+/// Lanes are loaded in groups of this size, including the memory between them; the last group ends with its
+/// last lane.
 constexpr unsigned kGroupLanes = 8;
 
 Value* load_group(const Access& access, Value* pointer, unsigned stride, bool is_last) {
@@ -198,7 +198,7 @@ bool has_backwards(const Layout& layout) {
 
 Elements load_lanes(const Access& access) {
   const bool full = access.context.full();
-  // Elements of a lane stay in order where lanes run backwards: left to the gather.
+  // Elements of a lane are in order even if lanes run backwards: left to the gather.
   const bool simple = access.count == 1 || !has_backwards(access.layout);
   if (access.layout.kind == LayoutKind::segments && simple && (full || access.masks_natively()))
     return load_segments(access);

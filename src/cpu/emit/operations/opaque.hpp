@@ -8,8 +8,8 @@
 
 namespace quern::cpu::emit {
 
-/// The same value, of which LLVM knows nothing: an empty piece of assembly, which costs no instruction.
-/// `where`: 'r', an integer of a register, or 'v', a vector of one.
+/// The same value, but unknown to LLVM's optimisers: an empty inline assembly, which costs no instruction.
+/// `where`: 'r', an integer register, or 'v', a vector register.
 inline llvm::Value* opaque(llvm::IRBuilder<>& b, llvm::Value* value, char where) {
   llvm::Type* const type = value->getType();
   const std::string constraints = std::string("=") + where + ",0";

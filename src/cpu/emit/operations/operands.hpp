@@ -28,7 +28,7 @@ struct Operands {
 
 using Elementwise = llvm::Value* (*)(Operands&);
 using Emitter = void (*)(Context&, ir::Value);
-/// Says of an instruction whose op has a row whether its attributes are done too.
+/// True if the attributes of an instruction, whose op has a row, are implemented too.
 using Accepts = bool (*)(const ir::Inst&);
 
 /// A row of the table in operations.cpp: one of `elementwise` and `emitter` is set.
@@ -53,7 +53,7 @@ std::span<const Row> atomic_rows();
 std::span<const Row> warp_rows();
 std::span<const Row> system_rows();
 
-/// `element` with as many lanes as `shape` has: itself where that is a scalar.
+/// `element` with as many lanes as `shape` has: itself if that is a scalar.
 inline llvm::Type* with_element(llvm::Type* shape, llvm::Type* element) {
   return shape->getWithNewType(element);
 }

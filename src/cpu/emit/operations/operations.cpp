@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of operations and what all elementwise ones share.
+// The table of operations, and code shared by all elementwise ones.
 #include "cpu/emit/operations/operands.hpp"
 
 #include <llvm/IR/Constants.h>

@@ -10,13 +10,13 @@ namespace quern::cpu::emit {
 /// f16 and bf16 are computed in float (see narrow_from_float).
 inline bool is_narrow(ir::Type type) { return type == ir::Type::f16 || type == ir::Type::bf16; }
 
-/// The bits of a half or bfloat (`from`) -> float, exact. (Bit code where the processor has no conversion:
+/// The bits of a half or bfloat (`from`) -> float, exact. (Integer code if the processor has no conversion:
 /// LLVM would call a library.)
 llvm::Value* widen_to_float(Operands& o, llvm::Value* value, ir::Type from);
 /// float -> the bits of a half or bfloat in rounding mode `rounding`.
 llvm::Value* narrow_from_float(Operands& o, llvm::Value* value, ir::Type to, ir::Rounding rounding);
-/// `narrow`, with the canonical NaN 0x7fff where `wide` is a NaN: the processor's own conversion to half
-/// keeps payloads.
+/// `narrow`, with the canonical NaN 0x7fff if `wide` is a NaN: the processor's own conversion to half keeps
+/// payloads.
 llvm::Value* with_canonical_nan(Operands& o, llvm::Value* narrow, llvm::Value* wide);
 /// A float with the canonical NaN 0x7fffffff for any NaN.
 llvm::Value* canonical_float(Operands& o, llvm::Value* value);
@@ -37,7 +37,7 @@ llvm::Value* as_bits(Operands& o, llvm::Value* value);
 llvm::Value* from_bits(Operands& o, llvm::Value* value, llvm::Type* like);
 llvm::Constant* real(llvm::Type* type, double value);
 
-/// Moves `rounded` (round to nearest of an exact value) to what mode `rounding` gives. `above`, `below`:
+/// Adjusts `rounded` (an exact value rounded to nearest) to rounding mode `rounding`. `above`, `below`:
 /// whether it is greater or less than the exact value.
 llvm::Value* redirect(Operands& o, llvm::Value* rounded, ir::Rounding rounding, llvm::Value* above,
                       llvm::Value* below);

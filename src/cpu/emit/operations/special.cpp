@@ -67,7 +67,7 @@ Value* thread_index(Context& context, Value* linear, unsigned dimension) {
   return b.CreateURem(quotient, bits(linear->getType(), block[dimension]));
 }
 
-/// The register's value in each of 32 lanes where `lanes` is a vector, in lane 0 where it is a scalar.
+/// The register's value in each of 32 lanes if `lanes` is a vector, in lane 0 if it is a scalar.
 Value* lane_register(Context& context, ir::Special which, Value* lanes) {
   llvm::IRBuilder<>& b = context.builder();
   llvm::Type* const type = lanes->getType();

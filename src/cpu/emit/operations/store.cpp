@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stores, by the same layouts as loads. Where several running lanes write one place PTX leaves open which
-// stays: the highest.
+// Stores, with the same layouts as loads. If several running lanes write one address, PTX does not specify
+// which value remains; here the highest lane's does.
 #include "cpu/emit/operations/lanes.hpp"
 #include "cpu/emit/operations/operands.hpp"
 #include "cpu/emit/operations/vectors.hpp"

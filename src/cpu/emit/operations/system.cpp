@@ -49,7 +49,7 @@ void emit_host_call(Context& context, ir::Value value) {
   release(context, {args, results});
 }
 
-/// The longest that any running lane asks for.
+/// The longest sleep that any running lane requests.
 void emit_nanosleep(Context& context, ir::Value value) {
   const ir::Inst& inst = context.function()[value];
   llvm::IRBuilder<>& b = context.builder();

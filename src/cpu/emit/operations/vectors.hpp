@@ -36,15 +36,15 @@ llvm::Value* concat(Context& context, std::span<llvm::Value* const> parts);
 /// Takes the lanes of `mask` (bits) from `then`, the others from `otherwise`; both have 32 lanes.
 llvm::Value* blend(Context& context, std::uint32_t mask, llvm::Value* then, llvm::Value* otherwise);
 
-/// A local variable of the function, uninitialised; the same place for equal types would be wrong where two
-/// are alive, so each call makes one.
+/// A local variable of the function, uninitialised. Each call makes a new one, since two of equal type may be
+/// alive at once.
 llvm::Value* scratch(Context& context, llvm::Type* type);
 /// A scratch variable that holds `value`.
 llvm::Value* spill(Context& context, llvm::Value* value);
 /// After the last use of a scratch variable.
 void release(Context& context, std::initializer_list<llvm::Value*> variables);
 
-/// Says what `value` is where its shape may ask for the other form: a scalar is splatted, of a vector any
+/// These define `value` in the form that its shape requires: a scalar is splatted, of a vector the first
 /// running lane is taken.
 void define_scalar(Context& context, ir::Value value, llvm::Value* scalar);
 void define_vector(Context& context, ir::Value value, llvm::Value* vector);

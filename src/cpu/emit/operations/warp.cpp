@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations across lanes (PTX ISA: "Data Movement and Conversion Instructions: shfl.sync", "Parallel
 // Synchronization and Communication Instructions: vote.sync, match.sync, activemask"). Lanes that do not run
-// take no part; what is read from one of them is undefined in PTX and is here whatever its register holds.
+// take no part; a value read from one of them is undefined in PTX, and here the contents of its register.
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <optional>
