@@ -29,14 +29,14 @@ class QUERN_API DeviceAllocator {
   /// `bytes` > 0 of device memory, usable by work on `stream` from here on. Throws OutOfMemory (then the
   /// queue is flushed, trim() called, and this tried once more).
   virtual void* allocate(std::size_t bytes, std::size_t alignment, StreamView stream) = 0;
-  /// Takes back what allocate() gave, with the same numbers. Work that was queued on `stream` before may
-  /// still use it; work on other streams has ended. On the per-thread default stream all work has, since this
-  /// may be called from another thread, where that is another stream.
+  /// Frees a block of allocate(), with the same arguments. Work that was queued on `stream` before may still
+  /// use it; work on other streams has ended. For the per-thread default stream all work has ended, since
+  /// this may be called from another thread, where the handle means another stream.
   virtual void deallocate(void* address, std::size_t bytes, std::size_t alignment, StreamView stream) = 0;
   /// Gives unused memory back to wherever it came from.
   virtual void trim() {}
   virtual std::optional<MemoryInfo> memory_info() { return std::nullopt; }
-  /// False where deallocate() itself waits for all work on the device, as the driver's allocator does. True:
+  /// False if deallocate() itself waits for all work on the device, as the driver's allocator does. True:
   /// arrays that other streams use are kept until that work has run.
   virtual bool is_stream_ordered() const noexcept { return true; }
   /// CUmemoryPool, as void*, that the memory comes from; null: it comes from elsewhere.

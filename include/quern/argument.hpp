@@ -44,7 +44,7 @@ inline constexpr bool is_tuple<std::tuple<T...>> = true;
 template <class A, class B>
 inline constexpr bool is_tuple<std::pair<A, B>> = true;
 
-/// Host data that a launch copies: ranges, but not std::array, which goes by value as the struct it is.
+/// Host data that a launch copies: ranges, but not std::array, which is passed by value as the struct it is.
 template <class T>
 concept HostRange = std::ranges::contiguous_range<const T> && !is_std_array<T>;
 
@@ -105,10 +105,10 @@ HostArgument InOut(T&& values) {  // NOLINT(readability-identifier-naming)
 /// live until the launch call returns. Made implicitly by `kernel(config)(arguments...)`; the static
 /// functions serve callers that only know their types at run time.
 ///
-/// A scalar is converted to the parameter's type where the kernel's source gives one and the value fits (an
-/// int literal for a `float`, a double for a `float`, an int for a `size_t`); it is never cut short. A device
-/// array goes to a pointer of its element type, or to a `quern::array<T, N>`; so does a host array, which is
-/// copied to the device before and back after the kernel, on the launch's stream; a temporary container is
+/// A scalar is converted to the parameter's type if the kernel's source gives one and the value fits (an int
+/// literal for a `float`, a double for a `float`, an int for a `size_t`); it is never truncated. A device
+/// array is passed to a pointer of its element type, or to a `quern::array<T, N>`; so is a host array, which
+/// is copied to the device before and back after the kernel, on the launch's stream; a temporary container is
 /// copied to the device only. A std::tuple goes by value as a struct of its elements in order.
 class QUERN_API Argument {
  public:
@@ -256,7 +256,7 @@ class QUERN_API Argument {
 };
 
 namespace detail {
-/// A temporary container is gone when the launch returns: nothing is copied back to it.
+/// A temporary container does not outlive the launch: nothing is copied back to it.
 template <class T>
 Argument argument_of(T&& value) {
   if constexpr (HostRange<std::remove_cvref_t<T>> && !outlives_call<T&&>())

@@ -18,7 +18,7 @@
 
 namespace quern {
 
-/// std::mdspan and its like over plain memory, ArrayView among them.
+/// std::mdspan and similar types over plain memory, ArrayView among them.
 template <class M>
 concept MdspanLike = requires(const M& view, std::size_t axis) {
   typename M::element_type;
@@ -28,8 +28,9 @@ concept MdspanLike = requires(const M& view, std::size_t axis) {
   requires std::same_as<std::remove_cvref_t<decltype(view.data_handle())>, typename M::element_type*>;
 };
 
-/// std::mdspan and its like with strides of any kind (layout_stride), `Rank` axes whose extents are known at
-/// run time, over elements of type T or const T: what an ArrayView can become. No header of theirs is needed.
+/// std::mdspan and similar types with strides of any kind (layout_stride), `Rank` axes whose extents are
+/// known at run time, over elements of type T or const T: the types that an ArrayView converts to. No header
+/// of theirs is needed.
 template <class M, class T, std::size_t Rank>
 concept StridedMdspan =
     MdspanLike<M> && M::rank() == Rank && M::rank_dynamic() == Rank &&
@@ -70,7 +71,7 @@ class ArrayView {
   const Extents& extents() const noexcept { return extents_; }
   std::int64_t stride_bytes(std::size_t axis) const noexcept { return strides_bytes_[axis]; }
   const Extents& strides_bytes() const noexcept { return strides_bytes_; }
-  /// In elements; only where stride_bytes() is a multiple of one.
+  /// In elements; only if stride_bytes() is a multiple of the element's size.
   std::int64_t stride(std::size_t axis) const noexcept { return strides_bytes_[axis] / kItemBytes; }
   /// Element (0, ..., 0).
   T* data_handle() const noexcept { return data_; }

@@ -11,11 +11,10 @@
 
 namespace quern {
 
-/// An Error as diagnostics: its own, or one whose code is the ErrorCode's word and whose message is the
-/// error's.
+/// An Error as diagnostics: its own, or one made of its ErrorCode and its message.
 QUERN_API Diagnostics diagnostics_of(const Error& error);
 
-/// Calls `action` where failure is expected: what it throws of quern's comes back as diagnostics.
+/// Calls `action` if failure is expected: quern's exceptions are returned as diagnostics.
 ///
 ///   auto array = attempt([&] { return session.as_cuda_array(object); });
 ///   if (!array) std::fputs(to_string(array.errors()).c_str(), stderr);

@@ -18,8 +18,8 @@ struct DeviceState;
 
 enum class DeviceKind : std::uint8_t { cpu, cuda };
 
-/// A device that kernels can run on: a view, copied freely, immutable, thread-safe. All numbers are what the
-/// device's driver answers (cuDeviceGetAttribute); the CPU device answers for itself.
+/// A device that kernels can run on: a view, copied freely, immutable, thread-safe. All numbers come from the
+/// device's driver (cuDeviceGetAttribute); the CPU device has its own.
 class QUERN_API Device {
  public:
   explicit Device(std::shared_ptr<const runtime::DeviceState> state) : state_(std::move(state)) {}
@@ -27,7 +27,7 @@ class QUERN_API Device {
   DeviceKind kind() const noexcept;
   /// Its number among the devices of its kind, from 0.
   int ordinal() const noexcept;
-  /// What `SessionOptions::device` and QUERN_DEVICE call it: "cpu", "cuda:0".
+  /// The name for `SessionOptions::device` and QUERN_DEVICE: "cpu", "cuda:0".
   std::string label() const;
   /// The driver's name for it: "NVIDIA H200".
   const std::string& name() const noexcept;
@@ -42,7 +42,7 @@ class QUERN_API Device {
   /// The largest block and the largest grid along x, y, z.
   std::array<std::uint32_t, 3> max_block() const noexcept;
   std::array<std::uint32_t, 3> max_grid() const noexcept;
-  /// Shared memory a block may use without asking, and the most it may ask for, bytes.
+  /// Shared memory that a block may use by default, and the most that a kernel may request, in bytes.
   std::size_t shared_bytes_per_block() const noexcept;
   std::size_t max_shared_bytes_per_block() const noexcept;
   bool cooperative_launch() const noexcept;

@@ -28,19 +28,18 @@ namespace runtime {
 struct BufferState;
 }
 
-/// A type whose objects leave by DLPack, as Python's objects with `__dlpack__(stream=...)` do: `to_dlpack` is
-/// told where the consumer will use the array (nothing: no ordering is asked for), makes what is queued there
-/// wait for the values, and gives a tensor of the consumer's own.
+/// A type whose objects export themselves by DLPack, as Python's objects with `__dlpack__(stream=...)` do:
+/// `to_dlpack` gets the stream on which the consumer will use the array (nothing: no ordering is requested),
+/// makes work queued there wait for the values, and returns a tensor that the consumer owns.
 template <class A>
 concept DlpackArray = requires(const A& array, std::optional<StreamView> consumer) {
   { array.to_dlpack(consumer) } -> std::same_as<dlpack::ManagedTensorVersioned*>;
 };
 
-/// Bytes of device memory, shared by all copies of this object; when the last one goes, the release is
-/// scheduled in the context's queue. Every copy without a stream is done on return; on a stream it is queued:
-/// a source span is staged before the call returns, a target span must outlive the synchronisation. Throws
-/// DriverError, and Error(usage) for a range outside the buffer and for writing to memory whose producer
-/// forbids it.
+/// Bytes of device memory, shared by all copies of this object; the last one schedules the release in the
+/// context's queue. Every copy without a stream is done on return; on a stream it is queued: a source span is
+/// staged before the call returns, a target span must outlive the synchronisation. Throws DriverError, and
+/// Error(usage) for a range outside the buffer and for writing to memory whose producer forbids it.
 class QUERN_API DeviceBuffer {
  public:
   DeviceBuffer() = default;
@@ -78,7 +77,7 @@ class QUERN_API DeviceNDArray : public StridedArray {
   DeviceNDArray() = default;
   /// C-contiguous; `buffer` holds at least the product of `shape` elements.
   DeviceNDArray(DeviceBuffer buffer, ElementType element, Shape shape);
-  /// Element 0 at `offset_bytes`. Throws Error(usage) where elements would lie outside the buffer.
+  /// Element 0 at `offset_bytes`. Throws Error(usage) if elements would lie outside the buffer.
   DeviceNDArray(DeviceBuffer buffer, ElementType element, Layout layout, std::int64_t offset_bytes);
 
   /// The device address of element 0.
@@ -86,9 +85,9 @@ class QUERN_API DeviceNDArray : public StridedArray {
   /// The memory, of the array that this is a view of.
   const DeviceBuffer& buffer() const noexcept { return buffer_; }
   std::int64_t offset_bytes() const noexcept { return offset_bytes_; }
-  /// True where it came from a producer that forbids writing, or is const data that was mapped. Copies to it
-  /// are refused, and launches of kernels that could write to it: all but those whose source declares the
-  /// parameter const. PTX does not say; kernels in PTX that only read take its address, data().
+  /// True if it came from a producer that forbids writing, or is const data that was mapped. Copies to it are
+  /// rejected, and so are launches of kernels that could write to it: all except those whose source declares
+  /// the parameter const. PTX does not tell; pass the address, data(), to kernels in PTX that only read.
   bool is_read_only() const noexcept;
 
   /// The array's description for consumers of the CUDA Array Interface. `stream`: they wait for its work
@@ -106,16 +105,16 @@ class QUERN_API DeviceNDArray : public StridedArray {
   DeviceNDArray operator[](Index index) const { return indexed({&index, 1}); }
   DeviceNDArray indexed(std::span<const Index> indices) const;
   DeviceNDArray transpose() const { return over(layout_.transposed()); }
-  /// Numba's reshape: a view. Throws Error(usage) where the layout does not allow one. One extent may be -1.
+  /// Numba's reshape: a view. Throws Error(usage) if the layout does not allow one. One extent may be -1.
   DeviceNDArray reshape(std::span<const std::int64_t> shape, Order order = Order::c) const;
   DeviceNDArray reshape(std::initializer_list<std::int64_t> shape, Order order = Order::c) const {
     return reshape(std::span(shape.begin(), shape.size()), order);
   }
   /// The twin for shapes that may need a copy.
   Expected<DeviceNDArray> try_reshape(std::span<const std::int64_t> shape, Order order = Order::c) const;
-  /// NumPy's ravel: a 1-D view where the layout allows it, else a copy (queued on `stream`).
+  /// NumPy's ravel: a 1-D view if the layout allows it, otherwise a copy (queued on `stream`).
   DeviceNDArray ravel(Order order = Order::c, std::optional<StreamView> stream = {}) const;
-  /// 1-D: consecutive views of `section` elements, the last one shorter where it does not divide.
+  /// 1-D: consecutive views of `section` elements; the last one may be shorter.
   std::vector<DeviceNDArray> split(std::int64_t section) const;
   /// One field of every record; an array field adds its axes at the end.
   DeviceNDArray field(std::string_view name) const;
@@ -127,7 +126,7 @@ class QUERN_API DeviceNDArray : public StridedArray {
 
   // --- transfers
 
-  /// A new host array of the same values, in Fortran order where this array is in it.
+  /// A new host array of the same values, in Fortran order if this array is.
   NDArray copy_to_host() const;
   NDArray copy_to_host(StreamView stream) const;
   /// Into `target` (same shape and element type; not C order to Fortran order); returns it.
@@ -138,8 +137,9 @@ class QUERN_API DeviceNDArray : public StridedArray {
   void copy_to_device(const NDArray& source, StreamView stream) const;
   void copy_to_device(const DeviceNDArray& source) const;
   void copy_to_device(const DeviceNDArray& source, StreamView stream) const;
-  /// From another library's array, device to device. Its producer's stream is waited for: on `stream`, where
-  /// the copy is then queued, or here, where none is given. `source` is kept until the copy has run.
+  /// Copies from another library's array, device to device. Waits for its producer's stream: on `stream`,
+  /// where the copy is then queued, or on this thread, if none is given. `source` is kept until the copy has
+  /// run.
   template <CudaArray A>
     requires(!std::derived_from<A, StridedArray>)
   void copy_to_device(A source, std::optional<StreamView> stream = {}) const {
@@ -156,8 +156,8 @@ class QUERN_API DeviceNDArray : public StridedArray {
   void copy_to_device(const A& source, std::optional<StreamView> stream = {}) const {
     copy_to_device(source.to_dlpack(stream.value_or(StreamView())), stream);
   }
-  /// From a tensor that is ready on `stream` (none: on the default stream), device or host memory. It becomes
-  /// quern's: its deleter runs when the copy has run, or now if this throws.
+  /// Copies from a tensor that is ready on `stream` (none: on the default stream), in device or host memory.
+  /// quern takes ownership: the tensor's deleter runs when the copy has run, or now if this throws.
   void copy_to_device(dlpack::ManagedTensorVersioned* source, std::optional<StreamView> stream = {}) const;
   void copy_to_device(dlpack::ManagedTensor* source, std::optional<StreamView> stream = {}) const;
   /// A contiguous array of its own memory.
@@ -204,8 +204,8 @@ class QUERN_API DeviceNDArray : public StridedArray {
 
 inline constexpr std::size_t kAnyRank = static_cast<std::size_t>(-1);
 
-/// A DeviceNDArray whose element type is known to the compiler, and the number of its dimensions where `Rank`
-/// says it: `DeviceArray<float>`, `DeviceArray<float, 2>`.
+/// A DeviceNDArray whose element type is known to the compiler, and also its number of dimensions if `Rank`
+/// gives it: `DeviceArray<float>`, `DeviceArray<float, 2>`.
 template <class T, std::size_t Rank = kAnyRank>
 class DeviceArray;
 
@@ -217,7 +217,7 @@ class DeviceArray<T, kAnyRank> : public DeviceNDArray {
   DeviceArray() = default;
   DeviceArray(DeviceBuffer memory, Shape extents)
       : DeviceNDArray(std::move(memory), element_type_of<T>(), std::move(extents)) {}
-  /// Throws Error(usage) where the elements are of another type.
+  /// Throws Error(usage) if the elements have another type.
   explicit DeviceArray(DeviceNDArray array) : DeviceNDArray(std::move(array)) {
     detail::require_element(*this, element_type_of<T>(), "use");
   }

@@ -14,7 +14,7 @@ namespace quern {
 enum class Severity : std::uint8_t { note, warning, error };
 
 /// A stretch of source text. Lines and columns count from 1, columns in characters (of UTF-8), where tabs are
-/// one; 0 means "not known". `file` and `line` are those that `#line` says. `end_column` is one past the last
+/// one; 0 means "not known". `file` and `line` follow `#line` directives. `end_column` is one past the last
 /// character on `line` (0: only a point is known).
 struct Span {
   std::string file;
@@ -33,7 +33,7 @@ struct Note {
 };
 
 /// One message about the author's source, PTX, arguments or files. `code` is a short stable word such as
-/// "ptx-unsupported"; `hint` says what to do and may be empty.
+/// "ptx-unsupported"; `hint` gives advice and may be empty.
 struct Diagnostic {
   Severity severity = Severity::error;
   std::string code;

@@ -35,20 +35,22 @@ QUERN_API dlpack::ManagedTensorVersioned* to_dlpack(const DeviceNDArray& array, 
 /// As host memory (kDLCPU): host arrays, and the host's side of pinned, mapped and managed ones. Copies that
 /// are still queued to it are the caller's to wait for.
 QUERN_API dlpack::ManagedTensorVersioned* to_dlpack(const NDArray& array, bool copied = false);
-/// The same in the ABI before 1.0, which cannot say "read-only": such arrays are refused.
+/// The same in the ABI before 1.0, which cannot express "read-only": such arrays are rejected.
 QUERN_API dlpack::ManagedTensor* to_dlpack_unversioned(const DeviceNDArray& array,
                                                        const ToDlpack& options = {});
 QUERN_API dlpack::ManagedTensor* to_dlpack_unversioned(const NDArray& array);
 
 /// The consumer's stream as Python's protocol spells it, `__dlpack__(stream=...)`: 1 is the legacy default
-/// stream, 2 the per-thread one, more a CUstream; -1 is nothing, no ordering asked for. Throws Error(usage)
-/// for 0 and for other negative numbers. (Python's None, the default, is the legacy default stream.)
+/// stream, 2 the per-thread one, larger values a CUstream; -1 is nothing, no ordering requested. Throws
+/// Error(usage) for 0 and for other negative numbers. (Python's None, the default, is the legacy default
+/// stream.)
 QUERN_API std::optional<StreamView> dlpack_consumer(std::int64_t stream);
-/// The other way: what to call a producer's `__dlpack__` with.
+/// The reverse: the argument for a producer's `__dlpack__`.
 QUERN_API std::int64_t dlpack_stream(StreamView consumer) noexcept;
 
-/// Options for importing an array by DLPack. A tensor does not say which stream makes its values: in Python
-/// the producer is told the consumer's stream and orders its own work; where it was not, name it here.
+/// Options for importing an array by DLPack. A tensor does not name the stream that produces its values: in
+/// Python the producer gets the consumer's stream and orders its own work; otherwise, name the producer's
+/// stream here.
 struct FromDlpack {
   /// The stream of the producer's work; nothing: the tensor is ready for the consumer.
   std::optional<StreamView> producer = {};
@@ -57,9 +59,10 @@ struct FromDlpack {
   std::optional<StreamView> consumer = {};
 };
 
-/// A view of another library's host array (kDLCPU, kDLCUDAHost, kDLCUDAManaged). The tensor becomes quern's:
-/// its deleter runs when the last view goes, or now if this throws Error(usage): for another major version of
-/// the ABI, for devices that are not the host and for element types that kernels lack, each by its name.
+/// A view of another library's host array (kDLCPU, kDLCUDAHost, kDLCUDAManaged). quern takes ownership of the
+/// tensor: its deleter runs when the last view is destroyed, or now if this throws Error(usage): for another
+/// major version of the ABI, for devices that are not the host and for element types that kernels lack; the
+/// message names them.
 QUERN_API NDArray from_dlpack(dlpack::ManagedTensorVersioned* tensor);
 QUERN_API NDArray from_dlpack(dlpack::ManagedTensor* tensor);
 /// A view of another library's device array (kDLCUDA, kDLCUDAHost, kDLCUDAManaged) in this session.

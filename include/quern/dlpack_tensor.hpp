@@ -10,14 +10,14 @@
 
 namespace quern::dlpack {
 
-/// Producers may say others: what is not here is refused by name.
+/// Producers may use others, which are rejected by name.
 enum class DeviceType : std::int32_t { cpu = 1, cuda = 2, cuda_host = 3, cuda_managed = 13 };
 struct Device {
   DeviceType type = DeviceType::cpu;
   std::int32_t id = 0;
 };
 
-/// Those of quern's element types; producers may say others, which are refused by name.
+/// Those of quern's element types; producers may use others, which are rejected by name.
 enum class TypeCode : std::uint8_t {
   integer = 0,
   unsigned_integer = 1,

@@ -21,14 +21,14 @@ struct Finding {
   std::vector<std::string> looked_at;  ///< every place that was tried, in order
 };
 
-/// An environment variable that quern reads; `value` is empty where it is unset.
+/// An environment variable that quern reads; `value` is empty if it is unset.
 struct EnvironmentVariable {
   std::string name;
   std::string value;
   std::string meaning;
 };
 
-/// The findings about this machine. Never throws for what it finds.
+/// The findings about this machine. Problems that it finds are not thrown.
 struct DoctorReport {
   std::vector<Finding> findings;
   std::vector<EnvironmentVariable> environment;

@@ -16,8 +16,8 @@ namespace quern {
 /// The kind of memory access that met a fault.
 enum class MemoryAccess : std::uint8_t { none, load, store, atomic };
 
-/// The launch, threads and source line that met a kernel's fault. The CPU device tells; a GPU's driver tells
-/// nothing of this, and every field stays empty. What is not known is empty too: a field never holds a guess.
+/// The launch, threads and source line of a kernel's fault. Only the CPU device reports them; with a GPU's
+/// driver every field stays empty. Unknown facts are empty too: a field never holds a guess.
 struct DeviceFault {
   using Index = std::array<std::uint32_t, 3>;  ///< x, y, z
 
@@ -26,11 +26,11 @@ struct DeviceFault {
   Index grid{};                ///< of its launch, in blocks; all 0: not known
   Index block_dim{};           ///< in threads; all 0: not known
   std::optional<Index> block;  ///< index in the grid
-  /// The lowest thread of the warp that met it, as an index in the block; empty where only the warp, or the
+  /// The lowest thread of the warp that faulted, as an index in the block; empty if only the warp, or the
   /// block, is known.
   std::optional<Index> thread;
-  /// The threads that it may have been, first and last: those of a warp, or of several. Where the thread is
-  /// known both are the thread.
+  /// The first and the last thread that may have faulted: those of a warp, or of several. If the thread is
+  /// known, both are that thread.
   std::optional<std::pair<Index, Index>> threads;
   /// The author's file and line: of Kernel Python always, of CUDA C++ compiled with -lineinfo. Elsewhere
   /// `file` is empty and `line` is one of the PTX; 0: not known.
@@ -41,13 +41,13 @@ struct DeviceFault {
   std::uint32_t access_bytes = 0;  ///< by one thread; 0: not known
   std::string space;  ///< "global", "shared", "local", "constant", "param", "generic"; empty: not known
 
-  /// False where nothing is known at all.
+  /// False if nothing is known.
   bool known() const noexcept { return !kernel.empty(); }
 };
 
-/// A call of the CUDA Driver API that failed. `what()` says what was attempted, the call, the result's name
-/// and what the driver says about it. Faults of a kernel (illegal address, trap, ...) have the code
-/// ErrorCode::device_fault.
+/// A call of the CUDA Driver API that failed. `what()` contains the attempted operation, the call, the
+/// result's name and the driver's text about it. Faults of a kernel (illegal address, trap, ...) have the
+/// code ErrorCode::device_fault.
 class DriverError : public Error {
  public:
   DriverError(ErrorCode code, int result, std::string result_name, std::string call,
@@ -62,12 +62,12 @@ class DriverError : public Error {
 
   int result() const noexcept { return result_; }                           ///< the CUresult
   const std::string& result_name() const noexcept { return result_name_; }  ///< "CUDA_ERROR_INVALID_VALUE"
-  /// The driver's sentence about the result. On the CPU device it says which threads met a fault, and where.
+  /// The driver's sentence about the result. The CPU device adds the threads that faulted, and the place.
   const std::string& result_text() const noexcept { return result_text_; }
-  /// "cuMemcpyHtoD_v2"; empty where no call was made, since an earlier fault had ended the context.
+  /// "cuMemcpyHtoD_v2"; empty if no call was made, since an earlier fault had ended the context.
   const std::string& call() const noexcept { return call_; }
-  /// The launch, thread and line of a device_fault, also where a later call met the error. Lives as
-  /// long as this exception.
+  /// The launch, thread and line of a device_fault, also if a later call reports the error. Lives as long as
+  /// this exception.
   const DeviceFault& fault() const noexcept {
     static const DeviceFault unknown;
     return fault_ != nullptr ? *fault_ : unknown;
@@ -83,7 +83,7 @@ class DriverError : public Error {
   std::shared_ptr<const DeviceFault> fault_;
 };
 
-/// Device memory is exhausted. The sizes are 0 where they are not known.
+/// Device memory is exhausted. The sizes are 0 if they are not known.
 class OutOfMemory : public DriverError {
  public:
   OutOfMemory(int result, std::string result_name, std::string call, const std::string& message,

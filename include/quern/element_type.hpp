@@ -48,7 +48,7 @@ struct QUERN_API ElementType {
   friend QUERN_API bool operator==(const ElementType& a, const ElementType& b) noexcept;
 };
 
-/// A field of a record: a scalar, a record of its own, or an array of either where `shape` is not empty.
+/// A field of a record: a scalar, a record of its own, or an array of either if `shape` is not empty.
 struct QUERN_API Field {
   std::string name;
   ElementType element;
@@ -74,7 +74,7 @@ class QUERN_API RecordType {
 
   std::span<const Field> fields() const noexcept { return fields_; }
   std::size_t size_bytes() const noexcept { return size_bytes_; }
-  /// Null where there is none of that name.
+  /// Null if there is none of that name.
   const Field* find(std::string_view name) const noexcept;
   /// The field of that name. Throws Error(usage) with the names there are.
   const Field& field(std::string_view name) const;
@@ -98,7 +98,7 @@ QUERN_API std::string to_string(const ElementType& element);
 /// NumPy's type string: "<f4", "|b1", "<c8"; bfloat16, which NumPy lacks, is "<V2", as the package ml_dtypes
 /// spells it and with it CuPy and PyTorch; a record is "|V24". (Two bytes of NumPy's own are "|V2".)
 QUERN_API std::string typestr(const ElementType& element);
-/// The other way; nothing for what has no counterpart here (big-endian data, strings, objects).
+/// The reverse; nothing for types without a counterpart here (big-endian data, strings, objects).
 QUERN_API std::optional<ElementType> element_of_typestr(std::string_view typestr);
 
 /// "(3, 4)", "(5,)", "()": a shape as NumPy prints it.

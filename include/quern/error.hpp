@@ -28,8 +28,8 @@ enum class ErrorCode : std::uint8_t {
 
 QUERN_API std::string_view to_string(ErrorCode code) noexcept;
 
-/// Base of everything quern throws. `what()` is the whole message: what was attempted, on what, what the
-/// limit was, and what to do. `diagnostics()` holds the parts for compile errors (else empty).
+/// Base class of quern's exceptions. `what()` is the whole message: what was attempted, on what, what the
+/// limit was, and what to do. `diagnostics()` holds the parts for compile errors (otherwise empty).
 class QUERN_API Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message);
@@ -43,7 +43,7 @@ class QUERN_API Error : public std::runtime_error {
   Diagnostics diagnostics_;
 };
 
-/// A source, name expression or PTX that was refused; `what()` is `to_string(diagnostics)`.
+/// An invalid source, name expression or PTX; `what()` is `to_string(diagnostics)`.
 class QUERN_API CompileError : public Error {
  public:
   explicit CompileError(Diagnostics diagnostics);

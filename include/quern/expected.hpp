@@ -12,7 +12,7 @@
 
 namespace quern {
 
-/// A value, or the diagnostics that say why there is none. Translators (front end, PTX, compile, the CPU
+/// A value, or the diagnostics that explain why there is none. Translators (front end, PTX, compile, the CPU
 /// device's passes, cache, protocol) return this and never throw. `warnings()` may accompany a value.
 template <class T>
 class [[nodiscard]] Expected {
@@ -38,7 +38,7 @@ class [[nodiscard]] Expected {
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
 
-  /// The errors; only where there is no value.
+  /// The errors; only if there is no value.
   const Diagnostics& errors() const& { return std::get<1>(state_); }
   Diagnostics&& errors() && { return std::get<1>(std::move(state_)); }
 

@@ -2,7 +2,7 @@
 // room: base
 #pragma once
 
-/// Marks what libquern.so offers; everything else in the library is hidden.
+/// Marks the symbols that libquern.so exports; all others are hidden.
 #if defined(__GNUC__) || defined(__clang__)
 #define QUERN_API __attribute__((visibility("default")))
 #else

@@ -11,11 +11,11 @@
 
 namespace quern {
 
-/// Makes `path` a file of these bytes, whole or not at all: a temporary beside it is written and renamed over
-/// it, so that readers see the old bytes or the new ones, never half. What a symbolic link is of is replaced,
-/// not the link; a device or an open file (/dev/stdout) is appended to. The bytes are read during the call
-/// only. The error (code "io") names the file and the system's reason; the file is then as it was.
-/// Thread-safe.
+/// Writes a file of these bytes to `path`, completely or not at all: a temporary file beside it is written
+/// and renamed, so that readers see either the old bytes or the new ones. If `path` is a symbolic link, its
+/// target is replaced, not the link; a device or an open file (/dev/stdout) is appended to. The bytes are
+/// read during the call only. The error (code "io") names the file and the system's reason; the file is then
+/// unchanged. Thread-safe.
 QUERN_API Expected<void> write_file_atomically(const std::filesystem::path& path,
                                                std::span<const std::byte> bytes);
 

@@ -34,7 +34,7 @@ class QUERN_API GlobalVariable {
   /// The variable's bytes, to be copied from and to.
   const DeviceBuffer& buffer() const noexcept { return memory_; }
   /// The variable as a C-contiguous array. Throws Error(usage) unless it has exactly the variable's size. A
-  /// kernel that is running may not see what is written to a __constant__ variable; later ones do.
+  /// running kernel may not see a value that is written to a __constant__ variable; later ones do.
   DeviceNDArray array(const ElementType& element, const Shape& shape) const;
 
  private:
@@ -66,13 +66,13 @@ class Global : public GlobalVariable {
   using value_type = std::remove_cv_t<std::remove_all_extents_t<T>>;
   static_assert(std::is_trivially_copyable_v<value_type>, "bytes are copied");
 
-  /// Throws Error(usage) where the size does not fit.
+  /// Throws Error(usage) if the size does not fit.
   explicit Global(GlobalVariable variable) : GlobalVariable(std::move(variable)) {
     detail::require_global(*this, sizeof(value_type), detail::kElementCount<T>);
   }
 
   value_type* data() const noexcept { return static_cast<value_type*>(GlobalVariable::data()); }
-  /// In elements; 1 for what is no array.
+  /// In elements; 1 if the variable is not an array.
   std::size_t size() const noexcept { return size_bytes() / sizeof(value_type); }
 
   /// Waits for the copy.
@@ -121,7 +121,7 @@ class Global : public GlobalVariable {
     return target;
   }
 
-  /// The variable as an array, with the extents that its type says (`T[]`: one, size(); no array: none). See
+  /// The variable as an array, with the extents of its type (`T[]`: one, size(); no array: none). See
   /// GlobalVariable::array().
   DeviceArray<value_type> array() const {
     return DeviceArray<value_type>(GlobalVariable::array(element_type_of<value_type>(), shape()));

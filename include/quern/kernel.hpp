@@ -68,9 +68,8 @@ class QUERN_API Kernel {
   /// A Kernel Python kernel is compiled for the types of its arguments: the kernel for these. Launches do it
   /// by themselves. Every other kernel is its own. Throws CompileError.
   Kernel specialise(std::span<const Argument> arguments) const;
-  /// The same for types written as Numba writes them: "float32, float32[::1]", "(int64, float64[:, :])".
-  /// Scalars are then converted to these. Throws CompileError, Error(unsupported) for kernels whose source
-  /// has the types.
+  /// The same for types in Numba's notation: "float32, float32[::1]", "(int64, float64[:, :])". Scalars are
+  /// then converted to these. Throws CompileError, Error(unsupported) for kernels whose source has the types.
   Kernel specialise(std::string_view signature) const;
   Kernel specialise(const char* signature) const { return specialise(std::string_view(signature)); }
   /// The argument types that a Kernel Python kernel is compiled for so far, "float32, float32[::1]" each.
@@ -79,9 +78,9 @@ class QUERN_API Kernel {
   /// `kernel({.grid = 4, .block = 256})(arguments...)` queues one launch on the config's stream.
   BoundKernel operator()(const LaunchConfig& config) const;
 
-  /// Numba's forall(): one thread a task, in blocks of the size that keeps the device busiest (or of
-  /// `config.block`, where it is not 1), `config.grid` computed. The kernel checks its index against the
-  /// number of tasks. A Kernel Python kernel is compiled for the arguments first.
+  /// Numba's forall(): one thread a task, in blocks of the size with the highest occupancy (or of
+  /// `config.block`, if it is not 1), `config.grid` computed. The kernel checks its index against the number
+  /// of tasks. A Kernel Python kernel is compiled for the arguments first.
   BoundKernel for_all(std::uint64_t task_count, LaunchConfig config = {}) const;
   /// The number of threads a block, at most `limit` (0: the kernel's own), at which most threads are resident
   /// on a multiprocessor at once, as the driver's occupancy calculator says.
@@ -91,20 +90,20 @@ class QUERN_API Kernel {
   /// The most blocks that a cooperative launch may have: those that the whole device holds at once.
   std::uint64_t max_cooperative_blocks(std::uint32_t block, std::size_t shared_bytes = 0) const;
 
-  /// CUfunction, as void*, and the CUmodule that it is in. Null for a Kernel Python kernel whose types are
-  /// not settled: ask what specialise() gives.
+  /// CUfunction, as void*, and its CUmodule. Null for a Kernel Python kernel whose types are not settled:
+  /// call these on the result of specialise().
   void* handle() const noexcept;
   void* module_handle() const noexcept;
 
-  /// The same with arguments whose types are only known at run time. Throws Error(usage) where the arguments
-  /// do not fit the signature, Error(unsupported) where grid, block or shared memory exceed a limit (nothing
-  /// was launched then), DriverError where the launch itself fails.
+  /// The same with arguments whose types are only known at run time. Throws Error(usage) if the arguments do
+  /// not fit the signature, Error(unsupported) if grid, block or shared memory exceed a limit (nothing was
+  /// launched then), DriverError if the launch itself fails.
   void launch(const LaunchConfig& config, std::span<const Argument> arguments) const;
   void launch_for_all(std::uint64_t task_count, LaunchConfig config,
                       std::span<const Argument> arguments) const;
 
-  /// A variable of the module that this very kernel is in, which for a template's instance is a module of its
-  /// own; see Module::global(). Throws Error(usage) for a Kernel Python kernel whose types are not settled.
+  /// A variable of this kernel's own module, which for a template's instance is a separate module; see
+  /// Module::global(). Throws Error(usage) for a Kernel Python kernel whose types are not settled.
   GlobalVariable global(std::string_view name) const;
   template <class T>
   Global<T> global(std::string_view name) const {

@@ -74,7 +74,8 @@ class QUERN_API Layout {
   /// NumPy's rules: axes of extent 1 do not matter, an array without elements is both.
   bool is_c_contiguous() const noexcept;
   bool is_f_contiguous() const noexcept;
-  /// Fortran order where the array is that and not C-contiguous, else C: what an array "like" this one gets.
+  /// Fortran order if the array is Fortran-contiguous and not C-contiguous, otherwise C: the order of an
+  /// array "like" this one.
   Order order() const noexcept;
 
   /// The bytes that the elements touch, relative to element 0: [lowest, end). Empty: {0, 0}.
@@ -84,9 +85,9 @@ class QUERN_API Layout {
     std::size_t size_bytes() const noexcept { return static_cast<std::size_t>(end - lowest); }
   };
   Reach reach() const noexcept;
-  /// True where the elements fill their reach without gaps or repetition.
+  /// True if the elements fill their reach without gaps or repetition.
   bool is_dense() const noexcept;
-  /// True where element i lies at the same distance from element 0 in both, for every i.
+  /// True if every element i has the same distance from element 0 in both.
   bool same_places(const Layout& other) const noexcept;
   bool same_shape(const Layout& other) const noexcept { return shape_ == other.shape_; }
 
@@ -96,19 +97,19 @@ class QUERN_API Layout {
   /// Axes in reverse order.
   Layout transposed() const;
   /// The same elements in another shape without moving any, in that order; one extent may be -1. Nothing
-  /// where this needs a copy. Throws Error(usage) where the number of elements differs.
+  /// if this needs a copy. Throws Error(usage) if the number of elements differs.
   std::optional<Layout> reshaped(std::span<const std::int64_t> shape, Order order) const;
-  /// The extents `shape` asks of this array, -1 resolved. Throws Error(usage).
+  /// The extents that `shape` requests for this array, -1 resolved. Throws Error(usage).
   Shape resolve_shape(std::span<const std::int64_t> shape) const;
   /// Element 0 repeated so that the array has `shape` (strides of 0 for the repeated axes). Throws
-  /// Error(usage) where NumPy's broadcasting does not allow it.
+  /// Error(usage) if NumPy's broadcasting does not allow it.
   Layout broadcast(std::span<const std::int64_t> shape) const;
   /// The contiguous layout of the same shape.
   Layout contiguous(Order order) const;
   /// The same places, elements of another size (a field of each).
   Layout with_item_bytes(std::size_t item_bytes) const;
-  /// The same bytes as elements of another size, NumPy's view(): the last axis grows or shrinks. Throws
-  /// Error(usage) where that axis is not contiguous or its bytes do not divide.
+  /// The same bytes as elements of another size, NumPy's view(): the last axis becomes longer or shorter.
+  /// Throws Error(usage) if that axis is not contiguous or its bytes are not a multiple of the size.
   Layout reinterpreted(std::size_t item_bytes) const;
   /// Without the axes of extent 1.
   Layout squeezed() const;
@@ -129,7 +130,7 @@ class QUERN_API Layout {
   std::size_t size_ = 0;
 };
 
-/// A part of an array: its layout, and where its element 0 lies from the array's element 0.
+/// A part of an array: its layout, and the offset of its element 0 from the array's element 0.
 struct Layout::View {
   Layout layout;
   std::int64_t offset_bytes = 0;

@@ -67,13 +67,13 @@ class QUERN_API Module {
   /// its own copy of a variable that global() gave.
   Kernel kernel(std::string_view name) const;
   Expected<Kernel> try_kernel(std::string_view name) const;
-  /// The module's only kernel. Throws Error(usage) where it has several, or none.
+  /// The module's only kernel. Throws Error(usage) if it has several, or none.
   Kernel kernel() const;
 
-  /// The same Kernel Python file with a module-level name that means `value`, whatever the file says: a
+  /// The same Kernel Python file with a module-level name bound to `value`, which overrides the file: a
   /// number, or an array, which kernels read from constant memory (cuda.const.array_like) and which may have
-  /// any shape. Its kernels are compiled anew where the value reaches them. Throws Error(usage) for names
-  /// that the file does not use and for types that constants do not have.
+  /// any shape. Its kernels are compiled again if they use the value. Throws Error(usage) for names that the
+  /// file does not use and for types that constants do not have.
   Module bind(std::string name, const NDArray& value) const { return bind(Constant(std::move(name), value)); }
   template <class T>
     requires std::is_arithmetic_v<T>
@@ -93,7 +93,7 @@ class QUERN_API Module {
   ///     module.global<float[]>("table").copy_from_host(values, stream);
   GlobalVariable global(std::string_view name) const;
   Expected<GlobalVariable> try_global(std::string_view name) const;
-  /// Throws Error(usage) also where T does not have the variable's size; see Global.
+  /// Throws Error(usage) also if T does not have the variable's size; see Global.
   template <class T>
   Global<T> global(std::string_view name) const {
     return Global<T>(global(name));
@@ -110,7 +110,7 @@ class QUERN_API Module {
   void* handle() const noexcept;
   /// The compiler's warnings.
   const Diagnostics& log() const noexcept;
-  /// NVRTC's time in milliseconds; 0 where the result was cached.
+  /// NVRTC's time in milliseconds; 0 if the result was cached.
   double compile_ms() const noexcept;
 
  private:

@@ -25,15 +25,15 @@ namespace quern {
 
 /// An N-dimensional array in host memory, NumPy's ndarray: copies and views share the memory and keep it
 /// alive. Made by its constructors it owns its memory; made by view() it refers to memory of the program's
-/// own, which must outlive every use. What is read-only (a view of const data, or of a producer that forbids
-/// writing) is refused as a target; its elements must not be written through data() and at().
+/// own, which must outlive every use. A read-only array (a view of const data, or of a producer that forbids
+/// writing) is rejected as a target; its elements must not be written through data() and at().
 /// Thread-compatible, as a container is.
 class QUERN_API NDArray : public StridedArray {
  public:
   NDArray() = default;
   /// Zeros. Throws Error(usage) for shapes that cannot be.
   NDArray(Shape shape, ElementType element, Order order = Order::c);
-  /// Memory that `owner` keeps alive (null: nobody does); `data` is element 0.
+  /// Memory that `owner` keeps alive (null: it has no owner); `data` is element 0.
   NDArray(std::shared_ptr<const void> owner, void* data, ElementType element, Layout layout,
           bool page_locked = false)
       : StridedArray(std::move(element), std::move(layout)),
@@ -76,9 +76,9 @@ class QUERN_API NDArray : public StridedArray {
     return view_of(values.data_handle(), detail::layout_of(values));
   }
 
-  /// The elements under a type that says how many axes there are: `auto m = a.view_as<float, 2>(); m(i, j)`.
-  /// It keeps nothing alive. Throws Error(usage) for another element type or number of dimensions, and for a
-  /// T that is not const where the array is read-only.
+  /// The elements under a type with a fixed number of axes: `auto m = a.view_as<float, 2>(); m(i, j)`. It
+  /// keeps nothing alive. Throws Error(usage) for another element type or number of dimensions, and for a T
+  /// that is not const if the array is read-only.
   template <class T, std::size_t Rank>
   ArrayView<T, Rank> view_as() const {
     detail::require_element(*this, element_type_of<std::remove_cv_t<T>>(), "view");
@@ -101,7 +101,7 @@ class QUERN_API NDArray : public StridedArray {
   /// False for a view of memory that is the program's own.
   bool owns_memory() const noexcept { return owner_ != nullptr; }
   const std::shared_ptr<const void>& owner() const noexcept { return owner_; }
-  /// True where quern refuses to write.
+  /// True if quern rejects writes.
   bool is_read_only() const noexcept { return read_only_; }
   /// The same array, read-only.
   NDArray as_read_only() const {
@@ -131,7 +131,7 @@ class QUERN_API NDArray : public StridedArray {
   T item() const {
     return *only<T>();
   }
-  /// The elements of a C-contiguous array. Throws Error(usage) where it is not.
+  /// The elements of a C-contiguous array. Throws Error(usage) if it is not contiguous.
   template <class T>
   std::span<T> values() const {
     require_c_contiguous();
@@ -139,7 +139,7 @@ class QUERN_API NDArray : public StridedArray {
   }
 
   NDArray transpose() const { return over(layout_.transposed()); }
-  /// A view where the layout allows it, else a copy (NumPy's reshape). One extent may be -1.
+  /// A view if the layout allows it, otherwise a copy (NumPy's reshape). One extent may be -1.
   NDArray reshape(std::span<const std::int64_t> shape, Order order = Order::c) const;
   NDArray reshape(std::initializer_list<std::int64_t> shape, Order order = Order::c) const {
     return reshape(std::span(shape.begin(), shape.size()), order);
@@ -147,8 +147,8 @@ class QUERN_API NDArray : public StridedArray {
   NDArray ravel(Order order = Order::c) const { return reshape({-1}, order); }
   /// One field of every record, as a view; an array field adds its axes at the end.
   NDArray field(std::string_view name) const;
-  /// The same bytes as elements of another type, NumPy's view(dtype). Of another size: the last axis, which
-  /// is then contiguous, takes another extent. Throws Error(usage) where it cannot.
+  /// The same bytes as elements of another type, NumPy's view(dtype). If the size differs, the last axis,
+  /// which must be contiguous, gets another extent. Throws Error(usage) if that is not possible.
   NDArray as_element(const ElementType& element) const;
   /// Without the axes of extent 1.
   NDArray squeeze() const { return over(layout_.squeezed()); }

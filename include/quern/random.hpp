@@ -45,8 +45,8 @@ struct Xoroshiro128pState {
   }
 };
 
-/// `count` generators, 2**64 numbers apart from one to the next, so that no two give the same ones; the first
-/// starts `subsequence_start` such steps behind the seed.
+/// `count` generators, each 2**64 numbers after the one before, so that no two produce the same ones; the
+/// first starts `subsequence_start` such steps after the seed.
 inline std::vector<Xoroshiro128pState> create_xoroshiro128p_states(std::size_t count, std::uint64_t seed,
                                                                    std::uint64_t subsequence_start = 0) {
   // SplitMix64, so that small seeds give no pattern.

@@ -53,9 +53,9 @@ auto to_device(const T& values, const Session& context, std::optional<StreamView
   return context.to_device(values, stream);
 }
 
-/// roc.register(*arys): the device's runtime knows this host memory until deregister(), or until the session
-/// and all its copies are gone; the memory must live as long. Throws Error(usage) where some of it is known
-/// already; then none of the arrays is registered.
+/// roc.register(*arys): registers this host memory with the device's runtime until deregister(), or until the
+/// session and all its copies are destroyed; the memory must live as long. Throws Error(usage) if some of it
+/// is already registered; then none of the arrays is registered.
 inline void register_(const Session& context, std::initializer_list<NDArray> arrays) {
   context.register_memory(std::span(arrays.begin(), arrays.size()));
 }

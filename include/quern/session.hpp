@@ -49,10 +49,9 @@ struct SessionOptions {
   /// `current` adopts a context that the program made: it stays the program's and must outlive the session
   /// and all that comes from it. The device is then the context's, of the driver that `device` names.
   ContextChoice context = ContextChoice::primary;
-  /// A context of the session's own, destroyed with the last of what comes from it: a kernel's fault ends
-  /// this session alone, and its limits are its own. Arrays of other sessions and of other libraries (which
-  /// work in the primary context) cannot be given to its kernels; copy them through the host. Not with
-  /// `current`.
+  /// A context of the session's own, destroyed with the last object made from it: a kernel's fault ends this
+  /// session alone, and its limits are its own. Its kernels cannot take arrays of other sessions and of other
+  /// libraries (which work in the primary context); copy those through the host. Not with `current`.
   bool isolated = false;
   /// How long a launch of this session's kernels may run that has no LaunchConfig::timeout of its own; 0: as
   /// long as QUERN_CPU_TIMEOUT says. Opening is refused with Error(unsupported) on a GPU.
@@ -80,10 +79,10 @@ class QUERN_API DeferredCleanup {
 };
 
 /// Everything that is needed to compile and run kernels on one device. Copies share it; arrays, streams,
-/// modules and kernels keep alive what they need of it. Thread-safe.
+/// modules and kernels keep the parts that they need alive. Thread-safe.
 class QUERN_API Session {
  public:
-  /// Throws Error(not_found) where the device is not there: the message says what was tried and what to do.
+  /// Throws Error(not_found) if the device does not exist: the message lists the attempts and gives advice.
   explicit Session(const SessionOptions& options = {});
   explicit Session(std::string_view device) : Session(SessionOptions{std::string(device)}) {}
   static Expected<Session> try_open(const SessionOptions& options = {});
@@ -94,10 +93,10 @@ class QUERN_API Session {
   /// CUDA C++ source text. Throws CompileError with the compiler's messages, DriverError.
   Module load_cuda(std::string_view source, const LoadOptions& options = {}) const;
   /// Kernel Python source text. A kernel whose decorator gives no types is compiled at its first launch with
-  /// arguments of theirs. Throws CompileError.
+  /// arguments of new types. Throws CompileError.
   Module load_python(std::string_view source, const LoadOptions& options = {}) const;
-  /// A file: `.py` is Kernel Python, `.cu` CUDA C++, `.ptx` PTX. Throws also Error(not_found) where it is not
-  /// there, Error(io) where it cannot be read, Error(unsupported) for other suffixes.
+  /// A file: `.py` is Kernel Python, `.cu` CUDA C++, `.ptx` PTX. Throws also Error(not_found) if it does not
+  /// exist, Error(io) if it cannot be read, Error(unsupported) for other suffixes.
   Module load_file(const std::filesystem::path& path, const LoadOptions& options = {}) const;
   /// PTX text. Compile options do not apply.
   Module load_ptx(std::string_view ptx, const LoadOptions& options = {}) const;
@@ -156,12 +155,12 @@ class QUERN_API Session {
                                      const ArrayOptions& options = {}) const;
   Expected<MappedNDArray> try_mapped_array(const Shape& shape, const ElementType& element = Dtype::float64,
                                            const MappedOptions& options = {}) const;
-  /// Uninitialised, of the same shape, element type and (where it is C or Fortran) memory order as a host,
+  /// Uninitialised, of the same shape, element type and (if it is C or Fortran) memory order as a host,
   /// device, pinned or mapped array.
   DeviceNDArray device_array_like(const StridedArray& array, StreamView stream = {}) const;
 
-  /// A host array of any layout in new device memory (or in `options.to`), in the same memory order where it
-  /// is C or Fortran, else in C order.
+  /// Copies a host array of any layout to new device memory (or to `options.to`), in the same memory order if
+  /// it is C or Fortran, otherwise in C order.
   DeviceNDArray to_device(const NDArray& array, const ToDevice& options = {}) const;
   /// Contiguous host data (vector, array, span, C array), 1-D. Without a stream done on return; on a stream
   /// queued there, the source staged before the call returns.
@@ -208,8 +207,8 @@ class QUERN_API Session {
   /// The same in memory that the driver moves by itself. Not `attach_global`: streams must attach it first.
   ManagedNDArray managed_array(const Shape& shape, const ElementType& element = Dtype::float64,
                                const ArrayOptions& options = {}, bool attach_global = true) const;
-  /// Locks existing host arrays into memory for a scope. Throws Error(usage) where they overlap or are locked
-  /// already; nothing stays locked then. Vectors and spans come as NDArray::view(v).
+  /// Page-locks existing host arrays for a scope. Throws Error(usage) if they overlap or are locked already;
+  /// nothing stays locked then. Pass vectors and spans as NDArray::view(v).
   [[nodiscard]] PinnedScope pinned(std::span<const NDArray> arrays) const;
   [[nodiscard]] PinnedScope pinned(std::initializer_list<NDArray> arrays) const {
     return pinned(std::span(arrays.begin(), arrays.size()));
@@ -225,7 +224,7 @@ class QUERN_API Session {
   }
 
   /// An array that is copied between host and device only when needed; see SmartArray. Unless `copy`, the
-  /// array itself is one side: a read-only one is refused (Error(usage)).
+  /// array itself is one side: then it must not be read-only (Error(usage)).
   SmartArray smart_array(const NDArray& array, bool copy = true, Where where = Where::host) const;
   SmartArray smart_array(const DeviceNDArray& array, bool copy = true, Where where = Where::device) const;
   SmartArray smart_array(const Shape& shape, const ElementType& element = Dtype::float64,
@@ -272,21 +271,21 @@ class QUERN_API Session {
 
   /// Nothing that was dropped is released while the result lives, out of memory included. Nests.
   [[nodiscard]] DeferredCleanup defer_cleanup() const;
-  /// Objects that were dropped and whose release is still pending.
+  /// The number of destroyed objects whose release is still pending.
   std::size_t pending_release_count() const;
-  /// Releases what waits, now (Numba: `deallocations.clear()`); nothing inside defer_cleanup().
+  /// Performs pending releases now (Numba: `deallocations.clear()`); does nothing inside defer_cleanup().
   void release_pending() const;
   MemoryStats memory_stats() const;
   /// A table of live resources, with the places where they were made if sites are tracked
-  /// (QUERN_TRACK_ALLOCATIONS=1, or a build without optimisation). Empty: nothing is. QUERN_LEAK_REPORT=1
-  /// prints it at the process's exit.
+  /// (QUERN_TRACK_ALLOCATIONS=1, or a build without optimisation). Empty if nothing is live.
+  /// QUERN_LEAK_REPORT=1 prints it at the process's exit.
   std::string leak_report() const;
   /// Sets the allocator of device memory in this device's context from now on; null: the driver's allocator.
   /// Memory allocated before is returned to the allocator that it came from.
   void set_allocator(std::shared_ptr<DeviceAllocator> allocator) const;
   std::shared_ptr<DeviceAllocator> allocator() const;
-  /// The driver's stream-ordered pool, keeping up to `keep_bytes` of what was freed. Throws
-  /// Error(unsupported) where the device has none.
+  /// The driver's stream-ordered pool, keeping up to `keep_bytes` of freed memory. Throws Error(unsupported)
+  /// if the device has none.
   std::shared_ptr<DeviceAllocator> stream_ordered_pool(std::size_t keep_bytes = SIZE_MAX) const;
   /// A pool of quern's own, over the driver's allocator or over `upstream`.
   std::shared_ptr<DeviceAllocator> caching_pool(std::shared_ptr<DeviceAllocator> upstream = nullptr,

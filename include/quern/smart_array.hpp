@@ -17,22 +17,21 @@ struct SmartState;
 }
 
 /// An array that is on the host, on the device, or on both, and is copied only when a side that is out of
-/// date is asked for (Numba's SmartArray). Copies of this object share it. A kernel launch takes it as its
-/// device side and marks that as changed: two launches in a row cost one transfer. Made by
-/// Session::smart_array(). Thread-compatible.
+/// date is requested (Numba's SmartArray). Copies of this object share it. A kernel launch uses its device
+/// side and marks that as changed: two launches in a row cost one transfer. Made by Session::smart_array().
+/// Thread-compatible.
 class QUERN_API SmartArray {
  public:
   explicit SmartArray(std::shared_ptr<runtime::SmartState> state) : state_(std::move(state)) {}
 
-  /// The representation on that side, brought up to date if it is not. A write to it is told by
-  /// mark_changed().
+  /// The representation on that side, updated if necessary. Report a write to it by mark_changed().
   NDArray host() const;
   DeviceNDArray device() const;
-  /// That side was written to: it is the newest as it is, also where it was out of date. The other side is
-  /// brought up to date now if the program holds on to it beyond this object, else when it is asked for.
-  /// `stream`: where work on the device side is queued; copies wait for it, whatever kind of stream it is.
+  /// Reports a write to that side: it is then the newest, even if it was out of date. The other side is
+  /// updated now if the program holds it beyond this object, otherwise when it is requested. `stream`: the
+  /// stream of work on the device side; copies wait for it, whatever kind of stream it is.
   void mark_changed(Where where, StreamView stream = {}) const;
-  /// True where that side exists and is up to date: asking for it copies nothing.
+  /// True if that side exists and is up to date: requesting it copies nothing.
   bool is_current(Where where) const noexcept;
 
   const ElementType& element() const noexcept;

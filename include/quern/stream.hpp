@@ -22,13 +22,13 @@ class AutoSynchronize;
 
 /// Options of a new stream.
 struct StreamOptions {
-  /// If work of several streams waits to start, the lower number goes first (as CUDA counts). One
-  /// outside Session::stream_priorities() is taken as the nearest inside; running work is not interrupted.
+  /// If work of several streams is ready to start, the lower number starts first (as in CUDA). A value
+  /// outside Session::stream_priorities() is replaced by the nearest inside; running work is not interrupted.
   int priority = 0;
   /// Not ordered with the legacy default stream, and so not with copies and launches without a stream.
   bool non_blocking = false;
 };
-/// The range of priorities that a device takes: 0 and -5, say; equal where it has no priorities.
+/// The range of priorities that a device supports: 0 and -5, for example; equal if it has no priorities.
 struct StreamPriorities {
   int least = 0;
   int greatest = 0;
@@ -55,7 +55,7 @@ class QUERN_API StreamView {
   void cancel() const;
   /// True if nothing is left to run.
   bool query() const;
-  /// A scope at whose end the stream is waited for.
+  /// A scope whose end waits for the stream.
   [[nodiscard]] AutoSynchronize auto_synchronize() const;
   /// Calls `callback` when everything queued so far has run, on a thread of the driver's: it must make no
   /// call of quern's or the driver's and should be short. What it throws is reported in the log (log.hpp) and
@@ -97,7 +97,7 @@ class QUERN_API AutoSynchronize {
 inline AutoSynchronize StreamView::auto_synchronize() const { return AutoSynchronize(*this); }
 
 /// Owns a stream (Session::stream()). Work on one stream runs in order; work on two streams may overlap.
-/// Dropping it schedules its release; what was queued still runs. Move-only.
+/// Its destructor schedules the release; queued work still runs. Move-only.
 class QUERN_API Stream {
  public:
   explicit Stream(std::shared_ptr<runtime::StreamState> state) : state_(std::move(state)) {}
@@ -131,7 +131,7 @@ class QUERN_API Event {
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
-  /// Marks what `stream` holds now.
+  /// Marks the work that is queued on `stream` now.
   void record(StreamView stream = {}) const;
   /// Makes later work of `stream` wait until this event has happened.
   void wait(StreamView stream = {}) const;

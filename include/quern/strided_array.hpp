@@ -54,8 +54,8 @@ QUERN_API void require_alike(const StridedArray& from, const char* from_what, co
                              const char* to_what);
 /// Throws Error(usage) unless the array has `rank` dimensions.
 QUERN_API void require_rank(const StridedArray& array, std::size_t rank);
-/// The scalar as one element of `element`, as Argument converts scalars. Throws Error(usage) where it does
-/// not fit.
+/// The scalar as one element of `element`, as Argument converts scalars. Throws Error(usage) if it does not
+/// fit.
 QUERN_API void encode_scalar(const ElementType& element, Dtype from, const void* value, std::byte* out);
 
 /// One element of a given type, from a C++ scalar or struct.

@@ -6,8 +6,8 @@
 
 namespace quern {
 
-/// A side of memory that is on both: of a SmartArray, where it has a representation; of managed memory, where
-/// it lies.
+/// One of two sides of memory: of a SmartArray, the side of a representation; of managed memory, its
+/// location.
 enum class Where : std::uint8_t { host, device };
 
 }  // namespace quern
