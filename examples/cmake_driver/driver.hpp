@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program's driver code, as it was before quern came: it finds functions by name and owns what it makes.
+// The program's driver code, as it was before quern was used: it finds functions by name and owns the objects
+// it makes.
 #pragma once
 
 #include <cuda.h>

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-/// Ends the program where `same` is false.
+/// Ends the program if `same` is false.
 #define EXPECT(same)                                                           \
   do {                                                                         \
     if (!(same)) {                                                             \

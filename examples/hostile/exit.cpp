@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// exit() while other threads compile or kernels run, and stacks that are small: the process ends soon, with
-// its own status and its output, or goes on. Each scenario is a process of its own: this program, told which.
+// exit() while other threads compile or kernels run, and small stacks: the process ends soon, with its own
+// status and its output, or continues. Each scenario is a process of its own: this program, started with the
+// scenario's name.
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -44,7 +45,7 @@ void compile_for_ever(std::atomic<int>& begun, int thread) {
   }
 }
 
-/// exit() so many milliseconds after the first compilation of two threads began.
+/// exit() this many milliseconds after the first compilation of two threads began.
 [[noreturn]] void exit_while_compiling(int milliseconds) {
   quern::doctor();  // loads NVRTC: one that is being loaded cannot be waited for
   std::atomic<int> begun = 0;
@@ -70,7 +71,7 @@ void compile_for_ever(std::atomic<int>& begun, int thread) {
   std::exit(kStatus);
 }
 
-/// Everything that compiles and runs, on this thread. Says what it cannot do.
+/// Everything that compiles and runs, on this thread. Reports failures.
 void use_everything() {
   try {
     const quern::Session session("cpu");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A host that may not have many addresses (`ulimit -v`, RLIMIT_AS): the CPU device reserves fewer and checks
-// more. A kernel computes what it should, and one that stores outside of its array ends as an error. Where
-// not even that fits, the exception says how much is needed and what to change.
+// more. A kernel computes correct results, and one that stores outside its array ends as an error. If not
+// even that fits, the exception says how much is needed and what to change.
 #include <sys/resource.h>
 
 #include <cstdio>

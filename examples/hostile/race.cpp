@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads work in sessions of their own, while kernels of others fault: each meets the fault as an error,
-// opens a new session and goes on. Nobody ever reads another's data, and isolated sessions notice nothing.
+// Threads work in sessions of their own, while kernels of others fault: each gets the fault as an error,
+// opens a new session and continues. No thread ever reads another's data, and isolated sessions are not
+// affected.
 #include <atomic>
 #include <deque>
 #include <optional>

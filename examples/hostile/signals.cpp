@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A host may block signals, have signal stacks and handlers of its own, installed before a session or after
-// it: a kernel's fault becomes an error all the same, the host's faults reach the host, and what it set
-// stays.
+// A host may block signals, and have signal stacks and handlers of its own, installed before a session or
+// after it: a kernel's fault still becomes an error, the host's faults reach the host, and its settings are
+// kept.
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -189,7 +189,7 @@ void check_handler_before() {
   EXPECT(passed_on == 0);
 }
 
-/// The host's handler over ours: it passes on what is not its own.
+/// The host's handler over ours: it forwards signals that are not its own.
 void check_handler_after() {
   const quern::Session session("cpu");
   const quern::Module module = session.load_cuda(kSource);
@@ -201,7 +201,7 @@ void check_handler_after() {
   touch_protected_page();
 }
 
-/// A crash of the host's own is a crash, with the signal that it always had.
+/// A crash of the host's own code is still a crash, with the same signal.
 void check_own_crash() {
   const pid_t child = fork();
   if (child == 0) {

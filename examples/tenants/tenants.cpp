@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A server of eight tenants who send kernels of their own, one of which faults every time. Each tenant works
-// in an isolated session, so the faulty one loses its own work, gets a new session, and nobody else notices.
+// in an isolated session, so the faulty one loses its own work and gets a new session; the others are not
+// affected.
 #include <array>
 #include <cstdio>
 #include <memory>
@@ -32,7 +33,7 @@ struct Account {
   bool right = true;
 };
 
-/// One tenant's session and what was made in it. After a fault it is replaced as a whole.
+/// One tenant's session and the objects made in it. After a fault it is replaced as a whole.
 struct Place {
   quern::Session session{quern::SessionOptions{.device = "cpu", .isolated = true}};
   quern::Kernel kernel;

@@ -36,7 +36,7 @@ struct MappedOptions {
 };
 
 /// An array that host and device see in the same memory: kernels take it as a device array, host() is the
-/// host's side. What a kernel wrote is there for the host after synchronisation.
+/// host's side. The host sees a kernel's writes after synchronisation.
 class QUERN_API MappedNDArray : public DeviceNDArray {
  public:
   MappedNDArray() = default;

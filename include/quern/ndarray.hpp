@@ -60,7 +60,7 @@ class QUERN_API NDArray : public StridedArray {
   static NDArray scalar(const T& value) {
     return of(std::span<const T>(&value, 1), {});
   }
-  /// The program's own memory, seen as an array; nothing is copied. Of const data it is read-only.
+  /// The program's own memory, seen as an array; nothing is copied. It is read-only if the data is const.
   template <std::ranges::contiguous_range Range>
   static NDArray view(Range& values) {
     const auto count = static_cast<std::int64_t>(std::ranges::size(values));

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// @cuda.jit and its like above a function, or applied to one: k = cuda.jit(f). What is wrong with one is said
 // @cuda.jit and similar decorators above a function, or applied to one: k = cuda.jit(f). Errors in a
 // decorator are reported when its function is used, so that the file's other functions stay usable.
 #include <fmt/format.h>

@@ -57,8 +57,8 @@ build() {
   fi
 }
 
-# ccache may keep what is compiled with a precompiled header. It learns what a file reads from the compiler instead of running the
-# preprocessor first, which takes 5 to 12 % of the time of a build for which it has nothing.
+# ccache may keep results of compilations with a precompiled header. It learns the included files from the compiler instead of running the
+# preprocessor first, which takes 5 to 12 % of the time of a build without cached results.
 export CCACHE_DEPEND="${CCACHE_DEPEND:-1}"
 export CCACHE_SLOPPINESS="${CCACHE_SLOPPINESS:-pch_defines,time_macros,include_file_mtime,include_file_ctime}"
 

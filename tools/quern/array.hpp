@@ -25,7 +25,7 @@ struct Element {
 
 /// The element type of a Dtype. bfloat16, which NumPy lacks, is written as "<V2".
 Element element_of(Dtype dtype);
-/// "float32", or what a record holds.
+/// "float32", or the fields of a record.
 std::string name(const Element& element);
 
 /// A view of shared bytes: shape in elements, strides and offset in bytes.
@@ -46,8 +46,8 @@ struct Array {
 /// bytes.
 Array make_array(const Element& element, std::vector<std::int64_t> shape);
 
-/// `array` itself where it is contiguous in C or Fortran order and starts at offset 0 of its own bytes; else
-/// a copy in C order.
+/// `array` itself if it is contiguous in C or Fortran order and starts at offset 0 of its own bytes;
+/// otherwise a copy in C order.
 Array contiguous(const Array& array);
 
 /// The address of element `index` in C order (the order in which NumPy prints), whatever the strides.

@@ -41,7 +41,7 @@ double median(std::vector<double> times) {
   return times.size() % 2 == 1 ? times[middle] : (times[middle - 1] + times[middle]) / 2;
 }
 
-/// The first launch is checked and not timed; those that follow see what it left.
+/// The first launch is checked and not timed; the later ones start from its results.
 void time_case(const Session& session, const Case& of, const BenchSettings& settings, Row& row) {
   Job job(session, load_kernel(session, of.kernel, of.load, of.launch), of.launch);
   job.launch();

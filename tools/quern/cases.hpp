@@ -59,11 +59,11 @@ struct Case {
 
 /// Every case of a file's text. Throws Error(usage) naming the file and the line; an unknown key is an error.
 std::vector<Case> parse_cases(std::string_view text, const std::filesystem::path& file);
-/// The same of a file. Throws Error(io) where it cannot be read.
+/// The same for a file. Throws Error(io) if it cannot be read.
 std::vector<Case> read_cases(const std::filesystem::path& file);
 
-/// The case files under `path` in alphabetical order, or `path` itself. Throws Error(io) where it is not
-/// there.
+/// The case files under `path` in alphabetical order, or `path` itself. Throws Error(io) if it does not
+/// exist.
 std::vector<std::filesystem::path> find_case_files(const std::filesystem::path& path);
 
 }  // namespace quern::cli

@@ -110,7 +110,7 @@ int report(const std::exception& problem, bool json) {
   if (placeless) message.erase(0, kPrefix.size());
   if (message.find("\nhint: ") == std::string::npos && !general_hint(code).empty())
     message += fmt::format("\nhint: {}", general_hint(code));
-  // Diagnostics begin with their place, and name what they are behind it.
+  // Diagnostics begin with their place, followed by their kind.
   const std::string_view first = std::string_view(message).substr(0, message.find('\n'));
   const bool diagnoses = code == ErrorCode::compile || (error != nullptr && !error->diagnostics().empty());
   const bool says_error =

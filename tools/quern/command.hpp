@@ -8,7 +8,7 @@
 #include <exception>
 #include <string>
 
-/// Instantiated once, in command.cpp: it is most of what the compiler has to do for a command.
+/// Instantiated once, in command.cpp: it takes most of the time of compiling a command.
 extern template class nlohmann::basic_json<nlohmann::ordered_map>;
 
 namespace quern::cli {
@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 enum ExitStatus : int { kDone = 0, kFailed = 1, kWrongUsage = 2 };
 
-/// Prints what went wrong to stderr, with --json also as a document on stdout, and says how to exit.
+/// Prints the error to stderr, with --json also as a document on stdout, and returns the exit status.
 int report(const std::exception& error, bool json);
 
 /// Prints a document on stdout.
@@ -27,10 +27,10 @@ Json to_json(const Diagnostics& diagnostics);
 /// Throws why there is no device.
 [[noreturn]] void fail_without_device();
 
-/// "error:" and "hint:" in colour where stderr is a terminal and NO_COLOR is not set.
+/// "error:" and "hint:" in colour if stderr is a terminal and NO_COLOR is not set.
 std::string coloured(const std::string& message);
 
-/// "kernel.cu::scale<float>" -> "kernel.cu" and "scale<float>" (empty where it names none).
+/// "kernel.cu::scale<float>" -> "kernel.cu" and "scale<float>" (empty if it names none).
 std::pair<std::string, std::string> split_kernel(const std::string& text);
 
 }  // namespace quern::cli

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands: what each is told, and the function that does it. They print what was asked for and give an
-// ExitStatus; what goes wrong they throw. options.cpp reads the settings from the command line.
+// The commands: their settings, and the function that runs each. They print the result and return an
+// ExitStatus; errors are thrown. options.cpp reads the settings from the command line.
 #pragma once
 
 #include <quern/quern.hpp>
@@ -14,7 +14,7 @@
 
 namespace quern::cli {
 
-/// quern run: one kernel, its arguments, what they hold afterwards.
+/// quern run: one kernel, its arguments, and their contents afterwards.
 struct RunSettings {
   std::string file;  ///< with ::KERNEL where it has several
   LaunchText launch;
@@ -29,7 +29,7 @@ struct RunSettings {
 };
 int run_command(const RunSettings& settings);
 
-/// quern compile: what each stage makes of a kernel.
+/// quern compile: a kernel's text after each stage.
 struct CompileSettings {
   std::string file;
   std::string emit = "ptx";
@@ -67,7 +67,7 @@ int bench_command(const BenchSettings& settings);
 
 /// quern devices: those of this machine.
 int devices_command(bool json);
-/// quern doctor: what was found where, what is missing, and how to get it.
+/// quern doctor: the components found and missing, and advice.
 int doctor_command(bool json);
 
 }  // namespace quern::cli

@@ -19,7 +19,7 @@ bool close(double actual, double expected, double rtol, double atol) {
   return std::fabs(actual - expected) <= atol + rtol * std::fabs(expected);
 }
 
-/// Records match where their fields do: what lies between them is no data.
+/// Records match if their fields do: the bytes between them are not data.
 bool matches(const ElementType& element, const std::byte* actual, const std::byte* expected, double rtol,
              double atol) {
   if (std::memcmp(actual, expected, element.size_bytes) == 0) return true;

@@ -39,8 +39,8 @@ std::byte* at(const Array& array, std::int64_t index) {
   return array.bytes->data() + index * static_cast<std::int64_t>(array.element.size_bytes);
 }
 
-// NumPy computes the first two elements in the element type and goes on by their difference (fill functions
-// of its dtypes).
+// NumPy computes the first two elements in the element type and continues with their difference (fill
+// functions of its dtypes).
 template <class T>
 void fill_steps(const Array& array, Dtype dtype, double start, double step) {
   const T first = static_cast<T>(start);

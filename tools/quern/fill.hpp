@@ -8,7 +8,7 @@
 namespace quern::cli {
 
 Array full(std::vector<std::int64_t> shape, const Scalar& value, Dtype dtype);
-/// numpy.arange: dtype follows the operands where none is given.
+/// numpy.arange: dtype follows the operands if none is given.
 Array arange(const Scalar& start, const Scalar& stop, const Scalar& step, std::optional<Dtype> dtype);
 Array linspace(const Scalar& start, const Scalar& stop, const Scalar& num, Dtype dtype);
 /// numpy.random.default_rng(seed).random(shape, dtype): float32 or float64, [0, 1).

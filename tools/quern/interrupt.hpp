@@ -3,9 +3,9 @@
 
 namespace quern::cli {
 
-/// From here on SIGINT and SIGTERM end the program by that signal, whatever a library does about them: while
-/// NVRTC reads a source it has handlers of its own, which end the program with a status of theirs. Signals
-/// that whoever started the program has it ignore stay ignored. To be called before there are threads.
+/// From here on SIGINT and SIGTERM end the program by that signal, whatever handlers a library has: while
+/// NVRTC reads a source it installs its own, which end the program with another status. Signals that were
+/// ignored when the program started stay ignored. Call this before any thread is started.
 void end_by_signals();
 
 }  // namespace quern::cli

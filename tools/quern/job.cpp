@@ -92,7 +92,7 @@ constexpr FaultHint kFaultHints[] = {
 };
 
 std::string_view fault_hint(const DriverError& error) {
-  // Why a launch failed stands at the end of the text; before it are names, which may hold any word.
+  // The reason of a failed launch is at the end of the text; before it are names, which may contain any word.
   std::string_view why =
       error.result_name() == "CUDA_ERROR_LAUNCH_FAILED" ? error.result_text() : std::string_view();
   if (const std::size_t colon = why.rfind(": "); colon != std::string_view::npos) why.remove_prefix(colon);
@@ -222,7 +222,7 @@ Job::Job(const Session& session, Kernel kernel, const LaunchText& text)
   const bool tuples = std::any_of(given.begin(), given.end(), [](const cli::Argument& each) {
     return std::holds_alternative<TupleOf>(each.value);
   });
-  // The bytes of a tuple have no types; what was written has.
+  // The bytes of a tuple have no types; the written text has.
   kernel_ = tuples && kernel_.handle() == nullptr ? kernel_.specialise(types_of(kernel_, given))
                                                   : kernel_.specialise(arguments_);
   configure(text);

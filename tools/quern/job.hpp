@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One kernel with its arguments on a device: what `quern run` and the cases of `quern test` have in common.
+// One kernel with its arguments on a device: shared by `quern run` and the cases of `quern test`.
 #pragma once
 
 #include <quern/quern.hpp>
@@ -25,7 +25,7 @@ struct LaunchText {
   std::string folder;             ///< the base of relative files in `args`
 };
 
-/// An array argument: what the kernel sees, under its parameter's name ("#2" where it has none).
+/// An array argument: the array that the kernel gets, under its parameter's name ("#2" if it has none).
 struct ArrayArgument {
   std::string name;
   std::size_t index = 0;
@@ -46,7 +46,7 @@ class Job {
   const ArrayArgument& array(const std::string& name) const;
   /// The array's current contents, in C order.
   Array fetch(const ArrayArgument& argument) const;
-  /// The same in Fortran order where the device's array is that.
+  /// The same in Fortran order if the device's array is in that order.
   Array fetch_in_its_order(const ArrayArgument& argument) const;
   /// False for a grid without blocks, which is legal.
   bool runs() const noexcept { return config_.grid.count() != 0; }
@@ -71,7 +71,7 @@ class Job {
   std::vector<quern::Argument> arguments_;
 };
 
-/// The constants that `text.bind` gives. Throws Error(usage) for what is no number or array.
+/// The constants that `text.bind` gives. Throws Error(usage) for text that is not a number or array.
 std::vector<Constant> parse_constants(const LaunchText& text);
 
 /// The message for a launch whose grid is empty.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A case on a device: loaded, launched, and compared with what it expects.
+// A case on a device: loaded, launched, and compared with its expectations.
 #pragma once
 
 #include <optional>

@@ -12,8 +12,8 @@ namespace quern::cli {
 /// naming the file for everything that is not a whole, valid one.
 Array read_npy(const std::string& path);
 
-/// Writes atomically: an existing file is replaced whole or left alone. Fortran order is kept where the array
-/// has it. Throws quern::Error (io).
+/// Writes atomically: an existing file is replaced completely or not changed. Keeps Fortran order. Throws
+/// quern::Error (io).
 void write_npy(const std::string& path, const Array& array);
 
 }  // namespace quern::cli

@@ -24,7 +24,7 @@ namespace {
 
 constexpr char kMark = '\x1f';  // no argument begins with a control character
 
-/// CLI11 takes what is too large for the greatest number that there is.
+/// CLI11 replaces numbers that are too large by the greatest possible one.
 std::string whole_number(const std::string& text) {
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

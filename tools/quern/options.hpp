@@ -14,7 +14,7 @@ using Action = std::function<int()>;
 /// that no command takes.
 Action read_options(std::vector<std::string> words);
 
-/// CLI11 takes "-2.5" for options: such words are marked before it reads them, and unmarked behind it.
+/// CLI11 takes "-2.5" for an option: such words are marked before it reads them, and unmarked afterwards.
 std::string mark_negative(const std::string& word);
 std::string unmark_negative(const std::string& word);
 

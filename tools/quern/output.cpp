@@ -17,7 +17,7 @@ namespace {
 /// The descriptor for the document. The descriptors belong to the process, and so does this state.
 int document_descriptor = STDOUT_FILENO;
 
-/// The last byte that went to stdout, whoever printed it.
+/// The last byte written to stdout, by any code.
 std::atomic<char> last_byte = '\n';
 
 /// False: errno says why.
@@ -98,7 +98,7 @@ void print_text(std::string_view text) {
 
 void flush_output() {
   if (std::fflush(stdout) != 0) throw OutputError(errno);
-  // Whoever saw the failure knew why; here only the mark of it is left.
+  // The reason was known when the write failed; here only the error flag is left.
   if (std::ferror(stdout) != 0) throw OutputError(has_no_reader() ? EPIPE : 0);
 }
 

@@ -9,34 +9,34 @@
 
 namespace quern::cli {
 
-/// stdout did not take what was printed.
+/// Writing to stdout failed.
 class OutputError : public Error {
  public:
   explicit OutputError(int error);  ///< an errno; 0 where it is not known any more
-  /// Whoever read a pipe has left, as `| head` does: no reason for a message.
+  /// The reader of a pipe has exited, as `| head` does: no reason for a message.
   bool reader_left() const noexcept { return reader_left_; }
 
  private:
   bool reader_left_;
 };
 
-/// Gives closed standard descriptors to /dev/null, so that no file that is opened later becomes stdout. What
-/// is written to a closed stdout still fails.
+/// Opens /dev/null for closed standard descriptors, so that no file that is opened later becomes stdout.
+/// Writing to a closed stdout still fails.
 void hold_standard_descriptors();
 
 /// From here on it is known whether a line on stdout has an end: device printf writes there, too, by libc's
 /// stdout.
 void watch_stdout();
 
-/// Ends a line that a kernel left without an end, so that what the program says begins one of its own. What
-/// fails is told by flush_output().
+/// Ends a line that a kernel left without an end, so that the program's output begins on a new line.
+/// flush_output() reports failures.
 void end_line() noexcept;
 
-/// From here on stdout is the document's alone: what the device, its driver or a library prints on
-/// descriptor 1 goes to stderr.
+/// From here on stdout is the document's alone: output of the device, its driver or a library on descriptor 1
+/// goes to stderr.
 void keep_stdout_for_document();
 
-/// Throws Error (usage) where `file` is stdout under one of its names and stdout is the document's alone.
+/// Throws Error (usage) if `file` is stdout under one of its names and stdout is the document's alone.
 void keep_off_document(const std::string& file);
 
 /// Prints the document. Throws OutputError.

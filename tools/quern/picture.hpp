@@ -10,8 +10,8 @@ namespace quern::cli {
 
 /// Writes `array` to `path`: (h, w) of any real dtype through a colour map from its smallest to its largest
 /// finite value (NaN: black; a picture of which more than half would be dark is drawn on a logarithmic
-/// scale); (h, w, 3) and (h, w, 4) uint8 as RGB and RGBA. Throws quern::Error: usage where the array is no
-/// picture, io where the file cannot be written.
+/// scale); (h, w, 3) and (h, w, 4) uint8 as RGB and RGBA. Throws quern::Error: usage if the array is not a
+/// picture, io if the file cannot be written.
 void write_picture(const std::string& path, const Array& array);
 
 }  // namespace quern::cli

@@ -10,7 +10,7 @@
 
 namespace quern::cli {
 
-/// Draws on stderr where that is a terminal, and nowhere else. Thread-safe.
+/// Draws on stderr if that is a terminal, and nowhere else. Thread-safe.
 class Progress {
  public:
   explicit Progress(std::size_t total);

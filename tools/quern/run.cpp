@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// quern run: one kernel, its arguments, what they hold afterwards.
+// quern run: one kernel, its arguments, and their contents afterwards.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -14,7 +14,7 @@
 
 namespace quern::cli {
 
-/// A number as written. Whole numbers that need 64 unsigned bits are kept as such.
+/// A number as written. Integers that need 64 unsigned bits are kept as such.
 struct Scalar {
   std::variant<bool, std::int64_t, std::uint64_t, double, std::complex<double>> value;
   std::optional<Dtype> dtype;  ///< if the text names it: float32(2)
@@ -23,8 +23,8 @@ struct Scalar {
   Dtype natural_dtype() const noexcept;
 };
 
-/// The bytes of `scalar` as a `dtype`. Throws quern::Error (usage) where the value does not fit: 300 as
-/// uint8, 1.5 as int32, a complex number as float. Rounding to a floating type is to nearest even.
+/// The bytes of `scalar` as a `dtype`. Throws quern::Error (usage) if the value does not fit: 300 as uint8,
+/// 1.5 as int32, a complex number as float. Rounding to a floating type is to nearest even.
 std::vector<std::byte> to_bytes(const Scalar& scalar, Dtype dtype);
 
 /// `value` as element bytes at `out`; the caller knows that it fits (fills of arange, linspace, random).

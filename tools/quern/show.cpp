@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kAbridgeBeyond = 16;
 constexpr int kPrecision = 8;  // NumPy's default
 
-/// A floating value and the type whose shortest text is wanted.
+/// A floating-point value and the type in which its text must be shortest.
 struct Real {
   double value = 0;
   Dtype dtype = Dtype::float64;

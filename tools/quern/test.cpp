@@ -125,7 +125,7 @@ void run_range(std::vector<Outcome>& outcomes, std::size_t begin, std::size_t en
   for (std::thread& thread : threads) thread.join();
 }
 
-/// Cases that must fail come last and one by one: a fault would take down whatever else runs on the device.
+/// Cases that must fail come last and one by one: a fault ends all other work on the device.
 void run_all(std::vector<Outcome>& outcomes, const TestSettings& settings) {
   std::vector<Outcome> ordered;  // not stable_partition: it uses what libstdc++ calls deprecated
   for (const bool must_fail : {false, true})

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hints of the library speak to C++ programs; here they speak to who types commands.
+// The library's hints are written for C++ programs; here they are reworded for users of the command line.
 #pragma once
 
 #include <string>

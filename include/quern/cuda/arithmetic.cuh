@@ -57,7 +57,7 @@ __device__ __forceinline__ void divide_real(T a, T b, T& quotient, T& rest) {
 
 }  // namespace detail
 
-/// a // b. Of integers, 0 where b is 0 and where the quotient does not fit; of floats what IEEE says.
+/// a // b. For integers, 0 if b is 0 or if the quotient does not fit; for floats the IEEE result.
 template <class T>
 __device__ __forceinline__ T floor_div(T a, T b) {
   if constexpr (detail::is_real<T>::value) {
@@ -77,7 +77,7 @@ __device__ __forceinline__ T floor_div(T a, T b) {
   }
 }
 
-/// a % b, with the sign of b. Of integers, 0 where b is 0.
+/// a % b, with the sign of b. For integers, 0 if b is 0.
 template <class T>
 __device__ __forceinline__ T floor_mod(T a, T b) {
   if constexpr (detail::is_real<T>::value) {

@@ -23,8 +23,8 @@ struct Graph {
   std::vector<std::vector<Node>> preds;
 };
 
-/// The nodes reached from `root`, each before its successors except along back edges. Of the successors of a
-/// node, the earlier listed come first where the graph leaves the choice.
+/// The nodes reached from `root`, each before its successors except along back edges. If the graph leaves the
+/// choice, successors of a node come in the order of their list.
 std::vector<Node> reverse_postorder(const Graph& graph, Node root);
 
 /// Immediate dominators by node (Cooper, Harvey and Kennedy, "A Simple, Fast Dominance Algorithm"); kNoNode

@@ -28,8 +28,8 @@ struct RangeResult {
       true;  ///< the exact result may lie outside the width (add, sub, mul, shl), or exactness has no meaning
 };
 
-/// Bounds of what `inst` makes of operands within `args`; `bits`: width of the first operand (of the second
-/// for select). Of operations it does not know: the full range.
+/// Bounds of the result of `inst` for operands within `args`; `bits`: width of the first operand (of the
+/// second for select). Of operations it does not know: the full range.
 RangeResult range_of(const ir::Inst& inst, std::uint32_t bits, std::span<const Range> args) noexcept;
 
 /// 0 or 1 where the bounds decide the comparison, else -1.

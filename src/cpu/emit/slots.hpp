@@ -8,8 +8,8 @@
 namespace quern::cpu::emit {
 
 /// Replaces the variables (allocas of the entry block) of `function` that are loaded and stored whole and
-/// nothing else by values and as few phis as that needs; the others stay. What is read before it is written
-/// is undef. Keeps the blocks and `dominators`.
+/// nothing else by values and as few phis as that needs; the others stay. A variable that is read before it
+/// is written is undef. Keeps the blocks and `dominators`.
 ///
 /// In place of LLVM's own pass, which for each variable looks at all blocks that its definitions dominate:
 /// with a variable for each value that is the square of the kernel's size.

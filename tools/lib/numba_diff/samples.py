@@ -103,7 +103,7 @@ class Sample:
         return ""
 
 
-# What Kernel Python has and today's Numba refuses (docs/language.md, the differences): where Numba takes it after all, it is compared.
+# Features of Kernel Python that today's Numba rejects (docs/language.md, the differences): if Numba accepts one, it is compared.
 BEYOND_NUMBA = {
     "kernels/python/callbacks.py": "a tuple of device functions, which Numba refuses",
     "kernels/python/recursion.py": "a device function that calls itself, where numba-cuda's code generator fails",
