@@ -16,11 +16,11 @@ namespace quern::cpu::analysis {
 
 using LanePattern = std::array<std::int64_t, 32>;
 
-/// coefficient * pattern[lane]; pattern[0] is 0, so that an affine value's base is what lane 0 holds.
-/// `coefficient` is a uniform IR value, ir::kNone for 1. Where the shaped value is wider than the
-/// coefficient, the coefficient is extended first
-/// (`sign_extend` says how); where it is narrower, the coefficient is truncated. Arithmetic wraps at the
-/// width of the shaped value; pattern entries are signed numbers of that width.
+/// coefficient * pattern[lane]; pattern[0] is 0, so that an affine value's base is lane 0's value.
+/// `coefficient` is a uniform IR value, ir::kNone for 1. If the shaped value is wider than the coefficient,
+/// the coefficient is extended first (`sign_extend` says how); if it is narrower, the coefficient is
+/// truncated. Arithmetic wraps at the width of the shaped value; pattern entries are signed numbers of that
+/// width.
 struct Term {
   ir::Value coefficient = ir::kNone;
   bool sign_extend = true;
@@ -39,9 +39,9 @@ enum class ShapeKind : std::uint8_t {
 };
 
 /// Lanes that do not exist (a partial last warp) are outside every claim. `constant`, `base_align`, `min` and
-/// `max` also hold for the scalar the emitter computes from the operands' scalars, whatever lanes run (not
-/// `min`, `max` for offset32). A scalar() integer result of a pure operation has only scalar() operands, but
-/// for sext and zext that make an offset32.
+/// `max` also hold for the scalar the emitter computes from the operands' scalars, whichever lanes run (not
+/// `min`, `max` for offset32). A scalar() integer result of a pure operation has only scalar() operands,
+/// except for sext and zext that make an offset32.
 struct Shape {
   ShapeKind kind = ShapeKind::undefined;
   std::optional<std::uint64_t>
@@ -52,7 +52,7 @@ struct Shape {
   ir::Value index = ir::kNone;  ///< offset32
   bool index_signed = true;     ///< offset32: index is sign-extended
   std::int64_t scale = 1;       ///< offset32
-  /// Bounds of the value in any lane as a signed number of its width, where known.
+  /// Bounds of the value in any lane as a signed number of its width, if known.
   std::int64_t min = INT64_MIN;
   std::int64_t max = INT64_MAX;
 
@@ -62,8 +62,8 @@ struct Shape {
   }
 };
 
-/// An integer's low bits: it is value + (what the kernel's parameter at byte `param` holds) modulo `modulus`,
-/// a power of two; 1: nothing is known.
+/// An integer's low bits: it is value + (the kernel's parameter at byte `param`) modulo `modulus`, a power of
+/// two; 1: nothing is known.
 struct Residue {
   std::uint32_t modulus = 1;
   std::uint32_t value = 0;
@@ -86,8 +86,8 @@ enum class Assumption : std::uint8_t {
   /// tests it. The test of a sext (zext): with the narrow base and coefficients sign- (zero-) extended to 64
   /// bits, base + terms stays within the signed (unsigned) 32-bit numbers in every running lane.
   optimistic,
-  /// The lanes of the warp do not go on together: some may be rounds of a loop ahead of others. Only what
-  /// would be the same at any time is uniform or affine. Irreducible control flow is taken as it is, without
+  /// The lanes of the warp do not run in lockstep: some may be rounds of a loop ahead of others. Only values
+  /// that would be the same at any time are uniform or affine. Irreducible control flow is accepted, without
   /// loops.
   apart,
 };
@@ -104,8 +104,8 @@ struct Analysis {
   std::vector<bool> assumed;  ///< by ir::Value: a widening whose shape rests on Assumption::optimistic
   std::vector<bool> divergent_branch;  ///< by BlockId: lanes may leave it towards different successors
   /// By BlockId: may run with fewer than all live lanes of the warp. Lanes on their way to the end that do
-  /// nothing that others could see count as ended: they must not be waited for, and of the blocks on that way
-  /// this is always true. Other sides of branches that only end are ordered before the code that goes on.
+  /// nothing observable count as ended: no lane must wait for them, and the blocks on that way are always
+  /// marked. Other sides of branches that only end are ordered before the code that continues.
   std::vector<bool> divergent_control;
   std::vector<Residue> residues;  ///< by ir::Value (residues.hpp)
   bool irreducible = false;  ///< Assumption::apart only: some cycle has several entries; `loops` is empty

@@ -39,7 +39,7 @@ class ControlDependence {
   }
 
  private:
-  /// Successors without those that end; all where all do. Fills ending_ with the others.
+  /// Successors without those that end; all if all do. Fills ending_ with the others.
   std::vector<std::vector<ir::BlockId>> going_on() {
     std::vector<std::vector<ir::BlockId>> result(structure_.graph.size());
     for (const ir::BlockId from : structure_.rpo) {

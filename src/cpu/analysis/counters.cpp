@@ -74,8 +74,8 @@ struct Span {
   Wide max;
 };
 
-/// The largest that the tested value can be while the loop goes on, counting upwards; values and limits are
-/// negated where it counts down.
+/// The largest possible tested value while the loop continues, counting upwards; for a loop that counts down,
+/// values and limits are negated.
 std::optional<Wide> last_tested(ir::Icmp stay, const Span& start, const Span& limit, Wide step, bool down) {
   switch (stay) {
     case ir::Icmp::slt:

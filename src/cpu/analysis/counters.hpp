@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loop counters: phi(start, phi + step) in a loop that goes on only while a comparison with the counter
+// Loop counters: phi(start, phi + step) in a loop that continues only while a comparison with the counter
 // holds.
 #pragma once
 
@@ -12,7 +12,7 @@
 namespace quern::cpu::analysis {
 
 struct Counter {
-  /// The loop goes on only if `stay` holds between the counter (or the counter plus step) and `limit`.
+  /// The loop continues only if `stay` holds between the counter (or the counter plus step) and `limit`.
   struct Test {
     ir::Icmp stay = ir::Icmp::ne;
     bool on_next = false;
@@ -23,7 +23,7 @@ struct Counter {
   std::vector<Test> tests;
 };
 
-/// The counter that `phi` is; nothing if it is none, or no test bounds it.
+/// The counter for `phi`; nothing if it is none, or no test bounds it.
 std::optional<Counter> find_counter(const ir::Function& function, const Analysis& analysis, ir::Value phi);
 
 /// Bounds of the counter while the loop runs, from those of its start and limits; nothing if it may wrap.

@@ -10,8 +10,8 @@
 namespace quern::cpu::analysis {
 
 /// From each divergent branch, labels flow along the edges of one iteration: a block reached by two labels is
-/// a join. A loop that one label leaves while another goes on to the next iteration is divergent; its exits
-/// are then like the sides of a branch, taken when all lanes have left the loop.
+/// a join. A loop that one label leaves while another continues with the next iteration is divergent; its
+/// exits are then like the sides of a branch, taken when all lanes have left the loop.
 class DivergencePropagation {
  public:
   DivergencePropagation(const Structure& structure, Analysis& analysis);

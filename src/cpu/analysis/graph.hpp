@@ -36,7 +36,7 @@ std::vector<std::vector<Node>> dominator_children(const std::vector<Node>& idom,
                                                   const std::vector<Node>& rpo);
 
 /// Immediate post-dominators by node of a graph whose reachable nodes are `rpo`; kNoNode: the end. A node
-/// without successors ends; so, for want of anything better, does the last node of a part that never ends.
+/// without successors ends; the last node of a part that never ends is treated as if it did.
 std::vector<Node> immediate_post_dominators(const Graph& graph, const std::vector<Node>& rpo);
 
 }  // namespace quern::cpu::analysis

@@ -21,7 +21,7 @@ std::vector<std::int64_t> thread_indices(const Specialisation& specialisation, u
   return result;
 }
 
-/// Differences to lane 0, where every warp has the same; lanes that no warp has go on as the others do.
+/// Differences to lane 0, if they are the same in every warp; lanes that no warp has are extrapolated.
 std::optional<LanePattern> common_pattern(const std::vector<std::int64_t>& index) {
   LanePattern pattern{};
   std::uint32_t known = static_cast<std::uint32_t>(std::min<std::size_t>(kLanes, index.size()));

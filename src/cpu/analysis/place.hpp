@@ -13,10 +13,10 @@ namespace quern::cpu::analysis {
 Span span_of(const ir::Function& function, ir::Value value);
 /// "line 12" (the author's), else "PTX line 80", else "an unknown line".
 std::string line_of(const ir::Function& function, ir::Value value);
-/// A value of `block` that has a place: the terminator if it can be, else the nearest before it; kNone if
+/// A value of `block` that has a place: the terminator if possible, otherwise the nearest before it; kNone if
 /// none has.
 ir::Value placed_value(const ir::Function& function, ir::BlockId block);
-/// "ptx-unsupported" at `value`; the PTX line is added to the message where it is known.
+/// "ptx-unsupported" at `value`; the PTX line is added to the message if it is known.
 Diagnostic unsupported(const ir::Function& function, ir::Value value, std::string message, std::string hint);
 
 }  // namespace quern::cpu::analysis

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Intervals of signed numbers of a given width, and what powers of two divide.
+// Intervals of signed numbers of a given width, with powers of two that divide them.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Range {
   bool contains(std::int64_t number) const noexcept { return min <= number && number <= max; }
 };
 
-/// Every number of a width (0: no bounds, for what is not an integer).
+/// All numbers of a width (0: no bounds, for values that are not integers).
 Range full_range(std::uint32_t bits) noexcept;
 Range hull(const Range& a, const Range& b) noexcept;
 
@@ -32,10 +32,10 @@ struct RangeResult {
 /// second for select). Of operations it does not know: the full range.
 RangeResult range_of(const ir::Inst& inst, std::uint32_t bits, std::span<const Range> args) noexcept;
 
-/// 0 or 1 where the bounds decide the comparison, else -1.
+/// 0 or 1 if the bounds decide the comparison, otherwise -1.
 int decide(ir::Icmp how, const Range& a, const Range& b) noexcept;
 
-/// What 0 is divisible by.
+/// The alignment of 0.
 inline constexpr std::uint64_t kMostAligned = std::uint64_t{1} << 63;
 /// The largest power of two that divides `value`.
 std::uint64_t alignment_of(std::uint64_t value) noexcept;

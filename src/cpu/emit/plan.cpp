@@ -13,8 +13,7 @@ using analysis::Analysis;
 using analysis::Assumption;
 using analysis::ShapeKind;
 
-/// An extract reads what its producer just made: putting it there means that the elements need no storage of
-/// their own.
+/// Moves each extract behind its producer: then the elements need no storage of their own.
 void place_extracts(ir::Function& function) {
   std::vector<std::vector<ir::Value>> of(function.insts.size());
   for (ir::Block& block : function.blocks)
@@ -59,7 +58,8 @@ ir::BlockId cut(ir::Function& function, ir::BlockId id, std::size_t at) {
   return rest;
 }
 
-/// By block: what its lanes wait at, now its first instruction. A barrier stands alone with its branch.
+/// By block: the operation at which its lanes wait, now its first instruction. A barrier is alone with its
+/// branch.
 std::vector<ir::Value> cut_at_waits(ir::Function& function) {
   std::vector<ir::Value> waits;
   for (ir::BlockId id = 0; id < function.blocks.size(); ++id) {  // the blocks that cut() adds are visited too
@@ -86,7 +86,7 @@ std::vector<ir::Value> cut_at_waits(ir::Function& function) {
   return waits;
 }
 
-/// By block: the barrier that now stands right before its branch.
+/// By block: the barrier that is now right before its branch.
 std::vector<ir::Value> cut_after_barriers(ir::Function& function) {
   std::vector<ir::Value> barrier(function.blocks.size(), ir::kNone);
   for (ir::BlockId id = 0; id < function.blocks.size(); ++id) {  // the blocks that cut() adds are visited too
@@ -176,8 +176,8 @@ bool all_tested(const Plan& plan) {
   return true;
 }
 
-/// Both analyses of the function as it is now cut. Falls back to the safe one for both versions where the
-/// cuts changed what the optimistic one assumes.
+/// Runs both analyses of the function as it is now cut. Falls back to the safe one for both versions if the
+/// cuts invalidated the assumptions of the optimistic one.
 Expected<void> analyse_both(const ir::Module& module, const ir::Function& function,
                             const Specialisation& specialisation, Plan& plan) {
   auto safe = analysis::analyse(module, function, specialisation,
@@ -207,8 +207,7 @@ bool divergent(const Plan& plan, ir::BlockId id) {
          plan.full.shapes[last.args[0]].kind != ShapeKind::uniform;
 }
 
-/// Lanes must not wait at such a block for their turn: a barrier that stands before it in the order would
-/// miss them.
+/// Lanes must not wait for their turn at such a block: a barrier before it in the order would miss them.
 std::vector<bool> find_ends(const ir::Function& function, const std::vector<ir::BlockId>& order) {
   std::vector<bool> ends(function.blocks.size(), false);
   for (auto id = order.rbegin(); id != order.rend(); ++id) {
@@ -242,13 +241,13 @@ std::vector<bool> find_masked_needed(const Plan& plan) {
   return needed;
 }
 
-/// Before the block, lanes waited where full code cannot.
+/// True if lanes waited before the block in a way that full code cannot.
 bool leaves_wait(const Plan& plan, ir::BlockId id) {
   const std::vector<ir::BlockId>& preds = plan.function->blocks[id].preds;
   return preds.size() == 1 && !plan.full_needed[preds[0]];
 }
 
-/// Full code neither waits at barriers nor goes round in a loop that waits; lanes that do let others go
+/// Full code neither waits at barriers nor iterates in a loop that waits; lanes that wait let others run
 /// first.
 void find_waits(Plan& plan) {
   const std::size_t count = plan.function->blocks.size();

@@ -16,8 +16,8 @@
 namespace quern::cpu::emit {
 
 /// Every block is emitted in up to two versions. Full: all 32 lanes of the warp run; no masks; branches are
-/// branches; shapes of the optimistic analysis. Masked: some lanes run; blocks follow each other in
-/// Analysis::order, each skipped where no lane waits at it; shapes of the safe analysis.
+/// branches; shapes of the optimistic analysis. Masked: some lanes run; blocks run in Analysis::order, each
+/// skipped if no lane waits at it; shapes of the safe analysis.
 enum class Version : std::uint8_t { full, masked };
 
 struct Plan {
@@ -59,8 +59,8 @@ inline constexpr std::uint32_t kWarpLanes = 32;
 /// compile.
 inline constexpr std::size_t kMaxTwoVersionInsts = 3000;
 
-/// Cuts the blocks of `function` after barriers and before assumed widenings, puts every extract right behind
-/// what it reads from. `function` must be in `module`. Kernels get both versions, device functions the masked
+/// Cuts the blocks of `function` after barriers and before assumed widenings, and moves every extract right
+/// behind its operand. `function` must be in `module`. Kernels get both versions, device functions the masked
 /// one.
 Expected<Plan> make_plan(const ir::Module& module, ir::Function& function,
                          const Specialisation& specialisation);

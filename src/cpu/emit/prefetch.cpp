@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// WarpBody: loads that walk through memory in a loop, in strides that the processor does not follow (as long
-// as the grid is wide), or with more between two rounds than it looks past (barriers, atomic operations lane
-// by lane). There the code itself asks for what it will read.
+// WarpBody: prefetches for loads that walk through memory in a loop, with strides that the processor does not
+// detect (as long as the grid is wide), or with more between two rounds than it looks past (barriers, atomic
+// operations lane by lane). There the code prefetches its later reads.
 #include <algorithm>
 
 #include <llvm/IR/Module.h>
@@ -30,7 +30,7 @@ std::uint64_t rounds_ahead(RoundLength length, std::uint32_t gang_width) {
   return 4;
 }
 
-/// One lane for each cache line that the lanes touch, where the lines of different coefficients are apart.
+/// One lane for each cache line that the lanes access, if the lines of different coefficients are separate.
 std::vector<unsigned> lane_of_each_line(const analysis::Shape& address) {
   const auto apart = [&](unsigned a, unsigned b) {
     return std::ranges::any_of(address.terms, [&](const analysis::Term& term) {
@@ -116,7 +116,7 @@ void WarpBody::prefetch(ir::Value load) {
   if (lanes.size() > kMaxLines) return;
   const std::optional<llvm::Value*> stride = advance_of(address, loop, kMaxDepth);
   if (!stride || *stride == nullptr) return;
-  // Strides known at compile time are short: the processor follows those itself where rounds are short, too.
+  // Strides known at compile time are short: the processor detects those itself if rounds are short, too.
   if (length == RoundLength::none && llvm::isa<llvm::Constant>(*stride)) return;
   llvm::Value* ahead = code_.CreateMul(*stride, code_.getInt64(rounds_ahead(length, gang_.width)));
   ahead = code_.CreateAdd(code_.CreateAdd(scalar(address), ahead), code_.getInt64(inst(load).imm));

@@ -73,7 +73,7 @@ bool is_whole_access(const llvm::User* user, const llvm::AllocaInst* slot) {
          store->getValueOperand()->getType() == slot->getAllocatedType();
 }
 
-/// A slot, and what is left of its accesses when each block has been looked at alone.
+/// A slot, and its remaining accesses after each block has been processed alone.
 struct Slot {
   llvm::AllocaInst* memory = nullptr;
   std::vector<std::pair<Block, llvm::StoreInst*>> stores;  ///< the last of each block
@@ -123,7 +123,7 @@ class Promoter {
     return found == index_.end() ? slots_.size() : found->second;
   }
 
-  /// Loads behind another access of the same block are replaced; what is left is noted.
+  /// Loads behind another access of the same block are replaced; the rest is recorded.
   void scan(Block block) {
     for (llvm::Instruction& each : llvm::make_early_inc_range(*graph_.blocks[block])) {
       if (auto* load = llvm::dyn_cast<llvm::LoadInst>(&each)) {
@@ -173,7 +173,7 @@ class Promoter {
       for (std::size_t i = 0; i < graph_.preds[block].size(); ++i)
         phi->setIncomingValue(static_cast<unsigned>(i), at_end(graph_.preds[block][i]));
     }
-    // All are looked up before the first is replaced: what is remembered of the blocks may be a load.
+    // All contents are found before the first load is replaced: a recorded content may be a load.
     std::vector<llvm::Value*> contents;
     for (const auto& [block, load] : slot.loads) contents.push_back(at_start(block));
     for (std::size_t i = 0; i < contents.size(); ++i) replace(slot.loads[i].second, contents[i]);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between which blocks the variables of masked code are read: said in the code, so that LLVM carries none of
-// them farther. Without it each would live through the whole kernel, as far as LLVM can see. Pure; no LLVM.
+// Marks in the code between which blocks the variables of masked code are read, so that LLVM keeps none of
+// them alive farther. Otherwise LLVM would have to assume that each lives through the whole kernel. Pure; no
+// LLVM.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// WarpBody: what is kept of each value, where, and how its other forms are made.
+// WarpBody: the stored form of each value, its place, and the conversion to other forms.
 #include <llvm/IR/Module.h>
 
 #include "cpu/emit/warp_body.hpp"
@@ -54,7 +54,7 @@ void WarpBody::write_slot(Version version, ir::Value value, llvm::Value* what) {
     code_.CreateStore(packed, to.memory);
     return store_to_frame(to, packed);
   }
-  // Other lanes may still need what they defined.
+  // Other lanes may still need the values that they defined.
   if (!full() && packed->getType()->isVectorTy())
     packed =
         code_.CreateSelect(mask_, packed, code_.CreateAlignedLoad(to.type, to.memory, frame_align(to.type)));
@@ -84,7 +84,8 @@ llvm::Value* WarpBody::kept(ir::Value value) {
   std::map<ir::Value, llvm::Value*>& values = warp_of(value).values;
   if (const auto found = values.find(value); found != values.end()) return found->second;
   const Slot& from = slot(version_, value);
-  // At the start of the block, where it serves all of it: slots of other values do not change within a block.
+  // At the start of the block, so that it serves all of it: slots of other values do not change within a
+  // block.
   const llvm::IRBuilder<>::InsertPointGuard guard(code_);
   code_.SetInsertPoint(first_, first_->getFirstInsertionPt());
   llvm::Value* loaded = plan_.dispatched && version_ == Version::masked
@@ -157,7 +158,7 @@ void WarpBody::define_element(ir::Value value, unsigned index, llvm::Value* what
   warp_of(value).elements[{value, index}] = what;
 }
 
-/// Extracts stand right behind what they read from (place_extracts in plan.cpp).
+/// Extracts are right behind their operands (place_extracts in plan.cpp).
 void WarpBody::emit_extract(ir::Value value) {
   const ir::Inst& extract = inst(value);
   const auto& elements = warp_of(extract.args[0]).elements;

@@ -66,7 +66,7 @@ struct WarpPlace {
   llvm::Value* warp = nullptr;
   llvm::Value* lanes = nullptr;        ///< i32, the lanes that exist; null: all 32
   llvm::Value* local_begin = nullptr;  ///< i64, of this activation in the lanes' local memory; null: 0
-  // Kernels whose blocks have several warps and barriers; else null.
+  // For kernels whose blocks have several warps and barriers; otherwise null.
   llvm::Value* frame = nullptr;
   llvm::Value* state = nullptr;
   llvm::Value* true_lanes = nullptr;  ///< barrier_reduce: over the whole block
@@ -155,7 +155,7 @@ class WarpBody final : public Context {
     std::map<ir::Value, Expansion> expansions;
     std::map<std::pair<ir::Value, unsigned>, llvm::Value*> elements;
   };
-  /// The LLVM blocks of a block's masked version: `test` skips it where no lane waits, `run` is its code.
+  /// The LLVM blocks of a block's masked version: `test` skips it if no lane waits, `run` is its code.
   struct MaskedBlocks {
     llvm::BasicBlock* test = nullptr;
     llvm::BasicBlock* run = nullptr;
@@ -259,7 +259,7 @@ class WarpBody final : public Context {
     for (current_ = 0; current_ < warps_.size(); ++current_) function();
     current_ = 0;
   }
-  /// Only for the first warp where `value` is the same in all.
+  /// Only for the first warp if `value` is the same in all.
   template <class Function>
   void for_each_warp(ir::Value value, const Function& function) {
     if (is_shared(value))

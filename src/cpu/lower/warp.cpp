@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// "Parallel Synchronization and Communication Instructions": what looks at other lanes, and barriers.
+// "Parallel Synchronization and Communication Instructions": operations on other lanes' values, and barriers.
 #include <algorithm>
 #include <iterator>
 
@@ -67,7 +67,7 @@ void match(Translator& t, In in) {
   const auto destinations = t.elements(t.operand(in, 0));
   const Value result = t.emit(in.has(M::all) ? Op::match_all : Op::match_any, Type::i32, {value, mask});
   t.write(destinations[0], result);
-  // match.all's predicate: all agree. Its mask is 0 where they do not.
+  // match.all's predicate: all agree. Its mask is 0 if they do not.
   if (destinations.size() > 1)
     t.write(destinations[1], t.compare(ir::Icmp::ne, result, t.constant(Type::i32, 0)));
 }
