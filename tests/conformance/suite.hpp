@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver under test, and what every test of it needs.
+// The driver under test, and helpers for its tests.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ std::string load_device(std::string_view name);
 
 /// The table under test.
 const driver::DriverTable& cu();
-/// True for the CPU device: some rules are its own (what a GPU leaves open).
+/// True for the CPU device: some rules apply to it alone (a GPU's behaviour is unspecified there).
 bool is_cpu();
 
 /// A context of its own, current while it lives, with the kernels of kernels.hpp loaded. After a fault the

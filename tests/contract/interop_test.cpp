@@ -203,7 +203,8 @@ void refusals_of_the_cuda_array_interface() {
   const DeviceNDArray locked = shared().as_cuda_array(read_only);
   CHECK(holds(message([&] { locked.assign(1.0f); }), "read-only"));
   CHECK(holds(message([&] { kernel("scale")({.block = 1})(locked, 2.0f); }), "read-only"));
-  // The memory behind it is no way around that, nor is PTX, which does not say what a kernel writes to.
+  // The memory behind it does not circumvent that, nor does PTX, which does not say which parameters a kernel
+  // writes to.
   const std::vector<std::byte> bytes(96);
   const Stream stream = shared().stream();
   CHECK(holds(message([&] { locked.buffer().fill(std::byte{0}); }), "read-only"));

@@ -86,7 +86,8 @@ TEST_CASE("E3: mark_changed makes a side the newest, and updates the other one i
   CHECK(array.host().at<float>(0) == 7);
   CHECK(copies.now() == Count(0, 1));
 
-  // A side that was out of date when it was written to is not brought up to date over what was written.
+  // A side that was out of date when it was written to is not updated afterwards, which would overwrite the
+  // new values.
   const SmartArray filled = shared().smart_array(counting_array({100}));
   const std::span<float> memory = filled.host().values<float>();
   for (const float value : {10.0f, 20.0f, 30.0f}) {
@@ -136,7 +137,7 @@ TEST_CASE(
   CHECK(other.host().at<float>(99) == 101);
   foreign.synchronize();
 
-  // Whatever fails beside the launch: what the kernel wrote is not taken for the host's values.
+  // If a call around the launch fails, the kernel's results still do not count as the host's values.
   for (const char* call : {"cuEventCreate", "cuEventRecord"}) {
     const SmartArray one = shared().smart_array(counting_array({100}));
     const SmartArray two = shared().smart_array(counting_array({100}));

@@ -60,7 +60,7 @@ std::vector<float> counting(std::size_t count);
 /// A host array of `shape` that counts in C order.
 NDArray counting_array(const Shape& shape, Order order = Order::c);
 
-/// The message of the quern::Error that `action` throws; empty: it throws none.
+/// The message of the quern::Error that `action` throws; empty if it throws none.
 std::string message(const std::function<void()>& action);
 inline bool holds(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions of CUDA C++ on the CPU device, compared with what plain host code computes.
+// Expressions of CUDA C++ on the CPU device, compared with plain host code.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace quern::cuda_test {
 
 using Bits = std::uint64_t;
 
-/// False, with a message, where there is no CPU device or no NVRTC.
+/// False, with a message, if there is no CPU device or no NVRTC.
 bool ready();
 Session& session();
 

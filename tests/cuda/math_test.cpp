@@ -12,7 +12,7 @@ using namespace quern::cuda_test;
 
 namespace {
 
-/// Values where functions are hard, and some plain ones.
+/// Values at which functions are difficult, and some ordinary ones.
 std::vector<double> points() {
   std::vector<double> result = {0.0,
                                 -0.0,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A driver table that keeps the books: what was made and not released, and what was released without having
+// A driver table that records all objects: those made and not released, and those released without having
 // been made.
 #pragma once
 

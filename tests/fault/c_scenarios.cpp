@@ -11,7 +11,7 @@
 namespace quern::fault {
 namespace {
 
-/// Releases what C functions gave, and turns their failures into this test's.
+/// Releases the objects that C functions returned, and reports their failures as this test's.
 struct CHandles {
   std::vector<std::uint64_t> ids;
   ~CHandles() {

@@ -104,7 +104,7 @@ TEST_CASE("SmartArrays are launched with on a stream of the program's without he
   const std::uint64_t made = table.call_count("cuEventCreate");
   CHECK(allocations_of([&] { launch(one.view()), launch(two.view()); }) == 0);
   CHECK(table.call_count("cuEventCreate") == made);
-  // The host side waits for both; what marked their ends is used again, also on a third stream.
+  // The host side waits for both; the events that marked their ends are reused, also on a third stream.
   (void)smart.host();
   const fault::ForeignStream three(session);
   CHECK(allocations_of([&] { launch(three.view()), launch(one.view()); }) == 0);

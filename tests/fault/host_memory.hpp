@@ -6,8 +6,9 @@
 
 namespace quern::fault {
 
-/// While one lives, allocations of this thread are counted, and from the `nth` on they throw std::bad_alloc:
-/// that one, or `for_good` all later ones as well. 0: none does. One at a time on a thread.
+/// While an object of this class lives, allocations of this thread are counted, and from the `nth` on they
+/// throw std::bad_alloc: only that one, or with `for_good` all later ones as well. 0: none does. One at a
+/// time on a thread.
 class ShortOfMemory {
  public:
   explicit ShortOfMemory(std::uint64_t nth, bool for_good = false) noexcept;
@@ -21,7 +22,7 @@ class ShortOfMemory {
   static void end() noexcept;
 };
 
-/// For FailingTable::observe(): the driver's own allocations are not meant.
+/// For FailingTable::observe(): the driver's own allocations are not counted.
 void in_driver(bool begins) noexcept;
 
 }  // namespace quern::fault

@@ -28,7 +28,7 @@ unsigned long number(const char* variable, unsigned long otherwise) {
   return text != nullptr ? std::strtoul(text, nullptr, 10) : otherwise;
 }
 
-/// Counts what went wrong and prints the first few.
+/// Counts the errors and prints the first few.
 struct Complaints {
   std::atomic<int> count = 0;
   void add(const std::string& text) {
@@ -50,8 +50,8 @@ std::vector<std::uint32_t> filled(std::uint32_t first) {
   return values;
 }
 
-/// One thread's work: a session with arrays whose contents it knows, until a fault ends it; then another one.
-/// Objects of the lost session must refuse, and its host memory must stay as it was.
+/// One thread's work: a session with arrays of known contents, until a fault ends it; then another one. Calls
+/// on objects of the lost session must fail, and its host memory must not change.
 class Tenant {
  public:
   Tenant(unsigned seed, bool streams, Complaints& complaints, const SessionOptions& options)

@@ -87,8 +87,8 @@ class World {
     return things_.empty() ? nullptr : things_[random() % things_.size()];
   }
 
-  /// Makes a call that concerns these contexts. It must succeed where all are alive before and after and
-  /// `apart` is not set, and be refused where one was lost before or they are apart. True: it succeeded.
+  /// Makes a call that concerns these contexts. It must succeed if all are alive before and after and `apart`
+  /// is not set, and fail if one was lost before or they are apart. Returns true if it succeeded.
   template <class Call>
   bool judge(const char* what, std::initializer_list<Epoch*> epochs, bool apart, Call&& call) {
     const auto any = [&](Epoch::State state) {

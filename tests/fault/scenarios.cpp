@@ -137,7 +137,7 @@ constexpr const char* kWithVariables = R"(.version 8.0
 .visible .global .align 4 .f32 gain = 0f40400000;
 .visible .entry empty() { ret; }
 )";
-/// Variables of a module, which live longer here than what names the module.
+/// Variables of a module, which here outlive the module's handle.
 bool variables(const Session& session) {
   const Stream stream = session.stream();
   std::optional<Module> module = session.load_ptx(kWithVariables);
@@ -374,7 +374,7 @@ bool machine(const Session&) {
   const DoctorReport found = doctor();
   return !found.findings.empty() && devices().size() < 100;
 }
-/// What Numba has beside the arrays: callbacks, views of other types, arrays like others.
+/// Features of Numba beside the arrays: callbacks, views of other types, arrays like others.
 bool numba_calls(const Session& session) {
   const Stream stream = session.stream();
   const MappedNDArray mapped = session.mapped_array_like(counting());

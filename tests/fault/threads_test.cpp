@@ -17,8 +17,8 @@ using namespace quern;
 
 namespace {
 
-/// AddressSanitizer keeps what was freed for a while, so that uses of it are found; ThreadSanitizer what it
-/// knows of it.
+/// AddressSanitizer keeps freed memory for a while, so that uses of it are found; ThreadSanitizer keeps its
+/// state.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define QUERN_TEST_SANITIZER
@@ -74,7 +74,7 @@ void one_round(const Session& session, const Kernel& kernel, const Stream& strea
 
 }  // namespace
 
-// Asked by LeakSanitizer at the end of a process.
+// Called by LeakSanitizer at the end of a process.
 extern "C" int __lsan_is_turned_off();  // NOLINT(bugprone-reserved-identifier)
 extern "C" int __lsan_is_turned_off() { return in_child ? 1 : 0; }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Under QUERN_CPU_TIMEOUT a kernel that never ends is ended, whatever it is doing, and the process goes on.
+// Under QUERN_CPU_TIMEOUT a kernel that never ends is ended, whatever it is doing, and the process continues.
 #include <doctest/doctest.h>
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 
 namespace quern::test {
 
-// A directory that is gone after the test.
+// A directory that is removed after the test.
 struct Scratch {
   std::filesystem::path path;
   Scratch() {

@@ -16,7 +16,7 @@ inline compile::Compiler& compiler() {
   return instance;
 }
 
-/// False, with a message that tools/test counts, where there is no NVRTC.
+/// False, with a message that tools/test counts, if there is no NVRTC.
 inline bool have_nvrtc() {
   static const bool found = compiler().toolkit().found;
   if (!found) MESSAGE("SKIPPED: no NVRTC on this machine");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lines of CUDA C++ that matter: what a person reads, and what makes it fast.
+// The lines of CUDA C++ that matter for readers and for speed.
 #include <doctest/doctest.h>
 
 #include "helpers.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions inside functions, records, vectors, enumerations, debug builds: what they become.
+// The C++ for functions inside functions, records, vectors, enumerations, debug builds.
 #include <doctest/doctest.h>
 
 #include <cmath>

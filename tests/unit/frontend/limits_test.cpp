@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Input that nobody writes must not crash or hang the front end.
+// Unusual input must not crash or hang the front end.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 

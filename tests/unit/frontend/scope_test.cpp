@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names: what is local, what meets where, and what types come of it. The types are Numba's for the same code.
+// Names: locals, joins, and the resulting types. The types are Numba's for the same code.
 #include <doctest/doctest.h>
 
 #include "helpers.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Objects that outlive main(): destroyed before or after the library's own exit, they must neither crash nor
-// call a driver that is gone. The test is that the process ends with status 0.
+// call an unloaded driver. The test is that the process ends with status 0.
 #include <quern/quern.hpp>
 
 #include <cstdio>

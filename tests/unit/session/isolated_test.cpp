@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sessions with contexts of their own: whom a fault ends, and what is left of it.
+// Sessions with contexts of their own: which sessions a fault ends, and which objects remain.
 #include <doctest/doctest.h>
 #include <quern/quern.hpp>
 

@@ -30,7 +30,7 @@ std::string child(const std::string& environment) {
 
 TEST_CASE("child: leaves an array and a stream behind") {
   if (std::getenv("QUERN_TEST_LEAK") == nullptr) return;
-  // Static objects are gone when the report is made, and no leak: these are never destroyed.
+  // Static objects have been destroyed when the report is made, and are no leak: these are never destroyed.
   const Session session("cpu");
   static const auto* const left = new DeviceNDArray(session.device_array({100}, Dtype::float32));
   static const auto* const stream = new Stream(session.stream());

@@ -107,7 +107,7 @@ class KernelGate {
   Kernel spin_;
 };
 
-/// A session whose arrays come from a pool that hands a block out again as soon as it has it back.
+/// A session whose arrays come from a pool that reuses a freed block at once.
 class PooledSession : public Session {
  public:
   PooledSession() : Session("cpu") { set_allocator(caching_pool()); }

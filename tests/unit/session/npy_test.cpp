@@ -40,7 +40,7 @@ NDArray load(const NumpyRecords& file) {
   return NDArray::load_npy(TemporaryFile(std::string_view(file.bytes, file.size)).path);
 }
 
-/// The header's dict, without the blanks that fill it up, and the data: what a file says.
+/// The contents of a file: the header's dict, without its padding, and the data.
 struct Parts {
   std::string dict;
   std::string data;

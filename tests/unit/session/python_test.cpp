@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernel Python as a C++ program meets it: specialisation, constants from the host, signatures, what can be
-// inspected.
+// Kernel Python in a C++ program: specialisation, constants from the host, signatures, inspection.
 #include <doctest/doctest.h>
 #include <quern/quern.hpp>
 

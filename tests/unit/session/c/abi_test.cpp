@@ -75,7 +75,7 @@ Handle* out() {
   return reinterpret_cast<Handle*>(place);
 }
 
-/// Every function that begins with a session, the rest of its arguments good or, where that has to be, null.
+/// Every function that begins with a session, the rest of its arguments valid or, if necessary, null.
 QuernSource empty_source() {
   QuernSource source{};
   source.struct_bytes = sizeof source;

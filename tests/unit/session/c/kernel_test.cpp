@@ -321,7 +321,7 @@ TEST_CASE("a transposed array goes to a pointer by its address only") {
   address.data = description_of(turned).data;
   QUERN_GOOD(launch(scale, launch_of(1, 6), {address, factor}));
   CHECK(values_of<float>(array, 6) == std::vector<float>(6, 2.f));
-  // A host array in Fortran order travels as it lies.
+  // A host array in Fortran order is copied without reordering.
   std::vector<float> host(6, 1.f);
   const Host fortran(host.data(), QUERN_FLOAT32, {2, 3}, {4, 8});
   QUERN_FAILS(QUERN_USAGE, "a pointer has no strides",

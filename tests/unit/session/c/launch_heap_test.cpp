@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A launch through the C functions needs no heap memory after the first. The kernels do run: only what the
-// device itself takes inside the driver's call is not counted.
+// A launch through the C functions needs no heap memory after the first. The kernels do run: only the
+// device's own allocations inside the driver's call are not counted.
 #include <atomic>
 #include <cstdlib>
 #include <functional>
