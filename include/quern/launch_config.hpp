@@ -50,13 +50,13 @@ struct Dim3 {
   }
 };
 
-/// How a kernel is launched: `{.grid = {64, 64}, .block = {16, 16}}`. The grid counts blocks; an extent of 0
-/// in it is legal and launches nothing. `shared_bytes` is dynamic shared memory; beyond the device's default
-/// the kernel's limit is raised by itself. `cooperative` allows grid-wide synchronisation and needs all
-/// blocks resident at once. `timeout`: a kernel that runs for longer than that is ended, which ends its
-/// context as any fault does (CUDA_ERROR_LAUNCH_TIMEOUT); the time in which it waits for its turn does not
-/// count. 0: SessionOptions::launch_timeout holds. On a GPU, where CUDA has no such limit, a launch with a
-/// timeout is refused with Error(unsupported).
+/// The configuration of a launch: `{.grid = {64, 64}, .block = {16, 16}}`. The grid counts blocks; an extent
+/// of 0 in it is legal and launches nothing. `shared_bytes` is dynamic shared memory; beyond the device's
+/// default the kernel's limit is raised automatically. `cooperative` allows grid-wide synchronisation and
+/// needs all blocks resident at once. `timeout`: a kernel that runs longer is ended, which ends its context
+/// as any fault does (CUDA_ERROR_LAUNCH_TIMEOUT); the time in which it waits for its turn does not count. 0:
+/// SessionOptions::launch_timeout applies. On a GPU, where CUDA has no such limit, a launch with a timeout
+/// throws Error(unsupported).
 struct LaunchConfig {
   Dim3 grid = {};
   Dim3 block = {};

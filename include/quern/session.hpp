@@ -53,8 +53,9 @@ struct SessionOptions {
   /// session alone, and its limits are its own. Its kernels cannot take arrays of other sessions and of other
   /// libraries (which work in the primary context); copy those through the host. Not with `current`.
   bool isolated = false;
-  /// How long a launch of this session's kernels may run that has no LaunchConfig::timeout of its own; 0: as
-  /// long as QUERN_CPU_TIMEOUT says. Opening is refused with Error(unsupported) on a GPU.
+  /// The time limit for launches of this session's kernels that have no LaunchConfig::timeout of their own;
+  /// 0: the limit of QUERN_CPU_TIMEOUT applies. On a GPU, opening a session with a limit throws
+  /// Error(unsupported).
   std::chrono::nanoseconds launch_timeout{0};
 };
 

@@ -34,8 +34,8 @@ struct StreamPriorities {
   int greatest = 0;
 };
 
-/// A stream by value: where to queue work. It does not keep the stream alive. A default-constructed one is
-/// the default stream of whatever context the work belongs to. Thread-safe, as streams are.
+/// A stream by value: the queue for work. It does not keep the stream alive. A default-constructed one is the
+/// default stream of the context that the work belongs to. Thread-safe, as streams are.
 class QUERN_API StreamView {
  public:
   StreamView() noexcept = default;
@@ -62,8 +62,8 @@ class QUERN_API StreamView {
   /// goes no further. A context that a fault ended calls nothing any more. Throws DriverError where it cannot
   /// be queued.
   void add_callback(std::function<void()> callback) const;
-  /// Ready when everything queued so far has run; holds std::future_error(broken_promise) where a fault ended
-  /// the context, Error(cancelled) where work of the stream was cancelled meanwhile.
+  /// Ready when everything queued so far has run; holds std::future_error(broken_promise) if a fault ended
+  /// the context, Error(cancelled) if work of the stream was cancelled meanwhile.
   std::future<void> async_done() const;
 
   int priority() const;

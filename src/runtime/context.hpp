@@ -28,8 +28,8 @@ class StagingPool;
 /// the allocator, the counters. Shared by all objects in it. Thread-safe. Its destructor waits for the
 /// transfers it queued and releases pending resources, unless the process is exiting.
 ///
-/// A fault ends a context for all who share it: each gets DriverError(device_fault) from then on. The next
-/// create() resets a primary context, after everybody has left it (ContextFault).
+/// A fault ends a context for all its users: each gets DriverError(device_fault) from then on. The next
+/// create() resets a primary context, after all threads have left it (ContextFault).
 class Context : public std::enable_shared_from_this<Context> {
  public:
   /// The device's primary context, retained (a faulted one is reset first). Like adopt() it returns the same

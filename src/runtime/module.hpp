@@ -46,7 +46,7 @@ class Module {
 
   const std::shared_ptr<Context>& context() const noexcept { return context_; }
   CUmodule handle() const noexcept { return handle_; }
-  /// Of launches without a limit of their own; 0: none.
+  /// The time limit for launches without one of their own; 0: none.
   std::chrono::nanoseconds launch_timeout() const noexcept { return launch_timeout_; }
   /// Throws DriverError, for an unknown name too.
   Function function(const std::string& lowered_name) const;
@@ -83,7 +83,7 @@ struct LinkOutcome {
 /// Links several PTX texts into one image. Throws DriverError for failures that are not errors in the texts.
 LinkOutcome link_texts(const std::shared_ptr<Context>& context, const std::vector<LinkText>& texts);
 
-/// Loads PTX text or machine code. `image` ends with a NUL where it is text.
+/// Loads PTX text or machine code. PTX text in `image` ends with a NUL.
 LoadOutcome load_image(const std::shared_ptr<Context>& context, const void* image,
                        std::chrono::nanoseconds launch_timeout = {});
 

@@ -30,7 +30,7 @@ class SessionState {
   const Device& device() const noexcept { return device_; }
   const std::shared_ptr<runtime::Context>& context() const noexcept { return context_; }
   compile::Compiler& compiler() const noexcept { return *compiler_; }
-  /// Of launches without a limit of their own; 0: none.
+  /// The time limit for launches without one of their own; 0: none.
   std::chrono::nanoseconds launch_timeout() const noexcept { return launch_timeout_; }
   const abi::Target& target() const noexcept { return target_; }
   void register_memory(std::span<const NDArray> arrays) QUERN_EXCLUDES(mutex_);

@@ -23,7 +23,7 @@ struct LaunchRequest {
 /// launch. Throws Failure.
 void launch(Driver& driver, CUfunction function, const LaunchRequest& request);
 
-/// How long launches of this thread may run from now on, ns; 0: as long as the device's own limit says.
+/// Sets the time limit for launches of this thread from now on, in ns; 0: the device's own limit applies.
 void set_launch_limit(std::uint64_t nanoseconds) noexcept;
 
 }  // namespace quern::cpu::device

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queues: what may start, and what follows when something is done.
+// The queues: commands that may start, and the consequences of finished ones.
 #include "cpu/engine/scheduler.hpp"
 
 #include <algorithm>

@@ -43,7 +43,7 @@ class Scheduler {
   /// stream when those who waited for that stream or for an event alone go on.
   std::shared_ptr<Domain> make_domain();
   std::shared_ptr<Stream> make_stream(Domain& domain, bool blocking, int priority = 0) QUERN_EXCLUDES(mutex_);
-  /// The stream is not used from outside any more; what it has queued still runs.
+  /// The stream is no longer used from outside; its queued work still runs.
   void retire(Stream& stream) QUERN_EXCLUDES(mutex_);
 
   /// Drops everything that is submitted to the domain's streams from now on, as after a fault.
@@ -103,7 +103,7 @@ class Scheduler {
     std::vector<std::unique_ptr<Command>> finished;
     std::vector<std::shared_ptr<Stream>> dropped;
   };
-  /// Holds the mutex; carries out the aftermath whenever it lets go of it.
+  /// Holds the mutex; carries out the aftermath whenever it releases it.
   class QUERN_SCOPED_CAPABILITY Section;
 
   static GroupId group_of(const Command& command) noexcept;
@@ -156,7 +156,7 @@ class Scheduler {
   std::atomic<pthread_t> exiting_thread_{};  ///< 0: the process is not exiting
 };
 
-/// The launch's next chunks, run on `worker` until none is left or a fault ends it.
+/// Runs the launch's next chunks on `worker` until none is left or a fault ends it.
 Fault run_launch(LaunchJob& job, Worker& worker, std::uint32_t worker_count, Watchdog& watchdog);
 
 }  // namespace quern::cpu::engine

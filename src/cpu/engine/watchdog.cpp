@@ -13,10 +13,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A thread that could not be made to leave, because it was in code that is not the kernel's, is asked again
-/// this soon.
+/// A thread that could not be interrupted, because it was in code outside the kernel, is signalled again
+/// after this time.
 constexpr std::chrono::milliseconds kAskAgain{1};
-/// How long the thread sleeps where nothing is watched.
+/// The sleep of the thread while no launch is watched.
 constexpr std::chrono::hours kForLong{1};
 /// Longer limits are taken as this one: a deadline must fit the clock.
 constexpr std::chrono::hours kLongestLimit{24 * 365};
