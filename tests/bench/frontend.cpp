@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Kernel Python costs beside CUDA C++: the front end's own time, NVRTC's time for what it emits, and the
-// time of samples that exist in both languages, interleaved in one run. tools/bench --frontend prints it.
+// The cost of Kernel Python compared with CUDA C++: the front end's own time, NVRTC's time for the emitted
+// code, and the time of samples that exist in both languages, interleaved in one run. tools/bench --frontend
+// prints it.
 #include <fmt/format.h>
 #include <quern/quern.hpp>
 
@@ -42,7 +43,7 @@ double best_of(int rounds, const std::function<void(int)>& call) {
   return best;
 }
 
-// Ten lines of what kernels do; every name is new, so that nothing is folded into what was before.
+// Ten lines of typical kernel code; every name is new, so that nothing is folded into earlier lines.
 constexpr const char* kTenLines = R"(    s{0} = x[i] * 2.5 + y[(i + {0}) % n]
     if s{0} > 1.0 and i % 3 != 0:
         s{0} -= math.sqrt(abs(s{0}))
@@ -108,7 +109,7 @@ struct Pair {
 
 using Arrays = std::vector<DeviceNDArray>;
 
-/// An array filled with what `value` gives for each element.
+/// An array filled with the result of `value` for each element.
 template <class T, class F>
 const DeviceNDArray& filled(Session& session, Arrays& keep, const Shape& shape, F value) {
   const NDArray host(shape, element_type_of<T>());

@@ -92,7 +92,7 @@ void copies(const Session& session) {
   const NDArray source({kBytes}, Dtype::uint8);
   std::vector<std::byte> target(kBytes);
   const DeviceNDArray device = session.to_device(source);
-  // In turns: what else the machine's memory is used for changes from second to second.
+  // In turns, since the load of the machine's memory changes from second to second.
   double native = 1e30;
   double ours = 1e30;
   for (int round = 0; round < kRounds; ++round) {

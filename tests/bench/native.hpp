@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same work as the samples, as well as one thread of this processor does it: what quern's CPU device is
-// measured against. native.cpp is compiled by clang twice, with and without -ffast-math; the better of the
-// two counts.
+// The same work as the samples, as fast as one thread of this processor can do it: the baseline for quern's
+// CPU device. native.cpp is compiled by clang twice, with and without -ffast-math; the better of the two
+// counts.
 #pragma once
 
 #include <cstddef>

@@ -3,7 +3,7 @@
 import faulthandler
 import os
 
-# Releasing device memory waits for all work, and here some stands still until the check lets it go on.
+# Releasing device memory waits for all work, and here some work waits until the check releases it.
 os.environ["QUERN_MAX_PENDING_DEALLOCS_COUNT"] = os.environ["NUMBA_CUDA_MAX_PENDING_DEALLOCS_COUNT"] = "100000"
 faulthandler.dump_traceback_later(300, exit=True)
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// quern's arrays for Python, as far as the checks of interop need them: the array interfaces, DLPack as the
-// Python array API standard has it, .npy files, and streams that stand still until they are told to go on.
+// quern's arrays for Python, as far as the checks of interop need them: the array interfaces, DLPack as in
+// the Python array API standard, .npy files, and streams that wait until they are released.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -30,7 +30,7 @@ constexpr const char* kUsedName = "used_dltensor_versioned";
 template <>
 constexpr const char* kUsedName<dlpack::ManagedTensor> = "used_dltensor";
 
-/// A capsule that gives the tensor back if nobody took it.
+/// A capsule that releases the tensor if no consumer took it.
 template <class Tensor>
 nb::object capsule(Tensor* tensor) {
   return nb::steal(PyCapsule_New(tensor, kName<Tensor>, [](PyObject* object) {
@@ -48,7 +48,7 @@ Tensor* consume(nb::handle object) {
   return tensor;
 }
 
-/// What `__dlpack__(stream, max_version, dl_device, copy)` was asked for.
+/// The arguments of `__dlpack__(stream, max_version, dl_device, copy)`.
 struct Request {
   std::optional<StreamView> consumer = StreamView();
   bool versioned = false;
@@ -170,7 +170,7 @@ struct Host {
   NDArray array;
 };
 
-/// A device array whose values a stream makes.
+/// A device array whose values are produced by a stream.
 struct Made {
   DeviceNDArray array;
   StreamView producer;

@@ -25,7 +25,7 @@ class BareDevice {
   BareDevice(const BareDevice&) = delete;
   BareDevice& operator=(const BareDevice&) = delete;
 
-  /// Places the module's variables anew and forgets all other memory.
+  /// Places the module's variables and discards all other memory.
   void load(const ptx::Module& module);
   std::byte* allocate(std::size_t bytes);
 

@@ -13,7 +13,7 @@ void jump(Thread& t, const std::string& label) {
 
 void branch(Thread& t, const Instruction& i) { jump(t, i.operands[0].name); }
 
-// brx.idx index, table: the table's label stands before a .branchtargets line, read as an instruction.
+// brx.idx index, table: the table's label precedes a .branchtargets line, which is read as an instruction.
 void branch_indexed(Thread& t, const Instruction& i) {
   const Function& f = *t.frame().function;
   const auto table = f.labels.find(i.operands[1].name);

@@ -31,7 +31,7 @@ struct FormKernel {
 /// All of forms.def; `only`: instructions whose text contains it.
 std::vector<FormKernel> form_kernels(const std::string& only = {});
 
-/// True if the device's word may stand for the oracle's.
+/// True if the device's word is an acceptable result for the oracle's.
 bool same_result(Kind kind, std::uint64_t expected, std::uint64_t got);
 /// The word with every NaN that may be any the same one.
 std::uint64_t canonical_result(Kind kind, std::uint64_t word);

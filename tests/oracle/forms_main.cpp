@@ -97,7 +97,7 @@ std::size_t compare(const FormKernel& kernel, const std::vector<std::uint64_t>& 
   return failed;
 }
 
-/// FNV-1a over the instruction's results, any NaN as one where any may stand.
+/// FNV-1a over the instruction's results; all NaNs count as one where PTX allows any.
 std::uint64_t digest_of(const FormKernel& kernel, const std::vector<std::uint64_t>& got, std::size_t k) {
   std::uint64_t digest = 0xcbf29ce484222325u;
   for (std::size_t thread = 0; thread < kernel.threads; ++thread) {

@@ -52,13 +52,13 @@ struct Failure {
 
 volatile std::uint64_t current_seed = 0;
 
-/// SIGPROF after so many seconds; 0: never.
+/// SIGPROF after this many seconds; 0: never.
 void limit_time(long seconds) {
   const itimerval limit{.it_interval = {}, .it_value = {.tv_sec = seconds, .tv_usec = 0}};
   setitimer(ITIMER_PROF, &limit, nullptr);
 }
 
-/// Only what a signal handler may do.
+/// Uses only functions that a signal handler may call.
 void die_with_seed(int signal) {
   char text[64];
   std::size_t at = sizeof text;

@@ -216,7 +216,7 @@ class Kernel {
     w_.label(end);
   }
 
-  // Runs (register & 7) + 1 times, or fewer by a break; uniform where the count is a constant.
+  // Runs (register & 7) + 1 times, or fewer with a break; uniform if the count is a constant.
   void loop(unsigned depth) {
     const unsigned counter = ++w_.loops, head = w_.new_label(), out = w_.new_label();
     if (w_.random.chance(40))
@@ -315,7 +315,7 @@ std::string place_of(const Generated& kernel, std::uint64_t word) {
 
 }  // namespace
 
-// Through the table `functions`, where threads may differ in what they call, or directly.
+// Calls through the table `functions`, so that threads may call different functions, or directly.
 void call(Writer& w) {
   const bool direct = w.random.chance(50);
   if (!direct) {

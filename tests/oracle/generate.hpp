@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random PTX kernels with defined results: every thread computes on its own registers, exchanges values by
-// shuffles and shared memory only where all threads are together, meets others in atomic operations whose
-// order does not matter, and writes what it has to its own places.
+// shuffles and shared memory only where all threads are together, uses shared counters by atomic operations
+// whose order does not matter, and writes its results to its own places.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ inline constexpr unsigned kF64Words = 2;
 inline constexpr unsigned kOutWords = kIntegerWords + kF32Words + kF64Words;
 inline constexpr unsigned kScratchWords = 8;
 inline constexpr unsigned kAccumulators = 8;
-/// What `out` is filled with before the launch.
+/// `out` is filled with this before the launch.
 inline constexpr std::uint8_t kOutFill = 0x5a;
 
 struct GenerateOptions {

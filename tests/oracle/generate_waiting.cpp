@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that wait for each other. Whatever their order, the outcome is the same. %td11: the block's words
-// in `meeting`: the lock, what is added up under it, and from byte 64 on one for each thread, with one before
-// and one behind.
+// Threads that wait for each other. The result is the same in any order. %td11: the block's words in
+// `meeting`: the lock, the sum computed under it, and from byte 64 on one word for each thread, with one
+// before and one behind.
 #include "writer.hpp"
 
 namespace quern::oracle {
@@ -51,7 +51,7 @@ void chain(Writer& w) {
   w.line(Text{"st.volatile.global.u32 [%td6+64], {}", turn});
 }
 
-// The first half of the warps writes and goes on, the second half waits for it and reads.
+// The first half of the warps writes and continues, the second half waits for it and reads.
 void produce_and_consume(Writer& w) {
   const unsigned id = 1 + w.random.below(15);
   w.line("mov.u32 %t2, tile");

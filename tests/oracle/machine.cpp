@@ -221,8 +221,8 @@ void Block::step(Thread& thread) {
   instruction.handler(thread, instruction);
 }
 
-/// Threads that `thread` stands for at a barrier: itself, and if it is the first living one of its warp, the
-/// lanes that do not live. A barrier counts whole warps.
+/// The number of threads that `thread` counts for at a barrier: itself, and if it is the first living one of
+/// its warp, the lanes that do not live. A barrier counts whole warps.
 unsigned Block::warp_share(const Thread& thread) const {
   unsigned living = 0, before = 0;
   for (const Thread& other : threads_) {
@@ -238,7 +238,7 @@ void Block::arrive(Thread& thread, const Instruction& instruction) {
   ++thread.frame().pc;
 }
 
-/// Lets those go on who wait at barrier `id`, if all have come that it is for.
+/// Releases the threads that wait at barrier `id`, if all expected threads have arrived.
 bool Block::release_barrier(unsigned id) {
   const auto instruction_of = [](Thread& thread) -> const Instruction& {
     return thread.frame().function->body[thread.frame().pc];

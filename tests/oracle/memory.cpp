@@ -241,7 +241,7 @@ void is_space(Thread& t, const Instruction& i) {
   t.set(i.operands[0], actual == space_of(i) ? 1 : 0);
 }
 
-// The stack of alloca grows where the frame's local variables end.
+// The stack of alloca begins behind the frame's local variables.
 void allocate(Thread& t, const Instruction& i) {
   const std::uint64_t align = i.operands.size() > 2 ? i.operands[2].bits : 8;
   const std::uint64_t begin = (t.local.size() + align - 1) / align * align;

@@ -28,15 +28,15 @@ class Options {
   void add(const std::string& name, bool& flag, const std::string& help);
   void add_choice(const std::string& name, std::string& word, const std::vector<std::string>& words);
 
-  /// With an exit status where the program is to end: after --help, which is printed, or words that are no
-  /// options, which are complained of.
+  /// Returns an exit status if the program must end: after --help, which is printed, or unknown words, which
+  /// are reported.
   std::optional<int> read(int argc, char** argv);
 
  private:
   std::unique_ptr<CLI::App> app_;
 };
 
-/// `count` divided by QUERN_TEST_FRACTION, where that is set: who has little time asks for a part.
+/// `count` divided by QUERN_TEST_FRACTION, if that is set: for runs with little time.
 std::uint64_t part_of(std::uint64_t count);
 /// True if the variable is set.
 bool tries_a_part();

@@ -97,7 +97,7 @@ TEST_CASE("mandelbrot: the steps of a host loop with the same fused products") {
   int inside = 0;
   for (int row = 0; row < height; ++row)
     for (int column = 0; column < width; ++column) {
-      // In double: points whose fate a rounding could change are left out.
+      // In double: points whose result a rounding could change are omitted.
       double x = 0, y = 0, margin = 1;
       const double cx = -2.0 + 3.0 * column / width, cy = -1.0 + 2.0 * row / height;
       int steps = 0;

@@ -104,7 +104,7 @@ struct Program {
   std::uint64_t address_of(std::string_view function) const;
 };
 
-/// Reads PTX. Throws Unsupported with the line for what it does not know.
+/// Reads PTX. Throws Unsupported with the line of unknown instructions.
 Program read(std::string_view ptx);
 
 }  // namespace quern::oracle

@@ -43,7 +43,7 @@ struct Counts {
 
 char current[512];
 
-/// Only what a signal handler may do.
+/// Uses only functions that a signal handler may call.
 void die_with_kernel(int) {
   constexpr std::string_view kWhat = "a crash at ";
   if (write(STDOUT_FILENO, kWhat.data(), kWhat.size()) < 0 ||

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mutations that know Python's grammar: lines are exchanged for statements that could stand there,
-// expressions for others, names for other names. libFuzzer's own mutations, which know bytes, take every
-// third turn.
+// Mutations that know Python's grammar: they exchange lines for other statements, expressions for others,
+// names for other names. libFuzzer's own mutations, which work on bytes, take every third turn.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

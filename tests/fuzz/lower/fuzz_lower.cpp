@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PTX that parses and verifies: every kernel of it is lowered or refused, what lowering makes is well formed
-// IR, and analysis ends for several block shapes.
+// PTX that parses and verifies: every kernel of it is lowered or rejected, lowered IR is well formed, and
+// analysis terminates for several block shapes.
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a .npy file: an array or an error, and what was read is the same after it was written and read
-// again.
+// Any bytes as a .npy file: an array or an error; an array is unchanged after it is written and read again.
 #include <sys/mman.h>
 #include <unistd.h>
 #include <quern/error.hpp>

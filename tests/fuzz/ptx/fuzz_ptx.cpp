@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes: parsing and verifying end without harm, and what parses comes back equal from its printed form.
+// Any bytes: parsing and verifying must not crash, and a parsed module is equal after printing and parsing
+// again.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

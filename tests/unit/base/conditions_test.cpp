@@ -106,7 +106,7 @@ TEST_CASE("secluded work has the default floating-point state") {
 }
 #endif
 
-/// Runs `body` on a thread with a stack of so many bytes.
+/// Runs `body` on a thread with a stack of this size.
 void on_stack_of(std::size_t bytes, std::function<void()> body) {
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Precision: what must stay uniform although lanes part somewhere. (That nothing is called uniform wrongly,
-// the random kernels show.)
+// Precision: values that must stay uniform although lanes diverge somewhere. (The random kernels check that
+// nothing is wrongly called uniform.)
 #include "testing.hpp"
 
 using namespace quern::cpu;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs one lane of a function on its own, and writes down what it computed. Shares no code with the analysis;
-// memory and other lanes are hash functions.
+// Runs one lane of a function alone, and records its values. Shares no code with the analysis; memory and
+// other lanes are hash functions.
 #pragma once
 
 #include <array>

@@ -12,7 +12,7 @@ namespace {
 
 using Blocks = std::set<ir::BlockId>;
 
-/// What `from` reaches, itself included, without entering `avoided`.
+/// The blocks reachable from `from`, itself included, without entering `avoided`.
 Blocks reached(const ir::Function& function, ir::BlockId from, ir::BlockId avoided) {
   Blocks result;
   std::vector<ir::BlockId> work{from};

@@ -7,7 +7,7 @@
 
 namespace quern::cpu::test {
 
-/// Slow and simple: loops are found by asking what reaches what.
+/// Slow and simple: finds loops by reachability.
 void close_loops(ir::Function& function);
 
 }  // namespace quern::cpu::test

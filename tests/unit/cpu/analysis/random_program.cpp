@@ -275,7 +275,7 @@ class Generator {
     labels_[label].edges.push_back({b_.here(), environment_});
     alive_ = false;
   }
-  /// Goes to `label` if the condition holds, else on in a new block.
+  /// Jumps to `label` if the condition holds, otherwise continues in a new block.
   void jump_if(Value condition, std::size_t label) {
     const ir::BlockId on = b_.block();
     const bool through_block = chance(50);
@@ -292,7 +292,7 @@ class Generator {
     b_.at(on);
     alive_ = true;
   }
-  /// Goes on at the label, if anything went there.
+  /// Continues at the label, if anything jumps there.
   void place(std::size_t label) {
     const Label& at = labels_[label];
     alive_ = !at.edges.empty();

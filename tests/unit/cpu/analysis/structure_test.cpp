@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Orders, dominators and loops of random graphs, against what reachability says.
+// Orders, dominators and loops of random graphs, compared with reachability.
 #include <algorithm>
 #include <set>
 

@@ -235,7 +235,7 @@ class Warp {
       return fmt::format("base {} is not in [{}, {}]", number, shape.min, shape.max);
     return "";
   }
-  /// The scalar must be what the operation makes of the operands' scalars: that is how it is emitted.
+  /// The scalar must be the operation's result for the operands' scalars: the emitter computes it so.
   std::string check_emission(ir::Value value, std::uint64_t scalar, std::uint32_t lane) {
     const ir::Inst& inst = function_[value];
     if (!ir::has_trait(inst.op, 'p') || inst.args.empty() || inst.op == ir::Op::phi) return "";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Holds an analysis against what the lanes of a warp compute one by one.
+// Compares an analysis with the values that the lanes of a warp compute one by one.
 #pragma once
 
 #include <map>

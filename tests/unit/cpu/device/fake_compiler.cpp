@@ -86,7 +86,7 @@ void spin(const LaunchState* launch, WorkerState*, std::uint64_t, std::uint64_t)
 
 QUERN_TEST_PLAIN_CODE void wild(const LaunchState* launch, WorkerState*, std::uint64_t, std::uint64_t) {
   std::uint64_t address = parameter<std::uint64_t>(launch, 0);
-  // As emitted code does: what lies outside the window is replaced by its end.
+  // As in emitted code, an address outside the window is replaced by its end.
   const auto base = reinterpret_cast<std::uint64_t>(launch->window_base);
   if (address - base >= launch->window_bytes) address = base + launch->window_bytes;
   *reinterpret_cast<volatile std::uint32_t*>(address) = 1;

@@ -8,7 +8,7 @@
 
 namespace quern::test {
 
-/// PTX that declares the fake's kernels. They take what their text says.
+/// PTX that declares the fake's kernels. Their text describes their parameters.
 extern const char* const kKernels;
 
 /// The number of calls of compile().
