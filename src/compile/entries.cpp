@@ -40,9 +40,28 @@ std::string without_internal(std::string name) {
   return without_anonymous(std::move(name));
 }
 
-bool same_kernel(const KernelDeclaration& declaration, string_view name) {
-  return declaration.qualified_name() == name || declaration.name == name;
-}
+/// The declarations of a source by their names, so that a source with tens of thousands of kernels is looked
+/// through once and not for each entry.
+class DeclarationIndex {
+ public:
+  /// `declarations` must outlive the index.
+  explicit DeclarationIndex(const std::vector<KernelDeclaration>& declarations) {
+    for (const KernelDeclaration& declaration : declarations) {
+      std::string qualified = declaration.qualified_name();
+      if (qualified != declaration.name) by_name_[declaration.name].push_back(&declaration);
+      by_name_[std::move(qualified)].push_back(&declaration);
+    }
+  }
+  /// Those whose name is `name`, with or without the namespaces around it, in the order of the source.
+  const std::vector<const KernelDeclaration*>& named(const std::string& name) const {
+    static const std::vector<const KernelDeclaration*> none;
+    const auto found = by_name_.find(name);
+    return found == by_name_.end() ? none : found->second;
+  }
+
+ private:
+  std::unordered_map<std::string, std::vector<const KernelDeclaration*>> by_name_;
+};
 
 bool same_types(const KernelDeclaration& declaration, const std::vector<std::string>& types) {
   return std::equal(
@@ -70,14 +89,13 @@ struct Spokesman {
 
 // Selects among several declarations (overloads, forward declarations, untaken #if branches) the one whose
 // types agree with the lowered name, otherwise one whose parameter names agree in all of them.
-Spokesman find_declaration(const std::vector<KernelDeclaration>& declarations, const abi::EntryInfo& entry,
+Spokesman find_declaration(const DeclarationIndex& declarations, const abi::EntryInfo& entry,
                            const DemangledName& demangled) {
   const std::string full = without_anonymous(demangled.name);
-  const string_view name = without_arguments(full);
+  const std::string name(without_arguments(full));
   std::vector<const KernelDeclaration*> candidates;
-  for (const KernelDeclaration& declaration : declarations)
-    if (same_kernel(declaration, name) && declaration.parameters.size() == entry.parameters.size())
-      candidates.push_back(&declaration);
+  for (const KernelDeclaration* declaration : declarations.named(name))
+    if (declaration->parameters.size() == entry.parameters.size()) candidates.push_back(declaration);
   std::vector<const KernelDeclaration*> exact;
   std::copy_if(candidates.begin(), candidates.end(), std::back_inserter(exact),
                [&](const KernelDeclaration* candidate) {
@@ -127,33 +145,42 @@ std::string with_parameters(const std::string& name, const DemangledName& demang
   return text + ")";
 }
 
+/// Refers to `expressions`; of several for one name the last counts.
+std::unordered_map<string_view, const std::string*> by_lowered_name(
+    const std::vector<LoweredName>& expressions) {
+  std::unordered_map<string_view, const std::string*> meant;
+  for (const auto& [expression, lowered] : expressions) meant.insert_or_assign(lowered, &expression);
+  return meant;
+}
+
 }  // namespace
 
 void name_entries(std::vector<abi::EntryInfo>& entries, const std::vector<LoweredName>& expressions,
                   const std::vector<KernelDeclaration>& declarations) {
+  const DeclarationIndex index(declarations);
   std::vector<DemangledName> demangled;
   for (abi::EntryInfo& entry : entries) {
     demangled.push_back(demangle(entry.lowered_name));
     entry.name = without_anonymous(demangled.back().name);
-    describe(entry, demangled.back(), find_declaration(declarations, entry, demangled.back()));
+    describe(entry, demangled.back(), find_declaration(index, entry, demangled.back()));
   }
   std::unordered_map<std::string, std::size_t> counts;  // modules may have tens of thousands of kernels
   for (const abi::EntryInfo& entry : entries) ++counts[entry.name];
   for (std::size_t i = 0; i < entries.size(); ++i)
     if (demangled[i].mangled && counts.at(entries[i].name) > 1)
       entries[i].name = with_parameters(entries[i].name, demangled[i]);
-  std::unordered_map<std::string_view, const std::string*> meant;
-  for (const auto& [expression, lowered] : expressions) meant.insert_or_assign(lowered, &expression);
+  const std::unordered_map<string_view, const std::string*> meant = by_lowered_name(expressions);
   for (abi::EntryInfo& entry : entries)
     if (const auto found = meant.find(entry.lowered_name); found != meant.end())
       entry.name = plain_expression(*found->second);
 }
 
 void name_variables(std::vector<abi::VariableInfo>& variables, const std::vector<LoweredName>& expressions) {
+  const std::unordered_map<string_view, const std::string*> meant = by_lowered_name(expressions);
   for (abi::VariableInfo& variable : variables) {
-    variable.name = without_internal(demangle(variable.lowered_name).name);
-    for (const auto& [expression, lowered] : expressions)
-      if (lowered == variable.lowered_name) variable.name = plain_expression(expression);
+    const auto found = meant.find(variable.lowered_name);
+    variable.name = found == meant.end() ? without_internal(demangle(variable.lowered_name).name)
+                                         : std::string(plain_expression(*found->second));
   }
 }
 

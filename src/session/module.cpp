@@ -62,13 +62,6 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-/// "over(double*, int)" and "over(double *,int)" name one kernel.
-std::string without_spaces(std::string_view text) {
-  std::string result(text);
-  std::erase(result, ' ');
-  return result;
-}
-
 /// The first kernel that is called so and has its parameters' types behind its name.
 std::string overload_of(const abi::PtxImage& image, const std::string& name) {
   for (const abi::EntryInfo& entry : image.entries)
@@ -87,17 +80,6 @@ std::string sharing_hint(const std::string& kernel, std::string_view variable) {
 bool mentions(const std::string& text, std::string_view word) { return text.find(word) != std::string::npos; }
 
 }  // namespace
-
-const abi::EntryInfo* find_entry(const abi::PtxImage& image, std::string_view name) {
-  for (const abi::EntryInfo& entry : image.entries)
-    if (entry.name == name) return &entry;
-  for (const abi::EntryInfo& entry : image.entries)
-    if (entry.lowered_name == name) return &entry;
-  const std::string wanted = without_spaces(name);
-  for (const abi::EntryInfo& entry : image.entries)
-    if (without_spaces(entry.name) == wanted) return &entry;
-  return nullptr;
-}
 
 std::string kernel_form(abi::Language language) {
   switch (language) {
@@ -174,6 +156,7 @@ ModuleState::ModuleState(std::shared_ptr<SessionState> session, abi::KernelReque
                        ? std::make_shared<const std::string>(request_.source.text)
                        : nullptr),
       image_(std::move(image)),
+      entries_(*image_),
       module_(std::move(module)) {}
 
 Expected<std::shared_ptr<ModuleState>> ModuleState::with_constant(const Constant& constant) const {
@@ -198,14 +181,14 @@ Expected<Kernel> ModuleState::kernel(std::string_view name) {
 
 Expected<Kernel> ModuleState::make_kernel(const std::string& name) {
   if (request_.source.language == abi::Language::python) return python_kernel(name);
-  if (const abi::EntryInfo* entry = find_entry(*image_, name)) return bind(module_, image_, *entry);
+  if (const abi::EntryInfo* entry = entries_.find(name)) return bind(module_, image_, *entry);
   const bool expression = mentions(name, "<") || mentions(name, "::");
   if (expression && request_.source.language == abi::Language::cuda) return instantiate(name);
   return unknown_kernel(name);
 }
 
 Expected<Kernel> ModuleState::python_kernel(const std::string& name) {
-  const abi::EntryInfo* entry = find_entry(*image_, name);
+  const abi::EntryInfo* entry = entries_.find(name);
   if (entry == nullptr) return unknown_kernel(name);
   if (entry->lowered_name.empty())
     return Kernel(std::make_shared<const PythonKernel>(session_, request_, *entry));
@@ -221,7 +204,7 @@ Expected<Kernel> ModuleState::instantiate(const std::string& name) {
   request.name_expressions.push_back(name);
   Expected<Image> image = session_->compiler().compile(request);
   if (!image) return std::move(image).errors();
-  const abi::EntryInfo* entry = find_entry(**image, name);
+  const abi::EntryInfo* entry = EntryIndex(**image).find(name);
   if (entry == nullptr) return unknown_kernel(name);
   Expected<std::shared_ptr<runtime::Module>> module = load_image(*session_, **image, request_.source);
   if (!module) return std::move(module).errors();

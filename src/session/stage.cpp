@@ -36,7 +36,7 @@ Expected<const abi::EntryInfo*> choose_entry(const abi::PtxImage& image, const s
         "kernel-choice",
         fmt::format("{} has {} kernels, and this stage shows one", file, image.entries.size()),
         kernels_text(image) + "; name one in StageOptions::kernel");
-  if (const abi::EntryInfo* entry = find_entry(image, kernel)) return entry;
+  if (const abi::EntryInfo* entry = EntryIndex(image).find(kernel)) return entry;
   return make_diagnostic("unknown-kernel", fmt::format("{} has no kernel '{}'", file, kernel),
                          kernels_text(image) + "; choose one of these");
 }

@@ -18,6 +18,7 @@
 #include "quern/session.hpp"
 #include "runtime/host_memory.hpp"
 #include "runtime/module.hpp"
+#include "session/entry_index.hpp"
 
 namespace quern::session {
 
@@ -102,6 +103,7 @@ class ModuleState {
   const abi::KernelRequest request_;
   const std::shared_ptr<const std::string> cuda_source_;  // null for PTX
   const Image image_;
+  const EntryIndex entries_;  // of image_
   const std::shared_ptr<runtime::Module> module_;
   base::Mutex mutex_;
   std::map<std::string, Kernel, std::less<>> kernels_ QUERN_GUARDED_BY(mutex_);
@@ -135,9 +137,6 @@ abi::Constant plain_constant(const Constant& constant);
 /// the device about the code are returned as diagnostics; all other failures are thrown.
 Expected<std::shared_ptr<runtime::Module>> load_image(const SessionState& session, const abi::PtxImage& image,
                                                       const abi::KernelSource& source);
-
-/// The entry called `name` by its author or in the PTX, or null.
-const abi::EntryInfo* find_entry(const abi::PtxImage& image, std::string_view name);
 
 /// "it has a, b": the kernels of the image, for messages.
 std::string kernels_text(const abi::PtxImage& image);

@@ -2,7 +2,6 @@
 // Modules, functions, launches.
 #include "cpu/device/cuda_api.hpp"
 
-#include <algorithm>
 #include <string_view>
 
 #include "cpu/device/driver.hpp"
@@ -26,15 +25,14 @@ void load(CUmodule* module, const void* image, unsigned count, CUjit_option* opt
 
 CUfunction function_named(Driver& driver, CUmodule handle, std::string_view name) {
   const std::shared_ptr<ModuleObject> module = driver.find(handle);
-  const auto info = std::find_if(module->kernels.begin(), module->kernels.end(),
-                                 [&](const KernelInfo& each) { return each.name == name; });
-  require(info != module->kernels.end(), CUDA_ERROR_NOT_FOUND);
+  const auto info = module->kernels_by_name.find(name);
+  require(info != module->kernels_by_name.end(), CUDA_ERROR_NOT_FOUND);
   {
     const quern::base::LockGuard lock(module->mutex);
     if (const auto known = module->functions.find(name); known != module->functions.end())
       return known->second;
   }
-  const CUfunction function = driver.add(std::make_shared<FunctionObject>(module, *info));
+  const CUfunction function = driver.add(std::make_shared<FunctionObject>(module, *info->second));
   const quern::base::LockGuard lock(module->mutex);
   // Two threads may have asked at once; the first answer is kept, the other handle is never returned.
   return module->functions.emplace(name, function).first->second;

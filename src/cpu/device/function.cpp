@@ -17,9 +17,10 @@ FunctionObject::FunctionObject(std::shared_ptr<ModuleObject> module, const Kerne
     : max_dynamic_shared_bytes(static_cast<std::uint32_t>(
           kStaticSharedBytes - std::min<std::uint64_t>(info.static_shared_bytes, kStaticSharedBytes))),
       module_(std::move(module)),
-      info_(&info),
-      ptx_(module_->ptx.find_function(info.name)) {
-  require(ptx_ != nullptr, CUDA_ERROR_NOT_FOUND);
+      info_(&info) {
+  const auto found = module_->ptx_by_name.find(info.name);
+  require(found != module_->ptx_by_name.end(), CUDA_ERROR_NOT_FOUND);
+  ptx_ = found->second;
 }
 
 std::string FunctionObject::display_name() const {

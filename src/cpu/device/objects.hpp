@@ -11,6 +11,8 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/thread_annotations.hpp"
@@ -84,6 +86,9 @@ struct ModuleObject {
   std::shared_ptr<ContextState> context;
   ptx::Module ptx;
   std::vector<KernelInfo> kernels;
+  // By name, since generated modules have tens of thousands; they refer to `ptx` and `kernels`.
+  std::unordered_map<std::string_view, const ptx::Function*> ptx_by_name;
+  std::unordered_map<std::string_view, const KernelInfo*> kernels_by_name;
   std::map<std::string, ModuleVariable, std::less<>> variables;
   std::shared_ptr<engine::Allocation> memory;  ///< of the variables; null: there are none
   std::uint32_t max_registers = 0;             ///< CU_JIT_MAX_REGISTERS; 0: not given
@@ -130,7 +135,7 @@ class FunctionObject {
 
   std::shared_ptr<ModuleObject> module_;
   const KernelInfo* info_;
-  const ptx::Function* ptx_;
+  const ptx::Function* ptx_ = nullptr;
   mutable base::Mutex mutex_;
   std::string display_name_ QUERN_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Variant>> variants_ QUERN_GUARDED_BY(mutex_);

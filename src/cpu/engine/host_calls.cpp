@@ -108,10 +108,12 @@ Outcome device_malloc(Worker& worker, const LaunchState&, const std::uint64_t* a
   return {allocation == nullptr ? 0 : reinterpret_cast<std::uint64_t>(allocation->base)};
 }
 
+/// The CUDA Programming Guide, "Heap Memory Allocation", leaves a pointer that malloc() did not give
+/// undefined. Here it ends the launch, since the same pointer may be memory of another context.
 Outcome device_free(Worker& worker, const LaunchState&, const std::uint64_t* args) {
   if (args[0] == 0) return {};
   const auto allocation =
-      worker.services().memory->remove(reinterpret_cast<const void*>(args[0]), AllocationKind::heap);
+      worker.services().memory->remove_from_heap(reinterpret_cast<const void*>(args[0]), worker.owner);
   return {0, allocation == nullptr ? FaultKind::trap : FaultKind::none};
 }
 

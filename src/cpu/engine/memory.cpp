@@ -106,6 +106,15 @@ std::shared_ptr<Allocation> Memory::remove(const void* base, AllocationKind kind
   return take_out(found);
 }
 
+std::shared_ptr<Allocation> Memory::remove_from_heap(const void* base, std::uint64_t owner) {
+  const base::LockGuard lock(mutex_);
+  const auto found = allocations_.find(static_cast<const std::byte*>(base));
+  if (found == allocations_.end()) return nullptr;
+  const Allocation& allocation = *found->second;
+  if (allocation.kind != AllocationKind::heap || allocation.owner != owner) return nullptr;
+  return take_out(found);
+}
+
 bool Memory::remove(const Allocation& allocation) {
   std::shared_ptr<Allocation> removed;  // let go of after the lock
   const base::LockGuard lock(mutex_);

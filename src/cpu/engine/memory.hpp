@@ -88,6 +88,9 @@ class Memory {
   std::shared_ptr<Allocation> find_range(const void* address, std::uint64_t bytes) QUERN_EXCLUDES(mutex_);
   /// Removes the allocation of that kind that starts at `base` from the table; null if there is none.
   std::shared_ptr<Allocation> remove(const void* base, AllocationKind kind) QUERN_EXCLUDES(mutex_);
+  /// The same for what a kernel of `owner` got from malloc(); null also where another context's kernel got
+  /// it.
+  std::shared_ptr<Allocation> remove_from_heap(const void* base, std::uint64_t owner) QUERN_EXCLUDES(mutex_);
   /// Takes out that very allocation; false: it is not there any more.
   bool remove(const Allocation& allocation) QUERN_EXCLUDES(mutex_);
   /// Takes out all that `owner` has, less `remains`.

@@ -38,6 +38,7 @@ const char* const kKernels = R"(
 .visible .entry illegal() { ret; }
 .visible .entry meet(.param .u64 count) { ret; }
 .visible .entry allocate(.param .u64 out, .param .u64 bytes) { ret; }
+.visible .entry release(.param .u64 pointer) { ret; }
 .visible .entry small() .maxntid 64, 1, 1 { ret; }
 .visible .entry shared_user() { ret; }
 )";
@@ -126,19 +127,27 @@ void allocate(const LaunchState* launch, WorkerState* worker, std::uint64_t, std
       worker, launch, static_cast<std::uint32_t>(cpu::ir::HostCall::malloc), &bytes);
 }
 
+QUERN_TEST_PLAIN_CODE void release(const LaunchState* launch, WorkerState* worker, std::uint64_t,
+                                   std::uint64_t) {
+  const std::uint64_t pointer = parameter<std::uint64_t>(launch, 0);
+  cpu::engine::quern_cpu_host_call(worker, launch, static_cast<std::uint32_t>(cpu::ir::HostCall::free),
+                                   &pointer);
+}
+
 /// Writes all of its shared memory.
 void shared_user(const LaunchState* launch, WorkerState* worker, std::uint64_t, std::uint64_t) {
   std::memset(worker->shared_base, 1, launch->total_shared_bytes);
 }
 
 const std::map<std::string, cpu::engine::RunBlocks, std::less<>> kFunctions = {
-    {"empty", empty},   {"fill", fill},
-    {"index", index},   {"add", add},
-    {"spin", spin},     {"wild", wild},
-    {"trap", trap},     {"recurse", recurse},
-    {"divide", divide}, {"illegal", illegal},
-    {"meet", meet},     {"allocate", allocate},
-    {"small", empty},   {"shared_user", shared_user},
+    {"empty", empty},     {"fill", fill},
+    {"index", index},     {"add", add},
+    {"spin", spin},       {"wild", wild},
+    {"trap", trap},       {"recurse", recurse},
+    {"divide", divide},   {"illegal", illegal},
+    {"meet", meet},       {"allocate", allocate},
+    {"small", empty},     {"shared_user", shared_user},
+    {"release", release},
 };
 
 /// The limits of the program's own code; the fake's "machine code" is all of it.

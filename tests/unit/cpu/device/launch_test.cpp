@@ -274,6 +274,24 @@ TEST_CASE_FIXTURE(Fixture, "malloc in a kernel gives memory of the heap until it
   CHECK(given == 0);
 }
 
+TEST_CASE_FIXTURE(Fixture, "free in a kernel takes the heap memory of its own context alone") {
+  const CUdeviceptr out = allocate(8);
+  REQUIRE(launch("allocate", 1, 1, nullptr, out, std::uint64_t{1000}) == CUDA_SUCCESS);
+  CUdeviceptr given = 0;
+  REQUIRE(cu.cuMemcpyDtoH_v2(&given, out, 8) == CUDA_SUCCESS);
+  REQUIRE(given != 0);
+  {
+    const Fixture other;
+    REQUIRE(other.launch("release", 1, 1, nullptr, given) == CUDA_SUCCESS);
+    CHECK(cu.cuCtxSynchronize() == CUDA_ERROR_LAUNCH_FAILED);
+  }
+  REQUIRE(cu.cuCtxSetCurrent(context) == CUDA_SUCCESS);
+  REQUIRE(launch("release", 1, 1, nullptr, given) == CUDA_SUCCESS);
+  CHECK(cu.cuCtxSynchronize() == CUDA_SUCCESS);
+  REQUIRE(launch("release", 1, 1, nullptr, given) == CUDA_SUCCESS);
+  CHECK(cu.cuCtxSynchronize() == CUDA_ERROR_LAUNCH_FAILED);  // it is gone
+}
+
 TEST_CASE_FIXTURE(Fixture, "after fork the driver is not initialised") {
   const pid_t child = ::fork();
   if (child == 0) {
