@@ -46,13 +46,22 @@ void compile_for_ever(std::atomic<int>& begun, int thread) {
 
 /// exit() so many milliseconds after the first compilation of two threads began.
 [[noreturn]] void exit_while_compiling(int milliseconds) {
-  quern::doctor();  // loads NVRTC: one that is being loaded cannot be waited for
+  quern::doctor();  // loads NVRTC: what is told of here begins with its first compilation
   std::atomic<int> begun = 0;
   std::thread([&begun] { compile_for_ever(begun, 0); }).detach();
   std::thread([&begun] { compile_for_ever(begun, 1); }).detach();
   while (begun == 0) std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
   std::fputs("output", stdout);  // not flushed: exit() does it
+  std::exit(kStatus);
+}
+
+/// exit() while another thread opens NVRTC, so long after this one opened its session.
+[[noreturn]] void exit_while_loading(int milliseconds) {
+  static const quern::Session session("cpu");
+  std::thread([] { session.load_cuda(kSource); }).detach();
+  std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+  std::fputs("output", stdout);
   std::exit(kStatus);
 }
 
@@ -109,6 +118,7 @@ void on_small_stack() {
 
 int run_scenario(std::string_view name, int number) {
   if (name == "compile") exit_while_compiling(number);
+  if (name == "load") exit_while_loading(number);
   if (name == "spin" || name == "count") exit_while_running(name.data());
   if (name == "thread") on_small_stack();
   if (name == "main") use_everything();
@@ -164,6 +174,8 @@ int main(int count, char** arguments) {
   bool good = true;
   for (const int milliseconds : {0, 1, 3, 10, 30, 60, 100, 200, 400})
     good = ends_well(self, "compile", milliseconds) && good;
+  for (int milliseconds = 0; milliseconds < 60; milliseconds += 2)
+    good = ends_well(self, "load", milliseconds) && good;
   good = ends_soon(self, "spin") && good;
   good = ends_soon(self, "count") && good;
   good = ends_well(self, "thread", 0) && good;

@@ -24,13 +24,20 @@ thread_local std::uint32_t own_passes = 0;
 
 }  // namespace
 
-bool ExitGate::enter() noexcept {
+void ExitGate::begin_in_this_process() noexcept {
   const int process = ::getpid();
-  if (process_.exchange(process) != process) {
+  const int before = process_.exchange(process);
+  if (before == process) return;
+  if (before != 0) {  // in a forked child; other threads may have begun with what stands at first
     inside_.store(0);
+    loading_.store(0);
     closed_.store(false);
-    register_handler();
   }
+  register_handler();
+}
+
+bool ExitGate::enter() noexcept {
+  begin_in_this_process();
   ++inside_;
   if (!closed_.load()) {
     ++own_passes;
@@ -45,6 +52,30 @@ void ExitGate::leave() noexcept {
   register_handler();
   --own_passes;
   --inside_;
+}
+
+/// Of one thread: its destructor runs when the thread ends or calls exit().
+class ExitGate::ThreadEnd {
+ public:
+  explicit ThreadEnd(const ExitGate& gate) noexcept : gate_(gate) {}
+  ~ThreadEnd() { gate_.wait_for_loading(); }
+  ThreadEnd(const ThreadEnd&) = delete;
+  ThreadEnd& operator=(const ThreadEnd&) = delete;
+
+ private:
+  const ExitGate& gate_;
+};
+
+void ExitGate::hold_this_thread() noexcept {
+  begin_in_this_process();  // a thread that comes to load later than exit() began is refused
+  static thread_local const ThreadEnd end(*this);
+}
+
+void ExitGate::wait_for_loading() const noexcept {
+  // A forked child has no thread that loads; one that exits in the midst of loading cannot wait for itself.
+  if (process_.load() != ::getpid() || own_passes != 0) return;
+  const auto end = std::chrono::steady_clock::now() + kLongestWait;
+  while (loading_.load() != 0 && std::chrono::steady_clock::now() < end) std::this_thread::sleep_for(kPoll);
 }
 
 void ExitGate::register_handler() noexcept {

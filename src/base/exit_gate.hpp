@@ -40,13 +40,36 @@ class ExitGate {
     const bool open_;
   };
 
+  /// The library is being loaded; to be held within a Pass. The library's own objects register their
+  /// destructors then, behind our handler, so exit() would run these first.
+  class Loading {
+   public:
+    explicit Loading(ExitGate& gate) noexcept : gate_(gate) { ++gate_.loading_; }
+    ~Loading() {
+      gate_.register_handler();  // in front of the library's own, before anyone goes on to run them
+      --gate_.loading_;
+    }
+    Loading(const Loading&) = delete;
+    Loading& operator=(const Loading&) = delete;
+
+   private:
+    ExitGate& gate_;
+  };
+  /// From now on this thread ends, and exit() called on it runs handlers, only while no other thread loads
+  /// the library, ten seconds later at most: a thread's own objects are destroyed before any handler runs.
+  void hold_this_thread() noexcept;
+
  private:
+  class ThreadEnd;
+  void wait_for_loading() const noexcept;
+  void begin_in_this_process() noexcept;
   bool enter() noexcept;
   void leave() noexcept;
   void register_handler() noexcept;
   static void at_exit(int status, void* gate) noexcept;
 
   std::atomic<std::uint32_t> inside_{0};
+  std::atomic<std::uint32_t> loading_{0};
   std::atomic<std::uint32_t> registrations_{0};
   std::atomic<bool> closed_{false};
   std::atomic<pthread_t> exiting_{};

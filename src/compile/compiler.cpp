@@ -43,10 +43,12 @@ struct Compiler::State {
 
   void search() {
     const base::ExitGate::Pass pass(nvrtc_gate);
-    if (pass)
-      found = find_toolkit(options.around);
-    else
+    if (!pass) {
       found.missing = base::process_exits("open NVRTC");
+      return;
+    }
+    const base::ExitGate::Loading loading(nvrtc_gate);
+    found = find_toolkit(options.around);
   }
 
   const Toolkit& toolkit() {
@@ -108,10 +110,13 @@ struct Compiler::State {
   }
 };
 
-Compiler::Compiler(CompilerOptions options) : state_(std::make_unique<State>(std::move(options))) {}
+Compiler::Compiler(CompilerOptions options) : state_(std::make_unique<State>(std::move(options))) {
+  nvrtc_gate.hold_this_thread();
+}
 Compiler::~Compiler() = default;
 
 Expected<Compiler::Image> Compiler::compile(const abi::KernelRequest& request) {
+  nvrtc_gate.hold_this_thread();
   return base::secluded([&] { return state_->compile(request); });
 }
 
