@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// exit() while other threads compile or kernels run, and small stacks: the process ends soon, with its own
-// status and its output, or continues. Each scenario is a process of its own: this program, started with the
-// scenario's name.
+// exit() while other threads compile or kernels run, fork(), cancelled threads, and small stacks: the process
+// ends soon, with its own status and its output, or continues. Each scenario is a process of its own: this
+// program, started with the scenario's name.
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -47,13 +47,22 @@ void compile_for_ever(std::atomic<int>& begun, int thread) {
 
 /// exit() this many milliseconds after the first compilation of two threads began.
 [[noreturn]] void exit_while_compiling(int milliseconds) {
-  quern::doctor();  // loads NVRTC: one that is being loaded cannot be waited for
+  quern::doctor();  // loads NVRTC: what is told of here begins with its first compilation
   std::atomic<int> begun = 0;
   std::thread([&begun] { compile_for_ever(begun, 0); }).detach();
   std::thread([&begun] { compile_for_ever(begun, 1); }).detach();
   while (begun == 0) std::this_thread::yield();
   std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
   std::fputs("output", stdout);  // not flushed: exit() does it
+  std::exit(kStatus);
+}
+
+/// exit() while another thread opens NVRTC, so long after this one opened its session.
+[[noreturn]] void exit_while_loading(int milliseconds) {
+  static const quern::Session session("cpu");
+  std::thread([] { session.load_cuda(kSource); }).detach();
+  std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+  std::fputs("output", stdout);
   std::exit(kStatus);
 }
 
@@ -69,6 +78,74 @@ void compile_for_ever(std::atomic<int>& begun, int thread) {
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   std::fputs("output", stdout);
   std::exit(kStatus);
+}
+
+/// exit() in a callback, or while a callback waits for ever, with the session and its stream alive.
+[[noreturn]] void exit_with_callback(bool inside) {
+  static const quern::Session session({.device = "cpu", .isolated = true});
+  static const quern::Stream stream = session.stream();
+  static std::atomic<bool> begun = false;
+  stream.add_callback([inside] {
+    begun = true;
+    if (inside) {
+      std::fputs("output", stdout);
+      std::exit(kStatus);
+    }
+    for (;;) pause();
+  });
+  if (inside)
+    for (;;) pause();
+  while (!begun) std::this_thread::yield();
+  std::fputs("output", stdout);
+  std::exit(kStatus);
+}
+
+/// Children that are forked while a thread compiles: each compiles as well, or is told why not.
+void fork_while_compiling() {
+  std::atomic<int> begun = 0;
+  const quern::Session session("cpu");
+  std::thread([&begun] { compile_for_ever(begun, 0); }).detach();
+  while (begun < 2) std::this_thread::yield();
+  for (int i = 0; i < 5; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(10);
+      try {
+        session.load_cuda("__global__ void child() {}  // " + std::to_string(i));
+        _exit(1);  // a child has no device
+      } catch (const quern::Error& error) {
+        _exit(error.code() == quern::ErrorCode::driver ? 0 : 2);
+      }
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT(status == 0);
+  }
+  std::fputs("output", stdout);
+  std::exit(kStatus);
+}
+
+/// A thread that is cancelled while it waits for a kernel: the wait ends first.
+void cancel_waiting_thread() {
+  const quern::Session session("cpu");
+  const quern::MappedNDArray flag = session.mapped_array({1}, quern::Dtype::int32);
+  auto* const value = reinterpret_cast<volatile int*>(flag.host().data());
+  *value = 0;
+  session.load_cuda(kSource).kernel("spin")({.grid = 1, .block = 1})(flag);
+  pthread_t thread;
+  const auto wait = [](void* argument) -> void* {
+    static_cast<const quern::Session*>(argument)->synchronize();
+    for (;;) pause();
+  };
+  EXPECT(pthread_create(&thread, nullptr, wait, const_cast<quern::Session*>(&session)) == 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT(pthread_cancel(thread) == 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  *value = 1;
+  void* result = nullptr;
+  EXPECT(pthread_join(thread, &result) == 0);
+  EXPECT(result == PTHREAD_CANCELED);
+  EXPECT(works(session, session.load_cuda(kSource)));
 }
 
 /// Everything that compiles and runs, on this thread. Reports failures.
@@ -110,7 +187,11 @@ void on_small_stack() {
 
 int run_scenario(std::string_view name, int number) {
   if (name == "compile") exit_while_compiling(number);
+  if (name == "load") exit_while_loading(number);
   if (name == "spin" || name == "count") exit_while_running(name.data());
+  if (name == "callback") exit_with_callback(number != 0);
+  if (name == "fork") fork_while_compiling();
+  if (name == "cancel") cancel_waiting_thread();
   if (name == "thread") on_small_stack();
   if (name == "main") use_everything();
   std::fputs("output", stdout);
@@ -165,8 +246,13 @@ int main(int count, char** arguments) {
   bool good = true;
   for (const int milliseconds : {0, 1, 3, 10, 30, 60, 100, 200, 400})
     good = ends_well(self, "compile", milliseconds) && good;
+  for (int milliseconds = 0; milliseconds < 60; milliseconds += 2)
+    good = ends_well(self, "load", milliseconds) && good;
   good = ends_soon(self, "spin") && good;
   good = ends_soon(self, "count") && good;
+  for (const int inside : {0, 1}) good = ends_well(self, "callback", inside) && good;
+  good = ends_well(self, "fork", 0) && good;
+  good = ends_well(self, "cancel", 0) && good;
   good = ends_well(self, "thread", 0) && good;
   const rlimit small{64 << 10, RLIM_INFINITY};  // for the programs that this one starts
   EXPECT(setrlimit(RLIMIT_STACK, &small) == 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/digest.hpp"
 
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 
 #include <new>
@@ -8,6 +9,13 @@
 namespace quern::base {
 namespace {
 EVP_MD_CTX* context(void* state) { return static_cast<EVP_MD_CTX*>(state); }
+
+/// Without OpenSSL's exit handler, which would free what other threads still use. A host that has used
+/// OpenSSL before has its handler registered already; exit() then waits for our threads first (ExitGate).
+void start_openssl() noexcept {
+  static const int started = OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
+  static_cast<void>(started);
+}
 }  // namespace
 
 std::string Digest::hex() const {
@@ -21,7 +29,7 @@ std::string Digest::hex() const {
   return text;
 }
 
-DigestBuilder::DigestBuilder() : state_(EVP_MD_CTX_new()) {
+DigestBuilder::DigestBuilder() : state_((start_openssl(), EVP_MD_CTX_new())) {
   if (state_ == nullptr || EVP_DigestInit_ex(context(state_), EVP_sha256(), nullptr) != 1)
     throw std::bad_alloc();
 }
@@ -48,6 +56,7 @@ Digest DigestBuilder::finish() {
 }
 
 Digest sha256(std::span<const std::byte> bytes) {
+  start_openssl();
   Digest digest;
   EVP_Digest(bytes.data(), bytes.size(), digest.bytes.data(), nullptr, EVP_sha256(), nullptr);
   return digest;

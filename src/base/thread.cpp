@@ -101,6 +101,7 @@ bool has_room() noexcept {
 void start_thread(std::function<void()> main) { start(std::move(main), kStackBytes, true); }
 
 void run_secluded(void (*function)(void*), void* argument) {
+  const NoCancellation whole;
   if (has_room()) {
     const FloatingPointScope floating_point;
     return function(argument);

@@ -28,7 +28,7 @@ std::size_t size_of(const abi::PtxImage& image) {
   return size + image.log.size() * sizeof(Diagnostic);
 }
 
-base::ExitGate nvrtc_gate;
+base::ExitGate gate;
 
 }  // namespace
 
@@ -43,13 +43,14 @@ struct Compiler::State {
   std::atomic<std::uint64_t> nvrtc_runs = 0;
 
   void search() {
-    const base::ExitGate::Pass pass(nvrtc_gate);
-    if (pass)
+    const base::ExitGate::Loading loading(gate);
+    if (loading)
       found = find_toolkit(options.around);
     else
-      found.missing = base::process_exits("open NVRTC");
+      found.missing = base::rejected(gate, "open NVRTC");
   }
 
+  /// To be called with a Pass.
   const Toolkit& toolkit() {
     std::call_once(searched, [this] { base::secluded([this] { search(); }); });
     return found;
@@ -60,8 +61,6 @@ struct Compiler::State {
     if (!plan) return plan.errors();
     Image fresh;  // of this very call, with its time; the cache keeps one without
     const auto compute = [&]() -> Expected<Image> {
-      const base::ExitGate::Pass pass(nvrtc_gate);
-      if (!pass) return base::process_exits("compile " + request.source.file_name);
       ++nvrtc_runs;
       Expected<abi::PtxImage> image = run_cuda(*plan);
       if (!image) return std::move(image).errors();
@@ -97,6 +96,8 @@ struct Compiler::State {
   }
 
   Expected<Image> compile(const abi::KernelRequest& request) {
+    const base::ExitGate::Pass pass(gate);  // also for OpenSSL's digests, which the cache's keys are
+    if (!pass) return base::rejected(gate, "compile " + request.source.file_name);
     switch (request.source.language) {
       case abi::Language::cuda:
         return compile_cuda(request);
@@ -112,16 +113,24 @@ struct Compiler::State {
   }
 };
 
-Compiler::Compiler(CompilerOptions options) : state_(std::make_unique<State>(std::move(options))) {}
+Compiler::Compiler(CompilerOptions options) : state_(std::make_unique<State>(std::move(options))) {
+  gate.hold_this_thread();
+}
 Compiler::~Compiler() = default;
 
 Expected<Compiler::Image> Compiler::compile(const abi::KernelRequest& request) {
+  gate.hold_this_thread();
   return base::secluded([&] { return state_->compile(request); });
 }
 
 ToolkitReport Compiler::toolkit() {
-  const Toolkit& found = state_->toolkit();
   ToolkitReport report;
+  const base::ExitGate::Pass pass(gate);
+  if (!pass) {
+    report.missing = base::rejected(gate, "open NVRTC");
+    return report;
+  }
+  const Toolkit& found = state_->toolkit();
   report.found = found.nvrtc != nullptr;
   if (found.nvrtc) {
     report.nvrtc_path = found.nvrtc->path();

@@ -79,7 +79,7 @@ Context::Context(std::shared_ptr<const DeviceState> device, CUcontext handle)
 
 Context::~Context() {
   forget_for_leaks(*this);
-  if (process_is_exiting()) return;
+  if (releases_nothing()) return;
   try {  // queued work must end before its memory is released
     if (in_flight_.count() > 0) synchronize();
   } catch (...) {  // a fault, which has settled
@@ -128,10 +128,19 @@ void Context::fail(CUresult result, std::string_view call, std::string_view atte
   driver::fail(api(), result, call, attempted, fault_->fault());
 }
 
-void Context::made(const Resource& resource) noexcept { counters_.made(resource); }
+/// True at exit, once there is nobody left to release for, or where that would wait for a callback, which may
+/// be what called exit().
+bool Context::releases_nothing() const noexcept {
+  return process_is_exiting() || (exit_has_begun() && in_flight_.count() > 0);
+}
+
+void Context::made(const Resource& resource) noexcept {
+  note_object();
+  counters_.made(resource);
+}
 
 void Context::dropped(const Resource& resource, const Release& item) noexcept {
-  if (process_is_exiting()) return;
+  if (releases_nothing()) return;
   counters_.dropped(resource);
   if (item.kind == ResourceKind::registered)
     release_now(item);
@@ -298,6 +307,7 @@ std::shared_ptr<DeviceAllocator> Context::note_pool(std::shared_ptr<DeviceAlloca
 
 void Context::after(CUstream stream, InFlight::Work work) {
   reap();  // a program that only launches leaves what has run behind
+  watch_exit_of_statics();
   CUresult result = CUDA_SUCCESS;
   try {
     result = in_flight_.add(api(), stream, work);
@@ -313,6 +323,7 @@ void Context::after(CUstream stream, InFlight::Work work) {
 }
 
 void Context::call_after(CUstream stream, std::function<void()> function) {
+  watch_exit_of_statics();
   InFlight::Work work{std::move(function), {}};
   check(in_flight_.add(api(), stream, work), "cuLaunchHostFunc", "queue a callback on a stream");
 }

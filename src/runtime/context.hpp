@@ -154,6 +154,7 @@ class Context : public std::enable_shared_from_this<Context> {
   std::string give_back(const Release& item);
   std::optional<std::string> give_back_alive(const Release& item);
   void give_back_lost(const Release& item) noexcept;
+  bool releases_nothing() const noexcept;
   void leave_use() noexcept;
   void release_now(const Release& item) noexcept;
   void give_up_pools() noexcept;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/env.hpp"
+#include "base/exit_handler.hpp"
 #include "base/log.hpp"
 #include "base/thread_annotations.hpp"
 #include "runtime/context.hpp"
@@ -16,6 +17,9 @@ namespace {
 
 // Exit is a fact about the process, so this flag and the contexts to report on are the process's.
 std::atomic<bool> exiting{false};
+
+std::atomic<bool> begun{false};
+base::ExitHandler begins{[](int, void*) { begun.store(true, std::memory_order_relaxed); }};
 
 struct Watched {
   base::Mutex mutex;
@@ -59,6 +63,10 @@ void watch_process_exit() noexcept {
 }
 
 bool process_is_exiting() noexcept { return exiting.load(std::memory_order_relaxed); }
+
+void note_object() noexcept { begins.note_object(); }
+void watch_exit_of_statics() noexcept { begins.arm(); }
+bool exit_has_begun() noexcept { return begun.load(std::memory_order_relaxed); }
 
 void watch_for_leaks(const Context& context) {
   if (!base::env_switch("QUERN_LEAK_REPORT", &base::warn_of_env).value_or(false)) return;

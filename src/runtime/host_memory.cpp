@@ -237,7 +237,7 @@ PinnedScope& PinnedScope::operator=(PinnedScope&&) noexcept = default;
 /// Queued copies hold the lock; they end first, so that nothing is locked beyond the scope.
 PinnedScope::~PinnedScope() {
   for (const std::unique_ptr<runtime::Registration>& registration : registrations_) {
-    if (runtime::process_is_exiting()) return;
+    if (runtime::process_is_exiting() || runtime::exit_has_begun()) return;
     try {
       if (registration->context()->in_flight_count() > 0) registration->context()->synchronize();
     } catch (const std::exception&) {  // a fault shows again in the next call; its work is dropped

@@ -25,9 +25,10 @@ thread_local bool running_here = false;
 }  // namespace
 
 InFlight::~InFlight() {
-  if (!process_is_exiting())
+  const bool any = count() > 0;
+  if (!process_is_exiting() && !(any && exit_has_begun()))
     reap(true);
-  else if (count() > 0)
+  else if (any)
     abandoned().states->push_back(std::shared_ptr<State>(std::move(state_)));
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/thread.hpp"
 #include "cpu/engine/section.hpp"
 
 namespace quern::cpu::engine {
@@ -230,6 +231,7 @@ void Scheduler::synchronize(const EventPoint& point) { wait_until(point.stream, 
 
 void Scheduler::wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t sequence) {
   if (stream->completed() >= sequence) return;
+  const base::NoCancellation whole;
   std::optional<FaultSignals> fault_signals;  // this is a thread of the host's
   Section section(*this);
   bool spun = false;
@@ -262,6 +264,7 @@ void Scheduler::wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t 
 }
 
 void Scheduler::cancel(const std::shared_ptr<Stream>& stream) {
+  const base::NoCancellation whole;
   Section section(*this);
   const std::uint64_t last = stream->issued_;
   stop_head(stream);
