@@ -2,6 +2,7 @@
 #include "cpu/emit/operations/real.hpp"
 
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 #include "cpu/emit/operations/vectors.hpp"
 
@@ -123,6 +124,22 @@ Value* narrow_from_float(Operands& o, Value* value, ir::Type to, ir::Rounding ro
   return redirect(o, nearest, rounding, o.b.CreateFCmpOGT(back, value), o.b.CreateFCmpOLT(back, value));
 }
 
+/// One instruction and no mask register: its table, four bits for each class of numbers, says to take the
+/// first operand for quiet and signalling NaNs and the number itself for all else.
+Value* canonical_by_fixup(Operands& o, Value* value) {
+  constexpr unsigned kChunk = 16, kCurrentRounding = 4;
+  llvm::IRBuilder<>& b = o.b;
+  llvm::Type* const words = llvm::FixedVectorType::get(b.getInt32Ty(), kChunk);
+  Value* const nan =
+      b.CreateBitCast(bits(words, 0x7fffffff), llvm::FixedVectorType::get(b.getFloatTy(), kChunk));
+  llvm::SmallVector<Value*, 2> parts;
+  for (unsigned first = 0; first < kLanes; first += kChunk)
+    parts.push_back(b.CreateIntrinsic(Intrinsic::x86_avx512_mask_fixupimm_ps_512, {},
+                                      {nan, slice(o.context, value, first, kChunk), bits(words, 0x11111100),
+                                       b.getInt32(0), b.getInt16(0xffff), b.getInt32(kCurrentRounding)}));
+  return concat(o.context, parts);
+}
+
 Value* with_canonical_nan(Operands& o, Value* narrow, Value* wide) {
   Value* const word = as_bits(o, narrow);
   Value* const nan = o.b.CreateFCmpUNO(wide, wide);
@@ -130,6 +147,9 @@ Value* with_canonical_nan(Operands& o, Value* narrow, Value* wide) {
 }
 
 Value* canonical_float(Operands& o, Value* value) {
+  if (o.isa() == Isa::avx512 && value->getType()->isVectorTy() &&
+      value->getType()->getScalarType()->isFloatTy())
+    return canonical_by_fixup(o, value);
   Value* const nan = from_bits(o, bits(as_integer(value->getType()), 0x7fffffff), value->getType());
   return o.b.CreateSelect(o.b.CreateFCmpUNO(value, value), nan, value);
 }
