@@ -129,12 +129,14 @@ void Scheduler::enqueue(const std::shared_ptr<Stream>& stream, std::unique_ptr<C
 
 /// Starts what can start at the head of `stream`, and of every stream that this unblocks.
 void Scheduler::advance(const std::shared_ptr<Stream>& stream) {
-  std::vector<std::shared_ptr<Stream>> work{stream};
-  while (!work.empty()) {
-    const std::shared_ptr<Stream> next = std::move(work.back());
-    work.pop_back();
-    while (start_head(next, work)) {
+  std::vector<std::shared_ptr<Stream>> unblocked;  // rarely any: the queue of a launch takes no memory for it
+  for (std::shared_ptr<Stream> next = stream; next != nullptr;) {
+    while (start_head(next, unblocked)) {
     }
+    next = nullptr;
+    if (unblocked.empty()) continue;
+    next = std::move(unblocked.back());
+    unblocked.pop_back();
   }
 }
 
@@ -215,13 +217,16 @@ void Scheduler::synchronize(const std::shared_ptr<Stream>& stream) {
 }
 
 void Scheduler::synchronize(const Domain& domain) {
-  std::vector<Dependency> last;
+  Dependency legacy;
+  std::vector<Dependency> others;
   {
     const Section section(*this);
-    last.push_back({domain.legacy_, domain.legacy_->issued_});
-    for (const std::shared_ptr<Stream>& stream : domain.streams_) last.push_back({stream, stream->issued_});
+    if (!domain.legacy_->queue_.empty()) legacy = {domain.legacy_, domain.legacy_->issued_};
+    for (const std::shared_ptr<Stream>& stream : domain.streams_)
+      if (!stream->queue_.empty()) others.push_back({stream, stream->issued_});
   }
-  for (const Dependency& each : last) wait_until(each.stream, each.sequence);
+  if (legacy.stream != nullptr) wait_until(legacy.stream, legacy.sequence);
+  for (const Dependency& each : others) wait_until(each.stream, each.sequence);
   // The thread that finished the last command may still access its stream, and the caller may be about to
   // destroy the stream with the domain.
   const Section section(*this);

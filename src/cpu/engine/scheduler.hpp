@@ -102,6 +102,11 @@ class Scheduler {
     bool progress = false;
     std::vector<std::unique_ptr<Command>> finished;
     std::vector<std::shared_ptr<Stream>> dropped;
+
+    bool empty() const noexcept {
+      constexpr std::array<std::uint32_t, kGroupCount> none{};
+      return !progress && notify == none && start == none && finished.empty() && dropped.empty();
+    }
   };
   /// Holds the mutex; carries out the aftermath whenever it releases it.
   class QUERN_SCOPED_CAPABILITY Section;

@@ -40,6 +40,7 @@ class QUERN_SCOPED_CAPABILITY Scheduler::Section {
 
  private:
   void unlock_for_good() QUERN_NO_THREAD_SAFETY_ANALYSIS {
+    if (scheduler_.aftermath_.empty()) return scheduler_.mutex_.unlock();  // most sections only look
     Aftermath aftermath = std::exchange(scheduler_.aftermath_, {});
     scheduler_.mutex_.unlock();
     scheduler_.carry_out(std::move(aftermath));
