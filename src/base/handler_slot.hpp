@@ -10,17 +10,15 @@
 
 namespace quern::base {
 
-/// A function of the program's that is called with a Record, and may be exchanged while threads call it. One
-/// of each Record type in a process, never destroyed: exit handlers call it too. Thread-safe.
-template <class Record>
+/// A function of the program's that may be exchanged while threads call it. Thread-safe.
+template <class Signature>
 class HandlerSlot {
  public:
-  using Handler = std::function<void(const Record&)>;
+  using Handler = std::function<Signature>;
 
-  static HandlerSlot& get() {
-    static auto* const slot = new HandlerSlot;
-    return *slot;
-  }
+  HandlerSlot() = default;
+  HandlerSlot(const HandlerSlot&) = delete;
+  HandlerSlot& operator=(const HandlerSlot&) = delete;
 
   /// Returns the former handler, when no thread but the calling one is inside it any more.
   Handler exchange(Handler handler) QUERN_EXCLUDES(mutex_) {
@@ -43,13 +41,14 @@ class HandlerSlot {
     return current_ == nullptr;
   }
 
-  /// Hands the record to the handler, without a lock. False: there is none. A record that the handler itself
-  /// causes is dropped. Passes on what the handler throws.
-  bool call(const Record& record) QUERN_EXCLUDES(mutex_) {
+  /// Gives the handler to `call`, without a lock. False: there is none. Inside a handler of this kind nothing
+  /// is called. Passes on what `call` throws.
+  template <class Call>
+  bool visit(Call&& call) QUERN_EXCLUDES(mutex_) {
     if (inside_ != nullptr) return true;
     const Visit visit(*this);
     if (visit.entry() == nullptr) return false;
-    visit.entry()->handler(record);
+    call(std::as_const(visit.entry()->handler));
     return true;
   }
 

@@ -55,7 +55,7 @@ struct Compiler::State {
     return found;
   }
 
-  Expected<Image> compile_cuda(const abi::KernelRequest& request) {
+  Expected<Image> compile_cuda(const abi::KernelRequest& request, base::ProgressSlot* progress) {
     const Expected<CudaPlan> plan = plan_cuda(request, toolkit());
     if (!plan) return plan.errors();
     Image fresh;  // of this very call, with its time; the cache keeps one without
@@ -63,7 +63,7 @@ struct Compiler::State {
       const base::ExitGate::Pass pass(nvrtc_gate);
       if (!pass) return base::process_exits("compile " + request.source.file_name);
       ++nvrtc_runs;
-      Expected<abi::PtxImage> image = run_cuda(*plan);
+      Expected<abi::PtxImage> image = run_cuda(*plan, progress);
       if (!image) return std::move(image).errors();
       base::log({LogLevel::debug,
                  fmt::format("NVRTC compiled {} in {:.1f} ms", request.source.file_name, image->compile_ms),
@@ -79,16 +79,19 @@ struct Compiler::State {
   }
 
   /// Through CUDA C++, which the image then holds.
-  Expected<Image> compile_python(const abi::KernelRequest& request) {
+  Expected<Image> compile_python(const abi::KernelRequest& request, base::ProgressSlot* progress) {
     ++translations;
+    base::Work translation(progress, ProgressStage::translate, request.source.file_name, 1);
+    if (!translation.begin()) return base::cancelled("translate " + request.source.file_name);
     Expected<frontend::CudaSource> source =
         frontend::translate(request.source, request.entry, request.signature, request.constants);
     if (!source) return std::move(source).errors();
+    translation.finish(1);
     abi::KernelRequest cuda = request;
     cuda.source.language = abi::Language::cuda;
     cuda.source.text = std::move(source->text);
     cuda.options.insert(cuda.options.end(), source->options.begin(), source->options.end());
-    Expected<Image> image = compile_cuda(cuda);
+    Expected<Image> image = compile_cuda(cuda, progress);
     if (!image) return image;
     abi::PtxImage complete = **image;
     complete.cuda_source = std::move(cuda.source.text);
@@ -96,10 +99,10 @@ struct Compiler::State {
     return std::make_shared<const abi::PtxImage>(std::move(complete));
   }
 
-  Expected<Image> compile(const abi::KernelRequest& request) {
+  Expected<Image> compile(const abi::KernelRequest& request, base::ProgressSlot* progress) {
     switch (request.source.language) {
       case abi::Language::cuda:
-        return compile_cuda(request);
+        return compile_cuda(request, progress);
       case abi::Language::ptx: {
         Expected<abi::PtxImage> image = pass_ptx(request);
         if (!image) return std::move(image).errors();
@@ -108,15 +111,15 @@ struct Compiler::State {
       case abi::Language::python:
         break;
     }
-    return compile_python(request);
+    return compile_python(request, progress);
   }
 };
 
 Compiler::Compiler(CompilerOptions options) : state_(std::make_unique<State>(std::move(options))) {}
 Compiler::~Compiler() = default;
 
-Expected<Compiler::Image> Compiler::compile(const abi::KernelRequest& request) {
-  return base::secluded([&] { return state_->compile(request); });
+Expected<Compiler::Image> Compiler::compile(const abi::KernelRequest& request, base::ProgressSlot* progress) {
+  return base::secluded([&] { return state_->compile(request, progress); });
 }
 
 ToolkitReport Compiler::toolkit() {

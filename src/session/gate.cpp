@@ -32,6 +32,7 @@ constexpr Row kRows[] = {
     {"nvrtc-option", ErrorCode::usage},
     {"stage-missing", ErrorCode::usage},
     {"process-exit", ErrorCode::usage},
+    {"cancelled", ErrorCode::cancelled},
 };
 
 }  // namespace
