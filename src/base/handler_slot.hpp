@@ -10,7 +10,7 @@
 
 namespace quern::base {
 
-/// A function of the program's that may be exchanged while threads call it. Thread-safe.
+/// Holds a function of the program that may be exchanged while threads call it. Thread-safe.
 template <class Signature>
 class HandlerSlot {
  public:
@@ -20,7 +20,7 @@ class HandlerSlot {
   HandlerSlot(const HandlerSlot&) = delete;
   HandlerSlot& operator=(const HandlerSlot&) = delete;
 
-  /// Returns the former handler, when no thread but the calling one is inside it any more.
+  /// Returns the former handler, when no thread except the calling one is inside it.
   Handler exchange(Handler handler) QUERN_EXCLUDES(mutex_) {
     const std::shared_ptr<Entry> entry =
         handler != nullptr ? std::make_shared<Entry>(Entry{std::move(handler)}) : nullptr;
@@ -41,8 +41,8 @@ class HandlerSlot {
     return current_ == nullptr;
   }
 
-  /// Gives the handler to `call`, without a lock. False: there is none. Inside a handler of this kind nothing
-  /// is called. Passes on what `call` throws.
+  /// Calls `call` with the handler, without a lock. Returns false if there is none. Inside a handler of the
+  /// same signature it calls nothing. Passes on exceptions of `call`.
   template <class Call>
   bool visit(Call&& call) QUERN_EXCLUDES(mutex_) {
     if (inside_ != nullptr) return true;
@@ -57,7 +57,7 @@ class HandlerSlot {
     Handler handler;
     std::uint32_t inside = 0;  ///< threads; guarded by the slot's mutex
   };
-  /// This thread's stay in the current handler.
+  /// Keeps the current handler in place while this thread is inside it.
   class Visit {
    public:
     explicit Visit(HandlerSlot& slot) : slot_(slot) {

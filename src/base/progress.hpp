@@ -13,15 +13,15 @@ namespace quern::base {
 
 using ProgressSlot = HandlerSlot<bool(const Progress&)>;
 
-/// One piece of work, as a handler is told of it. Without one nothing happens, and nothing is cancelled.
-/// Thread-compatible.
+/// Tells the handler in a slot of one piece of work. Without a handler it does nothing, and nothing is
+/// cancelled. Thread-compatible.
 class Work {
  public:
-  /// `slot` may be null. `total` 0: not known.
+  /// `slot` may be null. `total` is 0 if it is not known.
   Work(ProgressSlot* slot, ProgressStage stage, std::string_view name, std::uint64_t total)
       : slot_(slot), stage_(stage), name_(name), total_(total) {}
 
-  /// False: the handler wants it cancelled.
+  /// Returns false if the handler cancels the work.
   bool begin() noexcept { return tell(0, false); }
   bool advance(std::uint64_t done) noexcept { return tell(done, false); }
   void finish(std::uint64_t done) noexcept { tell(done, true); }
@@ -35,7 +35,7 @@ class Work {
   const std::uint64_t total_;
 };
 
-/// "cannot compile x.cu: the progress handler cancelled it", of code "cancelled".
+/// The diagnostic "cannot compile x.cu: the progress handler cancelled it", with code "cancelled".
 Diagnostic cancelled(const std::string& attempted);
 
 }  // namespace quern::base

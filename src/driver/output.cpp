@@ -49,10 +49,10 @@ int take_print(const QuernCpuPrint* given) noexcept try {
   return 1;
 }
 
-/// Sessions whose kernels print where no handler reaches.
+/// Remembers a session whose printf output no handler receives.
 struct OwnStdout {
   base::Mutex mutex;
-  std::string device QUERN_GUARDED_BY(mutex);  ///< of the first of them; empty: there is none
+  std::string device QUERN_GUARDED_BY(mutex);  ///< of the first such session; empty if there is none
   bool warned QUERN_GUARDED_BY(mutex) = false;
 };
 OwnStdout& own_stdout() {

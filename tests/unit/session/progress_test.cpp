@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far compiling and copying have come, and cancelling both.
+// Progress of compiling and copying, and cancelling both.
 #include <doctest/doctest.h>
 #include <quern/quern.h>
 #include <quern/quern.hpp>
