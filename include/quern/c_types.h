@@ -388,6 +388,29 @@ typedef struct QuernDevicePrint {
 } QuernDevicePrint;
 typedef void (*QuernPrintfHandler)(void* user, const QuernDevicePrint* print);
 
+/* How far long work has come; see quern_session_set_progress(). */
+typedef enum QuernProgressStage QUERN_C_INT32 {
+  QUERN_PROGRESS_TRANSLATE,      /* Kernel Python becomes CUDA C++ */
+  QUERN_PROGRESS_COMPILE,        /* NVRTC makes PTX of CUDA C++ */
+  QUERN_PROGRESS_LOAD,           /* the driver takes the code */
+  QUERN_PROGRESS_GENERATE,       /* the CPU device makes machine code of a kernel, at its first launch */
+  QUERN_PROGRESS_COPY_TO_DEVICE, /* in bytes */
+  QUERN_PROGRESS_COPY_TO_HOST
+} QuernProgressStage;
+/* One moment of one piece of work: its begin (`done` is 0), one in between, or its end. Work that fails or is
+ * cancelled has no end. The library sets struct_bytes; everything lives only during the call. */
+typedef struct QuernProgress {
+  uint32_t struct_bytes;
+  QuernProgressStage stage;
+  const char* name; /* a file, or of QUERN_PROGRESS_GENERATE a kernel; "" of copies */
+  uint64_t done;
+  uint64_t total; /* 0: not known; `done` then counts NVRTC's signs of life */
+  int32_t finished;
+  int32_t reserved;
+} QuernProgress;
+/* Returns 0 to go on, anything else to cancel. */
+typedef int32_t (*QuernProgressHandler)(void* user, const QuernProgress* progress);
+
 /* What a context holds of the driver's. */
 typedef enum QuernMemoryKind QUERN_C_INT32 {
   QUERN_MEMORY_ALL = -1,

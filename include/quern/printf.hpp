@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // room: driver
-// What kernels print, for a program that does not want it on its stdout.
+// Output of printf in kernels, for programs that do not want it on their stdout.
 #pragma once
 
 #include <functional>
@@ -10,26 +10,26 @@
 
 namespace quern {
 
-/// What one call of printf in a kernel printed, by one thread. Valid during the call of the handler.
+/// The output of one call of printf by one thread of a kernel. Valid during the call of the handler.
 struct DevicePrint {
   std::string_view text;    ///< whole, as formatted; whether it ends in a newline is the kernel's choice
   std::string_view kernel;  ///< the kernel's name, as its author wrote it
-  /// CUcontext of the launch, as Session::native_context(): tells isolated sessions apart. Null where the
-  /// context is gone.
+  /// The CUcontext of the launch. It equals Session::native_context() and tells isolated sessions apart. Null
+  /// if the context has been destroyed.
   void* context = nullptr;
 };
 
-/// Called from a thread that runs the kernel, a thread of the program's that waits for it included, one text
-/// at a time. It must make no call of quern's other than set_printf_handler(), and none of the driver's: the
-/// kernel waits for it. What it throws is reported in the log (log.hpp), and goes no further.
+/// Called by a thread that runs the kernel, which may be a thread of the program that waits for it; by one
+/// thread at a time. The kernel waits until it returns. It must not call quern, except set_printf_handler(),
+/// and must not call the driver. An exception that it throws becomes a warning in the log (log.hpp).
 using PrintfHandler = std::function<void(const DevicePrint&)>;
 
-/// From now on `handler` receives what kernels on the CPU device print, in the whole process; nothing of it
-/// goes to stdout. When a stream has been synchronised, all that its kernels printed has been handed over. An
-/// empty one: stdout again, as at the beginning. Returns the former handler when no other thread is inside it
-/// any more, as set_log_handler() does. On a GPU the CUDA driver itself writes to the process's stdout, and
-/// no handler can change that: a warning in the log says so, once, where a session on a GPU is open and a
-/// handler is set. Thread-safe.
+/// From now on `handler` receives the output of printf of all kernels on the CPU device, and none of it goes
+/// to stdout. When a synchronisation of a stream returns, the handler has received all output of its kernels.
+/// An empty handler restores the default: stdout. Returns the former handler, when no other thread is inside
+/// it, as set_log_handler() does. On a GPU the CUDA driver itself writes to the stdout of the process, and no
+/// handler receives that output: if a handler is set and a session on a GPU is open, one warning in the log
+/// says so. Thread-safe.
 QUERN_API PrintfHandler set_printf_handler(PrintfHandler handler);
 
 }  // namespace quern

@@ -33,7 +33,7 @@
  * memory, native handles, external events, the special streams, deferred cleanup, pools, memory statistics,
  * attributes of devices and kernels, arrays that are copied when needed. 5: variables of modules, headers
  * that are texts, streams with a priority, prefetching and advice, linking, quern_last_fault. 6: time
- * limits, cancelling, handlers of messages and of what kernels print. */
+ * limits, cancelling, handlers of messages, of what kernels print and of progress. */
 #define QUERN_ABI_VERSION 6u
 
 #ifdef __cplusplus
@@ -97,6 +97,15 @@ QUERN_C_API QuernStatus quern_session_use_stream_ordered_pool(QuernSession sessi
 QUERN_C_API QuernStatus quern_session_use_caching_pool(QuernSession session, uint64_t most_cached_bytes);
 /* Nothing that is let go of is given back to the driver until the end, out of memory included. Nests; ends
  * with quern_defer_end() or quern_release(). */
+/* From now on `handler` is told how far compiling, and copies that are done on return and have 16 MiB or
+ * more, have come; null: nobody is. It belongs to the session's context: an isolated session's own, else the
+ * one that all ordinary sessions on the device share. Work that it cancels ends with QUERN_CANCELLED;
+ * generating code and what is finished are not cancelled. It is called on threads that do the work, and must
+ * make no call of quern's or the driver's. When this function returns, no other thread is in the former
+ * handler any more. */
+QUERN_C_API QuernStatus quern_session_set_progress(QuernSession session, QuernProgressHandler handler,
+                                                   void* user);
+
 QUERN_C_API QuernStatus quern_defer_begin(QuernSession session, QuernDeferral* deferral);
 QUERN_C_API QuernStatus quern_defer_end(QuernDeferral deferral);
 /* Gives back what waits for it, now; nothing while cleanup is deferred. */

@@ -41,6 +41,7 @@
 #include "quern/native.hpp"
 #include "quern/ndarray.hpp"
 #include "quern/printf.hpp"
+#include "quern/progress.hpp"
 #include "quern/random.hpp"
 #include "quern/record.hpp"
 #include "quern/roc.hpp"

@@ -27,6 +27,7 @@
 #include "quern/host_memory.hpp"
 #include "quern/memory_stats.hpp"
 #include "quern/module.hpp"
+#include "quern/progress.hpp"
 #include "quern/smart_array.hpp"
 #include "quern/stream.hpp"
 
@@ -291,6 +292,15 @@ class QUERN_API Session {
   /// A pool of quern's own, over the driver's allocator or over `upstream`.
   std::shared_ptr<DeviceAllocator> caching_pool(std::shared_ptr<DeviceAllocator> upstream = nullptr,
                                                 std::size_t most_cached_bytes = SIZE_MAX) const;
+
+  // --- progress
+
+  /// From now on `handler` is told how far compiling, and copies that are done on return and have 16 MiB or
+  /// more, have come, and may cancel them; see ProgressHandler. It belongs to the session's context: an
+  /// isolated session's own, else the one that all ordinary sessions on the device share. An empty one:
+  /// nobody. Returns the former handler when no other thread is inside it any more; the caller must hold no
+  /// lock that it takes.
+  ProgressHandler set_progress(ProgressHandler handler) const;
 
   /// CUcontext, as void*.
   void* native_context() const noexcept;

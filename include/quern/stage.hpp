@@ -11,6 +11,7 @@
 #include "quern/export.hpp"
 #include "quern/launch_config.hpp"
 #include "quern/module.hpp"
+#include "quern/progress.hpp"
 
 namespace quern {
 
@@ -33,6 +34,8 @@ struct StageOptions {
   Dim3 block = {256};
   /// The virtual architecture of the PTX.
   std::uint32_t compute_capability = 89;
+  /// Is told how far translating and compiling have come, and may cancel them.
+  ProgressHandler progress = {};
 };
 
 /// The text of a stage of `.py`, `.cu` or `.ptx` file `path`. No device is needed; simt, llvm and asm need

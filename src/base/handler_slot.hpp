@@ -10,19 +10,17 @@
 
 namespace quern::base {
 
-/// A function of the program's that is called with a Record, and may be exchanged while threads call it. One
-/// of each Record type in a process, never destroyed: exit handlers call it too. Thread-safe.
-template <class Record>
+/// Holds a function of the program that may be exchanged while threads call it. Thread-safe.
+template <class Signature>
 class HandlerSlot {
  public:
-  using Handler = std::function<void(const Record&)>;
+  using Handler = std::function<Signature>;
 
-  static HandlerSlot& get() {
-    static auto* const slot = new HandlerSlot;
-    return *slot;
-  }
+  HandlerSlot() = default;
+  HandlerSlot(const HandlerSlot&) = delete;
+  HandlerSlot& operator=(const HandlerSlot&) = delete;
 
-  /// Returns the former handler, when no thread but the calling one is inside it any more.
+  /// Returns the former handler, when no thread except the calling one is inside it.
   Handler exchange(Handler handler) QUERN_EXCLUDES(mutex_) {
     const std::shared_ptr<Entry> entry =
         handler != nullptr ? std::make_shared<Entry>(Entry{std::move(handler)}) : nullptr;
@@ -43,13 +41,14 @@ class HandlerSlot {
     return current_ == nullptr;
   }
 
-  /// Hands the record to the handler, without a lock. False: there is none. A record that the handler itself
-  /// causes is dropped. Passes on what the handler throws.
-  bool call(const Record& record) QUERN_EXCLUDES(mutex_) {
+  /// Calls `call` with the handler, without a lock. Returns false if there is none. Inside a handler of the
+  /// same signature it calls nothing. Passes on exceptions of `call`.
+  template <class Call>
+  bool visit(Call&& call) QUERN_EXCLUDES(mutex_) {
     if (inside_ != nullptr) return true;
     const Visit visit(*this);
     if (visit.entry() == nullptr) return false;
-    visit.entry()->handler(record);
+    call(std::as_const(visit.entry()->handler));
     return true;
   }
 
@@ -58,7 +57,7 @@ class HandlerSlot {
     Handler handler;
     std::uint32_t inside = 0;  ///< threads; guarded by the slot's mutex
   };
-  /// This thread's stay in the current handler.
+  /// Keeps the current handler in place while this thread is inside it.
   class Visit {
    public:
     explicit Visit(HandlerSlot& slot) : slot_(slot) {

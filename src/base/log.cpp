@@ -24,12 +24,14 @@ std::string_view to_string(LogLevel level) noexcept {
   return "unknown";
 }
 
-LogHandler set_log_handler(LogHandler handler) {
-  return base::HandlerSlot<LogRecord>::get().exchange(std::move(handler));
-}
-
 namespace base {
 namespace {
+
+using LogSlot = HandlerSlot<void(const LogRecord&)>;
+LogSlot& log_slot() {
+  static auto* const slot = new LogSlot;  // exit handlers log too
+  return *slot;
+}
 
 std::atomic<LogForward> forward_to{nullptr};
 
@@ -43,19 +45,18 @@ bool is_taken(const LogRecord& record) noexcept {
   }
 }
 
-bool call_handler(const LogRecord& record) {
-  HandlerSlot<LogRecord>& slot = HandlerSlot<LogRecord>::get();
-  if (!record.text.ends_with('\n')) return slot.call(record);
+void call_trimmed(const LogHandler& handler, const LogRecord& record) {
+  if (!record.text.ends_with('\n')) return handler(record);
   LogRecord trimmed = record;
   trimmed.text.pop_back();
-  return slot.call(trimmed);
+  handler(trimmed);
 }
 
 }  // namespace
 
 bool offer_log(const LogRecord& record) noexcept {
   try {
-    return call_handler(record);
+    return log_slot().visit([&](const LogHandler& handler) { call_trimmed(handler, record); });
   } catch (...) {  // there is no other place where it could be told
     return true;
   }
@@ -75,4 +76,7 @@ void log(const LogRecord& record, std::string_view prefix) noexcept {
 }
 
 }  // namespace base
+
+LogHandler set_log_handler(LogHandler handler) { return base::log_slot().exchange(std::move(handler)); }
+
 }  // namespace quern

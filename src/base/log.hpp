@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one place from which quern writes to stderr. libquern.so and the CPU device plug-in have one each; the
-// plug-in's passes its records on to the other one.
+// All messages of quern go through this log; no other code writes to stderr. libquern.so and the CPU device
+// plug-in each have a copy; the copy in the plug-in offers its records to the one in libquern.so.
 #pragma once
 
 #include <string_view>
@@ -9,20 +9,21 @@
 
 namespace quern::base {
 
-/// How a message begins on stderr.
+/// The begin of a line on stderr.
 inline constexpr std::string_view kWarningPrefix = "quern: warning: ";
 
-/// Gives the record to the program's handler, or to who takes records for it (forward_log). Where nobody
-/// takes an error or a warning, `prefix`, its text and a newline go to stderr. Locks of the caller's should
-/// not be held: the handler is the program's.
+/// Gives the record to the handler of the program, or offers it to the function of forward_log(). If neither
+/// takes an error or a warning, writes `prefix`, its text and a newline to stderr. The caller should hold no
+/// lock, since the handler is code of the program.
 void log(const LogRecord& record, std::string_view prefix = kWarningPrefix) noexcept;
 
-/// Gives the record to the program's handler. False: there is none.
+/// Gives the record to the handler of the program. Returns false if there is none.
 bool offer_log(const LogRecord& record) noexcept;
 
-/// Takes a record. False: nobody wanted it.
+/// Takes a record. Returns false if it did not.
 using LogForward = bool (*)(const LogRecord& record);
-/// From now on records that find no handler here are offered there. Null: to nobody.
+/// From now on records for which this copy of the log has no handler are offered to `forward`, unless it is
+/// null.
 void forward_log(LogForward forward) noexcept;
 
 }  // namespace quern::base

@@ -56,13 +56,13 @@ struct Compiler::State {
     return found;
   }
 
-  Expected<Image> compile_cuda(const abi::KernelRequest& request) {
+  Expected<Image> compile_cuda(const abi::KernelRequest& request, base::ProgressSlot* progress) {
     const Expected<CudaPlan> plan = plan_cuda(request, toolkit());
     if (!plan) return plan.errors();
     Image fresh;  // of this very call, with its time; the cache keeps one without
     const auto compute = [&]() -> Expected<Image> {
       ++nvrtc_runs;
-      Expected<abi::PtxImage> image = run_cuda(*plan);
+      Expected<abi::PtxImage> image = run_cuda(*plan, progress);
       if (!image) return std::move(image).errors();
       base::log({LogLevel::debug,
                  fmt::format("NVRTC compiled {} in {:.1f} ms", request.source.file_name, image->compile_ms),
@@ -78,16 +78,19 @@ struct Compiler::State {
   }
 
   /// Through CUDA C++, which the image then holds.
-  Expected<Image> compile_python(const abi::KernelRequest& request) {
+  Expected<Image> compile_python(const abi::KernelRequest& request, base::ProgressSlot* progress) {
     ++translations;
+    base::Work translation(progress, ProgressStage::translate, request.source.file_name, 1);
+    if (!translation.begin()) return base::cancelled("translate " + request.source.file_name);
     Expected<frontend::CudaSource> source =
         frontend::translate(request.source, request.entry, request.signature, request.constants);
     if (!source) return std::move(source).errors();
+    translation.finish(1);
     abi::KernelRequest cuda = request;
     cuda.source.language = abi::Language::cuda;
     cuda.source.text = std::move(source->text);
     cuda.options.insert(cuda.options.end(), source->options.begin(), source->options.end());
-    Expected<Image> image = compile_cuda(cuda);
+    Expected<Image> image = compile_cuda(cuda, progress);
     if (!image) return image;
     abi::PtxImage complete = **image;
     complete.cuda_source = std::move(cuda.source.text);
@@ -95,12 +98,12 @@ struct Compiler::State {
     return std::make_shared<const abi::PtxImage>(std::move(complete));
   }
 
-  Expected<Image> compile(const abi::KernelRequest& request) {
+  Expected<Image> compile(const abi::KernelRequest& request, base::ProgressSlot* progress) {
     const base::ExitGate::Pass pass(gate);  // also for OpenSSL's digests, which the cache's keys are
     if (!pass) return base::rejected(gate, "compile " + request.source.file_name);
     switch (request.source.language) {
       case abi::Language::cuda:
-        return compile_cuda(request);
+        return compile_cuda(request, progress);
       case abi::Language::ptx: {
         Expected<abi::PtxImage> image = pass_ptx(request);
         if (!image) return std::move(image).errors();
@@ -109,7 +112,7 @@ struct Compiler::State {
       case abi::Language::python:
         break;
     }
-    return compile_python(request);
+    return compile_python(request, progress);
   }
 };
 
@@ -118,9 +121,9 @@ Compiler::Compiler(CompilerOptions options) : state_(std::make_unique<State>(std
 }
 Compiler::~Compiler() = default;
 
-Expected<Compiler::Image> Compiler::compile(const abi::KernelRequest& request) {
+Expected<Compiler::Image> Compiler::compile(const abi::KernelRequest& request, base::ProgressSlot* progress) {
   gate.hold_this_thread();
-  return base::secluded([&] { return state_->compile(request); });
+  return base::secluded([&] { return state_->compile(request, progress); });
 }
 
 ToolkitReport Compiler::toolkit() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "abi/kernel_request.hpp"
+#include "base/progress.hpp"
 #include "cache/memory_cache.hpp"
 #include "compile/places.hpp"
 #include "quern/compile_stats.hpp"
@@ -47,8 +48,9 @@ class Compiler {
   /// Compiles CUDA C++ with NVRTC; passes PTX through; translates Kernel Python to CUDA C++ first. Errors are
   /// NVRTC's own, with the author's file, line and column; warnings are returned with the image. If
   /// `request.target.sm` is set and NVRTC knows that architecture, the image also holds machine code;
-  /// otherwise a warning in the log says so and the image holds only PTX.
-  Expected<Image> compile(const abi::KernelRequest& request);
+  /// otherwise a warning in the log says so and the image holds only PTX. `progress` (may be null) is told of
+  /// the work and may cancel it for all threads that wait for the same source: diagnostic "cancelled".
+  Expected<Image> compile(const abi::KernelRequest& request, base::ProgressSlot* progress = nullptr);
 
   ToolkitReport toolkit();
   cache::CacheStats cache_stats() const;

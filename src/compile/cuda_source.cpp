@@ -5,8 +5,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 
 #include "compile/cpp_tokens.hpp"
 #include "compile/device_headers.hpp"
@@ -151,7 +153,26 @@ std::vector<abi::HeaderText> memory_headers(const CudaPlan& plan) {
   return headers;
 }
 
-NvrtcOutput run_once(const CudaPlan& plan, const std::string& architecture) {
+/// NVRTC's signs of life, as progress of the whole compilation.
+class Steps {
+ public:
+  Steps(base::ProgressSlot* progress, const std::string& file)
+      : work_(progress, ProgressStage::compile, file, 0), told_(progress != nullptr && !progress->empty()) {}
+  bool begin() { return work_.begin(); }
+  void finish() { work_.finish(count_); }
+  /// Empty where nobody wants to know.
+  std::function<bool()> question() {
+    if (!told_) return {};
+    return [this] { return work_.advance(++count_); };
+  }
+
+ private:
+  base::Work work_;
+  const bool told_;
+  std::atomic<std::uint64_t> count_{0};
+};
+
+NvrtcOutput run_once(const CudaPlan& plan, const std::string& architecture, Steps& steps) {
   const abi::KernelRequest& request = *plan.request;
   NvrtcInput input;
   input.source = request.source.text;
@@ -160,6 +181,7 @@ NvrtcOutput run_once(const CudaPlan& plan, const std::string& architecture) {
   input.options =
       nvrtc_options(architecture, request.options, plan.options, plan.toolkit->include_directories);
   input.name_expressions = request.name_expressions;
+  input.goes_on = steps.question();
   return plan.toolkit->nvrtc->compile(input);
 }
 
@@ -276,16 +298,21 @@ std::optional<base::Digest> cuda_key(const CudaPlan& plan) {
   return key.finish();
 }
 
-Expected<abi::PtxImage> run_cuda(const CudaPlan& plan) {
+Expected<abi::PtxImage> run_cuda(const CudaPlan& plan, base::ProgressSlot* progress) {
+  const std::string& file = plan.request->source.file_name;
+  Steps steps(progress, file);
+  if (!steps.begin()) return base::cancelled("compile " + file);
   const auto begin = std::chrono::steady_clock::now();
   const std::uint32_t compute = plan.request->target.compute;
   const bool one_run = plan.machine == compute;
   const std::vector<KernelDeclaration> kernels = read_kernels(plan.request->source.text);
-  NvrtcOutput output = run_once(plan, fmt::format("{}_{}", one_run ? "sm" : "compute", compute));
+  NvrtcOutput output = run_once(plan, fmt::format("{}_{}", one_run ? "sm" : "compute", compute), steps);
+  if (output.cancelled) return base::cancelled("compile " + file);
   Diagnostics log = diagnostics_of(plan, output, kernels);
   if (!output.success) return log;
   if (plan.machine && !one_run) {
-    NvrtcOutput machine = run_once(plan, fmt::format("sm_{}", *plan.machine));
+    NvrtcOutput machine = run_once(plan, fmt::format("sm_{}", *plan.machine), steps);
+    if (machine.cancelled) return base::cancelled("compile " + file);
     if (machine.success)
       output.machine_code = std::move(machine.machine_code);
     else
@@ -293,6 +320,7 @@ Expected<abi::PtxImage> run_cuda(const CudaPlan& plan) {
   }
   Expected<abi::PtxImage> image = assemble(plan, std::move(output), std::move(log), kernels);
   if (!image) return image;
+  steps.finish();
   image->compile_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
   return image;

@@ -6,6 +6,7 @@
 
 #include "abi/kernel_request.hpp"
 #include "base/digest.hpp"
+#include "base/progress.hpp"
 #include "compile/includes.hpp"
 #include "compile/options.hpp"
 #include "compile/toolkit.hpp"
@@ -32,6 +33,7 @@ Expected<CudaPlan> plan_cuda(const abi::KernelRequest& request, const Toolkit& t
 std::optional<base::Digest> cuda_key(const CudaPlan& plan);
 
 /// Runs NVRTC: once if PTX and machine code are for the same architecture, otherwise once for each.
-Expected<abi::PtxImage> run_cuda(const CudaPlan& plan);
+/// `progress` (may be null) is told of it and may cancel it: diagnostic "cancelled".
+Expected<abi::PtxImage> run_cuda(const CudaPlan& plan, base::ProgressSlot* progress);
 
 }  // namespace quern::compile

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 
 #include "base/unique_handle.hpp"
@@ -70,6 +71,18 @@ Program create(const NvrtcTable& table, const NvrtcInput& input, nvrtcResult& re
   return result == NVRTC_SUCCESS ? Program({program, &table}) : Program();
 }
 
+/// Whether a run goes on; once it does not, NVRTC wants to hear so to the end.
+struct Flow {
+  const std::function<bool()>& goes_on;
+  std::atomic<bool> cancelled{false};
+
+  static int ask(void* payload, void*) {
+    auto& flow = *static_cast<Flow*>(payload);
+    if (!flow.cancelled && !flow.goes_on()) flow.cancelled = true;
+    return flow.cancelled ? 1 : 0;
+  }
+};
+
 void collect(const NvrtcTable& table, nvrtcProgram program, const NvrtcInput& input, NvrtcOutput& output) {
   output.ptx = text_of(program, table.nvrtcGetPTXSize, table.nvrtcGetPTX);
   output.machine_code = machine_code_of(table, program);
@@ -114,6 +127,7 @@ Expected<std::shared_ptr<const Nvrtc>> Nvrtc::open(const std::string& path) {
 #include "compile/nvrtc_functions.def"
   if (nvrtc->table_.nvrtcVersion(&nvrtc->major_, &nvrtc->minor_) != NVRTC_SUCCESS)
     return unusable(path, "it does not tell its version");
+  nvrtc->set_flow_callback_ = nvrtc->library_.function<SetFlowCallback>("nvrtcSetFlowCallback");
   nvrtc->builtins_ = open_builtins(nvrtc->path(), nvrtc->major_, nvrtc->minor_);
   int count = 0;
   if (nvrtc->table_.nvrtcGetNumSupportedArchs(&count) != NVRTC_SUCCESS || count <= 0)
@@ -135,10 +149,13 @@ NvrtcOutput Nvrtc::compile(const NvrtcInput& input) const {
     if (result == NVRTC_SUCCESS) result = table_.nvrtcAddNameExpression(program, expression.c_str());
   if (result == NVRTC_SUCCESS) {
     const std::vector<const char*> options = pointers(input.options);
+    Flow flow{input.goes_on};
+    if (input.goes_on && set_flow_callback_ != nullptr) set_flow_callback_(program, &Flow::ask, &flow);
     result = table_.nvrtcCompileProgram(program, static_cast<int>(options.size()), options.data());
     output.log = text_of(program, table_.nvrtcGetProgramLogSize, table_.nvrtcGetProgramLog);
+    output.cancelled = flow.cancelled;
   }
-  output.success = result == NVRTC_SUCCESS;
+  output.success = result == NVRTC_SUCCESS && !output.cancelled;
   output.status = table_.nvrtcGetErrorString(result);
   if (output.success) collect(table_, program, input, output);
   return output;

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,9 @@ struct NvrtcTable {
 #include "compile/nvrtc_functions.def"
 };
 
+/// nvrtcSetFlowCallback, which newer headers have.
+using SetFlowCallback = nvrtcResult (*)(nvrtcProgram, int (*)(void*, void*), void*);
+
 /// One run of NVRTC, as it sees it.
 struct NvrtcInput {
   std::string source;
@@ -31,9 +35,13 @@ struct NvrtcInput {
   std::vector<abi::HeaderText> headers;
   std::vector<std::string> options;
   std::vector<std::string> name_expressions;
+  /// Asked now and then while NVRTC works, from its threads; false cancels the run. An NVRTC
+  /// without nvrtcSetFlowCallback does not ask.
+  std::function<bool()> goes_on;
 };
 struct NvrtcOutput {
   bool success = false;
+  bool cancelled = false;
   std::string status;                      ///< NVRTC's word for the result
   std::string log;                         ///< errors and warnings, as text
   std::string ptx;                         ///< empty where NVRTC made none
@@ -60,6 +68,7 @@ class Nvrtc {
   explicit Nvrtc(base::DynamicLibrary library) : library_(std::move(library)) {}
   base::DynamicLibrary library_;
   std::optional<base::DynamicLibrary> builtins_;
+  SetFlowCallback set_flow_callback_ = nullptr;  ///< null: this NVRTC has none
   NvrtcTable table_;
   int major_ = 0;
   int minor_ = 0;

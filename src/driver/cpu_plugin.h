@@ -70,6 +70,10 @@ typedef struct QuernCpuPrint {
 } QuernCpuPrint;
 typedef int (*QuernCpuPrintSink)(const QuernCpuPrint* print);
 
+/* Machine code of the kernel is about to be generated for a launch in that context (a CUcontext; null: it is
+ * gone), or, `finished`, has been. On the thread that launches, with no lock of the device's. */
+typedef void (*QuernCpuGenerateSink)(void* context, const char* kernel, int32_t finished);
+
 typedef struct QuernCpuPlugin {
   uint32_t version;
   uint32_t struct_bytes;
@@ -116,6 +120,8 @@ typedef struct QuernCpuPlugin {
   void (*set_launch_limit)(uint64_t nanoseconds);
   /* Since version 4. Where messages go (default: stderr). Null restores the default. */
   void (*set_log_sink)(QuernCpuLogSink sink);
+  /* Null restores the default: nobody is told. */
+  void (*set_generate_sink)(QuernCpuGenerateSink sink);
 } QuernCpuPlugin;
 
 /* The plug-in's one export beside cu*. Never null. */

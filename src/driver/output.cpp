@@ -14,7 +14,11 @@ namespace quern {
 namespace driver {
 namespace {
 
-using PrintSlot = base::HandlerSlot<DevicePrint>;
+using PrintSlot = base::HandlerSlot<void(const DevicePrint&)>;
+PrintSlot& print_slot() {
+  static auto* const slot = new PrintSlot;
+  return *slot;
+}
 
 int take_record(const QuernCpuLogRecord* given) noexcept try {
   LogRecord record{static_cast<LogLevel>(given->level), given->text, {}};
@@ -34,7 +38,7 @@ void warn_of_handler(const DevicePrint& print, std::string_view what) {
 int take_print(const QuernCpuPrint* given) noexcept try {
   const DevicePrint print{{given->text, given->text_bytes}, given->kernel, given->context};
   try {
-    return PrintSlot::get().call(print) ? 1 : 0;
+    return print_slot().visit([&](const PrintfHandler& handler) { handler(print); }) ? 1 : 0;
   } catch (const std::exception& error) {
     warn_of_handler(print, std::string(": ") + error.what());
   } catch (...) {
@@ -45,10 +49,10 @@ int take_print(const QuernCpuPrint* given) noexcept try {
   return 1;
 }
 
-/// Sessions whose kernels print where no handler reaches.
+/// Remembers a session whose printf output no handler receives.
 struct OwnStdout {
   base::Mutex mutex;
-  std::string device QUERN_GUARDED_BY(mutex);  ///< of the first of them; empty: there is none
+  std::string device QUERN_GUARDED_BY(mutex);  ///< of the first such session; empty if there is none
   bool warned QUERN_GUARDED_BY(mutex) = false;
 };
 OwnStdout& own_stdout() {
@@ -57,7 +61,7 @@ OwnStdout& own_stdout() {
 }
 
 void warn_of_own_stdout() {
-  if (PrintSlot::get().empty()) return;
+  if (print_slot().empty()) return;
   OwnStdout& own = own_stdout();
   std::string device;
   {
@@ -90,7 +94,7 @@ void note_own_stdout(std::string_view device) {
 }  // namespace driver
 
 PrintfHandler set_printf_handler(PrintfHandler handler) {
-  PrintfHandler former = driver::PrintSlot::get().exchange(std::move(handler));
+  PrintfHandler former = driver::print_slot().exchange(std::move(handler));
   driver::warn_of_own_stdout();
   return former;
 }

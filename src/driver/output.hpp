@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device says beside results: messages and device printf.
+// Messages and printf output of devices.
 #pragma once
 
 #include <string_view>
@@ -8,11 +8,11 @@
 
 namespace quern::driver {
 
-/// Messages and prints of the plug-in go to the program's handlers from now on, where it has set some.
+/// From now on the handlers of the program receive the messages and the printf output of the plug-in.
 void take_output(const QuernCpuPlugin& plugin) noexcept;
 
-/// A session on this device is opened whose driver prints to stdout whatever handler is set: once in a
-/// process a warning says so, if there is a handler, now or later.
+/// Call when a session is opened on a device whose driver itself writes printf output to stdout. If a handler
+/// is set, now or later, one warning in a process says that it does not receive that output.
 void note_own_stdout(std::string_view device);
 
 }  // namespace quern::driver

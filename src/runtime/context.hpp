@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/progress.hpp"
 #include "base/thread_annotations.hpp"
 #include "runtime/cancellation.hpp"
 #include "runtime/context_fault.hpp"
@@ -23,6 +24,9 @@ namespace quern::runtime {
 
 class CopyKernels;
 class StagingPool;
+
+/// A QuernCpuGenerateSink: tells the progress handler of the context in use that has this CUcontext.
+void tell_generation(void* context, const char* kernel, std::int32_t finished) noexcept;
 
 /// A context with all objects that the layer keeps for it: the queue of pending releases, the work in flight,
 /// the allocator, the counters. Shared by all objects in it. Thread-safe. Its destructor waits for the
@@ -54,6 +58,8 @@ class Context : public std::enable_shared_from_this<Context> {
   Counters& counters() noexcept { return counters_; }
   CopyKernels& copy_kernels() noexcept { return *copy_kernels_; }
   StagingPool& staging() noexcept { return *staging_; }
+  /// Who is told of long work in the context.
+  base::ProgressSlot& progress() noexcept { return progress_; }
 
   /// Throws DriverError unless `result` is CUDA_SUCCESS. A fault is remembered: the context is lost, and
   /// nothing that lived in it is released any more (its addresses may be another context's by then). The
@@ -170,6 +176,7 @@ class Context : public std::enable_shared_from_this<Context> {
   const std::shared_ptr<ContextFault> fault_ = std::make_shared<ContextFault>();
   const std::shared_ptr<Cancellations> cancellations_ = std::make_shared<Cancellations>();
   Counters counters_;
+  base::ProgressSlot progress_;
   DeallocQueue queue_;
   InFlight in_flight_;
   std::unique_ptr<StagingPool> staging_;

@@ -19,7 +19,8 @@ void note_object() noexcept;
 /// far. To be called before work is queued whose end may never come: a callback of the host's that calls
 /// exit() or waits for ever. Cheap if nothing was recorded since.
 void watch_exit_of_statics() noexcept;
-/// True once exit() was called, as far as watched. Static objects that the host destroys then wait for nothing.
+/// True once exit() was called, as far as watched. Static objects that the host destroys then wait for
+/// nothing.
 bool exit_has_begun() noexcept;
 
 /// With QUERN_LEAK_REPORT=1 what is still live in a context when the process exits is listed in the log.

@@ -76,6 +76,25 @@ void reset_primary(const Device& device, CUcontext handle, const ContextFault& f
 
 }  // namespace
 
+void tell_generation(void* handle, const char* kernel, std::int32_t finished) noexcept try {
+  std::vector<std::shared_ptr<Context>> found;  // let go of after the lock
+  {
+    const base::LockGuard lock(in_use().mutex);
+    for (const InUse::Row& row : in_use().rows)
+      if (row.handle == static_cast<CUcontext>(handle))
+        if (std::shared_ptr<Context> context = row.context.lock(); context != nullptr)
+          if (context->driver().plugin != nullptr && !context->lost()) found.push_back(std::move(context));
+  }
+  for (const std::shared_ptr<Context>& context : found) {
+    base::Work work(&context->progress(), ProgressStage::generate, kernel, 1);
+    if (finished != 0)
+      work.finish(1);
+    else
+      work.begin();
+  }
+} catch (const std::bad_alloc&) {  // the work goes on untold
+}
+
 /// One hold on the device's primary context, given back unless a Context takes it over.
 struct Context::PrimaryHold {
   const DeviceState* device = nullptr;

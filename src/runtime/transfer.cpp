@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 
+#include "base/progress.hpp"
+#include "quern/error.hpp"
 #include "runtime/copy_kernel.hpp"
 #include "runtime/staging.hpp"
 #include "runtime/stream.hpp"
@@ -59,6 +62,29 @@ bool is_direct(const Context& context, const HostSide& host, const Layout& devic
   return true;
 }
 
+/// Copies of so many bytes are told to the progress handler, where there is one, and made in pieces.
+constexpr std::size_t kLongCopyBytes = std::size_t{16} << 20;
+constexpr std::size_t kPieceBytes = std::size_t{8} << 20;
+
+/// `copy(first, count)` copies `count` bytes from byte `first` on.
+template <class Copy>
+void copy_in_pieces(Context& context, ProgressStage stage, std::size_t bytes, Copy&& copy) {
+  if (bytes < kLongCopyBytes || context.progress().empty()) return copy(std::size_t{0}, bytes);
+  base::Work work(&context.progress(), stage, "", bytes);
+  std::size_t done = 0;
+  bool goes_on = work.begin();
+  while (goes_on && done < bytes) {
+    const std::size_t count = std::min(kPieceBytes, bytes - done);
+    copy(done, count);
+    done += count;
+    if (done < bytes) goes_on = work.advance(done);
+  }
+  if (done == bytes) return work.finish(bytes);
+  throw Error(ErrorCode::cancelled,
+              fmt::format("cannot {}: the progress handler cancelled it after {} of {} bytes",
+                          to_string(stage), done, bytes));
+}
+
 // --- host to device
 
 void send_now(Context& context, const DeviceSide& to, const HostSide& from) {
@@ -70,8 +96,10 @@ void send_now(Context& context, const DeviceSide& to, const HostSide& from) {
     copy_on_host(packed.get() - to.layout.reach().lowest, from.data, plan_copy(to.layout, from.layout));
     source = packed.get();
   }
-  context.check(context.api().cuMemcpyHtoD_v2(first_byte(to), source, bytes), "cuMemcpyHtoD_v2",
-                attempted("to the device", bytes));
+  copy_in_pieces(context, ProgressStage::copy_to_device, bytes, [&](std::size_t first, std::size_t count) {
+    context.check(context.api().cuMemcpyHtoD_v2(first_byte(to) + first, source + first, count),
+                  "cuMemcpyHtoD_v2", attempted("to the device", bytes));
+  });
 }
 
 void send_later(Context& context, const DeviceSide& to, const HostSide& from, CUstream stream) {
@@ -102,8 +130,10 @@ void fetch_now(Context& context, const HostSide& to, const DeviceSide& from) {
     target = packed.get();
   }
   const Cancellations::Check check(*context.cancellations(), CU_STREAM_LEGACY);
-  context.check(context.api().cuMemcpyDtoH_v2(target, first_byte(from), bytes), "cuMemcpyDtoH_v2",
-                attempted("to the host", bytes));
+  copy_in_pieces(context, ProgressStage::copy_to_host, bytes, [&](std::size_t first, std::size_t count) {
+    context.check(context.api().cuMemcpyDtoH_v2(target + first, first_byte(from) + first, count),
+                  "cuMemcpyDtoH_v2", attempted("to the host", bytes));
+  });
   check.require_none();
   if (!direct)
     copy_on_host(to.data, packed.get() - from.layout.reach().lowest, plan_copy(to.layout, from.layout));

@@ -12,6 +12,7 @@
 #include "base/env.hpp"
 #include "compile/line_map.hpp"
 #include "compile/ptx_author.hpp"
+#include "runtime/context.hpp"
 #include "session/gate.hpp"
 
 namespace quern::session {
@@ -199,6 +200,7 @@ Expected<std::shared_ptr<const runtime::Driver>> open_cpu_driver() {
   if (!loaded) return std::move(loaded).errors();
   keep_loaded(loaded->library.path());
   loaded->plugin->keep_host_memory();
+  loaded->plugin->set_generate_sink(&runtime::tell_generation);
   return start({loaded->table, DeviceKind::cpu, loaded->library.path(), 0, loaded->plugin}, "the CPU device");
 }
 

@@ -33,6 +33,7 @@ constexpr Row kRows[] = {
     {"stage-missing", ErrorCode::usage},
     {"process-exit", ErrorCode::usage},
     {"process-forked", ErrorCode::driver},
+    {"cancelled", ErrorCode::cancelled},
 };
 
 }  // namespace

@@ -78,7 +78,7 @@ Expected<std::shared_ptr<ModuleState>> link_sources(const std::shared_ptr<Sessio
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const abi::KernelRequest request = request_of(*session, sources[i], i);
     names.push_back(request.source.file_name);
-    Expected<Image> image = session->compiler().compile(request);
+    Expected<Image> image = session->compiler().compile(request, session->progress());
     if (!image) return std::move(image).errors();
     images.push_back(*std::move(image));
     texts.push_back({names.back().c_str(), &images.back()->ptx});
@@ -86,12 +86,15 @@ Expected<std::shared_ptr<ModuleState>> link_sources(const std::shared_ptr<Sessio
   abi::KernelRequest whole;  // PTX to who asks for more of its kernels: templates were instantiated before
   whole.source.language = abi::Language::ptx;
   whole.source.file_name = fmt::format("{}", fmt::join(names, " + "));
+  base::Work work(session->progress(), ProgressStage::load, whole.source.file_name, 1);
+  if (!work.begin()) return base::cancelled("link " + whole.source.file_name);
   const runtime::LinkOutcome linked = runtime::link_texts(session->context(), texts);
   if (linked.result != CUDA_SUCCESS)
     return refusal(*session, whole.source.file_name, linked.result, linked.log);
   runtime::LoadOutcome loaded =
       runtime::load_image(session->context(), linked.image.data(), session->launch_timeout());
   if (loaded.module == nullptr) return refusal(*session, whole.source.file_name, loaded.result, loaded.log);
+  work.finish(1);
   return std::make_shared<ModuleState>(session, std::move(whole), together(images), std::move(loaded.module));
 }
 

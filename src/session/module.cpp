@@ -103,13 +103,18 @@ std::string kernels_text(const abi::PtxImage& image) {
 
 Expected<std::shared_ptr<runtime::Module>> load_image(const SessionState& session, const abi::PtxImage& image,
                                                       const abi::KernelSource& source) {
+  base::Work work(session.progress(), ProgressStage::load, source.file_name, 1);
+  if (!work.begin()) return base::cancelled("load " + source.file_name);
   runtime::LoadOutcome outcome;
   outcome.result = CUDA_ERROR_NO_BINARY_FOR_GPU;
   if (!image.machine_code.empty())
     outcome = runtime::load_image(session.context(), image.machine_code.data(), session.launch_timeout());
   if (outcome.module == nullptr && is_refusal(outcome.result))
     outcome = runtime::load_image(session.context(), image.ptx.c_str(), session.launch_timeout());
-  if (outcome.module != nullptr) return std::move(outcome.module);
+  if (outcome.module != nullptr) {
+    work.finish(1);
+    return std::move(outcome.module);
+  }
   if (is_refusal(outcome.result)) return refusal(session, image, source, outcome);
   session.context()->fail(outcome.result, "cuModuleLoadDataEx", "load the code of " + source.file_name);
 }
@@ -141,7 +146,7 @@ Expected<std::shared_ptr<ModuleState>> load_module(const std::shared_ptr<Session
                            fmt::format("cannot bind '{}' in {}: only Kernel Python has names for it",
                                        request.constants.front().name, request.source.file_name),
                            "CUDA C++ takes numbers as macros (LoadOptions::defines)");
-  Expected<ModuleState::Image> image = session->compiler().compile(request);
+  Expected<ModuleState::Image> image = session->compiler().compile(request, session->progress());
   if (!image) return std::move(image).errors();
   Expected<std::shared_ptr<runtime::Module>> module = load_image(*session, **image, request.source);
   if (!module) return std::move(module).errors();
@@ -202,7 +207,7 @@ Expected<Kernel> ModuleState::python_kernel(const std::string& name) {
 Expected<Kernel> ModuleState::instantiate(const std::string& name) {
   abi::KernelRequest request = request_;
   request.name_expressions.push_back(name);
-  Expected<Image> image = session_->compiler().compile(request);
+  Expected<Image> image = session_->compiler().compile(request, session_->progress());
   if (!image) return std::move(image).errors();
   const abi::EntryInfo* entry = EntryIndex(**image).find(name);
   if (entry == nullptr) return unknown_kernel(name);

@@ -325,6 +325,9 @@ std::shared_ptr<DeviceAllocator> Session::caching_pool(std::shared_ptr<DeviceAll
   runtime::Context& context = *state_->context();
   return context.note_pool(runtime::make_caching_pool(context, std::move(upstream), most_cached_bytes));
 }
+ProgressHandler Session::set_progress(ProgressHandler handler) const {
+  return state_->progress()->exchange(std::move(handler));
+}
 void* Session::native_context() const noexcept { return state_->context()->handle(); }
 
 std::vector<Device> devices() {

@@ -109,7 +109,9 @@ Expected<std::string> stage_of(const std::filesystem::path& path, Stage stage, c
   request.entry = options.kernel;
   request.signature = options.signature;
   compile::Compiler compiler;
-  Expected<compile::Compiler::Image> image = compiler.compile(request);
+  base::ProgressSlot progress;
+  progress.exchange(options.progress);
+  Expected<compile::Compiler::Image> image = compiler.compile(request, &progress);
   if (!image) return std::move(image).errors();
   if (stage == Stage::ptx && !options.kernel.empty())
     if (const Expected<const abi::EntryInfo*> entry = choose_entry(**image, options.kernel, path.string());

@@ -33,6 +33,7 @@ class SessionState {
   compile::Compiler& compiler() const noexcept { return *compiler_; }
   /// The time limit for launches without one of their own; 0: none.
   std::chrono::nanoseconds launch_timeout() const noexcept { return launch_timeout_; }
+  base::ProgressSlot* progress() const noexcept { return &context_->progress(); }
   const abi::Target& target() const noexcept { return target_; }
   void register_memory(std::span<const NDArray> arrays) QUERN_EXCLUDES(mutex_);
   void deregister_memory(std::span<const NDArray> arrays) QUERN_EXCLUDES(mutex_);

@@ -466,6 +466,38 @@ extern "C" __global__ void busy(long long nanoseconds, long long* x) {
         seen, out = self.run_on_terminal("test", "long.case.toml", "-k", "case 1", env={"TERM": "dumb"})
         self.assertEqual(seen, "")
 
+    def long_source(self, marker):
+        """NVRTC is busy with it for much longer than half a second."""
+        kernels = "".join(f'extern "C" __global__ void k{i}(float* x) {{ for (int i = 0; i < 17; ++i) x[i] = sinf(x[i] * {marker}.{i}f + powf(x[i + 1], x[i + 2])); }}\n'
+                          for i in range(160))
+        self.path("slow.cu").write_text(kernels)
+
+    def test_a_long_compilation_is_shown_on_a_terminal_only(self):
+        self.long_source(1)
+        seen, out = self.run_on_terminal("compile", "slow.cu", "-o", "slow.ptx")
+        self.assertRegex(seen, r"\r\x1b\[Kcompile slow\.cu: \d+\.\d s")
+        self.assertTrue(seen.endswith("\r\x1b[K"), "the line is gone at the end")
+        self.assertEqual(out, "")
+        self.assertIn(".visible .entry k0(", self.path("slow.ptx").read_text())
+        for words, env in ((["--no-progress"], {}), (["--json"], {}), ([], {"TERM": "dumb"})):
+            self.assertEqual(self.run_on_terminal("compile", "slow.cu", "-o", "slow.ptx", *words, env=env)[0], "")
+        self.assertEqual(self.quern("compile", "slow.cu").stderr, "")
+        seen, _ = self.run_on_terminal("run", "slow.cu::k3", "zeros(64, float32)", "--grid", "1", "--block", "1")
+        self.assertRegex(seen, r"\r\x1b\[Kcompile slow\.cu: ")
+        seen, _ = self.run_on_terminal("run", "slow.cu::k3", "zeros(64, float32)", "--grid", "1", "--block", "1", "--quiet")
+        self.assertEqual(seen, "")
+
+    def test_progress_that_is_asked_for_is_lines_where_there_is_no_terminal(self):
+        self.long_source(2)
+        lines = self.quern("compile", "slow.cu", "--progress").stderr.splitlines()
+        self.assertGreater(len(lines), 0)
+        for line in lines:
+            self.assertRegex(line, r"^compile slow\.cu: \d+\.\d s$")
+
+    def test_progress_does_not_go_with_a_document(self):
+        self.fails("compile", "k.cu", "--progress", "--json", status=2, says=["--progress does not go with --json"])
+        self.fails("run", "k.cu::hello", "1", "--progress", "--quiet", status=2, says=["--progress does not go with --quiet"])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -154,7 +154,7 @@ int bench_command(const BenchSettings& settings) {
   std::vector<Row> rows;
   {
     const std::vector<Session> opened = sessions(settings);
-    Progress progress(cases.size() * opened.size());
+    Progress progress(cases.size() * opened.size(), settled(settings.progress, false, settings.json));
     for (const Session& session : opened)
       for (const Case& of : cases) {
         Row row;

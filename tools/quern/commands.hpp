@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "job.hpp"
+#include "progress.hpp"
 
 namespace quern::cli {
 
@@ -26,6 +27,7 @@ struct RunSettings {
   bool time = false;
   bool quiet = false;
   bool json = false;
+  ProgressWish progress = ProgressWish::automatic;
 };
 int run_command(const RunSettings& settings);
 
@@ -38,6 +40,7 @@ struct CompileSettings {
   StageOptions stage;
   LaunchText launch;
   bool json = false;
+  ProgressWish progress = ProgressWish::automatic;
 };
 int compile_command(const CompileSettings& settings);
 
@@ -50,6 +53,7 @@ struct TestSettings {
   unsigned jobs = 1;
   bool quiet = false;
   bool json = false;
+  ProgressWish progress = ProgressWish::automatic;
 };
 int test_command(const TestSettings& settings);
 
@@ -62,6 +66,7 @@ struct BenchSettings {
   double seconds = 0.5;
   std::uint64_t least = 5;
   bool json = false;
+  ProgressWish progress = ProgressWish::automatic;
 };
 int bench_command(const BenchSettings& settings);
 

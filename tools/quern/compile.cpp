@@ -5,6 +5,7 @@
 #include "files.hpp"
 #include "job.hpp"
 #include "output.hpp"
+#include "work_bar.hpp"
 
 namespace quern::cli {
 int compile_command(const CompileSettings& settings) {
@@ -15,6 +16,8 @@ int compile_command(const CompileSettings& settings) {
   options.load.constants = parse_constants(settings.launch);
   const auto block = parse_dimensions(settings.block, "--block");
   options.block = Dim3(block[0], block[1], block[2]);
+  WorkBar bar(settled(settings.progress, false, settings.json));
+  options.progress = bar.handler();
   const std::string text = stage_text(file, *stage_named(settings.emit), options);
   if (!settings.output.empty()) write_whole_file(settings.output, text);
   if (settings.json) {

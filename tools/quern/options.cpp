@@ -41,6 +41,14 @@ void add_constant_option(CLI::App& app, std::vector<std::string>& bindings) {
       ->type_name("NAME=ARG");
 }
 
+void add_progress_option(CLI::App& command, ProgressWish& wish) {
+  command.add_flag_callback(
+      "--progress", [&wish] { wish = ProgressWish::always; },
+      "Show what takes longer than half a second also where stderr is no terminal");
+  command.add_flag_callback(
+      "--no-progress", [&wish] { wish = ProgressWish::never; }, "Show no progress on a terminal either");
+}
+
 void add_load_options(CLI::App& app, LoadOptions& options) {
   app.add_option("-D,--define", options.defines, "Define a macro: NAME or NAME=VALUE")
       ->allow_extra_args(false)
@@ -96,6 +104,7 @@ void add_output_options(CLI::App& command, RunSettings& settings) {
   command.add_flag("--quiet", settings.quiet, "Print errors only");
   command.add_flag("--json", settings.json,
                    "Print one JSON document on stdout; what kernels print goes to stderr");
+  add_progress_option(command, settings.progress);
 }
 
 void add_run(CLI::App& app, Action& action) {
@@ -147,6 +156,7 @@ void add_compile(CLI::App& app, Action& action) {
   add_constant_option(*command, settings->launch.bind);
   add_load_options(*command, settings->stage.load);
   command->add_flag("--json", settings->json, "Print one JSON document on stdout");
+  add_progress_option(*command, settings->progress);
   command->callback([&action, settings] { action = [settings] { return compile_command(*settings); }; });
 }
 
@@ -165,6 +175,7 @@ void add_test(CLI::App& app, Action& action) {
   command->add_flag("--quiet", settings->quiet, "Print failures and the sum only");
   command->add_flag("--json", settings->json,
                     "Print one JSON document on stdout; what kernels print goes to stderr");
+  add_progress_option(*command, settings->progress);
   command->callback([&action, settings] { action = [settings] { return test_command(*settings); }; });
 }
 
@@ -188,6 +199,7 @@ void add_bench(CLI::App& app, Action& action) {
       ->type_name("FILE.json");
   command->add_flag("--json", settings->json,
                     "Print one JSON document on stdout; what kernels print goes to stderr");
+  add_progress_option(*command, settings->progress);
   command->callback([&action, settings] { action = [settings] { return bench_command(*settings); }; });
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <quern/error.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -16,7 +17,17 @@ namespace {
 constexpr std::chrono::seconds kPatience{1};
 constexpr std::size_t kBarWidth = 24;
 
-bool understands_escapes() {
+}  // namespace
+
+ProgressWish settled(ProgressWish wish, bool quiet, bool json) {
+  if (!quiet && !json) return wish;
+  if (wish == ProgressWish::always)
+    throw Error(ErrorCode::usage, fmt::format("--progress does not go with {}\nhint: leave one of them out",
+                                              json ? "--json" : "--quiet"));
+  return ProgressWish::never;
+}
+
+bool draws_on_terminal() {
   const char* const terminal = std::getenv("TERM");
   return isatty(STDERR_FILENO) != 0 && terminal != nullptr && std::string_view(terminal) != "dumb";
 }
@@ -27,8 +38,6 @@ std::size_t terminal_width() {
   return size.ws_col;
 }
 
-}  // namespace
-
 std::string progress_text(std::size_t done, std::size_t total, const std::string& what, std::size_t width) {
   const std::size_t filled = total == 0 ? kBarWidth : kBarWidth * std::min(done, total) / total;
   const std::string tip = filled < kBarWidth ? ">" : "";
@@ -38,7 +47,8 @@ std::string progress_text(std::size_t done, std::size_t total, const std::string
   return text;
 }
 
-Progress::Progress(std::size_t total) : total_(total), shown_(understands_escapes()) {}
+Progress::Progress(std::size_t total, ProgressWish wish)
+    : total_(total), shown_(wish != ProgressWish::never && draws_on_terminal()) {}
 
 Progress::~Progress() {
   const std::lock_guard lock(mutex_);

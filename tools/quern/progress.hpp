@@ -4,16 +4,27 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <string>
 
 namespace quern::cli {
 
+/// --progress, --no-progress, or neither, which shows progress if stderr is a terminal.
+enum class ProgressWish : std::uint8_t { automatic, always, never };
+
+/// Returns `wish`, or `never` for a command with --quiet or --json. Throws Error(usage) for `always` then.
+ProgressWish settled(ProgressWish wish, bool quiet, bool json);
+
+/// Returns true if stderr is a terminal that can clear a line.
+bool draws_on_terminal();
+std::size_t terminal_width();
+
 /// Draws on stderr if that is a terminal, and nowhere else. Thread-safe.
 class Progress {
  public:
-  explicit Progress(std::size_t total);
+  explicit Progress(std::size_t total, ProgressWish wish = ProgressWish::automatic);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -26,7 +37,7 @@ class Progress {
   void draw();
 
   const std::size_t total_;
-  const bool shown_;  ///< stderr is a terminal that understands how to clear a line
+  const bool shown_;
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::mutex mutex_;
   std::size_t done_ = 0;

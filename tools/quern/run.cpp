@@ -14,6 +14,7 @@
 #include "show.hpp"
 #include "values.hpp"
 #include "words.hpp"
+#include "work_bar.hpp"
 
 namespace quern::cli {
 namespace {
@@ -165,7 +166,9 @@ void write(const Job& job, const Output& output) {
 int run_command(const RunSettings& settings) {
   const std::vector<Output> outputs = read_outputs(settings);
   for (const Output& output : outputs) keep_off_document(output.file);
+  WorkBar bar(settled(settings.progress, settings.quiet, settings.json));  // outlives all that tells it
   const Session session{SessionOptions{settings.device}};
+  session.set_progress(bar.handler());
   const auto [file, name] = split_kernel(settings.file);
   LoadOptions load = settings.load;
   if (name.find('<') != std::string::npos) load.name_expressions.push_back(name);

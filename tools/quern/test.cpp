@@ -135,7 +135,7 @@ void run_all(std::vector<Outcome>& outcomes, const TestSettings& settings) {
   const auto must_work =
       std::count_if(outcomes.begin(), outcomes.end(), [](const Outcome& o) { return !o.of->error; });
   const auto middle = static_cast<std::size_t>(must_work);
-  Progress progress(outcomes.size());
+  Progress progress(outcomes.size(), settled(settings.progress, settings.quiet, settings.json));
   run_range(outcomes, 0, middle, settings.jobs, settings, progress);
   run_range(outcomes, middle, outcomes.size(), 1, settings, progress);
 }

@@ -141,6 +141,11 @@ std::vector<CUcontext>& context_stack() noexcept;
 void keep_host_memory() noexcept;
 bool keeps_host_memory() noexcept;
 
+/// Is told when machine code of a kernel is generated in a context, and when that is done: a
+/// QuernCpuGenerateSink. Null: nobody.
+using GenerateSink = void (*)(void* context, const char* kernel, std::int32_t finished);
+void set_generate_sink(GenerateSink sink) noexcept;
+
 /// The CUresult of a fault.
 CUresult result_of(engine::FaultKind fault) noexcept;
 /// Throws Failure with the fault that has ended the context, if one has.

@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 
 #include "base/thread.hpp"
+#include "cpu/device/driver.hpp"
 #include "cpu/device/failure.hpp"
 #include "cpu/device/limits.hpp"
 #include "cpu/device/objects.hpp"
@@ -12,6 +14,19 @@
 #include "cpu/engine/output.hpp"
 
 namespace quern::cpu::device {
+
+namespace {
+
+std::atomic<GenerateSink> generate_sink{nullptr};
+
+void tell_generation(const ContextState& context, const std::string& kernel, bool finished) {
+  if (const GenerateSink sink = generate_sink.load())
+    sink(Driver::get().context_of(context.id), kernel.c_str(), finished ? 1 : 0);
+}
+
+}  // namespace
+
+void set_generate_sink(GenerateSink sink) noexcept { generate_sink.store(sink); }
 
 FunctionObject::FunctionObject(std::shared_ptr<ModuleObject> module, const KernelInfo& info)
     : max_dynamic_shared_bytes(static_cast<std::uint32_t>(
@@ -57,6 +72,8 @@ const LoadedCode& FunctionObject::code_for(const Specialisation& specialisation)
 
 LoadedCode FunctionObject::load(const Specialisation& specialisation) const {
   engine::install_fault_handlers();  // again: a host framework may have put its own in since
+  const std::string name = display_name();
+  tell_generation(*module_->context, name, false);
   const auto start = std::chrono::steady_clock::now();
   Expected<std::shared_ptr<const KernelCode>> code =
       base::secluded([&] { return compile(module_->ptx, info_->name, specialisation); });
@@ -67,15 +84,16 @@ LoadedCode FunctionObject::load(const Specialisation& specialisation) const {
                    fmt::format("cannot compile kernel {} for a block of {} x {} x {}:\n{}", info_->name,
                                specialisation.block[0], specialisation.block[1], specialisation.block[2],
                                to_string(code.errors())),
-                   {{"kernel", display_name()}});
+                   {{"kernel", name}});
     fail(CUDA_ERROR_NOT_SUPPORTED);
   }
+  tell_generation(*module_->context, name, true);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   engine::report(
       LogLevel::debug,
       fmt::format("generated machine code of kernel {} for a block of {} x {} x {} in {:.1f} ms", info_->name,
                   specialisation.block[0], specialisation.block[1], specialisation.block[2], took.count()),
-      {{"kernel", display_name()}});
+      {{"kernel", name}});
   LoadedCode loaded{std::move(*code), {}, nullptr};
   loaded.explainer =
       std::make_unique<const Explainer>(module_->ptx, info_->name, specialisation, *loaded.code);
@@ -89,7 +107,7 @@ LoadedCode FunctionObject::load(const Specialisation& specialisation) const {
       engine::report(
           LogLevel::error,
           fmt::format("kernel {} uses '{}', which the module does not define", info_->name, use.name),
-          {{"kernel", display_name()}});
+          {{"kernel", name}});
       fail(CUDA_ERROR_NOT_FOUND);
     }
     loaded.symbols.push_back(reinterpret_cast<std::uint64_t>(found->second.address));

@@ -242,6 +242,8 @@ std::int32_t plugin_cancel_context() {
 
 void plugin_set_launch_limit(std::uint64_t nanoseconds) { set_launch_limit(nanoseconds); }
 
+void plugin_set_generate_sink(QuernCpuGenerateSink sink) { set_generate_sink(sink); }
+
 constexpr QuernCpuPlugin kPlugin = {
     QUERN_CPU_PLUGIN_VERSION,    sizeof(QuernCpuPlugin),   &driver_table,
     &plugin_stage_text,          &plugin_check_ptx,        &plugin_isa,
@@ -249,6 +251,7 @@ constexpr QuernCpuPlugin kPlugin = {
     &plugin_release_host_memory, &plugin_start_errors,     &plugin_reservation,
     &plugin_current_fault,       &plugin_name_kernel,      &plugin_cancel_stream,
     &plugin_cancel_context,      &plugin_set_launch_limit, &plugin_set_log_sink,
+    &plugin_set_generate_sink,
 };
 
 }  // namespace

@@ -13,26 +13,26 @@ namespace quern::cpu::engine {
 
 inline constexpr std::string_view kDeviceName = "quern CPU device";
 
-/// What one call of printf printed, and for whom: the kernel, and the context that it runs in.
+/// The output of one call of printf, its kernel, and the context that the kernel runs in.
 struct Print {
   std::string text;
   std::string kernel;
   std::uint64_t owner = 0;
 };
 
-/// Where device printf goes: a function, or, where there is none or it does not want it, the process's
-/// stdout. Texts arrive one at a time and whole, from any thread, and no lock is held while the function
-/// runs. Thread-safe.
+/// Delivers printf output to a function, or, if there is none or it does not take a text, to the stdout of
+/// the process. Texts are delivered whole and one at a time, by any thread, and no lock is held while the
+/// function runs. Thread-safe.
 class Output {
  public:
-  /// False: it did not take the text.
+  /// Returns false if it did not take the text.
   using Sink = bool (*)(const Print& print);
 
-  /// Null: stdout again.
+  /// Null restores the default: stdout.
   void set_sink(Sink sink) QUERN_EXCLUDES(mutex_);
   void write(Print print) QUERN_EXCLUDES(mutex_);
-  /// Called when a launch that printed has ended: what it printed has been delivered, and what went to stdout
-  /// is flushed, so that the text stands before what the host prints next.
+  /// Call when a launch that printed has ended. Waits until its texts are delivered and flushes stdout, so
+  /// that they precede the next output of the host.
   void flush() QUERN_EXCLUDES(mutex_);
 
  private:
@@ -44,8 +44,8 @@ class Output {
   base::ConditionVariable delivered_;
 };
 
-/// What no CUresult can say (an internal compiler error, a thread that cannot be started), to the log, with
-/// the device's name as its first field.
+/// Logs a message that no CUresult can express (an internal compiler error, a thread that cannot be started),
+/// with the name of the device as its first field.
 void report(std::string_view message);
 void report(LogLevel level, std::string_view message, std::vector<LogField> fields = {},
             std::string_view prefix = "quern CPU device: ");

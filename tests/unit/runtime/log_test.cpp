@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the layer has to say where there is nobody to throw to.
+// Messages that the layer cannot throw.
 #include "quern/log.hpp"
 
 #include <doctest/doctest.h>

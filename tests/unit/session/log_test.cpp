@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A process whose stdout and stderr are its own: with handlers set, quern writes to neither.
+// With handlers set, quern writes neither to stdout nor to stderr.
 #include <doctest/doctest.h>
 #include <quern/quern.h>
 #include <quern/quern.hpp>
@@ -29,7 +29,7 @@ extern "C" __global__ void demand(int* values) {
 }
 )";
 
-/// What arrives at the handlers, which are taken away at the end.
+/// Sets handlers that keep all records and texts, and removes them at the end.
 class Received {
  public:
   Received() {
@@ -51,7 +51,7 @@ class Received {
   Received(const Received&) = delete;
   Received& operator=(const Received&) = delete;
 
-  // Nothing arrives any more when these are read.
+  // Read these only when no handler runs.
   const std::vector<LogRecord>& records() const { return records_; }
   const std::vector<LogRecord>& details() const { return details_; }  ///< of the lower levels
   const std::vector<std::string>& texts() const { return texts_; }

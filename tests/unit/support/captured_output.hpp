@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the process writes to its stdout and stderr, whoever writes it and however.
+// Captures all that the process writes to its stdout and stderr.
 #pragma once
 
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 namespace quern::test {
 
-/// Descriptors 1 and 2 lead to a file while it lives. Assertions do not belong in its scope: what they print
+/// Descriptors 1 and 2 lead to a file while it lives. Make no assertions in its scope: their output
 /// goes there too.
 class CapturedOutput {
  public:
@@ -48,7 +48,7 @@ class CapturedOutput {
   bool ended_ = false;
 };
 
-/// What `action` writes.
+/// Returns what `action` writes.
 template <class Action>
 std::string output_of(Action&& action) {
   CapturedOutput output;

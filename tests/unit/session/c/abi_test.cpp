@@ -92,6 +92,7 @@ const Call kOfSessions[] = {
     [](auto id) { return quern_session_set_allocator({id}, nullptr); },
     [](auto id) { return quern_session_use_stream_ordered_pool({id}, 0); },
     [](auto id) { return quern_session_use_caching_pool({id}, 0); },
+    [](auto id) { return quern_session_set_progress({id}, nullptr, nullptr); },
     [](auto id) { return quern_defer_begin({id}, out<QuernDeferral>()); },
     [](auto id) { return quern_session_release_pending({id}); },
     [](auto id) { return quern_session_leak_report({id}, nullptr, 0, nullptr); },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C ABI: handlers of messages and of what kernels print.
+// The C ABI: handlers of messages, of what kernels print, and of progress.
 #include <string>
 #include <vector>
 
@@ -30,6 +30,22 @@ void give_print(QuernPrintfHandler handler, void* user, const DevicePrint& print
   handler(user, &given);
 }
 
+static_assert(static_cast<int>(ProgressStage::translate) == QUERN_PROGRESS_TRANSLATE &&
+              static_cast<int>(ProgressStage::generate) == QUERN_PROGRESS_GENERATE &&
+              static_cast<int>(ProgressStage::copy_to_host) == QUERN_PROGRESS_COPY_TO_HOST);
+
+bool give_progress(QuernProgressHandler handler, void* user, const Progress& progress) {
+  const std::string name(progress.name);
+  const QuernProgress given{sizeof given,
+                            static_cast<QuernProgressStage>(progress.stage),
+                            name.c_str(),
+                            progress.done,
+                            progress.total,
+                            progress.finished ? 1 : 0,
+                            0};
+  return handler(user, &given) == 0;
+}
+
 }  // namespace
 
 QuernStatus quern_set_log_handler(QuernLogHandler handler, void* user) {
@@ -43,5 +59,13 @@ QuernStatus quern_set_printf_handler(QuernPrintfHandler handler, void* user) {
   return guarded([&] {
     if (handler == nullptr) return static_cast<void>(set_printf_handler({}));
     set_printf_handler([=](const DevicePrint& print) { give_print(handler, user, print); });
+  });
+}
+
+QuernStatus quern_session_set_progress(QuernSession session, QuernProgressHandler handler, void* user) {
+  return guarded([&] {
+    const Session in = session_of(session);
+    if (handler == nullptr) return static_cast<void>(in.set_progress({}));
+    in.set_progress([=](const Progress& progress) { return give_progress(handler, user, progress); });
   });
 }
