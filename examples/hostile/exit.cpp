@@ -59,8 +59,21 @@ void compile_for_ever(std::atomic<int>& begun, int thread) {
 
 /// exit() while another thread opens NVRTC, so long after this one opened its session.
 [[noreturn]] void exit_while_loading(int milliseconds) {
-  static const quern::Session session("cpu");
+  static const quern::Session& session = *new quern::Session("cpu");  // exit() does not destroy it
   std::thread([] { session.load_cuda(kSource); }).detach();
+  std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+  std::fputs("output", stdout);
+  std::exit(kStatus);
+}
+
+/// exit() while other threads load a source that is in the cache: OpenSSL computes its digest each time.
+[[noreturn]] void exit_while_loading_again(int milliseconds) {
+  static const quern::Session& session = *new quern::Session("cpu");  // exit() does not destroy it
+  session.load_cuda(kSource);
+  for (int i = 0; i < 3; ++i)
+    std::thread([] {
+      for (;;) session.load_cuda(kSource);
+    }).detach();
   std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
   std::fputs("output", stdout);
   std::exit(kStatus);
@@ -188,6 +201,7 @@ void on_small_stack() {
 int run_scenario(std::string_view name, int number) {
   if (name == "compile") exit_while_compiling(number);
   if (name == "load") exit_while_loading(number);
+  if (name == "again") exit_while_loading_again(number);
   if (name == "spin" || name == "count") exit_while_running(name.data());
   if (name == "callback") exit_with_callback(number != 0);
   if (name == "fork") fork_while_compiling();
@@ -248,6 +262,8 @@ int main(int count, char** arguments) {
     good = ends_well(self, "compile", milliseconds) && good;
   for (int milliseconds = 0; milliseconds < 60; milliseconds += 2)
     good = ends_well(self, "load", milliseconds) && good;
+  for (int milliseconds = 1; milliseconds <= 20; ++milliseconds)
+    good = ends_well(self, "again", milliseconds) && good;
   good = ends_soon(self, "spin") && good;
   good = ends_soon(self, "count") && good;
   for (const int inside : {0, 1}) good = ends_well(self, "callback", inside) && good;
