@@ -272,9 +272,10 @@ void Scheduler::cancel(const std::shared_ptr<Stream>& stream) {
   const base::NoCancellation whole;
   Section section(*this);
   const std::uint64_t last = stream->issued_;
-  stop_head(stream);
-  for (const std::unique_ptr<Command>& command : stream->queue_)  // the others are dropped when they come up
-    if (LaunchJob* launch = command->launch()) launch->stopped.store(true, std::memory_order_relaxed);
+  for (const std::unique_ptr<Command>& command : stream->queue_)  // dropped when their turn comes
+    if (LaunchJob* launch = command->launch(); launch != nullptr && command->state == Command::State::queued)
+      launch->stopped.store(true, std::memory_order_relaxed);
+  stop_head(stream);  // last: a launch that is ready and stopped would be taken by nobody
   const auto runs = [&](const std::unique_ptr<Worker>& worker) {
     return worker->command != nullptr && worker->command->stream == stream.get() &&
            worker->command->sequence <= last;

@@ -356,6 +356,23 @@ TEST_CASE("a cancelled stream ends its launches, running and queued, and runs al
     }
 }
 
+TEST_CASE("several launches that no thread has taken yet are cancelled at once") {
+  Engine& engine = Engine::get();
+  const auto domain = engine.scheduler->make_domain();
+  const auto busy = engine.scheduler->make_stream(*domain, false);
+  const auto stream = engine.scheduler->make_stream(*domain, false);
+  std::atomic<int> begun{0};
+  Counts counts(1);
+  engine.scheduler->submit(busy, endless(begun, false));
+  wait_for(begun, 2);  // no worker is free
+  for (int i = 0; i < 3; ++i) engine.scheduler->submit(stream, launch_of(&Counts::run, 1, &counts));
+  engine.scheduler->cancel(stream);
+  engine.scheduler->synchronize(stream);
+  engine.scheduler->cancel(busy);
+  engine.scheduler->synchronize(*domain);
+  CHECK(counts.runs[0].load() == 0);
+}
+
 TEST_CASE("a launch that waits for another stream is cancelled before it begins, and holds nobody up") {
   Engine& engine = Engine::get();
   const auto domain = engine.scheduler->make_domain();
