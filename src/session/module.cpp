@@ -211,6 +211,8 @@ Expected<Kernel> ModuleState::instantiate(const std::string& name) {
   if (!image) return std::move(image).errors();
   const abi::EntryInfo* entry = EntryIndex(**image).find(name);
   if (entry == nullptr) return unknown_kernel(name);
+  // Another spelling of a kernel that the module has, such as "::k".
+  if (const abi::EntryInfo* own = entries_.find(entry->lowered_name)) return bind(module_, image_, *own);
   Expected<std::shared_ptr<runtime::Module>> module = load_image(*session_, **image, request_.source);
   if (!module) return std::move(module).errors();
   const base::LockGuard lock(mutex_);
