@@ -22,7 +22,8 @@ std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1
 
 /// One mapping for all sections (so that every section reaches every other with 32-bit displacements): code,
 /// then constants, then data, each from a page boundary. Written while writable, then sealed: never writable
-/// and executable at once.
+/// and executable at once. Constants and data get the code's protection, so that the system joins the
+/// mappings of neighbours: their number is limited (vm.max_map_count), and each block shape has code.
 class Mapping {
  public:
   Mapping() = default;
@@ -50,10 +51,7 @@ class Mapping {
   std::uint8_t* take_data(std::size_t bytes, std::size_t align) { return take(data_, bytes, align); }
 
   /// False with errno set if the system call fails.
-  bool seal() {
-    return protect(code_, PROT_READ | PROT_EXEC) && protect(constants_, PROT_READ) &&
-           protect(data_, PROT_READ);
-  }
+  bool seal() { return mprotect(base_, bytes_, PROT_READ | PROT_EXEC) == 0; }
   const std::byte* text_begin() const { return base_ + code_.begin; }
   const std::byte* text_end() const { return base_ + code_.next; }
 
@@ -70,10 +68,6 @@ class Mapping {
     part.next = at + bytes;
     return reinterpret_cast<std::uint8_t*>(base_ + at);
   }
-  bool protect(const Part& part, int how) {
-    return part.limit == part.begin || mprotect(base_ + part.begin, part.limit - part.begin, how) == 0;
-  }
-
   std::byte* base_ = nullptr;
   std::size_t bytes_ = 0;
   Part code_;
