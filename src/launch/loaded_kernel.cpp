@@ -240,6 +240,9 @@ std::uint32_t LoadedKernel::suggested_block(std::size_t shared_bytes, std::uint3
   const bool usual = shared_bytes == 0 && limit == 0;
   if (const std::uint32_t known = suggested_block_.load(std::memory_order_relaxed); usual && known != 0)
     return known;
+  check_shared({.shared_bytes = shared_bytes});
+  const runtime::CurrentContext current(*module_->context());
+  allow_shared(shared_bytes);  // or the driver counts no block of it
   const auto warp = static_cast<std::uint32_t>(module_->context()->device().warp_size);
   std::uint32_t most = function_.max_threads_per_block;
   if (limit != 0) most = std::min(most, limit);

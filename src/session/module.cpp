@@ -172,6 +172,7 @@ Expected<std::shared_ptr<ModuleState>> ModuleState::with_constant(const Constant
 }
 
 Expected<Kernel> ModuleState::kernel(std::string_view name) {
+  session_->context()->require_alive();
   name = trimmed(name);
   {
     const base::LockGuard lock(mutex_);
@@ -270,6 +271,7 @@ Diagnostic ModuleState::unknown_kernel(const std::string& name) const {
 }
 
 Expected<Kernel> ModuleState::only_kernel() {
+  session_->context()->require_alive();
   if (image_->entries.size() == 1) return kernel(image_->entries.front().name);
   if (image_->entries.empty())
     return make_diagnostic("unknown-kernel", fmt::format("{} has no kernel", request_.source.file_name),

@@ -82,23 +82,27 @@ const char* text_of_fault(CUresult error, const char* sentence) noexcept try {
   return nullptr;
 }
 
-thread_local const char* last_reason = "";
+struct Reason {
+  CUresult result = CUDA_SUCCESS;
+  const char* text = "";
+};
+thread_local Reason last_reason;
 
 /// The sentence with the reason that is known for this thread's last failure; null if there is none.
 const char* text_of_reason(CUresult error, const char* sentence) noexcept try {
-  if (error != CUDA_ERROR_OUT_OF_MEMORY || *last_reason == '\0') return nullptr;
-  return kept(std::string(sentence) + ": " + last_reason);
+  if (error != last_reason.result || *last_reason.text == '\0') return nullptr;
+  return kept(std::string(sentence) + ": " + last_reason.text);
 } catch (...) {  // no memory: the sentence has to do
   return nullptr;
 }
 
 }  // namespace
 
-void quern::cpu::device::note_reason(const std::string& reason) noexcept {
-  last_reason = "";
+void quern::cpu::device::note_reason(CUresult result, const std::string& reason) noexcept {
+  last_reason = {};
   if (reason.empty()) return;
   try {
-    last_reason = kept(reason);
+    last_reason = {result, kept(reason)};
   } catch (...) {  // no memory: the result has to do
   }
 }
@@ -116,8 +120,9 @@ CUresult cuGetErrorName(CUresult error, const char** name) { return lookup(error
 CUresult cuGetErrorString(CUresult error, const char** text) {
   const CUresult found = lookup(error, text, &ResultText::text);
   if (found != CUDA_SUCCESS || error == CUDA_SUCCESS) return found;
-  if (const char* const more = text_of_fault(error, *text)) *text = more;
-  if (const char* const more = text_of_reason(error, *text)) *text = more;
+  const char* more = text_of_reason(error, *text);
+  if (more == nullptr) more = text_of_fault(error, *text);
+  if (more != nullptr) *text = more;
   return found;
 }
 

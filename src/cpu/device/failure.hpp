@@ -15,12 +15,12 @@ struct Failure {
   CUresult result;
 };
 
-/// The reason of this thread's last failure, which cuGetErrorString adds to the result's sentence; "": the
-/// result says all.
-void note_reason(const std::string& reason) noexcept;
+/// The reason of this thread's last failure, which cuGetErrorString adds to the sentence of that result; "":
+/// the result says all.
+void note_reason(CUresult result, const std::string& reason) noexcept;
 
 [[noreturn]] inline void fail(CUresult result, const std::string& reason = {}) {
-  note_reason(reason);
+  note_reason(result, reason);
   throw Failure{result};
 }
 inline void require(bool condition, CUresult otherwise = CUDA_ERROR_INVALID_VALUE) {
@@ -44,7 +44,7 @@ CUresult entry(Body&& body) noexcept {
   } catch (const Failure& failure) {
     return failure.result;
   } catch (const std::bad_alloc&) {
-    note_reason({});
+    note_reason(CUDA_ERROR_OUT_OF_MEMORY, {});
     return CUDA_ERROR_OUT_OF_MEMORY;
   } catch (...) {
     return CUDA_ERROR_UNKNOWN;
