@@ -114,7 +114,7 @@ Expected<void> check_architecture(const Nvrtc& nvrtc, std::uint32_t compute) {
   return failure("target-unsupported",
                  fmt::format("cannot compile for compute_{}: NVRTC {} ({}) compiles for {}", compute,
                              version_of(nvrtc), nvrtc.path(), fmt::join(nvrtc.architectures(), ", ")),
-                 "ask for one of these, or install an NVRTC that knows it and name it with QUERN_NVRTC");
+                 "request one of these, or install an NVRTC that knows it and name it with QUERN_NVRTC");
 }
 
 /// In a macro's value or in a template's argument.

@@ -226,7 +226,7 @@ std::uint32_t LoadedKernel::active_blocks(std::uint32_t block, std::size_t share
   int blocks = 0;
   context.check(context.api().cuOccupancyMaxActiveBlocksPerMultiprocessor(
                     &blocks, function_.handle, static_cast<int>(block), shared_bytes),
-                "cuOccupancyMaxActiveBlocksPerMultiprocessor", "ask how many blocks fit a multiprocessor");
+                "cuOccupancyMaxActiveBlocksPerMultiprocessor", "query how many blocks fit a multiprocessor");
   return static_cast<std::uint32_t>(blocks);
 }
 

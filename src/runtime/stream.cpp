@@ -27,7 +27,7 @@ StreamPriorities stream_priorities(const Context& context) {
   const CurrentContext current(context);
   StreamPriorities range;
   context.check(context.api().cuCtxGetStreamPriorityRange(&range.least, &range.greatest),
-                "cuCtxGetStreamPriorityRange", "ask for the priorities of streams");
+                "cuCtxGetStreamPriorityRange", "query the priorities of streams");
   return range;
 }
 
@@ -103,7 +103,7 @@ bool StreamView::query() const {
   const runtime::CurrentContext current(context);
   const CUresult result = context.api().cuStreamQuery(static_cast<CUstream>(handle_));
   if (result == CUDA_ERROR_NOT_READY) return false;
-  context.check(result, "cuStreamQuery", "ask whether a stream has finished");
+  context.check(result, "cuStreamQuery", "query whether a stream has finished");
   context.reap();
   return true;
 }
@@ -113,7 +113,7 @@ int StreamView::priority() const {
   const runtime::CurrentContext current(context);
   int priority = 0;
   context.check(context.api().cuStreamGetPriority(static_cast<CUstream>(handle_), &priority),
-                "cuStreamGetPriority", "ask for a stream's priority");
+                "cuStreamGetPriority", "query a stream's priority");
   return priority;
 }
 
@@ -122,7 +122,7 @@ bool StreamView::is_non_blocking() const {
   const runtime::CurrentContext current(context);
   unsigned flags = 0;
   context.check(context.api().cuStreamGetFlags(static_cast<CUstream>(handle_), &flags), "cuStreamGetFlags",
-                "ask for a stream's flags");
+                "query a stream's flags");
   return (flags & CU_STREAM_NON_BLOCKING) != 0;
 }
 
@@ -210,7 +210,7 @@ bool Event::query() const {
   const runtime::CurrentContext current(context);
   const CUresult result = context.api().cuEventQuery(event.handle);
   if (result == CUDA_ERROR_NOT_READY) return false;
-  context.check(result, "cuEventQuery", "ask whether an event has happened");
+  context.check(result, "cuEventQuery", "query whether an event has happened");
   return true;
 }
 

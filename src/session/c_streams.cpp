@@ -58,7 +58,7 @@ QuernStatus quern_stream_make(QuernSession session, const QuernStreamOptions* op
     require(options != nullptr && stream != nullptr,
             "quern_stream_make needs options and a place for the stream");
     const QuernStreamOptions given = read_struct(options);
-    require(given.reserved == 0, "what is reserved in a QuernStreamOptions must be 0");
+    require(given.reserved == 0, "the reserved fields of a QuernStreamOptions must be 0");
     const Session in = session_of(session);
     auto owner = std::make_shared<Stream>(
         in.stream({.priority = given.priority, .non_blocking = given.non_blocking != 0}));

@@ -278,7 +278,7 @@ Expected<Kernel> ModuleState::only_kernel() {
                            kernel_form(request_.source.language));
   return make_diagnostic(
       "kernel-choice",
-      fmt::format("{} has {} kernels where one is meant", request_.source.file_name, image_->entries.size()),
+      fmt::format("{} has {} kernels, and none was named", request_.source.file_name, image_->entries.size()),
       kernels_text(*image_) + "; name one with Module::kernel");
 }
 
