@@ -83,7 +83,8 @@ class QUERN_API Kernel {
   /// of tasks. A Kernel Python kernel is compiled for the arguments first.
   BoundKernel for_all(std::uint64_t task_count, LaunchConfig config = {}) const;
   /// The number of threads a block, at most `limit` (0: the kernel's own), at which most threads are resident
-  /// on a multiprocessor at once, as the driver's occupancy calculator says.
+  /// on a multiprocessor at once, as the driver's occupancy calculator says. Throws Error(unsupported) if no
+  /// block can have `shared_bytes` of dynamic shared memory.
   std::uint32_t suggested_block(std::size_t shared_bytes = 0, std::uint32_t limit = 0) const;
   /// Blocks of that size that a multiprocessor holds at once.
   std::uint32_t active_blocks(std::uint32_t block, std::size_t shared_bytes = 0) const;

@@ -81,7 +81,8 @@ class QUERN_API DeferredCleanup {
 };
 
 /// Everything that is needed to compile and run kernels on one device. Copies share it; arrays, streams,
-/// modules and kernels keep the parts that they need alive. Thread-safe.
+/// modules and kernels keep the parts that they need alive. Functions of one that was moved from throw
+/// Error(usage), except device(). Thread-safe.
 class QUERN_API Session {
  public:
   /// Throws Error(not_found) if the device does not exist: the message lists the attempts and gives advice.

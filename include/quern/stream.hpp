@@ -97,7 +97,8 @@ class QUERN_API AutoSynchronize {
 inline AutoSynchronize StreamView::auto_synchronize() const { return AutoSynchronize(*this); }
 
 /// Owns a stream (Session::stream()). Work on one stream runs in order; work on two streams may overlap.
-/// Its destructor schedules the release; queued work still runs. Move-only.
+/// Its destructor schedules the release; queued work still runs. Move-only; launches on one that was moved
+/// from, and its own functions, throw Error(usage).
 class QUERN_API Stream {
  public:
   explicit Stream(std::shared_ptr<runtime::StreamState> state) : state_(std::move(state)) {}
@@ -122,7 +123,8 @@ class QUERN_API Stream {
   std::shared_ptr<runtime::StreamState> state_;
 };
 
-/// A point in a stream (Session::event()). Move-only; dropping it schedules its release.
+/// A point in a stream (Session::event()). Move-only; dropping it schedules its release. Functions of one
+/// that was moved from throw Error(usage); its handle is null.
 class QUERN_API Event {
  public:
   explicit Event(std::shared_ptr<runtime::EventState> state) : state_(std::move(state)) {}

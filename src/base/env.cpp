@@ -16,7 +16,7 @@ namespace {
 std::nullopt_t pass_over(const char* name, const std::string& kind, const std::string& text,
                          EnvComplaint complain) {
   if (complain != nullptr)
-    complain(name, std::string(name) + " is not " + kind + ", and is passed over: " + text);
+    complain(name, std::string(name) + " is not " + kind + ", and is ignored: " + text);
   return std::nullopt;
 }
 

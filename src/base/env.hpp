@@ -14,7 +14,7 @@ namespace quern::base {
 std::optional<std::string> env(const char* name);
 
 /// Hears of a variable whose value is not what it should be: "QUERN_CPU_WORKERS is not a whole number, and is
-/// passed over: many".
+/// ignored: many".
 using EnvComplaint = void (*)(const char* variable, std::string_view message);
 
 /// An EnvComplaint for who has no place of their own for it, or reads a variable anew in each session: the

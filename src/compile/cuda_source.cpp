@@ -16,6 +16,7 @@
 #include "compile/file_names.hpp"
 #include "compile/hints.hpp"
 #include "compile/log.hpp"
+#include "compile/names.hpp"
 #include "compile/ptx_text.hpp"
 #include "compile/ptx_version.hpp"
 #include "compile/virtual_headers.hpp"
@@ -99,12 +100,21 @@ Expected<void> check_expressions(const std::vector<std::string>& expressions) {
   return {};
 }
 
+Expected<void> check_instances(const std::vector<std::string>& expressions,
+                               const std::vector<std::string>& lowered_names,
+                               const std::vector<KernelDeclaration>& kernels) {
+  for (std::size_t i = 0; i < lowered_names.size(); ++i)
+    if (has_needless_arguments(expressions[i], lowered_names[i]))
+      return not_a_template(expressions[i], kernels);
+  return {};
+}
+
 Expected<void> check_architecture(const Nvrtc& nvrtc, std::uint32_t compute) {
   if (knows(nvrtc, compute)) return {};
   return failure("target-unsupported",
                  fmt::format("cannot compile for compute_{}: NVRTC {} ({}) compiles for {}", compute,
                              version_of(nvrtc), nvrtc.path(), fmt::join(nvrtc.architectures(), ", ")),
-                 "ask for one of these, or install an NVRTC that knows it and name it with QUERN_NVRTC");
+                 "request one of these, or install an NVRTC that knows it and name it with QUERN_NVRTC");
 }
 
 /// In a macro's value or in a template's argument.
@@ -310,6 +320,9 @@ Expected<abi::PtxImage> run_cuda(const CudaPlan& plan, base::ProgressSlot* progr
   if (output.cancelled) return base::cancelled("compile " + file);
   Diagnostics log = diagnostics_of(plan, output, kernels);
   if (!output.success) return log;
+  if (Expected<void> named = check_instances(plan.request->name_expressions, output.lowered_names, kernels);
+      !named)
+    return std::move(named).errors();
   if (plan.machine && !one_run) {
     NvrtcOutput machine = run_once(plan, fmt::format("sm_{}", *plan.machine), steps);
     if (machine.cancelled) return base::cancelled("compile " + file);

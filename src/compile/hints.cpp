@@ -301,6 +301,11 @@ Diagnostics without_name_map(Diagnostics diagnostics, const HintContext& context
 
 }  // namespace
 
+Diagnostic not_a_template(const std::string& expression, const std::vector<KernelDeclaration>& kernels) {
+  const std::string name = expression.substr(0, expression.find('<'));
+  return unknown_kernel(expression, name + " is not a template", {.kernels = kernels, .expressions = {}});
+}
+
 void add_hints(Diagnostics& diagnostics, const HintContext& context) {
   diagnostics = without_name_map(std::move(diagnostics), context);
   for (Diagnostic& diagnostic : diagnostics)

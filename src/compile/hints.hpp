@@ -18,4 +18,8 @@ struct HintContext {
 /// source.
 void add_hints(Diagnostics& diagnostics, const HintContext& context);
 
+/// The error for a name expression with template arguments that names a kernel without: NVRTC accepts
+/// "k<int>" for it.
+Diagnostic not_a_template(const std::string& expression, const std::vector<KernelDeclaration>& kernels);
+
 }  // namespace quern::compile

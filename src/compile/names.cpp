@@ -53,4 +53,14 @@ DemangledName demangle(const std::string& lowered_name) {
   return result;
 }
 
+bool has_needless_arguments(string_view expression, const std::string& lowered_name) {
+  while (expression.ends_with(' ')) expression.remove_suffix(1);
+  // Casts that choose an overload hold a '<' too.
+  if (!expression.ends_with('>') || lowered_name.empty()) return false;
+  const DemangledName known = demangle(lowered_name);
+  if (!known.mangled && lowered_name.starts_with('_'))
+    return false;  // a form that the demangler does not know
+  return known.name.find('<') == std::string::npos;
+}
+
 }  // namespace quern::compile

@@ -17,4 +17,7 @@ struct DemangledName {
 };
 DemangledName demangle(const std::string& lowered_name);
 
+/// True for "k<int>" if `lowered_name` is that of a function that is no template's instance.
+bool has_needless_arguments(std::string_view expression, const std::string& lowered_name);
+
 }  // namespace quern::compile

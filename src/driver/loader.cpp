@@ -54,6 +54,7 @@ Expected<LoadedPlugin> open_plugin(const std::filesystem::path& path) {
   Expected<base::DynamicLibrary> library = base::DynamicLibrary::open(path.string());
   if (!library) {
     Diagnostics errors = std::move(library).errors();
+    if (errors.front().code == base::kTooManyFiles) return errors;
     errors.front().hint = path == base::env("QUERN_CPU_PLUGIN").value_or("")
                               ? "QUERN_CPU_PLUGIN names this file: correct it, or unset it"
                               : "build or install quern anew; this file is its CPU device";
@@ -81,6 +82,7 @@ Expected<LoadedDriver> load_libcuda(const std::string& name) {
   Expected<base::DynamicLibrary> library = base::DynamicLibrary::open(named.value_or(name));
   if (!library) {
     Diagnostics errors = std::move(library).errors();
+    if (errors.front().code == base::kTooManyFiles) return errors;
     errors.front().hint = named ? "QUERN_LIBCUDA names this file: correct it, or unset it"
                                 : "install the NVIDIA driver, or use the CPU device";
     return errors;

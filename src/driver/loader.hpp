@@ -23,9 +23,9 @@ struct LoadedDriver {
 inline constexpr const char* kSystemDriver = "libcuda.so.1";
 
 /// The system's driver, searched by the loader, or the file that QUERN_LIBCUDA names. Missing functions
-/// return CUDA_ERROR_NOT_SUPPORTED. Errors: "library-not-loaded", "driver-incomplete" (not a driver),
-/// "driver-is-quern" (our own stand-alone libcuda.so.1, which would be taken for a GPU; QUERN_LIBCUDA may
-/// name it).
+/// return CUDA_ERROR_NOT_SUPPORTED. Errors: "library-not-loaded", "too-many-files" (no file descriptor is
+/// left), "driver-incomplete" (not a driver), "driver-is-quern" (our own stand-alone libcuda.so.1, which
+/// would be taken for a GPU; QUERN_LIBCUDA may name it).
 Expected<LoadedDriver> load_libcuda(const std::string& name = kSystemDriver);
 
 /// The embedded CPU device: its struct (owned by the library) and its table.
@@ -36,7 +36,8 @@ struct LoadedPlugin {
 };
 
 /// Opens the plug-in at `path`, or, without one, at a place of cpu_plugin_candidates(). Errors:
-/// "plugin-not-found" (names every place), "library-not-loaded", "plugin-mismatch" (another version).
+/// "plugin-not-found" (names every place), "library-not-loaded", "too-many-files", "plugin-mismatch" (another
+/// version).
 Expected<LoadedPlugin> load_cpu_plugin(const std::filesystem::path& path = {});
 
 /// The places where the plug-in is looked for, in this order: the file that QUERN_CPU_PLUGIN names (then

@@ -285,7 +285,7 @@ void Names::read_links(const Expr& expr, std::vector<std::string>& out) {
     report_.error(expr.place, "unsupported",
                   file.kind == Kind::string
                       ? fmt::format("'{}' cannot be linked: it is no CUDA C++ source", file.text)
-                      : std::string("what is linked is not known here"),
+                      : std::string("the name of the linked file is not known at compile time"),
                   "link files of CUDA C++: link='functions.cu'");
   }
 }

@@ -52,7 +52,7 @@ Type Inference::expression(const Expr& expr) {
   instance_.constants[expr.id] = {};
   const Type type = scope_.refused.contains(expr.id) ? types_.error : compute(expr);
   if (type == nullptr && reporting_ && !report_.failed())
-    report_.error(expr.place, "types", "the type of this cannot be told",
+    report_.error(expr.place, "types", "cannot determine the type of this expression",
                   "it depends on itself only; give the first value a definite type");
   return instance_.types[expr.id] = type == nullptr && reporting_ ? types_.error : type;
 }

@@ -74,7 +74,7 @@ class Translation {
     if (entry.empty()) {
       if (all.size() == 1) return all.front();
       return failure(file, "kernel-choice",
-                     fmt::format("{} has {} kernels where one is meant", file, all.size()),
+                     fmt::format("{} has {} kernels, and none was named", file, all.size()),
                      fmt::format("it has {}; name one in StageOptions::kernel", kernel_names()));
     }
     for (Declaration* kernel : all)

@@ -226,7 +226,7 @@ std::uint32_t LoadedKernel::active_blocks(std::uint32_t block, std::size_t share
   int blocks = 0;
   context.check(context.api().cuOccupancyMaxActiveBlocksPerMultiprocessor(
                     &blocks, function_.handle, static_cast<int>(block), shared_bytes),
-                "cuOccupancyMaxActiveBlocksPerMultiprocessor", "ask how many blocks fit a multiprocessor");
+                "cuOccupancyMaxActiveBlocksPerMultiprocessor", "query how many blocks fit a multiprocessor");
   return static_cast<std::uint32_t>(blocks);
 }
 
@@ -240,6 +240,9 @@ std::uint32_t LoadedKernel::suggested_block(std::size_t shared_bytes, std::uint3
   const bool usual = shared_bytes == 0 && limit == 0;
   if (const std::uint32_t known = suggested_block_.load(std::memory_order_relaxed); usual && known != 0)
     return known;
+  check_shared({.shared_bytes = shared_bytes});
+  const runtime::CurrentContext current(*module_->context());
+  allow_shared(shared_bytes);  // or the driver counts no block of it
   const auto warp = static_cast<std::uint32_t>(module_->context()->device().warp_size);
   std::uint32_t most = function_.max_threads_per_block;
   if (limit != 0) most = std::min(most, limit);

@@ -411,7 +411,7 @@ void Context::cancel(CUstream stream) {
   {
     const CurrentContext current(*this);
     unsigned flags = 0;
-    check(api().cuStreamGetFlags(stream, &flags), "cuStreamGetFlags", "ask for a stream's flags");
+    check(api().cuStreamGetFlags(stream, &flags), "cuStreamGetFlags", "query a stream's flags");
     const Cancellations::Scope scope(*cancellations_, named_stream(stream),
                                      (flags & CU_STREAM_NON_BLOCKING) == 0);
     check(static_cast<CUresult>(plugin.cancel_stream(stream)), "cancel", "cancel the launches of a stream");
@@ -458,7 +458,7 @@ std::size_t Context::free_memory_bytes() const {
   const CurrentContext current(*this);
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
-  check(api().cuMemGetInfo_v2(&free_bytes, &total_bytes), "cuMemGetInfo_v2", "ask for the free memory");
+  check(api().cuMemGetInfo_v2(&free_bytes, &total_bytes), "cuMemGetInfo_v2", "query the free memory");
   return free_bytes;
 }
 

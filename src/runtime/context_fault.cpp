@@ -83,8 +83,8 @@ void ContextFault::refuse(const driver::DriverTable& api) const {
   const std::string why = text();
   const std::string name = driver::result_name(api, result);
   const std::string message = fmt::format(
-      "cannot use what a lost context held: {}{} ended it, and its arrays, streams and kernels went with it; "
-      "open a new session and make them anew",
+      "cannot use an object of a lost context: {}{} ended the context with its arrays, streams and kernels; "
+      "open a new session and create them again",
       name, why.empty() ? "" : " (" + why + ")");
   throw DriverError(ErrorCode::device_fault, static_cast<int>(result), name, "", message, why, fault());
 }

@@ -48,7 +48,7 @@ void read_attributes(DeviceState& device) {
 std::shared_ptr<const Driver> initialise(Driver driver) {
   driver.check(driver.api.cuInit(0), "cuInit", "start the driver of " + driver.path);
   driver.check(driver.api.cuDriverGetVersion(&driver.version), "cuDriverGetVersion",
-               "ask the driver's version");
+               "query the driver's version");
   watch_process_exit();
   return std::make_shared<const Driver>(std::move(driver));
 }
@@ -68,10 +68,10 @@ Device open_device(std::shared_ptr<const Driver> driver, int ordinal) {
                         fmt::format("open device {}", ordinal));
   char name[256] = {};
   device->driver->check(api.cuDeviceGetName(name, sizeof name, device->handle), "cuDeviceGetName",
-                        "ask the device's name");
+                        "query the device's name");
   device->name = name;
   device->driver->check(api.cuDeviceTotalMem_v2(&device->total_memory_bytes, device->handle),
-                        "cuDeviceTotalMem_v2", "ask the device's memory");
+                        "cuDeviceTotalMem_v2", "query the device's memory");
   read_attributes(*device);
   return Device(std::move(device));
 }

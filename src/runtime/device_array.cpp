@@ -221,7 +221,7 @@ void DeviceNDArray::assign_element(const std::byte* element, std::optional<Strea
 
 void DeviceNDArray::read_element(void* value) const {
   if (size() != 1)
-    throw Error(ErrorCode::usage, fmt::format("{} has {} elements where one is meant; index it first",
+    throw Error(ErrorCode::usage, fmt::format("{} has {} elements, but exactly one is needed; index it first",
                                               describe(*this), size()));
   const Layout one(Shape(ndim(), 1), element_.size_bytes);
   runtime::copy_to_host(runtime::context_of(buffer_), {static_cast<std::byte*>(value), one, nullptr, false},

@@ -52,7 +52,7 @@ std::shared_ptr<BufferState> host_state(const std::shared_ptr<Context>& context,
   state->memory = context->own(release_of(kind, host, bytes));
   if ((flags & CU_MEMHOSTALLOC_DEVICEMAP) != 0)
     context->check(api.cuMemHostGetDevicePointer_v2(&state->address, host, 0), "cuMemHostGetDevicePointer_v2",
-                   "ask where the device sees mapped memory");
+                   "query where the device sees mapped memory");
   return state;
 }
 
@@ -139,7 +139,7 @@ MappedScope map(const std::shared_ptr<Context>& context, std::span<const NDArray
     state->read_only = array.is_read_only();
     if (state->size_bytes > 0)
       context->check(context->api().cuMemHostGetDevicePointer_v2(&state->address, made->begin(), 0),
-                     "cuMemHostGetDevicePointer_v2", "ask where the device sees mapped memory");
+                     "cuMemHostGetDevicePointer_v2", "query where the device sees mapped memory");
     views.push_back(MappedNDArray(DeviceNDArray(DeviceBuffer(std::move(state)), array.element(),
                                                 array.layout(), array.data() - made->begin())));
   }

@@ -97,8 +97,8 @@ bool NDArray::identical(const NDArray& other) const {
 
 void NDArray::require_one() const {
   if (size() == 1) return;
-  throw Error(ErrorCode::usage,
-              fmt::format("{} has {} elements where one is meant; index it first", describe(*this), size()));
+  throw Error(ErrorCode::usage, fmt::format("{} has {} elements, but exactly one is needed; index it first",
+                                            describe(*this), size()));
 }
 
 void NDArray::require_writable() const {

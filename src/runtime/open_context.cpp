@@ -53,8 +53,8 @@ void require_no_host_memory(const std::vector<InUse::Row>& rows, const DeviceSta
     throw Error(
         ErrorCode::usage,
         "cannot use device " + device.name + " again after a fault: " + std::to_string(count) +
-            " page-locked, mapped or managed arrays of the lost context are still there, whose memory "
-            "would go; let go of them first");
+            " page-locked, mapped or managed arrays of the lost context still exist, and using the device "
+            "again would free their memory; destroy them first");
 }
 
 /// Ends a primary context that a fault has ended already, for good: afterwards its handle is a new one's.

@@ -27,7 +27,7 @@ StreamPriorities stream_priorities(const Context& context) {
   const CurrentContext current(context);
   StreamPriorities range;
   context.check(context.api().cuCtxGetStreamPriorityRange(&range.least, &range.greatest),
-                "cuCtxGetStreamPriorityRange", "ask for the priorities of streams");
+                "cuCtxGetStreamPriorityRange", "query the priorities of streams");
   return range;
 }
 
@@ -52,11 +52,30 @@ void order_after(const std::shared_ptr<Context>& context, StreamView producer, S
   reached.wait(consumer);
 }
 
+namespace {
+
+/// Its address is the context of no_stream(), which has none.
+char moved_from = 0;
+
+[[noreturn]] void refuse_moved(std::string_view kind) {
+  throw Error(ErrorCode::usage, fmt::format("the {} was moved from; use the one that it was moved to", kind));
+}
+
+void require_there(StreamView stream) {
+  if (stream.context() == no_stream().context()) refuse_moved("stream");
+}
+
+}  // namespace
+
+StreamView no_stream() noexcept { return {reinterpret_cast<Context*>(&moved_from), nullptr}; }
+
 CUstream stream_handle(StreamView stream, const Context& context) {
-  if (stream.context() != nullptr && stream.context() != &context)
+  if (stream.context() != nullptr && stream.context() != &context) {
+    require_there(stream);
     throw Error(ErrorCode::usage,
                 "the stream belongs to another session than the work given to it; make it with the same "
                 "session's stream()");
+  }
   return static_cast<CUstream>(stream.handle());
 }
 
@@ -69,6 +88,7 @@ runtime::Context& context_of(StreamView stream) {
     throw Error(
         ErrorCode::usage,
         "a default-constructed StreamView belongs to no session; wait on Session::default_stream() instead");
+  runtime::require_there(stream);
   return *stream.context();
 }
 
@@ -83,7 +103,7 @@ bool StreamView::query() const {
   const runtime::CurrentContext current(context);
   const CUresult result = context.api().cuStreamQuery(static_cast<CUstream>(handle_));
   if (result == CUDA_ERROR_NOT_READY) return false;
-  context.check(result, "cuStreamQuery", "ask whether a stream has finished");
+  context.check(result, "cuStreamQuery", "query whether a stream has finished");
   context.reap();
   return true;
 }
@@ -93,7 +113,7 @@ int StreamView::priority() const {
   const runtime::CurrentContext current(context);
   int priority = 0;
   context.check(context.api().cuStreamGetPriority(static_cast<CUstream>(handle_), &priority),
-                "cuStreamGetPriority", "ask for a stream's priority");
+                "cuStreamGetPriority", "query a stream's priority");
   return priority;
 }
 
@@ -102,7 +122,7 @@ bool StreamView::is_non_blocking() const {
   const runtime::CurrentContext current(context);
   unsigned flags = 0;
   context.check(context.api().cuStreamGetFlags(static_cast<CUstream>(handle_), &flags), "cuStreamGetFlags",
-                "ask for a stream's flags");
+                "query a stream's flags");
   return (flags & CU_STREAM_NON_BLOCKING) != 0;
 }
 
@@ -153,43 +173,60 @@ AutoSynchronize::~AutoSynchronize() noexcept(false) {
   }
 }
 
-StreamView Stream::view() const noexcept { return StreamView(state_->context.get(), state_->handle); }
+StreamView Stream::view() const noexcept {
+  return state_ == nullptr ? runtime::no_stream() : StreamView(state_->context.get(), state_->handle);
+}
+
+namespace {
+
+runtime::EventState& live(const std::shared_ptr<runtime::EventState>& state) {
+  if (state == nullptr) [[unlikely]]
+    runtime::refuse_moved("event");
+  return *state;
+}
+
+}  // namespace
 
 void Event::record(StreamView stream) const {
-  const runtime::Context& context = *state_->context;
+  const runtime::EventState& event = live(state_);
+  const runtime::Context& context = *event.context;
   const runtime::CurrentContext current(context);
   const CUstream on = runtime::stream_handle(stream, context);
-  context.check(context.api().cuEventRecord(state_->handle, on), "cuEventRecord", "record an event");
+  context.check(context.api().cuEventRecord(event.handle, on), "cuEventRecord", "record an event");
   state_->recorded_on.store(on, std::memory_order_relaxed);
 }
 
 void Event::wait(StreamView stream) const {
-  const runtime::Context& context = *state_->context;
+  const runtime::EventState& event = live(state_);
+  const runtime::Context& context = *event.context;
   const runtime::CurrentContext current(context);
-  context.check(context.api().cuStreamWaitEvent(runtime::stream_handle(stream, context), state_->handle, 0),
+  context.check(context.api().cuStreamWaitEvent(runtime::stream_handle(stream, context), event.handle, 0),
                 "cuStreamWaitEvent", "make a stream wait for an event");
 }
 
 bool Event::query() const {
-  const runtime::Context& context = *state_->context;
+  const runtime::EventState& event = live(state_);
+  const runtime::Context& context = *event.context;
   const runtime::CurrentContext current(context);
-  const CUresult result = context.api().cuEventQuery(state_->handle);
+  const CUresult result = context.api().cuEventQuery(event.handle);
   if (result == CUDA_ERROR_NOT_READY) return false;
-  context.check(result, "cuEventQuery", "ask whether an event has happened");
+  context.check(result, "cuEventQuery", "query whether an event has happened");
   return true;
 }
 
-void* Event::handle() const noexcept { return state_->handle; }
+void* Event::handle() const noexcept { return state_ == nullptr ? nullptr : state_->handle; }
 
 void Event::synchronize() const {
-  state_->context->wait_for(state_->handle, state_->recorded_on.load(std::memory_order_relaxed));
+  const runtime::EventState& event = live(state_);
+  event.context->wait_for(event.handle, event.recorded_on.load(std::memory_order_relaxed));
 }
 
 double Event::elapsed_ms_since(const Event& start) const {
-  const runtime::Context& context = *state_->context;
+  const runtime::EventState& event = live(state_);
+  const runtime::Context& context = *event.context;
   const runtime::CurrentContext current(context);
   float ms = 0;
-  CUresult result = context.api().cuEventElapsedTime_v2(&ms, start.state_->handle, state_->handle);
+  CUresult result = context.api().cuEventElapsedTime_v2(&ms, live(start.state_).handle, event.handle);
   context.check(result, "cuEventElapsedTime_v2", "measure the time between two events");
   return static_cast<double>(ms);
 }

@@ -34,7 +34,11 @@ Event adopt_event(std::shared_ptr<Context> context, void* handle);
 /// wait.
 void order_after(const std::shared_ptr<Context>& context, StreamView producer, StreamView consumer);
 
-/// The CUstream of `stream` for work in `context`. Throws Error(usage) for a stream of another context.
+/// The CUstream of `stream` for work in `context`. Throws Error(usage) for a stream of another context and
+/// for no_stream().
 CUstream stream_handle(StreamView stream, const Context& context);
+
+/// The view of a Stream or a Session that was moved from: work and waits on it throw Error(usage).
+StreamView no_stream() noexcept;
 
 }  // namespace quern::runtime

@@ -90,7 +90,8 @@ QuernFault fault_struct(const DeviceFault& fault) {
 
 MemoryStats::Kind stats_of(const MemoryStats& stats, QuernMemoryKind kind) {
   if (kind == QUERN_MEMORY_ALL) return stats.total();
-  require(kind >= 0 && kind < static_cast<int>(kResourceKindCount), "the kind is none of QuernMemoryKind");
+  require(kind >= 0 && kind < static_cast<int>(kResourceKindCount),
+          "the kind is not a value of QuernMemoryKind");
   return stats[static_cast<ResourceKind>(kind)];
 }
 static_assert(static_cast<int>(ResourceKind::device) == QUERN_MEMORY_DEVICE &&

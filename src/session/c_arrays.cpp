@@ -157,7 +157,7 @@ QuernStatus quern_array_prefetch(QuernArray array, QuernWhere where, QuernStream
 QuernStatus quern_array_advise(QuernArray array, QuernMemoryAdvice advice, QuernWhere where) {
   return guarded([&] {
     require(advice >= QUERN_ADVICE_READ_MOSTLY && advice <= QUERN_ADVICE_UNSET_ACCESSED_BY,
-            "the advice is none of QuernMemoryAdvice");
+            "the advice is not a value of QuernMemoryAdvice");
     ManagedNDArray(array_of(array)->array).advise(static_cast<MemoryAdvice>(advice), where_of(where));
   });
 }

@@ -36,7 +36,7 @@ std::vector<Header> headers(const QuernHeader* given, std::size_t count) {
 }
 
 LoadOptions options_of(const QuernSource& source) {
-  require(source.reserved == 0, "what is reserved in a QuernSource must be 0");
+  require(source.reserved == 0, "the reserved fields of a QuernSource must be 0");
   LoadOptions options;
   options.options = texts(source.options, source.option_count);
   options.defines = texts(source.defines, source.define_count);
@@ -57,7 +57,7 @@ Module load_text(const Session& session, QuernLanguage language, const char* tex
     case QUERN_LANGUAGE_PYTHON:
       return session.load_python(text, options);
   }
-  throw Error(ErrorCode::usage, "the language is none of QuernLanguage");
+  throw Error(ErrorCode::usage, "the language is not a value of QuernLanguage");
 }
 
 LinkSource link_source_of(const QuernSource& given) {
@@ -164,7 +164,7 @@ std::string text_of(const Kernel& kernel, QuernKernelText which) {
     case QUERN_KERNEL_CUDA_SOURCE:
       return kernel.info().cuda_source;
   }
-  throw Error(ErrorCode::usage, "the text is none of QuernKernelText");
+  throw Error(ErrorCode::usage, "the text is not a value of QuernKernelText");
 }
 
 /// A variable of a module or of a kernel's module.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C ABI: streams, events, page-locked host memory.
+#include <fmt/format.h>
+
 #include "session/c_handles.hpp"
 
 namespace {
@@ -28,8 +30,16 @@ QuernStatus make_event(QuernSession session, QuernEvent* event, const Make& make
   });
 }
 
+std::int64_t extent_of(std::size_t bytes) {
+  if (bytes > static_cast<std::size_t>(INT64_MAX))
+    throw Error(ErrorCode::usage, fmt::format("cannot page-lock {} bytes: that is more than an address space "
+                                              "holds; give the size of the memory in bytes",
+                                              bytes));
+  return static_cast<std::int64_t>(bytes);
+}
+
 NDArray bytes_at(void* memory, std::size_t bytes) {
-  return NDArray::view(static_cast<std::uint8_t*>(memory), {static_cast<std::int64_t>(bytes)});
+  return NDArray::view(static_cast<std::uint8_t*>(memory), {extent_of(bytes)});
 }
 
 }  // namespace
@@ -48,7 +58,7 @@ QuernStatus quern_stream_make(QuernSession session, const QuernStreamOptions* op
     require(options != nullptr && stream != nullptr,
             "quern_stream_make needs options and a place for the stream");
     const QuernStreamOptions given = read_struct(options);
-    require(given.reserved == 0, "what is reserved in a QuernStreamOptions must be 0");
+    require(given.reserved == 0, "the reserved fields of a QuernStreamOptions must be 0");
     const Session in = session_of(session);
     auto owner = std::make_shared<Stream>(
         in.stream({.priority = given.priority, .non_blocking = given.non_blocking != 0}));
@@ -159,7 +169,7 @@ QuernStatus quern_pinned_new(QuernSession session, size_t bytes, QuernPin* pin, 
   return guarded([&] {
     require(pin != nullptr && memory != nullptr,
             "quern_pinned_new needs places for the handle and the memory");
-    const NDArray array = session_of(session).pinned_array({static_cast<std::int64_t>(bytes)}, Dtype::uint8);
+    const NDArray array = session_of(session).pinned_array({extent_of(bytes)}, Dtype::uint8);
     void* const address = array.data();
     pin->id = insert(PinObject{nullptr, array});
     *memory = address;

@@ -32,7 +32,7 @@ static_assert(sizeof(QuernDeviceInfo) == 376 && offsetof(QuernDeviceInfo, name) 
 constexpr std::size_t kMostStructBytes = 4096;
 constexpr std::int32_t kMostDimensions = 64;  // NumPy's
 constexpr std::size_t kMostFields = 4096;
-constexpr const char* kReserved = "what is reserved in a struct must be 0";
+constexpr const char* kReserved = "the reserved fields of a struct must be 0";
 constexpr int kMostNesting = 16;  // a record that holds itself has no end
 
 ElementType element_of(const QuernElement& given, int depth);
@@ -106,11 +106,11 @@ void read_known(void* known, std::size_t known_bytes, const void* given, std::si
   const auto* const bytes = static_cast<const std::byte*>(given);
   if (given_bytes > known_bytes && std::any_of(bytes + known_bytes, bytes + given_bytes,
                                                [](std::byte byte) { return byte != std::byte{0}; }))
-    throw Error(
-        ErrorCode::unsupported,
-        fmt::format("{} says something behind its first {} bytes, which this quern, version {} of the "
-                    "C ABI, does not know; use the libquern that the program was compiled for",
-                    name, known_bytes, QUERN_ABI_VERSION));
+    throw Error(ErrorCode::unsupported,
+                fmt::format("{} has fields after its first {} bytes that are not 0, and this libquern "
+                            "(version {} of the C ABI) "
+                            "does not know them; use the libquern that the program was compiled for",
+                            name, known_bytes, QUERN_ABI_VERSION));
 }
 
 void check_place(const void* place, std::size_t first_bytes, const char* name) {
@@ -154,17 +154,17 @@ const QuernRecord* CElement::describe(const RecordType& record) {
 }
 
 Dtype dtype_of(QuernDtype dtype) {
-  require(dtype >= QUERN_BOOL && dtype <= QUERN_COMPLEX128, "the dtype is none of QuernDtype");
+  require(dtype >= QUERN_BOOL && dtype <= QUERN_COMPLEX128, "the dtype is not a value of QuernDtype");
   return static_cast<Dtype>(dtype);
 }
 
 Where where_of(QuernWhere where) {
-  require(where == QUERN_WHERE_HOST || where == QUERN_WHERE_DEVICE, "the side is none of QuernWhere");
+  require(where == QUERN_WHERE_HOST || where == QUERN_WHERE_DEVICE, "the side is not a value of QuernWhere");
   return where == QUERN_WHERE_HOST ? Where::host : Where::device;
 }
 
 Order order_of(QuernOrder order) {
-  require(order == QUERN_ORDER_C || order == QUERN_ORDER_FORTRAN, "the order is none of QuernOrder");
+  require(order == QUERN_ORDER_C || order == QUERN_ORDER_FORTRAN, "the order is not a value of QuernOrder");
   return order == QUERN_ORDER_C ? Order::c : Order::f;
 }
 

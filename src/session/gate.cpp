@@ -25,6 +25,7 @@ constexpr Row kRows[] = {
     {"unknown-kernel", ErrorCode::not_found},
     {"kernel-choice", ErrorCode::usage},
     {"library-not-loaded", ErrorCode::not_found},
+    {"too-many-files", ErrorCode::io},
     {"plugin-not-found", ErrorCode::not_found},
     {"plugin-mismatch", ErrorCode::not_found},
     {"nvrtc-missing", ErrorCode::not_found},

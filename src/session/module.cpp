@@ -172,6 +172,7 @@ Expected<std::shared_ptr<ModuleState>> ModuleState::with_constant(const Constant
 }
 
 Expected<Kernel> ModuleState::kernel(std::string_view name) {
+  session_->context()->require_alive();
   name = trimmed(name);
   {
     const base::LockGuard lock(mutex_);
@@ -211,6 +212,8 @@ Expected<Kernel> ModuleState::instantiate(const std::string& name) {
   if (!image) return std::move(image).errors();
   const abi::EntryInfo* entry = EntryIndex(**image).find(name);
   if (entry == nullptr) return unknown_kernel(name);
+  // Another spelling of a kernel that the module has, such as "::k".
+  if (const abi::EntryInfo* own = entries_.find(entry->lowered_name)) return bind(module_, image_, *own);
   Expected<std::shared_ptr<runtime::Module>> module = load_image(*session_, **image, request_.source);
   if (!module) return std::move(module).errors();
   const base::LockGuard lock(mutex_);
@@ -268,13 +271,14 @@ Diagnostic ModuleState::unknown_kernel(const std::string& name) const {
 }
 
 Expected<Kernel> ModuleState::only_kernel() {
+  session_->context()->require_alive();
   if (image_->entries.size() == 1) return kernel(image_->entries.front().name);
   if (image_->entries.empty())
     return make_diagnostic("unknown-kernel", fmt::format("{} has no kernel", request_.source.file_name),
                            kernel_form(request_.source.language));
   return make_diagnostic(
       "kernel-choice",
-      fmt::format("{} has {} kernels where one is meant", request_.source.file_name, image_->entries.size()),
+      fmt::format("{} has {} kernels, and none was named", request_.source.file_name, image_->entries.size()),
       kernels_text(*image_) + "; name one with Module::kernel");
 }
 

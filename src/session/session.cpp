@@ -144,6 +144,16 @@ Session SessionAccess::with_context(const Device& device, std::shared_ptr<runtim
 
 using session::value_or_throw;
 
+namespace {
+
+const std::shared_ptr<session::SessionState>& live(const std::shared_ptr<session::SessionState>& state) {
+  if (state == nullptr) [[unlikely]]
+    throw Error(ErrorCode::usage, "the session was moved from; use the one that it was moved to");
+  return state;
+}
+
+}  // namespace
+
 Session::Session(const SessionOptions& options) : state_(value_or_throw(session::open_session(options))) {}
 
 Expected<Session> Session::try_open(const SessionOptions& options) {
@@ -153,22 +163,22 @@ Expected<Session> Session::try_open(const SessionOptions& options) {
 }
 
 const Device& Session::device() const noexcept { return state_->device(); }
-std::size_t Session::free_memory_bytes() const { return state_->context()->free_memory_bytes(); }
+std::size_t Session::free_memory_bytes() const { return live(state_)->context()->free_memory_bytes(); }
 
 Expected<Module> Session::try_load_cuda(std::string_view source, const LoadOptions& options) const {
-  return session::load(state_, session::text_source(abi::Language::cuda, source), options);
+  return session::load(live(state_), session::text_source(abi::Language::cuda, source), options);
 }
 Expected<Module> Session::try_load_ptx(std::string_view ptx, const LoadOptions& options) const {
-  return session::load(state_, session::text_source(abi::Language::ptx, ptx), options);
+  return session::load(live(state_), session::text_source(abi::Language::ptx, ptx), options);
 }
 Expected<Module> Session::try_load_python(std::string_view source, const LoadOptions& options) const {
-  return session::load(state_, session::text_source(abi::Language::python, source), options);
+  return session::load(live(state_), session::text_source(abi::Language::python, source), options);
 }
 Module Session::load_python(std::string_view source, const LoadOptions& options) const {
   return value_or_throw(try_load_python(source, options));
 }
 Expected<Module> Session::try_load_file(const std::filesystem::path& path, const LoadOptions& options) const {
-  return session::load(state_, session::read_kernel_file(path), options);
+  return session::load(live(state_), session::read_kernel_file(path), options);
 }
 Module Session::load_cuda(std::string_view source, const LoadOptions& options) const {
   return value_or_throw(try_load_cuda(source, options));
@@ -180,15 +190,16 @@ Module Session::load_file(const std::filesystem::path& path, const LoadOptions& 
   return value_or_throw(try_load_file(path, options));
 }
 
-CompileStats Session::compile_stats() const { return state_->compiler().stats(); }
+CompileStats Session::compile_stats() const { return live(state_)->compiler().stats(); }
 
 DeviceBuffer Session::allocate(std::size_t bytes, StreamView stream) const {
-  return runtime::make_buffer(state_->context(), bytes, stream);
+  return runtime::make_buffer(live(state_)->context(), bytes, stream);
 }
 
 DeviceNDArray Session::device_array(std::span<const std::int64_t> shape, const ElementType& element,
                                     const ArrayOptions& options) const {
-  return runtime::make_device_array(state_->context(), Shape(shape.begin(), shape.end()), element, options);
+  return runtime::make_device_array(live(state_)->context(), Shape(shape.begin(), shape.end()), element,
+                                    options);
 }
 
 Expected<DeviceBuffer> Session::try_allocate(std::size_t bytes, StreamView stream) const {
@@ -243,11 +254,11 @@ DeviceNDArray Session::to_device(std::span<const std::byte> bytes, std::span<con
 
 NDArray Session::pinned_array(const Shape& shape, const ElementType& element,
                               const ArrayOptions& options) const {
-  return runtime::make_pinned_array(state_->context(), shape, element, options);
+  return runtime::make_pinned_array(live(state_)->context(), shape, element, options);
 }
 MappedNDArray Session::mapped_array(const Shape& shape, const ElementType& element,
                                     const MappedOptions& options) const {
-  return runtime::make_mapped_array(state_->context(), shape, element, options);
+  return runtime::make_mapped_array(live(state_)->context(), shape, element, options);
 }
 NDArray Session::pinned_array_like(const StridedArray& array) const {
   return pinned_array(Shape(array.shape().begin(), array.shape().end()), array.element(),
@@ -259,76 +270,88 @@ MappedNDArray Session::mapped_array_like(const StridedArray& array, MappedOption
 }
 ManagedNDArray Session::managed_array(const Shape& shape, const ElementType& element,
                                       const ArrayOptions& options, bool attach_global) const {
-  return runtime::make_managed_array(state_->context(), shape, element, options, attach_global);
+  return runtime::make_managed_array(live(state_)->context(), shape, element, options, attach_global);
 }
 PinnedScope Session::pinned(std::span<const NDArray> arrays) const {
-  return runtime::pin(state_->context(), arrays);
+  return runtime::pin(live(state_)->context(), arrays);
 }
-void Session::register_memory(std::span<const NDArray> arrays) const { state_->register_memory(arrays); }
-void Session::deregister_memory(std::span<const NDArray> arrays) const { state_->deregister_memory(arrays); }
+void Session::register_memory(std::span<const NDArray> arrays) const {
+  live(state_)->register_memory(arrays);
+}
+void Session::deregister_memory(std::span<const NDArray> arrays) const {
+  live(state_)->deregister_memory(arrays);
+}
 MappedScope Session::mapped(std::span<const NDArray> arrays, StreamView stream) const {
-  return runtime::map(state_->context(), arrays, stream);
+  return runtime::map(live(state_)->context(), arrays, stream);
 }
 
 SmartArray Session::smart_array(const NDArray& array, bool copy, Where where) const {
-  return runtime::make_smart(state_->context(), array, copy, where);
+  return runtime::make_smart(live(state_)->context(), array, copy, where);
 }
 SmartArray Session::smart_array(const DeviceNDArray& array, bool copy, Where where) const {
-  return runtime::make_smart(state_->context(), array, copy, where);
+  return runtime::make_smart(live(state_)->context(), array, copy, where);
 }
 SmartArray Session::smart_array(const Shape& shape, const ElementType& element, Order order,
                                 Where where) const {
-  return runtime::make_smart(state_->context(), shape, element, order, where);
+  return runtime::make_smart(live(state_)->context(), shape, element, order, where);
 }
 
 DeviceNDArray Session::adopt(const CudaArrayInterface& array, std::shared_ptr<const void> owner,
                              bool sync) const {
-  return runtime::adopt_cuda_array(state_->context(), array, std::move(owner), sync);
+  return runtime::adopt_cuda_array(live(state_)->context(), array, std::move(owner), sync);
 }
 
 Stream Session::stream(const StreamOptions& options) const {
-  return runtime::make_stream(state_->context(), options);
+  return runtime::make_stream(live(state_)->context(), options);
 }
-StreamPriorities Session::stream_priorities() const { return runtime::stream_priorities(*state_->context()); }
+StreamPriorities Session::stream_priorities() const {
+  return runtime::stream_priorities(*live(state_)->context());
+}
 StreamView Session::default_stream() const noexcept { return external_stream(nullptr); }
 StreamView Session::legacy_default_stream() const noexcept { return external_stream(CU_STREAM_LEGACY); }
 StreamView Session::per_thread_default_stream() const noexcept {
   return external_stream(CU_STREAM_PER_THREAD);
 }
 StreamView Session::external_stream(void* stream) const noexcept {
-  return StreamView(state_->context().get(), stream);
+  return state_ == nullptr ? runtime::no_stream() : StreamView(state_->context().get(), stream);
 }
-Event Session::event(bool timing) const { return runtime::make_event(state_->context(), timing); }
-Event Session::external_event(void* event) const { return runtime::adopt_event(state_->context(), event); }
-void Session::synchronize() const { state_->context()->synchronize(); }
-void Session::cancel() const { state_->context()->cancel(); }
+Event Session::event(bool timing) const { return runtime::make_event(live(state_)->context(), timing); }
+Event Session::external_event(void* event) const {
+  return runtime::adopt_event(live(state_)->context(), event);
+}
+void Session::synchronize() const { live(state_)->context()->synchronize(); }
+void Session::cancel() const { live(state_)->context()->cancel(); }
 
 DeferredCleanup Session::defer_cleanup() const {
-  return DeferredCleanup(std::make_shared<session::DeferState>(state_->context()));
+  return DeferredCleanup(std::make_shared<session::DeferState>(live(state_)->context()));
 }
-std::size_t Session::pending_release_count() const { return state_->context()->queue().pending_count(); }
+std::size_t Session::pending_release_count() const {
+  return live(state_)->context()->queue().pending_count();
+}
 void Session::release_pending() const {
-  state_->context()->reap();
-  state_->context()->queue().flush();
+  live(state_)->context()->reap();
+  live(state_)->context()->queue().flush();
 }
-MemoryStats Session::memory_stats() const { return state_->context()->counters().stats(); }
-std::string Session::leak_report() const { return state_->context()->counters().leak_report(); }
+MemoryStats Session::memory_stats() const { return live(state_)->context()->counters().stats(); }
+std::string Session::leak_report() const { return live(state_)->context()->counters().leak_report(); }
 void Session::set_allocator(std::shared_ptr<DeviceAllocator> allocator) const {
-  state_->context()->set_allocator(std::move(allocator));
+  live(state_)->context()->set_allocator(std::move(allocator));
 }
-std::shared_ptr<DeviceAllocator> Session::allocator() const { return state_->context()->allocator(); }
+std::shared_ptr<DeviceAllocator> Session::allocator() const { return live(state_)->context()->allocator(); }
 std::shared_ptr<DeviceAllocator> Session::stream_ordered_pool(std::size_t keep_bytes) const {
-  return runtime::make_stream_ordered_pool(*state_->context(), keep_bytes);
+  return runtime::make_stream_ordered_pool(*live(state_)->context(), keep_bytes);
 }
 std::shared_ptr<DeviceAllocator> Session::caching_pool(std::shared_ptr<DeviceAllocator> upstream,
                                                        std::size_t most_cached_bytes) const {
-  runtime::Context& context = *state_->context();
+  runtime::Context& context = *live(state_)->context();
   return context.note_pool(runtime::make_caching_pool(context, std::move(upstream), most_cached_bytes));
 }
 ProgressHandler Session::set_progress(ProgressHandler handler) const {
-  return state_->progress()->exchange(std::move(handler));
+  return live(state_)->progress()->exchange(std::move(handler));
 }
-void* Session::native_context() const noexcept { return state_->context()->handle(); }
+void* Session::native_context() const noexcept {
+  return state_ == nullptr ? nullptr : state_->context()->handle();
+}
 
 std::vector<Device> devices() {
   std::vector<Device> found;

@@ -247,7 +247,7 @@ extern "C" __global__ void jumps(long long* x) { ((void (*)(long long*))x[1])(x)
         for name, values in {"QUERN_CPU_MEMORY": ["abc", "-5", "1.5G", "1000P"], "QUERN_CPU_WORKERS": ["abc", "-1", "1.5"], "QUERN_CPU_DEVICES": ["two"]}.items():
             for value in values:
                 done = self.quern("devices", env={name: value})
-                self.assertRegex(done.stderr, f"^quern CPU device: {name} is not a .*, and is passed over: {value}\n$")
+                self.assertRegex(done.stderr, f"^quern CPU device: {name} is not a .*, and is ignored: {value}\n$")
         done = self.quern("devices", env={"QUERN_CPU_MEMORY": "64M", "QUERN_CPU_WORKERS": "1"})
         self.assertEqual(done.stderr, "")
         self.assertIn(", 64.0 MiB, 1 multiprocessors,", done.stdout)
@@ -274,7 +274,7 @@ extern "C" __global__ void jumps(long long* x) { ((void (*)(long long*))x[1])(x)
             with self.subTest(name):
                 # NVRTC starts the libcuda that it finds, which could be the CPU device once more.
                 only_once = {name: value, "LD_LIBRARY_PATH": ""}
-                self.assertEqual(self.quern(*run, env=only_once).stderr, f"{speaker}: {name} is not {kind}, and is passed over: {value}\n")
+                self.assertEqual(self.quern(*run, env=only_once).stderr, f"{speaker}: {name} is not {kind}, and is ignored: {value}\n")
         self.assertEqual(self.quern(*run, env={"QUERN_CPU_ISA": "avx512", "QUERN_CPU_DISPATCH": "0", "QUERN_LEAK_REPORT": "0"}).stderr, "")
 
     def test_what_is_no_argument(self):

@@ -60,6 +60,14 @@ CUresult lookup(CUresult error, const char** out, T ResultText::* column) noexce
   return row == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
+/// Texts are kept, once each: a client may hold the pointer for as long as it likes.
+const char* kept(std::string text) {
+  static base::Mutex mutex;
+  static auto* const texts = new std::set<std::string>;
+  const base::LockGuard lock(mutex);
+  return texts->insert(std::move(text)).first->c_str();
+}
+
 /// Returns the sentence about the fault that ended the current context, with its place; null if `error` is
 /// another one. The driver's texts live as long as the process, so these do; there is one for each fault.
 const char* text_of_fault(CUresult error, const char* sentence) noexcept try {
@@ -69,15 +77,35 @@ const char* text_of_fault(CUresult error, const char* sentence) noexcept try {
   if (fault == engine::FaultKind::none || result_of(fault) != error) return nullptr;
   const std::string& place = context->domain->fault_report().text;
   if (place.empty()) return nullptr;
-  static base::Mutex mutex;
-  static auto* const texts = new std::set<std::string>;
-  const base::LockGuard lock(mutex);
-  return texts->insert(sentence + (" " + place)).first->c_str();
+  return kept(sentence + (" " + place));
 } catch (...) {  // a Failure too: the current context is destroyed
   return nullptr;
 }
 
+struct Reason {
+  CUresult result = CUDA_SUCCESS;
+  const char* text = "";
+};
+thread_local Reason last_reason;
+
+/// The sentence with the reason that is known for this thread's last failure; null if there is none.
+const char* text_of_reason(CUresult error, const char* sentence) noexcept try {
+  if (error != last_reason.result || *last_reason.text == '\0') return nullptr;
+  return kept(std::string(sentence) + ": " + last_reason.text);
+} catch (...) {  // no memory: the sentence has to do
+  return nullptr;
+}
+
 }  // namespace
+
+void quern::cpu::device::note_reason(CUresult result, const std::string& reason) noexcept {
+  last_reason = {};
+  if (reason.empty()) return;
+  try {
+    last_reason = {result, kept(reason)};
+  } catch (...) {  // no memory: the result has to do
+  }
+}
 
 CUresult cuInit(unsigned flags) { return Driver::initialise(flags); }
 
@@ -92,7 +120,9 @@ CUresult cuGetErrorName(CUresult error, const char** name) { return lookup(error
 CUresult cuGetErrorString(CUresult error, const char** text) {
   const CUresult found = lookup(error, text, &ResultText::text);
   if (found != CUDA_SUCCESS || error == CUDA_SUCCESS) return found;
-  if (const char* const more = text_of_fault(error, *text)) *text = more;
+  const char* more = text_of_reason(error, *text);
+  if (more == nullptr) more = text_of_fault(error, *text);
+  if (more != nullptr) *text = more;
   return found;
 }
 

@@ -2,7 +2,11 @@
 // Memory: allocation, release, queries.
 #include "cpu/device/cuda_api.hpp"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <initializer_list>
 
 #include "cpu/device/driver.hpp"
@@ -48,6 +52,17 @@ void* host_address(const Allocation& allocation, CUdeviceptr pointer) {
   const std::shared_ptr<Mapping> mapping = allocation.shadow_of.lock();
   require(mapping != nullptr);  // unregistered meanwhile
   return mapping->host() + (pointer - reinterpret_cast<CUdeviceptr>(allocation.base));
+}
+
+/// True if the process has memory mapped at all of these addresses. Linux's asynchronous msync() looks for
+/// gaps between mappings and does nothing else.
+bool exists(const std::byte* begin, std::size_t bytes) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto first = reinterpret_cast<std::uintptr_t>(begin);
+  if (bytes > UINTPTR_MAX - first) return false;
+  const std::uintptr_t from = first / page * page;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
+  return ::msync(reinterpret_cast<void*>(from), first + bytes - from, MS_ASYNC) == 0;
 }
 
 /// Maps registered host memory into the address space of kernels.
@@ -203,6 +218,8 @@ CUresult cuMemHostRegister_v2(void* pointer, std::size_t bytes, unsigned flags) 
     require((flags & ~kKnown) == 0, CUDA_ERROR_NOT_SUPPORTED);
     require(!driver.window().reaches(pointer), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
     auto* const base = static_cast<std::byte*>(pointer);
+    if (!exists(base, bytes))
+      fail(CUDA_ERROR_INVALID_VALUE, "no memory is mapped at some or all of these addresses");
     const bool mapped = (flags & CU_MEMHOSTREGISTER_DEVICEMAP) != 0;
     std::shared_ptr<Mapping> mapping = mapped ? map(driver, *state, base, bytes) : nullptr;
     const auto adopted = driver.memory().adopt(

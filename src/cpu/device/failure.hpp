@@ -5,6 +5,7 @@
 #include <cuda.h>
 
 #include <new>
+#include <string>
 #include <type_traits>
 
 namespace quern::cpu::device {
@@ -14,7 +15,14 @@ struct Failure {
   CUresult result;
 };
 
-[[noreturn]] inline void fail(CUresult result) { throw Failure{result}; }
+/// The reason of this thread's last failure, which cuGetErrorString adds to the sentence of that result; "":
+/// the result says all.
+void note_reason(CUresult result, const std::string& reason) noexcept;
+
+[[noreturn]] inline void fail(CUresult result, const std::string& reason = {}) {
+  note_reason(result, reason);
+  throw Failure{result};
+}
 inline void require(bool condition, CUresult otherwise = CUDA_ERROR_INVALID_VALUE) {
   if (!condition) fail(otherwise);
 }
@@ -36,6 +44,7 @@ CUresult entry(Body&& body) noexcept {
   } catch (const Failure& failure) {
     return failure.result;
   } catch (const std::bad_alloc&) {
+    note_reason(CUDA_ERROR_OUT_OF_MEMORY, {});
     return CUDA_ERROR_OUT_OF_MEMORY;
   } catch (...) {
     return CUDA_ERROR_UNKNOWN;

@@ -14,6 +14,12 @@
 #include "cpu/engine/output.hpp"
 
 namespace quern::cpu::device {
+namespace {
+
+/// The code of the compiler's diagnostic for machine code that could not be mapped (cpu/emit/jit.hpp).
+constexpr std::string_view kNoMemory = "out-of-memory";
+
+}  // namespace
 
 namespace {
 
@@ -59,15 +65,21 @@ FunctionObject::Variant& FunctionObject::variant_for(const Specialisation& speci
 
 const LoadedCode& FunctionObject::code_for(const Specialisation& specialisation) {
   Variant& variant = variant_for(specialisation);
-  std::call_once(variant.once, [&] {
-    try {
-      variant.loaded = load(specialisation);
-    } catch (const Failure& failure) {
-      variant.result = failure.result;
-    }
-  });
+  if (!variant.made.load(std::memory_order_acquire)) make(variant);
   require(variant.result == CUDA_SUCCESS, variant.result);
   return variant.loaded;
+}
+
+void FunctionObject::make(Variant& variant) const {
+  const base::LockGuard lock(variant.mutex);
+  if (variant.made.load(std::memory_order_relaxed)) return;
+  try {
+    variant.loaded = load(variant.specialisation);
+  } catch (const Failure& failure) {
+    if (failure.result == CUDA_ERROR_OUT_OF_MEMORY) throw;
+    variant.result = failure.result;
+  }
+  variant.made.store(true, std::memory_order_release);
 }
 
 LoadedCode FunctionObject::load(const Specialisation& specialisation) const {
@@ -78,6 +90,8 @@ LoadedCode FunctionObject::load(const Specialisation& specialisation) const {
   Expected<std::shared_ptr<const KernelCode>> code =
       base::secluded([&] { return compile(module_->ptx, info_->name, specialisation); });
   if (!code) {
+    if (const Diagnostic& first = code.errors().front(); first.code == kNoMemory)
+      fail(CUDA_ERROR_OUT_OF_MEMORY, first.message + "; " + first.hint);
     // inspect() accepted the module, so a launch can only say that much; the reason goes where a person finds
     // it.
     engine::report(LogLevel::error,

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -126,10 +125,13 @@ class FunctionObject {
  private:
   struct Variant {
     Specialisation specialisation;
-    std::once_flag once;
-    LoadedCode loaded;  ///< written once, before `once` is passed
+    base::Mutex mutex;  ///< held while the code is made
+    std::atomic<bool> made =
+        false;  ///< set last; a lack of memory leaves it unset, so that it is tried again
+    LoadedCode loaded;
     CUresult result = CUDA_SUCCESS;
   };
+  void make(Variant& variant) const;
   Variant& variant_for(const Specialisation& specialisation) QUERN_EXCLUDES(mutex_);
   LoadedCode load(const Specialisation& specialisation) const;
 

@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace quern::cpu::emit {
 namespace {
@@ -20,7 +22,8 @@ std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1
 
 /// One mapping for all sections (so that every section reaches every other with 32-bit displacements): code,
 /// then constants, then data, each from a page boundary. Written while writable, then sealed: never writable
-/// and executable at once.
+/// and executable at once. Constants and data get the code's protection, so that the system joins the
+/// mappings of neighbours: their number is limited (vm.max_map_count), and each block shape has code.
 class Mapping {
  public:
   Mapping() = default;
@@ -48,10 +51,7 @@ class Mapping {
   std::uint8_t* take_data(std::size_t bytes, std::size_t align) { return take(data_, bytes, align); }
 
   /// False with errno set if the system call fails.
-  bool seal() {
-    return protect(code_, PROT_READ | PROT_EXEC) && protect(constants_, PROT_READ) &&
-           protect(data_, PROT_READ);
-  }
+  bool seal() { return mprotect(base_, bytes_, PROT_READ | PROT_EXEC) == 0; }
   const std::byte* text_begin() const { return base_ + code_.begin; }
   const std::byte* text_end() const { return base_ + code_.next; }
 
@@ -68,10 +68,6 @@ class Mapping {
     part.next = at + bytes;
     return reinterpret_cast<std::uint8_t*>(base_ + at);
   }
-  bool protect(const Part& part, int how) {
-    return part.limit == part.begin || mprotect(base_ + part.begin, part.limit - part.begin, how) == 0;
-  }
-
   std::byte* base_ = nullptr;
   std::size_t bytes_ = 0;
   Part code_;
@@ -83,6 +79,8 @@ class MappingManager final : public llvm::RuntimeDyld::MemoryManager {
  public:
   explicit MappingManager(Mapping& mapping) : mapping_(mapping) {}
   bool reserved() const { return reserved_; }
+  /// Why nothing could be reserved.
+  const std::string& error() const { return error_; }
 
   bool needsToReserveAllocationSpace() override { return true; }
   void reserveAllocationSpace(uintptr_t code, llvm::Align, uintptr_t constants, llvm::Align, uintptr_t data,
@@ -91,12 +89,14 @@ class MappingManager final : public llvm::RuntimeDyld::MemoryManager {
     // adds.
     constexpr std::size_t kSlack = 4096;
     reserved_ = mapping_.reserve(code + kSlack, constants + kSlack, data + kSlack);
+    if (!reserved_) error_ = std::strerror(errno);
   }
   std::uint8_t* allocateCodeSection(uintptr_t size, unsigned align, unsigned, llvm::StringRef) override {
-    return mapping_.take_code(size, std::max(align, 1u));
+    return reserved_ ? mapping_.take_code(size, std::max(align, 1u)) : scratch(size, align);
   }
   std::uint8_t* allocateDataSection(uintptr_t size, unsigned align, unsigned, llvm::StringRef,
                                     bool read_only) override {
+    if (!reserved_) return scratch(size, align);
     return read_only ? mapping_.take_constants(size, std::max(align, 1u))
                      : mapping_.take_data(size, std::max(align, 1u));
   }
@@ -109,8 +109,17 @@ class MappingManager final : public llvm::RuntimeDyld::MemoryManager {
   }
 
  private:
+  /// Memory for a section whose mapping was refused: without it LLVM would end the link with a fatal error.
+  std::uint8_t* scratch(std::size_t bytes, std::size_t align) {
+    scratch_.push_back(std::make_unique<std::uint8_t[]>(bytes + align));
+    const auto at = reinterpret_cast<std::uintptr_t>(scratch_.back().get());
+    return scratch_.back().get() + (align > 1 ? round_up(at, align) - at : 0);
+  }
+
   Mapping& mapping_;
+  std::vector<std::unique_ptr<std::uint8_t[]>> scratch_;
   bool reserved_ = false;
+  std::string error_ = "the system refuses it";
 };
 
 class TableResolver final : public llvm::LegacyJITSymbolResolver {
@@ -129,13 +138,18 @@ class TableResolver final : public llvm::LegacyJITSymbolResolver {
   std::span<const Helper> symbols_;
 };
 
-Diagnostic failure(std::string_view code, const std::string& message) {
-  return Diagnostic{
-      .code = std::string(code),
-      .message = "loading the machine code of a kernel: " + message,
-      .hint = code == "internal"
-                  ? "This is a defect of the CPU device; please report it with the kernel's PTX."
-                  : "Free memory, or raise the process's limit of mappings or executable memory."};
+Diagnostic defect(const std::string& message) {
+  return Diagnostic{.code = "internal",
+                    .message = "loading the machine code of a kernel: " + message,
+                    .hint = "This is a defect of the CPU device; please report it with the kernel's PTX."};
+}
+
+Diagnostic no_memory(const std::string& reason) {
+  return Diagnostic{.code = "out-of-memory",
+                    .message = "the machine code of a kernel could not be mapped into memory: " + reason,
+                    .hint =
+                        "raise the number of mappings (sysctl vm.max_map_count) or the address space "
+                        "(ulimit -v), or use fewer block shapes, since each one has code of its own"};
 }
 
 }  // namespace
@@ -143,22 +157,21 @@ Diagnostic failure(std::string_view code, const std::string& message) {
 Expected<LoadedCode> load_object(llvm::MemoryBufferRef object, std::string_view entry,
                                  std::span<const Helper> symbols) {
   auto file = llvm::object::ObjectFile::createObjectFile(object);
-  if (!file) return failure("internal", llvm::toString(file.takeError()));
+  if (!file) return defect(llvm::toString(file.takeError()));
 
   auto mapping = std::make_shared<Mapping>();
   MappingManager manager(*mapping);
   TableResolver resolver(symbols);
   llvm::RuntimeDyld linker(manager, resolver);
   const auto info = linker.loadObject(**file);
-  if (!manager.reserved()) return failure("out-of-memory", "no memory for it");
-  if (info == nullptr || linker.hasError()) return failure("internal", linker.getErrorString().str());
+  if (!manager.reserved()) return no_memory(manager.error());
+  if (info == nullptr || linker.hasError()) return defect(linker.getErrorString().str());
   linker.resolveRelocations();
-  if (linker.hasError()) return failure("internal", linker.getErrorString().str());
+  if (linker.hasError()) return defect(linker.getErrorString().str());
   const llvm::JITEvaluatedSymbol symbol = linker.getSymbol(llvm::StringRef(entry.data(), entry.size()));
-  if (!symbol) return failure("internal", "it has no function " + std::string(entry));
+  if (!symbol) return defect("it has no function " + std::string(entry));
   std::string error;
-  if (manager.finalizeMemory(&error))
-    return failure("out-of-memory", "the system refuses executable memory: " + error);
+  if (manager.finalizeMemory(&error)) return no_memory(error);
 
   LoadedCode code;
   code.entry = reinterpret_cast<void*>(

@@ -195,7 +195,7 @@ TEST_CASE("environment numbers are numbers in full or nothing") {
   CHECK(env_number("QUERN_TEST_NUMBER", hear) == 12);
   CHECK(heard.empty());
   CHECK_FALSE(env_number("QUERN_TEST_BAD", hear));
-  CHECK(heard == "QUERN_TEST_BAD is not a whole number, and is passed over: 12x");
+  CHECK(heard == "QUERN_TEST_BAD is not a whole number, and is ignored: 12x");
 }
 
 TEST_CASE("environment words, switches and real numbers are what they may be or nothing") {
@@ -219,10 +219,10 @@ TEST_CASE("environment words, switches and real numbers are what they may be or 
   CHECK_FALSE(env_real("QUERN_TEST_TWO", kShare, hear));
   CHECK_FALSE(env_real("QUERN_TEST_NAN", kShare, hear));
   CHECK(heard ==
-        "QUERN_TEST_WORD is not apple, pear or plum, and is passed over: green\n"
-        "QUERN_TEST_YES is not 0 or 1, and is passed over: yes\n"
-        "QUERN_TEST_TWO is not a share, and is passed over: 2\n"
-        "QUERN_TEST_NAN is not a share, and is passed over: nan\n");
+        "QUERN_TEST_WORD is not apple, pear or plum, and is ignored: green\n"
+        "QUERN_TEST_YES is not 0 or 1, and is ignored: yes\n"
+        "QUERN_TEST_TWO is not a share, and is ignored: 2\n"
+        "QUERN_TEST_NAN is not a share, and is ignored: nan\n");
 }
 
 TEST_CASE("a library that is not there is a diagnostic with the loader's reason") {

@@ -100,7 +100,7 @@ TEST_CASE("a malformed variable is told once, with its name as a field") {
   CHECK(written == "");
   REQUIRE(records.size() == 1);
   CHECK(records[0].level == LogLevel::warning);
-  CHECK(records[0].text == "QUERN_LOG_TEST is not a whole number, and is passed over: many");
+  CHECK(records[0].text == "QUERN_LOG_TEST is not a whole number, and is ignored: many");
   CHECK(records[0].field("variable") == "QUERN_LOG_TEST");
 }
 

@@ -2,6 +2,7 @@
 #include "driver/loader.hpp"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -61,6 +62,23 @@ TEST_CASE("a file that is no CPU device is refused, with what to do") {
   unsetenv("QUERN_CPU_PLUGIN");
   REQUIRE_FALSE(named);
   CHECK(named.errors().front().hint.find("QUERN_CPU_PLUGIN") != std::string::npos);
+}
+
+TEST_CASE("without a file descriptor the error is about that, not about the installation") {
+  rlimit limit{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+  const rlimit none{3, limit.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+  const auto plugin = driver::load_cpu_plugin(in_test_dir("no_library.so"));
+  const auto gpu = driver::load_libcuda(in_test_dir("libfake_own_driver.so"));
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+  REQUIRE_FALSE(plugin);
+  REQUIRE_FALSE(gpu);
+  for (const Diagnostic& error : {plugin.errors().front(), gpu.errors().front()}) {
+    CHECK(error.code == "too-many-files");
+    CHECK(error.message.find("the process can open no more files") != std::string::npos);
+    CHECK(error.hint.find("ulimit -n") != std::string::npos);
+  }
 }
 
 TEST_CASE("a library that is no driver is refused") {

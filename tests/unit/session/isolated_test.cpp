@@ -3,6 +3,9 @@
 #include <doctest/doctest.h>
 #include <quern/quern.hpp>
 
+#include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -56,6 +59,39 @@ std::vector<std::uint32_t> after_one_launch(const Session& session, const Device
 }
 
 }  // namespace
+
+TEST_CASE("a lost session's modules give no kernels") {
+  const Session session(kIsolated);
+  const Module module = session.load_ptx(kKernels);
+  static_cast<void>(module.kernel("add"));
+  end_by_fault(session);
+  for (const char* name : {"add", "wild", "missing"}) {
+    try {
+      static_cast<void>(module.kernel(name));
+      FAIL("nothing was thrown");
+    } catch (const DriverError& error) {
+      CHECK(error.code() == ErrorCode::device_fault);
+    }
+  }
+  CHECK_THROWS_AS(static_cast<void>(module.kernel()), DriverError);
+}
+
+TEST_CASE("the code of a kernel's block shapes takes few mappings of the process") {
+  const auto mappings = [] {
+    std::ifstream file("/proc/self/maps");
+    return std::count(std::istreambuf_iterator<char>(file), {}, '\n');
+  };
+  const Session session(kIsolated);
+  const Kernel add = session.load_ptx(kKernels).kernel("add");
+  const auto array = session.device_array<std::uint32_t>(256);
+  const auto launch = [&](std::uint32_t threads) { add({.grid = 1, .block = threads})(array); };
+  launch(32);
+  session.synchronize();
+  const auto before = mappings();
+  for (std::uint32_t threads = 33; threads < 133; ++threads) launch(threads);
+  session.synchronize();
+  CHECK(mappings() - before < 100);  // a mapping each for code and constants would be 200
+}
 
 TEST_CASE("a fault of an isolated session ends that session alone") {
   const Session shared("cpu");

@@ -126,13 +126,12 @@ TEST_CASE(
   const LogRecord* const of_device = received.with("variable", "QUERN_CPU_WORKERS");
   REQUIRE(of_device != nullptr);
   CHECK(of_device->level == LogLevel::warning);
-  CHECK(of_device->text == "QUERN_CPU_WORKERS is not a whole number, and is passed over: several");
+  CHECK(of_device->text == "QUERN_CPU_WORKERS is not a whole number, and is ignored: several");
   CHECK(of_device->field("device") == "quern CPU device");
   CHECK(received.with("variable", "QUERN_CPU_MEMORY") != nullptr);
   const LogRecord* const of_library = received.with("variable", "QUERN_MAX_PENDING_DEALLOCS_COUNT");
   REQUIRE(of_library != nullptr);
-  CHECK(of_library->text ==
-        "QUERN_MAX_PENDING_DEALLOCS_COUNT is not a whole number, and is passed over: few");
+  CHECK(of_library->text == "QUERN_MAX_PENDING_DEALLOCS_COUNT is not a whole number, and is ignored: few");
 }
 
 TEST_CASE("what kernels print goes to stdout, and to the handler where there is one") {

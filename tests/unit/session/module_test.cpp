@@ -123,6 +123,28 @@ TEST_CASE("an instance of a template is compiled when it is asked for") {
   CHECK(holds(errors(module->try_kernel("scale<Missing>")), "Missing"));
 }
 
+TEST_CASE("a kernel that is no template has no instances, and other spellings of a kernel are that kernel") {
+  if (!test::have_nvrtc()) return;
+  Setup setup;
+  const Module module = setup.load(kSource).value();
+  for (const char* name :
+       {"first<int>", "first<0>", "first<a<b>", "ns::second<float>", " ns::second < int > "}) {
+    CAPTURE(name);
+    const Expected<Kernel> kernel = module.try_kernel(name);
+    REQUIRE_FALSE(kernel);
+    CHECK(session::error_code(kernel.errors()) == ErrorCode::not_found);
+    CHECK(holds(errors(kernel), "first, ns::second"));
+  }
+  CHECK(holds(errors(module.try_kernel("first<int>")), "first is not a template"));
+  LoadOptions options;
+  options.name_expressions = {"first<int>"};
+  CHECK(holds(errors(setup.load(kSource, options)), "is not a template"));
+  setup.fake.parameter_bytes = {4};
+  const std::size_t loads = setup.loaded.size();
+  CHECK(module.kernel("::ns::second").name() == "ns::second");
+  CHECK(setup.loaded.size() == loads);  // the module's own kernel, with its variables
+}
+
 TEST_CASE("an unknown kernel lists those there are") {
   if (!test::have_nvrtc()) return;
   Setup setup;

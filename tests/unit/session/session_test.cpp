@@ -340,3 +340,32 @@ TEST_CASE("stages are shown without a session") {
   CHECK(
       holds(message([&] { static_cast<void>(stage_text(path, Stage::simt, options)); }), "no kernel 'none'"));
 }
+
+TEST_CASE("streams, events and sessions that were moved from say so") {
+  if (!ready()) return;
+  Session session("cpu");
+  const auto refused = [](const auto& action) { return holds(message(action), "was moved from"); };
+  const Kernel nothing = session.load_cuda(kSource).kernel("nothing");
+  Stream stream = session.stream();
+  const Stream owner = std::move(stream);
+  CHECK(refused([&] { stream.synchronize(); }));  // NOLINT(bugprone-use-after-move)
+  CHECK(refused([&] { stream.cancel(); }));
+  CHECK(refused([&] { static_cast<void>(stream.query()); }));
+  CHECK(refused([&] { nothing({.stream = stream})(); }));
+  Event event = session.event();
+  const Event kept = std::move(event);
+  kept.record(owner);
+  CHECK(refused([&] { event.record(owner); }));  // NOLINT(bugprone-use-after-move)
+  CHECK(refused([&] { event.wait(owner); }));
+  CHECK(refused([&] { static_cast<void>(event.query()); }));
+  CHECK(refused([&] { event.synchronize(); }));
+  CHECK(refused([&] { static_cast<void>(kept.elapsed_ms_since(event)); }));
+  CHECK(refused([&] { kept.record(stream); }));
+  CHECK(event.handle() == nullptr);
+  const Session other = std::move(session);
+  CHECK(refused([&] { session.synchronize(); }));  // NOLINT(bugprone-use-after-move)
+  CHECK(refused([&] { static_cast<void>(session.stream()); }));
+  CHECK(refused([&] { static_cast<void>(session.load_cuda("")); }));
+  CHECK(refused([&] { session.default_stream().synchronize(); }));
+  CHECK_NOTHROW(other.synchronize());
+}

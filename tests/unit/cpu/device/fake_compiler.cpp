@@ -49,6 +49,7 @@ using cpu::engine::LaunchState;
 using cpu::engine::WorkerState;
 
 std::atomic<std::uint64_t> compiled{0};
+std::atomic<bool> refuses_memory{false};
 
 template <class T>
 T parameter(const LaunchState* launch, std::uint32_t offset) {
@@ -157,6 +158,7 @@ extern "C" const char etext;
 }  // namespace
 
 std::uint64_t compile_count() { return compiled.load(); }
+void refuse_memory_once() { refuses_memory.store(true); }
 
 }  // namespace quern::test
 
@@ -184,6 +186,8 @@ Expected<std::vector<KernelInfo>> inspect(const ptx::Module& module, std::string
 Expected<std::shared_ptr<const KernelCode>> compile(const ptx::Module&, std::string_view kernel,
                                                     const Specialisation&) {
   test::compiled.fetch_add(1);
+  if (test::refuses_memory.exchange(false))
+    return Diagnostic{.code = "out-of-memory", .message = "no mapping is left", .hint = "free some"};
   const auto found = test::kFunctions.find(kernel);
   if (found == test::kFunctions.end())
     return Diagnostic{Severity::error, "fake", {}, "no such kernel", {}, "", ""};

@@ -14,4 +14,7 @@ extern const char* const kKernels;
 /// The number of calls of compile().
 std::uint64_t compile_count();
 
+/// The next call of compile() fails as if machine code could not be mapped.
+void refuse_memory_once();
+
 }  // namespace quern::test

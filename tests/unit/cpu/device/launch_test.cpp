@@ -100,6 +100,24 @@ TEST_CASE_FIXTURE(Fixture, "a kernel is compiled once a block shape, also when t
   CHECK(test::compile_count() == before + 2);
 }
 
+TEST_CASE_FIXTURE(Fixture, "a launch whose machine code finds no memory says so, and can be tried again") {
+  const auto text = [this](CUresult result) {
+    const char* found = nullptr;
+    CHECK(cu.cuGetErrorString(result, &found) == CUDA_SUCCESS);
+    return std::string(found != nullptr ? found : "");
+  };
+  test::refuse_memory_once();
+  REQUIRE(launch("empty", 1, 96, nullptr) == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(text(CUDA_ERROR_OUT_OF_MEMORY) == "out of memory: no mapping is left; free some");
+  CHECK(text(CUDA_ERROR_INVALID_VALUE) == "invalid argument");
+  std::thread([&] { CHECK(text(CUDA_ERROR_OUT_OF_MEMORY) == "out of memory"); }).join();
+  CHECK(launch("empty", 1, 96, nullptr) == CUDA_SUCCESS);
+  // A later failure of another kind has no such reason.
+  CUdeviceptr none = 0;
+  REQUIRE(cu.cuMemAlloc_v2(&none, std::size_t{1} << 60) == CUDA_ERROR_OUT_OF_MEMORY);
+  CHECK(text(CUDA_ERROR_OUT_OF_MEMORY) == "out of memory");
+}
+
 TEST_CASE_FIXTURE(Fixture, "launches beyond the limits are refused") {
   const CUfunction empty = function("empty");
   const auto launch_as = [&](unsigned gx, unsigned gy, unsigned bx, unsigned bz, unsigned shared) {

@@ -512,7 +512,7 @@ TEST_CASE("a caller of a version to come is refused what this one does not know,
   const QuernArgument arguments[] = {array_argument(all.array), scalar_argument(QUERN_FLOAT32, &by)};
   QUERN_GOOD(quern_launch(all.kernel, &launch.known, arguments, 2));
   launch.added = 1;
-  QUERN_FAILS(QUERN_UNSUPPORTED, "QuernLaunch says something behind its first 56 bytes",
+  QUERN_FAILS(QUERN_UNSUPPORTED, "QuernLaunch has fields after its first 56 bytes that are not 0",
               quern_launch(all.kernel, &launch.known, arguments, 2));
   CHECK(values_of<float>(all.array, 4) == std::vector<float>{2, 4, 6, 8});
   Newer<QuernCudaArray> array{{}, 77};

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arrays through the C functions: strides and orders, records, views, copies, and other libraries' arrays.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <cstring>
 #include <numeric>
@@ -331,6 +334,29 @@ TEST_CASE("host memory is page-locked, mapped and managed, and queued copies use
   Host outside(more.data(), QUERN_INT32, {512});
   outside.array.pin = own;
   QUERN_FAILS(QUERN_USAGE, "does not lie", quern_array_from_host_array(array, &outside.array));
+}
+
+TEST_CASE("memory that does not exist is not page-locked") {
+  const Session session = open_cpu();
+  Pin pin;
+  void* memory = nullptr;
+  QUERN_FAILS(QUERN_USAGE, "18446744073709551615 bytes",
+              quern_pinned_new(session, SIZE_MAX, pin.place(), &memory));
+  QUERN_FAILS(QUERN_USAGE, "18446744073709551615 bytes", quern_pin(session, &memory, SIZE_MAX, pin.place()));
+  auto* const low = reinterpret_cast<void*>(std::uintptr_t{16});
+  QUERN_FAILS(QUERN_DRIVER, "no memory is mapped", quern_pin(session, low, 4096, pin.place()));
+  const long page = sysconf(_SC_PAGESIZE);
+  const auto bytes = static_cast<std::size_t>(page);
+  void* const three = mmap(nullptr, 3 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(three != MAP_FAILED);
+  auto* const begin = static_cast<std::byte*>(three);
+  REQUIRE(munmap(begin + bytes, bytes) == 0);
+  QUERN_FAILS(QUERN_DRIVER, "no memory is mapped", quern_pin(session, begin, 3 * bytes, pin.place()));
+  QUERN_FAILS(QUERN_DRIVER, "no memory is mapped", quern_pin(session, begin + 8, bytes, pin.place()));
+  QUERN_GOOD(quern_pin(session, begin + 8, bytes - 8, pin.place()));
+  pin.reset();
+  munmap(begin, bytes);
+  munmap(begin + 2 * bytes, bytes);
 }
 
 TEST_CASE("mapped and managed arrays have a host address, and existing memory is mapped while a view lives") {

@@ -354,6 +354,14 @@ TEST_CASE(
   CHECK(block % 32 == 0);
   CHECK(block > 0);
   QUERN_GOOD(quern_kernel_suggested_block_within(kernel, 0, 64, &within));
+  std::uint32_t none = 0;
+  QUERN_FAILS(QUERN_UNSUPPORTED, "dynamic shared memory",
+              quern_kernel_suggested_block(kernel, UINT64_MAX, &none));
+  QUERN_FAILS(QUERN_UNSUPPORTED, "dynamic shared memory",
+              quern_kernel_suggested_block(kernel, 1 << 20, &none));
+  CHECK(none == 0);
+  QUERN_GOOD(quern_kernel_suggested_block(kernel, 96 << 10, &none));  // only one block of it is resident
+  CHECK(none == 1024);
   CHECK(within <= 64);
   CHECK(within > 0);
   QUERN_GOOD(quern_kernel_active_blocks(kernel, 128, 0, &active));
