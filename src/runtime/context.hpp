@@ -22,6 +22,7 @@
 namespace quern::runtime {
 
 class CopyKernels;
+class HostTargets;
 class StagingPool;
 
 /// A context with all objects that the layer keeps for it: the queue of pending releases, the work in flight,
@@ -54,6 +55,7 @@ class Context : public std::enable_shared_from_this<Context> {
   Counters& counters() noexcept { return counters_; }
   CopyKernels& copy_kernels() noexcept { return *copy_kernels_; }
   StagingPool& staging() noexcept { return *staging_; }
+  HostTargets& host_targets() noexcept { return *host_targets_; }
 
   /// Throws DriverError unless `result` is CUDA_SUCCESS. A fault is remembered: the context is lost, and
   /// nothing that lived in it is released any more (its addresses may be another context's by then). The
@@ -170,6 +172,7 @@ class Context : public std::enable_shared_from_this<Context> {
   const std::shared_ptr<Cancellations> cancellations_ = std::make_shared<Cancellations>();
   Counters counters_;
   DeallocQueue queue_;
+  std::shared_ptr<HostTargets> host_targets_;
   InFlight in_flight_;
   std::unique_ptr<StagingPool> staging_;
   std::unique_ptr<CopyKernels> copy_kernels_;
