@@ -207,7 +207,8 @@ typedef enum QuernArgumentKind QUERN_C_INT32 {
   QUERN_ARGUMENT_STRUCT,  /* `data` points to `bytes` bytes, passed by value */
   /* `data` points to a QuernHostArray that is copied to the device before the kernel (in), back after it
    * (out), or both, on the launch's stream. Without a stream the values are there on return; with one the
-   * array's memory must live until it is synchronised. A record is an array of no dimensions. */
+   * array's memory must live until it is synchronised. Pageable memory that earlier queued copies are still
+   * to fill is waited for in the call. A record is an array of no dimensions. */
   QUERN_ARGUMENT_IN,
   QUERN_ARGUMENT_OUT,
   QUERN_ARGUMENT_IN_OUT,

@@ -8,6 +8,7 @@
 #include "base/log.hpp"
 #include "runtime/copy_kernel.hpp"
 #include "runtime/exit.hpp"
+#include "runtime/host_targets.hpp"
 #include "runtime/staging.hpp"
 
 namespace quern::runtime {
@@ -72,6 +73,7 @@ Context::Context(std::shared_ptr<const DeviceState> device, CUcontext handle)
           limits_from_environment(device_->total_memory_bytes),
           [this](const Release& item) { return release(item); },
           [this](const std::string& message) { warn(*device_, message); }),
+      host_targets_(std::make_shared<HostTargets>(*this)),
       staging_(std::make_unique<StagingPool>(*this)),
       copy_kernels_(std::make_unique<CopyKernels>(*this)) {
   watch_for_leaks(*this);
@@ -86,6 +88,7 @@ Context::~Context() {
   }
   in_flight_.reap(true);
   copy_kernels_.reset();
+  host_targets_->trim();
   staging_->trim();
   // A release that fails ends a flush; here nothing may be left behind, so each failure costs its item and no
   // more.

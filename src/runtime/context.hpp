@@ -23,6 +23,7 @@
 namespace quern::runtime {
 
 class CopyKernels;
+class HostTargets;
 class StagingPool;
 
 /// A QuernCpuGenerateSink: tells the progress handler of the context in use that has this CUcontext.
@@ -60,6 +61,7 @@ class Context : public std::enable_shared_from_this<Context> {
   StagingPool& staging() noexcept { return *staging_; }
   /// Who is told of long work in the context.
   base::ProgressSlot& progress() noexcept { return progress_; }
+  HostTargets& host_targets() noexcept { return *host_targets_; }
 
   /// Throws DriverError unless `result` is CUDA_SUCCESS. A fault is remembered: the context is lost, and
   /// nothing that lived in it is released any more (its addresses may be another context's by then). The
@@ -178,6 +180,7 @@ class Context : public std::enable_shared_from_this<Context> {
   Counters counters_;
   base::ProgressSlot progress_;
   DeallocQueue queue_;
+  std::shared_ptr<HostTargets> host_targets_;
   InFlight in_flight_;
   std::unique_ptr<StagingPool> staging_;
   std::unique_ptr<CopyKernels> copy_kernels_;

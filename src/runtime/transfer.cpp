@@ -9,6 +9,7 @@
 #include "base/progress.hpp"
 #include "quern/error.hpp"
 #include "runtime/copy_kernel.hpp"
+#include "runtime/host_targets.hpp"
 #include "runtime/staging.hpp"
 #include "runtime/stream.hpp"
 #include "runtime/strided.hpp"
@@ -87,9 +88,15 @@ void copy_in_pieces(Context& context, ProgressStage stage, std::size_t bytes, Co
 
 // --- host to device
 
+/// The source is read on this thread, while queued copies may be still to fill it.
+void wait_for_values(Context& context, const HostSide& from) {
+  context.host_targets().wait_for(first_byte(from), from.layout.reach().size_bytes());
+}
+
 void send_now(Context& context, const DeviceSide& to, const HostSide& from) {
   const std::size_t bytes = to.layout.size_bytes();
   const std::byte* source = first_byte(from);
+  wait_for_values(context, from);
   std::unique_ptr<std::byte[]> packed;
   if (!to.layout.same_places(from.layout)) {
     packed = std::make_unique_for_overwrite<std::byte[]>(bytes);
@@ -108,6 +115,7 @@ void send_later(Context& context, const DeviceSide& to, const HostSide& from, CU
   InFlight::Work work;
   work.keep.push_back(to.keep);
   if (!is_direct(context, from, to.layout, work.keep)) {
+    wait_for_values(context, from);
     std::shared_ptr<std::byte> staged = context.staging().take(bytes);
     copy_on_host(staged.get() - to.layout.reach().lowest, from.data, plan_copy(to.layout, from.layout));
     source = staged.get();
@@ -149,17 +157,24 @@ void fetch_later(Context& context, const HostSide& to, const DeviceSide& from, C
   InFlight::Work work;
   work.keep = {from.keep, to.keep};
   if (gathered != nullptr) work.keep.push_back(gathered->keep);
+  const auto expected = context.host_targets().expect(target, to.layout.reach().size_bytes(), stream);
+  work.keep.push_back(expected);
+  work.run = [expected = expected.get()] { expected->filled(); };
   if (!is_direct(context, to, from.layout, work.keep)) {
     std::shared_ptr<std::byte> staged = context.staging().take(bytes);
     target = staged.get();
     work.run = [plan = plan_copy(to.layout, from.layout), data = to.data,
-                packed = target - from.layout.reach().lowest] { copy_on_host(data, packed, plan); };
+                packed = target - from.layout.reach().lowest, expected = expected.get()] {
+      copy_on_host(data, packed, plan);
+      expected->filled();
+    };
     work.keep.push_back(std::move(staged));
   }
   if (gathered != nullptr) copy_by_kernel(context, from, *gathered, stream);
   context.check(context.api().cuMemcpyDtoHAsync_v2(target, first_byte(from), bytes, stream),
                 "cuMemcpyDtoHAsync_v2", attempted("to the host on a stream", bytes));
   context.after(stream, std::move(work));
+  expected->queued();
 }
 
 bool overlap(const DeviceSide& a, const DeviceSide& b) {

@@ -18,7 +18,8 @@ struct DeviceSide {
 };
 
 /// An array in host memory. Without `keep` the memory is the program's own: a source is copied aside before a
-/// queued copy returns, a target must outlive the synchronisation.
+/// queued copy returns, a target must outlive the synchronisation. Before memory is copied aside, the call
+/// waits for queued copies into it.
 struct HostSide {
   std::byte* data = nullptr;
   const Layout& layout;

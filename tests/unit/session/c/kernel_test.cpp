@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
+#include <thread>
 
 #include "native.hpp"
 
@@ -302,6 +304,39 @@ TEST_CASE("host arrays travel in, out or both, whatever their strides, with and 
   QuernArgument nothing{};
   nothing.kind = QUERN_ARGUMENT_IN_OUT;
   QUERN_FAILS(QUERN_USAGE, "QuernHostArray", launch(scale, launch_of(1, 4), {nothing, factor}));
+}
+
+TEST_CASE("a host array of two launches on one stream goes to the second one with the first one's values") {
+  const Session session = open_cpu();
+  const Kernel scale = kernel_of(session, kScalePtx, "scale"), hold = kernel_of(session, kScalePtx, "hold");
+  const float by = 2;
+  const QuernArgument factor = scalar_argument(QUERN_FLOAT32, &by);
+  std::vector<float> values(4, 1.f), back(2);
+  const Host all(values.data(), QUERN_FLOAT32, {4}), last_two(values.data() + 2, QUERN_FLOAT32, {2});
+  const Array array = new_array(session, QUERN_FLOAT32, {2});
+  Stream stream;
+  QUERN_GOOD(quern_stream_new(session, stream.place()));
+  {
+    const Flag flag(session);
+    QUERN_GOOD(launch(hold, launch_of(1, 1, stream), flag.arguments()));
+    QUERN_GOOD(
+        launch(scale, launch_of(1, 4, stream), {host_argument(QUERN_ARGUMENT_IN_OUT, all.array), factor}));
+    // The next call waits for the values; one that did not would be back by then.
+    std::thread opener([&flag] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      flag.open();
+    });
+    const QuernStatus second =
+        launch(scale, launch_of(1, 2, stream), {host_argument(QUERN_ARGUMENT_IN_OUT, all.array), factor});
+    const QuernStatus third = quern_array_from_host_on(array, last_two.array.data, 2 * sizeof(float), stream);
+    opener.join();
+    QUERN_GOOD(second);
+    QUERN_GOOD(third);
+  }
+  QUERN_GOOD(quern_array_to_host_on(array, back.data(), 2 * sizeof(float), stream));
+  QUERN_GOOD(quern_stream_synchronize(stream));
+  CHECK(values == std::vector<float>{4, 4, 2, 2});
+  CHECK(back == std::vector<float>{2, 2});
 }
 
 TEST_CASE("a transposed array goes to a pointer by its address only") {

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/host_targets.hpp"
+
+#include <exception>
+
+#include "runtime/context.hpp"
+#include "runtime/exit.hpp"
+
+namespace quern::runtime {
+
+void HostTargets::Target::filled() noexcept {
+  List done;  // released after the lock
+  const base::LockGuard lock(all_->mutex_);
+  if (!listed_) return;
+  listed_ = false;
+  done.splice(done.end(), all_->expected_, self_);
+  all_->count_.fetch_sub(1, std::memory_order_release);  // readers that see it see the values
+}
+
+void HostTargets::Target::queued() const {
+  if (all_->context_.api().cuEventRecord(expected_->copied, expected_->stream) == CUDA_SUCCESS) return;
+  all_->context_.synchronize(expected_->stream);  // then the copy has run, and nobody needs the event
+}
+
+/// A free event or a new one, for which free_ has room.
+CUevent HostTargets::take_event() {
+  {
+    const base::LockGuard lock(mutex_);
+    if (!free_.empty()) {
+      CUevent const event = free_.back();
+      free_.pop_back();
+      return event;
+    }
+    free_.reserve(event_count_ + 1);
+    ++event_count_;
+  }
+  CUevent event = nullptr;
+  const CUresult result = context_.api().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+  if (result == CUDA_SUCCESS) return event;
+  {
+    const base::LockGuard lock(mutex_);
+    --event_count_;
+  }
+  context_.fail(result, "cuEventCreate", "create an event");
+}
+
+void HostTargets::give_back(CUevent event) noexcept {
+  const base::LockGuard lock(mutex_);
+  free_.push_back(event);  // take_event() made room
+}
+
+std::shared_ptr<HostTargets::Target> HostTargets::expect(const std::byte* begin, std::size_t size_bytes,
+                                                         CUstream stream) {
+  const auto release = [this](const Expected* done) {
+    if (done->copied != nullptr) give_back(done->copied);
+    delete done;
+  };
+  auto fresh = std::make_unique<Expected>(Expected{begin, begin + size_bytes, nullptr, stream});
+  Expected* const expected = fresh.get();
+  List one(1);
+  one.front() = std::shared_ptr<const Expected>(fresh.release(), release);
+  expected->copied = take_event();
+  const auto target = std::make_shared<Target>(shared_from_this(), one.begin());
+  const base::LockGuard lock(mutex_);
+  expected_.splice(expected_.end(), one);
+  count_.fetch_add(1, std::memory_order_relaxed);
+  return target;
+}
+
+void HostTargets::wait_for_overlapping(const std::byte* begin, const std::byte* end) {
+  if (InFlight::is_running_here()) return;
+  List overlapping;
+  {
+    const base::LockGuard lock(mutex_);
+    for (const auto& one : expected_)
+      if (one->begin < end && begin < one->end) overlapping.push_back(one);
+  }
+  for (const auto& one : overlapping) context_.wait_for(one->copied, one->stream);
+}
+
+void HostTargets::trim() noexcept {
+  std::vector<CUevent> events;
+  {
+    const base::LockGuard lock(mutex_);
+    events.swap(free_);
+    event_count_ -= events.size();
+  }
+  if (events.empty() || process_is_exiting() || context_.lost()) return;  // they went with the context
+  try {
+    const CurrentContext current(context_);
+    for (CUevent event : events) context_.api().cuEventDestroy_v2(event);
+  } catch (const std::exception&) {  // the context is lost
+  }
+}
+
+}  // namespace quern::runtime
