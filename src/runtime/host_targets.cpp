@@ -86,11 +86,11 @@ void HostTargets::trim() noexcept {
     event_count_ -= events.size();
   }
   if (events.empty() || process_is_exiting() || context_.lost()) return;  // they went with the context
-  try {
-    const CurrentContext current(context_);
-    for (CUevent event : events) context_.api().cuEventDestroy_v2(event);
-  } catch (const std::exception&) {  // the context is lost
-  }
+  for (CUevent event : events) try {  // each by itself: a failure costs one event and no more
+      const CurrentContext current(context_);
+      context_.api().cuEventDestroy_v2(event);
+    } catch (const std::exception&) {  // the context is lost
+    }
 }
 
 }  // namespace quern::runtime
