@@ -65,7 +65,8 @@ struct FromDlpack {
 /// message names them.
 QUERN_API NDArray from_dlpack(dlpack::ManagedTensorVersioned* tensor);
 QUERN_API NDArray from_dlpack(dlpack::ManagedTensor* tensor);
-/// A view of another library's device array (kDLCUDA, kDLCUDAHost, kDLCUDAManaged) in this session.
+/// A view of another library's device array (kDLCUDA, kDLCUDAHost, kDLCUDAManaged) in this session. Throws
+/// Error(usage) also for memory that belongs to another context and is not shared with all of them.
 QUERN_API DeviceNDArray from_dlpack(const Session& session, dlpack::ManagedTensorVersioned* tensor,
                                     const FromDlpack& options = {});
 QUERN_API DeviceNDArray from_dlpack(const Session& session, dlpack::ManagedTensor* tensor,

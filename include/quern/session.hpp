@@ -234,7 +234,8 @@ class QUERN_API Session {
                          Order order = Order::c, Where where = Where::host) const;
 
   /// A view of another library's device array, without copying; keeps `array` (a copy of it, or the pointer)
-  /// alive and waits for its producer's stream, unless `sync` is false.
+  /// alive and waits for its producer's stream, unless `sync` is false. Throws Error(usage) for memory that
+  /// belongs to another context and is not shared with all of them.
   template <CudaArray A>
   DeviceNDArray as_cuda_array(A array, bool sync = true) const {
     auto owner = std::make_shared<A>(std::move(array));

@@ -27,6 +27,33 @@ ElementType element_of(const CudaArrayInterface& array) {
   return *array.descr;
 }
 
+/// Nothing if the driver has no such attribute of the address.
+template <class T>
+std::optional<T> attribute(const Context& context, CUpointer_attribute which, std::uintptr_t address) {
+  T value{};
+  const CUresult result = context.api().cuPointerGetAttribute(&value, which, address);
+  if (result == CUDA_ERROR_INVALID_VALUE) return std::nullopt;
+  context.check(result, "cuPointerGetAttribute", "ask about the address of an array");
+  return value;
+}
+
+/// True for memory of another context, but for memory that all contexts share. The driver names no context
+/// for memory that belongs to none, such as that of its pools: such memory is taken.
+bool is_of_another_context(const Context& context, std::uintptr_t address) {
+  const CUcontext owner =
+      attribute<CUcontext>(context, CU_POINTER_ATTRIBUTE_CONTEXT, address).value_or(nullptr);
+  if (owner == nullptr || owner == context.handle()) return false;
+  if (attribute<unsigned>(context, CU_POINTER_ATTRIBUTE_IS_MANAGED, address).value_or(0) != 0) return false;
+  const auto kind = attribute<unsigned>(context, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
+  if (kind != CU_MEMORYTYPE_HOST) return true;
+  void* const host = attribute<void*>(context, CU_POINTER_ATTRIBUTE_HOST_POINTER, address).value_or(nullptr);
+  unsigned flags = 0;
+  const CUresult result = context.api().cuMemHostGetFlags(&flags, host);
+  if (result == CUDA_ERROR_INVALID_VALUE) return true;
+  context.check(result, "cuMemHostGetFlags", "ask which contexts see host memory");
+  return (flags & CU_MEMHOSTALLOC_PORTABLE) == 0;
+}
+
 /// The address must be one that this context's kernels can use.
 void check_address(const Context& context, const void* address) {
   const CurrentContext current(context);
@@ -40,6 +67,11 @@ void check_address(const Context& context, const void* address) {
   if (ordinal != context.device().ordinal)
     refuse(fmt::format("it lies on device {}, the session is on device {}; open a session there", ordinal,
                        context.device().ordinal));
+  if (is_of_another_context(context, reinterpret_cast<std::uintptr_t>(address)))
+    refuse(
+        "it is an array of another session than the one that is to take it, or of another context\nhint: "
+        "make "
+        "it with the same session, or share it: a portable mapped_array(), or a managed_array()");
 }
 
 }  // namespace

@@ -169,3 +169,32 @@ TEST_CASE("isolated sessions keep apart what they have") {
               }),
               "isolated"));
 }
+
+TEST_CASE("arrays that another session cannot use are refused at their import as well") {
+  const Session shared("cpu"), again("cpu"), one(kIsolated), other(kIsolated);
+  const std::vector<std::uint32_t> ones(32, 1);
+  const MappedOptions portable{.portable = true};
+  const auto taken = [](const Session& by, const DeviceNDArray& array) {
+    const std::string refusal = message([&] { (void)by.as_cuda_array(array); });
+    CHECK(message([&] { (void)from_dlpack(by, to_dlpack(array)); }) == refusal);
+    return refusal;
+  };
+  const DeviceNDArray in_shared = shared.to_device(ones), in_one = one.to_device(ones);
+  const DeviceNDArray pooled = [&] {
+    one.set_allocator(one.caching_pool());
+    return one.to_device(ones);
+  }();
+  const DeviceNDArray mapped = one.mapped_array({32}, Dtype::uint32);
+  const DeviceNDArray refused[] = {in_shared, in_one, pooled, mapped};
+  for (const DeviceNDArray& array : refused) {
+    CHECK(holds(taken(other, array), "it is an array of another session"));
+    CHECK(holds(taken(other, array), "a portable mapped_array()"));
+  }
+  CHECK(holds(taken(shared, in_one), "another session"));
+  CHECK(holds(message([&] { other.to_device(ones).copy_to_device(to_dlpack(in_one)); }), "another session"));
+  CHECK(taken(again, in_shared).empty());
+  CHECK(taken(one, in_one).empty());
+  CHECK(taken(other, one.mapped_array({32}, Dtype::uint32, portable)).empty());
+  CHECK(taken(other, one.managed_array({32}, Dtype::uint32)).empty());
+  CHECK(taken(other, shared.managed_array({32}, Dtype::uint32)).empty());
+}
