@@ -76,13 +76,13 @@ void require_writable(const Array& array) {
 
 void expect_writes(SmartState& state) noexcept { state.host_current = false; }
 
-/// Streams of quern's own and the default ones are ordered with the default stream, which copies run in. One
-/// of the program's need not be.
+/// The default streams, and quern's own but for the non-blocking ones, are ordered with the default stream,
+/// which copies run in. One of the program's need not be.
 void remember_use(SmartState& state, StreamView stream) {
   const CUstream handle = stream_handle(stream, *state.context);
   if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) return;
-  if (state.context->stream_owner(handle) != nullptr) return;
   try {
+    if (state.context->stream_owner(handle) != nullptr && !stream.is_non_blocking()) return;
     StreamUse& use = use_on(state, handle);
     // The handle may be a new stream's, while the work of one that is destroyed still runs.
     if (use.pending) use.end.wait(stream);

@@ -236,6 +236,17 @@ TEST_CASE("a host array passes values from one device array to another") {
   }
 }
 
+TEST_CASE("a SmartArray of host memory comes back from a stream that the default stream does not wait for") {
+  const Bench bench;
+  const Stream apart = bench.session.stream({.non_blocking = true});
+  const NDArray host = host_array(5);
+  const SmartArray smart = bench.session.smart_array(host, false);
+  Hold hold(bench, apart);
+  hold.open_later();
+  bench.add(Bench::on(apart))(smart);
+  CHECK(smart.host().at<int>(0) == 6);
+}
+
 TEST_CASE("page-locked memory that the device fills itself is read after that") {
   const Bench bench;
   const Stream stream = bench.session.stream();
