@@ -63,7 +63,7 @@ void ExitGate::leave() noexcept {
   --inside_;
 }
 
-/// Of one thread: its destructor runs when the thread ends or calls exit().
+/// One object per thread; its destructor runs when the thread ends or calls exit().
 class ExitGate::ThreadEnd {
  public:
   explicit ThreadEnd(ExitGate& gate) noexcept : gate_(gate) {}

@@ -71,7 +71,8 @@ Program create(const NvrtcTable& table, const NvrtcInput& input, nvrtcResult& re
   return result == NVRTC_SUCCESS ? Program({program, &table}) : Program();
 }
 
-/// Whether a run goes on; once it does not, NVRTC wants to hear so to the end.
+/// True while a run continues. After the first answer that it does not, NVRTC must get that answer to the
+/// end.
 struct Flow {
   const std::function<bool()>& goes_on;
   std::atomic<bool> cancelled{false};

@@ -59,7 +59,7 @@ class Context : public std::enable_shared_from_this<Context> {
   Counters& counters() noexcept { return counters_; }
   CopyKernels& copy_kernels() noexcept { return *copy_kernels_; }
   StagingPool& staging() noexcept { return *staging_; }
-  /// Who is told of long work in the context.
+  /// The handler of progress for long work in the context.
   base::ProgressSlot& progress() noexcept { return progress_; }
   HostTargets& host_targets() noexcept { return *host_targets_; }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How loading grows with the number of kernels in a module: processor time for 2,500 and 10,000 kernels, and
-// their quotient over 4, which is 1 where the time is proportional. NVRTC's own time is left out: it is
+// The growth of loading with the number of kernels in a module: processor time for 2,500 and 10,000 kernels,
+// and their quotient over 4, which is 1 where the time is proportional. NVRTC's own time is left out: it is
 // quadratic.
 #include <fmt/format.h>
 #include <quern/quern.hpp>

@@ -10,49 +10,24 @@
 #include <vector>
 
 #include "../support/messages.hpp"
+#include "../support/small_kernels.hpp"
 
 using namespace quern;
 using quern::test::holds;
+using quern::test::kSmallKernels;
 using quern::test::message;
 
 namespace {
 
-constexpr const char* kKernels = R"(.version 6.0
-.target sm_50
-.address_size 64
-.visible .entry add(.param .u64 x)
-{
-  .reg .b32 %r<3>; .reg .b64 %d<3>;
-  mov.u32 %r1, %tid.x;
-  ld.param.u64 %d1, [x];
-  mul.wide.u32 %d2, %r1, 4;
-  add.u64 %d1, %d1, %d2;
-  ld.global.u32 %r2, [%d1];
-  add.u32 %r2, %r2, 1;
-  st.global.u32 [%d1], %r2;
-  ret;
-}
-.visible .entry wild()
-{
-  .reg .b64 %d;
-  mov.u64 %d, 64;
-  st.global.u32 [%d], 1;
-  ret;
-}
-.visible .entry endless()
-{
-again:
-  bra again;
-})";
 const SessionOptions kIsolated{.device = "cpu", .isolated = true};
 
 void end_by_fault(const Session& session) {
-  session.load_ptx(kKernels).kernel("wild")({.grid = 1, .block = 32})();
+  session.load_ptx(kSmallKernels).kernel("wild")({.grid = 1, .block = 32})();
   CHECK_THROWS_AS(session.synchronize(), DriverError);
 }
 
 std::vector<std::uint32_t> after_one_launch(const Session& session, const DeviceArray<std::uint32_t>& array) {
-  session.load_ptx(kKernels).kernel("add")({.grid = 1, .block = 32})(array);
+  session.load_ptx(kSmallKernels).kernel("add")({.grid = 1, .block = 32})(array);
   std::vector<std::uint32_t> values(32);
   array.copy_to_host(values);
   return values;
@@ -62,7 +37,7 @@ std::vector<std::uint32_t> after_one_launch(const Session& session, const Device
 
 TEST_CASE("a lost session's modules give no kernels") {
   const Session session(kIsolated);
-  const Module module = session.load_ptx(kKernels);
+  const Module module = session.load_ptx(kSmallKernels);
   static_cast<void>(module.kernel("add"));
   end_by_fault(session);
   for (const char* name : {"add", "wild", "missing"}) {
@@ -82,7 +57,7 @@ TEST_CASE("the code of a kernel's block shapes takes few mappings of the process
     return std::count(std::istreambuf_iterator<char>(file), {}, '\n');
   };
   const Session session(kIsolated);
-  const Kernel add = session.load_ptx(kKernels).kernel("add");
+  const Kernel add = session.load_ptx(kSmallKernels).kernel("add");
   const auto array = session.device_array<std::uint32_t>(256);
   const auto launch = [&](std::uint32_t threads) { add({.grid = 1, .block = threads})(array); };
   launch(32);
@@ -150,7 +125,7 @@ TEST_CASE("host memory of a lost session stays readable while its arrays live") 
 
 TEST_CASE("a fault ends what else runs in its context, without end as it may be") {
   const Session session(kIsolated);
-  const Module module = session.load_ptx(kKernels);
+  const Module module = session.load_ptx(kSmallKernels);
   const Stream one = session.stream(), other = session.stream();
   module.kernel("endless")({.grid = 1, .block = 32, .stream = one})();
   module.kernel("wild")({.grid = 1, .block = 32, .stream = other})();
@@ -162,7 +137,7 @@ TEST_CASE("isolated sessions keep apart what they have") {
   const Session one(kIsolated), other(kIsolated);
   const auto array = one.to_device(std::vector<std::uint32_t>(32, 1));
   const std::string refusal =
-      message([&] { other.load_ptx(kKernels).kernel("add")({.grid = 1, .block = 32})(array); });
+      message([&] { other.load_ptx(kSmallKernels).kernel("add")({.grid = 1, .block = 32})(array); });
   CHECK(holds(refusal, "another session"));
   CHECK(holds(message([] {
                 const Session wrong({.device = "cpu", .context = ContextChoice::current, .isolated = true});

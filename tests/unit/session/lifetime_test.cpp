@@ -17,10 +17,12 @@
 
 #include "../support/arrays.hpp"
 #include "../support/messages.hpp"
+#include "../support/small_kernels.hpp"
 
 using namespace quern;
 using quern::test::counting;
 using quern::test::holds;
+using quern::test::kSmallKernels;
 using quern::test::message;
 
 namespace {
@@ -38,19 +40,6 @@ constexpr const char* kPtx = R"(.version 6.0
   ld.global.f32 %f, [%d1];
   add.f32 %f, %f, 0f3F800000;
   st.global.f32 [%d1], %f;
-  ret;
-})";
-constexpr const char* kSpin = R"(.version 6.0
-.target sm_50
-.address_size 64
-.visible .entry spin(.param .u64 x)
-{
-  .reg .pred %p; .reg .b32 %r; .reg .b64 %d;
-  ld.param.u64 %d, [x];
-again:
-  ld.volatile.global.u32 %r, [%d];
-  setp.eq.u32 %p, %r, 0;
-  @%p bra again;
   ret;
 })";
 constexpr unsigned kCount = 100;
@@ -92,7 +81,8 @@ class Gate {
 class KernelGate {
  public:
   explicit KernelGate(const Session& session)
-      : flag_(session.mapped_array({1}, Dtype::int32)), spin_(session.load_ptx(kSpin).kernel()) {}
+      : flag_(session.mapped_array({1}, Dtype::int32)),
+        spin_(session.load_ptx(kSmallKernels).kernel("hold")) {}
   ~KernelGate() { open(); }
   KernelGate(const KernelGate&) = delete;
   KernelGate& operator=(const KernelGate&) = delete;
