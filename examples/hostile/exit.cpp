@@ -35,14 +35,22 @@ bool works(const quern::Session& session, const quern::Module& module) {
   return array.copy_to_host() == std::vector<int>(64, 5);
 }
 
+/// The body of a thread that works until the process ends: exit() may reject its work before that.
+template <class Work>
+void until_exit(const Work& work) try {
+  for (int i = 0;; ++i) work(i);
+} catch (const quern::Error&) {
+  for (;;) pause();
+}
+
 /// Compiles one new kernel after the other: by NVRTC, and for this processor.
 void compile_for_ever(std::atomic<int>& begun, int thread) {
-  const quern::Session session("cpu");
-  for (int i = 0;; ++i) {
+  const quern::Session& session = *new quern::Session("cpu");  // exit() does not destroy it
+  until_exit([&](int i) {
     const std::string text = std::string(kSource) + "// " + std::to_string(thread) + "." + std::to_string(i);
     ++begun;
     if (!works(session, session.load_cuda(text))) std::_Exit(1);
-  }
+  });
 }
 
 /// exit() this many milliseconds after the first compilation of two threads began.
@@ -60,7 +68,7 @@ void compile_for_ever(std::atomic<int>& begun, int thread) {
 /// exit() while another thread opens NVRTC, so long after this one opened its session.
 [[noreturn]] void exit_while_loading(int milliseconds) {
   static const quern::Session& session = *new quern::Session("cpu");  // exit() does not destroy it
-  std::thread([] { session.load_cuda(kSource); }).detach();
+  std::thread([] { until_exit([](int) { session.load_cuda(kSource); }); }).detach();
   std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
   std::fputs("output", stdout);
   std::exit(kStatus);
@@ -71,9 +79,7 @@ void compile_for_ever(std::atomic<int>& begun, int thread) {
   static const quern::Session& session = *new quern::Session("cpu");  // exit() does not destroy it
   session.load_cuda(kSource);
   for (int i = 0; i < 3; ++i)
-    std::thread([] {
-      for (;;) session.load_cuda(kSource);
-    }).detach();
+    std::thread([] { until_exit([](int) { session.load_cuda(kSource); }); }).detach();
   std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
   std::fputs("output", stdout);
   std::exit(kStatus);

@@ -138,7 +138,7 @@ TEST_CASE(
     "afterwards") {
   if (!ready()) return;
   const Session session = isolated();
-  for (const std::uint64_t steps : {0, 2}) {
+  for (const std::uint64_t steps : {std::uint64_t{0}, std::uint64_t{2}}) {
     const std::string source = fresh_source();
     {
       Watch watch(session, [&](const Progress& progress) { return progress.done < steps; });
