@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/columns.hpp"
+#include "base/dynamic_library.hpp"
 #include "base/env.hpp"
 #include "compile/line_map.hpp"
 #include "compile/ptx_author.hpp"
@@ -53,6 +54,14 @@ Diagnostic failed_choice(const DeviceChoice& choice, const std::string& reason, 
   return make_diagnostic("device-missing",
                          fmt::format("cannot open device '{}'{}: {}", choice.text, from, reason),
                          std::move(hint));
+}
+
+/// The same for what kept the driver from being opened: no device is missing where only files cannot be
+/// opened.
+Diagnostic failed_choice(const DeviceChoice& choice, const Diagnostic& why, const std::string& hint) {
+  Diagnostic failed = failed_choice(choice, why.message, hint);
+  if (why.code == base::kTooManyFiles) failed.code = why.code;
+  return failed;
 }
 
 Expected<Device> open_ordinal(const DeviceChoice& choice,
@@ -214,13 +223,13 @@ Expected<Device> choose_device(const DeviceChoice& choice) {
   if (choice.kind == DeviceKind::cuda) {
     const std::string& hint = cuda_errors.front().hint;
     return failed_choice(
-        choice, cuda_errors.front().message,
+        choice, cuda_errors.front(),
         hint.empty() ? "open Session(\"cpu\") or set QUERN_DEVICE=cpu to run on the CPU device" : hint);
   }
   Expected<std::shared_ptr<const runtime::Driver>> cpu = open_cpu_driver();
   if (cpu) return open_ordinal(choice, *cpu);
   if (choice.kind == DeviceKind::cpu)
-    return failed_choice(choice, cpu.errors().front().message, cpu.errors().front().hint);
+    return failed_choice(choice, cpu.errors().front(), cpu.errors().front().hint);
   Diagnostic nothing =
       failed_choice(choice, "there is neither a CUDA device nor the CPU device", cpu.errors().front().hint);
   add_notes(nothing, "CUDA", cuda_errors);
