@@ -60,7 +60,7 @@ class Context : public std::enable_shared_from_this<Context> {
   CopyKernels& copy_kernels() noexcept { return *copy_kernels_; }
   StagingPool& staging() noexcept { return *staging_; }
   /// The handler of progress for long work in the context.
-  base::ProgressSlot& progress() noexcept { return progress_; }
+  base::ProgressSlot& progress() noexcept { return *progress_; }
   HostTargets& host_targets() noexcept { return *host_targets_; }
 
   /// Throws DriverError unless `result` is CUDA_SUCCESS. A fault is remembered: the context is lost, and
@@ -178,7 +178,7 @@ class Context : public std::enable_shared_from_this<Context> {
   const std::shared_ptr<ContextFault> fault_ = std::make_shared<ContextFault>();
   const std::shared_ptr<Cancellations> cancellations_ = std::make_shared<Cancellations>();
   Counters counters_;
-  base::ProgressSlot progress_;
+  const std::shared_ptr<base::ProgressSlot> progress_ = std::make_shared<base::ProgressSlot>();
   DeallocQueue queue_;
   std::shared_ptr<HostTargets> host_targets_;
   InFlight in_flight_;

@@ -19,6 +19,8 @@ struct InUse {
     DriverName driver = nullptr;
     std::weak_ptr<Context> context;
     std::shared_ptr<ContextFault> fault;
+    std::shared_ptr<base::ProgressSlot> progress;
+    bool of_plugin = false;
   };
   base::Mutex mutex;
   std::vector<Row> rows QUERN_GUARDED_BY(mutex);
@@ -77,16 +79,16 @@ void reset_primary(const Device& device, CUcontext handle, const ContextFault& f
 }  // namespace
 
 void tell_generation(void* handle, const char* kernel, std::int32_t finished) noexcept try {
-  std::vector<std::shared_ptr<Context>> found;  // let go of after the lock
+  // No reference to a context: its release calls the driver, which calls this function.
+  std::vector<std::shared_ptr<base::ProgressSlot>> found;
   {
     const base::LockGuard lock(in_use().mutex);
     for (const InUse::Row& row : in_use().rows)
-      if (row.handle == static_cast<CUcontext>(handle))
-        if (std::shared_ptr<Context> context = row.context.lock(); context != nullptr)
-          if (context->driver().plugin != nullptr && !context->lost()) found.push_back(std::move(context));
+      if (row.handle == static_cast<CUcontext>(handle) && row.of_plugin && !row.fault->happened())
+        found.push_back(row.progress);
   }
-  for (const std::shared_ptr<Context>& context : found) {
-    base::Work work(&context->progress(), ProgressStage::generate, kernel, 1);
+  for (const std::shared_ptr<base::ProgressSlot>& progress : found) {
+    base::Work work(progress.get(), ProgressStage::generate, kernel, 1);
     if (finished != 0)
       work.finish(1);
     else
@@ -123,7 +125,8 @@ std::shared_ptr<Context> Context::find_or_use(DriverName driver, CUcontext handl
     if (!found->lost()) return found;
     ended.push_back(std::move(found));
   }
-  if (made != nullptr) rows.push_back({handle, driver, made, made->fault_});
+  if (made != nullptr)
+    rows.push_back({handle, driver, made, made->fault_, made->progress_, made->driver().plugin != nullptr});
   return made;
 }
 
