@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <thread>
 
+#include "base/clock.hpp"
+
 namespace quern::base {
 namespace {
 
@@ -23,12 +25,6 @@ constexpr std::uint32_t kMostRegistrations = 16;
 
 /// The passes that this thread holds itself: a compiler may call exit().
 thread_local std::uint32_t own_passes = 0;
-
-std::int64_t now_ns() noexcept {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 }  // namespace
 

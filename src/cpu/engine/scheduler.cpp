@@ -7,6 +7,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/clock.hpp"
 #include "base/thread.hpp"
 #include "cpu/engine/section.hpp"
 
@@ -25,12 +26,6 @@ constexpr std::chrono::milliseconds kExitGrace{500};
 constexpr std::chrono::milliseconds kExitTime{1000};
 /// The time that a waiting caller spins before it sleeps; about the cost of a sleep and a wake-up.
 constexpr std::chrono::microseconds kCallerSpin{10};
-
-std::int64_t now_ns() noexcept {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 bool spin_until(const Stream& stream, std::uint64_t sequence) noexcept {
   const auto end = std::chrono::steady_clock::now() + kCallerSpin;
@@ -156,7 +151,7 @@ bool Scheduler::start_head(const std::shared_ptr<Stream>& stream,
   const bool dropped = stream->domain_->fault() != FaultKind::none || stream->domain_->closed_ ||
                        (launch != nullptr && launch->stopped.load(std::memory_order_relaxed));
   if (const auto* record_job = std::get_if<RecordJob>(&head.job)) {
-    record_job->point->time_ns.store(now_ns(), std::memory_order_relaxed);
+    record_job->point->time_ns.store(base::now_ns(), std::memory_order_relaxed);
   } else if (!dropped && !std::holds_alternative<WaitJob>(head.job)) {
     make_ready(head);
     return false;
