@@ -115,7 +115,7 @@ TEST_CASE("an error that is no fault blames nobody") {
 TEST_CASE("a trap names its thread") {
   if (!ready()) return;
   Program p;
-  p.module.kernel("stop_here")({.grid = {3, 2}, .block = 64})(2);
+  p.module.kernel("stop_here")({.grid = 3, .block = 64})(2);
   const DriverError error = error_of([&] { p.session.synchronize(); });
   INFO(error.what());
   CHECK(error.fault().kernel == "stop_here");

@@ -65,12 +65,21 @@ struct Log {
   }
 };
 
-HostJob blocked_until(std::atomic<bool>& flag) {
-  return {[](void* user) {
-            while (!static_cast<std::atomic<bool>*>(user)->load()) std::this_thread::yield();
-          },
-          &flag};
-}
+/// Keeps the only thread for host functions until it is told to go on.
+struct Gate {
+  std::atomic<bool> reached{false}, open{false};
+  HostJob job() {
+    return {[](void* user) {
+              auto* gate = static_cast<Gate*>(user);
+              gate->reached = true;
+              while (!gate->open) std::this_thread::yield();
+            },
+            this};
+  }
+  void wait_until_reached() const {
+    while (!reached) std::this_thread::yield();
+  }
+};
 
 std::unique_ptr<LaunchJob> launch_of(RunBlocks run, std::uint64_t blocks, const void* parameter) {
   auto job = std::make_unique<LaunchJob>();
@@ -110,12 +119,13 @@ TEST_CASE("of the work that is ready that of a higher priority goes first, that 
     return engine.scheduler->make_stream(*engine.domain, true, priority);
   };
   const auto busy = make(0), low = make(0), middle = make(-2), high = make(-5), also_low = make(0);
-  std::atomic<bool> go{false};
+  Gate gate;
   Log log;
-  engine.scheduler->submit(busy, blocked_until(go));  // keeps the only thread for host functions
+  engine.scheduler->submit(busy, gate.job());  // keeps the only thread for host functions
+  gate.wait_until_reached();
   const std::shared_ptr<Stream> streams[] = {low, middle, also_low, high, middle};
   for (int i = 0; i < 5; ++i) engine.scheduler->submit(streams[i], log.job(i));
-  go = true;
+  gate.open = true;
   engine.scheduler->synchronize(*engine.domain);
   CHECK(log.entries == std::vector<int>{3, 1, 4, 0, 2});
   CHECK(high->priority() == -5);
@@ -152,10 +162,10 @@ TEST_CASE("an event orders another stream after it") {
   Engine& engine = Engine::get();
   const auto first = engine.scheduler->make_stream(*engine.domain, false);
   const auto second = engine.scheduler->make_stream(*engine.domain, false);
-  std::atomic<bool> flag{false};
+  Gate gate;
   std::uint32_t value = 0;
   // The fill on `second` waits for the host function on `first`, though it could run at once.
-  engine.scheduler->submit(first, blocked_until(flag));
+  engine.scheduler->submit(first, gate.job());
   const auto point = engine.scheduler->record(first);
   engine.scheduler->wait_event(second, *point);
   TransferJob fill;
@@ -167,7 +177,7 @@ TEST_CASE("an event orders another stream after it") {
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   CHECK_FALSE(point->done());
   CHECK_FALSE(engine.scheduler->idle(*second));
-  flag = true;
+  gate.open = true;
   engine.scheduler->synchronize(second);
   CHECK(point->done());
   CHECK(value == 7);
@@ -178,15 +188,15 @@ TEST_CASE("a fill on one stream is not held up by a host function or a launch on
   const auto slow = engine.scheduler->make_stream(*engine.domain, false);
   const auto busy = engine.scheduler->make_stream(*engine.domain, false);
   const auto fast = engine.scheduler->make_stream(*engine.domain, false);
-  std::atomic<bool> flag{false};
-  engine.scheduler->submit(slow, blocked_until(flag));
+  Gate gate;
+  engine.scheduler->submit(slow, gate.job());
   engine.scheduler->submit(busy,
                            launch_of(
                                [](const LaunchState* launch, WorkerState*, std::uint64_t, std::uint64_t) {
                                  const auto* go = reinterpret_cast<const std::atomic<bool>*>(launch->params);
                                  while (!go->load()) std::this_thread::yield();
                                },
-                               2, &flag));
+                               2, &gate.open));
   std::uint32_t value = 0;
   TransferJob fill;
   fill.destination = reinterpret_cast<std::byte*>(&value);
@@ -199,7 +209,7 @@ TEST_CASE("a fill on one stream is not held up by a host function or a launch on
     std::this_thread::yield();
   CHECK(engine.scheduler->idle(*fast));
   CHECK(value == 9);
-  flag = true;
+  gate.open = true;
   engine.scheduler->synchronize(*engine.domain);
 }
 
@@ -208,11 +218,11 @@ TEST_CASE("the legacy stream waits for blocking streams and they for it, others 
   const auto domain = engine.scheduler->make_domain();
   const auto blocking = engine.scheduler->make_stream(*domain, true);
   const auto free_stream = engine.scheduler->make_stream(*domain, false);
-  std::atomic<bool> flag{false};
+  Gate gate;
   Counts legacy_runs(1);
   Counts blocking_runs(1);
   Counts free_runs(1);
-  engine.scheduler->submit(blocking, blocked_until(flag));
+  engine.scheduler->submit(blocking, gate.job());
   engine.scheduler->submit(domain->legacy_stream(), launch_of(&Counts::run, 1, &legacy_runs));
   engine.scheduler->submit(blocking, launch_of(&Counts::run, 1, &blocking_runs));
   engine.scheduler->submit(free_stream, launch_of(&Counts::run, 1, &free_runs));
@@ -221,7 +231,7 @@ TEST_CASE("the legacy stream waits for blocking streams and they for it, others 
   CHECK(legacy_runs.runs[0].load() == 0);
   CHECK(blocking_runs.runs[0].load() == 0);
   CHECK_FALSE(engine.scheduler->runs_at_once(*domain->legacy_stream()));
-  flag = true;
+  gate.open = true;
   engine.scheduler->synchronize(*domain);
   CHECK(legacy_runs.runs[0].load() == 1);
   CHECK(blocking_runs.runs[0].load() == 1);
@@ -378,14 +388,14 @@ TEST_CASE("a launch that waits for another stream is cancelled before it begins,
   const auto domain = engine.scheduler->make_domain();
   const auto first = engine.scheduler->make_stream(*domain, false);
   const auto second = engine.scheduler->make_stream(*domain, false);
-  std::atomic<bool> go{false};
+  Gate gate;
   Counts counts(1);
-  engine.scheduler->submit(first, blocked_until(go));
+  engine.scheduler->submit(first, gate.job());
   engine.scheduler->wait_event(second, *engine.scheduler->record(first));
   engine.scheduler->submit(second, launch_of(&Counts::run, 1, &counts));
   engine.scheduler->cancel(second);  // returns though `first` goes on
   CHECK_FALSE(engine.scheduler->idle(*second));
-  go = true;
+  gate.open = true;
   engine.scheduler->synchronize(*domain);
   CHECK(counts.runs[0].load() == 0);
 }
@@ -396,15 +406,15 @@ TEST_CASE("cancelling a domain ends the launches of all its streams and of no ot
   const auto other = engine.scheduler->make_domain();
   const auto stream = engine.scheduler->make_stream(*domain, false);
   std::atomic<int> begun{0};
-  std::atomic<bool> go{false};
+  Gate gate;
   Counts counts(1), others(1);
   engine.scheduler->submit(stream, endless(begun, true));
-  engine.scheduler->submit(domain->legacy_stream(), blocked_until(go));
+  engine.scheduler->submit(domain->legacy_stream(), gate.job());
   engine.scheduler->submit(domain->legacy_stream(), launch_of(&Counts::run, 1, &counts));
   wait_for(begun, 1);
   engine.scheduler->submit(other->legacy_stream(), launch_of(&Counts::run, 1, &others));
   engine.scheduler->cancel(*domain);
-  go = true;
+  gate.open = true;
   engine.scheduler->synchronize(*domain);
   engine.scheduler->synchronize(*other);
   CHECK(counts.runs[0].load() == 0);
