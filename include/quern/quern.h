@@ -95,8 +95,6 @@ QUERN_C_API QuernStatus quern_session_set_allocator(QuernSession session, const 
 QUERN_C_API QuernStatus quern_session_use_stream_ordered_pool(QuernSession session, uint64_t keep_bytes);
 /* A pool of quern's own over the driver's allocator. */
 QUERN_C_API QuernStatus quern_session_use_caching_pool(QuernSession session, uint64_t most_cached_bytes);
-/* Nothing that is let go of is given back to the driver until the end, out of memory included. Nests; ends
- * with quern_defer_end() or quern_release(). */
 /* From now on `handler` is told how far compiling, and copies that are done on return and have 16 MiB or
  * more, have come; null: nobody is. It belongs to the session's context: an isolated session's own, else the
  * one that all ordinary sessions on the device share. Work that it cancels ends with QUERN_CANCELLED;
@@ -106,6 +104,8 @@ QUERN_C_API QuernStatus quern_session_use_caching_pool(QuernSession session, uin
 QUERN_C_API QuernStatus quern_session_set_progress(QuernSession session, QuernProgressHandler handler,
                                                    void* user);
 
+/* Nothing that is let go of is given back to the driver until the end, out of memory included. Nests; ends
+ * with quern_defer_end() or quern_release(). */
 QUERN_C_API QuernStatus quern_defer_begin(QuernSession session, QuernDeferral* deferral);
 QUERN_C_API QuernStatus quern_defer_end(QuernDeferral deferral);
 /* Gives back what waits for it, now; nothing while cleanup is deferred. */

@@ -67,15 +67,26 @@ std::shared_ptr<HostTargets::Target> HostTargets::expect(const std::byte* begin,
   return target;
 }
 
+HostTargets::List HostTargets::overlapping(const std::byte* begin, const std::byte* end) {
+  List found;
+  const base::LockGuard lock(mutex_);
+  for (const auto& one : expected_)
+    if (one->begin < end && begin < one->end) found.push_back(one);
+  return found;
+}
+
 void HostTargets::wait_for_overlapping(const std::byte* begin, const std::byte* end) {
   if (InFlight::is_running_here()) return;
-  List overlapping;
-  {
-    const base::LockGuard lock(mutex_);
-    for (const auto& one : expected_)
-      if (one->begin < end && begin < one->end) overlapping.push_back(one);
+  for (const auto& one : overlapping(begin, end)) context_.wait_for(one->copied, one->stream);
+}
+
+void HostTargets::order_behind(const std::byte* begin, std::size_t size_bytes, CUstream stream) {
+  if (count_.load(std::memory_order_acquire) == 0) return;
+  for (const auto& one : overlapping(begin, begin + size_bytes)) {
+    if (one->stream == stream) continue;
+    context_.check(context_.api().cuStreamWaitEvent(stream, one->copied, 0), "cuStreamWaitEvent",
+                   [] { return "order a copy behind earlier ones into the same host memory"; });
   }
-  for (const auto& one : overlapping) context_.wait_for(one->copied, one->stream);
 }
 
 void HostTargets::trim() noexcept {

@@ -17,7 +17,7 @@ class Context;
 
 /// Host memory that queued copies of a context are still to fill. In CUDA a copy to pageable memory has ended
 /// when its call returns; quern's is queued, so code that reads host memory on the calling thread first waits
-/// for the copies into it. Each target has an event behind its copy: later work on the stream is not waited
+/// for the copies into it, and a later copy into it follows them. Each target has an event behind its copy: later work on the stream is not waited
 /// for, and the stream may be gone. Thread-safe.
 class HostTargets : public std::enable_shared_from_this<HostTargets> {
   struct Expected {
@@ -66,6 +66,9 @@ class HostTargets : public std::enable_shared_from_this<HostTargets> {
     if (count_.load(std::memory_order_acquire) != 0) [[unlikely]]
       wait_for_overlapping(begin, begin + size_bytes);
   }
+  /// Work that is queued on `stream` from now on follows the copies into this memory that were queued before,
+  /// on whatever stream. The context is current. Throws DriverError.
+  void order_behind(const std::byte* begin, std::size_t size_bytes, CUstream stream) QUERN_EXCLUDES(mutex_);
   /// Destroys the events that are not in use.
   void trim() noexcept QUERN_EXCLUDES(mutex_);
 
@@ -73,6 +76,7 @@ class HostTargets : public std::enable_shared_from_this<HostTargets> {
   CUevent take_event() QUERN_EXCLUDES(mutex_);
   void give_back(CUevent event) noexcept QUERN_EXCLUDES(mutex_);
   void wait_for_overlapping(const std::byte* begin, const std::byte* end) QUERN_EXCLUDES(mutex_);
+  List overlapping(const std::byte* begin, const std::byte* end) QUERN_EXCLUDES(mutex_);
 
   Context& context_;
   std::atomic<std::size_t> count_{0};  ///< of expected_

@@ -8,6 +8,7 @@
 #include "quern/error.hpp"
 #include "runtime/buffer.hpp"
 #include "runtime/stream.hpp"
+#include "runtime/transfer.hpp"
 
 namespace quern {
 namespace runtime {
@@ -96,6 +97,7 @@ void remember_use(SmartState& state, StreamView stream) {
 SmartArray make_smart(const std::shared_ptr<Context>& context, const NDArray& array, bool copy, Where where) {
   if (!copy) require_writable(array);
   auto state = new_state(context, array);
+  if (copy) wait_until_filled(*context, array);
   state->host = copy ? array.copy(array.layout().order()) : array;
   state->host_current = true;
   if (where == Where::device) bring_to_device(*state);

@@ -88,15 +88,15 @@ void copy_in_pieces(Context& context, ProgressStage stage, std::size_t bytes, Co
 
 // --- host to device
 
-/// The source is read on this thread, while queued copies may be still to fill it.
-void wait_for_values(Context& context, const HostSide& from) {
-  context.host_targets().wait_for(first_byte(from), from.layout.reach().size_bytes());
+/// This thread is about to read or write host memory that queued copies may be still to fill.
+void wait_for_earlier_copies(Context& context, const HostSide& side) {
+  context.host_targets().wait_for(first_byte(side), side.layout.reach().size_bytes());
 }
 
 void send_now(Context& context, const DeviceSide& to, const HostSide& from) {
   const std::size_t bytes = to.layout.size_bytes();
   const std::byte* source = first_byte(from);
-  wait_for_values(context, from);
+  wait_for_earlier_copies(context, from);
   std::unique_ptr<std::byte[]> packed;
   if (!to.layout.same_places(from.layout)) {
     packed = std::make_unique_for_overwrite<std::byte[]>(bytes);
@@ -115,7 +115,7 @@ void send_later(Context& context, const DeviceSide& to, const HostSide& from, CU
   InFlight::Work work;
   work.keep.push_back(to.keep);
   if (!is_direct(context, from, to.layout, work.keep)) {
-    wait_for_values(context, from);
+    wait_for_earlier_copies(context, from);
     std::shared_ptr<std::byte> staged = context.staging().take(bytes);
     copy_on_host(staged.get() - to.layout.reach().lowest, from.data, plan_copy(to.layout, from.layout));
     source = staged.get();
@@ -131,6 +131,7 @@ void send_later(Context& context, const DeviceSide& to, const HostSide& from, CU
 void fetch_now(Context& context, const HostSide& to, const DeviceSide& from) {
   const std::size_t bytes = from.layout.size_bytes();
   std::byte* target = first_byte(to);
+  wait_for_earlier_copies(context, to);
   std::unique_ptr<std::byte[]> packed;
   const bool direct = to.layout.same_places(from.layout);
   if (!direct) {
@@ -157,10 +158,13 @@ void fetch_later(Context& context, const HostSide& to, const DeviceSide& from, C
   InFlight::Work work;
   work.keep = {from.keep, to.keep};
   if (gathered != nullptr) work.keep.push_back(gathered->keep);
-  const auto expected = context.host_targets().expect(target, to.layout.reach().size_bytes(), stream);
+  const std::size_t reach_bytes = to.layout.reach().size_bytes();
+  const bool direct = is_direct(context, to, from.layout, work.keep);
+  if (!direct) context.host_targets().order_behind(target, reach_bytes, stream);
+  const auto expected = context.host_targets().expect(target, reach_bytes, stream);
   work.keep.push_back(expected);
   work.run = [expected = expected.get()] { expected->filled(); };
-  if (!is_direct(context, to, from.layout, work.keep)) {
+  if (!direct) {
     std::shared_ptr<std::byte> staged = context.staging().take(bytes);
     target = staged.get();
     work.run = [plan = plan_copy(to.layout, from.layout), data = to.data,
@@ -253,6 +257,13 @@ void copy_on_device(Context& context, const DeviceSide& to, const DeviceSide& fr
   context.check(context.api().cuMemcpyDtoDAsync_v2(target, source, bytes, handle), "cuMemcpyDtoDAsync_v2",
                 attempted("on the device on a stream", bytes));
   context.after(handle, std::move(work));
+}
+
+void wait_until_filled(Context& context, const NDArray& host) {
+  if (host.size_bytes() == 0) return;
+  const CurrentContext current(context);
+  const Layout::Reach reach = host.layout().reach();
+  context.host_targets().wait_for(host.data() + reach.lowest, reach.size_bytes());
 }
 
 }  // namespace quern::runtime

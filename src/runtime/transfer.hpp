@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "quern/layout.hpp"
+#include "quern/ndarray.hpp"
 #include "runtime/context.hpp"
 
 namespace quern::runtime {
@@ -36,5 +37,9 @@ void copy_to_host(Context& context, const HostSide& to, const DeviceSide& from,
 /// The arrays may overlap: then the copy uses a temporary buffer.
 void copy_on_device(Context& context, const DeviceSide& to, const DeviceSide& from,
                     std::optional<StreamView> stream);
+
+/// Returns when all copies into the array that were queued before in the context have run; for code that
+/// reads it on the calling thread. Throws DriverError, and Error where their work was cancelled.
+void wait_until_filled(Context& context, const NDArray& host);
 
 }  // namespace quern::runtime

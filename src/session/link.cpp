@@ -22,7 +22,8 @@ abi::KernelRequest request_of(const SessionState& session, const LinkSource& sou
   text.language = source.language == SourceLanguage::ptx ? abi::Language::ptx : abi::Language::cuda;
   text.text = source.text;
   text.file_name = fmt::format("<source {}>", index + 1);
-  abi::KernelRequest request = make_request(std::move(text), source.options, session.target());
+  abi::KernelRequest request =
+      make_request(std::move(text), source.options, session.target(), session.context().get());
   if (!request.constants.empty())
     throw Error(
         ErrorCode::usage,

@@ -167,7 +167,7 @@ ModuleState::ModuleState(std::shared_ptr<SessionState> session, abi::KernelReque
 Expected<std::shared_ptr<ModuleState>> ModuleState::with_constant(const Constant& constant) const {
   abi::KernelRequest request = request_;
   std::erase_if(request.constants, [&](const abi::Constant& known) { return known.name == constant.name; });
-  request.constants.push_back(plain_constant(constant));
+  request.constants.push_back(plain_constant(constant, session_->context().get()));
   return load_module(session_, std::move(request));
 }
 

@@ -3,17 +3,19 @@
 
 #include "base/file.hpp"
 #include "quern/error.hpp"
+#include "runtime/transfer.hpp"
 #include "session/gate.hpp"
 #include "session/state.hpp"
 
 namespace quern::session {
 
-abi::Constant plain_constant(const Constant& constant) {
+abi::Constant plain_constant(const Constant& constant, runtime::Context* context) {
   const std::optional<Dtype>& dtype = constant.value.element().dtype;
   if (!dtype)
     throw Error(
         ErrorCode::usage,
         fmt::format("cannot bind '{}': it holds records; bind numbers or arrays of numbers", constant.name));
+  if (context != nullptr) runtime::wait_until_filled(*context, constant.value);
   const NDArray ordered = constant.value.copy(Order::c);
   const std::span<const std::int64_t> shape = ordered.shape();
   return {constant.name,
@@ -23,13 +25,14 @@ abi::Constant plain_constant(const Constant& constant) {
 }
 
 abi::KernelRequest make_request(abi::KernelSource source, const LoadOptions& options,
-                                const abi::Target& target) {
+                                const abi::Target& target, runtime::Context* context) {
   abi::KernelRequest request;
   request.source = std::move(source);
   if (!options.file_name.empty()) request.source.file_name = options.file_name;
   request.name_expressions = options.name_expressions;
   request.target = target;
-  for (const Constant& constant : options.constants) request.constants.push_back(plain_constant(constant));
+  for (const Constant& constant : options.constants)
+    request.constants.push_back(plain_constant(constant, context));
   if (request.source.language == abi::Language::ptx) return request;
   for (const std::string& define : options.defines) request.options.push_back("-D" + define);
   for (const std::string& directory : options.include_dirs) request.options.push_back("-I" + directory);

@@ -78,8 +78,8 @@ Expected<std::shared_ptr<SessionState>> open_session(const SessionOptions& optio
 Expected<Module> load(const std::shared_ptr<SessionState>& session, Expected<abi::KernelSource> source,
                       const LoadOptions& options) {
   if (!source) return std::move(source).errors();
-  Expected<std::shared_ptr<ModuleState>> module =
-      load_module(session, make_request(*std::move(source), options, session->target()));
+  Expected<std::shared_ptr<ModuleState>> module = load_module(
+      session, make_request(*std::move(source), options, session->target(), session->context().get()));
   if (!module) return std::move(module).errors();
   return Module(*std::move(module));
 }

@@ -88,7 +88,7 @@ Expected<std::string> stage_of(const std::filesystem::path& path, Stage stage, c
     return make_diagnostic("stage-missing", fmt::format("{} is PTX: no CUDA C++ precedes it", path.string()),
                            "the stages of PTX are ptx, simt, llvm and asm");
   if (stage == Stage::cuda && language == abi::Language::python) {
-    const abi::KernelRequest request = make_request(*std::move(source), options.load, {});
+    const abi::KernelRequest request = make_request(*std::move(source), options.load, {}, nullptr);
     Expected<frontend::CudaSource> cuda =
         frontend::translate(request.source, options.kernel, options.signature, request.constants);
     if (!cuda) return std::move(cuda).errors();
@@ -103,7 +103,7 @@ Expected<std::string> stage_of(const std::filesystem::path& path, Stage stage, c
     if (Diagnostics wrong = wrong_ptx(*source); has_error(wrong)) return wrong;
   abi::Target target;
   target.compute = options.compute_capability;
-  abi::KernelRequest request = make_request(*std::move(source), options.load, target);
+  abi::KernelRequest request = make_request(*std::move(source), options.load, target, nullptr);
   if (language == abi::Language::cuda && options.kernel.find_first_of("<:") != std::string::npos)
     request.name_expressions.push_back(options.kernel);
   request.entry = options.kernel;

@@ -112,9 +112,10 @@ class ModuleState {
   std::set<std::string> given_variables_ QUERN_GUARDED_BY(mutex_);  ///< that global() gave out
 };
 
-/// The compiler's request for `source` under `options`. Throws Error(usage) for invalid constants.
+/// The compiler's request for `source` under `options`. `context`, if there is one, may have copies queued
+/// that are to fill the constants: they are waited for. Throws Error(usage) for invalid constants.
 abi::KernelRequest make_request(abi::KernelSource source, const LoadOptions& options,
-                                const abi::Target& target);
+                                const abi::Target& target, runtime::Context* context);
 
 /// The file's text as kernel source, by its suffix. Unknown suffixes are rejected.
 Expected<abi::KernelSource> read_kernel_file(const std::filesystem::path& path);
@@ -131,8 +132,9 @@ Expected<std::shared_ptr<ModuleState>> link_sources(const std::shared_ptr<Sessio
 /// types.
 Expected<std::shared_ptr<const abi::PtxImage>> outline_image(const abi::KernelRequest& request);
 
-/// The constant as the compiler expects it. Records are rejected.
-abi::Constant plain_constant(const Constant& constant);
+/// The constant as the compiler expects it, when copies that are queued in `context` (may be null) have filled
+/// it. Records are rejected.
+abi::Constant plain_constant(const Constant& constant, runtime::Context* context);
 
 /// Loads the image into the device: machine code first, if there is any, with PTX as the fall-back. Errors of
 /// the device about the code are returned as diagnostics; all other failures are thrown.

@@ -3,10 +3,13 @@
 // pointer from the kernel ends the launch as if the kernel itself had followed it. raise_fault() runs only
 // where no object with a destructor is alive.
 #include <fmt/format.h>
+#include <time.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "cpu/engine/abi.hpp"
 #include "cpu/engine/fault.hpp"
@@ -168,6 +171,16 @@ Outcome host_call(WorkerState* state, const LaunchState* launch, std::uint32_t c
 }  // namespace
 
 void quern_cpu_trap(WorkerState* worker, std::uint32_t trap) { raise_here(*worker, kind_of(trap)); }
+
+void quern_cpu_nanosleep(std::uint32_t nanoseconds) {
+  if (nanoseconds == 0) {
+    std::this_thread::yield();
+  } else {
+    const timespec time{0, static_cast<long>(std::min<std::uint32_t>(nanoseconds, 1000000))};
+    nanosleep(&time, nullptr);
+  }
+  end_if_stopped();  // a signal can hardly meet the kernel outside this function
+}
 
 std::uint64_t quern_cpu_host_call(WorkerState* worker, const LaunchState* launch, std::uint32_t call,
                                   const std::uint64_t* args) {

@@ -31,6 +31,10 @@ extern "C" __global__ void hold(const volatile int* go) {
   while (*go == 0) {
   }
 }
+extern "C" __global__ void sleep(int* x, unsigned nanoseconds) {
+  x[threadIdx.x] = 7;
+  for (volatile int on = 1; on;) __nanosleep(nanoseconds);
+}
 extern "C" __global__ void add(int* x) { x[threadIdx.x] += 1; }
 )";
 
@@ -94,6 +98,24 @@ TEST_CASE("a cancelled stream's launches end, and stream, arrays and context go 
   stream.synchronize();
   CHECK(Bench::values(after) == std::vector<int>(32, 2));
   CHECK(Bench::values(queued) == std::vector<int>(32, 1));
+}
+
+TEST_CASE("a kernel that sleeps is cancelled, and limited") {
+  const Bench bench;
+  const Stream stream = bench.session.stream();
+  const Kernel sleep = bench.module.kernel("sleep");
+  const DeviceArray<int> array = bench.ones();
+  for (const unsigned nanoseconds : {0u, 20u, 1000u, 1000000000u}) {
+    const Watched watched(bench.session);
+    sleep(on(stream))(watched.array, nanoseconds);
+    watched.wait_for_kernel();
+    stream.cancel();
+    bench.add(on(stream))(array);
+    CHECK_NOTHROW(stream.synchronize());
+  }
+  CHECK(Bench::values(array) == std::vector<int>(32, 5));
+  sleep({.grid = 1, .block = 32, .timeout = 100ms})(array, 1000000u);
+  CHECK(holds(message([&] { bench.session.synchronize(); }), "it ran for longer than 0.1 s"));
 }
 
 TEST_CASE("whoever waits for the cancelled work is told, and nobody else") {

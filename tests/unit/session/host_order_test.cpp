@@ -200,6 +200,56 @@ TEST_CASE("a host array passes values from one device array to another") {
   }
 }
 
+TEST_CASE("of two copies into one host array the later call's values stay") {
+  const Bench bench;
+  const Stream stream = bench.session.stream(), other = bench.session.stream(),
+               apart = bench.session.stream({.non_blocking = true});
+  const NDArray host = host_array(1);
+  const DeviceNDArray early = bench.filled(5), late = bench.filled(6);
+  const auto copy_twice = [&](StreamView first, const std::function<void()>& copy_late) {
+    host.assign(1);
+    Hold hold(bench, first);
+    early.copy_to_host(host, first);
+    hold.open_later();
+    copy_late();
+    bench.session.synchronize();
+    CHECK(host.at<int>(0) == 6);
+    CHECK(host.at<int>(kCount - 1) == 6);
+  };
+  copy_twice(stream, [&] { late.copy_to_host(host, other); });
+  copy_twice(apart, [&] { late.copy_to_host(host, stream); });
+  copy_twice(apart, [&] {
+    late.copy_to_host(host);
+    CHECK(host.at<int>(0) == 6);
+  });
+  copy_twice(stream, [&] { late.copy_to_host(host(Slice{{}, {}, -1}), apart); });
+  copy_twice(stream, [&] { late.copy_to_host(host, bench.session.per_thread_default_stream()); });
+}
+
+TEST_CASE("a launch that only writes a host array follows earlier copies into it") {
+  const Bench bench;
+  const Stream stream = bench.session.stream(), other = bench.session.stream();
+  const NDArray host = host_array(1);
+  const DeviceNDArray early = bench.filled(5);
+  Hold hold(bench, stream);
+  early.copy_to_host(host, stream);
+  hold.open_later();
+  bench.module.kernel("fill")(Bench::on(other))(Out(host), 7);
+  bench.session.synchronize();
+  CHECK(host.at<int>(0) == 7);
+}
+
+TEST_CASE("a SmartArray that copies host memory copies what is queued into it") {
+  const Bench bench;
+  const Stream apart = bench.session.stream({.non_blocking = true});
+  const NDArray host = host_array(1);
+  Hold hold(bench, apart);
+  bench.filled(5).copy_to_host(host, apart);
+  hold.open_later();
+  const std::span<int> values = host.values<int>();
+  CHECK(bench.session.smart_array(NDArray::view(values)).host().at<int>(0) == 5);
+}
+
 TEST_CASE("a SmartArray of host memory comes back from a stream that the default stream does not wait for") {
   const Bench bench;
   const Stream apart = bench.session.stream({.non_blocking = true});

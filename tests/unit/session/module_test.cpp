@@ -36,8 +36,8 @@ struct Setup {
   }
   Expected<Module> load(const std::string& text, const LoadOptions& options = {}) {
     abi::KernelSource source{abi::Language::cuda, text, "kernel.cu"};
-    auto module =
-        session::load_module(state, session::make_request(std::move(source), options, state->target()));
+    auto module = session::load_module(
+        state, session::make_request(std::move(source), options, state->target(), nullptr));
     if (!module) return module.errors();
     return Module(*module);
   }
@@ -199,8 +199,8 @@ TEST_CASE("PTX is loaded as it is") {
   const Expected<Module> cuda = setup.load(kSource);
   REQUIRE(cuda);
   abi::KernelSource source{abi::Language::ptx, cuda->ptx(), "kernel.ptx"};
-  auto module =
-      session::load_module(setup.state, session::make_request(std::move(source), {}, setup.state->target()));
+  auto module = session::load_module(
+      setup.state, session::make_request(std::move(source), {}, setup.state->target(), nullptr));
   REQUIRE(module);
   setup.fake.parameter_bytes = {4, 8};
   CHECK(Module(*module).kernel("first").signature() == "first(.u32, .u64)");

@@ -4,8 +4,8 @@
 
 namespace quern::test {
 
-/// PTX of `add(x)`, which adds 1 to each element of a block's array of 32-bit integers; `hold(flag)`, which
-/// waits until the host sets the flag; `wild()`, which stores to an address that no context has; `endless()`;
+/// PTX of `add(x)`, which adds 1 to each element of a block's array of 32-bit integers; `fill(x, value)`, which
+/// sets each; `hold(flag)`, which waits until the host sets the flag; `wild()`, which stores to an address that no context has; `endless()`;
 /// and the variable `table`, 100 integers.
 inline constexpr const char* kSmallKernels = R"(.version 6.0
 .target sm_50
@@ -20,6 +20,17 @@ inline constexpr const char* kSmallKernels = R"(.version 6.0
   add.u64 %d1, %d1, %d2;
   ld.global.u32 %r2, [%d1];
   add.u32 %r2, %r2, 1;
+  st.global.u32 [%d1], %r2;
+  ret;
+}
+.visible .entry fill(.param .u64 x, .param .u32 value)
+{
+  .reg .b32 %r<3>; .reg .b64 %d<3>;
+  mov.u32 %r1, %tid.x;
+  ld.param.u64 %d1, [x];
+  ld.param.u32 %r2, [value];
+  mul.wide.u32 %d2, %r1, 4;
+  add.u64 %d1, %d1, %d2;
   st.global.u32 [%d1], %r2;
   ret;
 }

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time, sleep, host calls, and the C functions that LLVM's code generator may call.
+// Time, host calls, and the C functions that LLVM's code generator may call.
 #include <time.h>
 
-#include <algorithm>
 #include <cstring>
-#include <thread>
 
 #include "cpu/emit/operations/helper_code.hpp"
 #include "cpu/engine/abi.hpp"
@@ -22,14 +20,6 @@ static std::uint64_t quern_cpu_global_timer() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1000000000u + static_cast<std::uint64_t>(now.tv_nsec);
-}
-
-/// A kernel sleeps to let others go on; PTX bounds the time by twice the argument, and the argument by a
-/// millisecond.
-static void quern_cpu_nanosleep(std::uint32_t nanoseconds) {
-  if (nanoseconds == 0) return std::this_thread::yield();
-  const timespec time{0, static_cast<long>(std::min<std::uint32_t>(nanoseconds, 1000000))};
-  nanosleep(&time, nullptr);
 }
 
 /// The host call of each running lane, lowest first. args: argument k of lane l at [k * 32 + l]. The call may
@@ -52,7 +42,7 @@ static void quern_cpu_host_calls(engine::WorkerState* worker, const engine::Laun
 std::span<const Helper> system_helpers() {
   static const Helper rows[] = {
       QUERN_HELPER(quern_cpu_global_timer),
-      QUERN_HELPER(quern_cpu_nanosleep),
+      {"quern_cpu_nanosleep", reinterpret_cast<void*>(&engine::quern_cpu_nanosleep)},
       QUERN_HELPER(quern_cpu_host_calls),
       {"quern_cpu_trap", reinterpret_cast<void*>(&engine::quern_cpu_trap)},
       // The code generator makes these of large copies.

@@ -23,6 +23,7 @@
 namespace quern::cpu::engine {
 
 extern "C" void quern_cpu_yield(WorkerState*) {}
+extern "C" void quern_cpu_nanosleep(std::uint32_t) {}
 extern "C" void quern_cpu_trap(WorkerState*, std::uint32_t) { std::abort(); }
 
 /// Returns a digest of what it was called with.
