@@ -17,8 +17,8 @@ class Context;
 
 /// Host memory that queued copies of a context are still to fill. In CUDA a copy to pageable memory has ended
 /// when its call returns; quern's is queued, so code that reads host memory on the calling thread first waits
-/// for the copies into it, and a later copy into it follows them. Each target has an event behind its copy: later work on the stream is not waited
-/// for, and the stream may be gone. Thread-safe.
+/// for the copies into it, and a later copy into it follows them. Each target has an event behind its copy:
+/// later work on the stream is not waited for, and the stream may be gone. Thread-safe.
 class HostTargets : public std::enable_shared_from_this<HostTargets> {
   struct Expected {
     const std::byte* begin = nullptr;

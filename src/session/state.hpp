@@ -132,8 +132,8 @@ Expected<std::shared_ptr<ModuleState>> link_sources(const std::shared_ptr<Sessio
 /// types.
 Expected<std::shared_ptr<const abi::PtxImage>> outline_image(const abi::KernelRequest& request);
 
-/// The constant as the compiler expects it, when copies that are queued in `context` (may be null) have filled
-/// it. Records are rejected.
+/// The constant as the compiler expects it, when copies that are queued in `context` (may be null) have
+/// filled it. Records are rejected.
 abi::Constant plain_constant(const Constant& constant, runtime::Context* context);
 
 /// Loads the image into the device: machine code first, if there is any, with PTX as the fall-back. Errors of

@@ -106,8 +106,8 @@ using RunBlocks = void (*)(const LaunchState*, WorkerState*, std::uint64_t first
 /// scheduler.
 extern "C" [[noreturn]] void quern_cpu_trap(WorkerState* worker, std::uint32_t trap);
 
-/// PTX bounds the time by twice the argument, and the argument by a millisecond. Does not return if the launch
-/// shall end. Defined by the scheduler.
+/// PTX bounds the time by twice the argument, and the argument by a millisecond. Does not return if the
+/// launch shall end. Defined by the scheduler.
 extern "C" void quern_cpu_nanosleep(std::uint32_t nanoseconds);
 
 /// Device functions that the host carries out for one lane: ir::HostCall. `args` are the lane's arguments, 8

@@ -4,9 +4,9 @@
 
 namespace quern::test {
 
-/// PTX of `add(x)`, which adds 1 to each element of a block's array of 32-bit integers; `fill(x, value)`, which
-/// sets each; `hold(flag)`, which waits until the host sets the flag; `wild()`, which stores to an address that no context has; `endless()`;
-/// and the variable `table`, 100 integers.
+/// PTX of `add(x)`, which adds 1 to each element of a block's array of 32-bit integers; `fill(x, value)`,
+/// which sets each; `hold(flag)`, which waits until the host sets the flag; `wild()`, which stores to an
+/// address that no context has; `endless()`; and the variable `table`, 100 integers.
 inline constexpr const char* kSmallKernels = R"(.version 6.0
 .target sm_50
 .address_size 64
