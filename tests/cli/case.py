@@ -48,7 +48,7 @@ class Case(unittest.TestCase):
         return pathlib.Path(cls.folder.name) / name
 
     def quern(self, *words, status=0, env=None, program=(QUERN,), timeout=120, **options):
-        environment = dict(os.environ, QUERN_DEVICE="cpu", **(env or {}))
+        environment = dict(os.environ, QUERN_DEVICE="cpu", QUERN_CACHE="0") | (env or {})
         done = subprocess.run([*program, *map(str, words)], cwd=self.folder.name, env=environment, text=True, errors="replace",
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout, **options)
         if status is not None:

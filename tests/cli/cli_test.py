@@ -431,7 +431,7 @@ class ProgressBar(Case):
         """What a terminal gets on stderr, and what stdout gets in a pipe."""
         import pty
         ours, theirs = pty.openpty()
-        environment = {**os.environ, "QUERN_DEVICE": "cpu", "TERM": "xterm", **(env or {})}
+        environment = {**os.environ, "QUERN_DEVICE": "cpu", "QUERN_CACHE": "0", "TERM": "xterm", **(env or {})}
         with subprocess.Popen([QUERN, *words], cwd=self.folder.name, env=environment, stderr=theirs, stdout=subprocess.PIPE) as child:
             os.close(theirs)
             seen = b""

@@ -17,6 +17,7 @@ nlohmann-json3-dev -
 libtomlplusplus-dev -
 llvm-19-dev        -
 libzstd-dev        -
+libxxhash-dev      -
 zlib1g-dev         -
 ROWS
 }

@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "scratch.hpp"
+#include "../support/scratch.hpp"
 #include "toolkit.hpp"
 
 using namespace quern;

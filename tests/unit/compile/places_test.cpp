@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include "../support/scratch.hpp"
 #include "compile/includes.hpp"
 #include "compile/toolkit.hpp"
-#include "scratch.hpp"
 
 using namespace quern;
 using namespace quern::compile;

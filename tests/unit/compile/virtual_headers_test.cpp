@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "../support/scratch.hpp"
 #include "compile/compiler.hpp"
-#include "scratch.hpp"
 #include "toolkit.hpp"
 
 using namespace quern;
