@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -36,7 +37,10 @@ struct Fixture {
   CUmodule module = nullptr;
   Fixture() {
     REQUIRE(cu.cuCtxCreate_v4(&context, nullptr, 0, 0) == CUDA_SUCCESS);
-    REQUIRE(cu.cuModuleLoadData(&module, test::kKernels) == CUDA_SUCCESS);
+    // A text of its own: machine code is shared by modules of equal text.
+    static std::atomic<int> number{0};
+    const std::string text = test::kKernels + ("// " + std::to_string(++number) + "\n");
+    REQUIRE(cu.cuModuleLoadData(&module, text.c_str()) == CUDA_SUCCESS);
   }
   ~Fixture() { cu.cuCtxDestroy_v2(context); }
   CUfunction function(const char* name) const {
