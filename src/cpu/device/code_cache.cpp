@@ -38,12 +38,22 @@ base::Digest key_of(const base::Digest& ptx, std::string_view kernel, const Spec
   return builder.finish();
 }
 
+Expected<Codes::Value> load(const CodeImage& image) {
+  Expected<Codes::Value> code = load_image(image);
+  if (code || code.errors().front().code != kNoMappingCode) return code;
+  codes().clear();
+  return load_image(image);
+}
+
 }  // namespace
 
 Expected<std::shared_ptr<const KernelCode>> shared_code(const base::Digest& ptx, std::string_view kernel,
                                                         const Specialisation& specialisation,
-                                                        const MakeCode& make) {
-  return codes().get_or_compute(key_of(ptx, kernel, specialisation), make);
+                                                        const MakeImage& make) {
+  return codes().get_or_compute(key_of(ptx, kernel, specialisation), [&]() -> Expected<Codes::Value> {
+    const Expected<CodeImage> image = make();
+    return image ? load(*image) : image.errors();
+  });
 }
 
 }  // namespace quern::cpu::device

@@ -17,9 +17,6 @@
 namespace quern::cpu::device {
 namespace {
 
-/// The code of the compiler's diagnostic for machine code that could not be mapped (cpu/emit/jit.hpp).
-constexpr std::string_view kNoMemory = "out-of-memory";
-
 std::atomic<GenerateSink> generate_sink{nullptr};
 
 void tell_generation(const ContextState& context, const std::string& kernel, bool finished) {
@@ -79,13 +76,12 @@ void FunctionObject::make(Variant& variant) const {
   variant.made.store(true, std::memory_order_release);
 }
 
-Expected<std::shared_ptr<const KernelCode>> FunctionObject::generate(
-    const Specialisation& specialisation) const {
+Expected<CodeImage> FunctionObject::generate(const Specialisation& specialisation) const {
   const std::string name = display_name();
   tell_generation(*module_->context, name, false);
   const auto start = std::chrono::steady_clock::now();
-  Expected<std::shared_ptr<const KernelCode>> code = compile(module_->ptx, info_->name, specialisation);
-  if (!code) return code;
+  Expected<CodeImage> image = compile_image(module_->ptx, info_->name, specialisation);
+  if (!image) return image;
   tell_generation(*module_->context, name, true);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   engine::report(
@@ -93,7 +89,7 @@ Expected<std::shared_ptr<const KernelCode>> FunctionObject::generate(
       fmt::format("generated machine code of kernel {} for a block of {} x {} x {} in {:.1f} ms", info_->name,
                   specialisation.block[0], specialisation.block[1], specialisation.block[2], took.count()),
       {{"kernel", name}});
-  return code;
+  return image;
 }
 
 std::shared_ptr<const KernelCode> FunctionObject::find_code(const Specialisation& specialisation) const {
@@ -102,7 +98,7 @@ std::shared_ptr<const KernelCode> FunctionObject::find_code(const Specialisation
                        [&] { return generate(specialisation); });
   });
   if (code) return *std::move(code);
-  if (const Diagnostic& first = code.errors().front(); first.code == kNoMemory)
+  if (const Diagnostic& first = code.errors().front(); first.code == kNoMappingCode)
     fail(CUDA_ERROR_OUT_OF_MEMORY, first.message + "; " + first.hint);
   // inspect() accepted the module, so a launch can only say that much; the reason goes where a person finds
   // it.

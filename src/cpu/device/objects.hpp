@@ -134,7 +134,7 @@ class FunctionObject {
   LoadedCode load(const Specialisation& specialisation) const;
   /// Code that another module has made, or new code. Throws Failure after reporting why there is none.
   std::shared_ptr<const KernelCode> find_code(const Specialisation& specialisation) const;
-  Expected<std::shared_ptr<const KernelCode>> generate(const Specialisation& specialisation) const;
+  Expected<CodeImage> generate(const Specialisation& specialisation) const;
 
   std::shared_ptr<ModuleObject> module_;
   const KernelInfo* info_;

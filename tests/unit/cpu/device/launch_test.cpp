@@ -110,7 +110,7 @@ TEST_CASE_FIXTURE(Fixture, "a launch whose machine code finds no memory says so,
     CHECK(cu.cuGetErrorString(result, &found) == CUDA_SUCCESS);
     return std::string(found != nullptr ? found : "");
   };
-  test::refuse_memory_once();
+  test::refuse_memory(2);
   REQUIRE(launch("empty", 1, 96, nullptr) == CUDA_ERROR_OUT_OF_MEMORY);
   CHECK(text(CUDA_ERROR_OUT_OF_MEMORY) == "out of memory: no mapping is left; free some");
   CHECK(text(CUDA_ERROR_INVALID_VALUE) == "invalid argument");

@@ -125,3 +125,21 @@ TEST_CASE("PTX that is refused is refused again, with its reason") {
     CHECK(log.find("the PTX is for sm_90") != std::string::npos);
   }
 }
+
+TEST_CASE("a mapping that is refused is tried again without the code that nobody uses") {
+  const std::string text = own_text(), other = own_text();
+  const Context context;
+  const CUmodule module = context.load(text);
+  CHECK(context.launch(module, "empty", 32) == CUDA_SUCCESS);
+  const CUmodule gone = context.load(other);
+  CHECK(context.launch(gone, "empty", 32) == CUDA_SUCCESS);
+  CHECK(context.cu.cuModuleUnload(gone) == CUDA_SUCCESS);
+  const std::uint64_t before = test::compile_count();
+  test::refuse_memory(1);
+  CHECK(context.launch(module, "small", 32) == CUDA_SUCCESS);
+  CHECK(test::compile_count() == before + 1);
+  CHECK(context.launch(context.load(other), "empty", 32) == CUDA_SUCCESS);
+  CHECK(test::compile_count() == before + 2);  // its code was let go
+  CHECK(context.launch(module, "empty", 32) == CUDA_SUCCESS);
+  CHECK(test::compile_count() == before + 2);  // a function keeps its own
+}
