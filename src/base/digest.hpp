@@ -24,7 +24,6 @@ struct Digest {
 class DigestBuilder {
  public:
   DigestBuilder();
-  ~DigestBuilder();
   DigestBuilder(const DigestBuilder&) = delete;
   DigestBuilder& operator=(const DigestBuilder&) = delete;
 
@@ -34,7 +33,7 @@ class DigestBuilder {
 
  private:
   void raw(const void* data, std::size_t size);
-  void* state_;
+  alignas(std::uint64_t) std::array<std::byte, 112> state_;  ///< an SHA256_CTX
 };
 
 /// SHA-256 of the bytes (no length prefix): the same as `sha256sum` prints.

@@ -10,7 +10,9 @@
 
 #include "base/env.hpp"
 #include "cpu/analysis/analysis.hpp"
+#include "cpu/code/load.hpp"
 #include "cpu/emit/emit.hpp"
+#include "cpu/emit/operations/helpers.hpp"
 #include "cpu/lower/lower.hpp"
 
 namespace quern::cpu {
@@ -143,11 +145,29 @@ Expected<std::vector<KernelInfo>> inspect(const ptx::Module& module, std::string
   return kernels;
 }
 
-Expected<std::shared_ptr<const KernelCode>> compile(const ptx::Module& module, std::string_view kernel,
-                                                    const Specialisation& specialisation) {
+Expected<CodeImage> compile_image(const ptx::Module& module, std::string_view kernel,
+                                  const Specialisation& specialisation) {
   auto lowered = lower_calls(module, kernel, kNoFile, specialisation);
   if (!lowered) return lowered.errors();
-  return emit::emit_code(std::move(*lowered), specialisation);
+  return emit::emit_image(std::move(*lowered), specialisation);
+}
+
+Expected<std::shared_ptr<const KernelCode>> load_image(const CodeImage& image) {
+  Expected<LoadedImage> loaded = map_code(image.code, emit::helpers());
+  if (!loaded) return std::move(loaded).errors();
+  auto code = std::make_shared<KernelCode>(KernelCode{image.facts});
+  code->run = reinterpret_cast<engine::RunBlocks>(loaded->entry);
+  code->text_begin = loaded->text_begin;
+  code->text_end = loaded->text_end;
+  code->memory = std::move(loaded->memory);
+  return std::shared_ptr<const KernelCode>(std::move(code));
+}
+
+Expected<std::shared_ptr<const KernelCode>> compile(const ptx::Module& module, std::string_view kernel,
+                                                    const Specialisation& specialisation) {
+  const Expected<CodeImage> image = compile_image(module, kernel, specialisation);
+  if (!image) return image.errors();
+  return load_image(*image);
 }
 
 Expected<CodeSites> find_sites(const ptx::Module& module, std::string_view kernel,

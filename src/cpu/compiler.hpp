@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "cpu/code/image.hpp"
 #include "cpu/engine/abi.hpp"
 #include "cpu/ir/ir.hpp"
 #include "cpu/specialisation.hpp"
@@ -16,33 +18,12 @@
 
 namespace quern::cpu {
 
-/// One module-level symbol that a kernel's code reads through LaunchState::symbols.
-struct SymbolUse {
-  std::string name;
-  ir::Space space = ir::Space::global;
-  std::uint64_t shared_offset = 0;
-};
-
-/// Local memory of a thread.
-struct LocalNeeds {
-  std::uint64_t bytes = 0;
-  std::uint64_t activation_bytes = 0;  ///< of these, at their end: ir::Function::stack_bytes
-  bool calls = false;  ///< functions that are called have pieces behind it, as long as there is room
-};
-
 /// Executable code of one kernel. Kept alive by its users; unmapped by the last one.
-struct KernelCode {
+struct KernelCode : CodeFacts {
   engine::RunBlocks run = nullptr;
   const std::byte* text_begin = nullptr;  ///< machine code range: a fault with its pc in here is the kernel's
   const std::byte* text_end = nullptr;
-  std::uint64_t frame_bytes = 0;  ///< a warp's frame across barriers (0: none)
-  bool waits = false;             ///< a block may wait for others (WorkerState::team, quern_cpu_yield)
-  bool calls = false;             ///< functions that may call themselves: a worker's stack may overflow
-  LocalNeeds local;
-  std::vector<SymbolUse> symbols;       ///< in the order of LaunchState::symbols
-  std::vector<ir::Location> locations;  ///< for WorkerState::fault_location
-  std::uint64_t digest = 0;             ///< of the machine code before it was linked
-  std::shared_ptr<void> memory;         ///< owns the mapping
+  std::shared_ptr<void> memory;  ///< owns the mapping
 };
 
 /// Machine code from `offset` on belongs to instruction `value` of function `function`; ir::kNone: to no
@@ -78,6 +59,16 @@ enum class Stage : std::uint8_t { simt, llvm, assembly };
 Expected<std::vector<KernelInfo>> inspect(const ptx::Module& module, std::string_view file_name);
 
 /// Compiles `kernel` of `module` for `specialisation`.
+Expected<CodeImage> compile_image(const ptx::Module& module, std::string_view kernel,
+                                  const Specialisation& specialisation);
+
+/// The code of the diagnostic for machine code that the system refused to map.
+inline constexpr std::string_view kNoMappingCode = "out-of-memory";
+
+/// Maps the machine code of an image into memory. Errors: as map_code() (code/load.hpp) has them.
+Expected<std::shared_ptr<const KernelCode>> load_image(const CodeImage& image);
+
+/// Both in one.
 Expected<std::shared_ptr<const KernelCode>> compile(const ptx::Module& module, std::string_view kernel,
                                                     const Specialisation& specialisation);
 

@@ -130,7 +130,7 @@ Cost measure(const std::string& text, unsigned repeats) {
     need(emit::make_plan(planned, planned.functions[0], specialisation), "plan");
     const double plan = since(start);
     start = std::chrono::steady_clock::now();
-    need(emit::emit_code(std::move(lowered), specialisation), "compile");
+    need(emit::emit_image(std::move(lowered), specialisation), "compile");
     cost.front = std::min(cost.front, before + plan);
     cost.llvm = std::min(cost.llvm, since(start) - plan);
   }

@@ -25,8 +25,8 @@ void load(CUmodule* module, const void* image, unsigned count, CUjit_option* opt
 
 CUfunction function_named(Driver& driver, CUmodule handle, std::string_view name) {
   const std::shared_ptr<ModuleObject> module = driver.find(handle);
-  const auto info = module->kernels_by_name.find(name);
-  require(info != module->kernels_by_name.end(), CUDA_ERROR_NOT_FOUND);
+  const auto info = module->shared->kernels_by_name.find(name);
+  require(info != module->shared->kernels_by_name.end(), CUDA_ERROR_NOT_FOUND);
   {
     const quern::base::LockGuard lock(module->mutex);
     if (const auto known = module->functions.find(name); known != module->functions.end())

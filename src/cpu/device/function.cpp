@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "base/thread.hpp"
+#include "cpu/device/code_cache.hpp"
 #include "cpu/device/driver.hpp"
 #include "cpu/device/failure.hpp"
 #include "cpu/device/limits.hpp"
@@ -14,13 +15,6 @@
 #include "cpu/engine/output.hpp"
 
 namespace quern::cpu::device {
-namespace {
-
-/// The code of the compiler's diagnostic for machine code that could not be mapped (cpu/emit/jit.hpp).
-constexpr std::string_view kNoMemory = "out-of-memory";
-
-}  // namespace
-
 namespace {
 
 std::atomic<GenerateSink> generate_sink{nullptr};
@@ -39,8 +33,8 @@ FunctionObject::FunctionObject(std::shared_ptr<ModuleObject> module, const Kerne
           kStaticSharedBytes - std::min<std::uint64_t>(info.static_shared_bytes, kStaticSharedBytes))),
       module_(std::move(module)),
       info_(&info) {
-  const auto found = module_->ptx_by_name.find(info.name);
-  require(found != module_->ptx_by_name.end(), CUDA_ERROR_NOT_FOUND);
+  const auto found = module_->shared->ptx_by_name.find(info.name);
+  require(found != module_->shared->ptx_by_name.end(), CUDA_ERROR_NOT_FOUND);
   ptx_ = found->second;
 }
 
@@ -82,25 +76,12 @@ void FunctionObject::make(Variant& variant) const {
   variant.made.store(true, std::memory_order_release);
 }
 
-LoadedCode FunctionObject::load(const Specialisation& specialisation) const {
-  engine::install_fault_handlers();  // again: a host framework may have put its own in since
+Expected<CodeImage> FunctionObject::generate(const Specialisation& specialisation) const {
   const std::string name = display_name();
   tell_generation(*module_->context, name, false);
   const auto start = std::chrono::steady_clock::now();
-  Expected<std::shared_ptr<const KernelCode>> code =
-      base::secluded([&] { return compile(module_->ptx, info_->name, specialisation); });
-  if (!code) {
-    if (const Diagnostic& first = code.errors().front(); first.code == kNoMemory)
-      fail(CUDA_ERROR_OUT_OF_MEMORY, first.message + "; " + first.hint);
-    // inspect() accepted the module, so a launch can only say that much; the reason goes where a person finds
-    // it.
-    engine::report(LogLevel::error,
-                   fmt::format("cannot compile kernel {} for a block of {} x {} x {}:\n{}", info_->name,
-                               specialisation.block[0], specialisation.block[1], specialisation.block[2],
-                               to_string(code.errors())),
-                   {{"kernel", name}});
-    fail(CUDA_ERROR_NOT_SUPPORTED);
-  }
+  Expected<CodeImage> image = compile_image(module_->ptx, info_->name, specialisation);
+  if (!image) return image;
   tell_generation(*module_->context, name, true);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   engine::report(
@@ -108,7 +89,30 @@ LoadedCode FunctionObject::load(const Specialisation& specialisation) const {
       fmt::format("generated machine code of kernel {} for a block of {} x {} x {} in {:.1f} ms", info_->name,
                   specialisation.block[0], specialisation.block[1], specialisation.block[2], took.count()),
       {{"kernel", name}});
-  LoadedCode loaded{std::move(*code), {}, nullptr};
+  return image;
+}
+
+std::shared_ptr<const KernelCode> FunctionObject::find_code(const Specialisation& specialisation) const {
+  Expected<std::shared_ptr<const KernelCode>> code = base::secluded([&] {
+    return shared_code(module_->shared->digest, info_->name, specialisation,
+                       [&] { return generate(specialisation); });
+  });
+  if (code) return *std::move(code);
+  if (const Diagnostic& first = code.errors().front(); first.code == kNoMappingCode)
+    fail(CUDA_ERROR_OUT_OF_MEMORY, first.message + "; " + first.hint);
+  // inspect() accepted the module, so a launch can only say that much; the reason goes where a person finds
+  // it.
+  engine::report(LogLevel::error,
+                 fmt::format("cannot compile kernel {} for a block of {} x {} x {}:\n{}", info_->name,
+                             specialisation.block[0], specialisation.block[1], specialisation.block[2],
+                             to_string(code.errors())),
+                 {{"kernel", display_name()}});
+  fail(CUDA_ERROR_NOT_SUPPORTED);
+}
+
+LoadedCode FunctionObject::load(const Specialisation& specialisation) const {
+  engine::install_fault_handlers();  // again: a host framework may have put its own in since
+  LoadedCode loaded{find_code(specialisation), {}, nullptr};
   loaded.explainer =
       std::make_unique<const Explainer>(module_->ptx, info_->name, specialisation, *loaded.code);
   for (const SymbolUse& use : loaded.code->symbols) {
@@ -121,7 +125,7 @@ LoadedCode FunctionObject::load(const Specialisation& specialisation) const {
       engine::report(
           LogLevel::error,
           fmt::format("kernel {} uses '{}', which the module does not define", info_->name, use.name),
-          {{"kernel", name}});
+          {{"kernel", display_name()}});
       fail(CUDA_ERROR_NOT_FOUND);
     }
     loaded.symbols.push_back(reinterpret_cast<std::uint64_t>(found->second.address));

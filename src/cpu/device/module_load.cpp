@@ -18,7 +18,8 @@ bool lives_in_memory(const ptx::Variable& variable) noexcept {
 
 std::uint64_t value_of(const ptx::Initializer& initializer, const ModuleObject& module) {
   if (initializer.symbol.empty()) return initializer.bits;
-  if (const auto named = module.ptx_by_name.find(initializer.symbol); named != module.ptx_by_name.end()) {
+  const auto& functions = module.shared->ptx_by_name;
+  if (const auto named = functions.find(initializer.symbol); named != functions.end()) {
     const auto index = static_cast<std::uint32_t>(named->second - module.ptx.functions.data());
     const std::uint32_t definition = module.ptx.definition_of(index);
     require(definition != ptx::kNoIndex, CUDA_ERROR_INVALID_PTX);
@@ -31,14 +32,6 @@ std::uint64_t value_of(const ptx::Initializer& initializer, const ModuleObject& 
                           static_cast<std::uint64_t>(initializer.addend);
   if (initializer.mask != 0) address = (address & initializer.mask) >> std::countr_zero(initializer.mask);
   return address;
-}
-
-void index_names(ModuleObject& module) {
-  module.ptx_by_name.reserve(module.ptx.functions.size());
-  for (const ptx::Function& function : module.ptx.functions)  // the first of a name counts
-    module.ptx_by_name.try_emplace(function.name, &function);
-  module.kernels_by_name.reserve(module.kernels.size());
-  for (const KernelInfo& kernel : module.kernels) module.kernels_by_name.try_emplace(kernel.name, &kernel);
 }
 
 void initialise(const ptx::Variable& variable, const ModuleObject& module) {
@@ -88,16 +81,13 @@ std::shared_ptr<ModuleObject> load_module(Driver& driver, const std::shared_ptr<
   };
   const std::variant<std::string_view, Refusal> text = text_of_image(image);
   if (const auto* refusal = std::get_if<Refusal>(&text)) refuse(*refusal);
-  std::variant<LoadablePtx, Refusal> read = read_ptx(std::get<std::string_view>(text));
+  auto read = shared_ptx(std::get<std::string_view>(text));
   if (const auto* refusal = std::get_if<Refusal>(&read)) refuse(*refusal);
 
-  auto module = std::make_shared<ModuleObject>();
+  auto module = std::make_shared<ModuleObject>(std::get<std::shared_ptr<const SharedPtx>>(std::move(read)));
   module->context = context;
-  module->ptx = std::move(std::get<LoadablePtx>(read).module);
-  module->kernels = std::move(std::get<LoadablePtx>(read).kernels);
   module->max_registers = options.max_registers();
   module->optimised = options.optimises();
-  index_names(*module);
   place_variables(driver, *module);
   options.write_error_log({});
   options.write_info_log({});

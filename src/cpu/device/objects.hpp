@@ -10,14 +10,13 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/thread_annotations.hpp"
 #include "cpu/compiler.hpp"
 #include "cpu/device/explain.hpp"
 #include "cpu/device/jit_options.hpp"
+#include "cpu/device/read_ptx.hpp"
 #include "cpu/engine/memory.hpp"
 #include "cpu/engine/scheduler.hpp"
 #include "ptx/module.hpp"
@@ -82,12 +81,11 @@ struct ModuleVariable {
 
 /// A loaded module. Immutable but for `functions`.
 struct ModuleObject {
+  explicit ModuleObject(std::shared_ptr<const SharedPtx> read) : shared(std::move(read)) {}
+
+  const std::shared_ptr<const SharedPtx> shared;
+  const ptx::Module& ptx = shared->module;
   std::shared_ptr<ContextState> context;
-  ptx::Module ptx;
-  std::vector<KernelInfo> kernels;
-  // By name, since generated modules have tens of thousands; they refer to `ptx` and `kernels`.
-  std::unordered_map<std::string_view, const ptx::Function*> ptx_by_name;
-  std::unordered_map<std::string_view, const KernelInfo*> kernels_by_name;
   std::map<std::string, ModuleVariable, std::less<>> variables;
   std::shared_ptr<engine::Allocation> memory;  ///< of the variables; null: there are none
   std::uint32_t max_registers = 0;             ///< CU_JIT_MAX_REGISTERS; 0: not given
@@ -134,6 +132,9 @@ class FunctionObject {
   void make(Variant& variant) const;
   Variant& variant_for(const Specialisation& specialisation) QUERN_EXCLUDES(mutex_);
   LoadedCode load(const Specialisation& specialisation) const;
+  /// Code that another module has made, or new code. Throws Failure after reporting why there is none.
+  std::shared_ptr<const KernelCode> find_code(const Specialisation& specialisation) const;
+  Expected<CodeImage> generate(const Specialisation& specialisation) const;
 
   std::shared_ptr<ModuleObject> module_;
   const KernelInfo* info_;

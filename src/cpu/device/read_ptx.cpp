@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 #include "base/thread.hpp"
+#include "cache/memory_cache.hpp"
 #include "ptx/ptx.hpp"
 
 namespace quern::cpu::device {
@@ -115,6 +117,58 @@ std::variant<LoadablePtx, Refusal> read(std::string_view text) {
 
 std::variant<LoadablePtx, Refusal> read_ptx(std::string_view text) {
   return base::secluded([&] { return read(text); });
+}
+
+SharedPtx::SharedPtx(const base::Digest& text_digest, LoadablePtx read)
+    : digest(text_digest), module(std::move(read.module)), kernels(std::move(read.kernels)) {
+  ptx_by_name.reserve(module.functions.size());
+  for (const ptx::Function& function : module.functions)  // the first of a name counts
+    ptx_by_name.try_emplace(function.name, &function);
+  kernels_by_name.reserve(kernels.size());
+  for (const KernelInfo& kernel : kernels) kernels_by_name.try_emplace(kernel.name, &kernel);
+}
+
+namespace {
+
+struct ReadText {
+  std::variant<std::shared_ptr<const SharedPtx>, Refusal> result;
+  std::size_t text_bytes = 0;
+};
+
+/// Measured: kernels take 5 to 16 times the memory of their text when read.
+constexpr std::size_t kBytesPerTextByte = 16;
+constexpr std::uint64_t kMaxReadBytes = std::uint64_t{64} << 20;
+
+using ReadTexts = cache::MemoryCache<ReadText>;
+/// Never destroyed, as the driver itself is not.
+ReadTexts& read_texts() {
+  static auto* const all =
+      new ReadTexts(kMaxReadBytes, [](const ReadText& text) { return text.text_bytes * kBytesPerTextByte; });
+  return *all;
+}
+
+ReadTexts::Value read_shared(const base::Digest& digest, std::string_view text) {
+  auto made = std::make_shared<ReadText>();
+  made->text_bytes = text.size();
+  std::variant<LoadablePtx, Refusal> result = read(text);
+  if (auto* refusal = std::get_if<Refusal>(&result))
+    made->result = std::move(*refusal);
+  else
+    made->result = std::make_shared<const SharedPtx>(digest, std::move(std::get<LoadablePtx>(result)));
+  return made;
+}
+
+}  // namespace
+
+std::variant<std::shared_ptr<const SharedPtx>, Refusal> shared_ptx(std::string_view text) {
+  const base::Digest digest = base::sha256(std::as_bytes(std::span(text)));
+  if (const ReadTexts::Value known = read_texts().find(digest)) return known->result;
+  return base::secluded([&]() -> decltype(ReadText::result) {
+    Expected<ReadTexts::Value> read = read_texts().get_or_compute(
+        digest, [&]() -> Expected<ReadTexts::Value> { return read_shared(digest, text); });
+    if (!read) return Refusal{CUDA_ERROR_UNKNOWN, std::move(read).errors()};
+    return (*read)->result;
+  });
 }
 
 }  // namespace quern::cpu::device

@@ -3,10 +3,13 @@
 
 #include <cuda.h>
 
+#include <memory>
 #include <string_view>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
+#include "base/digest.hpp"
 #include "cpu/compiler.hpp"
 #include "ptx/module.hpp"
 #include "quern/diagnostic.hpp"
@@ -29,6 +32,24 @@ struct Refusal {
 
 /// Parses, verifies and inspects PTX text.
 std::variant<LoadablePtx, Refusal> read_ptx(std::string_view text);
+
+/// PTX that modules share which were loaded from equal texts. Immutable.
+struct SharedPtx {
+  SharedPtx(const base::Digest& text_digest, LoadablePtx read);
+  SharedPtx(const SharedPtx&) = delete;
+  SharedPtx& operator=(const SharedPtx&) = delete;
+
+  const base::Digest digest;  ///< of the text
+  const ptx::Module module;
+  const std::vector<KernelInfo> kernels;
+  // By name, since generated modules have tens of thousands; they refer to `module` and `kernels`.
+  std::unordered_map<std::string_view, const ptx::Function*> ptx_by_name;
+  std::unordered_map<std::string_view, const KernelInfo*> kernels_by_name;
+};
+
+/// Reads a text as read_ptx() does, once for equal texts: the last ones that were read are kept, with their
+/// refusals (docs/decisions/0025-shared-machine-code.md). Thread-safe; not for forked children.
+std::variant<std::shared_ptr<const SharedPtx>, Refusal> shared_ptx(std::string_view text);
 
 /// The text of a module image: a NUL-terminated PTX text. A Refusal for machine code, which is not
 /// terminated.

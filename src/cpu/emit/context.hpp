@@ -17,9 +17,9 @@ namespace quern::cpu::emit {
 
 inline constexpr unsigned kLanes = 32;
 
-/// Something that cannot be if the passes before kept their promises. Thrown inside this room only; emit_code
-/// and emit_text make a diagnostic (code "internal") of it, so that a defect here never ends the host's
-/// process.
+/// Something that cannot be if the passes before kept their promises. Thrown inside this room only;
+/// emit_image and emit_text make a diagnostic (code "internal") of it, so that a defect here never ends the
+/// host's process.
 class Defect : public std::logic_error {
  public:
   explicit Defect(const std::string& message) : std::logic_error(message) {}

@@ -11,9 +11,8 @@
 #include "cpu/emit/calls.hpp"
 #include "cpu/emit/driver_loop.hpp"
 #include "cpu/emit/fatal.hpp"
-#include "cpu/emit/jit.hpp"
+#include "cpu/emit/link.hpp"
 #include "cpu/emit/llvm_target.hpp"
-#include "cpu/emit/operations/helpers.hpp"
 #include "cpu/emit/optimise.hpp"
 #include "cpu/emit/plan.hpp"
 #include "cpu/emit/sites.hpp"
@@ -110,24 +109,21 @@ LocalNeeds local_needs(const ir::Module& module) {
   return needs;
 }
 
-Expected<std::shared_ptr<const KernelCode>> load_code(const ir::Module& module, Emitted& emitted) {
+Expected<CodeImage> make_image(const ir::Module& module, Emitted& emitted) {
   auto object = make_object(*emitted.module, *emitted.machine);
   if (!object) return object.errors();
-  auto loaded = load_object((*object)->getMemBufferRef(), kRunName, helpers());
-  if (!loaded) return loaded.errors();
-  auto code = std::make_shared<KernelCode>();
-  code->run = reinterpret_cast<engine::RunBlocks>(loaded->entry);
-  code->text_begin = loaded->text_begin;
-  code->text_end = loaded->text_end;
-  code->digest = code_digest((*object)->getMemBufferRef());
-  code->frame_bytes = emitted.frame_bytes;
-  code->waits = emitted.waits;
-  code->calls = module.functions.size() > 1;
-  code->local = local_needs(module);
-  code->symbols = symbols_of(module);
-  code->locations = std::move(emitted.locations);
-  code->memory = std::move(loaded->memory);
-  return std::shared_ptr<const KernelCode>(std::move(code));
+  auto code = link_object((*object)->getMemBufferRef(), kRunName);
+  if (!code) return code.errors();
+  CodeImage image;
+  image.code = std::move(*code);
+  image.facts.digest = code_digest((*object)->getMemBufferRef());
+  image.facts.frame_bytes = emitted.frame_bytes;
+  image.facts.waits = emitted.waits;
+  image.facts.calls = module.functions.size() > 1;
+  image.facts.local = local_needs(module);
+  image.facts.symbols = symbols_of(module);
+  image.facts.locations = std::move(emitted.locations);
+  return image;
 }
 
 /// `work`'s result, or the fatal error that LLVM ended it with.
@@ -141,14 +137,12 @@ Expected<Result> guarded(const ir::Module& module, const Work& work) {
 
 }  // namespace
 
-Expected<std::shared_ptr<const KernelCode>> emit_code(ir::Module module,
-                                                      const Specialisation& specialisation) {
-  return guarded<std::shared_ptr<const KernelCode>>(module,
-                                                    [&]() -> Expected<std::shared_ptr<const KernelCode>> {
-                                                      auto emitted = emit_llvm(module, specialisation);
-                                                      if (!emitted) return emitted.errors();
-                                                      return load_code(module, *emitted);
-                                                    });
+Expected<CodeImage> emit_image(ir::Module module, const Specialisation& specialisation) {
+  return guarded<CodeImage>(module, [&]() -> Expected<CodeImage> {
+    auto emitted = emit_llvm(module, specialisation);
+    if (!emitted) return emitted.errors();
+    return make_image(module, *emitted);
+  });
 }
 
 Expected<CodeSites> emit_sites(ir::Module module, const Specialisation& specialisation) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIMT IR + shapes -> LLVM IR -> machine code. Together with jit.cpp the only place that includes LLVM.
+// SIMT IR + shapes -> LLVM IR -> machine code. This folder is the only place that includes LLVM.
 #pragma once
 
 #include <memory>
@@ -16,10 +16,9 @@ Expected<void> check_emittable(const ir::Module& module);
 
 /// Machine code of functions[0] of `module` and the functions it calls. Takes the module by value: emission
 /// may split blocks.
-Expected<std::shared_ptr<const KernelCode>> emit_code(ir::Module module,
-                                                      const Specialisation& specialisation);
+Expected<CodeImage> emit_image(ir::Module module, const Specialisation& specialisation);
 
-/// Maps machine code of emit_code() to instructions.
+/// Maps machine code of emit_image() to instructions.
 Expected<CodeSites> emit_sites(ir::Module module, const Specialisation& specialisation);
 
 /// The optimised LLVM IR, or the assembly, as text.

@@ -49,7 +49,7 @@ using cpu::engine::LaunchState;
 using cpu::engine::WorkerState;
 
 std::atomic<std::uint64_t> compiled{0};
-std::atomic<bool> refuses_memory{false};
+std::atomic<int> memory_refusals{0};
 
 template <class T>
 T parameter(const LaunchState* launch, std::uint32_t offset) {
@@ -158,7 +158,7 @@ extern "C" const char etext;
 }  // namespace
 
 std::uint64_t compile_count() { return compiled.load(); }
-void refuse_memory_once() { refuses_memory.store(true); }
+void refuse_memory(int times) { memory_refusals.store(times); }
 
 }  // namespace quern::test
 
@@ -183,17 +183,22 @@ Expected<std::vector<KernelInfo>> inspect(const ptx::Module& module, std::string
   return kernels;
 }
 
-Expected<std::shared_ptr<const KernelCode>> compile(const ptx::Module&, std::string_view kernel,
-                                                    const Specialisation&) {
+Expected<CodeImage> compile_image(const ptx::Module&, std::string_view kernel, const Specialisation&) {
   test::compiled.fetch_add(1);
-  if (test::refuses_memory.exchange(false))
+  CodeImage image;
+  image.code.bytes = kernel;
+  image.facts.calls = kernel == "recurse";
+  return image;
+}
+
+Expected<std::shared_ptr<const KernelCode>> load_image(const CodeImage& image) {
+  if (test::memory_refusals.load() > 0 && test::memory_refusals.fetch_sub(1) > 0)
     return Diagnostic{.code = "out-of-memory", .message = "no mapping is left", .hint = "free some"};
-  const auto found = test::kFunctions.find(kernel);
+  const auto found = test::kFunctions.find(image.code.bytes);
   if (found == test::kFunctions.end())
     return Diagnostic{Severity::error, "fake", {}, "no such kernel", {}, "", ""};
-  auto code = std::make_shared<KernelCode>();
+  auto code = std::make_shared<KernelCode>(KernelCode{image.facts});
   code->run = found->second;
-  code->calls = kernel == "recurse";
   code->text_begin = reinterpret_cast<const std::byte*>(&test::__executable_start);
   code->text_end = reinterpret_cast<const std::byte*>(&test::etext);
   return std::shared_ptr<const KernelCode>(code);

@@ -11,10 +11,10 @@ namespace quern::test {
 /// PTX that declares the fake's kernels. Their text describes their parameters.
 extern const char* const kKernels;
 
-/// The number of calls of compile().
+/// The number of calls of compile_image().
 std::uint64_t compile_count();
 
-/// The next call of compile() fails as if machine code could not be mapped.
-void refuse_memory_once();
+/// That many calls of load_image() fail from now on, as if machine code could not be mapped.
+void refuse_memory(int times);
 
 }  // namespace quern::test

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -36,7 +37,10 @@ struct Fixture {
   CUmodule module = nullptr;
   Fixture() {
     REQUIRE(cu.cuCtxCreate_v4(&context, nullptr, 0, 0) == CUDA_SUCCESS);
-    REQUIRE(cu.cuModuleLoadData(&module, test::kKernels) == CUDA_SUCCESS);
+    // A text of its own: machine code is shared by modules of equal text.
+    static std::atomic<int> number{0};
+    const std::string text = test::kKernels + ("// " + std::to_string(++number) + "\n");
+    REQUIRE(cu.cuModuleLoadData(&module, text.c_str()) == CUDA_SUCCESS);
   }
   ~Fixture() { cu.cuCtxDestroy_v2(context); }
   CUfunction function(const char* name) const {
@@ -106,7 +110,7 @@ TEST_CASE_FIXTURE(Fixture, "a launch whose machine code finds no memory says so,
     CHECK(cu.cuGetErrorString(result, &found) == CUDA_SUCCESS);
     return std::string(found != nullptr ? found : "");
   };
-  test::refuse_memory_once();
+  test::refuse_memory(2);
   REQUIRE(launch("empty", 1, 96, nullptr) == CUDA_ERROR_OUT_OF_MEMORY);
   CHECK(text(CUDA_ERROR_OUT_OF_MEMORY) == "out of memory: no mapping is left; free some");
   CHECK(text(CUDA_ERROR_INVALID_VALUE) == "invalid argument");

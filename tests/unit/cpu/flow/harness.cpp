@@ -105,7 +105,9 @@ std::shared_ptr<const KernelCode> compile_ir(const ir::Module& module, const Spe
                                 std::getenv("FLOW_DUMP")[0] == 'a' ? Stage::assembly : Stage::llvm);
     if (text) std::fputs(text->c_str(), stderr);
   }
-  auto code = emit::emit_code(module, specialisation);
+  const auto image = emit::emit_image(module, specialisation);
+  if (!image) FAIL(to_string(image.errors()));
+  const auto code = load_image(*image);
   if (!code) FAIL(to_string(code.errors()));
   return *code;
 }

@@ -13,8 +13,9 @@
 #include <cstring>
 #include <map>
 
+#include "cpu/code/load.hpp"
 #include "cpu/emit/context.hpp"
-#include "cpu/emit/jit.hpp"
+#include "cpu/emit/link.hpp"
 #include "cpu/emit/llvm_target.hpp"
 #include "cpu/emit/operations/helpers.hpp"
 #include "cpu/emit/optimise.hpp"
@@ -286,7 +287,9 @@ Compiled compile(const Operation& operation, const Machine& machine) {
   Emitted emitted = emit(operation, machine);
   auto object = make_object(*emitted.module, *emitted.machine);
   REQUIRE_MESSAGE(object.has_value(), (object ? "" : object.errors()[0].message));
-  auto loaded = load_object((*object)->getMemBufferRef(), "test", helpers());
+  const auto linked = link_object((*object)->getMemBufferRef(), "test");
+  REQUIRE_MESSAGE(linked.has_value(), (linked ? "" : linked.errors()[0].message));
+  const auto loaded = map_code(*linked, helpers());
   REQUIRE_MESSAGE(loaded.has_value(), (loaded ? "" : loaded.errors()[0].message));
   Compiled compiled;
   compiled.code = loaded->memory;
