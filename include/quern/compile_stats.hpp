@@ -6,12 +6,13 @@
 
 namespace quern {
 
-/// Counters of a session's compiler. A launch of a kernel for types that it was launched with before does not
-/// change them.
+/// Counts of compilations: of one session, or of the process. A launch of a kernel for types that it was
+/// launched with before does not change them.
 struct CompileStats {
   std::uint64_t translations = 0;  ///< of Kernel Python into CUDA C++
   std::uint64_t nvrtc_runs = 0;
-  std::uint64_t cache_hits = 0;  ///< requests for which all that NVRTC would see was compiled before
+  std::uint64_t cache_hits = 0;  ///< requests for which all that NVRTC would see was compiled already, or was
+                                 ///< being compiled by another thread
 };
 
 }  // namespace quern

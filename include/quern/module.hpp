@@ -46,13 +46,13 @@ struct LoadOptions {
   std::vector<Header> headers = {};      ///< names are told apart as they are written; each is given once
 };
 
-enum class SourceLanguage : std::uint8_t { cuda, ptx };
+enum class SourceLanguage : std::uint8_t { cuda, ptx, python };
 
 /// One of several sources that Session::link() makes one module of.
 struct LinkSource {
   std::string text = {};
   LoadOptions options = {};  ///< of this source: its file_name, its name_expressions, ...
-  SourceLanguage language = SourceLanguage::cuda;
+  SourceLanguage language = SourceLanguage::cuda;  ///< Kernel Python cannot be linked
 };
 
 /// Compiled and loaded source (Session::load_*). Copies share it; kernels keep it alive. Thread-safe.

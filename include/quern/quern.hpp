@@ -14,6 +14,8 @@
 #include "quern/argument.hpp"
 #include "quern/array_view.hpp"
 #include "quern/attempt.hpp"
+#include "quern/compile_cache.hpp"
+#include "quern/compile_source.hpp"
 #include "quern/compile_stats.hpp"
 #include "quern/constant.hpp"
 #include "quern/cuda_array_interface.hpp"

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <ranges>
 #include <span>
 #include <string>
@@ -58,6 +59,9 @@ struct SessionOptions {
   /// 0: the limit of QUERN_CPU_TIMEOUT applies. On a GPU, opening a session with a limit throws
   /// Error(unsupported).
   std::chrono::nanoseconds launch_timeout{0};
+  /// If given, set_compile_cache_bytes() for this and all other sessions of the process, which share the
+  /// cache.
+  std::optional<std::uint64_t> compile_cache_bytes = {};
 };
 
 /// How Session::to_device(NDArray) copies.
@@ -119,7 +123,8 @@ class QUERN_API Session {
   }
   Expected<Module> try_link(std::span<const LinkSource> sources) const;
 
-  /// Counters of this session's compiler.
+  /// Counts of what this session had compiled. All sessions share one compiler and its cache: see
+  /// compile_cache.hpp for the counts of the process.
   CompileStats compile_stats() const;
 
   // --- arrays (numba.cuda's functions of the same names; shapes in elements, strides in bytes)

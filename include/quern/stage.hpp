@@ -42,5 +42,8 @@ struct StageOptions {
 /// the CPU device's plug-in. Throws CompileError, Error(io, not_found, usage, unsupported).
 QUERN_API std::string stage_text(const std::filesystem::path& path, Stage stage,
                                  const StageOptions& options = {});
+/// The same of source text; StageOptions::load.file_name is its name in messages.
+QUERN_API std::string stage_text(std::string_view source, SourceLanguage language, Stage stage,
+                                 const StageOptions& options = {});
 
 }  // namespace quern

@@ -92,6 +92,7 @@ struct PtxImage {
   std::vector<EntryInfo> entries;
   std::vector<VariableInfo> variables;
   std::string cuda_source;  ///< of Kernel Python: the CUDA C++ that NVRTC was given
+  bool of_python = false;   ///< made from Kernel Python, also where `cuda_source` was left out
   Diagnostics log;          ///< warnings that came with it
   double compile_ms = 0;    ///< NVRTC's time; 0 where the image came from a cache
 };

@@ -45,8 +45,8 @@ Diagnostic own_computation(const Digest& key) {
 struct MemoryCacheCore::State {
   explicit State(std::uint64_t bound) : max_bytes(bound) {}
 
-  const std::uint64_t max_bytes;
   mutable base::Mutex mutex;
+  std::uint64_t max_bytes QUERN_GUARDED_BY(mutex);
   base::ConditionVariable finished;
   std::list<Entry> entries QUERN_GUARDED_BY(mutex);  // most recently used first
   std::unordered_map<Digest, std::list<Entry>::iterator> index QUERN_GUARDED_BY(mutex);
@@ -67,6 +67,10 @@ struct MemoryCacheCore::State {
     entries.push_front({key, made.value, made.size_bytes});
     index[key] = entries.begin();
     counters.size_bytes += made.size_bytes;
+    shrink(dropped);
+  }
+
+  void shrink(std::list<Entry>& dropped) QUERN_REQUIRES(mutex) {
     while (counters.size_bytes > max_bytes) {
       const auto last = std::prev(entries.end());
       counters.size_bytes -= last->size_bytes;
@@ -140,9 +144,17 @@ void MemoryCacheCore::clear() {
   state_->counters.size_bytes = 0;
 }
 
+void MemoryCacheCore::set_max_bytes(std::uint64_t max_bytes) {
+  std::list<Entry> dropped;
+  const base::LockGuard lock(state_->mutex);
+  state_->max_bytes = max_bytes;
+  state_->shrink(dropped);
+}
+
 CacheStats MemoryCacheCore::stats() const {
   const base::LockGuard lock(state_->mutex);
   CacheStats stats = state_->counters;
+  stats.max_bytes = state_->max_bytes;
   stats.entry_count = state_->entries.size();
   return stats;
 }

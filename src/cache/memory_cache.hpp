@@ -24,6 +24,7 @@ struct CacheStats {
   std::uint64_t evictions = 0;  ///< dropped to stay within the bound
   std::uint64_t entry_count = 0;
   std::uint64_t size_bytes = 0;
+  std::uint64_t max_bytes = 0;  ///< the bound of size_bytes
 };
 
 /// The untyped part of MemoryCache. Thread-safe; holds no lock while it computes.
@@ -44,6 +45,7 @@ class MemoryCacheCore {
   Value find(const base::Digest& key);
   Expected<Value> get_or_compute(const base::Digest& key, const Compute& compute);
   void clear();
+  void set_max_bytes(std::uint64_t max_bytes);
   CacheStats stats() const;
 
  private:
@@ -85,6 +87,8 @@ class MemoryCache {
   }
 
   void clear() { core_.clear(); }
+  /// Another bound; values beyond it are removed now.
+  void set_max_bytes(std::uint64_t max_bytes) { core_.set_max_bytes(max_bytes); }
   CacheStats stats() const { return core_.stats(); }
 
  private:

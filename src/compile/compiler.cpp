@@ -30,17 +30,38 @@ std::size_t size_of(const abi::PtxImage& image) {
 
 base::ExitGate gate;
 
+bool is_cancelled(const Expected<Compiler::Image>& image) {
+  return !image && image.errors().front().code == "cancelled";
+}
+
 }  // namespace
 
+std::shared_ptr<ImageCache> make_image_cache(std::uint64_t max_bytes) {
+  return std::make_shared<ImageCache>(max_bytes, size_of);
+}
+
+Expected<void> within_gate(const std::string& attempted, const std::function<void()>& work) {
+  const base::ExitGate::Pass pass(gate);
+  if (!pass) return base::rejected(gate, attempted);
+  work();
+  return {};
+}
+
 struct Compiler::State {
-  explicit State(CompilerOptions given) : options(std::move(given)), images(options.cache_bytes, size_of) {}
+  explicit State(CompilerOptions given) : options(std::move(given)), images(*options.images) {}
 
   const CompilerOptions options;
   std::once_flag searched;
-  Toolkit found;  // written once, under `searched`
-  cache::MemoryCache<abi::PtxImage> images;
-  std::atomic<std::uint64_t> translations = 0;
-  std::atomic<std::uint64_t> nvrtc_runs = 0;
+  Toolkit found;                     // written once, under `searched`
+  std::atomic<bool> missing{false};  // `searched`, and without result
+  ImageCache& images;
+  CompileCounters counters;  // of all requests
+
+  using Counter = std::atomic<std::uint64_t> CompileCounters::*;
+  void count(Counter counter, const Requester& requester) {
+    ++(counters.*counter);
+    if (requester.counters != nullptr) ++(requester.counters->*counter);
+  }
 
   void search() {
     const base::ExitGate::Loading loading(gate);
@@ -48,6 +69,7 @@ struct Compiler::State {
       found = find_toolkit(options.around);
     else
       found.missing = base::rejected(gate, "open NVRTC");
+    missing = found.nvrtc == nullptr;
   }
 
   /// To be called with a Pass.
@@ -56,31 +78,44 @@ struct Compiler::State {
     return found;
   }
 
-  Expected<Image> compile_cuda(const abi::KernelRequest& request, base::ProgressSlot* progress) {
+  Expected<Image> run(const CudaPlan& plan, const Requester& requester) {
+    count(&CompileCounters::nvrtc_runs, requester);
+    Expected<abi::PtxImage> image = run_cuda(plan, requester.progress);
+    if (!image) return std::move(image).errors();
+    const std::string& file = plan.request->source.file_name;
+    base::log({LogLevel::debug,
+               fmt::format("NVRTC compiled {} in {:.1f} ms", file, image->compile_ms),
+               {{"file", file}}});
+    return std::make_shared<const abi::PtxImage>(*std::move(image));
+  }
+
+  Expected<Image> compile_cuda(const abi::KernelRequest& request, const Requester& requester) {
     const Expected<CudaPlan> plan = plan_cuda(request, toolkit());
     if (!plan) return plan.errors();
-    Image fresh;  // of this very call, with its time; the cache keeps one without
-    const auto compute = [&]() -> Expected<Image> {
-      ++nvrtc_runs;
-      Expected<abi::PtxImage> image = run_cuda(*plan, progress);
-      if (!image) return std::move(image).errors();
-      base::log({LogLevel::debug,
-                 fmt::format("NVRTC compiled {} in {:.1f} ms", request.source.file_name, image->compile_ms),
-                 {{"file", request.source.file_name}}});
-      fresh = std::make_shared<const abi::PtxImage>(*image);
-      image->compile_ms = 0;
-      return std::make_shared<const abi::PtxImage>(*std::move(image));
-    };
     const std::optional<base::Digest> key = cuda_key(*plan);
-    Expected<Image> image = key ? images.get_or_compute(*key, compute) : compute();
-    if (image && fresh) return fresh;
-    return image;
+    if (!key) return run(*plan, requester);
+    for (;;) {
+      Image fresh;  // of this very call, with its time; the cache keeps one without
+      bool ran = false;
+      Expected<Image> image = images.get_or_compute(*key, [&]() -> Expected<Image> {
+        ran = true;
+        Expected<Image> made = run(*plan, requester);
+        if (!made) return made;
+        fresh = *made;
+        abi::PtxImage kept = **made;
+        kept.compile_ms = 0;
+        return std::make_shared<const abi::PtxImage>(std::move(kept));
+      });
+      if (!ran && is_cancelled(image)) continue;  // by another requester, for whom this thread waited
+      if (image && !ran) count(&CompileCounters::cache_hits, requester);
+      return image && fresh ? Expected<Image>(fresh) : std::move(image);
+    }
   }
 
   /// Through CUDA C++, which the image then holds.
-  Expected<Image> compile_python(const abi::KernelRequest& request, base::ProgressSlot* progress) {
-    ++translations;
-    base::Work translation(progress, ProgressStage::translate, request.source.file_name, 1);
+  Expected<Image> compile_python(const abi::KernelRequest& request, const Requester& requester) {
+    count(&CompileCounters::translations, requester);
+    base::Work translation(requester.progress, ProgressStage::translate, request.source.file_name, 1);
     if (!translation.begin()) return base::cancelled("translate " + request.source.file_name);
     Expected<frontend::CudaSource> source =
         frontend::translate(request.source, request.entry, request.signature, request.constants);
@@ -90,20 +125,21 @@ struct Compiler::State {
     cuda.source.language = abi::Language::cuda;
     cuda.source.text = std::move(source->text);
     cuda.options.insert(cuda.options.end(), source->options.begin(), source->options.end());
-    Expected<Image> image = compile_cuda(cuda, progress);
+    Expected<Image> image = compile_cuda(cuda, requester);
     if (!image) return image;
     abi::PtxImage complete = **image;
     complete.cuda_source = std::move(cuda.source.text);
+    complete.of_python = true;
     complete.log.insert(complete.log.begin(), source->log.begin(), source->log.end());
     return std::make_shared<const abi::PtxImage>(std::move(complete));
   }
 
-  Expected<Image> compile(const abi::KernelRequest& request, base::ProgressSlot* progress) {
+  Expected<Image> compile(const abi::KernelRequest& request, const Requester& requester) {
     const base::ExitGate::Pass pass(gate);  // also for OpenSSL's digests, which the cache's keys are
     if (!pass) return base::rejected(gate, "compile " + request.source.file_name);
     switch (request.source.language) {
       case abi::Language::cuda:
-        return compile_cuda(request, progress);
+        return compile_cuda(request, requester);
       case abi::Language::ptx: {
         Expected<abi::PtxImage> image = pass_ptx(request);
         if (!image) return std::move(image).errors();
@@ -112,7 +148,7 @@ struct Compiler::State {
       case abi::Language::python:
         break;
     }
-    return compile_python(request, progress);
+    return compile_python(request, requester);
   }
 };
 
@@ -121,9 +157,9 @@ Compiler::Compiler(CompilerOptions options) : state_(std::make_unique<State>(std
 }
 Compiler::~Compiler() = default;
 
-Expected<Compiler::Image> Compiler::compile(const abi::KernelRequest& request, base::ProgressSlot* progress) {
+Expected<Compiler::Image> Compiler::compile(const abi::KernelRequest& request, const Requester& requester) {
   gate.hold_this_thread();
-  return base::secluded([&] { return state_->compile(request, progress); });
+  return base::secluded([&] { return state_->compile(request, requester); });
 }
 
 ToolkitReport Compiler::toolkit() {
@@ -150,9 +186,8 @@ ToolkitReport Compiler::toolkit() {
   return report;
 }
 
+bool Compiler::lacks_nvrtc() const noexcept { return state_->missing; }
 cache::CacheStats Compiler::cache_stats() const { return state_->images.stats(); }
-CompileStats Compiler::stats() const {
-  return {state_->translations, state_->nvrtc_runs, state_->images.stats().hits};
-}
+CompileStats Compiler::stats() const { return state_->counters.read(); }
 
 }  // namespace quern::compile

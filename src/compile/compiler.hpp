@@ -2,7 +2,9 @@
 // The room's front door: KernelRequest -> PtxImage.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,10 +31,35 @@ struct ToolkitReport {
   Diagnostic missing;  ///< where !found: what to tell the user
 };
 
+using ImageCache = cache::MemoryCache<abi::PtxImage>;
+constexpr std::uint64_t kDefaultCacheBytes = std::uint64_t{256} << 20;
+std::shared_ptr<ImageCache> make_image_cache(std::uint64_t max_bytes = kDefaultCacheBytes);
+
 struct CompilerOptions {
-  std::uint64_t cache_bytes = std::uint64_t{256} << 20;  ///< bound of the memory cache
   Surroundings around = surroundings();
+  std::shared_ptr<ImageCache> images = make_image_cache();  ///< may serve several compilers
 };
+
+/// Counts the requests of one user of a compiler. Thread-safe.
+class CompileCounters {
+ public:
+  CompileStats read() const noexcept { return {translations, nvrtc_runs, cache_hits}; }
+
+  std::atomic<std::uint64_t> translations{0};
+  std::atomic<std::uint64_t> nvrtc_runs{0};
+  std::atomic<std::uint64_t> cache_hits{0};
+};
+
+/// Who asks for a compilation: told of its progress, and given its counts. Either may be null.
+struct Requester {
+  base::ProgressSlot* progress = nullptr;
+  CompileCounters* counters = nullptr;
+};
+
+/// Calls `work` unless this process is exiting, or is a child that was forked while another thread compiled:
+/// the caches' locks may be held by threads that are gone. The diagnostic says then that what was
+/// `attempted`, "save x.cu", cannot be done.
+Expected<void> within_gate(const std::string& attempted, const std::function<void()>& work);
 
 /// Compiles kernel source to PTX. NVRTC is searched for and opened by the first request that needs it. Equal
 /// requests are compiled once (memory cache, single flight). Thread-safe; holds no lock while NVRTC runs.
@@ -48,11 +75,13 @@ class Compiler {
   /// Compiles CUDA C++ with NVRTC; passes PTX through; translates Kernel Python to CUDA C++ first. Errors are
   /// NVRTC's own, with the author's file, line and column; warnings are returned with the image. If
   /// `request.target.sm` is set and NVRTC knows that architecture, the image also holds machine code;
-  /// otherwise a warning in the log says so and the image holds only PTX. `progress` (may be null) is told of
-  /// the work and may cancel it for all threads that wait for the same source: diagnostic "cancelled".
-  Expected<Image> compile(const abi::KernelRequest& request, base::ProgressSlot* progress = nullptr);
+  /// otherwise a warning in the log says so and the image holds only PTX. `requester` is told of the work and
+  /// may cancel it: diagnostic "cancelled". Another thread that waited for the same source then compiles it.
+  Expected<Image> compile(const abi::KernelRequest& request, const Requester& requester = {});
 
   ToolkitReport toolkit();
+  /// True if NVRTC was searched for and not found. It is not searched for again.
+  bool lacks_nvrtc() const noexcept;
   cache::CacheStats cache_stats() const;
   CompileStats stats() const;
 

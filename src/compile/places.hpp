@@ -23,6 +23,7 @@ struct Surroundings {
   std::vector<std::string>
       fetched_roots;  ///< what tools/setup fetched (build tree), and its like in an installation
   std::vector<std::string> python_roots;  ///< `nvidia/...` directories of wheels in site-packages directories
+  friend bool operator==(const Surroundings&, const Surroundings&) = default;
 };
 
 /// The process's surroundings as they are now.

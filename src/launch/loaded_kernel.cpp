@@ -31,14 +31,14 @@ constexpr const char* kSmallerBlock = "use a smaller block and a larger grid";
   throw Error(ErrorCode::unsupported, fmt::format("{}\nhint: {}", message, hint));
 }
 
+}  // namespace
+
 std::vector<Parameter> public_parameters(const abi::EntryInfo& entry) {
   std::vector<Parameter> parameters;
   for (const abi::ParameterInfo& info : entry.parameters)
     parameters.push_back({info.name, info.type, info.offset, info.size, info.align, info.pointer});
   return parameters;
 }
-
-}  // namespace
 
 LoadedKernel::LoadedKernel(std::shared_ptr<runtime::Module> module, Image image, const abi::EntryInfo& entry,
                            std::shared_ptr<const std::string> cuda_source)
@@ -57,11 +57,10 @@ LoadedKernel::LoadedKernel(std::shared_ptr<runtime::Module> module, Image image,
   // Reports of faults name the kernel as its author does.
   if (const QuernCpuPlugin* const plugin = module_->context()->driver().plugin; plugin != nullptr)
     plugin->name_kernel(function_.handle, entry_.name.c_str());
-  const bool from_python = !image_->cuda_source.empty();
-  if (from_python && image_->ptx.find(abi::kFailureVariable) != std::string::npos)
+  if (image_->of_python && image_->ptx.find(abi::kFailureVariable) != std::string::npos)
     failure_check_.emplace(*module_, entry_.name);
   // The register with the address of the grid's barrier is set for cooperative launches only.
-  grid_wide_ = from_python && image_->ptx.find("%envreg2") != std::string::npos;
+  grid_wide_ = image_->of_python && image_->ptx.find("%envreg2") != std::string::npos;
 }
 
 /// The buffer that the driver reads must be the one that the compiler described.

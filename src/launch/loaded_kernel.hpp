@@ -17,6 +17,9 @@
 
 namespace quern::launch {
 
+/// The parameters as the program sees them.
+std::vector<Parameter> public_parameters(const abi::EntryInfo& entry);
+
 /// One kernel of a loaded module with all a launch needs to know beforehand. Immutable but for the raised
 /// shared-memory limit; thread-safe.
 class LoadedKernel final : public KernelState {

@@ -19,7 +19,12 @@ constexpr std::string_view kRelocatable = "--relocatable-device-code=true";
 
 abi::KernelRequest request_of(const SessionState& session, const LinkSource& source, std::size_t index) {
   abi::KernelSource text;
-  text.language = source.language == SourceLanguage::ptx ? abi::Language::ptx : abi::Language::cuda;
+  text.language = language_of(source.language);
+  if (text.language == abi::Language::python)
+    throw Error(ErrorCode::unsupported,
+                fmt::format("cannot link source {}: it is Kernel Python\nhint: link CUDA C++ and PTX; "
+                            "stage_text() gives the PTX of a kernel",
+                            index + 1));
   text.text = source.text;
   text.file_name = fmt::format("<source {}>", index + 1);
   abi::KernelRequest request =
@@ -79,7 +84,7 @@ Expected<std::shared_ptr<ModuleState>> link_sources(const std::shared_ptr<Sessio
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const abi::KernelRequest request = request_of(*session, sources[i], i);
     names.push_back(request.source.file_name);
-    Expected<Image> image = session->compiler().compile(request, session->progress());
+    Expected<Image> image = session->compile(request);
     if (!image) return std::move(image).errors();
     images.push_back(*std::move(image));
     texts.push_back({names.back().c_str(), &images.back()->ptx});

@@ -146,7 +146,7 @@ Expected<std::shared_ptr<ModuleState>> load_module(const std::shared_ptr<Session
                            fmt::format("cannot bind '{}' in {}: only Kernel Python has names for it",
                                        request.constants.front().name, request.source.file_name),
                            "CUDA C++ takes numbers as macros (LoadOptions::defines)");
-  Expected<ModuleState::Image> image = session->compiler().compile(request, session->progress());
+  Expected<ModuleState::Image> image = session->compile(request);
   if (!image) return std::move(image).errors();
   Expected<std::shared_ptr<runtime::Module>> module = load_image(*session, **image, request.source);
   if (!module) return std::move(module).errors();
@@ -208,7 +208,7 @@ Expected<Kernel> ModuleState::python_kernel(const std::string& name) {
 Expected<Kernel> ModuleState::instantiate(const std::string& name) {
   abi::KernelRequest request = request_;
   request.name_expressions.push_back(name);
-  Expected<Image> image = session_->compiler().compile(request, session_->progress());
+  Expected<Image> image = session_->compile(request);
   if (!image) return std::move(image).errors();
   const abi::EntryInfo* entry = EntryIndex(**image).find(name);
   if (entry == nullptr) return unknown_kernel(name);

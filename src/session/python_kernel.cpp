@@ -155,7 +155,7 @@ std::string type_of(const std::string& kernel, std::size_t index, const Argument
 
 Expected<std::shared_ptr<const launch::LoadedKernel>> load_specialisation(const SessionState& session,
                                                                           const abi::KernelRequest& request) {
-  Expected<compile::Compiler::Image> image = session.compiler().compile(request, session.progress());
+  Expected<compile::Compiler::Image> image = session.compile(request);
   if (!image) return std::move(image).errors();
   if ((*image)->entries.empty())
     return make_diagnostic("internal", "the compiled kernel has no entry",

@@ -42,6 +42,25 @@ abi::KernelRequest make_request(abi::KernelSource source, const LoadOptions& opt
   return request;
 }
 
+abi::Language language_of(SourceLanguage language) {
+  switch (language) {
+    case SourceLanguage::cuda:
+      return abi::Language::cuda;
+    case SourceLanguage::ptx:
+      return abi::Language::ptx;
+    case SourceLanguage::python:
+      return abi::Language::python;
+  }
+  throw Error(ErrorCode::usage, "the language is not a value of SourceLanguage");
+}
+
+abi::KernelSource text_source(abi::Language language, std::string_view text) {
+  const char* const suffix = language == abi::Language::ptx      ? ".ptx"
+                             : language == abi::Language::python ? ".py"
+                                                                 : ".cu";
+  return {language, std::string(text), std::string("<string>") + suffix};
+}
+
 Expected<abi::KernelSource> read_kernel_file(const std::filesystem::path& path) {
   const std::string suffix = path.extension().string();
   abi::KernelSource source;

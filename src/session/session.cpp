@@ -71,8 +71,8 @@ Expected<std::shared_ptr<SessionState>> open_session(const SessionOptions& optio
           "make one current with cuCtxSetCurrent, or leave SessionOptions::context at primary");
     device = Device(context->device_state());
   }
-  return std::make_shared<SessionState>(*std::move(device), std::move(context),
-                                        std::make_shared<compile::Compiler>(), options.launch_timeout);
+  if (options.compile_cache_bytes) compile::set_shared_cache_bytes(*options.compile_cache_bytes);
+  return std::make_shared<SessionState>(*std::move(device), std::move(context), options.launch_timeout);
 }
 
 Expected<Module> load(const std::shared_ptr<SessionState>& session, Expected<abi::KernelSource> source,
@@ -84,21 +84,13 @@ Expected<Module> load(const std::shared_ptr<SessionState>& session, Expected<abi
   return Module(*std::move(module));
 }
 
-abi::KernelSource text_source(abi::Language language, std::string_view text) {
-  const char* const suffix = language == abi::Language::ptx      ? ".ptx"
-                             : language == abi::Language::python ? ".py"
-                                                                 : ".cu";
-  return {language, std::string(text), std::string("<string>") + suffix};
-}
-
 }  // namespace
 
 SessionState::SessionState(Device device, std::shared_ptr<runtime::Context> context,
-                           std::shared_ptr<compile::Compiler> compiler,
                            std::chrono::nanoseconds launch_timeout)
     : device_(std::move(device)),
       context_(std::move(context)),
-      compiler_(std::move(compiler)),
+      compiler_(compile::shared_compiler()),
       launch_timeout_(launch_timeout),
       target_(target_of(device_)) {}
 
@@ -132,12 +124,10 @@ void SessionState::deregister_memory(std::span<const NDArray> arrays) {
 }
 
 Session SessionAccess::open(const Device& device) {
-  return Session(std::make_shared<SessionState>(device, runtime::Context::create(device),
-                                                std::make_shared<compile::Compiler>()));
+  return Session(std::make_shared<SessionState>(device, runtime::Context::create(device)));
 }
 Session SessionAccess::with_context(const Device& device, std::shared_ptr<runtime::Context> context) {
-  return Session(
-      std::make_shared<SessionState>(device, std::move(context), std::make_shared<compile::Compiler>()));
+  return Session(std::make_shared<SessionState>(device, std::move(context)));
 }
 
 }  // namespace session
@@ -190,7 +180,7 @@ Module Session::load_file(const std::filesystem::path& path, const LoadOptions& 
   return value_or_throw(try_load_file(path, options));
 }
 
-CompileStats Session::compile_stats() const { return live(state_)->compiler().stats(); }
+CompileStats Session::compile_stats() const { return live(state_)->compile_stats(); }
 
 DeviceBuffer Session::allocate(std::size_t bytes, StreamView stream) const {
   return runtime::make_buffer(live(state_)->context(), bytes, stream);

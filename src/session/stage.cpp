@@ -80,12 +80,13 @@ Expected<std::string> cuda_text(abi::KernelSource source, const std::string& ker
   return std::move(source.text);
 }
 
-Expected<std::string> stage_of(const std::filesystem::path& path, Stage stage, const StageOptions& options) {
-  Expected<abi::KernelSource> source = read_kernel_file(path);
+Expected<std::string> stage_of(Expected<abi::KernelSource> source, Stage stage, const StageOptions& options) {
   if (!source) return std::move(source).errors();
+  if (!options.load.file_name.empty()) source->file_name = options.load.file_name;
+  const std::string name = source->file_name;
   const abi::Language language = source->language;
   if (stage == Stage::cuda && language == abi::Language::ptx)
-    return make_diagnostic("stage-missing", fmt::format("{} is PTX: no CUDA C++ precedes it", path.string()),
+    return make_diagnostic("stage-missing", fmt::format("{} is PTX: no CUDA C++ precedes it", name),
                            "the stages of PTX are ptx, simt, llvm and asm");
   if (stage == Stage::cuda && language == abi::Language::python) {
     const abi::KernelRequest request = make_request(*std::move(source), options.load, {}, nullptr);
@@ -95,9 +96,9 @@ Expected<std::string> stage_of(const std::filesystem::path& path, Stage stage, c
     return std::move(cuda->text);
   }
   if (!options.signature.empty() && language != abi::Language::python)
-    return make_diagnostic(
-        "usage", fmt::format("cannot give {} a signature: only Kernel Python takes one", path.string()),
-        "leave StageOptions::signature empty; the types stand in the source");
+    return make_diagnostic("usage",
+                           fmt::format("cannot give {} a signature: only Kernel Python takes one", name),
+                           "leave StageOptions::signature empty; the types stand in the source");
   if (stage == Stage::cuda) return cuda_text(*std::move(source), options.kernel);
   if (language == abi::Language::ptx)
     if (Diagnostics wrong = wrong_ptx(*source); has_error(wrong)) return wrong;
@@ -108,14 +109,13 @@ Expected<std::string> stage_of(const std::filesystem::path& path, Stage stage, c
     request.name_expressions.push_back(options.kernel);
   request.entry = options.kernel;
   request.signature = options.signature;
-  compile::Compiler compiler;
   base::ProgressSlot progress;
   progress.exchange(options.progress);
-  Expected<compile::Compiler::Image> image = compiler.compile(request, &progress);
+  Expected<compile::Compiler::Image> image =
+      compile::shared_compiler()->compile(request, {&progress, nullptr});
   if (!image) return std::move(image).errors();
   if (stage == Stage::ptx && !options.kernel.empty())
-    if (const Expected<const abi::EntryInfo*> entry = choose_entry(**image, options.kernel, path.string());
-        !entry)
+    if (const Expected<const abi::EntryInfo*> entry = choose_entry(**image, options.kernel, name); !entry)
       return entry.errors();
   if (stage == Stage::ptx) return (*image)->ptx;
   return device_stage(**image, stage, options, request.source);
@@ -133,7 +133,12 @@ std::optional<Stage> stage_named(std::string_view text) noexcept {
 std::string_view name(Stage stage) noexcept { return session::kStages[static_cast<std::size_t>(stage)].name; }
 
 std::string stage_text(const std::filesystem::path& path, Stage stage, const StageOptions& options) {
-  return session::value_or_throw(session::stage_of(path, stage, options));
+  return session::value_or_throw(session::stage_of(session::read_kernel_file(path), stage, options));
+}
+std::string stage_text(std::string_view source, SourceLanguage language, Stage stage,
+                       const StageOptions& options) {
+  return session::value_or_throw(
+      session::stage_of(session::text_source(session::language_of(language), source), stage, options));
 }
 
 }  // namespace quern

@@ -13,7 +13,7 @@
 
 #include "abi/kernel_request.hpp"
 #include "base/thread_annotations.hpp"
-#include "compile/compiler.hpp"
+#include "compile/shared_compiler.hpp"
 #include "quern/module.hpp"
 #include "quern/session.hpp"
 #include "runtime/host_memory.hpp"
@@ -26,11 +26,15 @@ namespace quern::session {
 class SessionState {
  public:
   SessionState(Device device, std::shared_ptr<runtime::Context> context,
-               std::shared_ptr<compile::Compiler> compiler, std::chrono::nanoseconds launch_timeout = {});
+               std::chrono::nanoseconds launch_timeout = {});
 
   const Device& device() const noexcept { return device_; }
   const std::shared_ptr<runtime::Context>& context() const noexcept { return context_; }
-  compile::Compiler& compiler() const noexcept { return *compiler_; }
+  /// With the process's compiler, counted as this session's request.
+  Expected<compile::Compiler::Image> compile(const abi::KernelRequest& request) const {
+    return compiler_->compile(request, {progress(), &counters_});
+  }
+  CompileStats compile_stats() const noexcept { return counters_.read(); }
   /// The time limit for launches without one of their own; 0: none.
   std::chrono::nanoseconds launch_timeout() const noexcept { return launch_timeout_; }
   base::ProgressSlot* progress() const noexcept { return &context_->progress(); }
@@ -42,6 +46,7 @@ class SessionState {
   Device device_;
   std::shared_ptr<runtime::Context> context_;
   std::shared_ptr<compile::Compiler> compiler_;
+  mutable compile::CompileCounters counters_;
   std::chrono::nanoseconds launch_timeout_;
   abi::Target target_;
   base::Mutex mutex_;
@@ -116,6 +121,11 @@ class ModuleState {
 /// that are to fill the constants: they are waited for. Throws Error(usage) for invalid constants.
 abi::KernelRequest make_request(abi::KernelSource source, const LoadOptions& options,
                                 const abi::Target& target, runtime::Context* context);
+
+abi::Language language_of(SourceLanguage language);
+
+/// Source text without a file: "<string>.cu".
+abi::KernelSource text_source(abi::Language language, std::string_view text);
 
 /// The file's text as kernel source, by its suffix. Unknown suffixes are rejected.
 Expected<abi::KernelSource> read_kernel_file(const std::filesystem::path& path);

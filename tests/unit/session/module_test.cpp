@@ -25,8 +25,8 @@ template <class T> __global__ void scale(T* x, T a) { *x *= a; }
 struct Setup {
   FakeDriver fake;
   std::vector<std::string> loaded;  // the first bytes of every image that the driver was given
-  std::shared_ptr<session::SessionState> state = std::make_shared<session::SessionState>(
-      fake.device(), fake.context(), std::make_shared<compile::Compiler>());
+  std::shared_ptr<session::SessionState> state =
+      std::make_shared<session::SessionState>(fake.device(), fake.context());
 
   Setup() {
     fake.on_load = [this](const std::string& image) {
