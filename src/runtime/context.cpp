@@ -409,27 +409,23 @@ const QuernCpuPlugin& Context::require_cancelling() const {
                   device().name));
 }
 
+// Neither of these releases what is pending: that waits for all work of the context, also for the work that
+// the caller is about to cancel next.
 void Context::cancel(CUstream stream) {
   const QuernCpuPlugin& plugin = require_cancelling();
-  {
-    const CurrentContext current(*this);
-    unsigned flags = 0;
-    check(api().cuStreamGetFlags(stream, &flags), "cuStreamGetFlags", "query a stream's flags");
-    const Cancellations::Scope scope(*cancellations_, named_stream(stream),
-                                     (flags & CU_STREAM_NON_BLOCKING) == 0);
-    check(static_cast<CUresult>(plugin.cancel_stream(stream)), "cancel", "cancel the launches of a stream");
-  }
-  reap();
+  const CurrentContext current(*this);
+  unsigned flags = 0;
+  check(api().cuStreamGetFlags(stream, &flags), "cuStreamGetFlags", "query a stream's flags");
+  const Cancellations::Scope scope(*cancellations_, named_stream(stream),
+                                   (flags & CU_STREAM_NON_BLOCKING) == 0);
+  check(static_cast<CUresult>(plugin.cancel_stream(stream)), "cancel", "cancel the launches of a stream");
 }
 
 void Context::cancel() {
   const QuernCpuPlugin& plugin = require_cancelling();
-  {
-    const CurrentContext current(*this);
-    const Cancellations::Scope scope(*cancellations_, nullptr, true);
-    check(static_cast<CUresult>(plugin.cancel_context()), "cancel", "cancel the launches of a context");
-  }
-  reap();
+  const CurrentContext current(*this);
+  const Cancellations::Scope scope(*cancellations_, nullptr, true);
+  check(static_cast<CUresult>(plugin.cancel_context()), "cancel", "cancel the launches of a context");
 }
 
 bool Context::settle() noexcept {

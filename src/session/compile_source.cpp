@@ -53,7 +53,7 @@ Expected<CompiledSource> compile_without_device(const CompileRequest& request) {
   target.sm = request.machine;
   target.driver_version = request.driver_version;
   abi::KernelRequest known =
-      make_request(text_source(language_of(request.language), request.source), request.load, target);
+      make_request(text_source(language_of(request.language), request.source), request.load, target, nullptr);
   known.entry = request.kernel;
   known.signature = request.signature;
   base::ProgressSlot progress;

@@ -166,6 +166,25 @@ TEST_CASE("the default stream does not wait for a non-blocking one, so its waite
   CHECK(of_all.get() == ErrorCode::cancelled);
 }
 
+TEST_CASE("cancelling a stream does not wait for another stream's kernel, whatever is to be released") {
+  const Bench bench;
+  const Stream stream = bench.session.stream({.non_blocking = true}),
+               other = bench.session.stream({.non_blocking = true});
+  bench.endless(on(other))(bench.ones());
+  std::vector<std::vector<int>> host(20, std::vector<int>(32, 1));  // more than may be pending
+  const Watched go(bench.session);
+  std::atomic<bool> done{false};
+  bench.hold(on(stream))(go.array);
+  for (std::vector<int>& values : host) bench.add(on(stream))(values);
+  stream.add_callback([&] { done = true; });
+  *go.first = 1;
+  while (!done) std::this_thread::yield();
+  stream.cancel();
+  CHECK_FALSE(other.query());
+  other.cancel();
+  bench.session.synchronize();
+}
+
 TEST_CASE("the default stream is cancelled as any other") {
   const Bench bench;
   const DeviceArray<int> array = bench.ones();
