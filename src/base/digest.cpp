@@ -49,8 +49,11 @@ Digest DigestBuilder::finish() {
 }
 
 Digest sha256(std::span<const std::byte> bytes) {
+  SHA256_CTX context;  // SHA256() itself goes through EVP
   Digest digest;
-  SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), digest.bytes.data());
+  SHA256_Init(&context);
+  SHA256_Update(&context, bytes.data(), bytes.size());
+  SHA256_Final(digest.bytes.data(), &context);
   return digest;
 }
 
