@@ -10,6 +10,7 @@
 
 #include "base/env.hpp"
 #include "cpu/analysis/analysis.hpp"
+#include "cpu/code/build_id.hpp"
 #include "cpu/code/load.hpp"
 #include "cpu/emit/emit.hpp"
 #include "cpu/emit/operations/helpers.hpp"
@@ -183,6 +184,14 @@ Expected<std::string> stage_text(const ptx::Module& module, std::string_view ker
   if (!lowered) return lowered.errors();
   if (stage == Stage::simt) return ir::print(*lowered);
   return emit::emit_text(std::move(*lowered), specialisation, stage);
+}
+
+const std::string& generator_identity() {
+  static const std::string identity = [] {
+    const std::string build = own_build_id();
+    return build.empty() ? build : "build " + build + ", " + emit::processor_identity();
+  }();
+  return identity;
 }
 
 Isa host_isa() {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cpu/code/image.hpp"
+#include "cpu/code/kernel_info.hpp"
 #include "cpu/engine/abi.hpp"
 #include "cpu/ir/ir.hpp"
 #include "cpu/specialisation.hpp"
@@ -41,18 +42,6 @@ struct CodeSites {
   std::vector<CodeSite> sites;  ///< by offset, ascending; each reaches to the next one's begin
 };
 
-/// Facts about a kernel that do not depend on the block shape; the source of cuFuncGetAttribute.
-struct KernelInfo {
-  std::string name;
-  std::vector<ir::Parameter> params;
-  std::uint64_t param_bytes = 0;
-  std::uint64_t static_shared_bytes = 0;
-  std::uint64_t local_bytes = 0;  ///< the kernel's own, of a thread
-  std::uint64_t const_bytes = 0;
-  std::uint32_t max_threads = 1024;  ///< 1024 or .maxntid/.reqntid's product
-  std::uint32_t register_count = 0;  ///< an estimate from live values, 16..255
-};
-
 enum class Stage : std::uint8_t { simt, llvm, assembly };
 
 /// Facts about every defined kernel; rejects unsupported code (instruction, line, reason) before any launch.
@@ -79,6 +68,10 @@ Expected<CodeSites> find_sites(const ptx::Module& module, std::string_view kerne
 /// The output of a stage for the kernel, as text.
 Expected<std::string> stage_text(const ptx::Module& module, std::string_view kernel,
                                  const Specialisation& specialisation, Stage stage);
+
+/// All that determines machine code beside PTX, kernel and specialisation, as text: this build of the library
+/// and the processor. Empty: the library has no build-id, so that its code must not be stored.
+const std::string& generator_identity();
 
 /// The widest instruction set of this processor that the emitter uses; QUERN_CPU_ISA (baseline, avx2, avx512)
 /// narrows it.

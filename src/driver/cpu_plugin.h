@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define QUERN_CPU_PLUGIN_VERSION 4u
+#define QUERN_CPU_PLUGIN_VERSION 5u
 
 #ifdef __cplusplus
 extern "C" {
@@ -74,6 +74,18 @@ typedef int (*QuernCpuPrintSink)(const QuernCpuPrint* print);
  * gone), or, `finished`, has been. On the thread that launches, with no lock of the device's. */
 typedef void (*QuernCpuGenerateSink)(void* context, const char* kernel, int32_t finished);
 
+/* Where machine code of kernels and knowledge of PTX texts came from, in this process so far. */
+typedef struct QuernCpuCodeStatistics {
+  uint32_t struct_bytes; /* set by the caller: no more is written */
+  uint32_t reserved;
+  uint64_t codes_generated;   /* one a kernel, block shape and so on: by LLVM */
+  uint64_t codes_from_memory; /* requests that code of this process answered */
+  uint64_t codes_from_disk;
+  uint64_t texts_checked;     /* PTX texts whose kernels were inspected here */
+  uint64_t texts_from_memory; /* loads of a text that was known here */
+  uint64_t texts_from_disk;   /* texts that another process had checked */
+} QuernCpuCodeStatistics;
+
 typedef struct QuernCpuPlugin {
   uint32_t version;
   uint32_t struct_bytes;
@@ -122,6 +134,8 @@ typedef struct QuernCpuPlugin {
   void (*set_log_sink)(QuernCpuLogSink sink);
   /* Null restores the default: nobody is told. */
   void (*set_generate_sink)(QuernCpuGenerateSink sink);
+  /* Since version 5. Returns 0, or 1 where `statistics` is null. */
+  int (*code_statistics)(QuernCpuCodeStatistics* statistics);
 } QuernCpuPlugin;
 
 /* The plug-in's one export beside cu*. Never null. */

@@ -31,8 +31,10 @@ double processor_ms() {
 
 std::string kernel_name(std::size_t index) { return fmt::format("generated_kernel_{}", index); }
 
+/// Another text at each call: the device keeps what it has read.
 std::string ptx_text(std::size_t count) {
-  std::string text = ".version 8.0\n.target sm_80\n.address_size 64\n";
+  static int calls = 0;
+  std::string text = fmt::format(".version 8.0\n.target sm_80\n.address_size 64\n// {}\n", ++calls);
   for (std::size_t i = 0; i < count; ++i)
     text += fmt::format(
         ".visible .entry {}(.param .u64 out, .param .u32 n) {{\n.reg .pred %p;\n.reg .b32 %r<3>;\n"

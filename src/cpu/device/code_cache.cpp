@@ -2,6 +2,7 @@
 #include "cpu/device/code_cache.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 #include "cache/memory_cache.hpp"
 
@@ -38,6 +39,12 @@ base::Digest key_of(const base::Digest& ptx, std::string_view kernel, const Spec
   return builder.finish();
 }
 
+struct Counters {
+  std::atomic<std::uint64_t> generated{0};
+  std::atomic<std::uint64_t> from_disk{0};
+};
+constinit Counters counters;
+
 Expected<Codes::Value> load(const CodeImage& image) {
   Expected<Codes::Value> code = load_image(image);
   if (code || code.errors().front().code != kNoMappingCode) return code;
@@ -45,15 +52,41 @@ Expected<Codes::Value> load(const CodeImage& image) {
   return load_image(image);
 }
 
+/// Code that the store has, or new code.
+Expected<Codes::Value> obtain(const base::Digest& key, const MakeImage& make) {
+  const auto generate = [&] {
+    Expected<CodeImage> image = make();
+    if (image) ++counters.generated;
+    return image;
+  };
+  bool was_stored = false;
+  const Expected<CodeImage> image = stored_image(key, generate, was_stored);
+  if (!image) return image.errors();
+  Expected<Codes::Value> code = load(*image);
+  if (was_stored && (code || code.errors().front().code == kNoMappingCode)) {
+    ++counters.from_disk;
+    return code;
+  }
+  if (code || !was_stored) return code;
+  // A stored image that this build cannot load, although it wrote it.
+  const Expected<CodeImage> fresh = generate();
+  if (!fresh) return fresh.errors();
+  replace_image(key, *fresh);
+  return load(*fresh);
+}
+
 }  // namespace
 
 Expected<std::shared_ptr<const KernelCode>> shared_code(const base::Digest& ptx, std::string_view kernel,
                                                         const Specialisation& specialisation,
                                                         const MakeImage& make) {
-  return codes().get_or_compute(key_of(ptx, kernel, specialisation), [&]() -> Expected<Codes::Value> {
-    const Expected<CodeImage> image = make();
-    return image ? load(*image) : image.errors();
-  });
+  const base::Digest key = key_of(ptx, kernel, specialisation);
+  return codes().get_or_compute(key, [&] { return obtain(key, make); });
+}
+
+CodeStats code_stats() {
+  const cache::CacheStats memory = codes().stats();
+  return {counters.generated, memory.hits + memory.waits, counters.from_disk};
 }
 
 }  // namespace quern::cpu::device

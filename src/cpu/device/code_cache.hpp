@@ -3,22 +3,29 @@
 // (docs/decisions/0025-shared-machine-code.md).
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string_view>
 
 #include "base/digest.hpp"
 #include "cpu/compiler.hpp"
+#include "cpu/device/stored.hpp"
 
 namespace quern::cpu::device {
 
-using MakeImage = std::function<Expected<CodeImage>()>;
-
-/// The machine code of kernel `kernel` of the PTX whose text has digest `ptx`; calls `make` if the process
-/// has none. Threads that ask for the same code at once get that of one of them. Failures are not kept. Where
-/// the system refuses a mapping, code that nobody uses is unmapped, and it is tried once more. Thread-safe.
+/// The machine code of kernel `kernel` of the PTX whose text has digest `ptx`; calls `make` if neither the
+/// process nor the store has it. Threads that ask for the same code at once get that of one of them. Failures
+/// are not kept. Where the system refuses a mapping, code that nobody uses is unmapped, and it is tried once
+/// more. Thread-safe.
 Expected<std::shared_ptr<const KernelCode>> shared_code(const base::Digest& ptx, std::string_view kernel,
                                                         const Specialisation& specialisation,
                                                         const MakeImage& make);
+
+/// Counts of this process; a consistent reading of each, not of all.
+struct CodeStats {
+  std::uint64_t generated = 0;    ///< kernels for which machine code was generated, once a specialisation
+  std::uint64_t from_memory = 0;  ///< requests answered by code that the process had, or was generating
+  std::uint64_t from_disk = 0;
+};
+CodeStats code_stats();
 
 }  // namespace quern::cpu::device

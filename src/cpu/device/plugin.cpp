@@ -8,12 +8,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <optional>
 #include <string_view>
 
 #include "base/log.hpp"
 #include "base/thread.hpp"
 #include "cpu/compiler.hpp"
+#include "cpu/device/code_cache.hpp"
 #include "cpu/device/driver.hpp"
 #include "cpu/device/launch.hpp"
 #include "cpu/device/limits.hpp"
@@ -244,6 +246,18 @@ void plugin_set_launch_limit(std::uint64_t nanoseconds) { set_launch_limit(nanos
 
 void plugin_set_generate_sink(QuernCpuGenerateSink sink) { set_generate_sink(sink); }
 
+int plugin_code_statistics(QuernCpuCodeStatistics* statistics) {
+  if (statistics == nullptr) return 1;
+  const CodeStats codes = code_stats();
+  const TextStats texts = text_stats();
+  const QuernCpuCodeStatistics all{statistics->struct_bytes, 0,
+                                   codes.generated,          codes.from_memory,
+                                   codes.from_disk,          texts.checked,
+                                   texts.from_memory,        texts.from_disk};
+  std::memcpy(statistics, &all, std::min<std::size_t>(statistics->struct_bytes, sizeof all));
+  return 0;
+}
+
 constexpr QuernCpuPlugin kPlugin = {
     QUERN_CPU_PLUGIN_VERSION,    sizeof(QuernCpuPlugin),   &driver_table,
     &plugin_stage_text,          &plugin_check_ptx,        &plugin_isa,
@@ -251,7 +265,7 @@ constexpr QuernCpuPlugin kPlugin = {
     &plugin_release_host_memory, &plugin_start_errors,     &plugin_reservation,
     &plugin_current_fault,       &plugin_name_kernel,      &plugin_cancel_stream,
     &plugin_cancel_context,      &plugin_set_launch_limit, &plugin_set_log_sink,
-    &plugin_set_generate_sink,
+    &plugin_set_generate_sink,   &plugin_code_statistics,
 };
 
 }  // namespace

@@ -3,12 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <span>
 
 #include "base/thread.hpp"
 #include "cache/memory_cache.hpp"
+#include "cpu/device/stored.hpp"
 #include "ptx/ptx.hpp"
 
 namespace quern::cpu::device {
@@ -101,16 +103,27 @@ std::variant<std::string_view, Refusal> text_of_image(const void* image) {
 
 namespace {
 
-std::variant<LoadablePtx, Refusal> read(std::string_view text) {
+/// Parses the text and checks what it is for.
+std::variant<ptx::Module, Refusal> parse(std::string_view text) {
   Expected<ptx::Module> module = ptx::parse(text, kFileName);
   if (!module) return Refusal{CUDA_ERROR_INVALID_PTX, std::move(module).errors()};
   if (std::optional<Refusal> refusal = check_target(*module)) return std::move(*refusal);
-  if (Expected<void> verified = ptx::verify(*module, kFileName); !verified)
+  return std::move(*module);
+}
+
+std::variant<LoadablePtx, Refusal> check(ptx::Module module) {
+  if (Expected<void> verified = ptx::verify(module, kFileName); !verified)
     return Refusal{CUDA_ERROR_INVALID_PTX, std::move(verified).errors()};
-  if (std::optional<Refusal> refusal = check_variables(*module)) return std::move(*refusal);
-  Expected<std::vector<KernelInfo>> kernels = inspect(*module, kFileName);
+  if (std::optional<Refusal> refusal = check_variables(module)) return std::move(*refusal);
+  Expected<std::vector<KernelInfo>> kernels = inspect(module, kFileName);
   if (!kernels) return Refusal{CUDA_ERROR_INVALID_PTX, std::move(kernels).errors()};
-  return LoadablePtx{std::move(*module), std::move(*kernels)};
+  return LoadablePtx{std::move(module), std::move(*kernels)};
+}
+
+std::variant<LoadablePtx, Refusal> read(std::string_view text) {
+  std::variant<ptx::Module, Refusal> parsed = parse(text);
+  if (auto* refusal = std::get_if<Refusal>(&parsed)) return std::move(*refusal);
+  return check(std::get<ptx::Module>(std::move(parsed)));
 }
 
 }  // namespace
@@ -147,15 +160,28 @@ ReadTexts& read_texts() {
   return *all;
 }
 
-ReadTexts::Value read_shared(const base::Digest& digest, std::string_view text) {
-  auto made = std::make_shared<ReadText>();
-  made->text_bytes = text.size();
-  std::variant<LoadablePtx, Refusal> result = read(text);
-  if (auto* refusal = std::get_if<Refusal>(&result))
-    made->result = std::move(*refusal);
-  else
-    made->result = std::make_shared<const SharedPtx>(digest, std::move(std::get<LoadablePtx>(result)));
-  return made;
+struct Counters {
+  std::atomic<std::uint64_t> checked{0};
+  std::atomic<std::uint64_t> from_disk{0};
+};
+constinit Counters counters;
+
+using SharedResult = decltype(ReadText::result);
+
+SharedResult read_shared(const base::Digest& digest, std::string_view text) {
+  std::variant<ptx::Module, Refusal> parsed = parse(text);
+  if (auto* refusal = std::get_if<Refusal>(&parsed)) return std::move(*refusal);
+  auto module = std::get<ptx::Module>(std::move(parsed));
+  if (std::optional<std::vector<KernelInfo>> kernels = stored_kernels(digest)) {
+    ++counters.from_disk;
+    return std::make_shared<const SharedPtx>(digest, LoadablePtx{std::move(module), *std::move(kernels)});
+  }
+  std::variant<LoadablePtx, Refusal> checked = check(std::move(module));
+  if (auto* refusal = std::get_if<Refusal>(&checked)) return std::move(*refusal);
+  ++counters.checked;
+  auto& loadable = std::get<LoadablePtx>(checked);
+  store_kernels(digest, loadable.kernels);
+  return std::make_shared<const SharedPtx>(digest, std::move(loadable));
 }
 
 }  // namespace
@@ -163,12 +189,19 @@ ReadTexts::Value read_shared(const base::Digest& digest, std::string_view text) 
 std::variant<std::shared_ptr<const SharedPtx>, Refusal> shared_ptx(std::string_view text) {
   const base::Digest digest = base::sha256(std::as_bytes(std::span(text)));
   if (const ReadTexts::Value known = read_texts().find(digest)) return known->result;
-  return base::secluded([&]() -> decltype(ReadText::result) {
-    Expected<ReadTexts::Value> read = read_texts().get_or_compute(
-        digest, [&]() -> Expected<ReadTexts::Value> { return read_shared(digest, text); });
+  return base::secluded([&]() -> SharedResult {
+    Expected<ReadTexts::Value> read =
+        read_texts().get_or_compute(digest, [&]() -> Expected<ReadTexts::Value> {
+          return std::make_shared<const ReadText>(ReadText{read_shared(digest, text), text.size()});
+        });
     if (!read) return Refusal{CUDA_ERROR_UNKNOWN, std::move(read).errors()};
     return (*read)->result;
   });
+}
+
+TextStats text_stats() {
+  const cache::CacheStats memory = read_texts().stats();
+  return {counters.checked, memory.hits + memory.waits, counters.from_disk};
 }
 
 }  // namespace quern::cpu::device

@@ -3,6 +3,7 @@
 
 #include <cuda.h>
 
+#include <cstdint>
 #include <memory>
 #include <string_view>
 #include <unordered_map>
@@ -33,7 +34,8 @@ struct Refusal {
 /// Parses, verifies and inspects PTX text.
 std::variant<LoadablePtx, Refusal> read_ptx(std::string_view text);
 
-/// PTX that modules share which were loaded from equal texts. Immutable.
+/// PTX that modules share which were loaded from equal texts. Immutable. (The forms of its instructions are
+/// not set if the store knew its kernels; nothing in this room reads them.)
 struct SharedPtx {
   SharedPtx(const base::Digest& text_digest, LoadablePtx read);
   SharedPtx(const SharedPtx&) = delete;
@@ -50,6 +52,14 @@ struct SharedPtx {
 /// Reads a text as read_ptx() does, once for equal texts: the last ones that were read are kept, with their
 /// refusals (docs/decisions/0025-shared-machine-code.md). Thread-safe; not for forked children.
 std::variant<std::shared_ptr<const SharedPtx>, Refusal> shared_ptx(std::string_view text);
+
+/// Counts of this process; a consistent reading of each, not of all.
+struct TextStats {
+  std::uint64_t checked = 0;      ///< PTX texts whose kernels were inspected here
+  std::uint64_t from_memory = 0;  ///< loads of a text that the process had read, or was reading
+  std::uint64_t from_disk = 0;    ///< texts that another process had checked
+};
+TextStats text_stats();
 
 /// The text of a module image: a NUL-terminated PTX text. A Refusal for machine code, which is not
 /// terminated.

@@ -172,6 +172,8 @@ Expected<std::string> emit_text(ir::Module module, const Specialisation& special
   });
 }
 
+std::string processor_identity() { return host_identity(); }
+
 Isa processor_isa() { return widest_isa(); }
 
 }  // namespace quern::cpu::emit

@@ -24,6 +24,9 @@ Expected<CodeSites> emit_sites(ir::Module module, const Specialisation& speciali
 /// The optimised LLVM IR, or the assembly, as text.
 Expected<std::string> emit_text(ir::Module module, const Specialisation& specialisation, Stage stage);
 
+/// The processor as LLVM generates code for it: name and features. Starts no code generator.
+std::string processor_identity();
+
 /// The widest instruction set of this processor, whatever the environment variable says.
 Isa processor_isa();
 

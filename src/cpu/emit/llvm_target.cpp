@@ -2,6 +2,7 @@
 #include "cpu/emit/llvm_target.hpp"
 
 #include <llvm/ADT/StringMap.h>
+#include <llvm/Config/llvm-config.h>
 #include <llvm/IR/Function.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/CommandLine.h>
@@ -96,6 +97,10 @@ Isa widest_isa() {
                       __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
                       __builtin_cpu_supports("avx512cd") != 0;
   return avx2 && avx512 ? Isa::avx512 : avx2 ? Isa::avx2 : Isa::baseline;
+}
+
+std::string host_identity() {
+  return "processor " + host_cpu().name + " " + host_cpu().features + ", LLVM " LLVM_VERSION_STRING;
 }
 
 std::unique_ptr<llvm::TargetMachine> make_target_machine(Isa isa, unsigned opt_level) {

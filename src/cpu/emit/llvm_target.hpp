@@ -6,6 +6,7 @@
 #include <llvm/Target/TargetMachine.h>
 
 #include <memory>
+#include <string>
 
 #include "cpu/specialisation.hpp"
 
@@ -20,6 +21,10 @@ std::unique_ptr<llvm::TargetMachine> make_target_machine(Isa isa, unsigned opt_l
 /// probe of every page of a large frame, so that recursion hits the guard page of the stack and never jumps
 /// over it.
 void set_function_attributes(llvm::Function& function, Isa isa);
+
+/// This processor's name and features, and LLVM's version: all that make_target_machine() asks the system
+/// for.
+std::string host_identity();
 
 /// The widest instruction set of this processor that the emitter uses, whatever the environment variable
 /// says.

@@ -212,6 +212,11 @@ Expected<std::string> stage_text(const ptx::Module&, std::string_view kernel, co
   return "stage of " + std::string(kernel);
 }
 
+const std::string& generator_identity() {
+  static const std::string none;
+  return none;
+}
+
 Isa host_isa() { return Isa::baseline; }
 
 }  // namespace quern::cpu

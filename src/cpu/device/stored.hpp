@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the device keeps on disk, in the store that all processes of a user share: machine code, and facts
+// about the kernels of PTX that it has checked. Entries are those of this build of the library and of this
+// processor; without a store, or if the library has no build-id, nothing is kept.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "base/digest.hpp"
+#include "cpu/compiler.hpp"
+
+namespace quern::cpu::device {
+
+using MakeImage = std::function<Expected<CodeImage>()>;
+
+/// The image under `key`, a digest of PTX, kernel and specialisation; calls `make` if there is none, and
+/// keeps what it returns. Processes that ask for one image at once wait for one of them. `was_stored` says
+/// that `make` was not called. Thread-safe.
+Expected<CodeImage> stored_image(const base::Digest& key, const MakeImage& make, bool& was_stored);
+
+/// Keeps the image in place of a stored one that does not load.
+void replace_image(const base::Digest& key, const CodeImage& image);
+
+/// What inspect() found in the PTX text with digest `ptx`, which then was without errors; nothing: not known.
+std::optional<std::vector<KernelInfo>> stored_kernels(const base::Digest& ptx);
+void store_kernels(const base::Digest& ptx, const std::vector<KernelInfo>& kernels);
+
+}  // namespace quern::cpu::device

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "child.hpp"
+
+#include <dlfcn.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "driver/cpu_plugin.h"
+#include "driver/driver_table.hpp"
+
+namespace quern::test {
+namespace {
+
+/// fill: out[t] = 3 t + 7. stray: thread 37 writes to `address`, in line 42 of stray.cu. spin: until *out is
+/// not 0.
+constexpr const char* kText = R"(.version 8.0
+.target sm_80
+.address_size 64
+.file 1 "stray.cu"
+.visible .entry fill(.param .u64 out, .param .u64 address) {
+  .reg .b32 %r<3>; .reg .b64 %a<4>;
+  ld.param.u64 %a0, [out];
+  mov.u32 %r0, %tid.x;
+  mad.lo.s32 %r1, %r0, 3, 7;
+  mul.wide.u32 %a1, %r0, 4;
+  add.s64 %a2, %a0, %a1;
+  st.global.u32 [%a2], %r1;
+  ret;
+}
+.visible .entry stray(.param .u64 out, .param .u64 address) {
+  .reg .b32 %r<3>; .reg .b64 %a<4>; .reg .pred %p;
+  .loc 1 40 1
+  ld.param.u64 %a0, [out];
+  ld.param.u64 %a3, [address];
+  mov.u32 %r0, %tid.x;
+  mul.wide.u32 %a1, %r0, 4;
+  add.s64 %a2, %a0, %a1;
+  .loc 1 41 1
+  setp.eq.u32 %p, %r0, 37;
+  selp.b64 %a2, %a3, %a2, %p;
+  .loc 1 42 5
+  st.global.u32 [%a2], %r0;
+  ret;
+}
+.visible .entry spin(.param .u64 out, .param .u64 address) {
+  .reg .b32 %r<3>; .reg .b64 %a<3>; .reg .pred %p;
+  ld.param.u64 %a0, [out];
+$again:
+  ld.volatile.global.u32 %r0, [%a0];
+  setp.eq.u32 %p, %r0, 0;
+  @%p bra $again;
+  ret;
+}
+)";
+constexpr std::uint64_t kStrayAddress = 0x1000;
+
+void print(const char* name, std::uint64_t value) {
+  std::printf("%s %llu\n", name, static_cast<unsigned long long>(value));
+}
+
+struct Device {
+  const QuernCpuPlugin* plugin = nullptr;
+  driver::DriverTable cu;
+  CUcontext context = nullptr;
+  CUmodule module = nullptr;
+  CUdeviceptr out = 0;
+
+  bool open(const char* library) {
+    void* const loaded = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    if (loaded == nullptr) return false;
+    const auto ask = reinterpret_cast<const QuernCpuPlugin* (*)()>(::dlsym(loaded, "quern_cpu_device"));
+    plugin = ask != nullptr ? ask() : nullptr;
+    return plugin != nullptr && plugin->driver_table(&cu, sizeof cu) == 0 && cu.cuInit(0) == CUDA_SUCCESS &&
+           cu.cuCtxCreate_v4(&context, nullptr, 0, 0) == CUDA_SUCCESS &&
+           cu.cuModuleLoadData(&module, kText) == CUDA_SUCCESS &&
+           cu.cuMemAlloc_v2(&out, 4096) == CUDA_SUCCESS && cu.cuMemsetD8_v2(out, 0, 4096) == CUDA_SUCCESS;
+  }
+  CUresult launch(const char* name, unsigned block) {
+    CUfunction function = nullptr;
+    const CUresult found = cu.cuModuleGetFunction(&function, module, name);
+    if (found != CUDA_SUCCESS) return found;
+    std::uint64_t address = kStrayAddress;
+    void* parameters[] = {&out, &address};
+    return cu.cuLaunchKernel(function, 1, 1, 1, block, 1, 1, 0, nullptr, parameters, nullptr);
+  }
+  CUresult finish() { return cu.cuCtxSynchronize(); }
+};
+
+void fill(Device& device, unsigned block) {
+  device.launch("fill", block);
+  print("result", device.finish());
+  std::vector<std::uint32_t> got(block);
+  device.cu.cuMemcpyDtoH_v2(got.data(), device.out, block * 4);
+  bool right = true;
+  for (unsigned t = 0; t < block; ++t) right = right && got[t] == 3 * t + 7;
+  print("right", right);
+}
+
+void stray(Device& device, unsigned block) {
+  device.launch("stray", block);
+  print("result", device.finish());
+  device.plugin->current_fault(
+      [](void*, const QuernCpuFault* fault) {
+        print("line", fault->line);
+        std::printf("file %s\n", fault->file);
+        std::printf("kernel %s\n", fault->kernel);
+        print("first_thread", fault->first_thread[0]);
+        print("last_thread", fault->last_thread[0]);
+        print("address", fault->address);
+        print("knows_address", (fault->known & QUERN_CPU_KNOWS_ADDRESS) != 0);
+        print("access", fault->access);
+      },
+      nullptr);
+}
+
+void cancel(Device& device, unsigned block) {
+  device.launch("spin", block);
+  std::thread([&] {
+    device.cu.cuCtxSetCurrent(device.context);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    print("cancelled", static_cast<std::uint64_t>(device.plugin->cancel_context()));
+  }).join();
+  device.finish();
+  device.launch("fill", block);  // the context lives on
+  print("result", device.finish());
+}
+
+void limit(Device& device, unsigned block) {
+  device.plugin->set_launch_limit(50'000'000);
+  device.launch("spin", block);
+  print("result", device.finish());
+}
+
+void print_counters(const QuernCpuPlugin& plugin) {
+  QuernCpuCodeStatistics counted{};
+  counted.struct_bytes = sizeof counted;
+  plugin.code_statistics(&counted);
+  print("generated", counted.codes_generated);
+  print("from_disk", counted.codes_from_disk);
+  print("from_memory", counted.codes_from_memory);
+  print("texts_checked", counted.texts_checked);
+  print("texts_from_disk", counted.texts_from_disk);
+}
+
+}  // namespace
+
+int run_child(const char* library, const char* scenario, unsigned block) {
+  const std::map<std::string, void (*)(Device&, unsigned)> scenarios = {
+      {"fill", fill}, {"stray", stray}, {"cancel", cancel}, {"limit", limit}};
+  Device device;
+  const auto wanted = scenarios.find(scenario);
+  if (wanted == scenarios.end() || !device.open(library)) return 2;
+  wanted->second(device, block);
+  std::printf("isa %s\n", device.plugin->isa());
+  print_counters(*device.plugin);
+  return 0;
+}
+
+}  // namespace quern::test

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// Machine code that one process generates and others find on disk.
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "../../support/scratch.hpp"
+#include "cache/entry_format.hpp"
+
+using namespace quern;
+
+namespace {
+
+using Report = std::map<std::string, std::string>;
+
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  REQUIRE_MESSAGE(value != nullptr, name << " is not set: run this through meson test");
+  return value;
+}
+
+/// A store, and processes that use it.
+struct Store {
+  test::Scratch scratch;
+  std::string environment;  ///< of the processes, beside the store
+
+  Report run(const std::string& scenario, unsigned block = 64,
+             const char* library = "QUERN_CPU_PLUGIN") const {
+    const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+    const std::string command = "QUERN_CACHE=1 QUERN_CACHE_DIR='" + (scratch.path / "cache").string() +
+                                "' QUERN_CPU_WORKERS=2 QUERN_CPU_MEMORY=256M " + environment + " '" + self +
+                                "' child '" + variable(library) + "' " + scenario + " " +
+                                std::to_string(block) + " 2>&1";
+    FILE* const output = ::popen(command.c_str(), "r");
+    REQUIRE(output != nullptr);
+    std::string text;
+    std::array<char, 4096> part;
+    while (const std::size_t size = std::fread(part.data(), 1, part.size(), output))
+      text.append(part.data(), size);
+    const int status = ::pclose(output);
+    REQUIRE_MESSAGE(WIFEXITED(status), text);
+    REQUIRE_MESSAGE(WEXITSTATUS(status) == 0, text);
+    Report report;
+    std::istringstream lines(text);
+    for (std::string name, value; lines >> name && std::getline(lines >> std::ws, value);)
+      report[name] = value;
+    return report;
+  }
+
+  std::vector<std::filesystem::path> entries(cache::EntryKind kind) const {
+    std::vector<std::filesystem::path> found;
+    const std::string suffix = cache::entry_suffix(kind);
+    for (const auto& each : std::filesystem::recursive_directory_iterator(scratch.path / "cache"))
+      if (each.is_regular_file() && each.path().string().ends_with(suffix)) found.push_back(each.path());
+    return found;
+  }
+
+  /// Puts other content into all entries of that kind, under right checksums.
+  void replace(cache::EntryKind kind, const std::string& content) const {
+    const auto all = entries(kind);
+    REQUIRE_FALSE(all.empty());
+    for (const std::filesystem::path& path : all) {
+      std::stringstream whole;
+      whole << std::ifstream(path, std::ios::binary).rdbuf();
+      const std::string bytes = whole.str();
+      const Expected<cache::EntryParts> parts = cache::read_entry(bytes);
+      REQUIRE(parts);
+      std::ofstream(path, std::ios::binary)
+          << cache::entry_header(kind, parts->key, parts->components, content) << parts->components
+          << content;
+    }
+  }
+};
+
+void check_generated(const Report& report, const char* count) {
+  CHECK(report.at("right") == "1");
+  CHECK(report.at("generated") == count);
+}
+
+}  // namespace
+
+TEST_CASE("a second process generates no machine code and inspects no PTX") {
+  const Store store;
+  const Report first = store.run("fill");
+  check_generated(first, "1");
+  CHECK(first.at("texts_checked") == "1");
+  CHECK(first.at("from_disk") == "0");
+  const Report second = store.run("fill");
+  check_generated(second, "0");
+  CHECK(second.at("from_disk") == "1");
+  CHECK(second.at("texts_checked") == "0");
+  CHECK(second.at("texts_from_disk") == "1");
+}
+
+TEST_CASE("a known text with a new block shape is compiled") {
+  const Store store;
+  check_generated(store.run("fill", 64), "1");
+  const Report other = store.run("fill", 96);
+  check_generated(other, "1");
+  CHECK(other.at("texts_checked") == "0");
+  check_generated(store.run("fill", 96), "0");
+}
+
+TEST_CASE("machine code for another instruction set is not taken") {
+  Store store;
+  const Report widest = store.run("fill");
+  if (widest.at("isa") == "baseline") {
+    MESSAGE("SKIPPED: this processor has no other instruction set");
+    return;
+  }
+  store.environment = "QUERN_CPU_ISA=baseline";
+  const Report narrow = store.run("fill");
+  CHECK(narrow.at("isa") == "baseline");
+  check_generated(narrow, "1");
+  CHECK(narrow.at("texts_checked") == "1");
+  check_generated(store.run("fill"), "0");
+}
+
+TEST_CASE("machine code of another build of the device is not taken") {
+  const Store store;
+  check_generated(store.run("fill"), "1");
+  const Report other = store.run("fill", 64, "QUERN_OTHER_BUILD");
+  check_generated(other, "1");
+  CHECK(other.at("texts_checked") == "1");
+  check_generated(store.run("fill", 64, "QUERN_OTHER_BUILD"), "0");
+}
+
+TEST_CASE("a fault in stored code names line, thread and address as in fresh code") {
+  const Store store;
+  Report fresh = store.run("stray"), stored = store.run("stray");
+  CHECK(fresh.at("generated") == "1");
+  CHECK(stored.at("generated") == "0");
+  for (const Report& report : {fresh, stored}) {
+    CHECK(report.at("result") == "700");
+    CHECK(report.at("kernel") == "stray");
+    CHECK(report.at("file") == "stray.cu");
+    CHECK(report.at("line") == "42");
+    CHECK(report.at("first_thread") == "37");
+    CHECK(report.at("last_thread") == "37");
+    CHECK(report.at("knows_address") == "1");
+    CHECK(report.at("address") == "4096");
+    CHECK(report.at("access") == "2");
+  }
+}
+
+TEST_CASE("a launch of stored code can be cancelled") {
+  const Store store;
+  for (const char* const generated : {"2", "0"}) {
+    const Report report = store.run("cancel");
+    CHECK(report.at("generated") == generated);
+    CHECK(report.at("cancelled") == "0");
+    CHECK(report.at("result") == "0");
+  }
+}
+
+TEST_CASE("a time limit ends a launch of stored code") {
+  const Store store;
+  for (const char* const generated : {"1", "0"}) {
+    const Report report = store.run("limit");
+    CHECK(report.at("generated") == generated);
+    CHECK(report.at("result") == "702");
+  }
+}
+
+TEST_CASE("entries that hold something else under a right checksum are made anew") {
+  const Store store;
+  check_generated(store.run("fill"), "1");
+  store.replace(cache::EntryKind::machine_code, "no machine code");
+  check_generated(store.run("fill"), "1");
+  check_generated(store.run("fill"), "0");
+  store.replace(cache::EntryKind::kernel_facts, "no facts");
+  const Report again = store.run("fill");
+  check_generated(again, "0");
+  CHECK(again.at("texts_checked") == "1");
+  CHECK(store.run("fill").at("texts_checked") == "0");
+}
+
+TEST_CASE("without a store nothing is kept") {
+  Store store;
+  store.environment = "QUERN_CACHE=0";
+  for (int again = 0; again < 2; ++again) {
+    const Report report = store.run("fill");
+    check_generated(report, "1");
+    CHECK(report.at("texts_checked") == "1");
+  }
+  CHECK_FALSE(std::filesystem::exists(store.scratch.path / "cache"));
+}
+
+TEST_CASE("processes that begin at once all get code that is right") {
+  const Store store;
+  std::vector<Report> reports(4);
+  std::vector<std::thread> threads;
+  for (Report& report : reports) threads.emplace_back([&] { report = store.run("fill"); });
+  for (std::thread& thread : threads) thread.join();
+  for (const Report& report : reports) CHECK(report.at("right") == "1");
+  check_generated(store.run("fill"), "0");
+}
