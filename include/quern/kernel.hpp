@@ -41,7 +41,7 @@ struct KernelInfo {
   std::string signature;     ///< "saxpy(int n, float a, const float* x, float* y)"
   std::vector<Parameter> parameters;
   std::string ptx;                 ///< of the module it is in
-  std::string cuda_source;         ///< what NVRTC was given; empty for a module of PTX
+  std::string cuda_source;         ///< what NVRTC was given; empty for PTX and for saved modules
   int registers = 0;               ///< a thread
   std::size_t shared_bytes = 0;    ///< static, a block
   std::size_t local_bytes = 0;     ///< a thread

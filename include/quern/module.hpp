@@ -2,7 +2,9 @@
 // room: session
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -100,6 +102,15 @@ class QUERN_API Module {
   }
   /// Names of the variables that global() finds.
   std::vector<std::string> global_names() const;
+
+  /// Writes the compiled module as one file, which Session::load_saved() loads without NVRTC and without the
+  /// source; docs/saved-modules.md says what is in it. Of Kernel Python it holds the argument types that were
+  /// compiled so far, and those that decorators give, which are compiled now if they were not yet. The file
+  /// is written completely or not at all. Throws Error(io), CompileError, Error(usage) for Kernel Python of
+  /// which nothing is compiled.
+  void save(const std::filesystem::path& path) const;
+  /// The bytes of that file.
+  std::vector<std::byte> saved() const;
 
   /// Names of the kernels that are compiled.
   std::vector<std::string> kernel_names() const;

@@ -107,6 +107,15 @@ class QUERN_API Session {
   Module load_file(const std::filesystem::path& path, const LoadOptions& options = {}) const;
   /// PTX text. Compile options do not apply.
   Module load_ptx(std::string_view ptx, const LoadOptions& options = {}) const;
+  /// A module that Module::save() wrote, or its bytes, which are read during the call. Neither NVRTC nor the
+  /// source is needed: what the module does not hold, its kernels and bind() refuse. Arbitrary bytes may be
+  /// given. Throws Error(not_found, io) if the file is missing, cannot be read, or is damaged,
+  /// Error(unsupported) if its format is too new or its code is for another device, CompileError if the
+  /// driver refuses its PTX.
+  Module load_saved(const std::filesystem::path& path) const;
+  Module load_saved(std::span<const std::byte> bytes) const;
+  Expected<Module> try_load_saved(const std::filesystem::path& path) const;
+  Expected<Module> try_load_saved(std::span<const std::byte> bytes) const;
   /// The twins for sources that may well be wrong: refusals come back, not thrown.
   Expected<Module> try_load_cuda(std::string_view source, const LoadOptions& options = {}) const;
   Expected<Module> try_load_python(std::string_view source, const LoadOptions& options = {}) const;

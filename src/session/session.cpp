@@ -123,6 +123,12 @@ void SessionState::deregister_memory(std::span<const NDArray> arrays) {
         fmt::format("cannot deregister the array of {}: it is not registered; register_ it first", unknown));
 }
 
+const std::shared_ptr<SessionState>& live(const std::shared_ptr<SessionState>& state) {
+  if (state == nullptr) [[unlikely]]
+    throw Error(ErrorCode::usage, "the session was moved from; use the one that it was moved to");
+  return state;
+}
+
 Session SessionAccess::open(const Device& device) {
   return Session(std::make_shared<SessionState>(device, runtime::Context::create(device)));
 }
@@ -132,17 +138,8 @@ Session SessionAccess::with_context(const Device& device, std::shared_ptr<runtim
 
 }  // namespace session
 
+using session::live;
 using session::value_or_throw;
-
-namespace {
-
-const std::shared_ptr<session::SessionState>& live(const std::shared_ptr<session::SessionState>& state) {
-  if (state == nullptr) [[unlikely]]
-    throw Error(ErrorCode::usage, "the session was moved from; use the one that it was moved to");
-  return state;
-}
-
-}  // namespace
 
 Session::Session(const SessionOptions& options) : state_(value_or_throw(session::open_session(options))) {}
 
