@@ -128,4 +128,18 @@ class QUERN_API Module {
   std::shared_ptr<session::ModuleState> state_;
 };
 
+/// A module that Session::load_async() loads on a thread of quern's; see Pending.
+class QUERN_API PendingModule : public Pending {
+ public:
+  /// Waits. Throws what the loading threw: CompileError and so on; Error(cancelled).
+  Module get() const;
+  Expected<Module> try_get() const;
+
+ private:
+  friend class Session;
+  PendingModule(std::shared_ptr<base::Task> task, std::shared_ptr<const Expected<Module>> result)
+      : Pending(std::move(task)), result_(std::move(result)) {}
+  std::shared_ptr<const Expected<Module>> result_;
+};
+
 }  // namespace quern

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -121,6 +122,14 @@ class QUERN_API Session {
   Expected<Module> try_load_python(std::string_view source, const LoadOptions& options = {}) const;
   Expected<Module> try_load_file(const std::filesystem::path& path, const LoadOptions& options = {}) const;
   Expected<Module> try_load_ptx(std::string_view ptx, const LoadOptions& options = {}) const;
+
+  /// load_cuda(), load_python() or load_ptx() on a thread of quern's: the call returns at once, and the
+  /// handle's get() gives the module or throws. The session's handler of progress is told. The session stays
+  /// open until the work has ended, also if all its objects are gone.
+  [[nodiscard]] PendingModule load_async(SourceLanguage language, std::string source,
+                                         LoadOptions options = {}) const;
+  /// load_file(), which reads the file there.
+  [[nodiscard]] PendingModule load_file_async(std::filesystem::path path, LoadOptions options = {}) const;
 
   /// Several sources as one module: functions and variables that one declares extern (`extern __device__ int
   /// f(int);`) another defines. CUDA C++ is compiled as relocatable device code by itself. Templates are
@@ -325,6 +334,7 @@ class QUERN_API Session {
   friend struct session::SessionAccess;
   explicit Session(std::shared_ptr<session::SessionState> state) : state_(std::move(state)) {}
   DeviceBuffer allocate_elements(std::size_t count, std::size_t element_bytes) const;
+  PendingModule start(std::string attempted, std::function<Expected<Module>(const Session&)> load) const;
 
   std::shared_ptr<session::SessionState> state_;
 };

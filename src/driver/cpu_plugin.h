@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define QUERN_CPU_PLUGIN_VERSION 4u
+#define QUERN_CPU_PLUGIN_VERSION 5u
 
 #ifdef __cplusplus
 extern "C" {
@@ -122,6 +122,10 @@ typedef struct QuernCpuPlugin {
   void (*set_log_sink)(QuernCpuLogSink sink);
   /* Null restores the default: nobody is told. */
   void (*set_generate_sink)(QuernCpuGenerateSink sink);
+  /* Since version 5. Generates the machine code that launches of `function` (a CUfunction of this thread's
+   * current context) with that block shape run, unless it is there: for grids of less than 2^31 threads along
+   * each axis. Returns the CUresult of such a launch. */
+  int32_t (*prepare_kernel)(void* function, const uint32_t block[3]);
 } QuernCpuPlugin;
 
 /* The plug-in's one export beside cu*. Never null. */

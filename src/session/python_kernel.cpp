@@ -257,6 +257,13 @@ std::vector<std::string> PythonKernel::specialisations() const {
   return origin_->code->types_of(outline_.name);
 }
 
+void PythonKernel::prepare(const Dim3&) const {
+  throw Error(ErrorCode::usage,
+              fmt::format("cannot prepare kernel {}: it is compiled for the types of its arguments\n    {}\n"
+                          "hint: give them: prepare(block, \"float32[::1], float32\")",
+                          outline_.name, signature_));
+}
+
 void PythonKernel::launch(const LaunchConfig& config, std::span<const Argument> arguments) const {
   find(arguments)->launch(config, arguments);
 }

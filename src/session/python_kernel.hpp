@@ -45,6 +45,7 @@ class PythonKernel final : public launch::KernelState {
   std::shared_ptr<const launch::KernelState> specialise(std::string_view signature) const override;
   std::vector<std::string> specialisations() const override;
   void launch(const LaunchConfig& config, std::span<const Argument> arguments) const override;
+  void prepare(const Dim3& block) const override;
 
  private:
   Specialisation find(std::span<const Argument> arguments) const QUERN_EXCLUDES(mutex_);

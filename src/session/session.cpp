@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/background.hpp"
 #include "driver/output.hpp"
 #include "quern/attempt.hpp"
 #include "quern/error.hpp"
@@ -175,6 +176,38 @@ Module Session::load_ptx(std::string_view ptx, const LoadOptions& options) const
 }
 Module Session::load_file(const std::filesystem::path& path, const LoadOptions& options) const {
   return value_or_throw(try_load_file(path, options));
+}
+
+PendingModule Session::start(std::string attempted,
+                             std::function<Expected<Module>(const Session&)> load) const {
+  live(state_);
+  auto result = std::make_shared<Expected<Module>>(Diagnostics());
+  const auto work = [session = *this, result, load = std::move(load)] {
+    *result = load(session);
+    if (!*result) session::throw_diagnostics(result->errors());
+  };
+  return {base::run_in_background(std::move(attempted), work), result};
+}
+PendingModule Session::load_async(SourceLanguage language, std::string source, LoadOptions options) const {
+  const abi::Language known = session::language_of(language);
+  const std::string name = options.file_name.empty() ? "source text" : options.file_name;
+  return start("load " + name,
+               [known, source = std::move(source), options = std::move(options)](const Session& session) {
+                 return session::load(session.state_, session::text_source(known, source), options);
+               });
+}
+PendingModule Session::load_file_async(std::filesystem::path path, LoadOptions options) const {
+  const std::string attempted = "load " + path.string();
+  return start(attempted, [path = std::move(path), options = std::move(options)](const Session& session) {
+    return session.try_load_file(path, options);
+  });
+}
+Module PendingModule::get() const {
+  rethrow();
+  return result_->value();
+}
+Expected<Module> PendingModule::try_get() const {
+  return attempt([&] { return get(); });
 }
 
 CompileStats Session::compile_stats() const { return live(state_)->compile_stats(); }
