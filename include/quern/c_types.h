@@ -57,6 +57,12 @@ typedef struct QuernPin {
 typedef struct QuernDeferral {
   uint64_t id;
 } QuernDeferral;
+typedef struct QuernPending {
+  uint64_t id;
+} QuernPending; /* work in the background; releasing it cancels the work */
+typedef struct QuernCompiled {
+  uint64_t id;
+} QuernCompiled; /* source that was compiled without a device */
 
 /* Element types; the numbers stay. */
 typedef enum QuernDtype QUERN_C_INT32 {
@@ -198,6 +204,10 @@ typedef struct QuernSessionOptions {
   uint32_t struct_bytes;      /* sizeof(QuernSessionOptions), set by the caller */
   uint32_t isolated;          /* not 0: a context of its own, see quern_session_open_isolated() */
   uint64_t launch_timeout_ns; /* of launches without a limit of their own; 0: none */
+  /* Since version 7. Not 0: quern_set_compile_cache_bytes(compile_cache_bytes), for all sessions. */
+  uint32_t bounds_compile_cache;
+  uint32_t reserved; /* 0 */
+  uint64_t compile_cache_bytes;
 } QuernSessionOptions;
 
 typedef enum QuernArgumentKind QUERN_C_INT32 {
@@ -273,6 +283,45 @@ typedef struct QuernSource {
   const QuernHeader* headers;
   size_t header_count;
 } QuernSource;
+
+/* What quern_compile_source() makes; all 0 is PTX for compute capability 8.9, of any driver. */
+typedef struct QuernCompileOptions {
+  uint32_t struct_bytes;       /* sizeof(QuernCompileOptions), set by the caller */
+  uint32_t compute_capability; /* the virtual architecture of the PTX: 89; 0: 89 */
+  uint32_t machine;        /* a GPU's architecture, 90, for its machine code beside the PTX; 0: PTX only */
+  uint32_t driver_version; /* CUDA version of the driver that is to load the PTX, 12040; 0: any */
+  const char* kernel;      /* of Kernel Python: which kernel; null: the only one */
+  const char* types;       /* of Kernel Python: its argument types; null: its decorator's */
+} QuernCompileOptions;
+typedef enum QuernCompiledText QUERN_C_INT32 {
+  QUERN_COMPILED_PTX,
+  QUERN_COMPILED_CUDA_SOURCE, /* of Kernel Python: the CUDA C++ that was made from it; else empty */
+  QUERN_COMPILED_LOG          /* the compiler's warnings */
+} QuernCompiledText;
+/* Counts of compilations: of a session, or of the process. */
+typedef struct QuernCompileStats {
+  uint32_t struct_bytes; /* sizeof(QuernCompileStats), set by the caller */
+  uint32_t reserved;
+  uint64_t translations; /* of Kernel Python into CUDA C++ */
+  uint64_t nvrtc_runs;
+  uint64_t cache_hits; /* requests for what was compiled already, or was being compiled by another thread */
+} QuernCompileStats;
+/* A tier of the compile cache. */
+typedef enum QuernCacheTier QUERN_C_INT32 {
+  QUERN_CACHE_MEMORY /* PTX of sources, in this process */
+} QuernCacheTier;
+typedef struct QuernCacheStats {
+  uint32_t struct_bytes; /* sizeof(QuernCacheStats), set by the caller */
+  uint32_t reserved;
+  uint64_t hits;      /* requests that this tier answered */
+  uint64_t waits;     /* requests that waited for an equal one, which another thread had begun */
+  uint64_t misses;    /* requests that were passed on, and succeeded */
+  uint64_t failures;  /* requests that were passed on, and failed */
+  uint64_t evictions; /* entries dropped to stay within the bound */
+  uint64_t entry_count;
+  uint64_t size_bytes;
+  uint64_t max_bytes; /* the bound of size_bytes */
+} QuernCacheStats;
 
 typedef enum QuernDeviceKind QUERN_C_INT32 { QUERN_DEVICE_CPU, QUERN_DEVICE_CUDA } QuernDeviceKind;
 /* What the device's driver answers. */

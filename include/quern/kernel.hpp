@@ -16,6 +16,7 @@
 #include "quern/export.hpp"
 #include "quern/global.hpp"
 #include "quern/launch_config.hpp"
+#include "quern/pending.hpp"
 
 namespace quern {
 
@@ -41,7 +42,7 @@ struct KernelInfo {
   std::string signature;     ///< "saxpy(int n, float a, const float* x, float* y)"
   std::vector<Parameter> parameters;
   std::string ptx;                 ///< of the module it is in
-  std::string cuda_source;         ///< what NVRTC was given; empty for a module of PTX
+  std::string cuda_source;         ///< what NVRTC was given; empty for PTX and for saved modules
   int registers = 0;               ///< a thread
   std::size_t shared_bytes = 0;    ///< static, a block
   std::size_t local_bytes = 0;     ///< a thread
@@ -74,6 +75,22 @@ class QUERN_API Kernel {
   Kernel specialise(const char* signature) const { return specialise(std::string_view(signature)); }
   /// The argument types that a Kernel Python kernel is compiled for so far, "float32, float32[::1]" each.
   std::vector<std::string> specialisations() const;
+
+  /// Does what the first launch with blocks of that shape would do before the kernel runs: Kernel Python is
+  /// compiled for the types, and the CPU device generates machine code, for grids of less than 2^31 threads
+  /// along each axis. On a GPU the module is loaded. Launches that follow do none of this. Throws
+  /// CompileError, Error(usage) for Kernel Python whose types are not settled, Error(unsupported) for blocks
+  /// that the device does not run and for a signature where the source has the types, DriverError.
+  void prepare(const Dim3& block) const;
+  void prepare(const Dim3& block, std::string_view signature) const;
+  void prepare(const Dim3& block, const char* signature) const {
+    prepare(block, std::string_view(signature));
+  }
+  void prepare(const Dim3& block, std::span<const Argument> arguments) const;
+  /// The same on a thread of quern's; the handle's get() throws what prepare() would. A launch that comes
+  /// meanwhile waits for the code instead of making it again.
+  [[nodiscard]] Preparation prepare_async(const Dim3& block) const;
+  [[nodiscard]] Preparation prepare_async(const Dim3& block, std::string_view signature) const;
 
   /// `kernel({.grid = 4, .block = 256})(arguments...)` queues one launch on the config's stream.
   BoundKernel operator()(const LaunchConfig& config) const;

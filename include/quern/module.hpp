@@ -2,7 +2,9 @@
 // room: session
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -101,6 +103,15 @@ class QUERN_API Module {
   /// Names of the variables that global() finds.
   std::vector<std::string> global_names() const;
 
+  /// Writes the compiled module as one file, which Session::load_saved() loads without NVRTC and without the
+  /// source; docs/saved-modules.md says what is in it. Of Kernel Python it holds the argument types that were
+  /// compiled so far, and those that decorators give, which are compiled now if they were not yet. The file
+  /// is written completely or not at all. Throws Error(io), CompileError, Error(usage) for Kernel Python of
+  /// which nothing is compiled.
+  void save(const std::filesystem::path& path) const;
+  /// The bytes of that file.
+  std::vector<std::byte> saved() const;
+
   /// Names of the kernels that are compiled.
   std::vector<std::string> kernel_names() const;
   /// Empty for Kernel Python, whose kernels are compiled one by one (Kernel::info).
@@ -115,6 +126,20 @@ class QUERN_API Module {
 
  private:
   std::shared_ptr<session::ModuleState> state_;
+};
+
+/// A module that Session::load_async() loads on a thread of quern's; see Pending.
+class QUERN_API PendingModule : public Pending {
+ public:
+  /// Waits. Throws what the loading threw: CompileError and so on; Error(cancelled).
+  Module get() const;
+  Expected<Module> try_get() const;
+
+ private:
+  friend class Session;
+  PendingModule(std::shared_ptr<base::Task> task, std::shared_ptr<const Expected<Module>> result)
+      : Pending(std::move(task)), result_(std::move(result)) {}
+  std::shared_ptr<const Expected<Module>> result_;
 };
 
 }  // namespace quern

@@ -33,8 +33,10 @@
  * memory, native handles, external events, the special streams, deferred cleanup, pools, memory statistics,
  * attributes of devices and kernels, arrays that are copied when needed. 5: variables of modules, headers
  * that are texts, streams with a priority, prefetching and advice, linking, quern_last_fault. 6: time
- * limits, cancelling, handlers of messages, of what kernels print and of progress. */
-#define QUERN_ABI_VERSION 6u
+ * limits, cancelling, handlers of messages, of what kernels print and of progress. 7: saved modules,
+ * preparing kernels, work in the background, compiling without a device, statistics and bound of the compile
+ * cache. */
+#define QUERN_ABI_VERSION 7u
 
 #ifdef __cplusplus
 extern "C" {
@@ -140,6 +142,66 @@ QUERN_C_API QuernStatus quern_load_file_with(QuernSession session, const char* p
  * relocatable device code. QUERN_COMPILE where they do not go together. */
 QUERN_C_API QuernStatus quern_link(QuernSession session, const QuernSource* const* sources, size_t count,
                                    QuernModule* module);
+/* Since version 7. A compiled module as one file, written completely or not at all: it is loaded without
+ * NVRTC and without the source (docs/saved-modules.md). Of Kernel Python it holds the argument types that
+ * were compiled so far; QUERN_USAGE where there are none. */
+QUERN_C_API QuernStatus quern_module_save(QuernModule module, const char* path);
+/* The bytes of that file. `buffer` null: only `*needed` is set. QUERN_USAGE for a buffer that is too small;
+ * the module may have got more code since it was asked for its size. */
+QUERN_C_API QuernStatus quern_module_saved(QuernModule module, void* buffer, size_t bytes, size_t* needed);
+/* A file of quern_module_save(), or its bytes, which are read during the call and may be anything. QUERN_IO
+ * for damaged ones, QUERN_UNSUPPORTED for a format that is too new and for code of another device. The module
+ * answers QUERN_NOT_FOUND where it is asked for code that it does not hold. */
+QUERN_C_API QuernStatus quern_load_saved(QuernSession session, const char* path, QuernModule* module);
+QUERN_C_API QuernStatus quern_load_saved_bytes(QuernSession session, const void* data, size_t bytes,
+                                               QuernModule* module);
+/* quern_load() on a thread of quern's, at most four of which work at once: returns at once. */
+QUERN_C_API QuernStatus quern_load_async(QuernSession session, const QuernSource* source,
+                                         QuernPending* pending);
+
+/* Waits for work in the background, at most `timeout_ns` nanoseconds (UINT64_MAX: until it has ended, 0: not
+ * at all); `*ended` (may be null) is not 0 where it has. How it ended says quern_pending_result(). A child of
+ * fork() gets QUERN_DRIVER of work that its parent had in progress. */
+QUERN_C_API QuernStatus quern_pending_wait(QuernPending pending, uint64_t timeout_ns, int32_t* ended);
+/* Waits, and returns the status of the work, with its error's text: QUERN_CANCELLED, ... `*module` is what
+ * quern_load_async() loaded; null for other work. Each call gives a new handle of the module. */
+QUERN_C_API QuernStatus quern_pending_result(QuernPending pending, QuernModule* module);
+/* Work that has not begun ends at once; work in progress where a handler of progress could cancel it, or it
+ * is completed. quern_release() does the same and lets go of the handle. */
+QUERN_C_API QuernStatus quern_pending_cancel(QuernPending pending);
+/* Lets go of the handle; the work goes on. */
+QUERN_C_API QuernStatus quern_pending_detach(QuernPending pending);
+
+/* Since version 7. Compiles source with the process's compiler and cache. No device and no driver is needed.
+ * `options` may be null. */
+QUERN_C_API QuernStatus quern_compile_source(const QuernSource* source, const QuernCompileOptions* options,
+                                             QuernCompiled* compiled);
+QUERN_C_API QuernStatus quern_compiled_text(QuernCompiled compiled, QuernCompiledText which, char* buffer,
+                                            size_t bytes, size_t* needed);
+/* A cubin; 0 bytes where none was asked for. `buffer` null: only `*needed` is set. QUERN_USAGE for a buffer
+ * that is too small. */
+QUERN_C_API QuernStatus quern_compiled_machine_code(QuernCompiled compiled, void* buffer, size_t bytes,
+                                                    size_t* needed);
+/* Its kernels; QUERN_NOT_FOUND for an index too large. Of the texts QUERN_KERNEL_NAME and
+ * QUERN_KERNEL_LOWERED_NAME are known. A parameter's texts live as long as the handle. */
+QUERN_C_API QuernStatus quern_compiled_kernel_count(QuernCompiled compiled, size_t* count);
+QUERN_C_API QuernStatus quern_compiled_kernel_text(QuernCompiled compiled, size_t index,
+                                                   QuernKernelText which, char* buffer, size_t bytes,
+                                                   size_t* needed);
+QUERN_C_API QuernStatus quern_compiled_parameter_count(QuernCompiled compiled, size_t kernel, size_t* count);
+QUERN_C_API QuernStatus quern_compiled_parameter(QuernCompiled compiled, size_t kernel, size_t index,
+                                                 QuernParameter* parameter);
+
+/* Since version 7. Counts of what this session had compiled, and of what the whole process had. All sessions
+ * share one compiler and its cache. */
+QUERN_C_API QuernStatus quern_session_compile_stats(QuernSession session, QuernCompileStats* stats);
+QUERN_C_API QuernStatus quern_compile_stats(QuernCompileStats* stats);
+QUERN_C_API QuernStatus quern_compile_cache_stats(QuernCacheTier tier, QuernCacheStats* stats);
+/* The bound of the memory tier, for all sessions; 256 MiB at first, 0 keeps nothing. */
+QUERN_C_API QuernStatus quern_set_compile_cache_bytes(uint64_t max_bytes);
+/* Drops the entries of the memory tier. */
+QUERN_C_API QuernStatus quern_clear_compile_cache(void);
+
 /* The same Kernel Python file with a module-level name that means `value`, whatever the file says: a number
  * (no dimensions), or an array, which kernels read from constant memory. */
 QUERN_C_API QuernStatus quern_module_bind(QuernModule module, const char* name, const QuernHostArray* value,
@@ -181,6 +243,13 @@ QUERN_C_API QuernStatus quern_kernel_specialise_for(QuernKernel kernel, const Qu
                                                     size_t count, QuernKernel* special);
 QUERN_C_API QuernStatus quern_kernel_specialise(QuernKernel kernel, const char* types, QuernKernel* special);
 
+/* Since version 7. Does what the first launch with blocks of that shape would do before the kernel runs:
+ * compiles Kernel Python for `types` (null: the source has them), generates machine code on the CPU device.
+ * Launches that follow do none of this. */
+QUERN_C_API QuernStatus quern_kernel_prepare(QuernKernel kernel, const uint32_t block[3], const char* types);
+/* The same on a thread of quern's. */
+QUERN_C_API QuernStatus quern_kernel_prepare_async(QuernKernel kernel, const uint32_t block[3],
+                                                   const char* types, QuernPending* pending);
 /* Threads a block at which most threads are resident at once, as the driver's occupancy calculator says; of
  * at most `limit` (0: the kernel's own). */
 QUERN_C_API QuernStatus quern_kernel_suggested_block(QuernKernel kernel, uint64_t shared_bytes,

@@ -42,6 +42,7 @@
 #include "quern/module.hpp"
 #include "quern/native.hpp"
 #include "quern/ndarray.hpp"
+#include "quern/pending.hpp"
 #include "quern/printf.hpp"
 #include "quern/progress.hpp"
 #include "quern/random.hpp"

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -107,11 +108,28 @@ class QUERN_API Session {
   Module load_file(const std::filesystem::path& path, const LoadOptions& options = {}) const;
   /// PTX text. Compile options do not apply.
   Module load_ptx(std::string_view ptx, const LoadOptions& options = {}) const;
+  /// A module that Module::save() wrote, or its bytes, which are read during the call. Neither NVRTC nor the
+  /// source is needed: what the module does not hold, its kernels and bind() refuse. Arbitrary bytes may be
+  /// given. Throws Error(not_found, io) if the file is missing, cannot be read, or is damaged,
+  /// Error(unsupported) if its format is too new or its code is for another device, CompileError if the
+  /// driver refuses its PTX.
+  Module load_saved(const std::filesystem::path& path) const;
+  Module load_saved(std::span<const std::byte> bytes) const;
+  Expected<Module> try_load_saved(const std::filesystem::path& path) const;
+  Expected<Module> try_load_saved(std::span<const std::byte> bytes) const;
   /// The twins for sources that may well be wrong: refusals come back, not thrown.
   Expected<Module> try_load_cuda(std::string_view source, const LoadOptions& options = {}) const;
   Expected<Module> try_load_python(std::string_view source, const LoadOptions& options = {}) const;
   Expected<Module> try_load_file(const std::filesystem::path& path, const LoadOptions& options = {}) const;
   Expected<Module> try_load_ptx(std::string_view ptx, const LoadOptions& options = {}) const;
+
+  /// load_cuda(), load_python() or load_ptx() on a thread of quern's: the call returns at once, and the
+  /// handle's get() gives the module or throws. The session's handler of progress is told. The session stays
+  /// open until the work has ended, also if all its objects are gone.
+  [[nodiscard]] PendingModule load_async(SourceLanguage language, std::string source,
+                                         LoadOptions options = {}) const;
+  /// load_file(), which reads the file there.
+  [[nodiscard]] PendingModule load_file_async(std::filesystem::path path, LoadOptions options = {}) const;
 
   /// Several sources as one module: functions and variables that one declares extern (`extern __device__ int
   /// f(int);`) another defines. CUDA C++ is compiled as relocatable device code by itself. Templates are
@@ -316,6 +334,7 @@ class QUERN_API Session {
   friend struct session::SessionAccess;
   explicit Session(std::shared_ptr<session::SessionState> state) : state_(std::move(state)) {}
   DeviceBuffer allocate_elements(std::size_t count, std::size_t element_bytes) const;
+  PendingModule start(std::string attempted, std::function<Expected<Module>(const Session&)> load) const;
 
   std::shared_ptr<session::SessionState> state_;
 };

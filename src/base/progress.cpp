@@ -28,6 +28,7 @@ std::string_view to_string(ProgressStage stage) noexcept {
 namespace base {
 
 bool Work::tell(std::uint64_t done, bool finished) noexcept try {
+  if (stop_ != nullptr && stop_->load() && !finished) return false;
   if (slot_ == nullptr) return true;
   const Progress progress{stage_, name_, done, total_, finished};
   bool goes_on = true;

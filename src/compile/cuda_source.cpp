@@ -167,7 +167,7 @@ std::vector<abi::HeaderText> memory_headers(const CudaPlan& plan) {
 class Steps {
  public:
   Steps(base::ProgressSlot* progress, const std::string& file)
-      : work_(progress, ProgressStage::compile, file, 0), told_(progress != nullptr && !progress->empty()) {}
+      : work_(progress, ProgressStage::compile, file, 0), told_(work_.told()) {}
   bool begin() { return work_.begin(); }
   void finish() { work_.finish(count_); }
   /// Empty where nobody wants to know.

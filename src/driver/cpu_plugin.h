@@ -136,6 +136,10 @@ typedef struct QuernCpuPlugin {
   void (*set_generate_sink)(QuernCpuGenerateSink sink);
   /* Since version 5. Returns 0, or 1 where `statistics` is null. */
   int (*code_statistics)(QuernCpuCodeStatistics* statistics);
+  /* Since version 5. Generates the machine code that launches of `function` (a CUfunction of this thread's
+   * current context) with that block shape run, unless it is there: for grids of less than 2^31 threads along
+   * each axis. Returns the CUresult of such a launch. */
+  int32_t (*prepare_kernel)(void* function, const uint32_t block[3]);
 } QuernCpuPlugin;
 
 /* The plug-in's one export beside cu*. Never null. */

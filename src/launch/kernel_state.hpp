@@ -30,6 +30,8 @@ class KernelState {
   /// The same for types as a signature writes them; null: its source has the types.
   virtual std::shared_ptr<const KernelState> specialise(std::string_view signature) const = 0;
   virtual std::vector<std::string> specialisations() const = 0;
+  /// Makes everything that the first launch with such blocks would make.
+  virtual void prepare(const Dim3& block) const = 0;
   virtual void launch(const LaunchConfig& config, std::span<const Argument> arguments) const = 0;
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "abi/failure.hpp"
+#include "base/background.hpp"
 #include "launch/global.hpp"
 #include "launch/host_arguments.hpp"
 #include "launch/pack.hpp"
@@ -355,6 +356,22 @@ void LoadedKernel::launch(const LaunchConfig& config, std::span<const Argument> 
   there.copy_back();
 }
 
+void LoadedKernel::prepare(const Dim3& block) const {
+  const runtime::Context& context = *module_->context();
+  context.require_alive();
+  LaunchConfig config;
+  config.block = block;
+  check_block(config);
+  const QuernCpuPlugin* const plugin = context.driver().plugin;
+  if (plugin == nullptr) return;  // loading the module was all that a GPU needs
+  const runtime::CurrentContext current(context);
+  const std::uint32_t extents[3] = {block.x, block.y, block.z};
+  const auto result = static_cast<CUresult>(plugin->prepare_kernel(function_.handle, extents));
+  if (result == CUDA_SUCCESS) return;
+  context.fail(result, "cuLaunchKernel",
+               fmt::format("prepare kernel {} for block {}", entry_.name, extents_text(block)));
+}
+
 namespace {
 
 /// Registers and limits are those of code, which a kernel that is compiled for its arguments does not have
@@ -403,6 +420,25 @@ Kernel Kernel::specialise(std::string_view signature) const {
       fmt::format("cannot compile kernel {} for the types '{}': its source says its types\n    {}\nhint: "
                   "launch it with arguments of these",
                   name(), signature, this->signature()));
+}
+void Kernel::prepare(const Dim3& block) const { state_->prepare(block); }
+void Kernel::prepare(const Dim3& block, std::string_view signature) const {
+  specialise(signature).prepare(block);
+}
+void Kernel::prepare(const Dim3& block, std::span<const Argument> arguments) const {
+  specialise(arguments).prepare(block);
+}
+namespace {
+Preparation in_background(const Kernel& kernel, std::function<void()> work) {
+  return Preparation(base::run_in_background("prepare kernel " + kernel.name(), std::move(work)));
+}
+}  // namespace
+Preparation Kernel::prepare_async(const Dim3& block) const {
+  return in_background(*this, [kernel = *this, block] { kernel.prepare(block); });
+}
+Preparation Kernel::prepare_async(const Dim3& block, std::string_view signature) const {
+  return in_background(
+      *this, [kernel = *this, block, types = std::string(signature)] { kernel.prepare(block, types); });
 }
 std::vector<std::string> Kernel::specialisations() const { return state_->specialisations(); }
 void Kernel::launch(const LaunchConfig& config, std::span<const Argument> arguments) const {

@@ -40,6 +40,7 @@ class LoadedKernel final : public KernelState {
   std::shared_ptr<const KernelState> specialise(std::string_view) const override { return nullptr; }
   std::vector<std::string> specialisations() const override { return {}; }
   void launch(const LaunchConfig& config, std::span<const Argument> arguments) const override;
+  void prepare(const Dim3& block) const override;
   const LoadedKernel* loaded() const noexcept override { return this; }
   std::uint32_t active_blocks(std::uint32_t block, std::size_t shared_bytes) const;
   std::uint32_t suggested_block(std::size_t shared_bytes, std::uint32_t limit) const;

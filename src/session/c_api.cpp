@@ -207,6 +207,8 @@ QuernStatus quern_session_open_with(const char* device, const QuernSessionOption
     const QuernSessionOptions given = read_struct(options);
     wanted.isolated = given.isolated != 0;
     wanted.launch_timeout = nanoseconds_of(given.launch_timeout_ns);
+    require(given.reserved == 0, "the reserved fields of a QuernSessionOptions must be 0");
+    if (given.bounds_compile_cache != 0) wanted.compile_cache_bytes = given.compile_cache_bytes;
   });
   return status != QUERN_OK ? status : open(device, wanted, session);
 }

@@ -2,6 +2,7 @@
 // Shared by the functions of the C ABI: handles, statuses, and a guard that lets no exception leave.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <new>
@@ -46,8 +47,33 @@ struct PinObject {
 struct Deferral {
   std::shared_ptr<DeferredCleanup> scope;
 };
+/// Work in the background.
+class PendingObject {
+ public:
+  explicit PendingObject(Preparation work) : work_(std::move(work)) {}
+  explicit PendingObject(PendingModule work) : work_(std::move(work)) {}
+  ~PendingObject() {
+    if (keeps_on_) std::visit([](auto& work) { std::move(work).detach(); }, work_);
+  }
+  PendingObject(const PendingObject&) = delete;
+  PendingObject& operator=(const PendingObject&) = delete;
+
+  const Pending& pending() const noexcept {
+    return std::visit([](const auto& work) -> const Pending& { return work; }, work_);
+  }
+  const PendingModule* module() const noexcept { return std::get_if<PendingModule>(&work_); }
+  const Preparation* preparation() const noexcept { return std::get_if<Preparation>(&work_); }
+  /// Other threads may still wait for it: it is let go of with the last reference.
+  void keep_on() noexcept { keeps_on_ = true; }
+
+ private:
+  std::variant<Preparation, PendingModule> work_;
+  std::atomic<bool> keeps_on_{false};
+};
+using PendingHandle = std::shared_ptr<PendingObject>;
+using CompiledHandle = std::shared_ptr<const CompiledSource>;
 using Object = std::variant<Session, Module, Kernel, std::shared_ptr<ArrayObject>, SmartArray, StreamObject,
-                            EventObject, PinObject, Deferral>;
+                            EventObject, PinObject, Deferral, PendingHandle, CompiledHandle>;
 
 struct Table {
   base::Mutex mutex;
@@ -114,6 +140,12 @@ QuernStatus guarded(Body&& body) noexcept {
   }
 }
 
+/// The options of a source, its file name included.
+LoadOptions load_options_of(const QuernSource& source);
+SourceLanguage language_of(QuernLanguage language);
+/// Throws Error(not_found): "there is no kernel 3; there are 2".
+[[noreturn]] void refuse_index(const char* what, std::size_t index, std::size_t count);
+
 /// `text` into a caller's buffer, cut to `bytes` with a NUL; `needed` may be null.
 void give_text(std::string_view text, char* buffer, std::size_t bytes, std::size_t* needed);
 
@@ -145,6 +177,10 @@ template <>
 inline constexpr const char* kBadHandle<PinObject> = QUERN_BAD_HANDLE_TEXT("page-locked memory");
 template <>
 inline constexpr const char* kBadHandle<Deferral> = QUERN_BAD_HANDLE_TEXT("deferral");
+template <>
+inline constexpr const char* kBadHandle<PendingHandle> = QUERN_BAD_HANDLE_TEXT("work in the background");
+template <>
+inline constexpr const char* kBadHandle<CompiledHandle> = QUERN_BAD_HANDLE_TEXT("compiled source");
 #undef QUERN_BAD_HANDLE_TEXT
 
 /// A copy: another thread may release the handle meanwhile.

@@ -47,30 +47,29 @@ LoadOptions options_of(const QuernSource& source) {
   return options;
 }
 
-Module load_text(const Session& session, QuernLanguage language, const char* text,
+Module load_text(const Session& session, SourceLanguage language, const char* text,
                  const LoadOptions& options) {
   switch (language) {
-    case QUERN_LANGUAGE_CUDA:
+    case SourceLanguage::cuda:
       return session.load_cuda(text, options);
-    case QUERN_LANGUAGE_PTX:
+    case SourceLanguage::ptx:
       return session.load_ptx(text, options);
-    case QUERN_LANGUAGE_PYTHON:
-      return session.load_python(text, options);
+    case SourceLanguage::python:
+      break;
   }
-  throw Error(ErrorCode::usage, "the language is not a value of QuernLanguage");
+  return session.load_python(text, options);
 }
 
 LinkSource link_source_of(const QuernSource& given) {
   require(given.text != nullptr, "a source of quern_link needs its text");
   require(given.language == QUERN_LANGUAGE_CUDA || given.language == QUERN_LANGUAGE_PTX,
           "sources of quern_link are CUDA C++ and PTX");
-  LinkSource source{given.text, options_of(given)};
-  if (given.file_name != nullptr) source.options.file_name = given.file_name;
+  LinkSource source{given.text, load_options_of(given)};
   if (given.language == QUERN_LANGUAGE_PTX) source.language = SourceLanguage::ptx;
   return source;
 }
 
-QuernStatus load(QuernSession session, QuernLanguage language, const char* text, QuernModule* module) {
+QuernStatus load(QuernSession session, SourceLanguage language, const char* text, QuernModule* module) {
   return guarded([&] {
     require(text != nullptr && module != nullptr, "loading needs source text and a place for the module");
     module->id = insert(load_text(session_of(session), language, text, {}));
@@ -185,27 +184,44 @@ QuernStatus give_global(std::uint64_t id, const char* name, const QuernArrayType
   });
 }
 
-[[noreturn]] void refuse_index(const char* what, std::size_t index, std::size_t count) {
+}  // namespace
+
+LoadOptions quern::session::c_abi::load_options_of(const QuernSource& source) {
+  LoadOptions options = options_of(source);
+  if (source.file_name != nullptr) options.file_name = source.file_name;
+  return options;
+}
+
+SourceLanguage quern::session::c_abi::language_of(QuernLanguage language) {
+  switch (language) {
+    case QUERN_LANGUAGE_CUDA:
+      return SourceLanguage::cuda;
+    case QUERN_LANGUAGE_PTX:
+      return SourceLanguage::ptx;
+    case QUERN_LANGUAGE_PYTHON:
+      return SourceLanguage::python;
+  }
+  throw Error(ErrorCode::usage, "the language is not a value of QuernLanguage");
+}
+
+void quern::session::c_abi::refuse_index(const char* what, std::size_t index, std::size_t count) {
   throw Error(ErrorCode::not_found, std::string("there is no ") + what + " " + std::to_string(index) +
                                         "; there are " + std::to_string(count));
 }
 
-}  // namespace
-
 QuernStatus quern_load_cuda(QuernSession session, const char* source, QuernModule* module) {
-  return load(session, QUERN_LANGUAGE_CUDA, source, module);
+  return load(session, SourceLanguage::cuda, source, module);
 }
 QuernStatus quern_load_ptx(QuernSession session, const char* ptx, QuernModule* module) {
-  return load(session, QUERN_LANGUAGE_PTX, ptx, module);
+  return load(session, SourceLanguage::ptx, ptx, module);
 }
 QuernStatus quern_load(QuernSession session, const QuernSource* source, QuernModule* module) {
   return guarded([&] {
     require(source != nullptr && module != nullptr, "quern_load needs a source and a place for the module");
     const QuernSource given = read_struct(source);
     require(given.text != nullptr, "quern_load needs source text");
-    LoadOptions options = options_of(given);
-    if (given.file_name != nullptr) options.file_name = given.file_name;
-    module->id = insert(load_text(session_of(session), given.language, given.text, options));
+    module->id = insert(
+        load_text(session_of(session), language_of(given.language), given.text, load_options_of(given)));
   });
 }
 QuernStatus quern_load_file(QuernSession session, const char* path, QuernModule* module) {

@@ -37,7 +37,10 @@ struct Versioned;
     static constexpr std::size_t kFirstBytes = first; \
   }
 QUERN_VERSIONED(QuernLaunch, offsetof(QuernLaunch, timeout_ns));
-QUERN_VERSIONED(QuernSessionOptions, sizeof(QuernSessionOptions));
+QUERN_VERSIONED(QuernSessionOptions, offsetof(QuernSessionOptions, bounds_compile_cache));
+QUERN_VERSIONED(QuernCompileOptions, sizeof(QuernCompileOptions));
+QUERN_VERSIONED(QuernCompileStats, sizeof(QuernCompileStats));
+QUERN_VERSIONED(QuernCacheStats, sizeof(QuernCacheStats));
 QUERN_VERSIONED(QuernStreamOptions, sizeof(QuernStreamOptions));
 QUERN_VERSIONED(QuernCudaArray, offsetof(QuernCudaArray, descr));
 QUERN_VERSIONED(QuernAllocator, offsetof(QuernAllocator, trim));

@@ -49,9 +49,9 @@ void add_new(std::vector<Symbol>& all, const std::vector<Symbol>& more) {
       all.push_back(symbol);
 }
 
-std::shared_ptr<const abi::PtxImage> together(const std::vector<Image>& images) {
+std::shared_ptr<const abi::PtxImage> together(const std::vector<SavedModule::Part>& parts) {
   auto all = std::make_shared<abi::PtxImage>();
-  for (const Image& image : images) {
+  for (const auto& [name, image] : parts) {
     all->ptx += (all->ptx.empty() ? "" : "\n") + image->ptx;
     add_new(all->entries, image->entries);
     add_new(all->variables, image->variables);
@@ -74,34 +74,40 @@ Diagnostic refusal(const SessionState& session, const std::string& names, CUresu
 
 }  // namespace
 
+Expected<std::shared_ptr<ModuleState>> link_parts(const std::shared_ptr<SessionState>& session,
+                                                  ModuleOrigin origin) {
+  std::vector<runtime::LinkText> texts;
+  for (const auto& [name, image] : origin.linked) texts.push_back({name.c_str(), &image->ptx});
+  const std::string& file_name = origin.file_name();
+  base::Work work(session->progress(), ProgressStage::load, file_name, 1);
+  if (!work.begin()) return base::cancelled("link " + file_name);
+  const runtime::LinkOutcome linked = runtime::link_texts(session->context(), texts);
+  if (linked.result != CUDA_SUCCESS) return refusal(*session, file_name, linked.result, linked.log);
+  runtime::LoadOutcome loaded =
+      runtime::load_image(session->context(), linked.image.data(), session->launch_timeout());
+  if (loaded.module == nullptr) return refusal(*session, file_name, loaded.result, loaded.log);
+  work.finish(1);
+  Image all = together(origin.linked);
+  return std::make_shared<ModuleState>(session, std::move(origin), std::move(all), std::move(loaded.module));
+}
+
 Expected<std::shared_ptr<ModuleState>> link_sources(const std::shared_ptr<SessionState>& session,
                                                     std::span<const LinkSource> sources) {
   if (sources.empty()) return make_diagnostic("usage", "cannot link nothing", "give at least one source");
-  std::vector<Image> images;
+  ModuleOrigin origin;
   std::vector<std::string> names;
-  std::vector<runtime::LinkText> texts;
-  names.reserve(sources.size());  // `texts` points into it
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const abi::KernelRequest request = request_of(*session, sources[i], i);
     names.push_back(request.source.file_name);
     Expected<Image> image = session->compile(request);
     if (!image) return std::move(image).errors();
-    images.push_back(*std::move(image));
-    texts.push_back({names.back().c_str(), &images.back()->ptx});
+    origin.linked.push_back({names.back(), *std::move(image)});
   }
-  abi::KernelRequest whole;  // PTX to who asks for more of its kernels: templates were instantiated before
-  whole.source.language = abi::Language::ptx;
-  whole.source.file_name = fmt::format("{}", fmt::join(names, " + "));
-  base::Work work(session->progress(), ProgressStage::load, whole.source.file_name, 1);
-  if (!work.begin()) return base::cancelled("link " + whole.source.file_name);
-  const runtime::LinkOutcome linked = runtime::link_texts(session->context(), texts);
-  if (linked.result != CUDA_SUCCESS)
-    return refusal(*session, whole.source.file_name, linked.result, linked.log);
-  runtime::LoadOutcome loaded =
-      runtime::load_image(session->context(), linked.image.data(), session->launch_timeout());
-  if (loaded.module == nullptr) return refusal(*session, whole.source.file_name, loaded.result, loaded.log);
-  work.finish(1);
-  return std::make_shared<ModuleState>(session, std::move(whole), together(images), std::move(loaded.module));
+  // PTX to who asks for more of its kernels: templates were instantiated before.
+  origin.request.source.language = abi::Language::ptx;
+  origin.request.source.file_name = fmt::format("{}", fmt::join(names, " + "));
+  origin.request.target = session->target();
+  return link_parts(session, std::move(origin));
 }
 
 }  // namespace session

@@ -10,6 +10,7 @@
 #include "launch/loaded_kernel.hpp"
 #include "quern/attempt.hpp"
 #include "quern/error.hpp"
+#include "quern/file.hpp"
 #include "session/backends.hpp"
 #include "session/gate.hpp"
 #include "session/python_kernel.hpp"
@@ -139,7 +140,8 @@ Expected<std::shared_ptr<ModuleState>> load_module(const std::shared_ptr<Session
   if (request.source.language == abi::Language::python) {
     Expected<ModuleState::Image> image = outline_image(request);
     if (!image) return std::move(image).errors();
-    return std::make_shared<ModuleState>(session, std::move(request), *std::move(image), nullptr);
+    return std::make_shared<ModuleState>(session, ModuleOrigin{std::move(request)}, *std::move(image),
+                                         nullptr);
   }
   if (!request.constants.empty())
     return make_diagnostic("usage",
@@ -150,13 +152,15 @@ Expected<std::shared_ptr<ModuleState>> load_module(const std::shared_ptr<Session
   if (!image) return std::move(image).errors();
   Expected<std::shared_ptr<runtime::Module>> module = load_image(*session, **image, request.source);
   if (!module) return std::move(module).errors();
-  return std::make_shared<ModuleState>(session, std::move(request), *std::move(image), *std::move(module));
+  return std::make_shared<ModuleState>(session, ModuleOrigin{std::move(request)}, *std::move(image),
+                                       *std::move(module));
 }
 
-ModuleState::ModuleState(std::shared_ptr<SessionState> session, abi::KernelRequest request, Image image,
+ModuleState::ModuleState(std::shared_ptr<SessionState> session, ModuleOrigin origin, Image image,
                          std::shared_ptr<runtime::Module> module)
     : session_(std::move(session)),
-      request_(std::move(request)),
+      origin_(std::make_shared<const ModuleOrigin>(std::move(origin))),
+      request_(origin_->request),
       cuda_source_(request_.source.language == abi::Language::cuda
                        ? std::make_shared<const std::string>(request_.source.text)
                        : nullptr),
@@ -165,6 +169,11 @@ ModuleState::ModuleState(std::shared_ptr<SessionState> session, abi::KernelReque
       module_(std::move(module)) {}
 
 Expected<std::shared_ptr<ModuleState>> ModuleState::with_constant(const Constant& constant) const {
+  if (!origin_->has_source)
+    return make_diagnostic("unsupported",
+                           fmt::format("cannot bind '{}' in {}: the module was loaded without its source",
+                                       constant.name, file_name()),
+                           "bind it before Module::save, or load the source");
   abi::KernelRequest request = request_;
   std::erase_if(request.constants, [&](const abi::Constant& known) { return known.name == constant.name; });
   request.constants.push_back(plain_constant(constant, session_->context().get()));
@@ -197,19 +206,24 @@ Expected<Kernel> ModuleState::python_kernel(const std::string& name) {
   const abi::EntryInfo* entry = entries_.find(name);
   if (entry == nullptr) return unknown_kernel(name);
   if (entry->lowered_name.empty())
-    return Kernel(std::make_shared<const PythonKernel>(session_, request_, *entry));
-  abi::KernelRequest request = request_;
-  request.entry = name;
-  auto kernel = load_specialisation(*session_, request);
+    return Kernel(std::make_shared<const PythonKernel>(session_, origin_, *entry));
+  auto kernel = load_specialisation(*session_, *origin_, name, {});
   if (!kernel) return std::move(kernel).errors();
   return Kernel(*std::move(kernel));
 }
 
-Expected<Kernel> ModuleState::instantiate(const std::string& name) {
+Expected<ModuleState::Image> ModuleState::instance_image(const std::string& name) const {
+  if (Image known = origin_->code->find(name, {})) return known;
+  if (!origin_->has_source)
+    return origin_->not_saved(fmt::format("compile {} of {}", name, file_name()), name);
   abi::KernelRequest request = request_;
   request.name_expressions.push_back(name);
-  Expected<Image> image = session_->compile(request);
-  if (!image) return std::move(image).errors();
+  return session_->compile(request);
+}
+
+Expected<Kernel> ModuleState::instantiate(const std::string& name) {
+  const Expected<Image> image = instance_image(name);
+  if (!image) return image.errors();
   const abi::EntryInfo* entry = EntryIndex(**image).find(name);
   if (entry == nullptr) return unknown_kernel(name);
   // Another spelling of a kernel that the module has, such as "::k".
@@ -226,6 +240,7 @@ Expected<Kernel> ModuleState::instantiate(const std::string& name) {
                       name, request_.source.file_name, variable),
           sharing_hint(name, variable));
   instances_.push_back({name, *image});
+  origin_->code->add(name, {}, *image);
   return bind(*module, *image, *entry);
 }
 
@@ -306,6 +321,16 @@ std::vector<std::string> Module::kernel_names() const {
 const std::string& Module::ptx() const noexcept { return state_->image().ptx; }
 void* Module::handle() const noexcept { return state_->handle(); }
 const Diagnostics& Module::log() const noexcept { return state_->image().log; }
+void Module::save(const std::filesystem::path& path) const {
+  const std::string bytes = session::value_or_throw(state_->save());
+  const Expected<void> written = write_file_atomically(path, std::as_bytes(std::span(bytes)));
+  if (!written) session::throw_diagnostics(written.errors());
+}
+std::vector<std::byte> Module::saved() const {
+  const std::string bytes = session::value_or_throw(state_->save());
+  const std::span<const std::byte> view = std::as_bytes(std::span(bytes));
+  return {view.begin(), view.end()};
+}
 double Module::compile_ms() const noexcept { return state_->image().compile_ms; }
 
 }  // namespace quern

@@ -11,22 +11,6 @@
 namespace quern::session {
 namespace {
 
-/// The types alone, written one way: "void( int32,)" is "int32".
-std::string plain(std::string_view types) {
-  std::string text;
-  for (const char c : types)
-    if (c != ' ' && c != '\t' && c != '\n') text += c == ',' ? ", " : std::string(1, c);
-  if (text.starts_with("void(")) text.erase(0, 4);
-  int depth = 0;
-  std::size_t closed = 0;
-  do depth += text[closed] == '(' ? 1 : text[closed] == ')' ? -1 : 0;
-  while (depth > 0 && ++closed < text.size());
-  if (!text.starts_with('(') || closed + 1 != text.size()) return text;
-  text = text.substr(1, text.size() - 2);
-  if (text.ends_with(", ")) text.resize(text.size() - 2);
-  return text;
-}
-
 std::string_view type_name(Dtype dtype) { return dtype == Dtype::bool_ ? "boolean" : quern::name(dtype); }
 
 std::string element_name(const ElementType& element);
@@ -153,24 +137,57 @@ std::string type_of(const std::string& kernel, std::size_t index, const Argument
 
 }  // namespace
 
-Expected<std::shared_ptr<const launch::LoadedKernel>> load_specialisation(const SessionState& session,
-                                                                          const abi::KernelRequest& request) {
-  Expected<compile::Compiler::Image> image = session.compile(request);
-  if (!image) return std::move(image).errors();
+std::string plain_types(std::string_view types) {
+  std::string text;
+  for (const char c : types)
+    if (c != ' ' && c != '\t' && c != '\n') text += c == ',' ? ", " : std::string(1, c);
+  if (text.starts_with("void(")) text.erase(0, 4);
+  int depth = 0;
+  std::size_t closed = 0;
+  do depth += text[closed] == '(' ? 1 : text[closed] == ')' ? -1 : 0;
+  while (depth > 0 && ++closed < text.size());
+  if (!text.starts_with('(') || closed + 1 != text.size()) return text;
+  text = text.substr(1, text.size() - 2);
+  if (text.ends_with(", ")) text.resize(text.size() - 2);
+  return text;
+}
+
+Expected<CodeTable::Image> specialisation_image(const SessionState& session, const ModuleOrigin& origin,
+                                                const std::string& kernel, const std::string& types) {
+  const std::string key = plain_types(types);
+  if (CodeTable::Image known = origin.code->find(kernel, key)) return known;
+  if (!origin.has_source)
+    return origin.not_saved(
+        fmt::format("compile kernel {} of {} for the types '{}'", kernel, origin.file_name(), key), kernel);
+  abi::KernelRequest request = origin.request;
+  request.entry = kernel;
+  request.signature = types;
+  Expected<CodeTable::Image> image = session.compile(request);
+  if (!image) return image;
   if ((*image)->entries.empty())
     return make_diagnostic("internal", "the compiled kernel has no entry",
                            "please report this with the kernel's source");
-  Expected<std::shared_ptr<runtime::Module>> module = load_image(session, **image, request.source);
+  origin.code->add(kernel, key, *image);
+  return image;
+}
+
+Expected<std::shared_ptr<const launch::LoadedKernel>> load_specialisation(const SessionState& session,
+                                                                          const ModuleOrigin& origin,
+                                                                          const std::string& kernel,
+                                                                          const std::string& types) {
+  Expected<CodeTable::Image> image = specialisation_image(session, origin, kernel, types);
+  if (!image) return std::move(image).errors();
+  Expected<std::shared_ptr<runtime::Module>> module = load_image(session, **image, origin.request.source);
   if (!module) return std::move(module).errors();
   return std::make_shared<const launch::LoadedKernel>(
       *std::move(module), *image, (*image)->entries.front(),
       std::make_shared<const std::string>((*image)->cuda_source));
 }
 
-PythonKernel::PythonKernel(std::shared_ptr<SessionState> session, abi::KernelRequest request,
+PythonKernel::PythonKernel(std::shared_ptr<SessionState> session, std::shared_ptr<const ModuleOrigin> origin,
                            abi::EntryInfo outline)
     : session_(std::move(session)),
-      request_(std::move(request)),
+      origin_(std::move(origin)),
       outline_(std::move(outline)),
       signature_(outline_.name + "(") {
   for (const abi::ParameterInfo& parameter : outline_.parameters) {
@@ -197,15 +214,12 @@ std::string PythonKernel::types_of(std::span<const Argument> arguments) const {
 }
 
 PythonKernel::Specialisation PythonKernel::compile(const std::string& types) const {
-  const std::string key = plain(types);
+  const std::string key = plain_types(types);
   {
     const base::LockGuard lock(mutex_);
     if (const auto found = known_.find(key); found != known_.end()) return found->second;
   }
-  abi::KernelRequest request = request_;
-  request.entry = outline_.name;
-  request.signature = types;
-  Specialisation made = value_or_throw(load_specialisation(*session_, request));
+  Specialisation made = value_or_throw(load_specialisation(*session_, *origin_, outline_.name, types));
   const base::LockGuard lock(mutex_);
   return known_.emplace(key, std::move(made)).first->second;
 }
@@ -240,10 +254,14 @@ std::shared_ptr<const launch::KernelState> PythonKernel::specialise(std::string_
 }
 
 std::vector<std::string> PythonKernel::specialisations() const {
-  const base::LockGuard lock(mutex_);
-  std::vector<std::string> types;
-  for (const auto& [text, kernel] : known_) types.push_back(text);
-  return types;
+  return origin_->code->types_of(outline_.name);
+}
+
+void PythonKernel::prepare(const Dim3&) const {
+  throw Error(ErrorCode::usage,
+              fmt::format("cannot prepare kernel {}: it is compiled for the types of its arguments\n    {}\n"
+                          "hint: give them: prepare(block, \"float32[::1], float32\")",
+                          outline_.name, signature_));
 }
 
 void PythonKernel::launch(const LaunchConfig& config, std::span<const Argument> arguments) const {

@@ -14,16 +14,27 @@
 
 namespace quern::session {
 
-/// Compiles `request` (with its entry and signature) and loads it.
+/// The types alone, written one way: "void( int32,)" is "int32". A specialisation's key in the code table.
+std::string plain_types(std::string_view types);
+
+/// The code of a kernel for these types, from the module's table or compiled now. `types` empty: those that
+/// its decorator gives.
+Expected<CodeTable::Image> specialisation_image(const SessionState& session, const ModuleOrigin& origin,
+                                                const std::string& kernel, const std::string& types);
+
+/// The same, loaded.
 Expected<std::shared_ptr<const launch::LoadedKernel>> load_specialisation(const SessionState& session,
-                                                                          const abi::KernelRequest& request);
+                                                                          const ModuleOrigin& origin,
+                                                                          const std::string& kernel,
+                                                                          const std::string& types);
 
 class PythonKernel final : public launch::KernelState {
  public:
   using Specialisation = std::shared_ptr<const launch::LoadedKernel>;
 
-  /// `outline` names the kernel and its parameters; `request` is of its file.
-  PythonKernel(std::shared_ptr<SessionState> session, abi::KernelRequest request, abi::EntryInfo outline);
+  /// `outline` names the kernel and its parameters.
+  PythonKernel(std::shared_ptr<SessionState> session, std::shared_ptr<const ModuleOrigin> origin,
+               abi::EntryInfo outline);
 
   const std::string& name() const noexcept override { return outline_.name; }
   const std::string& signature_text() const noexcept override { return signature_; }
@@ -34,6 +45,7 @@ class PythonKernel final : public launch::KernelState {
   std::shared_ptr<const launch::KernelState> specialise(std::string_view signature) const override;
   std::vector<std::string> specialisations() const override;
   void launch(const LaunchConfig& config, std::span<const Argument> arguments) const override;
+  void prepare(const Dim3& block) const override;
 
  private:
   Specialisation find(std::span<const Argument> arguments) const QUERN_EXCLUDES(mutex_);
@@ -41,7 +53,7 @@ class PythonKernel final : public launch::KernelState {
   std::string types_of(std::span<const Argument> arguments) const;
 
   const std::shared_ptr<SessionState> session_;
-  const abi::KernelRequest request_;
+  const std::shared_ptr<const ModuleOrigin> origin_;
   const abi::EntryInfo outline_;
   std::string signature_;  // "saxpy(a, x, y)"
   std::vector<Parameter> parameters_;

@@ -61,6 +61,15 @@ abi::KernelSource text_source(abi::Language language, std::string_view text) {
   return {language, std::string(text), std::string("<string>") + suffix};
 }
 
+Expected<std::string> read_present_file(const std::filesystem::path& path) {
+  Expected<std::string> text = base::read_file(path);
+  if (text) return text;
+  Diagnostics errors = std::move(text).errors();
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) errors.front().code = "file-missing";
+  return errors;
+}
+
 Expected<abi::KernelSource> read_kernel_file(const std::filesystem::path& path) {
   const std::string suffix = path.extension().string();
   abi::KernelSource source;
@@ -74,13 +83,8 @@ Expected<abi::KernelSource> read_kernel_file(const std::filesystem::path& path) 
                            fmt::format("cannot load {}: its suffix tells no kernel language", path.string()),
                            "kernel files end in .py (Kernel Python), .cu (CUDA C++) or .ptx (PTX)");
   }
-  Expected<std::string> text = base::read_file(path);
-  if (!text) {
-    Diagnostics errors = std::move(text).errors();
-    std::error_code ignored;
-    if (!std::filesystem::exists(path, ignored)) errors.front().code = "file-missing";
-    return errors;
-  }
+  Expected<std::string> text = read_present_file(path);
+  if (!text) return std::move(text).errors();
   source.text = *std::move(text);
   constexpr std::string_view kMark = "\xEF\xBB\xBF";  // UTF-8's byte order mark, which Python skips too
   if (source.text.starts_with(kMark)) source.text.erase(0, kMark.size());

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/background.hpp"
 #include "driver/output.hpp"
 #include "quern/attempt.hpp"
 #include "quern/error.hpp"
@@ -123,6 +124,12 @@ void SessionState::deregister_memory(std::span<const NDArray> arrays) {
         fmt::format("cannot deregister the array of {}: it is not registered; register_ it first", unknown));
 }
 
+const std::shared_ptr<SessionState>& live(const std::shared_ptr<SessionState>& state) {
+  if (state == nullptr) [[unlikely]]
+    throw Error(ErrorCode::usage, "the session was moved from; use the one that it was moved to");
+  return state;
+}
+
 Session SessionAccess::open(const Device& device) {
   return Session(std::make_shared<SessionState>(device, runtime::Context::create(device)));
 }
@@ -132,17 +139,8 @@ Session SessionAccess::with_context(const Device& device, std::shared_ptr<runtim
 
 }  // namespace session
 
+using session::live;
 using session::value_or_throw;
-
-namespace {
-
-const std::shared_ptr<session::SessionState>& live(const std::shared_ptr<session::SessionState>& state) {
-  if (state == nullptr) [[unlikely]]
-    throw Error(ErrorCode::usage, "the session was moved from; use the one that it was moved to");
-  return state;
-}
-
-}  // namespace
 
 Session::Session(const SessionOptions& options) : state_(value_or_throw(session::open_session(options))) {}
 
@@ -178,6 +176,38 @@ Module Session::load_ptx(std::string_view ptx, const LoadOptions& options) const
 }
 Module Session::load_file(const std::filesystem::path& path, const LoadOptions& options) const {
   return value_or_throw(try_load_file(path, options));
+}
+
+PendingModule Session::start(std::string attempted,
+                             std::function<Expected<Module>(const Session&)> load) const {
+  live(state_);
+  auto result = std::make_shared<Expected<Module>>(Diagnostics());
+  const auto work = [session = *this, result, load = std::move(load)] {
+    *result = load(session);
+    if (!*result) session::throw_diagnostics(result->errors());
+  };
+  return {base::run_in_background(std::move(attempted), work), result};
+}
+PendingModule Session::load_async(SourceLanguage language, std::string source, LoadOptions options) const {
+  const abi::Language known = session::language_of(language);
+  const std::string name = options.file_name.empty() ? "source text" : options.file_name;
+  return start("load " + name,
+               [known, source = std::move(source), options = std::move(options)](const Session& session) {
+                 return session::load(session.state_, session::text_source(known, source), options);
+               });
+}
+PendingModule Session::load_file_async(std::filesystem::path path, LoadOptions options) const {
+  const std::string attempted = "load " + path.string();
+  return start(attempted, [path = std::move(path), options = std::move(options)](const Session& session) {
+    return session.try_load_file(path, options);
+  });
+}
+Module PendingModule::get() const {
+  rethrow();
+  return result_->value();
+}
+Expected<Module> PendingModule::try_get() const {
+  return attempt([&] { return get(); });
 }
 
 CompileStats Session::compile_stats() const { return live(state_)->compile_stats(); }

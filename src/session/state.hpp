@@ -18,7 +18,9 @@
 #include "quern/session.hpp"
 #include "runtime/host_memory.hpp"
 #include "runtime/module.hpp"
+#include "session/code_table.hpp"
 #include "session/entry_index.hpp"
+#include "session/saved_module.hpp"
 
 namespace quern::session {
 
@@ -76,12 +78,27 @@ class DeferState {
   std::shared_ptr<runtime::Context> context_;
 };
 
+/// What a module was made of: kept by the module, and by its kernels that compile more.
+struct ModuleOrigin {
+  abi::KernelRequest request;
+  /// False: a saved module, whose request has no text. Only what `code` holds can be loaded.
+  bool has_source = true;
+  /// Code beside the module's own image: grows as kernels are asked for.
+  std::shared_ptr<CodeTable> code = std::make_shared<CodeTable>();
+  std::vector<SavedModule::Part> linked = {};  ///< the sources of a linked module
+
+  const std::string& file_name() const noexcept { return request.source.file_name; }
+  abi::Language language() const noexcept { return request.source.language; }
+  /// The diagnostic for code that a saved module does not have.
+  Diagnostic not_saved(const std::string& attempted, const std::string& kernel) const;
+};
+
 /// A compiled and loaded source, and the kernels that have been requested.
 class ModuleState {
  public:
   using Image = std::shared_ptr<const abi::PtxImage>;
 
-  ModuleState(std::shared_ptr<SessionState> session, abi::KernelRequest request, Image image,
+  ModuleState(std::shared_ptr<SessionState> session, ModuleOrigin origin, Image image,
               std::shared_ptr<runtime::Module> module);
 
   Expected<Kernel> kernel(std::string_view name) QUERN_EXCLUDES(mutex_);
@@ -91,6 +108,9 @@ class ModuleState {
   Expected<std::shared_ptr<ModuleState>> with_constant(const Constant& constant) const;
   /// Throws Error, DriverError.
   GlobalVariable global(std::string_view name) QUERN_EXCLUDES(mutex_);
+  /// The bytes of a saved module.
+  Expected<std::string> save() const;
+  const std::string& file_name() const noexcept { return origin_->file_name(); }
 
  private:
   /// A template's instance, which is a module of its own.
@@ -101,12 +121,15 @@ class ModuleState {
   Expected<Kernel> make_kernel(const std::string& name);
   Expected<Kernel> python_kernel(const std::string& name);
   Expected<Kernel> instantiate(const std::string& name);
+  Expected<Image> instance_image(const std::string& name) const;
+  Diagnostics compile_settled() const;
   Kernel bind(const std::shared_ptr<runtime::Module>& module, const Image& image,
               const abi::EntryInfo& entry) const;
   Diagnostic unknown_kernel(const std::string& name) const;
 
   const std::shared_ptr<SessionState> session_;
-  const abi::KernelRequest request_;
+  const std::shared_ptr<const ModuleOrigin> origin_;
+  const abi::KernelRequest& request_;                     // in origin_
   const std::shared_ptr<const std::string> cuda_source_;  // null for PTX
   const Image image_;
   const EntryIndex entries_;  // of image_
@@ -127,12 +150,26 @@ abi::Language language_of(SourceLanguage language);
 /// Source text without a file: "<string>.cu".
 abi::KernelSource text_source(abi::Language language, std::string_view text);
 
+/// The whole file; "file-missing" if it does not exist.
+Expected<std::string> read_present_file(const std::filesystem::path& path);
+
+/// Throws Error(usage) for the state of a session that was moved from.
+const std::shared_ptr<SessionState>& live(const std::shared_ptr<SessionState>& state);
+
 /// The file's text as kernel source, by its suffix. Unknown suffixes are rejected.
 Expected<abi::KernelSource> read_kernel_file(const std::filesystem::path& path);
 
 /// Compiles and loads.
 Expected<std::shared_ptr<ModuleState>> load_module(const std::shared_ptr<SessionState>& session,
                                                    abi::KernelRequest request);
+
+/// Loads a saved module. Throws DriverError.
+Expected<std::shared_ptr<ModuleState>> load_saved(const std::shared_ptr<SessionState>& session,
+                                                  SavedModule saved);
+
+/// Links images and loads the result: a module of all their kernels. Throws DriverError.
+Expected<std::shared_ptr<ModuleState>> link_parts(const std::shared_ptr<SessionState>& session,
+                                                  ModuleOrigin origin);
 
 /// Compiles each source, links them, and loads the result. Throws Error(usage), DriverError.
 Expected<std::shared_ptr<ModuleState>> link_sources(const std::shared_ptr<SessionState>& session,

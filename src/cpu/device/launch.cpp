@@ -140,6 +140,15 @@ void set_launch_limit(std::uint64_t nanoseconds) noexcept {
   launch_limit = std::chrono::nanoseconds(static_cast<std::int64_t>(std::min(nanoseconds, kMost)));
 }
 
+void prepare(Driver& driver, CUfunction handle, const std::uint32_t (&block)[3]) {
+  const std::shared_ptr<FunctionObject> function = driver.find(handle);
+  require(function->module().context == driver.current(), CUDA_ERROR_INVALID_HANDLE);
+  LaunchRequest request;
+  std::copy_n(block, 3, request.block);
+  check_shape(request, *function);
+  static_cast<void>(function->code_for(specialisation_of(request, function->module(), driver)));
+}
+
 void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
   const std::shared_ptr<ContextState> context = driver.current();
   const std::shared_ptr<FunctionObject> function = driver.find(handle);

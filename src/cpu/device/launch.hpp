@@ -23,6 +23,9 @@ struct LaunchRequest {
 /// launch. Throws Failure.
 void launch(Driver& driver, CUfunction function, const LaunchRequest& request);
 
+/// Generates the code that launch() would for this block shape and a small grid. Throws Failure.
+void prepare(Driver& driver, CUfunction function, const std::uint32_t (&block)[3]);
+
 /// Sets the time limit for launches of this thread from now on, in ns; 0: the device's own limit applies.
 void set_launch_limit(std::uint64_t nanoseconds) noexcept;
 

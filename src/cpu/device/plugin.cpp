@@ -258,6 +258,13 @@ int plugin_code_statistics(QuernCpuCodeStatistics* statistics) {
   return 0;
 }
 
+std::int32_t plugin_prepare_kernel(void* function, const std::uint32_t block[3]) {
+  return entry([&] {
+    const std::uint32_t shape[3] = {block[0], block[1], block[2]};
+    prepare(Driver::get(), static_cast<CUfunction>(function), shape);
+  });
+}
+
 constexpr QuernCpuPlugin kPlugin = {
     QUERN_CPU_PLUGIN_VERSION,    sizeof(QuernCpuPlugin),   &driver_table,
     &plugin_stage_text,          &plugin_check_ptx,        &plugin_isa,
@@ -265,7 +272,7 @@ constexpr QuernCpuPlugin kPlugin = {
     &plugin_release_host_memory, &plugin_start_errors,     &plugin_reservation,
     &plugin_current_fault,       &plugin_name_kernel,      &plugin_cancel_stream,
     &plugin_cancel_context,      &plugin_set_launch_limit, &plugin_set_log_sink,
-    &plugin_set_generate_sink,   &plugin_code_statistics,
+    &plugin_set_generate_sink,   &plugin_code_statistics,  &plugin_prepare_kernel,
 };
 
 }  // namespace

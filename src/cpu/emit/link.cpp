@@ -77,8 +77,9 @@ class Linker {
     std::vector<llvm::object::ELFSectionRef> sections;
     for (const llvm::object::ELFSectionRef section : file_.sections())
       if (is_loaded(section) && is_code(section) == code) sections.push_back(section);
-    std::stable_partition(sections.begin(), sections.end(),
-                          [](const auto& section) { return take(section.getName()) == ".text"; });
+    const auto text = std::ranges::find_if(
+        sections, [](const auto& section) { return take(section.getName()) == ".text"; });
+    if (text != sections.end()) std::rotate(sections.begin(), text, std::next(text));
     for (const llvm::object::ELFSectionRef& section : sections) {
       const std::size_t align = std::max<std::size_t>(section.getAlignment().value(), 1);
       if (align > kMostAlignment) throw Defect("a section wants an alignment of " + std::to_string(align));

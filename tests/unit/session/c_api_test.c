@@ -182,6 +182,45 @@ static void python(QuernSession session) {
   CHECK(host[0] == 41 && host[2] == 43);
 }
 
+/* Compiles, saves and loads; on a machine without NVRTC there is nothing to compile with. */
+static void compiling(QuernSession session) {
+  static const char* const kSource = "extern \"C\" __global__ void set(int* x) { *x = 7; }";
+  const uint32_t block[3] = {32, 1, 1};
+  const QuernSource source = {.struct_bytes = sizeof source, .text = kSource, .file_name = "set.cu"};
+  const QuernCompileOptions options = {.struct_bytes = sizeof options, .compute_capability = 89};
+  QuernCompileStats stats = {.struct_bytes = sizeof stats};
+  QuernCacheStats cache = {.struct_bytes = sizeof cache};
+  QuernCompiled compiled = {0};
+  QuernPending pending = {0}, preparation = {0};
+  QuernModule module = {0}, loaded = {0};
+  QuernKernel kernel = {0};
+  char saved[65536], text[64];
+  size_t bytes = 0;
+  int32_t ended = 0;
+  const QuernStatus status = quern_compile_source(&source, &options, &compiled);
+  if (status == QUERN_NOT_FOUND) {
+    puts("SKIPPED: no NVRTC on this machine");
+    return;
+  }
+  CHECK(status == QUERN_OK);
+  CHECK(quern_compiled_kernel_text(compiled, 0, QUERN_KERNEL_NAME, text, sizeof text, NULL) == QUERN_OK);
+  CHECK(strcmp(text, "set") == 0);
+  CHECK(quern_load_async(session, &source, &pending) == QUERN_OK);
+  CHECK(quern_pending_wait(pending, UINT64_MAX, &ended) == QUERN_OK && ended != 0);
+  CHECK(quern_pending_result(pending, &module) == QUERN_OK);
+  CHECK(quern_kernel(module, NULL, &kernel) == QUERN_OK);
+  CHECK(quern_kernel_prepare(kernel, block, NULL) == QUERN_OK);
+  CHECK(quern_kernel_prepare_async(kernel, block, NULL, &preparation) == QUERN_OK);
+  CHECK(quern_pending_result(preparation, NULL) == QUERN_OK);
+  CHECK(quern_module_saved(module, saved, sizeof saved, &bytes) == QUERN_OK && bytes > 100);
+  CHECK(quern_load_saved_bytes(session, saved, bytes, &loaded) == QUERN_OK);
+  CHECK(quern_load_saved_bytes(session, saved, bytes - 1, &loaded) == QUERN_IO);
+  CHECK(quern_session_compile_stats(session, &stats) == QUERN_OK);
+  CHECK(stats.nvrtc_runs + stats.cache_hits >= 1);
+  CHECK(quern_compile_cache_stats(QUERN_CACHE_MEMORY, &cache) == QUERN_OK && cache.entry_count > 0);
+  CHECK(quern_release(compiled.id) == QUERN_OK && quern_release(pending.id) == QUERN_OK);
+}
+
 int main(void) {
   QuernSession session = {0};
   QuernModule module = {0};
@@ -206,6 +245,7 @@ int main(void) {
   streams(session);
   memory(session);
   python(session);
+  compiling(session);
   CHECK(quern_session_synchronize(session) == QUERN_OK);
   CHECK(quern_release(session.id) == QUERN_OK);
   CHECK(quern_session_synchronize(session) == QUERN_BAD_HANDLE);
