@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "abi/kernel_request.hpp"
 #include "base/progress.hpp"
+#include "cache/disk_store.hpp"
 #include "cache/memory_cache.hpp"
 #include "compile/places.hpp"
 #include "quern/compile_stats.hpp"
@@ -36,18 +38,22 @@ constexpr std::uint64_t kDefaultCacheBytes = std::uint64_t{256} << 20;
 std::shared_ptr<ImageCache> make_image_cache(std::uint64_t max_bytes = kDefaultCacheBytes);
 
 struct CompilerOptions {
-  Surroundings around = surroundings();
+  SearchEnvironment environment = search_environment();
+  std::optional<Surroundings> around;  ///< nothing: surroundings(environment), when NVRTC is searched for
+  /// Where compilations are kept for later processes; null: nowhere. Must outlive the compiler.
+  cache::DiskStore* store = cache::process_store();
   std::shared_ptr<ImageCache> images = make_image_cache();  ///< may serve several compilers
 };
 
 /// Counts the requests of one user of a compiler. Thread-safe.
 class CompileCounters {
  public:
-  CompileStats read() const noexcept { return {translations, nvrtc_runs, cache_hits}; }
+  CompileStats read() const noexcept { return {translations, nvrtc_runs, cache_hits, disk_hits}; }
 
   std::atomic<std::uint64_t> translations{0};
   std::atomic<std::uint64_t> nvrtc_runs{0};
   std::atomic<std::uint64_t> cache_hits{0};
+  std::atomic<std::uint64_t> disk_hits{0};
 };
 
 /// Who asks for a compilation: told of its progress, and given its counts. Either may be null.
