@@ -143,6 +143,9 @@ struct Compiler::State {
   /// with its time.
   Expected<Image> compile_anew(const CudaPlan& plan, const CudaKey& key, const Requester& requester,
                                Image& fresh) {
+    // Another process may be compiling the same: then its outcome is this one's.
+    const cache::DiskStore::Claim own =
+        options.store != nullptr ? options.store->claim(key.digest) : cache::DiskStore::Claim();
     if (std::optional<Expected<Image>> outcome = recall(key, requester)) return *std::move(outcome);
     Expected<abi::PtxImage> image = run(plan, requester);
     if (image) {
