@@ -19,9 +19,6 @@
 namespace quern::cache {
 namespace {
 
-/// Of the layout of the folder; another layout gets a folder of its own beside this one.
-constexpr const char* kLayout = "v1";
-constexpr const char* kQuarantine = "quarantine";
 /// Entries beyond these are removed instead of set aside.
 constexpr std::size_t kMostSetAside = 64;
 /// A holder that takes longer may be stopped for good.
@@ -43,6 +40,13 @@ struct Place {
     folder = folder_name(index);
     file = hex.substr(2) + entry_suffix(kind);
   }
+  Place(std::string folder_name, std::string file_name)
+      : folder(std::move(folder_name)), file(std::move(file_name)) {}
+
+  bool is_of(const EntryParts& parts) const {
+    return folder + file == parts.key.hex() + entry_suffix(parts.kind);
+  }
+
   unsigned index = 0;
   std::string folder;
   std::string file;
@@ -102,8 +106,9 @@ struct DiskStore::State {
                {{"cache", options.directory}}});
   }
 
-  std::optional<std::string> get(EntryKind kind, const base::Digest& key) {
-    const Place place(kind, key);
+  std::optional<std::string> get(EntryKind kind, const base::Digest& key) { return get(Place(kind, key)); }
+
+  std::optional<std::string> get(const Place& place) {
     const Expected<File> folder = open(place.folder, reading());
     if (!folder) return std::nullopt;
     EntryFile file = read_entry_file(*folder, place.file, reading());
@@ -120,7 +125,7 @@ struct DiskStore::State {
         break;
     }
     const Expected<EntryParts> parts = read_entry(file.bytes);
-    if (!parts || parts->kind != kind || parts->key != key) {
+    if (!parts || !place.is_of(*parts)) {
       put_aside(*folder, place, file,
                 parts ? "it is the entry of another key" : parts.errors().front().message);
       return std::nullopt;
@@ -193,7 +198,7 @@ DiskStore::Claim DiskStore::claim(const base::Digest& key, const std::function<b
   // One byte of the file for each key, far behind its end: the file stays empty.
   std::uint64_t at = 0;
   for (std::size_t i = 0; i < 8; ++i) at = (at << 8) | key.bytes[i];
-  return RangeLock::wait(open_lock_file(*layout, "locks"), at & (UINT64_MAX >> 2), 1, kLongestWait, goes_on);
+  return RangeLock::wait(open_lock_file(*layout, kLocks), at & (UINT64_MAX >> 2), 1, kLongestWait, goes_on);
 }
 
 std::optional<std::string> DiskStore::get_or_compute(EntryKind kind, const base::Digest& key,
@@ -204,6 +209,10 @@ std::optional<std::string> DiskStore::get_or_compute(EntryKind kind, const base:
   std::optional<std::string> made = compute();
   if (made) put(kind, key, *made);
   return made;
+}
+
+bool DiskStore::is_sound(const std::string& folder, const std::string& file) {
+  return state_->get(Place(folder, file)).has_value();
 }
 
 const DiskStoreOptions& DiskStore::options() const noexcept { return state_->options; }

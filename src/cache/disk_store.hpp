@@ -71,6 +71,9 @@ class DiskStore {
   /// Passes on its exceptions.
   std::optional<std::string> get_or_compute(EntryKind kind, const base::Digest& key, const Compute& compute);
 
+  /// Whether the entry in this file is what its name says; if not, it is set aside.
+  bool is_sound(const std::string& folder, const std::string& file);
+
   const DiskStoreOptions& options() const noexcept;
   DiskStoreStats stats() const noexcept;
 

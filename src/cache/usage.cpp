@@ -18,7 +18,6 @@
 namespace quern::cache {
 namespace {
 
-constexpr const char* kUsage = "usage";
 constexpr std::chrono::milliseconds kLongestWait{50};
 /// A killed writer's file is removed after this.
 constexpr std::time_t kStale = 3600;

@@ -182,6 +182,34 @@ struct Compiler::State {
     }
   }
 
+  static abi::KernelRequest cuda_request(const abi::KernelRequest& request,
+                                         const frontend::CudaSource& source) {
+    abi::KernelRequest cuda = request;
+    cuda.source.language = abi::Language::cuda;
+    cuda.source.text = source.text;
+    cuda.options.insert(cuda.options.end(), source.options.begin(), source.options.end());
+    return cuda;
+  }
+
+  Expected<RequestKey> key_of(const abi::KernelRequest& request) {
+    if (request.source.language == abi::Language::ptx)
+      return RequestKey{"PTX is not compiled by NVRTC", "", {}};
+    abi::KernelRequest cuda = request;
+    if (request.source.language == abi::Language::python) {
+      Expected<frontend::CudaSource> source =
+          frontend::translate(request.source, request.entry, request.signature, request.constants);
+      if (!source) return std::move(source).errors();
+      cuda = cuda_request(request, *source);
+    }
+    const Toolkit* const earlier = known_toolkit();
+    const Expected<CudaPlan> plan = plan_cuda(cuda, earlier != nullptr ? *earlier : toolkit());
+    if (!plan) return plan.errors();
+    RequestKey result;
+    const std::optional<CudaKey> key = cuda_key(*plan, &result.unsure);
+    if (!key) return result;
+    return RequestKey{key->not_for_disk, key->digest.hex(), key->components};
+  }
+
   /// Through CUDA C++, which the image then holds.
   Expected<Image> compile_python(const abi::KernelRequest& request, const Requester& requester) {
     count(&CompileCounters::translations, requester);
@@ -191,10 +219,7 @@ struct Compiler::State {
         frontend::translate(request.source, request.entry, request.signature, request.constants);
     if (!source) return std::move(source).errors();
     translation.finish(1);
-    abi::KernelRequest cuda = request;
-    cuda.source.language = abi::Language::cuda;
-    cuda.source.text = std::move(source->text);
-    cuda.options.insert(cuda.options.end(), source->options.begin(), source->options.end());
+    abi::KernelRequest cuda = cuda_request(request, *source);
     Expected<Image> image = compile_cuda(cuda, requester);
     if (!image) return image;
     abi::PtxImage complete = **image;
@@ -230,6 +255,13 @@ Compiler::~Compiler() = default;
 Expected<Compiler::Image> Compiler::compile(const abi::KernelRequest& request, const Requester& requester) {
   gate.hold_this_thread();
   return base::secluded([&] { return state_->compile(request, requester); });
+}
+
+Expected<RequestKey> Compiler::key_of(const abi::KernelRequest& request) {
+  gate.hold_this_thread();
+  const base::ExitGate::Pass pass(gate);
+  if (!pass) return base::rejected(gate, "plan the compilation of " + request.source.file_name);
+  return base::secluded([&] { return state_->key_of(request); });
 }
 
 ToolkitReport Compiler::toolkit() {

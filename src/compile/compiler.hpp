@@ -67,6 +67,13 @@ struct Requester {
 /// `attempted`, "save x.cu", cannot be done.
 Expected<void> within_gate(const std::string& attempted, const std::function<void()>& work);
 
+/// What the disk tier makes of a request.
+struct RequestKey {
+  std::string unsure;  ///< not empty: it is compiled each time, for this reason; no key then
+  std::string key;     ///< in hexadecimal digits
+  std::vector<std::pair<std::string, std::string>> components;
+};
+
 /// Compiles kernel source to PTX. NVRTC is searched for and opened by the first request that needs it. Equal
 /// requests are compiled once (memory cache, single flight). Thread-safe; holds no lock while NVRTC runs.
 class Compiler {
@@ -84,6 +91,9 @@ class Compiler {
   /// otherwise a warning in the log says so and the image holds only PTX. `requester` is told of the work and
   /// may cancel it: diagnostic "cancelled". Another thread that waited for the same source then compiles it.
   Expected<Image> compile(const abi::KernelRequest& request, const Requester& requester = {});
+
+  /// The key of what compile() would give to NVRTC. PTX has none.
+  Expected<RequestKey> key_of(const abi::KernelRequest& request);
 
   ToolkitReport toolkit();
   /// True if NVRTC was searched for and not found. It is not searched for again.

@@ -125,4 +125,15 @@ std::string components_bytes(const CudaKey& key) {
   return to.take();
 }
 
+std::optional<Components> read_components(std::string_view bytes) {
+  base::ByteReader from(bytes);
+  Components components(from.count(16));
+  for (auto& [name, value] : components) {
+    name = from.string();
+    value = from.string();
+  }
+  if (!from.good() || !from.at_end()) return std::nullopt;
+  return components;
+}
+
 }  // namespace quern::compile

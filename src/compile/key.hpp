@@ -14,10 +14,12 @@
 
 namespace quern::compile {
 
+using Components = std::vector<std::pair<std::string, std::string>>;
+
 /// A key and what it was made of: names, and values as text or as the digest of one, in a fixed order.
 struct CudaKey {
   base::Digest digest;
-  std::vector<std::pair<std::string, std::string>> components;
+  Components components;
   /// Not empty: only this process may use what is compiled under the key, for this reason.
   std::string not_for_disk;
 };
@@ -31,5 +33,7 @@ bool is_still_right(const CudaKey& key, CudaPlan plan);
 
 /// A list of names and values: the number of pairs, then name and value of each (base/byte_stream.hpp).
 std::string components_bytes(const CudaKey& key);
+/// Takes arbitrary bytes; nothing: they are no such list.
+std::optional<Components> read_components(std::string_view bytes);
 
 }  // namespace quern::compile
