@@ -13,6 +13,7 @@ struct CompileStats {
   std::uint64_t nvrtc_runs = 0;
   std::uint64_t cache_hits = 0;  ///< requests for which all that NVRTC would see was compiled already, or was
                                  ///< being compiled by another thread
+  std::uint64_t disk_hits = 0;   ///< requests that the compile cache on disk answered
 };
 
 }  // namespace quern

@@ -22,6 +22,7 @@
 #include "quern/device.hpp"
 #include "quern/device_array.hpp"
 #include "quern/diagnostic.hpp"
+#include "quern/disk_cache.hpp"
 #include "quern/dlpack.hpp"
 #include "quern/dlpack_tensor.hpp"
 #include "quern/doctor.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cache/disk_store.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 
@@ -13,30 +12,23 @@
 #include "base/log.hpp"
 #include "base/thread.hpp"
 #include "cache/entry_file.hpp"
+#include "cache/folder_listing.hpp"
 #include "cache/store_folder.hpp"
+#include "cache/usage.hpp"
 
 namespace quern::cache {
 namespace {
 
-/// Of the layout of the folder; another layout gets a folder of its own beside this one.
-constexpr const char* kLayout = "v1";
-constexpr const char* kQuarantine = "quarantine";
 /// Entries beyond these are removed instead of set aside.
 constexpr std::size_t kMostSetAside = 64;
+/// A holder that takes longer may be stopped for good.
+constexpr std::chrono::seconds kLongestWait{60};
 
 void debug(std::string text) noexcept { base::log({LogLevel::debug, std::move(text), {}}); }
 
-std::size_t count_files(const File& folder) noexcept {
-  const int copy = ::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  DIR* const listing = copy >= 0 ? ::fdopendir(copy) : nullptr;
-  if (listing == nullptr) {
-    if (copy >= 0) ::close(copy);
-    return 0;
-  }
+std::size_t count_files(const File& folder) {
   std::size_t count = 0;
-  while (const dirent* each = ::readdir(listing))
-    if (each->d_name[0] != '.') ++count;
-  ::closedir(listing);
+  for_each_file(folder, [&](const std::string&, const struct stat&) { ++count; });
   return count;
 }
 
@@ -44,9 +36,18 @@ std::size_t count_files(const File& folder) noexcept {
 struct Place {
   Place(EntryKind kind, const base::Digest& key) {
     const std::string hex = key.hex();
-    folder = hex.substr(0, 2);
+    index = key.bytes[0];
+    folder = folder_name(index);
     file = hex.substr(2) + entry_suffix(kind);
   }
+  Place(std::string folder_name, std::string file_name)
+      : folder(std::move(folder_name)), file(std::move(file_name)) {}
+
+  bool is_of(const EntryParts& parts) const {
+    return folder + file == parts.key.hex() + entry_suffix(parts.kind);
+  }
+
+  unsigned index = 0;
   std::string folder;
   std::string file;
 };
@@ -62,6 +63,7 @@ struct DiskStore::State {
   std::atomic<std::uint64_t> writes{0};
   std::atomic<std::uint64_t> failed_writes{0};
   std::atomic<std::uint64_t> damaged{0};
+  std::atomic<std::uint64_t> evictions{0};
   std::atomic<bool> told_folder{false};
   std::atomic<bool> told_write{false};
 
@@ -76,11 +78,16 @@ struct DiskStore::State {
         {is_grave ? LogLevel::warning : LogLevel::debug, std::move(text), {{"cache", options.directory}}});
   }
 
+  Expected<File> open_layout(FolderUse use) {
+    const Expected<File> root = open_store_root(options.directory, use);
+    if (!root) return root.errors();
+    return open_store_folder(*root, options.directory, kLayout, use);
+  }
+
   /// The folder `name` below this layout's.
   Expected<File> open(const std::string& name, FolderUse use) {
-    Expected<File> folder = open_store_root(options.directory, use);
-    for (const std::string& each : {std::string(kLayout), name})
-      if (folder) folder = open_store_folder(*folder, options.directory, each, use);
+    Expected<File> folder = open_layout(use);
+    if (folder) folder = open_store_folder(*folder, options.directory + "/" + kLayout, name, use);
     if (!folder && (use == FolderUse::make || folder.errors().front().code == "cache-unsafe"))
       tell_once(told_folder, folder.errors().front());
     return folder;
@@ -99,8 +106,9 @@ struct DiskStore::State {
                {{"cache", options.directory}}});
   }
 
-  std::optional<std::string> get(EntryKind kind, const base::Digest& key) {
-    const Place place(kind, key);
+  std::optional<std::string> get(EntryKind kind, const base::Digest& key) { return get(Place(kind, key)); }
+
+  std::optional<std::string> get(const Place& place) {
     const Expected<File> folder = open(place.folder, reading());
     if (!folder) return std::nullopt;
     EntryFile file = read_entry_file(*folder, place.file, reading());
@@ -117,7 +125,7 @@ struct DiskStore::State {
         break;
     }
     const Expected<EntryParts> parts = read_entry(file.bytes);
-    if (!parts || parts->kind != kind || parts->key != key) {
+    if (!parts || !place.is_of(*parts)) {
       put_aside(*folder, place, file,
                 parts ? "it is the entry of another key" : parts.errors().front().message);
       return std::nullopt;
@@ -143,6 +151,9 @@ struct DiskStore::State {
     }
     if (error == 0) {
       ++writes;
+      if (const Expected<File> layout = open_layout(FolderUse::write))
+        evictions += note_written(*layout, place.index, header.size() + components.size() + bytes.size(),
+                                  options.max_bytes);
       return;
     }
     ++failed_writes;
@@ -179,18 +190,36 @@ void DiskStore::put(EntryKind kind, const base::Digest& key, std::string_view by
   }
 }
 
+DiskStore::Claim DiskStore::claim(const base::Digest& key, const std::function<bool()>& goes_on) {
+  if (state_->options.read_only) return {};
+  const base::NoCancellation whole;
+  const Expected<File> layout = state_->open_layout(FolderUse::make);
+  if (!layout) return {};
+  // One byte of the file for each key, far behind its end: the file stays empty.
+  std::uint64_t at = 0;
+  for (std::size_t i = 0; i < 8; ++i) at = (at << 8) | key.bytes[i];
+  return RangeLock::wait(open_lock_file(*layout, kLocks), at & (UINT64_MAX >> 2), 1, kLongestWait, goes_on);
+}
+
 std::optional<std::string> DiskStore::get_or_compute(EntryKind kind, const base::Digest& key,
                                                      const Compute& compute) {
   if (std::optional<std::string> bytes = get(kind, key)) return bytes;
+  const Claim own = claim(key);
+  if (std::optional<std::string> bytes = get(kind, key)) return bytes;  // another's, meanwhile
   std::optional<std::string> made = compute();
   if (made) put(kind, key, *made);
   return made;
 }
 
+bool DiskStore::is_sound(const std::string& folder, const std::string& file) {
+  return state_->get(Place(folder, file)).has_value();
+}
+
 const DiskStoreOptions& DiskStore::options() const noexcept { return state_->options; }
 
 DiskStoreStats DiskStore::stats() const noexcept {
-  return {state_->hits, state_->misses, state_->writes, state_->failed_writes, state_->damaged};
+  return {state_->hits,          state_->misses,  state_->writes,
+          state_->failed_writes, state_->damaged, state_->evictions};
 }
 
 }  // namespace quern::cache

@@ -18,6 +18,7 @@
 
 #include "base/digest.hpp"
 #include "cache/entry_format.hpp"
+#include "cache/key_lock.hpp"
 #include "quern/diagnostic.hpp"
 
 namespace quern::cache {
@@ -36,7 +37,8 @@ struct DiskStoreStats {
   std::uint64_t misses = 0;
   std::uint64_t writes = 0;
   std::uint64_t failed_writes = 0;
-  std::uint64_t damaged = 0;  ///< entries that were set aside
+  std::uint64_t damaged = 0;    ///< entries that were set aside
+  std::uint64_t evictions = 0;  ///< entries that were removed to stay within the bound
 };
 
 /// Thread-safe, and safe with other processes on the same directory. Keeps no file open, holds no lock that a
@@ -56,10 +58,21 @@ class DiskStore {
   void put(EntryKind kind, const base::Digest& key, std::string_view bytes,
            std::string_view components = {}) noexcept;
 
+  using Claim = RangeLock;
+  /// The right to compute the entries under the key: of all threads and processes that ask, one has it at a
+  /// time, until its Claim is destroyed. Who waited should look again for what the former holder has put. Not
+  /// held after a minute, if `goes_on` (may be empty) answers false, and where there are no locks: then
+  /// several may compute the same, which is not wrong.
+  Claim claim(const base::Digest& key, const std::function<bool()>& goes_on = {});
+
   using Compute = std::function<std::optional<std::string>()>;
-  /// The bytes under the key, or those that `compute` returns, which are published then. Nothing: `compute`
-  /// returned nothing. Passes on its exceptions.
+  /// The bytes under the key, or those that `compute` returns, which are published then; `compute` runs once
+  /// however many threads and processes ask. Nothing: it returned nothing, and the next one asks its own.
+  /// Passes on its exceptions.
   std::optional<std::string> get_or_compute(EntryKind kind, const base::Digest& key, const Compute& compute);
+
+  /// Whether the entry in this file is what its name says; if not, it is set aside.
+  bool is_sound(const std::string& folder, const std::string& file);
 
   const DiskStoreOptions& options() const noexcept;
   DiskStoreStats stats() const noexcept;

@@ -21,6 +21,12 @@ struct FileTraits {
 };
 using File = base::UniqueHandle<FileTraits>;
 
+/// Names below a store's directory. The layout: another one gets a folder of its own beside it.
+inline constexpr const char* kLayout = "v1";
+inline constexpr const char* kQuarantine = "quarantine";
+inline constexpr const char* kUsage = "usage";
+inline constexpr const char* kLocks = "locks";
+
 enum class FolderUse : std::uint8_t {
   read,   ///< also a folder of root's
   write,  ///< must be the user's own

@@ -10,8 +10,11 @@
 #include "base/log.hpp"
 #include "base/thread.hpp"
 #include "compile/cuda_source.hpp"
+#include "compile/image_store.hpp"
+#include "compile/key.hpp"
 #include "compile/ptx_source.hpp"
 #include "compile/toolkit.hpp"
+#include "compile/toolkit_facts.hpp"
 #include "frontend/translate.hpp"
 
 namespace quern::compile {
@@ -52,8 +55,11 @@ struct Compiler::State {
 
   const CompilerOptions options;
   std::once_flag searched;
-  Toolkit found;                     // written once, under `searched`
-  std::atomic<bool> missing{false};  // `searched`, and without result
+  Toolkit found;                      // written once, under `searched`
+  std::atomic<bool> is_found{false};  // `searched`
+  std::atomic<bool> missing{false};   // `searched`, and without result
+  std::once_flag recalled;
+  std::optional<Toolkit> known;  // written once, under `recalled`
   ImageCache& images;
   CompileCounters counters;  // of all requests
 
@@ -65,51 +71,143 @@ struct Compiler::State {
 
   void search() {
     const base::ExitGate::Loading loading(gate);
-    if (loading)
-      found = find_toolkit(options.around);
-    else
+    if (loading) {
+      const Surroundings around = options.around ? *options.around : surroundings(options.environment);
+      found = find_toolkit(around, options.store);
+      if (options.store != nullptr && !options.around)
+        remember_toolkit(*options.store, options.environment, around, found);
+    } else {
       found.missing = base::rejected(gate, "open NVRTC");
+    }
     missing = found.nvrtc == nullptr;
   }
 
-  /// To be called with a Pass.
+  /// With an open NVRTC. To be called with a Pass.
   const Toolkit& toolkit() {
     std::call_once(searched, [this] { base::secluded([this] { search(); }); });
+    is_found = true;
     return found;
   }
 
-  Expected<Image> run(const CudaPlan& plan, const Requester& requester) {
+  /// As far as an earlier process knew it; null: open NVRTC. To be called with a Pass.
+  const Toolkit* known_toolkit() {
+    if (is_found) return &found;
+    if (options.store == nullptr || options.around) return nullptr;
+    std::call_once(recalled, [this] { known = recall_toolkit(*options.store, options.environment); });
+    return known ? &*known : nullptr;
+  }
+
+  static Expected<Image> shared(Expected<abi::PtxImage> image) {
+    if (!image) return std::move(image).errors();
+    return std::make_shared<const abi::PtxImage>(*std::move(image));
+  }
+
+  /// The outcome that the disk has under the key.
+  std::optional<Expected<Image>> recall(const CudaKey& key, const Requester& requester) {
+    if (options.store == nullptr) return std::nullopt;
+    std::optional<Expected<abi::PtxImage>> outcome = recall_image(*options.store, key);
+    if (!outcome) return std::nullopt;
+    count(&CompileCounters::disk_hits, requester);
+    return shared(*std::move(outcome));
+  }
+
+  Expected<abi::PtxImage> run(const CudaPlan& plan, const Requester& requester) {
     count(&CompileCounters::nvrtc_runs, requester);
     Expected<abi::PtxImage> image = run_cuda(plan, requester.progress);
-    if (!image) return std::move(image).errors();
+    if (!image) return image;
     const std::string& file = plan.request->source.file_name;
     base::log({LogLevel::debug,
                fmt::format("NVRTC compiled {} in {:.1f} ms", file, image->compile_ms),
                {{"file", file}}});
-    return std::make_shared<const abi::PtxImage>(*std::move(image));
+    return image;
+  }
+
+  /// Without opening NVRTC: from memory, or from the disk if an earlier process compiled the same.
+  std::optional<Expected<Image>> find_compiled(const abi::KernelRequest& request,
+                                               const Requester& requester) {
+    const Toolkit* const earlier = known_toolkit();
+    if (earlier == nullptr) return std::nullopt;
+    const Expected<CudaPlan> plan = plan_cuda(request, *earlier);
+    const std::optional<CudaKey> key = plan ? cuda_key(*plan) : std::nullopt;
+    if (!key) return std::nullopt;
+    if (Image image = images.find(key->digest)) {
+      count(&CompileCounters::cache_hits, requester);
+      return Expected<Image>(std::move(image));
+    }
+    std::optional<Expected<Image>> outcome = recall(*key, requester);
+    if (outcome) return images.get_or_compute(key->digest, [&] { return *std::move(outcome); });
+    return std::nullopt;
+  }
+
+  /// Compiles, and keeps the outcome on disk unless a file was changed meanwhile. `fresh` is set to the image
+  /// with its time.
+  Expected<Image> compile_anew(const CudaPlan& plan, const CudaKey& key, const Requester& requester,
+                               Image& fresh) {
+    // Another process may be compiling the same: then its outcome is this one's.
+    const cache::DiskStore::Claim own =
+        options.store != nullptr ? options.store->claim(key.digest) : cache::DiskStore::Claim();
+    if (std::optional<Expected<Image>> outcome = recall(key, requester)) return *std::move(outcome);
+    Expected<abi::PtxImage> image = run(plan, requester);
+    if (image) {
+      fresh = std::make_shared<const abi::PtxImage>(*image);
+      image->compile_ms = 0;
+    }
+    if (options.store != nullptr && is_still_right(key, plan)) remember_image(*options.store, key, image);
+    return shared(std::move(image));
   }
 
   Expected<Image> compile_cuda(const abi::KernelRequest& request, const Requester& requester) {
+    if (std::optional<Expected<Image>> outcome = find_compiled(request, requester))
+      return *std::move(outcome);
     const Expected<CudaPlan> plan = plan_cuda(request, toolkit());
     if (!plan) return plan.errors();
-    const std::optional<base::Digest> key = cuda_key(*plan);
-    if (!key) return run(*plan, requester);
+    std::string unsure;
+    const std::optional<CudaKey> key = cuda_key(*plan, &unsure);
+    if (!key) {
+      const std::string& file = request.source.file_name;
+      base::log(
+          {LogLevel::debug, fmt::format("{} is compiled each time: {}", file, unsure), {{"file", file}}});
+      return shared(run(*plan, requester));
+    }
     for (;;) {
       Image fresh;  // of this very call, with its time; the cache keeps one without
       bool ran = false;
-      Expected<Image> image = images.get_or_compute(*key, [&]() -> Expected<Image> {
+      Expected<Image> image = images.get_or_compute(key->digest, [&]() -> Expected<Image> {
         ran = true;
-        Expected<Image> made = run(*plan, requester);
-        if (!made) return made;
-        fresh = *made;
-        abi::PtxImage kept = **made;
-        kept.compile_ms = 0;
-        return std::make_shared<const abi::PtxImage>(std::move(kept));
+        return compile_anew(*plan, *key, requester, fresh);
       });
       if (!ran && is_cancelled(image)) continue;  // by another requester, for whom this thread waited
       if (image && !ran) count(&CompileCounters::cache_hits, requester);
       return image && fresh ? Expected<Image>(fresh) : std::move(image);
     }
+  }
+
+  static abi::KernelRequest cuda_request(const abi::KernelRequest& request,
+                                         const frontend::CudaSource& source) {
+    abi::KernelRequest cuda = request;
+    cuda.source.language = abi::Language::cuda;
+    cuda.source.text = source.text;
+    cuda.options.insert(cuda.options.end(), source.options.begin(), source.options.end());
+    return cuda;
+  }
+
+  Expected<RequestKey> key_of(const abi::KernelRequest& request) {
+    if (request.source.language == abi::Language::ptx)
+      return RequestKey{"PTX is not compiled by NVRTC", "", {}};
+    abi::KernelRequest cuda = request;
+    if (request.source.language == abi::Language::python) {
+      Expected<frontend::CudaSource> source =
+          frontend::translate(request.source, request.entry, request.signature, request.constants);
+      if (!source) return std::move(source).errors();
+      cuda = cuda_request(request, *source);
+    }
+    const Toolkit* const earlier = known_toolkit();
+    const Expected<CudaPlan> plan = plan_cuda(cuda, earlier != nullptr ? *earlier : toolkit());
+    if (!plan) return plan.errors();
+    RequestKey result;
+    const std::optional<CudaKey> key = cuda_key(*plan, &result.unsure);
+    if (!key) return result;
+    return RequestKey{key->not_for_disk, key->digest.hex(), key->components};
   }
 
   /// Through CUDA C++, which the image then holds.
@@ -121,10 +219,7 @@ struct Compiler::State {
         frontend::translate(request.source, request.entry, request.signature, request.constants);
     if (!source) return std::move(source).errors();
     translation.finish(1);
-    abi::KernelRequest cuda = request;
-    cuda.source.language = abi::Language::cuda;
-    cuda.source.text = std::move(source->text);
-    cuda.options.insert(cuda.options.end(), source->options.begin(), source->options.end());
+    abi::KernelRequest cuda = cuda_request(request, *source);
     Expected<Image> image = compile_cuda(cuda, requester);
     if (!image) return image;
     abi::PtxImage complete = **image;
@@ -135,7 +230,7 @@ struct Compiler::State {
   }
 
   Expected<Image> compile(const abi::KernelRequest& request, const Requester& requester) {
-    const base::ExitGate::Pass pass(gate);  // also for OpenSSL's digests, which the cache's keys are
+    const base::ExitGate::Pass pass(gate);
     if (!pass) return base::rejected(gate, "compile " + request.source.file_name);
     switch (request.source.language) {
       case abi::Language::cuda:
@@ -162,6 +257,13 @@ Expected<Compiler::Image> Compiler::compile(const abi::KernelRequest& request, c
   return base::secluded([&] { return state_->compile(request, requester); });
 }
 
+Expected<RequestKey> Compiler::key_of(const abi::KernelRequest& request) {
+  gate.hold_this_thread();
+  const base::ExitGate::Pass pass(gate);
+  if (!pass) return base::rejected(gate, "plan the compilation of " + request.source.file_name);
+  return base::secluded([&] { return state_->key_of(request); });
+}
+
 ToolkitReport Compiler::toolkit() {
   ToolkitReport report;
   const base::ExitGate::Pass pass(gate);
@@ -170,11 +272,11 @@ ToolkitReport Compiler::toolkit() {
     return report;
   }
   const Toolkit& found = state_->toolkit();
-  report.found = found.nvrtc != nullptr;
-  if (found.nvrtc) {
-    report.nvrtc_path = found.nvrtc->path();
-    report.nvrtc_version = fmt::format("{}.{}", found.nvrtc->major(), found.nvrtc->minor());
-    report.architectures = found.nvrtc->architectures();
+  report.found = found.facts.has_value();
+  if (found.facts) {
+    report.nvrtc_path = found.facts->path;
+    report.nvrtc_version = fmt::format("{}.{}", found.facts->major, found.facts->minor);
+    report.architectures = found.facts->architectures;
   }
   report.include_directories = found.include_directories;
   if (found.headers_version != 0)

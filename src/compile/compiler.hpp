@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "abi/kernel_request.hpp"
 #include "base/progress.hpp"
+#include "cache/disk_store.hpp"
 #include "cache/memory_cache.hpp"
 #include "compile/places.hpp"
 #include "quern/compile_stats.hpp"
@@ -36,18 +38,22 @@ constexpr std::uint64_t kDefaultCacheBytes = std::uint64_t{256} << 20;
 std::shared_ptr<ImageCache> make_image_cache(std::uint64_t max_bytes = kDefaultCacheBytes);
 
 struct CompilerOptions {
-  Surroundings around = surroundings();
+  SearchEnvironment environment = search_environment();
+  std::optional<Surroundings> around;  ///< nothing: surroundings(environment), when NVRTC is searched for
+  /// Where compilations are kept for later processes; null: nowhere. Must outlive the compiler.
+  cache::DiskStore* store = cache::process_store();
   std::shared_ptr<ImageCache> images = make_image_cache();  ///< may serve several compilers
 };
 
 /// Counts the requests of one user of a compiler. Thread-safe.
 class CompileCounters {
  public:
-  CompileStats read() const noexcept { return {translations, nvrtc_runs, cache_hits}; }
+  CompileStats read() const noexcept { return {translations, nvrtc_runs, cache_hits, disk_hits}; }
 
   std::atomic<std::uint64_t> translations{0};
   std::atomic<std::uint64_t> nvrtc_runs{0};
   std::atomic<std::uint64_t> cache_hits{0};
+  std::atomic<std::uint64_t> disk_hits{0};
 };
 
 /// Who asks for a compilation: told of its progress, and given its counts. Either may be null.
@@ -60,6 +66,13 @@ struct Requester {
 /// the caches' locks may be held by threads that are gone. The diagnostic says then that what was
 /// `attempted`, "save x.cu", cannot be done.
 Expected<void> within_gate(const std::string& attempted, const std::function<void()>& work);
+
+/// What the disk tier makes of a request.
+struct RequestKey {
+  std::string unsure;  ///< not empty: it is compiled each time, for this reason; no key then
+  std::string key;     ///< in hexadecimal digits
+  std::vector<std::pair<std::string, std::string>> components;
+};
 
 /// Compiles kernel source to PTX. NVRTC is searched for and opened by the first request that needs it. Equal
 /// requests are compiled once (memory cache, single flight). Thread-safe; holds no lock while NVRTC runs.
@@ -78,6 +91,9 @@ class Compiler {
   /// otherwise a warning in the log says so and the image holds only PTX. `requester` is told of the work and
   /// may cancel it: diagnostic "cancelled". Another thread that waited for the same source then compiles it.
   Expected<Image> compile(const abi::KernelRequest& request, const Requester& requester = {});
+
+  /// The key of what compile() would give to NVRTC. PTX has none.
+  Expected<RequestKey> key_of(const abi::KernelRequest& request);
 
   ToolkitReport toolkit();
   /// True if NVRTC was searched for and not found. It is not searched for again.

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <filesystem>
 #include <functional>
 
 #include "compile/cpp_tokens.hpp"
@@ -24,11 +23,6 @@
 namespace quern::compile {
 namespace {
 
-namespace fs = std::filesystem;
-
-// Raised whenever the same inputs would give another image: part of every key.
-constexpr std::uint64_t kFormatVersion = 1;
-
 Diagnostic failure(std::string code, std::string message, std::string hint) {
   Diagnostic diagnostic;
   diagnostic.code = std::move(code);
@@ -43,10 +37,10 @@ Diagnostic warning(std::string code, std::string message, std::string hint) {
   return diagnostic;
 }
 
-std::string version_of(const Nvrtc& nvrtc) { return fmt::format("{}.{}", nvrtc.major(), nvrtc.minor()); }
+std::string version_of(const NvrtcFacts& nvrtc) { return fmt::format("{}.{}", nvrtc.major, nvrtc.minor); }
 
-bool knows(const Nvrtc& nvrtc, std::uint32_t architecture) {
-  const std::vector<std::uint32_t>& all = nvrtc.architectures();
+bool knows(const NvrtcFacts& nvrtc, std::uint32_t architecture) {
+  const std::vector<std::uint32_t>& all = nvrtc.architectures;
   return std::find(all.begin(), all.end(), architecture) != all.end();
 }
 
@@ -109,11 +103,11 @@ Expected<void> check_instances(const std::vector<std::string>& expressions,
   return {};
 }
 
-Expected<void> check_architecture(const Nvrtc& nvrtc, std::uint32_t compute) {
+Expected<void> check_architecture(const NvrtcFacts& nvrtc, std::uint32_t compute) {
   if (knows(nvrtc, compute)) return {};
   return failure("target-unsupported",
                  fmt::format("cannot compile for compute_{}: NVRTC {} ({}) compiles for {}", compute,
-                             version_of(nvrtc), nvrtc.path(), fmt::join(nvrtc.architectures(), ", ")),
+                             version_of(nvrtc), nvrtc.path, fmt::join(nvrtc.architectures, ", ")),
                  "request one of these, or install an NVRTC that knows it and name it with QUERN_NVRTC");
 }
 
@@ -128,11 +122,11 @@ bool is_named_int128(const std::vector<std::string>& texts) {
 void choose_machine(CudaPlan& plan) {
   const std::optional<std::uint32_t> sm = plan.request->target.sm;
   if (!sm) return;
-  if (!knows(*plan.toolkit->nvrtc, *sm)) {
+  if (!knows(*plan.toolkit->facts, *sm)) {
     plan.log.push_back(warning(
         "machine-code",
         fmt::format("no machine code for sm_{}: NVRTC {} does not know it; the driver compiles the PTX", *sm,
-                    version_of(*plan.toolkit->nvrtc)),
+                    version_of(*plan.toolkit->facts)),
         "install a newer NVRTC for faster module loads"));
   } else if (plan.options.relocatable) {
     plan.log.push_back(warning("machine-code",
@@ -149,7 +143,7 @@ Diagnostic without_machine_code(const CudaPlan& plan, const NvrtcOutput& machine
   Diagnostic diagnostic = warning(
       "machine-code",
       fmt::format("no machine code for sm_{}: NVRTC {} could not make it ({}); the driver compiles the PTX",
-                  *plan.machine, version_of(*plan.toolkit->nvrtc), machine.status),
+                  *plan.machine, version_of(*plan.toolkit->facts), machine.status),
       "try another NVRTC with QUERN_NVRTC for faster module loads");
   if (!machine.log.empty()) diagnostic.notes.push_back({{}, machine.log});
   return diagnostic;
@@ -205,7 +199,7 @@ Diagnostics diagnostics_of(const CudaPlan& plan, const NvrtcOutput& output,
     diagnostics.push_back(
         failure("nvrtc-failed",
                 fmt::format("cannot compile {}: NVRTC {} answers {}", source.file_name,
-                            version_of(*plan.toolkit->nvrtc), output.status),
+                            version_of(*plan.toolkit->facts), output.status),
                 "this is NVRTC's own failure; try other options, or another NVRTC with QUERN_NVRTC"));
   return diagnostics;
 }
@@ -250,8 +244,15 @@ Expected<abi::PtxImage> assemble(const CudaPlan& plan, NvrtcOutput output, Diagn
 
 }  // namespace
 
+IncludeScan scan_plan(const CudaPlan& plan) {
+  const abi::KernelSource& source = plan.request->source;
+  return scan_includes(source.text, source.file_name,
+                       {plan.options.include_directories, plan.options.pre_includes,
+                        plan.toolkit->include_directories, plan.headers, plan.standard_headers});
+}
+
 Expected<CudaPlan> plan_cuda(const abi::KernelRequest& request, const Toolkit& toolkit) {
-  if (!toolkit.nvrtc) return toolkit.missing;
+  if (!toolkit.facts) return toolkit.missing;
   CudaPlan plan;
   plan.request = &request;
   plan.toolkit = &toolkit;
@@ -270,42 +271,13 @@ Expected<CudaPlan> plan_cuda(const abi::KernelRequest& request, const Toolkit& t
       without_replaced(toolkit.standard_headers, plan.headers, plan.options.include_directories);
   for (Expected<void> check : {check_text(request.source), check_nesting(request.source),
                                check_expressions(request.name_expressions),
-                               check_architecture(*toolkit.nvrtc, request.target.compute)})
+                               check_architecture(*toolkit.facts, request.target.compute)})
     if (!check) return std::move(check).errors();
-  plan.includes = scan_includes(request.source.text, request.source.file_name,
-                                {plan.options.include_directories, plan.options.pre_includes,
-                                 toolkit.include_directories, plan.headers});
+  plan.includes = scan_plan(plan);
   plan.options.needs_int128 =
       plan.includes.int128 || is_named_int128(request.options) || is_named_int128(request.name_expressions);
   choose_machine(plan);
   return plan;
-}
-
-std::optional<base::Digest> cuda_key(const CudaPlan& plan) {
-  if (!plan.options.cacheable) return std::nullopt;
-  const abi::KernelRequest& request = *plan.request;
-  const Toolkit& toolkit = *plan.toolkit;
-  if (!plan.includes.complete) return std::nullopt;
-  base::DigestBuilder key;
-  key.add("quern cuda").add(kFormatVersion).add(request.source.text).add(request.source.file_name);
-  key.add(request.options.size());
-  for (const std::string& option : request.options) key.add(option);
-  key.add(request.name_expressions.size());
-  for (const std::string& expression : request.name_expressions) key.add(expression);
-  key.add(request.target.compute).add(request.target.sm.value_or(0)).add(request.target.driver_version);
-  std::error_code ignored;
-  key.add(toolkit.nvrtc->path())
-      .add(version_of(*toolkit.nvrtc))
-      .add(fs::file_size(toolkit.nvrtc->path(), ignored));
-  key.add(toolkit.headers_digest.hex()).add(plan.includes.digest.hex());
-  for (const base::EmbeddedText& header : device_headers()) key.add(header.name).add(header.text);
-  for (const std::vector<abi::HeaderText>* headers : {&plan.headers, &plan.standard_headers}) {
-    key.add(headers->size());
-    for (const abi::HeaderText& header : *headers) key.add(header.name).add(header.text);
-  }
-  // Relative names are completed with it, in debug information for example.
-  key.add(fs::current_path(ignored).string());
-  return key.finish();
 }
 
 Expected<abi::PtxImage> run_cuda(const CudaPlan& plan, base::ProgressSlot* progress) {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// CUDA C++ -> PtxImage: the NVRTC options of a request, its key, and the run itself.
+// CUDA C++ -> PtxImage: the NVRTC options of a request, and the run itself.
 #pragma once
 
 #include <optional>
 
 #include "abi/kernel_request.hpp"
-#include "base/digest.hpp"
 #include "base/progress.hpp"
 #include "compile/includes.hpp"
 #include "compile/options.hpp"
@@ -26,14 +25,14 @@ struct CudaPlan {
   Diagnostics log;                                ///< requests that the plan could not follow
 };
 
-/// Checks the request: options, architecture, name expressions, text.
+/// Checks the request (NVRTC need not be open): options, architecture, name expressions, text.
 Expected<CudaPlan> plan_cuda(const abi::KernelRequest& request, const Toolkit& toolkit);
 
-/// Digest of everything that determines the image; nothing if that is not known.
-std::optional<base::Digest> cuda_key(const CudaPlan& plan);
+/// The files that the plan's source includes, as they are now.
+IncludeScan scan_plan(const CudaPlan& plan);
 
-/// Runs NVRTC: once if PTX and machine code are for the same architecture, otherwise once for each.
-/// `progress` (may be null) is told of it and may cancel it: diagnostic "cancelled".
+/// Runs NVRTC, which must be open: once if PTX and machine code are for the same architecture, otherwise once
+/// for each. `progress` (may be null) is told of it and may cancel it: diagnostic "cancelled".
 Expected<abi::PtxImage> run_cuda(const CudaPlan& plan, base::ProgressSlot* progress);
 
 }  // namespace quern::compile

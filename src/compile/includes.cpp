@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "base/file.hpp"
 #include "compile/cpp_tokens.hpp"
@@ -19,6 +20,10 @@ using std::string_view;
 // Beyond these the request is not cached: reading would cost more than it saves.
 constexpr std::size_t kMaxFiles = 2000;
 constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
+
+/// Directives that read no file.
+constexpr string_view kHarmless[] = {"ifdef", "ifndef", "elifdef", "elifndef", "else",   "endif",
+                                     "undef", "line",   "error",   "warning",  "pragma", "ident"};
 
 string_view trim_left(string_view text) {
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0) text.remove_prefix(1);
@@ -56,9 +61,10 @@ bool is_int128(const CppToken& token) {
 
 class Scanner {
  public:
-  explicit Scanner(const IncludeSearch& search) : search_(search) {
+  explicit Scanner(const IncludeSearch& search)
+      : search_(search), toolkit_roots_(search.toolkit_directories) {
     for (const std::string& directory : search.user_directories)
-      if (!in_toolkit(directory)) directories_.push_back(directory);
+      (in_toolkit(directory) ? toolkit_roots_ : directories_).push_back(directory);
   }
 
   IncludeScan scan(string_view source, const std::string& file_name) {
@@ -71,6 +77,7 @@ class Scanner {
       waiting_.pop_back();
       file(path);
     }
+    if (result_.toolkit) look_for_stand_ins();
     result_.digest = digest_.finish();
     return result_;
   }
@@ -85,25 +92,42 @@ class Scanner {
                        });
   }
 
+  void unsure(std::string why) {
+    if (result_.complete) result_.unsure = std::move(why);
+    result_.complete = false;
+  }
+
   void read(string_view text, const std::string& directory) {
+    // Other spellings of # and of a backslash.
+    if (text.find("%:") != string_view::npos ||
+        text.find("?"
+                  "?=") != string_view::npos ||
+        text.find("?"
+                  "?/") != string_view::npos)
+      unsure("it may hold a directive in another spelling");
     for (const CppToken& token : cpp_tokens(text)) {
       result_.int128 = result_.int128 || is_int128(token);
       if (token.kind != CppToken::Kind::directive) continue;
-      string_view rest = trim_left(token.text.substr(1));
-      const string_view keyword = take_word(rest);
-      if (keyword == "define")
-        result_.int128 = result_.int128 || names_int128(rest);
-      else if (keyword == "include")
-        named(header_name(rest), directory);
-      else if (keyword == "include_next" || keyword == "embed" || keyword == "import")
-        result_.complete = false;
-      else if (keyword == "if" || keyword == "elif")
-        conditions(rest, directory);
+      directive(trim_left(token.text.substr(1)), directory);
     }
+  }
+
+  void directive(string_view rest, const std::string& directory) {
+    const string_view keyword = take_word(rest);
+    if (keyword == "include") return named(header_name(rest), directory);
+    if (keyword == "define") result_.int128 = result_.int128 || names_int128(rest);
+    if (keyword == "define" || keyword == "if" || keyword == "elif") return conditions(rest, directory);
+    const bool is_number = !keyword.empty() && std::isdigit(static_cast<unsigned char>(keyword[0])) != 0;
+    const bool is_null = keyword.empty() && trim_left(rest).empty();
+    const auto* const harmless = std::ranges::find(kHarmless, keyword);
+    if (harmless == std::end(kHarmless) && !is_number && !is_null)
+      unsure("only a preprocessor knows what #" + std::string(keyword) + " reads");
   }
 
   void conditions(string_view text, const std::string& directory) {
     constexpr string_view kHas = "__has_include";
+    if (text.find("__has_include_next") != string_view::npos || text.find("__has_embed") != string_view::npos)
+      unsure("it asks for a file by __has_include_next or __has_embed");
     for (std::size_t at = text.find(kHas); at != string_view::npos; at = text.find(kHas, at + 1)) {
       string_view rest = trim_left(text.substr(at + kHas.size()));
       if (!rest.starts_with('(')) continue;
@@ -115,7 +139,7 @@ class Scanner {
     if (name)
       include(*name, directory);
     else
-      result_.complete = false;  // a macro's value
+      unsure("an #include names a macro");
   }
 
   void include(const Name& name, const std::string& directory) {
@@ -131,20 +155,53 @@ class Scanner {
       digest_.add(path);
       if (seen_.insert(path).second) waiting_.push_back(path);
     }
+    const auto is_it = [&](const abi::HeaderText& header) { return header.name == name.text; };
+    result_.toolkit = result_.toolkit || std::ranges::any_of(search_.standard_headers, is_it) ||
+                      std::ranges::any_of(toolkit_roots_, [&](const std::string& root) {
+                        std::error_code error;
+                        return fs::is_regular_file(root + "/" + std::string(name.text), error);
+                      });
     digest_.add("");  // ends the list of places, which may be empty: "not found" is a fact like any other
   }
 
   void file(const std::string& path) {
     Expected<std::string> text = base::read_file(path);
-    if (!text || seen_.size() > kMaxFiles || (bytes_ += text->size()) > kMaxBytes) {
-      result_.complete = false;
-      return;
-    }
+    if (!text) return unsure("cannot read " + path);
+    if (seen_.size() > kMaxFiles || (bytes_ += text->size()) > kMaxBytes)
+      return unsure("it includes too much to read it each time");
     digest_.add(path).add(*text);
+    result_.files.push_back({path, base::sha256(std::as_bytes(std::span(*text)))});
     read(*text, fs::path(path).parent_path().string());
   }
 
+  /// A file of the author's with the name of a header of the toolkit is read in its place where another
+  /// header of the toolkit includes that name.
+  void look_for_stand_ins() {
+    std::vector<std::string> roots = directories_;
+    roots.push_back(main_directory_);
+    for (const std::string& toolkit : search_.toolkit_directories)
+      for (const std::string& root : roots)
+        if (const std::string file = stand_in(toolkit, root.empty() ? "." : root); !file.empty())
+          return unsure(file + " has the name of a header of the toolkit");
+  }
+
+  /// A file below `root` with the name of one below `toolkit`; empty: none.
+  static std::string stand_in(const std::string& toolkit, const std::string& root) {
+    std::error_code error;
+    for (const fs::directory_entry& each : fs::directory_iterator(toolkit, error)) {
+      const std::string own = root + "/" + each.path().filename().string();
+      std::error_code ignored;
+      const fs::file_status status = fs::status(own, ignored);
+      if (!fs::exists(status)) continue;
+      if (!each.is_directory(ignored)) return own;
+      if (!fs::is_directory(status)) continue;
+      if (std::string below = stand_in(each.path().string(), own); !below.empty()) return below;
+    }
+    return {};
+  }
+
   const IncludeSearch& search_;
+  std::vector<std::string> toolkit_roots_;
   std::vector<std::string> directories_;
   std::string main_directory_;
   std::vector<std::string> waiting_;

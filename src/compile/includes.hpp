@@ -16,15 +16,25 @@ namespace quern::compile {
 struct IncludeSearch {
   std::vector<std::string> user_directories;  ///< -I
   std::vector<std::string> pre_includes;
-  std::vector<std::string> toolkit_directories;  ///< known as a whole: files there are not read
-  std::vector<abi::HeaderText> headers;          ///< known as texts; the files that they include are read
+  std::vector<std::string> toolkit_directories;   ///< known as a whole: files there are not read
+  std::vector<abi::HeaderText> headers;           ///< known as texts; the files that they include are read
+  std::vector<abi::HeaderText> standard_headers;  ///< texts that include the toolkit's headers
+};
+
+/// A file that was read, and its content's digest.
+struct IncludedFile {
+  std::string path;
+  base::Digest content;
 };
 
 struct IncludeScan {
-  bool complete = true;  ///< false: the source includes something that only a preprocessor can name
+  bool complete = true;  ///< false: what NVRTC reads is not known, for the reason `unsure`
+  std::string unsure;
+  bool toolkit = false;  ///< a name is that of a header of the toolkit
   bool int128 = false;   ///< a 128-bit integer type stands in the source or in a file that was read
   base::Digest
       digest;  ///< of the names, places and contents of everything included, and of what was not found
+  std::vector<IncludedFile> files;
 };
 
 /// Whether `text` names a 128-bit integer type, comments and strings aside.

@@ -64,30 +64,39 @@ std::vector<std::string> system_toolkits() {
   return roots;
 }
 
-std::vector<std::string> wheel_roots() {
-  std::vector<std::string> roots;
+std::optional<std::string> value_of(const SearchEnvironment& environment, const char* name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? std::nullopt : std::optional(found->second);
+}
+
+/// Folders below which Python's packages lie; they may hold a star.
+std::vector<std::string> python_prefixes(const SearchEnvironment& environment) {
+  std::vector<std::string> prefixes;
   for (const PythonPrefix& prefix : kPythonPrefixes) {
-    std::string start;
-    if (prefix.variable != nullptr) {
-      const std::optional<std::string> value = base::env(prefix.variable);
-      if (!value) continue;
-      start = *value;
-    }
+    const std::optional<std::string> start =
+        prefix.variable != nullptr ? value_of(environment, prefix.variable) : std::optional<std::string>("");
+    if (start) prefixes.push_back(*start + prefix.rest);
+  }
+  return prefixes;
+}
+
+std::vector<std::string> wheel_roots(const SearchEnvironment& environment) {
+  std::vector<std::string> roots;
+  for (const std::string& prefix : python_prefixes(environment))
     for (const char* site : kSitePatterns)
       for (const char* wheel : kWheelDirectories)
-        for (std::string& root : matches(fmt::format("{}{}/{}/{}", start, prefix.rest, site, wheel)))
+        for (std::string& root : matches(fmt::format("{}/{}/{}", prefix, site, wheel)))
           if (std::find(roots.begin(), roots.end(), root) == roots.end()) roots.push_back(std::move(root));
-  }
   return roots;
 }
 
 // The library or program that holds this function; empty if it is not known.
 fs::path this_library() {
-  Dl_info info{};
-  if (::dladdr(reinterpret_cast<const void*>(&this_library), &info) == 0 || info.dli_fname == nullptr)
-    return {};
-  return real_path(info.dli_fname);
+  const std::string path = own_library();
+  return path.empty() ? path : real_path(path);
 }
+
+constexpr const char* kMarker = "quern-source-root";
 
 // In a build tree, the toolkit that tools/setup fetched into the source tree. The build's top folder holds a
 // file with the source tree's path, so that no installed library has it; a file of another owner is ignored.
@@ -95,7 +104,7 @@ std::optional<std::string> fetched_for_the_build(const fs::path& library) {
   struct stat own{}, marker{};
   if (::stat(library.c_str(), &own) != 0) return std::nullopt;
   for (fs::path folder = library.parent_path(); folder.has_relative_path(); folder = folder.parent_path()) {
-    const fs::path file = folder / "quern-source-root";
+    const fs::path file = folder / kMarker;
     if (::stat(file.c_str(), &marker) != 0) continue;
     const Expected<std::string> root = base::read_file(file);
     if (!root || marker.st_uid != own.st_uid) return std::nullopt;
@@ -121,19 +130,32 @@ void add_all(std::vector<Place>& rows, const char* origin, Place::Kind kind,
 
 }  // namespace
 
-Surroundings surroundings() {
+SearchEnvironment search_environment() {
+  SearchEnvironment environment;
+  const auto add = [&](const char* name) {
+    if (std::optional<std::string> value = base::env(name)) environment.emplace(name, *std::move(value));
+  };
+  for (const char* name : {"QUERN_NVRTC", "CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH"}) add(name);
+  for (const PythonPrefix& prefix : kPythonPrefixes)
+    if (prefix.variable != nullptr) add(prefix.variable);
+  if (base::env_switch("QUERN_HIDE_TOOLKIT", &base::warn_of_env).value_or(false))
+    environment.emplace("QUERN_HIDE_TOOLKIT", "1");
+  return environment;
+}
+
+Surroundings surroundings(const SearchEnvironment& environment) {
   Surroundings around;
-  around.nvrtc_file = base::env("QUERN_NVRTC");
-  around.cuda_home = base::env("CUDA_HOME");
-  around.cuda_path = base::env("CUDA_PATH");
-  around.hide_toolkit = base::env_switch("QUERN_HIDE_TOOLKIT", &base::warn_of_env).value_or(false);
+  around.nvrtc_file = value_of(environment, "QUERN_NVRTC");
+  around.cuda_home = value_of(environment, "CUDA_HOME");
+  around.cuda_path = value_of(environment, "CUDA_PATH");
+  around.hide_toolkit = environment.contains("QUERN_HIDE_TOOLKIT");
   around.system_roots = system_toolkits();
   around.loader_names.assign(std::begin(kLibraryNames), std::end(kLibraryNames));
   const fs::path library = this_library();
   if (std::optional<std::string> fetched = fetched_for_the_build(library))
     around.fetched_roots.push_back(*std::move(fetched));
   if (!library.empty()) around.fetched_roots.push_back((library.parent_path() / "quern" / "cuda").string());
-  around.python_roots = wheel_roots();
+  around.python_roots = wheel_roots(environment);
   return around;
 }
 
@@ -161,12 +183,44 @@ std::vector<Place> places(const Surroundings& around) {
   return rows;
 }
 
-std::optional<std::string> library_under(const std::string& root) {
-  for (const char* directory : kLibraryDirectories)
-    for (const char* name : kLibraryNames) {
-      std::string file = fmt::format("{}/{}/{}", root, directory, name);
-      if (exists(file)) return file;
+std::string own_library() {
+  Dl_info info{};
+  if (::dladdr(reinterpret_cast<const void*>(&own_library), &info) == 0 || info.dli_fname == nullptr)
+    return {};
+  return info.dli_fname;
+}
+
+std::vector<std::string> searched_folders(const SearchEnvironment& environment, bool with_python) {
+  std::vector<std::string> folders{"/usr/local"};
+  for (fs::path folder = this_library().parent_path(); folder.has_relative_path();
+       folder = folder.parent_path())
+    folders.push_back((folder / kMarker).string());
+  if (!with_python) return folders;
+  for (const std::string& prefix : python_prefixes(environment)) {
+    for (std::string& folder : matches(prefix + "/lib")) folders.push_back(std::move(folder));
+    for (const char* site : kSitePatterns) {
+      const std::string pattern = fmt::format("{}/{}", prefix, site);
+      // The folder in which the pattern's star stands, and those that it stands for.
+      folders.push_back(pattern.substr(0, pattern.find_last_of('/', pattern.find('*'))));
+      for (const std::string& packages : matches(pattern)) {
+        folders.push_back(packages);
+        folders.push_back(packages + "/nvidia");
+      }
     }
+  }
+  return folders;
+}
+
+std::vector<std::string> library_candidates_under(const std::string& root) {
+  std::vector<std::string> files;
+  for (const char* directory : kLibraryDirectories)
+    for (const char* name : kLibraryNames) files.push_back(fmt::format("{}/{}/{}", root, directory, name));
+  return files;
+}
+
+std::optional<std::string> library_under(const std::string& root) {
+  for (std::string& file : library_candidates_under(root))
+    if (exists(file)) return std::move(file);
   return std::nullopt;
 }
 

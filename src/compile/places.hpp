@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,8 +27,12 @@ struct Surroundings {
   friend bool operator==(const Surroundings&, const Surroundings&) = default;
 };
 
-/// The process's surroundings as they are now.
-Surroundings surroundings();
+/// The variables on which the search depends, those that are set.
+using SearchEnvironment = std::map<std::string, std::string>;
+SearchEnvironment search_environment();
+
+/// The process's surroundings as they are now, but for the environment.
+Surroundings surroundings(const SearchEnvironment& environment = search_environment());
 
 /// One candidate of the search, before it is tried.
 struct Place {
@@ -45,6 +50,15 @@ struct Place {
 
 /// Every place, in the order in which they are tried.
 std::vector<Place> places(const Surroundings& around);
+
+/// The library or program that holds quern, as the loader names it; empty: not known.
+std::string own_library();
+/// The folders whose content surroundings() depends on: of installed toolkits; of the build tree that holds
+/// quern; of Python installations.
+std::vector<std::string> searched_folders(const SearchEnvironment& environment, bool with_python);
+
+/// The NVRTC libraries that library_under() looks for, in its order.
+std::vector<std::string> library_candidates_under(const std::string& root);
 
 /// The first NVRTC library in the usual library directories under `root`; nothing if there is none.
 std::optional<std::string> library_under(const std::string& root);

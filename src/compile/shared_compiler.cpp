@@ -9,7 +9,7 @@ namespace {
 /// The list has no lock, which a forked child could find held by a thread that it does not have, and its
 /// nodes are never freed: threads may compile until the process ends.
 struct Node {
-  const Surroundings around;
+  const SearchEnvironment environment;
   const std::shared_ptr<Compiler> compiler;
   Node* next = nullptr;
   std::size_t depth = 1;
@@ -18,9 +18,9 @@ struct Node {
 constexpr std::size_t kMostCompilers = 16;
 std::atomic<Node*> newest{nullptr};
 
-std::shared_ptr<Compiler> find(const Node* from, const Surroundings& around) {
+std::shared_ptr<Compiler> find(const Node* from, const SearchEnvironment& environment) {
   for (const Node* node = from; node != nullptr; node = node->next)
-    if (node->around == around && !node->compiler->lacks_nvrtc()) return node->compiler;
+    if (node->environment == environment && !node->compiler->lacks_nvrtc()) return node->compiler;
   return nullptr;
 }
 
@@ -31,17 +31,18 @@ const std::shared_ptr<ImageCache>& images() {
 
 }  // namespace
 
-std::shared_ptr<Compiler> shared_compiler(const Surroundings& around) {
+std::shared_ptr<Compiler> shared_compiler(const SearchEnvironment& environment) {
   Node* head = newest.load();
-  if (std::shared_ptr<Compiler> known = find(head, around)) return known;
+  if (std::shared_ptr<Compiler> known = find(head, environment)) return known;
   auto made = std::make_unique<Node>(
-      Node{around, std::make_shared<Compiler>(CompilerOptions{.around = around, .images = images()})});
+      Node{environment, std::make_shared<Compiler>(
+                            CompilerOptions{.environment = environment, .around = {}, .images = images()})});
   for (;;) {
     if (head != nullptr && head->depth >= kMostCompilers) return made->compiler;
     made->next = head;
     made->depth = head == nullptr ? 1 : head->depth + 1;
     if (newest.compare_exchange_weak(head, made.get())) return made.release()->compiler;
-    if (std::shared_ptr<Compiler> known = find(head, around)) return known;
+    if (std::shared_ptr<Compiler> known = find(head, environment)) return known;
   }
 }
 
@@ -65,6 +66,7 @@ CompileStats shared_compile_stats() {
     all.translations += stats.translations;
     all.nvrtc_runs += stats.nvrtc_runs;
     all.cache_hits += stats.cache_hits;
+    all.disk_hits += stats.disk_hits;
   }
   return all;
 }

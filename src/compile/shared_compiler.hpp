@@ -9,12 +9,12 @@
 
 namespace quern::compile {
 
-/// The process's compiler for these surroundings, made at the first request. It lives as long as the process:
+/// The process's compiler for this environment, made at the first request. It lives as long as the process:
 /// what a session compiled stays compiled when the session is closed. All such compilers have one cache of
-/// images. A process whose surroundings change many times gets compilers of its callers' own for the later
+/// images. A process whose environment changes many times gets compilers of its callers' own for the later
 /// ones. A compiler that found no NVRTC is not given again, so that NVRTC may be installed meanwhile. Safe at
 /// exit and in forked children. Thread-safe.
-std::shared_ptr<Compiler> shared_compiler(const Surroundings& around = surroundings());
+std::shared_ptr<Compiler> shared_compiler(const SearchEnvironment& environment = search_environment());
 
 /// The cache of these compilers. Its counters are zeros in a child that was forked while another thread
 /// compiled.

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/file.hpp"
+#include "compile/library_identity.hpp"
 #include "compile/virtual_headers.hpp"
 
 namespace quern::compile {
@@ -19,14 +19,6 @@ constexpr std::string_view kWhatToDo =
     "run tools/setup in quern's source, or `pip install nvidia-cuda-nvrtc nvidia-cuda-runtime "
     "nvidia-cuda-crt "
     "nvidia-cuda-cccl`, or install a CUDA toolkit (12 or newer) and set CUDA_HOME to it";
-
-// Files whose contents distinguish releases of the headers.
-constexpr const char* kReleaseFiles[] = {"cuda.h",
-                                         "cuda_fp16.h",
-                                         "cuda_fp16.hpp",
-                                         "cooperative_groups.h",
-                                         "cuda/std/__cccl/version.h",
-                                         "cuda/__cccl_config"};
 
 Candidate result(Candidate row, State state, std::string reason) {
   row.state = state;
@@ -90,7 +82,7 @@ Candidate try_headers(const Place& place, Toolkit& toolkit) {
   return result(row, State::used, "");
 }
 
-void find_headers(const std::vector<Place>& rows, Toolkit& toolkit) {
+void find_headers(const std::vector<Place>& rows, cache::DiskStore* store, Toolkit& toolkit) {
   if (toolkit.nvrtc)
     if (const std::string root = root_of(toolkit.nvrtc->path()); !root.empty())
       toolkit.header_candidates.push_back(
@@ -98,14 +90,24 @@ void find_headers(const std::vector<Place>& rows, Toolkit& toolkit) {
   for (const Place& place : rows)
     if (place.kind == Place::Kind::root || (place.kind == Place::Kind::none && place.origin != "QUERN_NVRTC"))
       toolkit.header_candidates.push_back(try_headers(place, toolkit));
-  base::DigestBuilder digest;
-  for (const std::string& directory : toolkit.include_directories) {
-    digest.add(directory);
-    for (const char* file : kReleaseFiles)
-      if (const Expected<std::string> text = base::read_file(directory + "/" + file)) digest.add(*text);
-  }
-  toolkit.headers_digest = digest.finish();
+  toolkit.header_tree = std::make_shared<HeaderTree>(toolkit.include_directories, store);
   toolkit.standard_headers = standard_headers(toolkit.include_directories);
+}
+
+/// `identified`: also by the contents of its libraries.
+NvrtcFacts facts_of(const Nvrtc& nvrtc, bool identified) {
+  NvrtcFacts facts{nvrtc.path(), nvrtc.major(), nvrtc.minor(), nvrtc.architectures(), ""};
+  if (!identified) return facts;
+  const auto libraries = nvrtc_libraries(facts.path, facts.major, facts.minor);
+  if (!libraries) return facts;
+  std::string identity;
+  for (const std::string& library : *libraries) {
+    const std::optional<std::string> each = library_identity(library);
+    if (!each) return facts;
+    identity += (identity.empty() ? "" : " ") + *each;
+  }
+  facts.identity = std::move(identity);
+  return facts;
 }
 
 Diagnostic missing_nvrtc(const std::vector<Candidate>& candidates) {
@@ -123,7 +125,16 @@ Diagnostic missing_nvrtc(const std::vector<Candidate>& candidates) {
 
 }  // namespace
 
-Toolkit find_toolkit(const Surroundings& around) {
+std::optional<std::vector<std::string>> nvrtc_libraries(const std::string& path, int major, int minor) {
+  std::error_code error;
+  const fs::path real = fs::canonical(path, error);
+  if (error) return std::nullopt;
+  const fs::path builtins = real.parent_path() / fmt::format("libnvrtc-builtins.so.{}.{}", major, minor);
+  if (!fs::exists(builtins, error)) return std::nullopt;
+  return std::vector<std::string>{real.string(), builtins.string()};
+}
+
+Toolkit find_toolkit(const Surroundings& around, cache::DiskStore* store) {
   Toolkit toolkit;
   const std::vector<Place> rows = places(around);
   for (const Place& place : rows) {
@@ -133,7 +144,8 @@ Toolkit find_toolkit(const Surroundings& around) {
                                                                "QUERN_NVRTC names the one to use"}
                                                    : try_nvrtc(around, place, toolkit));
   }
-  find_headers(rows, toolkit);
+  if (toolkit.nvrtc) toolkit.facts = facts_of(*toolkit.nvrtc, store != nullptr);
+  find_headers(rows, store, toolkit);
   if (!toolkit.nvrtc) toolkit.missing = missing_nvrtc(toolkit.nvrtc_candidates);
   return toolkit;
 }

@@ -150,12 +150,26 @@ bool find_compiler(std::vector<Finding>& findings) {
   return report.found;
 }
 
+void find_cache(std::vector<Finding>& findings) {
+  const Expected<cache::DiskStoreOptions> options = cache::store_options_of_environment();
+  if (!options)
+    findings.push_back({Finding::State::info, "compile cache", options.errors().front().message, "", {}});
+  else
+    findings.push_back({Finding::State::good,
+                        "compile cache",
+                        fmt::format("{}{}, at most {}", options->directory,
+                                    options->read_only ? ", read-only" : "", bytes_text(options->max_bytes)),
+                        "",
+                        {}});
+}
+
 }  // namespace
 }  // namespace session
 
 DoctorReport doctor() {
   DoctorReport report;
   const bool compiler = session::find_compiler(report.findings);
+  session::find_cache(report.findings);
   const bool cpu = session::find_cpu_device(report.findings);
   const bool cuda = session::find_cuda(report.findings);
   report.ready = compiler && (cpu || cuda);

@@ -13,6 +13,8 @@ struct Row {
 // Every code that is not about source; the rest is ErrorCode::compile.
 constexpr Row kRows[] = {
     {"io", ErrorCode::io},
+    {"cache-io", ErrorCode::io},
+    {"cache-unsafe", ErrorCode::io},
     {"file-missing", ErrorCode::not_found},
     {"usage", ErrorCode::usage},
     {"bind", ErrorCode::usage},

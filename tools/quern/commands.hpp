@@ -70,6 +70,20 @@ struct BenchSettings {
 };
 int bench_command(const BenchSettings& settings);
 
+/// quern cache: what the compile cache on disk holds, and why.
+struct CacheSettings {
+  std::vector<std::string> words;  ///< of `why`: a file, or two files or keys; of `warm`: a folder
+  StageOptions stage;
+  LaunchText launch;
+  bool json = false;
+};
+int cache_stats_command(const CacheSettings& settings);
+int cache_list_command(const CacheSettings& settings);
+int cache_why_command(const CacheSettings& settings);
+int cache_verify_command(const CacheSettings& settings);
+int cache_clear_command(const CacheSettings& settings);
+int cache_warm_command(const CacheSettings& settings);
+
 /// quern devices: those of this machine.
 int devices_command(bool json);
 /// quern doctor: the components found and missing, and advice.

@@ -203,6 +203,52 @@ void add_bench(CLI::App& app, Action& action) {
   command->callback([&action, settings] { action = [settings] { return bench_command(*settings); }; });
 }
 
+using CacheCommand = int (*)(const CacheSettings&);
+
+/// `words`: how many it takes, at least and at most.
+CLI::App* add_cache_command(CLI::App& cache, Action& action, const std::shared_ptr<CacheSettings>& settings,
+                            const char* name, const char* description, CacheCommand run) {
+  CLI::App* command = cache.add_subcommand(name, description);
+  command->add_flag("--json", settings->json, "Print one JSON document on stdout");
+  command->callback([&action, settings, run] { action = [settings, run] { return run(*settings); }; });
+  return command;
+}
+
+void add_cache(CLI::App& app, Action& action) {
+  CLI::App* cache = app.add_subcommand("cache", "Look at the compile cache on disk, fill it and empty it");
+  cache->require_subcommand(1);
+  auto settings = std::make_shared<CacheSettings>();
+  add_cache_command(*cache, action, settings, "stats",
+                    "Say where it is, how large it may become and how large it is", &cache_stats_command);
+  add_cache_command(*cache, action, settings, "list", "List its entries, the last used first",
+                    &cache_list_command);
+  CLI::App* why = add_cache_command(*cache, action, settings, "why",
+                                    "Say why FILE is not in it, or what differs between two requests",
+                                    &cache_why_command);
+  why->add_option(
+         "what", settings->words,
+         "A kernel file, with ::KERNEL where it needs one; or two, or the first digits of entries' keys")
+      ->required()
+      ->expected(1, 2)
+      ->type_name("FILE|KEY");
+  why->add_option("--sig", settings->stage.signature, "The argument types of a Kernel Python kernel")
+      ->type_name("TYPES");
+  add_constant_option(*why, settings->launch.bind);
+  add_load_options(*why, settings->stage.load);
+  add_cache_command(*cache, action, settings, "verify", "Read all entries, and set damaged ones aside",
+                    &cache_verify_command);
+  add_cache_command(*cache, action, settings, "clear", "Remove all entries", &cache_clear_command);
+  CLI::App* warm = add_cache_command(
+      *cache, action, settings, "warm",
+      "Compile all .cu files below a folder, as runs on the CPU device need them", &cache_warm_command);
+  warm->add_option("folder", settings->words, "The folder")
+      ->required()
+      ->expected(1)
+      ->check(CLI::ExistingDirectory)
+      ->type_name("DIR");
+  add_load_options(*warm, settings->stage.load);
+}
+
 void add_devices(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("devices", "List the devices that kernels can run on");
   auto json = std::make_shared<bool>(false);
@@ -226,6 +272,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_compile(app, action);
   add_test(app, action);
   add_bench(app, action);
+  add_cache(app, action);
   add_devices(app, action);
   add_doctor(app, action);
 }

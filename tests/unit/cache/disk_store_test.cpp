@@ -37,10 +37,12 @@ unsigned mode_of(const fs::path& path) {
   return info.st_mode & 07777U;
 }
 
+/// Besides the store's own two.
 std::size_t files_under(const fs::path& path) {
   std::size_t count = 0;
   for (const fs::directory_entry& each : fs::recursive_directory_iterator(path))
-    if (!each.is_directory()) ++count;
+    if (!each.is_directory() && each.path().filename() != "usage" && each.path().filename() != "locks")
+      ++count;
   return count;
 }
 

@@ -345,9 +345,9 @@ TEST_CASE("errors in Kernel Python are the front end's") {
 
 TEST_CASE("without NVRTC the message lists every place and says what to do") {
   compile::CompilerOptions options;
-  options.around = {};
-  options.around.cuda_home = "/nonexistent/toolkit";
-  options.around.fetched_roots = {"/nonexistent/fetched"};
+  options.around.emplace();
+  options.around->cuda_home = "/nonexistent/toolkit";
+  options.around->fetched_roots = {"/nonexistent/fetched"};
   compile::Compiler none(options);
   const auto refused = none.compile(cuda("__global__ void k() {}"));
   REQUIRE_FALSE(refused);

@@ -81,7 +81,7 @@ TEST_CASE("stages have names, and the first one is the source itself") {
 TEST_CASE("the doctor never throws, and lists every variable") {
   const Variable variable("QUERN_DEVICE", "cpu");
   const DoctorReport report = doctor();
-  CHECK(report.findings.size() == 5);
+  CHECK(report.findings.size() == 6);
   bool found = false;
   for (const EnvironmentVariable& row : report.environment)
     found = found || (row.name == "QUERN_DEVICE" && row.value == "cpu");

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// room: session
+// The compile cache on disk: what it holds, and why a source is or is not in it. docs/caching.md describes it
+// for users. These functions look at the folder that QUERN_CACHE, QUERN_CACHE_DIR, XDG_CACHE_HOME and HOME
+// name at the time of the call. They throw Error(io) if that folder cannot be used. Thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "quern/export.hpp"
+#include "quern/stage.hpp"
+
+namespace quern {
+
+/// A part of a key: something that NVRTC sees, by name. The value is a text, or the SHA-256 of one.
+struct CacheComponent {
+  std::string name;
+  std::string value;
+};
+
+/// One entry.
+struct CacheEntry {
+  std::string key;   ///< 64 hexadecimal digits
+  std::string kind;  ///< "ptx_image", "failed_compile", "machine_code" or "toolkit_facts"
+  std::uint64_t size_bytes = 0;
+  std::int64_t made_s = 0;                 ///< Unix time in seconds
+  std::int64_t used_s = 0;                 ///< of the last use, to a minute
+  std::vector<CacheComponent> components;  ///< of compilations; empty for other kinds
+};
+
+struct DiskCacheInfo {
+  bool is_on = false;
+  std::string reason;  ///< why it is not on
+  std::string directory;
+  bool read_only = false;
+  std::uint64_t entry_count = 0;
+  std::uint64_t size_bytes = 0;
+  std::uint64_t max_bytes = 0;        ///< the bound of size_bytes
+  std::uint64_t set_aside_count = 0;  ///< damaged entries in the folder's `quarantine`
+};
+
+QUERN_API DiskCacheInfo disk_cache_info();
+/// Ordered by key. Empty if the cache is off.
+QUERN_API std::vector<CacheEntry> disk_cache_entries();
+
+struct DiskCacheVerification {
+  std::size_t checked_count = 0;
+  std::vector<std::string> damaged;  ///< names of files; they are set aside
+};
+/// Reads every entry.
+QUERN_API DiskCacheVerification verify_disk_cache();
+/// Removes all entries, and what was set aside. Returns how many entries it removed.
+QUERN_API std::size_t clear_disk_cache();
+
+/// What the disk cache makes of a source.
+struct CacheExplanation {
+  std::string uncached_reason;  ///< not empty: it is compiled each time; no key then
+  std::string key;
+  std::vector<CacheComponent> components;
+};
+/// Of the kernel file, under these options, as stage_text() would compile it for its PTX. Throws
+/// CompileError, Error(not_found) if there is neither NVRTC nor knowledge of one.
+QUERN_API CacheExplanation explain_compile(const std::filesystem::path& file,
+                                           const StageOptions& options = {});
+
+}  // namespace quern

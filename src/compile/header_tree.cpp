@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compile/header_tree.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/clock.hpp"
+#include "base/file.hpp"
+#include "compile/watched_file.hpp"
+
+namespace quern::compile {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kBetweenLooks_ns = 2'000'000'000;
+constexpr std::size_t kMostFiles = 20'000;
+
+/// The files below the directories, each once, in an order that does not depend on the file system.
+std::optional<std::vector<WatchedFile>> files_below(const std::vector<std::string>& directories) {
+  std::vector<WatchedFile> files;
+  for (const std::string& directory : directories) {
+    const bool is_inside = std::ranges::any_of(
+        directories, [&](const std::string& other) { return directory.starts_with(other + "/"); });
+    if (is_inside) continue;
+    std::error_code error;
+    fs::recursive_directory_iterator each(directory, fs::directory_options::follow_directory_symlink, error);
+    for (; !error && each != fs::recursive_directory_iterator(); each.increment(error)) {
+      std::error_code ignored;
+      if (each->is_directory(ignored)) continue;
+      files.push_back(watch(each->path().string()));
+      if (files.size() > kMostFiles) return std::nullopt;
+    }
+    if (error) return std::nullopt;
+  }
+  std::ranges::sort(files, {}, &WatchedFile::path);
+  return files;
+}
+
+base::Digest digest_of_states(const std::vector<WatchedFile>& files) {
+  base::DigestBuilder digest;
+  digest.add("states of header files");
+  for (const WatchedFile& file : files)
+    digest.add(file.path)
+        .add(file.state.inode)
+        .add(file.state.size_bytes)
+        .add(static_cast<std::uint64_t>(file.state.modified_ns))
+        .add(static_cast<std::uint64_t>(file.state.changed_ns));
+  return digest.finish();
+}
+
+std::optional<base::Digest> digest_of_contents(const std::vector<WatchedFile>& files) {
+  base::DigestBuilder digest;
+  digest.add("contents of header files");
+  for (const WatchedFile& file : files) {
+    const Expected<std::string> text = base::read_file(file.path);
+    if (!text) return std::nullopt;
+    digest.add(file.path).add(*text);
+  }
+  return digest.finish();
+}
+
+}  // namespace
+
+std::optional<base::Digest> HeaderTree::compute() const {
+  const std::optional<std::vector<WatchedFile>> files = files_below(directories_);
+  if (!files) return std::nullopt;
+  const base::Digest states = digest_of_states(*files);
+  if (store_ == nullptr) return states;
+  base::Digest contents;
+  const std::string_view place(reinterpret_cast<const char*>(contents.bytes.data()), contents.bytes.size());
+  if (const std::optional<std::string> known = store_->get(cache::EntryKind::toolkit_facts, states);
+      known && known->size() == place.size()) {
+    std::ranges::copy(*known, contents.bytes.begin());
+    return contents;
+  }
+  const std::optional<base::Digest> made = digest_of_contents(*files);
+  if (!made || !is_unchanged(*files)) return std::nullopt;
+  contents = *made;
+  if (std::ranges::all_of(*files, [](const WatchedFile& file) { return is_settled(file.state); }))
+    store_->put(cache::EntryKind::toolkit_facts, states, place);
+  return contents;
+}
+
+std::optional<base::Digest> HeaderTree::digest(bool anew) {
+  const base::LockGuard lock(mutex_);
+  const std::int64_t now_ns = base::now_ns();
+  if (!anew && looked_ns_ != 0 && now_ns - looked_ns_ < kBetweenLooks_ns) return last_;
+  last_ = compute();
+  looked_ns_ = base::now_ns();
+  return last_;
+}
+
+}  // namespace quern::compile

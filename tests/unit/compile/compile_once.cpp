@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// A process that compiles one file and says how: for tests and measurements of the disk tier.
+//
+//   compile-once FILE [NVRTC-OPTION...]
+//
+// Prints `runs=N disk=N loaded=0|1 us=MICROSECONDS errors=N ptx=SHA256` and, behind these, the errors.
+// `loaded` says whether the process has a libnvrtc afterwards; `us` is the time from making the compiler to
+// the PTX.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <span>
+
+#include "base/digest.hpp"
+#include "base/file.hpp"
+#include "compile/compiler.hpp"
+
+int main(int argc, char** argv) {
+  using namespace quern;
+  if (argc < 2) return 2;
+  abi::KernelRequest request;
+  request.source.file_name = argv[1];
+  request.source.text = base::read_file(argv[1]).value();
+  request.options.assign(argv + 2, argv + argc);
+  const auto begin = std::chrono::steady_clock::now();
+  compile::Compiler compiler;
+  const auto image = compiler.compile(request);
+  const auto end = std::chrono::steady_clock::now();
+  std::ifstream maps("/proc/self/maps");
+  const std::string mapped{std::istreambuf_iterator<char>(maps), {}};
+  const std::string ptx = image ? (*image)->ptx : "";
+  const CompileStats stats = compiler.stats();
+  std::fputs(fmt::format("runs={} disk={} loaded={:d} us={} errors={} ptx={}\n{}", stats.nvrtc_runs,
+                         stats.disk_hits, mapped.find("libnvrtc") != std::string::npos,
+                         std::chrono::duration_cast<std::chrono::microseconds>(end - begin).count(),
+                         image ? 0 : image.errors().size(), base::sha256(std::as_bytes(std::span(ptx))).hex(),
+                         image ? "" : to_string(image.errors()))
+                 .c_str(),
+             stdout);
+}
