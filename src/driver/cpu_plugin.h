@@ -140,6 +140,9 @@ typedef struct QuernCpuPlugin {
    * current context) with that block shape run, unless it is there: for grids of less than 2^31 threads along
    * each axis. Returns the CUresult of such a launch. */
   int32_t (*prepare_kernel)(void* function, const uint32_t block[3]);
+  /* Since version 5. Launches of `function` (a CUfunction) are copies: cancelling leaves them as it leaves
+   * all copies. Returns 0, or 1 for a handle that is unknown. */
+  int (*mark_copy_kernel)(void* function);
 } QuernCpuPlugin;
 
 /* The plug-in's one export beside cu*. Never null. */

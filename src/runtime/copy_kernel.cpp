@@ -105,6 +105,7 @@ CopyKernels::Loaded CopyKernels::load(std::size_t rank, std::size_t bytes) {
   loaded.module = context_.own(std::move(release));
   context_.check(api.cuModuleGetFunction(&loaded.function, module, "quern_copy"), "cuModuleGetFunction",
                  "find the kernel that copies strided arrays");
+  if (const QuernCpuPlugin* plugin = context_.driver().plugin) plugin->mark_copy_kernel(loaded.function);
   return loaded;
 }
 

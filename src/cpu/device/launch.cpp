@@ -184,6 +184,7 @@ void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
   job->block_count = blocks;
   job->cooperative = request.cooperative;
   job->waits = loaded.code->waits;
+  job->is_copy = function->is_copy.load(std::memory_order_relaxed);
   job->limit = launch_limit;
   job->owner = context->id;
   job->device = context->device;

@@ -115,6 +115,8 @@ class FunctionObject {
   /// The most dynamic shared memory that a launch may request; cuFuncSetAttribute raises it up to the opt-in
   /// limit.
   std::atomic<std::uint32_t> max_dynamic_shared_bytes;
+  /// Launches are copies, which cancelling leaves.
+  std::atomic<bool> is_copy{false};
 
   /// Code for that block shape, compiled on first use (once for all callers). Reports the compiler's errors
   /// and throws Failure if it fails. The reference lives as long as the function.

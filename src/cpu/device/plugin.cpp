@@ -228,6 +228,13 @@ int plugin_name_kernel(void* function, const char* name) try {
   return 1;
 }
 
+int plugin_mark_copy_kernel(void* function) try {
+  Driver::get().find(static_cast<CUfunction>(function))->is_copy = true;
+  return 0;
+} catch (...) {  // a Failure too
+  return 1;
+}
+
 std::int32_t plugin_cancel_stream(void* stream) {
   return entry([&] {
     Driver& driver = Driver::get();
@@ -273,6 +280,7 @@ constexpr QuernCpuPlugin kPlugin = {
     &plugin_current_fault,       &plugin_name_kernel,      &plugin_cancel_stream,
     &plugin_cancel_context,      &plugin_set_launch_limit, &plugin_set_log_sink,
     &plugin_set_generate_sink,   &plugin_code_statistics,  &plugin_prepare_kernel,
+    &plugin_mark_copy_kernel,
 };
 
 }  // namespace

@@ -106,6 +106,9 @@ using RunBlocks = void (*)(const LaunchState*, WorkerState*, std::uint64_t first
 /// scheduler.
 extern "C" [[noreturn]] void quern_cpu_trap(WorkerState* worker, std::uint32_t trap);
 
+/// %globaltimer. Does not return if the launch shall end. Defined by the scheduler.
+extern "C" std::uint64_t quern_cpu_global_timer();
+
 /// PTX bounds the time by twice the argument, and the argument by a millisecond. Does not return if the
 /// launch shall end. Defined by the scheduler.
 extern "C" void quern_cpu_nanosleep(std::uint32_t nanoseconds);

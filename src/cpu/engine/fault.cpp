@@ -25,6 +25,13 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
+// Begin and end of the section of helpers that access the kernel's memory (emit/operations/helper_code.hpp).
+// Null in programs without them.
+extern "C" {
+extern const std::byte __start_quern_helper_text[] __attribute__((weak, visibility("hidden")));
+extern const std::byte __stop_quern_helper_text[] __attribute__((weak, visibility("hidden")));
+}
+
 namespace quern::cpu::engine {
 namespace {
 
@@ -113,6 +120,13 @@ void chain(int signal, siginfo_t* info, void* context) {
   chain_frame = outer_frame;
 }
 
+/// A run that ends at this place leaves nothing half done: no lock is held, no destructor is due.
+bool may_end_at(const KernelRun& run, const void* pc) noexcept {
+  const auto* const at = static_cast<const std::byte*>(pc);
+  return (at >= run.text_begin && at < run.text_end) ||
+         (at >= __start_quern_helper_text && at < __stop_quern_helper_text);
+}
+
 void handle(int signal, siginfo_t* info, void* context) {
   KernelRun* run = current_run;
   auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;
@@ -120,8 +134,7 @@ void handle(int signal, siginfo_t* info, void* context) {
   if (is_stop_request(signal, *info)) {
     // A signal may arrive late, when the thread is in another run or in none.
     const bool meant = run != nullptr && run->stop.load(std::memory_order_relaxed);
-    const auto text_bytes = run == nullptr ? 0 : static_cast<std::uint64_t>(run->text_end - run->text_begin);
-    if (!meant || !Range{const_cast<std::byte*>(run->text_begin), text_bytes}.contains(pc)) return;
+    if (!meant || !may_end_at(*run, pc)) return;
     registers[REG_RIP] = reinterpret_cast<greg_t>(&quern_cpu_leave_stack);
     registers[REG_RDI] = reinterpret_cast<greg_t>(&run->saved);
     return;

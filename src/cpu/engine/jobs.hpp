@@ -40,6 +40,7 @@ struct LaunchJob {
   std::uint64_t block_count = 0;
   bool cooperative = false;  ///< every block runs at the same time as every other
   bool waits = false;        ///< blocks may wait for others, or for the host
+  bool is_copy = false;      ///< a copy made by a kernel: cancelling leaves it, as it leaves all copies
   std::uint64_t owner = 0;
   std::uint32_t device = 0;
   std::uint64_t heap_bytes = 0;

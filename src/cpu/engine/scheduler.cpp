@@ -267,13 +267,18 @@ void Scheduler::cancel(const std::shared_ptr<Stream>& stream) {
   const base::NoCancellation whole;
   Section section(*this);
   const std::uint64_t last = stream->issued_;
+  const auto is_to_end = [](const Command& command) {
+    const LaunchJob* launch = command.launch();
+    return launch != nullptr && !launch->is_copy;
+  };
   for (const std::unique_ptr<Command>& command : stream->queue_)  // dropped when their turn comes
-    if (LaunchJob* launch = command->launch(); launch != nullptr && command->state == Command::State::queued)
-      launch->stopped.store(true, std::memory_order_relaxed);
-  stop_head(stream);  // last: a launch that is ready and stopped would be taken by nobody
+    if (is_to_end(*command) && command->state == Command::State::queued)
+      command->launch()->stopped.store(true, std::memory_order_relaxed);
+  // Last: a launch that is ready and stopped would be taken by nobody.
+  if (!stream->queue_.empty() && is_to_end(*stream->queue_.front())) stop_head(stream);
   const auto runs = [&](const std::unique_ptr<Worker>& worker) {
     return worker->command != nullptr && worker->command->stream == stream.get() &&
-           worker->command->sequence <= last;
+           worker->command->sequence <= last && is_to_end(*worker->command);
   };
   for (std::chrono::milliseconds patience = kCancelPatience;
        std::any_of(workers_.begin(), workers_.end(), runs); patience = kAskAgain) {

@@ -7,6 +7,7 @@
 namespace quern::cpu::engine {
 extern "C" void quern_cpu_yield(WorkerState*) { std::abort(); }
 extern "C" void quern_cpu_nanosleep(std::uint32_t) { std::abort(); }
+extern "C" std::uint64_t quern_cpu_global_timer() { std::abort(); }
 extern "C" void quern_cpu_trap(WorkerState*, std::uint32_t) { std::abort(); }
 extern "C" std::uint64_t quern_cpu_host_call(WorkerState*, const LaunchState*, std::uint32_t,
                                              const std::uint64_t*) {

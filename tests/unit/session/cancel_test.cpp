@@ -35,6 +35,14 @@ extern "C" __global__ void sleep(int* x, unsigned nanoseconds) {
   x[threadIdx.x] = 7;
   for (volatile int on = 1; on;) __nanosleep(nanoseconds);
 }
+extern "C" __global__ void tell_time(int* x) {
+  x[threadIdx.x] = 7;
+  for (;;) asm volatile("{ .reg .u64 t; mov.u64 t, %%globaltimer; st.volatile.global.u64 [%0], t; }" ::"l"(x + 8));
+}
+extern "C" __global__ void swap_halves(int* x) {
+  x[threadIdx.x] = 7;
+  for (volatile int on = 1; on;) atomicCAS(reinterpret_cast<unsigned short*>(x + 8), 0, 0);
+}
 extern "C" __global__ void add(int* x) { x[threadIdx.x] += 1; }
 )";
 
@@ -100,7 +108,7 @@ TEST_CASE("a cancelled stream's launches end, and stream, arrays and context go 
   CHECK(Bench::values(queued) == std::vector<int>(32, 1));
 }
 
-TEST_CASE("a kernel that sleeps is cancelled, and limited") {
+TEST_CASE("a kernel that is seldom in its own code is cancelled, and limited") {
   const Bench bench;
   const Stream stream = bench.session.stream();
   const Kernel sleep = bench.module.kernel("sleep");
@@ -111,6 +119,13 @@ TEST_CASE("a kernel that sleeps is cancelled, and limited") {
     watched.wait_for_kernel();
     stream.cancel();
     bench.add(on(stream))(array);
+    CHECK_NOTHROW(stream.synchronize());
+  }
+  for (const char* name : {"tell_time", "swap_halves"}) {
+    const Watched watched(bench.session);
+    bench.module.kernel(name)(on(stream))(watched.array);
+    watched.wait_for_kernel();
+    stream.cancel();
     CHECK_NOTHROW(stream.synchronize());
   }
   CHECK(Bench::values(array) == std::vector<int>(32, 5));
@@ -183,6 +198,33 @@ TEST_CASE("cancelling a stream does not wait for another stream's kernel, whatev
   CHECK_FALSE(other.query());
   other.cancel();
   bench.session.synchronize();
+}
+
+TEST_CASE("copies that need a kernel run behind cancelled launches") {
+  const Bench bench;
+  const Stream stream = bench.session.stream();
+  const Session& session = bench.session;
+  const DeviceNDArray square = session.device_array({32, 32}, Dtype::int32);
+  square.assign(3);
+  const NDArray zeros({32, 32}, Dtype::int32);
+  zeros.assign(0);
+  const NDArray column({32}, Dtype::int32);
+  const auto behind_cancelled = [&](const std::function<void()>& queue) {
+    bench.endless(on(stream))(session.device_array({32}, Dtype::int32));
+    queue();
+    stream.cancel();
+    session.synchronize();
+  };
+  behind_cancelled([&] { square(Slice{}, 3).copy_to_host(column, stream); });
+  CHECK(column.at<int>(17) == 3);
+  behind_cancelled([&] { square.assign(8, stream); });
+  CHECK(square(5, 5).item<int>() == 8);
+  behind_cancelled(
+      [&] { square(Slice{}, Slice{{}, {}, 2}).copy_to_device(zeros(Slice{}, Slice{{}, {}, 2}), stream); });
+  CHECK(square(5, 4).item<int>() == 0);
+  CHECK(square(5, 5).item<int>() == 8);
+  behind_cancelled([&] { square(Slice{}, 1).assign(square(Slice{}, 0), stream); });
+  CHECK(square(31, 1).item<int>() == 0);
 }
 
 TEST_CASE("the default stream is cancelled as any other") {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time, host calls, and the C functions that LLVM's code generator may call.
-#include <time.h>
-
+// Host calls, and the C functions that LLVM's code generator may call.
 #include <cstring>
 
 #include "cpu/emit/operations/helper_code.hpp"
@@ -15,12 +13,6 @@ constexpr unsigned kMaxHostArguments = 8;
 }  // namespace
 
 extern "C" {
-
-static std::uint64_t quern_cpu_global_timer() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1000000000u + static_cast<std::uint64_t>(now.tv_nsec);
-}
 
 /// The host call of each running lane, lowest first. args: argument k of lane l at [k * 32 + l]. The call may
 /// not return.
@@ -41,7 +33,7 @@ static void quern_cpu_host_calls(engine::WorkerState* worker, const engine::Laun
 
 std::span<const Helper> system_helpers() {
   static const Helper rows[] = {
-      QUERN_HELPER(quern_cpu_global_timer),
+      {"quern_cpu_global_timer", reinterpret_cast<void*>(&engine::quern_cpu_global_timer)},
       {"quern_cpu_nanosleep", reinterpret_cast<void*>(&engine::quern_cpu_nanosleep)},
       QUERN_HELPER(quern_cpu_host_calls),
       {"quern_cpu_trap", reinterpret_cast<void*>(&engine::quern_cpu_trap)},

@@ -19,6 +19,7 @@ thread_local std::jmp_buf* landing = nullptr;
 // Defined by the scheduler in the device: here a trap goes back to TestDevice::launch.
 extern "C" void quern_cpu_yield(WorkerState*) {}
 extern "C" void quern_cpu_nanosleep(std::uint32_t) {}
+extern "C" std::uint64_t quern_cpu_global_timer() { std::abort(); }
 extern "C" void quern_cpu_trap(WorkerState*, std::uint32_t trap) {
   std::longjmp(*landing, static_cast<int>(trap) + 1);
 }

@@ -8,6 +8,7 @@
 #include <llvm/Support/raw_ostream.h>
 
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -25,6 +26,10 @@ namespace quern::cpu::engine {
 
 extern "C" void quern_cpu_yield(WorkerState*) {}
 extern "C" void quern_cpu_nanosleep(std::uint32_t) {}
+extern "C" std::uint64_t quern_cpu_global_timer() {
+  return static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch() /
+                                    std::chrono::nanoseconds(1));
+}
 extern "C" void quern_cpu_trap(WorkerState*, std::uint32_t) { std::abort(); }
 
 /// Returns a digest of what it was called with.
