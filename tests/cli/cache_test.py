@@ -112,6 +112,8 @@ class Cache(Case):
         done = self.cached("run", "c.cu", 4, "ones(4, float32)")
         self.assertIn("[2. 2. 2. 2.]", done.stdout)
         self.assertEqual(done.stderr.count("other users may write to it"), 1)
+        (finding,) = [row for row in json.loads(self.cached("doctor", "--json").stdout)["findings"] if row["subject"] == "compile cache"]
+        self.assertEqual(finding["state"], "broken")
         self.fails("cache", "list", env={"QUERN_CACHE": "1", "QUERN_CACHE_DIR": str(self.cache)}, says=["other users may write"])
 
 
