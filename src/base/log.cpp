@@ -63,6 +63,7 @@ bool offer_log(const LogRecord& record) noexcept {
 }
 
 void forward_log(LogForward forward) noexcept { forward_to.store(forward); }
+bool is_log_forwarded() noexcept { return forward_to.load() != nullptr; }
 
 void log(const LogRecord& record, std::string_view prefix) noexcept {
   if (is_taken(record) || record.level > LogLevel::warning) return;

@@ -71,7 +71,9 @@ struct DiskStore::State {
 
   void tell_once(std::atomic<bool>& told, const Diagnostic& diagnostic) const {
     if (told.exchange(true)) return;
-    const bool is_grave = options.is_users_choice || diagnostic.code != "cache-io";
+    // libquern.so and the CPU device's plug-in have a store each, on one folder.
+    const bool is_grave =
+        (options.is_users_choice || diagnostic.code != "cache-io") && !base::is_log_forwarded();
     std::string text = diagnostic.message + "; kernels are compiled again by each process";
     if (!diagnostic.hint.empty()) text += "; " + diagnostic.hint;
     base::log(

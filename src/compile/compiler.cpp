@@ -12,6 +12,7 @@
 #include "compile/cuda_source.hpp"
 #include "compile/image_store.hpp"
 #include "compile/key.hpp"
+#include "compile/key_memo.hpp"
 #include "compile/ptx_source.hpp"
 #include "compile/toolkit.hpp"
 #include "compile/toolkit_facts.hpp"
@@ -61,6 +62,7 @@ struct Compiler::State {
   std::once_flag recalled;
   std::optional<Toolkit> known;  // written once, under `recalled`
   ImageCache& images;
+  KeyMemo keys;
   CompileCounters counters;  // of all requests
 
   using Counter = std::atomic<std::uint64_t> CompileCounters::*;
@@ -130,6 +132,7 @@ struct Compiler::State {
     const Expected<CudaPlan> plan = plan_cuda(request, *earlier);
     const std::optional<CudaKey> key = plan ? cuda_key(*plan) : std::nullopt;
     if (!key) return std::nullopt;
+    keys.keep(*plan, key->digest);
     if (Image image = images.find(key->digest)) {
       count(&CompileCounters::cache_hits, requester);
       return Expected<Image>(std::move(image));
@@ -157,6 +160,11 @@ struct Compiler::State {
   }
 
   Expected<Image> compile_cuda(const abi::KernelRequest& request, const Requester& requester) {
+    if (const std::optional<base::Digest> key = keys.find(request))
+      if (Image image = images.find(*key)) {
+        count(&CompileCounters::cache_hits, requester);
+        return image;
+      }
     if (std::optional<Expected<Image>> outcome = find_compiled(request, requester))
       return *std::move(outcome);
     const Expected<CudaPlan> plan = plan_cuda(request, toolkit());
@@ -169,6 +177,7 @@ struct Compiler::State {
           {LogLevel::debug, fmt::format("{} is compiled each time: {}", file, unsure), {{"file", file}}});
       return shared(run(*plan, requester));
     }
+    keys.keep(*plan, key->digest);
     for (;;) {
       Image fresh;  // of this very call, with its time; the cache keeps one without
       bool ran = false;

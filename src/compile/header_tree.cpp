@@ -1,20 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/header_tree.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
-#include <filesystem>
 
 #include "base/clock.hpp"
 #include "base/file.hpp"
+#include "cache/folder_listing.hpp"
 #include "compile/watched_file.hpp"
 
 namespace quern::compile {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::int64_t kBetweenLooks_ns = 2'000'000'000;
 constexpr std::size_t kMostFiles = 20'000;
+constexpr int kFolder = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+
+/// Adds the files below `folder`, which is at `path`; links are followed. False: it cannot be read whole.
+bool add_files(const cache::File& folder, const std::string& path, unsigned depth,
+               std::vector<WatchedFile>& files) {
+  constexpr unsigned kDeepest = 40;  // a link may lead upwards
+  if (!folder || depth > kDeepest) return false;
+  std::vector<std::string> folders;
+  const bool is_read = cache::for_each_file(folder, [&](const std::string& name, struct stat info) {
+    if (S_ISLNK(info.st_mode) && ::fstatat(folder.get(), name.c_str(), &info, 0) != 0) return;
+    if (S_ISDIR(info.st_mode))
+      folders.push_back(name);
+    else
+      files.push_back({path + "/" + name, state_of(info)});
+  });
+  if (!is_read || files.size() > kMostFiles) return false;
+  return std::ranges::all_of(folders, [&](const std::string& name) {
+    return add_files(cache::File(::openat(folder.get(), name.c_str(), kFolder)), path + "/" + name, depth + 1,
+                     files);
+  });
+}
 
 /// The files below the directories, each once, in an order that does not depend on the file system.
 std::optional<std::vector<WatchedFile>> files_below(const std::vector<std::string>& directories) {
@@ -22,16 +44,8 @@ std::optional<std::vector<WatchedFile>> files_below(const std::vector<std::strin
   for (const std::string& directory : directories) {
     const bool is_inside = std::ranges::any_of(
         directories, [&](const std::string& other) { return directory.starts_with(other + "/"); });
-    if (is_inside) continue;
-    std::error_code error;
-    fs::recursive_directory_iterator each(directory, fs::directory_options::follow_directory_symlink, error);
-    for (; !error && each != fs::recursive_directory_iterator(); each.increment(error)) {
-      std::error_code ignored;
-      if (each->is_directory(ignored)) continue;
-      files.push_back(watch(each->path().string()));
-      if (files.size() > kMostFiles) return std::nullopt;
-    }
-    if (error) return std::nullopt;
+    if (!is_inside && !add_files(cache::File(::open(directory.c_str(), kFolder)), directory, 0, files))
+      return std::nullopt;
   }
   std::ranges::sort(files, {}, &WatchedFile::path);
   return files;

@@ -136,6 +136,7 @@ class Scanner {
   }
 
   void named(const std::optional<Name>& name, const std::string& directory) {
+    result_.any = true;
     if (name)
       include(*name, directory);
     else

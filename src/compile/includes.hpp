@@ -31,6 +31,7 @@ struct IncludeScan {
   bool complete = true;  ///< false: what NVRTC reads is not known, for the reason `unsure`
   std::string unsure;
   bool toolkit = false;  ///< a name is that of a header of the toolkit
+  bool any = false;      ///< something is included, or asked for
   bool int128 = false;   ///< a 128-bit integer type stands in the source or in a file that was read
   base::Digest
       digest;  ///< of the names, places and contents of everything included, and of what was not found

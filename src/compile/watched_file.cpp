@@ -19,7 +19,10 @@ std::int64_t nanoseconds(const timespec& time) noexcept { return time.tv_sec * k
 
 FileState state_of(const std::string& path) noexcept {
   struct stat info{};
-  if (::stat(path.c_str(), &info) != 0) return {};
+  return ::stat(path.c_str(), &info) == 0 ? state_of(info) : FileState();
+}
+
+FileState state_of(const struct stat& info) noexcept {
   return {true, info.st_ino, static_cast<std::uint64_t>(info.st_size), nanoseconds(info.st_mtim),
           nanoseconds(info.st_ctim)};
 }

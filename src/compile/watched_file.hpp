@@ -2,6 +2,8 @@
 // The state of files by which a later process knows that nothing has changed, without reading them.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -20,6 +22,7 @@ struct FileState {
 };
 
 FileState state_of(const std::string& path) noexcept;
+FileState state_of(const struct stat& info) noexcept;
 
 struct WatchedFile {
   std::string path;

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include "base/env.hpp"
+#include "cache/disk_store.hpp"
+#include "cache/store_folder.hpp"
 #include "compile/compiler.hpp"
 #include "session/backends.hpp"
 
@@ -152,15 +154,23 @@ bool find_compiler(std::vector<Finding>& findings) {
 
 void find_cache(std::vector<Finding>& findings) {
   const Expected<cache::DiskStoreOptions> options = cache::store_options_of_environment();
-  if (!options)
+  if (!options) {
     findings.push_back({Finding::State::info, "compile cache", options.errors().front().message, "", {}});
-  else
+    return;
+  }
+  const Expected<cache::File> folder = cache::open_store_root(
+      options->directory, options->read_only ? cache::FolderUse::read : cache::FolderUse::write);
+  if (!folder && folder.errors().front().code != "cache-absent") {
+    const Diagnostic& error = folder.errors().front();
+    findings.push_back({Finding::State::broken, "compile cache", error.message, error.hint, {}});
+  } else {
     findings.push_back({Finding::State::good,
                         "compile cache",
                         fmt::format("{}{}, at most {}", options->directory,
                                     options->read_only ? ", read-only" : "", bytes_text(options->max_bytes)),
                         "",
                         {}});
+  }
 }
 
 }  // namespace

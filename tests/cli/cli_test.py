@@ -247,8 +247,8 @@ class Signals(Case):
 class Others(Case):
     def test_help(self):
         self.assertIn("run", self.quern("--help").stdout)
-        for command in ("run", "compile", "test", "bench", "devices", "doctor"):
-            self.assertIn("--json", self.quern(command, "--help").stdout)
+        for command in ("run", "compile", "test", "bench", "cache stats", "devices", "doctor"):
+            self.assertIn("--json", self.quern(*command.split(), "--help").stdout)
         self.assertTrue(self.quern("--version").stdout.startswith("quern 0."))
 
     def test_every_stage_is_shown(self):

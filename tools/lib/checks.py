@@ -31,6 +31,7 @@ CHECKS = [
     ("readme", ["tools/check_readme"], False, True),
     ("install", ["tools/check_install", "build"], False, True),
     ("interop", ["tools/check_interop", "build"], False, True),
+    ("torture", ["tools/cache-torture"], False, True),
 ]
 # Matches lines about failures: of meson's list of tests, doctest, the sanitizers, the compilers and the checks' own scripts.
 FAILURE = re.compile(r"\b(FAIL|FAILED|ERROR|TIMEOUT|TEST CASE:|SUMMARY: \w+Sanitizer|WARNING: ThreadSanitizer)|error:|^Traceback")
