@@ -16,7 +16,7 @@ constexpr std::uint64_t kMaxCodeBytes = std::uint64_t{128} << 20;
 constexpr std::size_t kMinCodeBytes = std::size_t{8} << 10;
 
 std::size_t size_of(const KernelCode& code) {
-  std::size_t bytes = static_cast<std::size_t>(code.text_end - code.text_begin);
+  std::size_t bytes = code.mapped_bytes;
   for (const ir::Location& location : code.locations) bytes += sizeof location + location.file.capacity();
   for (const SymbolUse& use : code.symbols) bytes += sizeof use + use.name.capacity();
   return std::max(bytes, kMinCodeBytes);
@@ -77,12 +77,10 @@ Expected<Codes::Value> obtain(const CodeKey& key, const MakeImage& make) {
   const Expected<CodeImage> image = stored_image(key, generate, was_stored);
   if (!image) return image.errors();
   Expected<Codes::Value> code = load(*image);
-  if (was_stored && (code || code.errors().front().code == kNoMappingCode)) {
-    ++counters.from_disk;
-    return code;
-  }
-  if (code || !was_stored) return code;
-  // A stored image that this build cannot load, although it wrote it.
+  if (!was_stored) return code;
+  ++counters.from_disk;
+  if (code || code.errors().front().code == kNoMappingCode) return code;
+  // This build cannot load the image, although it wrote it.
   const Expected<CodeImage> fresh = generate();
   if (!fresh) return fresh.errors();
   replace_image(key, *fresh);
