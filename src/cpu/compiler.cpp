@@ -161,6 +161,7 @@ Expected<std::shared_ptr<const KernelCode>> load_image(const CodeImage& image) {
   code->text_begin = loaded->text_begin;
   code->text_end = loaded->text_end;
   code->memory = std::move(loaded->memory);
+  code->mapped_bytes = image.code.bytes.size();
   return std::shared_ptr<const KernelCode>(std::move(code));
 }
 

@@ -3,6 +3,7 @@
 // (compiler.cpp). Thread-safe; immutable after construction.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -25,6 +26,7 @@ struct KernelCode : CodeFacts {
   const std::byte* text_begin = nullptr;  ///< machine code range: a fault with its pc in here is the kernel's
   const std::byte* text_end = nullptr;
   std::shared_ptr<void> memory;  ///< owns the mapping
+  std::size_t mapped_bytes = 0;
 };
 
 /// Machine code from `offset` on belongs to instruction `value` of function `function`; ir::kNone: to no

@@ -134,7 +134,8 @@ typedef struct QuernCpuPlugin {
   void (*set_log_sink)(QuernCpuLogSink sink);
   /* Null restores the default: nobody is told. */
   void (*set_generate_sink)(QuernCpuGenerateSink sink);
-  /* Since version 5. Returns 0, or 1 where `statistics` is null. */
+  /* Since version 5. Returns 0, or 1 where `statistics` is null or the process was forked
+   * after cuInit. */
   int (*code_statistics)(QuernCpuCodeStatistics* statistics);
   /* Since version 5. Generates the machine code that launches of `function` (a CUfunction of this thread's
    * current context) with that block shape run, unless it is there: for grids of less than 2^31 threads along

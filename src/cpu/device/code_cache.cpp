@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/device/code_cache.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 
@@ -14,7 +16,7 @@ constexpr std::uint64_t kMaxCodeBytes = std::uint64_t{128} << 20;
 constexpr std::size_t kMinCodeBytes = std::size_t{8} << 10;
 
 std::size_t size_of(const KernelCode& code) {
-  std::size_t bytes = static_cast<std::size_t>(code.text_end - code.text_begin);
+  std::size_t bytes = code.mapped_bytes;
   for (const ir::Location& location : code.locations) bytes += sizeof location + location.file.capacity();
   for (const SymbolUse& use : code.symbols) bytes += sizeof use + use.name.capacity();
   return std::max(bytes, kMinCodeBytes);
@@ -27,7 +29,13 @@ Codes& codes() {
   return *all;
 }
 
-base::Digest key_of(const base::Digest& ptx, std::string_view kernel, const Specialisation& specialisation) {
+std::string flags_text(const Specialisation& of) {
+  return fmt::format("{}{}{}optimisation {}, gang {}{}", of.small_grid ? "small grid, " : "",
+                     of.alone ? "one worker, " : "", of.compact ? "compact addresses, " : "", of.opt_level,
+                     of.gang, of.dispatch ? ", dispatched" : "");
+}
+
+CodeKey key_of(const base::Digest& ptx, std::string_view kernel, const Specialisation& specialisation) {
   const auto& [block, small_grid, isa, alone, compact, opt_level, gang, dispatch] = specialisation;
   base::DigestBuilder builder;
   builder.add(std::string_view(reinterpret_cast<const char*>(ptx.bytes.data()), ptx.bytes.size()));
@@ -36,7 +44,13 @@ base::Digest key_of(const base::Digest& ptx, std::string_view kernel, const Spec
   for (const unsigned field : {unsigned{small_grid}, static_cast<unsigned>(isa), unsigned{alone},
                                unsigned{compact}, unsigned{opt_level}, unsigned{gang}, unsigned{dispatch}})
     builder.add(std::uint64_t{field});
-  return builder.finish();
+  constexpr const char* kIsas[] = {"baseline", "avx2", "avx512"};
+  return {builder.finish(),
+          {{"kernel", std::string(kernel)},
+           {"ptx", ptx.hex()},
+           {"block", fmt::format("{} x {} x {}", block[0], block[1], block[2])},
+           {"instruction set", kIsas[static_cast<std::size_t>(isa)]},
+           {"code generation", flags_text(specialisation)}}};
 }
 
 struct Counters {
@@ -53,7 +67,7 @@ Expected<Codes::Value> load(const CodeImage& image) {
 }
 
 /// Code that the store has, or new code.
-Expected<Codes::Value> obtain(const base::Digest& key, const MakeImage& make) {
+Expected<Codes::Value> obtain(const CodeKey& key, const MakeImage& make) {
   const auto generate = [&] {
     Expected<CodeImage> image = make();
     if (image) ++counters.generated;
@@ -63,12 +77,10 @@ Expected<Codes::Value> obtain(const base::Digest& key, const MakeImage& make) {
   const Expected<CodeImage> image = stored_image(key, generate, was_stored);
   if (!image) return image.errors();
   Expected<Codes::Value> code = load(*image);
-  if (was_stored && (code || code.errors().front().code == kNoMappingCode)) {
-    ++counters.from_disk;
-    return code;
-  }
-  if (code || !was_stored) return code;
-  // A stored image that this build cannot load, although it wrote it.
+  if (!was_stored) return code;
+  ++counters.from_disk;
+  if (code || code.errors().front().code == kNoMappingCode) return code;
+  // This build cannot load the image, although it wrote it.
   const Expected<CodeImage> fresh = generate();
   if (!fresh) return fresh.errors();
   replace_image(key, *fresh);
@@ -80,8 +92,8 @@ Expected<Codes::Value> obtain(const base::Digest& key, const MakeImage& make) {
 Expected<std::shared_ptr<const KernelCode>> shared_code(const base::Digest& ptx, std::string_view kernel,
                                                         const Specialisation& specialisation,
                                                         const MakeImage& make) {
-  const base::Digest key = key_of(ptx, kernel, specialisation);
-  return codes().get_or_compute(key, [&] { return obtain(key, make); });
+  const CodeKey key = key_of(ptx, kernel, specialisation);
+  return codes().get_or_compute(key.digest, [&] { return obtain(key, make); });
 }
 
 CodeStats code_stats() {

@@ -254,7 +254,7 @@ void plugin_set_launch_limit(std::uint64_t nanoseconds) { set_launch_limit(nanos
 void plugin_set_generate_sink(QuernCpuGenerateSink sink) { set_generate_sink(sink); }
 
 int plugin_code_statistics(QuernCpuCodeStatistics* statistics) {
-  if (statistics == nullptr) return 1;
+  if (statistics == nullptr || forked()) return 1;
   const CodeStats codes = code_stats();
   const TextStats texts = text_stats();
   const QuernCpuCodeStatistics all{statistics->struct_bytes, 0,

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -150,13 +151,15 @@ struct ReadText {
 
 /// Measured: kernels take 5 to 16 times the memory of their text when read.
 constexpr std::size_t kBytesPerTextByte = 16;
+constexpr std::size_t kMinReadBytes = 4096;
 constexpr std::uint64_t kMaxReadBytes = std::uint64_t{64} << 20;
 
 using ReadTexts = cache::MemoryCache<ReadText>;
 /// Never destroyed, as the driver itself is not.
 ReadTexts& read_texts() {
-  static auto* const all =
-      new ReadTexts(kMaxReadBytes, [](const ReadText& text) { return text.text_bytes * kBytesPerTextByte; });
+  static auto* const all = new ReadTexts(kMaxReadBytes, [](const ReadText& text) {
+    return std::max(text.text_bytes * kBytesPerTextByte, kMinReadBytes);
+  });
   return *all;
 }
 

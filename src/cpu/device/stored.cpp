@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/device/stored.hpp"
 
+#include "base/byte_stream.hpp"
 #include "base/log.hpp"
 #include "cache/disk_store.hpp"
 
@@ -12,12 +13,23 @@ using cache::EntryKind;
 /// Null: nothing is kept.
 cache::DiskStore* store() { return generator_identity().empty() ? nullptr : cache::process_store(); }
 
-base::Digest with_generator(const base::Digest& key) {
+/// The key of an entry: `key` is of what was asked for, and the generator decides the rest.
+CodeKey with_generator(CodeKey key) {
   base::DigestBuilder builder;
-  builder.add(std::string_view(reinterpret_cast<const char*>(key.bytes.data()), key.bytes.size()));
+  builder.add(std::string_view(reinterpret_cast<const char*>(key.digest.bytes.data()), sizeof key.digest));
   builder.add(generator_identity());
   builder.add(static_cast<std::uint64_t>(host_isa()));
-  return builder.finish();
+  key.components.emplace_back("CPU device", generator_identity());
+  return {builder.finish(), std::move(key.components)};
+}
+
+CodeKey key_of_kernels(const base::Digest& ptx) { return with_generator({ptx, {{"ptx", ptx.hex()}}}); }
+
+std::string components_bytes(const CodeKey& key) {
+  base::ByteWriter to;
+  to.count(key.components.size());
+  for (const auto& [name, value] : key.components) to.text(name).text(value);
+  return to.take();
 }
 
 /// An entry whose checksum is right and whose fields are not: a defect, since this build wrote it.
@@ -25,39 +37,47 @@ void tell(const Diagnostics& errors) {
   base::log({LogLevel::warning, errors.front().message + "; " + errors.front().hint, {}});
 }
 
+std::optional<CodeImage> find_image(cache::DiskStore& disk, const base::Digest& key) {
+  const std::optional<std::string> bytes = disk.get(EntryKind::machine_code, key);
+  if (!bytes) return std::nullopt;
+  Expected<CodeImage> read = read_image(*bytes);
+  if (read) return *std::move(read);
+  tell(read.errors());
+  return std::nullopt;
+}
+
+void put_image(cache::DiskStore& disk, const CodeKey& key, const CodeImage& image) {
+  disk.put(EntryKind::machine_code, key.digest, write_image(image), components_bytes(key));
+}
+
 }  // namespace
 
-Expected<CodeImage> stored_image(const base::Digest& key, const MakeImage& make, bool& was_stored) {
+Expected<CodeImage> stored_image(const CodeKey& key, const MakeImage& make, bool& was_stored) {
   was_stored = false;
   cache::DiskStore* const disk = store();
   if (disk == nullptr) return make();
-  std::optional<Expected<CodeImage>> made;
-  const std::optional<std::string> bytes =
-      disk->get_or_compute(EntryKind::machine_code, with_generator(key), [&]() -> std::optional<std::string> {
-        made.emplace(make());
-        return *made ? std::optional(write_image(**made)) : std::nullopt;
-      });
-  if (made) return *std::move(made);
-  if (bytes) {
-    Expected<CodeImage> read = read_image(*bytes);
-    was_stored = read.has_value();
-    if (read) return read;
-    tell(read.errors());
+  const CodeKey own_key = with_generator(key);
+  std::optional<CodeImage> found = find_image(*disk, own_key.digest);
+  cache::DiskStore::Claim claim;
+  if (!found) {
+    claim = disk->claim(own_key.digest);
+    found = find_image(*disk, own_key.digest);  // another's, meanwhile
   }
-  Expected<CodeImage> image = make();  // also where another process failed to make it
-  if (image) replace_image(key, *image);
+  was_stored = found.has_value();
+  if (found) return *std::move(found);
+  Expected<CodeImage> image = make();
+  if (image) put_image(*disk, own_key, *image);
   return image;
 }
 
-void replace_image(const base::Digest& key, const CodeImage& image) {
-  if (cache::DiskStore* const disk = store())
-    disk->put(EntryKind::machine_code, with_generator(key), write_image(image));
+void replace_image(const CodeKey& key, const CodeImage& image) {
+  if (cache::DiskStore* const disk = store()) put_image(*disk, with_generator(key), image);
 }
 
 std::optional<std::vector<KernelInfo>> stored_kernels(const base::Digest& ptx) {
   cache::DiskStore* const disk = store();
   if (disk == nullptr) return std::nullopt;
-  const std::optional<std::string> bytes = disk->get(EntryKind::kernel_facts, with_generator(ptx));
+  const std::optional<std::string> bytes = disk->get(EntryKind::kernel_facts, key_of_kernels(ptx).digest);
   if (!bytes) return std::nullopt;
   Expected<std::vector<KernelInfo>> read = read_kernels(*bytes);
   if (read) return *std::move(read);
@@ -66,8 +86,10 @@ std::optional<std::vector<KernelInfo>> stored_kernels(const base::Digest& ptx) {
 }
 
 void store_kernels(const base::Digest& ptx, const std::vector<KernelInfo>& kernels) {
-  if (cache::DiskStore* const disk = store())
-    disk->put(EntryKind::kernel_facts, with_generator(ptx), write_kernels(kernels));
+  cache::DiskStore* const disk = store();
+  if (disk == nullptr) return;
+  const CodeKey key = key_of_kernels(ptx);
+  disk->put(EntryKind::kernel_facts, key.digest, write_kernels(kernels), components_bytes(key));
 }
 
 }  // namespace quern::cpu::device

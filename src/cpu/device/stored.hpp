@@ -6,6 +6,8 @@
 
 #include <functional>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/digest.hpp"
@@ -15,13 +17,18 @@ namespace quern::cpu::device {
 
 using MakeImage = std::function<Expected<CodeImage>()>;
 
-/// The image under `key`, a digest of PTX, kernel and specialisation; calls `make` if there is none, and
-/// keeps what it returns. Processes that ask for one image at once wait for one of them. `was_stored` says
-/// that `make` was not called. Thread-safe.
-Expected<CodeImage> stored_image(const base::Digest& key, const MakeImage& make, bool& was_stored);
+/// A digest of PTX, kernel and specialisation, and what it was made of, for `quern cache`.
+struct CodeKey {
+  base::Digest digest;
+  std::vector<std::pair<std::string, std::string>> components;
+};
+
+/// The image under `key`; calls `make` if there is none, and keeps what it returns. Processes that ask for
+/// one image at once wait for one of them. `was_stored` says that `make` was not called. Thread-safe.
+Expected<CodeImage> stored_image(const CodeKey& key, const MakeImage& make, bool& was_stored);
 
 /// Keeps the image in place of a stored one that does not load.
-void replace_image(const base::Digest& key, const CodeImage& image);
+void replace_image(const CodeKey& key, const CodeImage& image);
 
 /// What inspect() found in the PTX text with digest `ptx`, which then was without errors; nothing: not known.
 std::optional<std::vector<KernelInfo>> stored_kernels(const base::Digest& ptx);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "../../support/scratch.hpp"
+#include "base/byte_stream.hpp"
 #include "cache/entry_format.hpp"
 
 using namespace quern;
@@ -196,12 +197,39 @@ TEST_CASE("without a store nothing is kept") {
   CHECK_FALSE(std::filesystem::exists(store.scratch.path / "cache"));
 }
 
-TEST_CASE("processes that begin at once all get code that is right") {
+TEST_CASE("of processes that begin at once, one generates the code") {
   const Store store;
-  std::vector<Report> reports(4);
+  std::vector<Report> reports(6);
   std::vector<std::thread> threads;
   for (Report& report : reports) threads.emplace_back([&] { report = store.run("fill"); });
   for (std::thread& thread : threads) thread.join();
-  for (const Report& report : reports) CHECK(report.at("right") == "1");
-  check_generated(store.run("fill"), "0");
+  int generated = 0;
+  for (const Report& report : reports) {
+    CHECK(report.at("right") == "1");
+    generated += std::stoi(report.at("generated"));
+  }
+  CHECK(generated == 1);
+}
+
+TEST_CASE("an entry says what it is of") {
+  const Store store;
+  store.run("fill", 96);
+  const auto all = store.entries(cache::EntryKind::machine_code);
+  REQUIRE(all.size() == 1);
+  std::stringstream whole;
+  whole << std::ifstream(all[0], std::ios::binary).rdbuf();
+  const std::string bytes = whole.str();
+  const Expected<cache::EntryParts> parts = cache::read_entry(bytes);
+  REQUIRE(parts);
+  base::ByteReader from(parts->components);
+  Report components;
+  for (std::size_t i = from.count(16); i > 0; --i) {
+    const std::string name = from.string();
+    components[name] = from.string();
+  }
+  REQUIRE(from.good());
+  CHECK(components["kernel"] == "fill");
+  CHECK(components["block"] == "96 x 1 x 1");
+  CHECK(components["ptx"].size() == 64);
+  CHECK(components["CPU device"].starts_with("build "));
 }
