@@ -305,22 +305,27 @@ typedef struct QuernCompileStats {
   uint64_t translations; /* of Kernel Python into CUDA C++ */
   uint64_t nvrtc_runs;
   uint64_t cache_hits; /* requests for what was compiled already, or was being compiled by another thread */
+  uint64_t disk_hits;  /* requests that the cache on disk answered */
 } QuernCompileStats;
 /* A tier of the compile cache. */
 typedef enum QuernCacheTier QUERN_C_INT32 {
-  QUERN_CACHE_MEMORY /* PTX of sources, in this process */
+  QUERN_CACHE_MEMORY, /* PTX of sources, in this process */
+  QUERN_CACHE_DISK    /* compiled sources, and what is known of NVRTC; not the CPU device's machine code */
 } QuernCacheTier;
 typedef struct QuernCacheStats {
   uint32_t struct_bytes; /* sizeof(QuernCacheStats), set by the caller */
   uint32_t reserved;
-  uint64_t hits;      /* requests that this tier answered */
-  uint64_t waits;     /* requests that waited for an equal one, which another thread had begun */
-  uint64_t misses;    /* requests that were passed on, and succeeded */
-  uint64_t failures;  /* requests that were passed on, and failed */
-  uint64_t evictions; /* entries dropped to stay within the bound */
-  uint64_t entry_count;
-  uint64_t size_bytes;
-  uint64_t max_bytes; /* the bound of size_bytes */
+  uint64_t hits;        /* requests that this tier answered */
+  uint64_t waits;       /* in memory: requests that waited for an equal one, which another thread had begun */
+  uint64_t misses;      /* requests that were passed on; in memory those of them that succeeded */
+  uint64_t failures;    /* in memory: requests that were passed on, and failed */
+  uint64_t evictions;   /* entries dropped to stay within the bound */
+  uint64_t entry_count; /* in memory */
+  uint64_t size_bytes;  /* in memory */
+  uint64_t max_bytes;   /* the bound */
+  uint64_t writes;      /* on disk, as are the following two: entries that this process wrote */
+  uint64_t failed_writes;
+  uint64_t damaged; /* entries that were found damaged, and set aside */
 } QuernCacheStats;
 
 typedef enum QuernDeviceKind QUERN_C_INT32 { QUERN_DEVICE_CPU, QUERN_DEVICE_CUDA } QuernDeviceKind;

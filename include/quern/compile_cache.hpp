@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 
 #include "quern/compile_stats.hpp"
 #include "quern/export.hpp"
@@ -21,10 +23,26 @@ struct CacheTierStats {
   std::uint64_t max_bytes = 0;  ///< the bound of `size_bytes`
 };
 
+/// The cache on disk, as far as the compiler uses it: compiled sources, and what is known of NVRTC. The CPU
+/// device's machine code is not counted here.
+struct DiskCacheStats {
+  std::string directory;
+  bool read_only = false;
+  std::uint64_t max_bytes = 0;  ///< the bound of what all entries take
+  std::uint64_t hits = 0;
+  std::uint64_t misses = 0;
+  std::uint64_t writes = 0;
+  std::uint64_t failed_writes = 0;
+  std::uint64_t damaged = 0;    ///< entries that were found damaged, and set aside
+  std::uint64_t evictions = 0;  ///< entries that this process removed to stay within the bound
+};
+
 /// Counts of the whole process, since its start.
 struct CompileCacheStats {
   CompileStats compiles;
   CacheTierStats memory;  ///< PTX of sources, in this process
+  /// Nothing if there is none: QUERN_CACHE=0, or no folder for it.
+  std::optional<DiskCacheStats> disk;
 };
 
 /// Compiled sources are kept in memory for all sessions of the process, also for those that are opened later;

@@ -196,6 +196,7 @@ QUERN_C_API QuernStatus quern_compiled_parameter(QuernCompiled compiled, size_t 
  * share one compiler and its cache. */
 QUERN_C_API QuernStatus quern_session_compile_stats(QuernSession session, QuernCompileStats* stats);
 QUERN_C_API QuernStatus quern_compile_stats(QuernCompileStats* stats);
+/* QUERN_NOT_FOUND for the disk's where there is none: QUERN_CACHE=0, or no folder for it. */
 QUERN_C_API QuernStatus quern_compile_cache_stats(QuernCacheTier tier, QuernCacheStats* stats);
 /* The bound of the memory tier, for all sessions; 256 MiB at first, 0 keeps nothing. */
 QUERN_C_API QuernStatus quern_set_compile_cache_bytes(uint64_t max_bytes);

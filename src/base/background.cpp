@@ -81,9 +81,9 @@ bool Task::wait_for(std::chrono::nanoseconds time) const {
 
 void Task::rethrow() const {
   wait();
-  if (error_ == nullptr) return;
+  if (error_ == nullptr && !never_begun_) return;
   try {
-    std::rethrow_exception(error_);
+    if (error_ != nullptr) std::rethrow_exception(error_);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::cancelled || !stop_.load()) throw;
   }
@@ -105,7 +105,8 @@ void Task::cancel() noexcept {
   if (process_ != ::getpid()) return;  // the lock may be held by a thread that this process does not have
   State expected = State::waits;
   if (!state_.compare_exchange_strong(expected, State::runs)) return;
-  finish(std::make_exception_ptr(Error(ErrorCode::cancelled, "")));
+  never_begun_ = true;
+  finish(nullptr);
 }
 
 void Task::run() noexcept {

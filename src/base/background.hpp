@@ -42,7 +42,8 @@ class Task {
   const std::string attempted_;
   const int process_ = ::getpid();
   std::function<void()> work_;  // of who takes state_ from `waits`
-  std::exception_ptr error_;    // written before `done`
+  std::exception_ptr error_;    // written before `done`, as is the following
+  bool never_begun_ = false;    // cancelled
   std::atomic<State> state_{State::waits};
   std::atomic<bool> stop_{false};
   mutable Mutex mutex_;

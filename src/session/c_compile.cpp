@@ -55,7 +55,37 @@ CompileRequest request_of(const QuernSource& source, const QuernCompileOptions* 
 }
 
 QuernCompileStats stats_of(const CompileStats& stats) {
-  return {0, 0, stats.translations, stats.nvrtc_runs, stats.cache_hits};
+  return {0, 0, stats.translations, stats.nvrtc_runs, stats.cache_hits, stats.disk_hits};
+}
+
+QuernCacheStats stats_of(const CacheTierStats& tier) {
+  QuernCacheStats stats{};
+  stats.hits = tier.hits;
+  stats.waits = tier.waits;
+  stats.misses = tier.misses;
+  stats.failures = tier.failures;
+  stats.evictions = tier.evictions;
+  stats.entry_count = tier.entry_count;
+  stats.size_bytes = tier.size_bytes;
+  stats.max_bytes = tier.max_bytes;
+  return stats;
+}
+
+QuernCacheStats stats_of(const std::optional<DiskCacheStats>& tier) {
+  if (!tier)
+    throw Error(
+        ErrorCode::not_found,
+        "there is no compile cache on disk: QUERN_CACHE=0, or there is no folder for it; `quern doctor` "
+        "says why");
+  QuernCacheStats stats{};
+  stats.hits = tier->hits;
+  stats.misses = tier->misses;
+  stats.evictions = tier->evictions;
+  stats.max_bytes = tier->max_bytes;
+  stats.writes = tier->writes;
+  stats.failed_writes = tier->failed_writes;
+  stats.damaged = tier->damaged;
+  return stats;
 }
 
 const std::string& text_of(const CompiledKernel& kernel, QuernKernelText which) {
@@ -225,11 +255,10 @@ QuernStatus quern_compile_stats(QuernCompileStats* stats) {
 }
 QuernStatus quern_compile_cache_stats(QuernCacheTier tier, QuernCacheStats* stats) {
   return guarded([&] {
-    require(tier == QUERN_CACHE_MEMORY, "the tier is not a value of QuernCacheTier");
-    const CacheTierStats known = compile_cache_stats().memory;
-    write_struct(stats,
-                 QuernCacheStats{0, 0, known.hits, known.waits, known.misses, known.failures, known.evictions,
-                                 known.entry_count, known.size_bytes, known.max_bytes});
+    require(tier == QUERN_CACHE_MEMORY || tier == QUERN_CACHE_DISK,
+            "the tier is not a value of QuernCacheTier");
+    const CompileCacheStats all = compile_cache_stats();
+    write_struct(stats, tier == QUERN_CACHE_MEMORY ? stats_of(all.memory) : stats_of(all.disk));
   });
 }
 QuernStatus quern_set_compile_cache_bytes(uint64_t max_bytes) {

@@ -20,8 +20,8 @@ static_assert(sizeof(QuernSession) == 8 && sizeof(QuernArgument) == 32);
 static_assert(offsetof(QuernArgument, array) == 8 && offsetof(QuernArgument, bytes) == 24);
 static_assert(Versioned<QuernLaunch>::kFirstBytes == 48 && offsetof(QuernLaunch, stream) == 40);
 static_assert(Versioned<QuernSessionOptions>::kFirstBytes == 16 && sizeof(QuernSessionOptions) == 32);
-static_assert(sizeof(QuernCompileOptions) == 32 && sizeof(QuernCompileStats) == 32 &&
-              sizeof(QuernCacheStats) == 72);
+static_assert(sizeof(QuernCompileOptions) == 32 && sizeof(QuernCompileStats) == 40 &&
+              sizeof(QuernCacheStats) == 96);
 static_assert(Versioned<QuernCudaArray>::kFirstBytes == 72 && offsetof(QuernCudaArray, stream) == 64);
 static_assert(Versioned<QuernAllocator>::kFirstBytes == 40 && offsetof(QuernAllocator, release) == 32);
 static_assert(Versioned<QuernSource>::kFirstBytes == 40 && offsetof(QuernSource, option_count) == 32);

@@ -157,14 +157,18 @@ Expected<SavedModule> read_payload(std::string_view payload, const std::string& 
 
 }  // namespace
 
-Expected<std::string> write_saved(const SavedModule& module) {
-  const std::string payload = payload_of(module);
+Expected<std::string> with_saved_header(std::string_view payload, const std::string& attempted) {
   ByteWriter header;
   header.number(kSavedFormatVersion).number(static_cast<std::uint64_t>(payload.size()));
   const std::string prefix = std::string(kSavedMagic) + header.take();
-  const Expected<base::Digest> digest = digest_of(prefix, payload, "save " + module.file_name);
+  const Expected<base::Digest> digest = digest_of(prefix, payload, attempted);
   if (!digest) return digest.errors();
-  return prefix + std::string(reinterpret_cast<const char*>(digest->bytes.data()), kDigestBytes) + payload;
+  const std::string_view hash(reinterpret_cast<const char*>(digest->bytes.data()), kDigestBytes);
+  return prefix + std::string(hash) + std::string(payload);
+}
+
+Expected<std::string> write_saved(const SavedModule& module) {
+  return with_saved_header(payload_of(module), "save " + module.file_name);
 }
 
 Expected<SavedModule> read_saved(std::string_view bytes, const std::string& name) {

@@ -48,6 +48,9 @@ struct SavedModule {
 /// Fails with "process-exit" and the like if the digest cannot be computed any more.
 Expected<std::string> write_saved(const SavedModule& module);
 
+/// The payload behind its header, whatever it is.
+Expected<std::string> with_saved_header(std::string_view payload, const std::string& attempted);
+
 /// Takes arbitrary bytes. `name` is the file's, for messages. Codes: "saved-damaged", "saved-version".
 /// Parameters and names of kernels agree with the PTX.
 Expected<SavedModule> read_saved(std::string_view bytes, const std::string& name);

@@ -154,7 +154,7 @@ bool variables(const Session& session) {
   return before == 3 && gain.get() == 8 && back[99] == 99 && table.array().copy_to_host() == back;
 }
 /// Two PTX texts as one module.
-bool linked(const Session& session) {
+Module linked_module(const Session& session) {
   const LinkSource user{R"(.version 8.0
 .target sm_80
 .address_size 64
@@ -171,10 +171,21 @@ bool linked(const Session& session) {
                         {},
                         SourceLanguage::ptx};
   const LinkSource definer{kWithVariables, {}, SourceLanguage::ptx};
-  const Module module = session.link({user, definer});
+  return session.link({user, definer});
+}
+bool linked(const Session& session) {
+  const Module module = linked_module(session);
   const auto x = session.device_array<float>(1);
   module.kernel("scale")({.grid = 1, .block = 1})(x);
   return x[0].item() == 3 && module.global<float>("gain").get() == 3;
+}
+bool saved(const Session& session) {
+  const Module module = session.load_saved(linked_module(session).saved());
+  const Kernel scale = module.kernel("scale");
+  scale.prepare({1});
+  const auto x = session.device_array<float>(1);
+  scale({.grid = 1, .block = 1})(x);
+  return x[0].item() == 3;
 }
 bool priorities(const Session& session) {
   const StreamPriorities range = session.stream_priorities();
@@ -465,6 +476,14 @@ bool compiled(const Session& session) {
   python(kConfig)(array, kCount);
   return is_counting(array.copy_to_host(), 2);
 }
+bool saved_python(const Session& session) {
+  const Module module = session.load_python(kPython);
+  const Kernel add = module.kernel("add_one");
+  const DeviceNDArray array = session.to_device(counting());
+  add(kConfig)(array, kCount);
+  session.load_saved(module.saved()).kernel("add_one")(kConfig)(array, kCount);
+  return is_counting(array.copy_to_host(), 2);
+}
 bool bound(const Session& session) {
   const Module module = session.load_python(kPython);
   const Module once = module.bind("TABLE", NDArray::of({1.f, 2.f, 3.f, 4.f})).bind("FACTOR", 2);
@@ -496,6 +515,7 @@ constexpr Scenario kScenarios[] = {
     {"time limits and cancelling", cancelled},
     {"variables of modules", variables},
     {"linked modules", linked},
+    {"saved modules, prepared kernels", saved},
     {"streams with a priority, advice", priorities},
     {"host arrays as arguments", host_arguments},
     {"SmartArray", smart},
@@ -519,6 +539,7 @@ constexpr Scenario kScenarios[] = {
     {"a context of the program's", adopted},
     {"CUDA C++ and Kernel Python", compiled, true},
     {"constants of Kernel Python", bound, true},
+    {"saved Kernel Python", saved_python, true},
 };
 
 }  // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiling without a device. The test's environment hides the CPU device and libcuda.
 #include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <quern/quern.hpp>
 
 #include <algorithm>
@@ -134,6 +136,24 @@ TEST_CASE("a handler of progress cancels the compilation") {
   CHECK(try_compile_source(request).errors().front().code == "cancelled");
   request.progress = {};
   CHECK(try_compile_source(request).has_value());
+}
+
+TEST_CASE("a forked child finds what its parent has compiled") {
+  if (!ready()) return;
+  CompileRequest request;
+  request.source = "extern \"C\" __global__ void of_the_parent(int* x) { *x = 18; }";
+  const std::string ptx = compile_source(request).ptx;
+  const std::uint64_t hits = compile_cache_stats().compiles.cache_hits;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);
+    const bool same = compile_source(request).ptx == ptx;
+    ::_exit(same && compile_cache_stats().compiles.cache_hits == hits + 1 ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
 }
 
 TEST_CASE("the text of a stage is given of source in memory") {

@@ -220,6 +220,45 @@ TEST_CASE("constants that were bound are in the saved code") {
   CHECK(after<double>(on_cpu(), on_cpu().load_saved(bound.saved()).kernel("scale"), 2.0).at(0) == 12.0);
 }
 
+TEST_CASE("a loaded kernel checks as its source asked for, and waits for its whole grid") {
+  if (!ready()) return;
+  const Module checked = on_cpu().load_python(R"py(
+from numba import cuda
+
+@cuda.jit("void(int32[::1])", debug=True)
+def outside(x):
+    x[cuda.grid(1) + 30] = 1
+)py",
+                                              {.file_name = "outside.py"});
+  const Module loaded = on_cpu().load_saved(checked.saved());
+  const auto run = [](const Module& module) {
+    const DeviceArray<int> x = on_cpu().to_device(std::vector<int>(32, 0));
+    module.kernel()({.grid = 1, .block = 32})(x);
+    on_cpu().synchronize();
+  };
+  const Refused original = refused([&] { run(checked); }), again = refused([&] { run(loaded); });
+  CHECK(holds(original.message, "outside.py"));
+  CHECK(again.message == original.message);
+  CHECK(again.code == original.code);
+  const Module whole = on_cpu().load_python(R"py(
+from numba import cuda
+
+@cuda.jit("void(int32[::1])")
+def meet(x):
+    i = cuda.grid(1)
+    x[i] = i
+    cuda.cg.this_grid().sync()
+    j = x.size - 1 - i
+    y = x[j]
+    cuda.cg.this_grid().sync()
+    x[i] = y
+)py");
+  const DeviceArray<int> x = on_cpu().device_array<int>(64);
+  on_cpu().load_saved(whole.saved()).kernel()({.grid = 2, .block = 32})(x);
+  CHECK(x.copy_to_host()[0] == 63);
+  CHECK(x.copy_to_host()[63] == 0);
+}
+
 TEST_CASE("Kernel Python of which nothing is compiled is not saved") {
   if (!ready()) return;
   const Module module = on_cpu().load_python("from numba import cuda\n@cuda.jit\ndef k(x):\n    x[0] = 1\n",

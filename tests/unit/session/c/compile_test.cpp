@@ -225,6 +225,16 @@ TEST_CASE("C: the cache is counted, bounded and cleared") {
   Session bounded;
   QUERN_GOOD(quern_session_open_with("cpu", &options, bounded.place()));
   CHECK(cache_stats().max_bytes == 12345);
+  // A caller of version 6 has no such fields.
+  options.struct_bytes = 16;
+  options.compile_cache_bytes = 777;
+  QUERN_GOOD(quern_session_open_with("cpu", &options, bounded.place()));
+  CHECK(cache_stats().max_bytes == 12345);
+  options.struct_bytes = sizeof options;
+  QuernCacheStats disk{};
+  disk.struct_bytes = sizeof disk;
+  QUERN_FAILS(QUERN_NOT_FOUND, "no compile cache on disk",
+              quern_compile_cache_stats(QUERN_CACHE_DISK, &disk));
   options.reserved = 1;
   QUERN_FAILS(QUERN_USAGE, "QuernSessionOptions", quern_session_open_with("cpu", &options, bounded.place()));
   QUERN_GOOD(quern_set_compile_cache_bytes(before.max_bytes));
