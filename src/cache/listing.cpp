@@ -90,6 +90,11 @@ Expected<Verification> verify_entries(const DiskStoreOptions& options) {
     }
   });
   if (!good) return std::move(good).errors();
+  if (options.read_only) return result;
+  const Expected<File> root = open_store_root(options.directory, FolderUse::write);
+  if (!root) return result;
+  if (const Expected<File> layout = open_store_folder(*root, options.directory, kLayout, FolderUse::write))
+    trim(*layout, options.max_bytes);
   return result;
 }
 

@@ -22,7 +22,8 @@ struct ListedEntry {
 /// Entries whose header is sound; their contents are not read. Ordered by key.
 Expected<std::vector<ListedEntry>> list_entries(const DiskStoreOptions& options);
 
-/// Reads every entry; damaged ones are set aside. Returns how many were read, and the keys of the damaged.
+/// Reads every entry; damaged ones are set aside. Then holds the store to its bound, and removes what killed
+/// writers left. Returns how many were read, and the names of the damaged.
 struct Verification {
   std::size_t checked_count = 0;
   std::vector<std::string> damaged;

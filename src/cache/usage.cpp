@@ -146,12 +146,6 @@ std::size_t note_written(const File& layout, unsigned index, std::uint64_t bytes
   return update(layout, max_bytes, kSample, [&](Numbers& numbers) { numbers.bytes[index] += bytes; });
 }
 
-std::uint64_t known_usage(const File& layout) {
-  const File file = open_lock_file(layout, kUsage);
-  Numbers numbers;
-  return file && read(file, numbers) ? numbers.sum() : 0;
-}
-
 std::size_t trim(const File& layout, std::uint64_t max_bytes) {
   return update(layout, max_bytes, SIZE_MAX, [](Numbers&) {});
 }

@@ -22,9 +22,6 @@ std::string folder_name(unsigned index);
 /// how many entries it removed.
 std::size_t note_written(const File& layout, unsigned index, std::uint64_t bytes, std::uint64_t max_bytes);
 
-/// What all entries take, as far as known.
-std::uint64_t known_usage(const File& layout);
-
 /// Looks through all folders, sets the numbers right, and removes what is beyond `max_bytes`.
 std::size_t trim(const File& layout, std::uint64_t max_bytes);
 

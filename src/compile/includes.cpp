@@ -10,6 +10,7 @@
 
 #include "base/file.hpp"
 #include "compile/cpp_tokens.hpp"
+#include "compile/device_headers.hpp"
 
 namespace quern::compile {
 namespace {
@@ -162,7 +163,20 @@ class Scanner {
                         std::error_code error;
                         return fs::is_regular_file(root + "/" + std::string(name.text), error);
                       });
+    const auto own = std::ranges::find(device_headers(), name.text, &base::EmbeddedText::name);
+    if (own != device_headers().end()) include_from(*own);
     digest_.add("");  // ends the list of places, which may be empty: "not found" is a fact like any other
+  }
+
+  /// quern's own headers, whose texts are known. All that they include is written as `#include <name>`.
+  void include_from(const base::EmbeddedText& header) {
+    constexpr string_view kInclude = "\n#include <";
+    if (!own_.insert(header.name).second) return;
+    for (std::size_t at = header.text.find(kInclude); at != string_view::npos;
+         at = header.text.find(kInclude, at + 1)) {
+      const std::size_t begin = at + kInclude.size();
+      include({header.text.substr(begin, header.text.find('>', begin) - begin), false}, main_directory_);
+    }
   }
 
   void file(const std::string& path) {
@@ -207,6 +221,7 @@ class Scanner {
   std::string main_directory_;
   std::vector<std::string> waiting_;
   std::set<std::string> seen_;
+  std::set<string_view> own_;
   std::size_t bytes_ = 0;
   base::DigestBuilder digest_;
   IncludeScan result_;

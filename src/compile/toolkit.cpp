@@ -94,10 +94,8 @@ void find_headers(const std::vector<Place>& rows, cache::DiskStore* store, Toolk
   toolkit.standard_headers = standard_headers(toolkit.include_directories);
 }
 
-/// `identified`: also by the contents of its libraries.
-NvrtcFacts facts_of(const Nvrtc& nvrtc, bool identified) {
+NvrtcFacts facts_of(const Nvrtc& nvrtc) {
   NvrtcFacts facts{nvrtc.path(), nvrtc.major(), nvrtc.minor(), nvrtc.architectures(), ""};
-  if (!identified) return facts;
   const auto libraries = nvrtc_libraries(facts.path, facts.major, facts.minor);
   if (!libraries) return facts;
   std::string identity;
@@ -144,7 +142,7 @@ Toolkit find_toolkit(const Surroundings& around, cache::DiskStore* store) {
                                                                "QUERN_NVRTC names the one to use"}
                                                    : try_nvrtc(around, place, toolkit));
   }
-  if (toolkit.nvrtc) toolkit.facts = facts_of(*toolkit.nvrtc, store != nullptr);
+  if (toolkit.nvrtc) toolkit.facts = facts_of(*toolkit.nvrtc);
   find_headers(rows, store, toolkit);
   if (!toolkit.nvrtc) toolkit.missing = missing_nvrtc(toolkit.nvrtc_candidates);
   return toolkit;

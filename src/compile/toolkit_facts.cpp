@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <memory>
 #include <set>
 
@@ -21,7 +20,6 @@
 namespace quern::compile {
 namespace {
 
-namespace fs = std::filesystem;
 using base::ByteReader;
 using base::ByteWriter;
 
@@ -74,9 +72,10 @@ std::optional<std::vector<std::string>> loader_files(const std::vector<std::stri
   std::vector<std::string> files{"/etc/ld.so.cache"};
   for (unsigned i = 0; i < info->dls_cnt; ++i) {
     const std::string folder = info->dls_serpath[i].dls_name;
-    // Below it are folders for processors, whose content its own state does not show.
-    if (fs::exists(folder + "/glibc-hwcaps")) return std::nullopt;
-    for (const std::string& name : names) files.push_back(folder + "/" + name);
+    const std::string of_processors = folder + "/glibc-hwcaps";
+    for (const std::string& each :
+         {folder, of_processors + "/x86-64-v2", of_processors + "/x86-64-v3", of_processors + "/x86-64-v4"})
+      for (const std::string& name : names) files.push_back(each + "/" + name);
   }
   return files;
 }

@@ -7,9 +7,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <thread>
 
-#include "cache/usage.hpp"
+#include "cache/listing.hpp"
 #include "store_test.hpp"
 
 using namespace quern;
@@ -185,4 +186,42 @@ TEST_CASE("the bound holds where the numbers are wrong or missing, and stale tem
   CHECK(sum > 8'000);
   CHECK_FALSE(fs::exists(stale));
   CHECK(fs::exists(young));
+}
+
+TEST_CASE("verifying sets the numbers right, holds the bound and removes stale temporary files") {
+  const Scratch scratch;
+  DiskStoreOptions options = in(scratch.path);
+  DiskStore store(options);
+  for (std::uint8_t i = 0; i < 20; ++i) store.put(kImage, key(i), std::string(900, 'x'));
+  quern::test::write(scratch.path / "v1/01/.tmp-1-2-3", "x");
+  set_used(scratch.path / "v1/01/.tmp-1-2-3", 4000);
+  options.max_bytes = 10'000;
+  const Expected<Verification> result = verify_entries(options);
+  REQUIRE(result);
+  CHECK(result->checked_count == 20);
+  CHECK(result->damaged.empty());
+  CHECK_FALSE(fs::exists(scratch.path / "v1/01/.tmp-1-2-3"));
+  const auto left = list_entries(options);
+  REQUIRE(left);
+  CHECK(left->size() <= 10);
+  CHECK(left->size() >= 8);
+  CHECK(*clear_entries(options) == left->size());
+  CHECK(list_entries(options)->empty());
+}
+
+TEST_CASE("the store works in exit handlers, with all signals blocked") {
+  const Scratch scratch;
+  const pid_t child = start([&] {
+    static DiskStore* store = new DiskStore(in(scratch.path));
+    sigset_t all;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    std::atexit([] {
+      store->put(kImage, key(1), "late");
+      const DiskStore::Claim own = store->claim(key(2));
+      ::_exit(store->get(kImage, key(1)) == "late" && own.is_held() ? 0 : 1);
+    });
+    std::exit(2);
+  });
+  CHECK(end_of(child) == 0);
 }

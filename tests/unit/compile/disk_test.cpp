@@ -4,12 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <sstream>
 #include <thread>
 
 #include "../support/scratch.hpp"
+#include "compile/device_headers.hpp"
 #include "compile/header_tree.hpp"
 #include "compile/library_identity.hpp"
 #include "compile/watched_file.hpp"
@@ -320,4 +322,31 @@ TEST_CASE("a watched file is known to have changed by what stat() says; a young 
   SUBCASE("removed") { fs::remove(file); }
   SUBCASE("made") { scratch.write("a.absent", ""); }
   CHECK_FALSE(compile::is_unchanged(watched));
+}
+
+TEST_CASE("the toolkit's headers count where quern's own headers include them") {
+  if (!test::have_nvrtc() || !test::have_toolkit_headers()) return;
+  const auto counts = [](const std::string& header) {
+    const auto key = test::compiler().key_of(test::cuda("#include <" + header + ">\n"));
+    REQUIRE(key);
+    REQUIRE(key->unsure.empty());
+    return std::ranges::any_of(key->components,
+                               [](const auto& each) { return each.first == "toolkit headers"; });
+  };
+  CHECK(counts("cuda_fp16.h"));
+  CHECK(counts("cassert"));
+  CHECK(counts("quern/cuda/half.cuh"));
+  CHECK(counts("quern/cuda/cg.cuh"));
+  CHECK_FALSE(counts("quern/device.cuh"));
+  CHECK_FALSE(counts("quern/cuda/cmath.cuh"));
+}
+
+TEST_CASE("quern's own headers include in one form, which the scan of includes knows") {
+  for (const base::EmbeddedText& header : compile::device_headers())
+    for (std::size_t at = header.text.find("include"); at != std::string_view::npos;
+         at = header.text.find("include", at + 1)) {
+      const std::size_t line = header.text.rfind('\n', at) + 1;
+      const std::string_view text = header.text.substr(line, header.text.find('\n', at) - line);
+      CHECK_MESSAGE((text.starts_with("#include <") || text.find('#') == std::string_view::npos), text);
+    }
 }
