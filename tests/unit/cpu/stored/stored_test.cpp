@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <random>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -34,14 +35,15 @@ std::string variable(const char* name) {
 struct Store {
   test::Scratch scratch;
   std::string environment;  ///< of the processes, beside the store
+  std::string mode = "1";   ///< QUERN_CACHE
 
   Report run(const std::string& scenario, unsigned block = 64,
              const char* library = "QUERN_CPU_PLUGIN") const {
     const std::string self = std::filesystem::read_symlink("/proc/self/exe");
-    const std::string command = "QUERN_CACHE=1 QUERN_CACHE_DIR='" + (scratch.path / "cache").string() +
-                                "' QUERN_CPU_WORKERS=2 QUERN_CPU_MEMORY=256M " + environment + " '" + self +
-                                "' child '" + variable(library) + "' " + scenario + " " +
-                                std::to_string(block) + " 2>&1";
+    const std::string command =
+        "QUERN_CACHE=" + mode + " QUERN_CACHE_DIR='" + (scratch.path / "cache").string() +
+        "' QUERN_CPU_WORKERS=2 QUERN_CPU_MEMORY=256M " + environment + " '" + self + "' child '" +
+        variable(library) + "' " + scenario + " " + std::to_string(block) + " 2>&1";
     FILE* const output = ::popen(command.c_str(), "r");
     REQUIRE(output != nullptr);
     std::string text;
@@ -62,7 +64,9 @@ struct Store {
     std::vector<std::filesystem::path> found;
     const std::string suffix = cache::entry_suffix(kind);
     for (const auto& each : std::filesystem::recursive_directory_iterator(scratch.path / "cache"))
-      if (each.is_regular_file() && each.path().string().ends_with(suffix)) found.push_back(each.path());
+      if (each.is_regular_file() && each.path().string().ends_with(suffix) &&
+          each.path().parent_path().filename() != "quarantine")
+        found.push_back(each.path());
     return found;
   }
 
@@ -186,9 +190,39 @@ TEST_CASE("entries that hold something else under a right checksum are made anew
   CHECK(store.run("fill").at("texts_checked") == "0");
 }
 
+TEST_CASE("damaged entries are made anew") {
+  const Store store;
+  check_generated(store.run("fill"), "1");
+  std::mt19937 random(5);
+  for (const cache::EntryKind kind : {cache::EntryKind::machine_code, cache::EntryKind::kernel_facts})
+    for (int round = 0; round < 4; ++round) {
+      const auto all = store.entries(kind);
+      REQUIRE(all.size() == 1);
+      std::fstream file(all[0], std::ios::binary | std::ios::in | std::ios::out);
+      const auto at = static_cast<std::streamoff>(random() % std::filesystem::file_size(all[0]));
+      file.seekg(at);
+      const int byte = file.get();
+      file.seekp(at);
+      file.put(static_cast<char>(byte ^ (1 << (random() % 8))));
+      file.close();
+      const Report report = store.run("fill");
+      check_generated(report, kind == cache::EntryKind::machine_code ? "1" : "0");
+      CHECK(report.at("texts_checked") == (kind == cache::EntryKind::kernel_facts ? "1" : "0"));
+    }
+}
+
+TEST_CASE("a read-only store gives and takes nothing") {
+  Store store;
+  check_generated(store.run("fill", 64), "1");
+  store.mode = "ro";
+  check_generated(store.run("fill", 64), "0");
+  check_generated(store.run("fill", 96), "1");
+  check_generated(store.run("fill", 96), "1");
+}
+
 TEST_CASE("without a store nothing is kept") {
   Store store;
-  store.environment = "QUERN_CACHE=0";
+  store.mode = "0";
   for (int again = 0; again < 2; ++again) {
     const Report report = store.run("fill");
     check_generated(report, "1");
