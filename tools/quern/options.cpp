@@ -264,6 +264,19 @@ void add_doctor(CLI::App& app, Action& action) {
   command->callback([&action, json] { action = [json] { return doctor_command(*json); }; });
 }
 
+/// The service reads its own options, --help among them.
+void add_serve(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "serve", "Compile kernels for other processes and machines, over HTTP; --help shows its options");
+  command->prefix_command();
+  command->set_help_flag();
+  command->callback([&action, command] {
+    std::vector<std::string> words = command->remaining();
+    for (std::string& word : words) word = unmark_negative(word);
+    action = [words] { return serve_command(words); };
+  });
+}
+
 void add_commands(CLI::App& app, Action& action) {
   app.require_subcommand(1);
   app.set_help_all_flag("--help-all", "Print the help of all commands");
@@ -273,6 +286,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_test(app, action);
   add_bench(app, action);
   add_cache(app, action);
+  add_serve(app, action);
   add_devices(app, action);
   add_doctor(app, action);
 }
