@@ -5,6 +5,7 @@
 
 #include <cctype>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 
 namespace quern::serve {
@@ -77,20 +78,33 @@ std::optional<string_view> operand(string_view text) {
   return text.substr(1, end == string_view::npos ? end : end - 1);
 }
 
-std::optional<string_view> refused_operand(string_view line) {
+/// The operands of a line: of a directive that reads a file, and of tests for files.
+std::vector<string_view> operands(string_view line) {
+  std::vector<string_view> found;
+  const auto add = [&](string_view text) {
+    if (const auto path = operand(text)) found.push_back(*path);
+  };
   if (string_view rest = trim_left(line); rest.starts_with('#')) {
     rest = trim_left(rest.substr(1));
     for (const string_view word : kDirectives)
-      if (rest.starts_with(word))
-        if (const auto path = operand(rest.substr(word.size())); path && leaves_its_folder(*path))
-          return path;
+      if (rest.starts_with(word)) add(rest.substr(word.size()));
   }
   for (const string_view word : kHasWords)
     for (std::size_t at = line.find(word); at != string_view::npos; at = line.find(word, at + 1))
-      if (const auto path = operand(line.substr(at + word.size())); path && leaves_its_folder(*path))
-        return path;
-  return std::nullopt;
+      add(line.substr(at + word.size()));
+  return found;
 }
+
+struct Text {
+  std::filesystem::path folder;
+  const std::set<std::string, std::less<>>& headers;
+
+  bool refuses(string_view path) const {
+    if (headers.contains(path)) return false;
+    const std::string joined = (folder / path).lexically_normal().generic_string();
+    return leaves_its_folder(joined) && !headers.contains(joined);
+  }
+};
 
 }  // namespace
 
@@ -137,20 +151,23 @@ Diagnostics refused_options(const std::vector<std::string>& options) {
   return refused;
 }
 
-Diagnostics refused_includes(string_view text, const std::string& file_name) {
+Diagnostics refused_includes(string_view text, const std::string& name,
+                             const std::set<std::string, std::less<>>& headers) {
+  const Text reader{std::filesystem::path(name).parent_path(), headers};
   Diagnostics refused;
   std::uint32_t number = 0;
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
     const string_view line = text.substr(0, end);
     ++number;
-    if (const auto path = refused_operand(line)) {
+    for (const string_view path : operands(line)) {
+      if (!reader.refuses(path)) continue;
       refused.push_back(refusal(
           "include-refused",
           fmt::format("the compile service does not include '{}': it is outside the request and the toolkit",
-                      *path),
-          "give the header's text with the request, under a relative name"));
-      refused.back().span = {file_name, number, 0, 0};
+                      path.substr(0, 200)),
+          "give the header's text with the request, under this name"));
+      refused.back().span = {name, number, 0, 0};
       refused.back().source_line = std::string(line.substr(0, 200));
     }
     text = end == string_view::npos ? string_view() : text.substr(end + 1);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/clock.hpp"
 #include "serve/log.hpp"
@@ -19,6 +20,7 @@ using std::string_view;
 
 constexpr std::uint64_t kMaxHeadBytes = std::uint64_t{32} << 10;
 constexpr std::size_t kMaxPathSize = 256;
+constexpr std::size_t kMaxRefusals = 20;
 constexpr string_view kArtifactPath = "/v1/artifact/";
 constexpr const char* kJsonType = "application/json";
 constexpr const char* kTextType = "text/plain; charset=utf-8";
@@ -369,16 +371,15 @@ bool Service::take_headers(remote::CompileMessage& message, Response& response) 
 namespace {
 
 Diagnostics refused_parts(const remote::CompileMessage& message) {
-  Diagnostics refused = refused_includes(message.request.source.text, message.request.source.file_name);
+  std::set<std::string, std::less<>> names;
+  for (const remote::HeaderEntry& header : message.headers) names.insert(header.name);
+  Diagnostics refused = refused_includes(message.request.source.text, "", names);
+  for (Diagnostic& each : refused) each.span.file = message.request.source.file_name;
   for (const remote::HeaderEntry& header : message.headers) {
-    Diagnostics more = refused_includes(header.text, header.name);
+    const Diagnostics more = refused_includes(header.text, header.name, names);
     refused.insert(refused.end(), more.begin(), more.end());
-    if (!leaves_its_folder(header.name)) continue;
-    Diagnostic diagnostic;
-    diagnostic.code = "include-refused";
-    diagnostic.message = fmt::format("a header of the request cannot have the name '{}'", header.name);
-    refused.push_back(std::move(diagnostic));
   }
+  if (refused.size() > kMaxRefusals) refused.resize(kMaxRefusals);
   return refused;
 }
 
