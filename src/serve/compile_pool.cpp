@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/byte_stream.hpp"
 #include "base/clock.hpp"
 #include "serve/log.hpp"
 #include "serve/toolkit_identity.hpp"
@@ -16,6 +17,23 @@ namespace {
 constexpr auto kLook = std::chrono::milliseconds(200);  // between looks at whether a client is still there
 constexpr auto kStartPatience = std::chrono::seconds(60);
 constexpr auto kAfterFailedStart = std::chrono::seconds(2);
+
+/// The result as bytes of the disk cache, and back; null for bytes that are none.
+std::string to_bytes(const Result& result) {
+  base::ByteWriter writer;
+  writer.number(static_cast<std::uint32_t>(result.status)).text(result.body);
+  writer.text(result.machine_code ? *result.machine_code : std::string());
+  return writer.take();
+}
+
+ResultPointer from_bytes(std::string_view bytes) {
+  base::ByteReader reader(bytes);
+  Result result{static_cast<int>(reader.number<std::uint32_t>()), reader.string(), nullptr};
+  if (std::string code = reader.string(); !code.empty())
+    result.machine_code = std::make_shared<const std::string>(std::move(code));
+  if (!reader.good() || !reader.at_end()) return nullptr;
+  return std::make_shared<const Result>(std::move(result));
+}
 
 }  // namespace
 
@@ -30,11 +48,15 @@ ResultPointer error_result(int status, const std::string& code, const std::strin
   error.code = code;
   error.message = message;
   error.hint = hint;
-  return std::make_shared<const Result>(Result{status, remote::write_error(error)});
+  return std::make_shared<const Result>(Result{status, remote::write_error(error), nullptr});
 }
 
 CompilePool::CompilePool(const Settings& settings, Metrics& metrics, ArtifactStore& artifacts)
-    : settings_(settings), metrics_(metrics), artifacts_(artifacts), results_(settings.cache_bytes) {
+    : settings_(settings),
+      metrics_(metrics),
+      artifacts_(artifacts),
+      disk_(cache::process_store()),
+      results_(settings.cache_bytes) {
   const unsigned count =
       settings.workers != 0 ? settings.workers : std::max(1u, std::thread::hardware_concurrency());
   for (unsigned i = 0; i < count; ++i) slots_.emplace_back([this] { run_slot(); });
@@ -60,39 +82,62 @@ void CompilePool::reload() {
 }
 
 CompilePool::Answer CompilePool::compile(const Request& request) {
-  if (ResultPointer stored = results_.find(request.key)) {
-    ++metrics_.hits_memory;
-    return {std::move(stored), Tier::memory};
-  }
   FlightPointer flight;
   Tier tier = Tier::shared;
   {
     const base::LockGuard lock(mutex_);
-    if (const auto found = flights_.find(request.key); found != flights_.end()) {
+    // Results are stored before their flights end, so one of the two is found.
+    const auto found = flights_.find(request.key);
+    if (found != flights_.end()) {
       flight = found->second;
     } else if (ResultPointer stored = results_.find(request.key)) {
-      ++metrics_.hits_memory;  // finished between the two looks
+      ++metrics_.hits_memory;
+      offer(*stored);
       return {std::move(stored), Tier::memory};
-    } else if (queue_.size() >= settings_.max_queue) {
-      return {error_result(429, "busy",
-                           fmt::format("{} compiles wait already, and no more may", settings_.max_queue),
-                           "try again after the time in Retry-After, or try another server"),
-              Tier::none};
     } else {
       tier = Tier::none;
       flight = std::make_shared<Flight>();
       flight->key = request.key;
       flight->facts = request.facts;
       flight->request_id = request.request_id;
-      flight->text = request.text();
       flights_.emplace(request.key, flight);
-      queue_.push_back(flight);
-      metrics_.queue_length = queue_.size();
-      work_there_.notify_one();
     }
     ++flight->waiting;
   }
+  if (tier == Tier::none) begin(flight, request, tier);
   return wait(flight, request, tier);
+}
+
+void CompilePool::begin(const FlightPointer& flight, const Request& request, Tier& tier) {
+  if (disk_ != nullptr)
+    if (const auto bytes = disk_->get(cache::EntryKind::served_answer, request.key))
+      if (ResultPointer kept = from_bytes(*bytes)) {
+        ++metrics_.hits_disk;
+        tier = Tier::disk;
+        offer(*kept);
+        return publish(flight, std::move(kept), true);
+      }
+  flight->text = request.text();
+  {
+    const base::LockGuard lock(mutex_);
+    if (queue_.size() < settings_.max_queue) {
+      queue_.push_back(flight);
+      metrics_.queue_length = queue_.size();
+      work_there_.notify_one();
+      return;
+    }
+  }
+  publish(
+      flight,
+      error_result(429, "busy", fmt::format("{} compiles wait already, and no more may", settings_.max_queue),
+                   "try again after the time in Retry-After, or try another server"),
+      false);
+}
+
+void CompilePool::offer(const Result& result) {
+  if (!result.machine_code) return;
+  const auto bytes = std::as_bytes(std::span(*result.machine_code));
+  artifacts_.put(base::sha256(bytes), result.machine_code, bytes.size());
 }
 
 CompilePool::Answer CompilePool::wait(const FlightPointer& flight, const Request& request, Tier tier) {
@@ -141,7 +186,8 @@ bool CompilePool::is_wanted(const Flight& flight) {
 }
 
 void CompilePool::publish(const FlightPointer& flight, ResultPointer result, bool keep) {
-  if (keep) results_.put(flight->key, result, result->body.size());
+  const std::uint64_t size = result->body.size() + (result->machine_code ? result->machine_code->size() : 0);
+  if (keep) results_.put(flight->key, result, size);
   const base::LockGuard lock(mutex_);
   flight->result = std::move(result);
   if (const auto found = flights_.find(flight->key); found != flights_.end() && found->second == flight)
@@ -234,7 +280,9 @@ bool CompilePool::work(WorkerProcess& worker, const FlightPointer& flight) {
   }
   ResultPointer result = finished(answer, *flight);
   const bool trusted = result->status != 500;
-  publish(flight, std::move(result), trusted);
+  publish(flight, result, trusted);
+  if (trusted && disk_ != nullptr)
+    disk_->put(cache::EntryKind::served_answer, flight->key, to_bytes(*result));
   return trusted;
 }
 
@@ -245,7 +293,7 @@ ResultPointer CompilePool::finished(const Frame& frame, const Flight& flight) {
       ++metrics_.compiles_error;
       error.code = "compile";
       error.request_id.clear();
-      return std::make_shared<const Result>(Result{422, remote::write_error(error)});
+      return std::make_shared<const Result>(Result{422, remote::write_error(error), nullptr});
     }
   } else if (Expected<remote::CompileAnswer> answer = remote::read_answer(frame.text)) {
     answer->key = flight.key.hex();
@@ -254,10 +302,12 @@ ResultPointer CompilePool::finished(const Frame& frame, const Flight& flight) {
       const base::Digest digest = base::sha256(std::as_bytes(std::span(frame.bytes)));
       answer->machine_code_digest = digest.hex();
       answer->machine_code_bytes = frame.bytes.size();
-      artifacts_.put(digest, std::make_shared<const std::string>(frame.bytes), frame.bytes.size());
     }
     ++metrics_.compiles_ok;
-    return std::make_shared<const Result>(Result{200, remote::write_answer(*answer)});
+    Result result{200, remote::write_answer(*answer), nullptr};
+    if (!frame.bytes.empty()) result.machine_code = std::make_shared<const std::string>(frame.bytes);
+    offer(result);
+    return std::make_shared<const Result>(std::move(result));
   }
   ++metrics_.compiles_crashed;
   log_event(Level::error, "worker-nonsense", {{"request_id", flight.request_id}});

@@ -14,6 +14,7 @@
 
 #include "base/digest.hpp"
 #include "base/thread_annotations.hpp"
+#include "cache/disk_store.hpp"
 #include "serve/bounded_store.hpp"
 #include "serve/metrics.hpp"
 #include "serve/settings.hpp"
@@ -25,6 +26,7 @@ namespace quern::serve {
 struct Result {
   int status = 200;
   std::string body;
+  std::shared_ptr<const std::string> machine_code;  ///< that the body names by its digest; null: none
 };
 using ResultPointer = std::shared_ptr<const Result>;
 using ArtifactStore = BoundedStore<std::string>;
@@ -83,6 +85,10 @@ class CompilePool {
   };
   using FlightPointer = std::shared_ptr<Flight>;
 
+  /// Takes the result from the disk, or has it made.
+  void begin(const FlightPointer& flight, const Request& request, Tier& tier) QUERN_EXCLUDES(mutex_);
+  /// Clients may fetch the result's machine code from now on.
+  void offer(const Result& result);
   Answer wait(const FlightPointer& flight, const Request& request, Tier tier) QUERN_EXCLUDES(mutex_);
   void leave(const FlightPointer& flight) QUERN_REQUIRES(mutex_);
   void run_slot() QUERN_EXCLUDES(mutex_);
@@ -99,6 +105,7 @@ class CompilePool {
   const Settings& settings_;
   Metrics& metrics_;
   ArtifactStore& artifacts_;
+  cache::DiskStore* const disk_;  // null: none
   BoundedStore<Result> results_;
   mutable base::Mutex mutex_;
   base::ConditionVariable work_there_;

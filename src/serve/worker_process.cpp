@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -23,8 +24,9 @@ namespace {
 
 constexpr std::uint64_t kMaxAnswerBytes = std::uint64_t{256} << 20;
 // What the search for NVRTC reads. The worker drops it before its first request.
-constexpr const char* kVariables[] = {"QUERN_NVRTC",     "QUERN_HIDE_TOOLKIT", "CUDA_HOME",    "CUDA_PATH",
-                                      "LD_LIBRARY_PATH", "VIRTUAL_ENV",        "CONDA_PREFIX", "PYENV_ROOT"};
+constexpr const char* kVariables[] = {"QUERN_NVRTC", "QUERN_HIDE_TOOLKIT", "CUDA_HOME",
+                                      "CUDA_PATH",   "LD_LIBRARY_PATH",    "HOME",
+                                      "VIRTUAL_ENV", "CONDA_PREFIX",       "PYENV_ROOT"};
 
 Diagnostic failure(const std::string& reason) {
   Diagnostic diagnostic;
@@ -59,7 +61,10 @@ void set_signals(posix_spawnattr_t& attributes) {
 
 /// 0, or the error's number. All other descriptors of the server close by themselves in the new process.
 int spawn(pid_t& process, int socket, std::uint64_t memory_bytes) {
-  std::vector<std::string> words{"quern-serve", fmt::format("--worker={}", memory_bytes)};
+  std::error_code error_code;
+  // The search for NVRTC looks beside the program, whose path the loader takes from here.
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe", error_code).string();
+  std::vector<std::string> words{program, fmt::format("--worker={}", memory_bytes)};
   std::vector<std::string> variables = environment();
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;

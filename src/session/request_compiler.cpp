@@ -8,6 +8,7 @@ namespace quern::session {
 struct RequestCompiler::State {
   static compile::CompilerOptions options() {
     compile::CompilerOptions options;
+    options.store = nullptr;
     options.images = compile::make_image_cache(0);
     return options;
   }

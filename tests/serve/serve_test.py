@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -199,6 +200,24 @@ class Whole(unittest.TestCase):
         self.assertEqual([each.status for each in answers], [200] * 4)
         self.assertEqual(server.stop(), 0)
         self.assertFalse(os.path.exists(server.socket))
+
+    def test_results_outlive_the_server(self):
+        with tempfile.TemporaryDirectory() as cache:
+            request = {"target": {"compute": 89, "sm": 89}}
+            first = Server("--workers", 1, env={"QUERN_CACHE_DIR": cache}).ready()
+            made = first.compile(KERNEL % 1, **request)
+            wrong = first.compile("nonsense")
+            first.stop()
+            second = Server("--workers", 1, env={"QUERN_CACHE_DIR": cache}).ready()
+            for tier in ("disk", "memory"):
+                again = second.compile(KERNEL % 1, **request)
+                self.assertEqual((again.status, again.headers["Quern-Cache"], again.body), (200, tier, made.body))
+                again_wrong = second.compile("nonsense")
+                self.assertEqual((again_wrong.status, again_wrong.headers["Quern-Cache"], again_wrong.body), (422, tier, wrong.body))
+            code = made.json["machine_code"]
+            self.assertEqual(len(second.ask("GET", "/v1/artifact/" + code["sha256"]).body), code["bytes"])
+            self.assertEqual((second.stats()["nvrtc_runs"], second.stats()["hits"]["disk"]), (0, 2))
+            second.stop()
 
     def test_without_nvrtc_it_is_not_ready_and_says_why(self):
         server = Server("--workers", 1, env={"QUERN_NVRTC": "/nonexistent/libnvrtc.so"})

@@ -49,7 +49,8 @@ class Server:
         self.log_path = os.path.join(self.folder.name, "log")
         words = [PROGRAM, *(["--listen", "unix:" + self.socket] if listen else []), *map(str, options)]
         with open(self.log_path, "wb") as log:
-            self.process = subprocess.Popen(words, stderr=log, stdout=log, env={**os.environ, **(env or {})})
+            self.process = subprocess.Popen(words, stderr=log, stdout=log,
+                                            env={**os.environ, "QUERN_CACHE_DIR": os.path.join(self.folder.name, "cache"), **(env or {})})
 
     def ready(self, seconds=120):
         end = time.monotonic() + seconds
