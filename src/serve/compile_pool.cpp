@@ -171,7 +171,7 @@ void CompilePool::leave(const FlightPointer& flight) {
 
 CompilePool::FlightPointer CompilePool::next() {
   const base::LockGuard lock(mutex_);
-  work_there_.wait(mutex_, [this] { return stopping_ || !queue_.empty(); });
+  work_there_.wait(mutex_, [this]() QUERN_REQUIRES(mutex_) { return stopping_ || !queue_.empty(); });
   if (stopping_) return nullptr;
   FlightPointer flight = queue_.front();
   queue_.pop_front();
@@ -235,7 +235,7 @@ std::optional<WorkerProcess> CompilePool::start_worker() {
   }
   log_event(Level::error, "worker-not-started", {{"reason", started.errors().front().message}});
   const base::LockGuard lock(mutex_);
-  work_there_.wait_for(mutex_, kAfterFailedStart, [this] { return stopping_; });
+  work_there_.wait_for(mutex_, kAfterFailedStart, [this]() QUERN_REQUIRES(mutex_) { return stopping_; });
   return std::nullopt;
 }
 

@@ -71,7 +71,9 @@ int spawn(pid_t& process, int socket, std::uint64_t memory_bytes) {
   posix_spawn_file_actions_init(&actions);
   posix_spawnattr_init(&attributes);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+  // Neither can it write to the server's log.
+  for (const int output : {1, 2})
+    posix_spawn_file_actions_addopen(&actions, output, "/dev/null", O_WRONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, socket, kWorkerSocket);
   set_signals(attributes);
   const int error = ::posix_spawn(&process, "/proc/self/exe", &actions, &attributes, pointers(words).data(),

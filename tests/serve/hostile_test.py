@@ -63,12 +63,6 @@ class Sources(ServerCase):
         self.assertIn(answer.status, (422, 500, 504), answer.body)
         self.still_works()
 
-    def test_a_compile_that_takes_all_memory_ends_its_worker_alone(self):
-        levels = "".join(f"#define M{i + 1} M{i} M{i} M{i} M{i} M{i} M{i} M{i} M{i}\n" for i in range(12))
-        answer = self.ask(source="#define M0 int x;\n" + levels + "M12\n")
-        self.assertIn((answer.status, answer.code), ((500, "worker-failed"), (504, "compile-timeout"), (422, "compile")), answer.body)
-        self.still_works()
-
     def test_constexpr_and_template_bombs(self):
         bombs = ("constexpr long f(long n) { long s = 0; for (long i = 0; i < n; ++i) s += i; return s; }\n__device__ constexpr long v = f(1L << 60);\n",
                  "constexpr int f(int n) { return f(n + 1) + f(n + 2); }\n__device__ constexpr int v = f(0);\n",
@@ -224,19 +218,14 @@ class Clients(ServerCase):
         self.assertEqual(received.count(b"HTTP/1.1 "), 1)
 
     def test_the_queue_is_bounded(self):
-        first = [Client(self.server, **endless(100 + i)) for i in range(6)]  # two work, four wait
+        many = [self.leave(endless(100 + i)) for i in range(6)]  # two work, four wait
         self.server.wait_for(lambda: self.busy() == (2, 4))
         answer = self.server.compile(KERNEL % 90001)
         self.assertEqual((answer.status, answer.code, answer.headers["Retry-After"]), (429, "busy", "1"))
-        self.kill_all(first)
-
-    def kill_all(self, clients):
-        while any(each.is_alive() for each in clients):
-            for worker in self.server.workers():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(worker, signal.SIGKILL)
-            time.sleep(0.05)
-        self.server.wait_for(lambda: self.server.stats()["workers"]["count"] == 2)
+        for each in many:
+            each.close()
+        self.server.wait_for(lambda: self.busy() == (0, 0), 10)
+        self.still_works()
 
     def test_a_worker_killed_during_a_compile_costs_that_request_alone(self):
         doomed = Client(self.server, **endless(200))
@@ -286,6 +275,25 @@ class Clients(ServerCase):
         first.close()
         second.join()
         self.assertEqual((second.answer.status, self.server.stats()["nvrtc_runs"]), (200, runs + 1))
+
+
+class Memory(ServerCase):
+    LIMIT = 700 * MEBI
+    OPTIONS = ("--workers", 1, "--worker-memory", LIMIT, "--compile-timeout", 100)
+
+    def test_a_compile_that_takes_all_memory_ends_its_worker_alone(self):
+        [worker] = self.server.workers()
+        doomed = Client(self.server, source="__device__ int a[200000000] = {1};\n" + KERNEL % 1)
+        peak = 0
+        while doomed.is_alive():
+            with contextlib.suppress(OSError, IndexError):
+                peak = max(peak, int(pathlib.Path(f"/proc/{worker}/status").read_text().split("VmHWM:")[1].split()[0]) * 1024)
+            time.sleep(0.02)
+        self.assertEqual((doomed.answer.status, doomed.answer.code), (500, "worker-failed"), doomed.answer.body)
+        self.assertNotIn("File size", doomed.answer.json["error"]["message"])  # a worker has no file to write to
+        self.assertLess(peak, self.LIMIT)
+        self.assertGreater(peak, self.LIMIT // 4, "it did not take much memory: the test tests nothing")
+        self.still_works()
 
 
 class Crowd(ServerCase):
