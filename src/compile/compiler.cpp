@@ -13,6 +13,7 @@
 #include "compile/image_store.hpp"
 #include "compile/key.hpp"
 #include "compile/key_memo.hpp"
+#include "compile/own_headers.hpp"
 #include "compile/ptx_source.hpp"
 #include "compile/toolkit.hpp"
 #include "compile/toolkit_facts.hpp"
@@ -186,11 +187,25 @@ struct Compiler::State {
     return shared(std::move(image));
   }
 
-  /// Where there is no NVRTC. The toolkit is the server's, and not known here: nothing is kept.
+  /// Where there is no NVRTC. The toolkit is the server's, and not known here: nothing is kept on disk.
   Expected<Image> compile_elsewhere(const abi::KernelRequest& request, const Requester& requester) {
-    if (std::optional<RemoteOutcome> outcome = ask_server(request, requester))
-      return shared(std::move(outcome->image));
-    return toolkit().missing;
+    const auto ask = [&]() -> Expected<Image> {
+      if (std::optional<RemoteOutcome> outcome = ask_server(request, requester))
+        return shared(std::move(outcome->image));
+      return toolkit().missing;
+    };
+    const Expected<WholeRequest> whole = with_own_headers(request, {});
+    if (!whole) return ask();  // which says why it cannot
+    for (;;) {
+      bool asked = false;
+      Expected<Image> image = images.get_or_compute(digest_of(whole->request), [&] {
+        asked = true;
+        return ask();
+      });
+      if (!asked && is_cancelled(image)) continue;
+      if (image && !asked) count(&CompileCounters::cache_hits, requester);
+      return image;
+    }
   }
 
   Expected<Image> compile_cuda(const abi::KernelRequest& request, const Requester& requester) {

@@ -208,6 +208,19 @@ Expected<WholeRequest> with_own_headers(const abi::KernelRequest& request,
   return whole;
 }
 
+base::Digest digest_of(const abi::KernelRequest& whole) {
+  base::DigestBuilder digest;
+  digest.add(whole.source.text).add(whole.source.file_name);
+  for (const std::vector<std::string>* list : {&whole.options, &whole.name_expressions}) {
+    digest.add(std::uint64_t{list->size()});
+    for (const std::string& each : *list) digest.add(each);
+  }
+  digest.add(whole.target.compute).add(whole.target.sm ? std::uint64_t{*whole.target.sm} + 1 : 0);
+  digest.add(whole.target.driver_version).add(std::uint64_t{whole.headers.size()});
+  for (const abi::HeaderText& header : whole.headers) digest.add(header.name).add(header.text);
+  return digest.finish();
+}
+
 void rename_files(Diagnostics& diagnostics, const std::map<std::string, std::string>& files) {
   const auto rename = [&](std::string& name) {
     if (const auto found = files.find(name); found != files.end()) name = found->second;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "abi/kernel_request.hpp"
+#include "base/digest.hpp"
 #include "quern/expected.hpp"
 
 namespace quern::compile {
@@ -25,6 +26,9 @@ struct WholeRequest {
 /// include that only a preprocessor can name, one name for two files, too many files.
 Expected<WholeRequest> with_own_headers(const abi::KernelRequest& request,
                                         const std::vector<std::string>& toolkit_directories);
+
+/// Of all that determines what a server makes of the request, its toolkit aside.
+base::Digest digest_of(const abi::KernelRequest& whole);
 
 /// Names the files in the image's PTX and messages as a compilation here would have done.
 void rename_files(abi::PtxImage& image, const std::map<std::string, std::string>& files);

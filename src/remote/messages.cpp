@@ -171,7 +171,7 @@ std::optional<base::Digest> digest_named(std::string_view hex) {
     const std::size_t value = std::string_view("0123456789abcdef").find(hex[i]);
     if (value == std::string_view::npos) return std::nullopt;
     std::uint8_t& byte = digest.bytes[i / 2];
-    byte = static_cast<std::uint8_t>(byte << 4 | value);
+    byte = static_cast<std::uint8_t>(std::size_t{byte} << 4 | value);
   }
   return digest;
 }

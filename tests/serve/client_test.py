@@ -138,6 +138,14 @@ class Client(unittest.TestCase):
         done = self.quern("compile", "k.cu", remote=self.url, QUERN_NVRTC="/nonexistent/libnvrtc.so")
         self.assertIn("815", done.stdout)
 
+    def test_a_machine_without_nvrtc_asks_once_for_each_kernel(self):
+        case = '[[case]]\nname = "c{0}"\nargs = ["zeros({0}, int32)"]\nblock = "{0}"\nexpect = {{ "#0" = {{ value = [{1}] }} }}\n'
+        self.write("k.case.toml", 'kernel = "k.cu"\n' + "".join(case.format(n, ", ".join(["4711"] * n)) for n in (1, 2, 3)))
+        before = len([each for each in self.server.events("request") if each["path"] == "/v1/compile"])
+        done = self.quern("test", ".", "--device", "cpu", remote=self.url, QUERN_NVRTC="/nonexistent/libnvrtc.so")
+        self.assertIn("3 passed", done.stdout)
+        self.assertEqual(len([each for each in self.server.events("request") if each["path"] == "/v1/compile"]) - before, 1)
+
     def test_errors_name_the_place_the_server_and_the_request(self):
         self.write("bad.cu", '\nextern "C" __global__ void k(int* p) { *p = nowhere; }\n')
         done = self.quern("compile", "bad.cu", remote=self.url, status=1)
