@@ -14,6 +14,7 @@ struct CompileStats {
   std::uint64_t cache_hits = 0;  ///< requests for which all that NVRTC would see was compiled already, or was
                                  ///< being compiled by another thread
   std::uint64_t disk_hits = 0;   ///< requests that the compile cache on disk answered
+  std::uint64_t remote_compiles = 0;  ///< requests that a compile server answered (QUERN_REMOTE)
 };
 
 }  // namespace quern

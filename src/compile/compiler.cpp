@@ -13,6 +13,7 @@
 #include "compile/image_store.hpp"
 #include "compile/key.hpp"
 #include "compile/key_memo.hpp"
+#include "compile/own_headers.hpp"
 #include "compile/ptx_source.hpp"
 #include "compile/toolkit.hpp"
 #include "compile/toolkit_facts.hpp"
@@ -33,6 +34,11 @@ std::size_t size_of(const abi::PtxImage& image) {
 }
 
 base::ExitGate gate;
+
+/// "13.0" of CUDA_VERSION 13000; empty if it is not known.
+std::string version_text(std::uint32_t version) {
+  return version == 0 ? std::string() : fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
 
 bool is_cancelled(const Expected<Compiler::Image>& image) {
   return !image && image.errors().front().code == "cancelled";
@@ -113,7 +119,27 @@ struct Compiler::State {
     return shared(*std::move(outcome));
   }
 
-  Expected<abi::PtxImage> run(const CudaPlan& plan, const Requester& requester) {
+  /// What a server made of the request; nothing: compile it here.
+  std::optional<RemoteOutcome> ask_server(const abi::KernelRequest& request, const Requester& requester) {
+    if (options.remote == nullptr) return std::nullopt;
+    std::optional<RemoteOutcome> outcome =
+        options.remote->compile(request, found.include_directories, requester.progress);
+    if (outcome && outcome->image) count(&CompileCounters::remote_compiles, requester);
+    return outcome;
+  }
+
+  /// The server's toolkit stands for the one here: what it makes may be kept under the same key.
+  bool is_alike(const RemoteOutcome& outcome) const {
+    return found.facts &&
+           outcome.nvrtc_version == fmt::format("{}.{}", found.facts->major, found.facts->minor) &&
+           outcome.headers_version == version_text(found.headers_version);
+  }
+
+  Expected<abi::PtxImage> run(const CudaPlan& plan, const Requester& requester, bool* keep) {
+    if (std::optional<RemoteOutcome> outcome = ask_server(*plan.request, requester)) {
+      *keep = is_alike(*outcome);
+      return std::move(outcome->image);
+    }
     count(&CompileCounters::nvrtc_runs, requester);
     Expected<abi::PtxImage> image = run_cuda(plan, requester.progress);
     if (!image) return image;
@@ -150,13 +176,36 @@ struct Compiler::State {
     const cache::DiskStore::Claim own =
         options.store != nullptr ? options.store->claim(key.digest) : cache::DiskStore::Claim();
     if (std::optional<Expected<Image>> outcome = recall(key, requester)) return *std::move(outcome);
-    Expected<abi::PtxImage> image = run(plan, requester);
+    bool keep = true;
+    Expected<abi::PtxImage> image = run(plan, requester, &keep);
     if (image) {
       fresh = std::make_shared<const abi::PtxImage>(*image);
       image->compile_ms = 0;
     }
-    if (options.store != nullptr && is_still_right(key, plan)) remember_image(*options.store, key, image);
+    if (keep && options.store != nullptr && is_still_right(key, plan))
+      remember_image(*options.store, key, image);
     return shared(std::move(image));
+  }
+
+  /// Where there is no NVRTC. The toolkit is the server's, and not known here: nothing is kept on disk.
+  Expected<Image> compile_elsewhere(const abi::KernelRequest& request, const Requester& requester) {
+    const auto ask = [&]() -> Expected<Image> {
+      if (std::optional<RemoteOutcome> outcome = ask_server(request, requester))
+        return shared(std::move(outcome->image));
+      return toolkit().missing;
+    };
+    const Expected<WholeRequest> whole = with_own_headers(request, {});
+    if (!whole) return ask();  // which says why it cannot
+    for (;;) {
+      bool asked = false;
+      Expected<Image> image = images.get_or_compute(digest_of(whole->request), [&] {
+        asked = true;
+        return ask();
+      });
+      if (!asked && is_cancelled(image)) continue;
+      if (image && !asked) count(&CompileCounters::cache_hits, requester);
+      return image;
+    }
   }
 
   Expected<Image> compile_cuda(const abi::KernelRequest& request, const Requester& requester) {
@@ -167,6 +216,7 @@ struct Compiler::State {
       }
     if (std::optional<Expected<Image>> outcome = find_compiled(request, requester))
       return *std::move(outcome);
+    if (!toolkit().facts && options.remote != nullptr) return compile_elsewhere(request, requester);
     const Expected<CudaPlan> plan = plan_cuda(request, toolkit());
     if (!plan) return plan.errors();
     std::string unsure;
@@ -175,7 +225,8 @@ struct Compiler::State {
       const std::string& file = request.source.file_name;
       base::log(
           {LogLevel::debug, fmt::format("{} is compiled each time: {}", file, unsure), {{"file", file}}});
-      return shared(run(*plan, requester));
+      bool ignored = false;
+      return shared(run(*plan, requester, &ignored));
     }
     keys.keep(*plan, key->digest);
     for (;;) {
@@ -288,9 +339,7 @@ ToolkitReport Compiler::toolkit() {
     report.architectures = found.facts->architectures;
   }
   report.include_directories = found.include_directories;
-  if (found.headers_version != 0)
-    report.headers_version =
-        fmt::format("{}.{}", found.headers_version / 1000, found.headers_version % 1000 / 10);
+  report.headers_version = version_text(found.headers_version);
   report.nvrtc_candidates = found.nvrtc_candidates;
   report.header_candidates = found.header_candidates;
   report.missing = found.missing;

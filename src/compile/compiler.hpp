@@ -15,6 +15,7 @@
 #include "cache/disk_store.hpp"
 #include "cache/memory_cache.hpp"
 #include "compile/places.hpp"
+#include "compile/remote_compiler.hpp"
 #include "quern/compile_stats.hpp"
 #include "quern/expected.hpp"
 
@@ -43,17 +44,22 @@ struct CompilerOptions {
   /// Where compilations are kept for later processes; null: nowhere. Must outlive the compiler.
   cache::DiskStore* store = cache::process_store();
   std::shared_ptr<ImageCache> images = make_image_cache();  ///< may serve several compilers
+  /// Is asked before NVRTC, for what is neither in memory nor on disk; null: never.
+  std::shared_ptr<RemoteCompiler> remote = nullptr;
 };
 
 /// Counts the requests of one user of a compiler. Thread-safe.
 class CompileCounters {
  public:
-  CompileStats read() const noexcept { return {translations, nvrtc_runs, cache_hits, disk_hits}; }
+  CompileStats read() const noexcept {
+    return {translations, nvrtc_runs, cache_hits, disk_hits, remote_compiles};
+  }
 
   std::atomic<std::uint64_t> translations{0};
   std::atomic<std::uint64_t> nvrtc_runs{0};
   std::atomic<std::uint64_t> cache_hits{0};
   std::atomic<std::uint64_t> disk_hits{0};
+  std::atomic<std::uint64_t> remote_compiles{0};
 };
 
 /// Who asks for a compilation: told of its progress, and given its counts. Either may be null.

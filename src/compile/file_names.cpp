@@ -35,7 +35,8 @@ std::vector<std::string> spelled_names(std::string_view source) {
 
 void restore_file_names(std::string& ptx, const std::vector<std::string>& absolute) {
   std::error_code error;
-  const std::string prefix = std::filesystem::current_path(error).string() + "/";
+  std::string prefix = std::filesystem::current_path(error).string();
+  if (!prefix.ends_with('/')) prefix += '/';  // it is "/" itself in many containers
   constexpr std::string_view kMarker = "\n\t.file\t";
   for (std::size_t at = ptx.find(kMarker); at != std::string::npos; at = ptx.find(kMarker, at + 1)) {
     const std::size_t quote = ptx.find('"', at);

@@ -5,6 +5,7 @@
 
 #include "base/log.hpp"
 #include "compile/image_format.hpp"
+#include "compile/remote_compiler.hpp"
 
 namespace quern::compile {
 namespace {
@@ -13,7 +14,8 @@ using cache::EntryKind;
 
 /// Another attempt could end in another way.
 bool may_pass(const Diagnostic& error) {
-  const bool is_of_moment = error.code == "cancelled" || error.code == "nvrtc-failed";
+  const bool is_of_moment =
+      error.code == "cancelled" || error.code == "nvrtc-failed" || error.code == kNoServer;
   return is_of_moment || error.message.find("open source file") != std::string::npos;
 }
 

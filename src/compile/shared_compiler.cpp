@@ -10,6 +10,7 @@ namespace {
 /// nodes are never freed: threads may compile until the process ends.
 struct Node {
   const SearchEnvironment environment;
+  const std::string remote;
   const std::shared_ptr<Compiler> compiler;
   Node* next = nullptr;
   std::size_t depth = 1;
@@ -18,9 +19,12 @@ struct Node {
 constexpr std::size_t kMostCompilers = 16;
 std::atomic<Node*> newest{nullptr};
 
-std::shared_ptr<Compiler> find(const Node* from, const SearchEnvironment& environment) {
+std::shared_ptr<Compiler> find(const Node* from, const SearchEnvironment& environment,
+                               const std::string& remote) {
   for (const Node* node = from; node != nullptr; node = node->next)
-    if (node->environment == environment && !node->compiler->lacks_nvrtc()) return node->compiler;
+    if (node->environment == environment && node->remote == remote &&
+        (!remote.empty() || !node->compiler->lacks_nvrtc()))
+      return node->compiler;
   return nullptr;
 }
 
@@ -31,18 +35,22 @@ const std::shared_ptr<ImageCache>& images() {
 
 }  // namespace
 
-std::shared_ptr<Compiler> shared_compiler(const SearchEnvironment& environment) {
+std::shared_ptr<Compiler> shared_compiler(const SearchEnvironment& environment, const RemoteChoice& remote) {
   Node* head = newest.load();
-  if (std::shared_ptr<Compiler> known = find(head, environment)) return known;
-  auto made = std::make_unique<Node>(
-      Node{environment, std::make_shared<Compiler>(
-                            CompilerOptions{.environment = environment, .around = {}, .images = images()})});
+  if (std::shared_ptr<Compiler> known = find(head, environment, remote.name)) return known;
+  CompilerOptions options{.environment = environment, .around = {}, .images = images()};
+  if (remote.make) {
+    options.remote = remote.make();
+    options.images = make_image_cache();  // a server's toolkit may be another than the one here
+  }
+  auto made =
+      std::make_unique<Node>(Node{environment, remote.name, std::make_shared<Compiler>(std::move(options))});
   for (;;) {
     if (head != nullptr && head->depth >= kMostCompilers) return made->compiler;
     made->next = head;
     made->depth = head == nullptr ? 1 : head->depth + 1;
     if (newest.compare_exchange_weak(head, made.get())) return made.release()->compiler;
-    if (std::shared_ptr<Compiler> known = find(head, environment)) return known;
+    if (std::shared_ptr<Compiler> known = find(head, environment, remote.name)) return known;
   }
 }
 
@@ -67,6 +75,7 @@ CompileStats shared_compile_stats() {
     all.nvrtc_runs += stats.nvrtc_runs;
     all.cache_hits += stats.cache_hits;
     all.disk_hits += stats.disk_hits;
+    all.remote_compiles += stats.remote_compiles;
   }
   return all;
 }

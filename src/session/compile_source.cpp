@@ -7,6 +7,7 @@
 #include "launch/loaded_kernel.hpp"
 #include "quern/attempt.hpp"
 #include "session/gate.hpp"
+#include "session/remote.hpp"
 #include "session/state.hpp"
 
 namespace quern {
@@ -58,7 +59,9 @@ Expected<CompiledSource> compile_without_device(const CompileRequest& request) {
   known.signature = request.signature;
   base::ProgressSlot progress;
   progress.exchange(request.progress);
-  Expected<compile::Compiler::Image> image = compile::shared_compiler()->compile(known, {&progress, nullptr});
+  const Expected<std::shared_ptr<compile::Compiler>> compiler = shared_compiler();
+  if (!compiler) return compiler.errors();
+  Expected<compile::Compiler::Image> image = (*compiler)->compile(known, {&progress, nullptr});
   if (!image) return std::move(image).errors();
   return result_of(**image);
 }

@@ -17,6 +17,7 @@
 #include "runtime/stream.hpp"
 #include "session/backends.hpp"
 #include "session/gate.hpp"
+#include "session/remote.hpp"
 #include "session/state.hpp"
 
 namespace quern {
@@ -91,7 +92,7 @@ SessionState::SessionState(Device device, std::shared_ptr<runtime::Context> cont
                            std::chrono::nanoseconds launch_timeout)
     : device_(std::move(device)),
       context_(std::move(context)),
-      compiler_(compile::shared_compiler()),
+      compiler_(value_or_throw(shared_compiler())),
       launch_timeout_(launch_timeout),
       target_(target_of(device_)) {}
 

@@ -8,6 +8,7 @@
 #include "frontend/translate.hpp"
 #include "session/backends.hpp"
 #include "session/gate.hpp"
+#include "session/remote.hpp"
 #include "session/state.hpp"
 
 namespace quern {
@@ -111,8 +112,9 @@ Expected<std::string> stage_of(Expected<abi::KernelSource> source, Stage stage, 
   request.signature = options.signature;
   base::ProgressSlot progress;
   progress.exchange(options.progress);
-  Expected<compile::Compiler::Image> image =
-      compile::shared_compiler()->compile(request, {&progress, nullptr});
+  const Expected<std::shared_ptr<compile::Compiler>> compiler = shared_compiler();
+  if (!compiler) return compiler.errors();
+  Expected<compile::Compiler::Image> image = (*compiler)->compile(request, {&progress, nullptr});
   if (!image) return std::move(image).errors();
   if (stage == Stage::ptx && !options.kernel.empty())
     if (const Expected<const abi::EntryInfo*> entry = choose_entry(**image, options.kernel, name); !entry)

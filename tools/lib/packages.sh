@@ -15,6 +15,8 @@ libpng-dev         -
 libcli11-dev       -
 nlohmann-json3-dev -
 libtomlplusplus-dev -
+libcpp-httplib-dev -
+libspdlog-dev      -
 llvm-19-dev        -
 libzstd-dev        -
 libxxhash-dev      -

@@ -84,6 +84,9 @@ int cache_verify_command(const CacheSettings& settings);
 int cache_clear_command(const CacheSettings& settings);
 int cache_warm_command(const CacheSettings& settings);
 
+/// quern serve: the compile service, a program of its own, with these words. Returns only by an exception.
+int serve_command(const std::vector<std::string>& words);
+
 /// quern devices: those of this machine.
 int devices_command(bool json);
 /// quern doctor: the components found and missing, and advice.

@@ -10,6 +10,7 @@
 #include <cctype>
 #include <charconv>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <sstream>
 #include <string_view>
@@ -49,7 +50,16 @@ void add_progress_option(CLI::App& command, ProgressWish& wish) {
       "--no-progress", [&wish] { wish = ProgressWish::never; }, "Show no progress on a terminal either");
 }
 
+/// The library reads the variable when it opens the first session.
+void add_remote_option(CLI::App& app) {
+  app.add_option_function<std::string>(
+         "--remote", [](const std::string& servers) { ::setenv("QUERN_REMOTE", servers.c_str(), 1); },
+         "Compile through a server: unix:PATH, http://HOST:PORT, https://HOST:PORT (also QUERN_REMOTE)")
+      ->type_name("URL");
+}
+
 void add_load_options(CLI::App& app, LoadOptions& options) {
+  add_remote_option(app);
   app.add_option("-D,--define", options.defines, "Define a macro: NAME or NAME=VALUE")
       ->allow_extra_args(false)
       ->type_name("NAME[=VALUE]");
@@ -167,6 +177,7 @@ void add_test(CLI::App& app, Action& action) {
   command->add_option("paths", settings->paths, "Case files, or folders that hold some (default kernels)")
       ->type_name("PATH");
   command->add_option("--device", settings->device, "On this device only")->type_name("DEVICE");
+  add_remote_option(*command);
   command->add_option("-k", settings->word, "Only cases whose file or name holds WORD")->type_name("WORD");
   command->add_option("-j,--jobs", settings->jobs, "Run N cases at a time")
       ->check(CLI::Range(1u, 256u))
@@ -186,6 +197,7 @@ void add_bench(CLI::App& app, Action& action) {
   command->add_option("paths", settings->paths, "Case files, or folders that hold some (default kernels)")
       ->type_name("PATH");
   command->add_option("--device", settings->device, "On this device only")->type_name("DEVICE");
+  add_remote_option(*command);
   command->add_option("-k", settings->word, "Only cases whose file or name holds WORD")->type_name("WORD");
   command->add_option("--seconds", settings->seconds, "Launch each case for about that long (default 0.5)")
       ->check(CLI::Range(0.0, 3600.0))
@@ -264,6 +276,19 @@ void add_doctor(CLI::App& app, Action& action) {
   command->callback([&action, json] { action = [json] { return doctor_command(*json); }; });
 }
 
+/// The service reads its own options, --help among them.
+void add_serve(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "serve", "Compile kernels for other processes and machines, over HTTP; --help shows its options");
+  command->prefix_command();
+  command->set_help_flag();
+  command->callback([&action, command] {
+    std::vector<std::string> words = command->remaining();
+    for (std::string& word : words) word = unmark_negative(word);
+    action = [words] { return serve_command(words); };
+  });
+}
+
 void add_commands(CLI::App& app, Action& action) {
   app.require_subcommand(1);
   app.set_help_all_flag("--help-all", "Print the help of all commands");
@@ -273,6 +298,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_test(app, action);
   add_bench(app, action);
   add_cache(app, action);
+  add_serve(app, action);
   add_devices(app, action);
   add_doctor(app, action);
 }

@@ -28,6 +28,15 @@ TEST_CASE("what NVRTC completed with the working directory is relative again") {
   CHECK(restored("k.cu") == "k.cu");
 }
 
+TEST_CASE("the working directory may be the root") {
+  const std::filesystem::path here = std::filesystem::current_path();
+  std::filesystem::current_path("/");
+  const std::string relative = restored("/dir/k.cu"), given = restored("/inc/h.cuh", {"/inc"});
+  std::filesystem::current_path(here);
+  CHECK(relative == "dir/k.cu");
+  CHECK(given == "/inc/h.cuh");
+}
+
 TEST_CASE("what was given with its whole path keeps it") {
   const std::string here = std::filesystem::current_path().string();
   CHECK(restored(here + "/k.cu", {here + "/k.cu"}) == here + "/k.cu");

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiles through servers: QUERN_REMOTE.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "abi/kernel_request.hpp"
+#include "quern/expected.hpp"
+#include "remote/endpoint.hpp"
+#include "remote/http.hpp"
+#include "remote/messages.hpp"
+
+namespace quern::remote {
+
+struct ClientOptions {
+  std::vector<Endpoint> servers;  ///< tried in this order
+  bool only = false;              ///< this process must not compile itself
+  std::string token;              ///< empty: none is sent
+  std::string authority;          ///< PEM file for TLS; empty: the system's
+  std::string certificate;        ///< the client's own, PEM; empty: none
+  std::string key;
+  Patience patience;
+};
+
+/// What QUERN_REMOTE and its relatives say; nothing where QUERN_REMOTE is not set. Fails for values that
+/// cannot be used: to go on without a server would hide that.
+Expected<std::optional<ClientOptions>> client_options_of_environment();
+
+/// Equal for equal options; holds no token.
+std::string identity_of(const ClientOptions& options);
+
+/// Thread-safe. Connections stay open between requests; a server that cannot be reached is not tried again
+/// for some seconds.
+class Client {
+ public:
+  explicit Client(ClientOptions options);
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  struct Outcome {
+    /// What a server answered: the image, or the errors of the source. Nothing: no server could.
+    std::optional<Expected<CompileAnswer>> answer;
+    /// Why no server could; also codes "cancelled", and "not-remote" for a request that no server would take,
+    /// which is no failure of theirs.
+    Diagnostics reasons;
+    std::string server;
+    std::string request_id;
+  };
+  /// Every header that the source needs from the author is in `request.headers`. `goes_on` (may be empty) is
+  /// asked ten times a second; false cancels.
+  Outcome compile(const abi::KernelRequest& request, const std::function<bool()>& goes_on);
+
+  const ClientOptions& options() const noexcept;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace quern::remote

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Takes from a process what compiling does not need. All of it holds for the whole process, for its threads
+// of now and later, and cannot be given back.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace quern::serve {
+
+struct SandboxLimits {
+  std::uint64_t memory_bytes = 0;  ///< of address space; 0: not limited
+};
+
+/// What is in force.
+struct SandboxState {
+  int landlock = 0;      ///< version of the kernel's Landlock; 0: files are not restricted by it
+  bool seccomp = false;  ///< system calls are restricted
+  bool no_new_privileges = false;
+  bool limits = false;  ///< memory, core files, written files
+  std::string missing;  ///< what is not in force, and why; empty: everything is
+};
+
+/// Limits that hold from the start, before anything is loaded.
+bool limit_resources(const SandboxLimits& limits);
+
+/// From now on the process can read files below `readable` and no others, can write and create none, and can
+/// make no system calls besides those that compiling needs: no sockets, no programs, no signals to others, no
+/// tracing.
+SandboxState enter_sandbox(const std::vector<std::string>& readable);
+
+}  // namespace quern::serve

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// The settings of a server: the options of `quern serve`, checked.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace quern::serve {
+
+struct Settings {
+  std::vector<std::string> listen;  ///< "unix:PATH", "tcp:HOST:PORT"
+  std::string token_file;           ///< empty: no tokens
+  std::string tls_certificate;      ///< PEM files; empty: no TLS
+  std::string tls_key;
+  std::string tls_client_ca;
+  bool open_to_all = false;  ///< listen on TCP beyond this machine without tokens and client certificates
+
+  unsigned workers = 0;  ///< 0: one for each processor
+  std::uint64_t worker_memory_bytes = std::uint64_t{2} << 30;
+  std::uint64_t worker_requests = 256;  ///< a worker is replaced after so many
+  double compile_timeout_s = 60;
+
+  std::uint64_t max_source_bytes = std::uint64_t{4} << 20;
+  std::uint64_t max_queue = 256;
+  std::uint64_t max_connections = 2048;
+  std::uint64_t max_body_memory_bytes = std::uint64_t{256} << 20;  ///< bodies being received, all told
+  std::uint64_t cache_bytes = std::uint64_t{256} << 20;
+  std::uint64_t artifact_bytes = std::uint64_t{256} << 20;
+  double request_timeout_s = 20;
+  double idle_timeout_s = 60;
+  double drain_timeout_s = 90;
+
+  std::uint64_t max_body_bytes() const { return 2 * max_source_bytes + (std::uint64_t{64} << 10); }
+};
+
+}  // namespace quern::serve

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <openssl/ssl.h>
+
+#include <memory>
+#include <string>
+
+#include "quern/expected.hpp"
+#include "serve/settings.hpp"
+
+namespace quern::serve {
+
+using TlsContext = std::shared_ptr<SSL_CTX>;
+
+/// A server's side of TLS 1.2 and later, with the certificate of the settings; where they name a client CA,
+/// clients must have a certificate of it. Null where the settings name no certificate.
+Expected<TlsContext> make_tls_context(const Settings& settings);
+
+}  // namespace quern::serve

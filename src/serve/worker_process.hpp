@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "quern/expected.hpp"
+#include "serve/frames.hpp"
+#include "serve/shared_messages.hpp"
+
+namespace quern::serve {
+
+/// A worker, seen from the server. Thread-compatible: one thread at a time uses it.
+class WorkerProcess {
+ public:
+  /// Starts this program again as a worker, and waits for its first message.
+  static Expected<WorkerProcess> start(std::uint64_t memory_bytes, std::chrono::milliseconds patience);
+
+  WorkerProcess(WorkerProcess&& other) noexcept;
+  WorkerProcess& operator=(WorkerProcess&& other) noexcept;
+  WorkerProcess(const WorkerProcess&) = delete;
+  WorkerProcess& operator=(const WorkerProcess&) = delete;
+  /// Kills it.
+  ~WorkerProcess();
+
+  const WorkerHello& hello() const noexcept { return hello_; }
+  pid_t process() const noexcept { return process_; }
+  std::uint64_t request_count() const noexcept { return request_count_; }
+
+  /// Sends a request and waits for the answer while `goes_on` is true. After anything but `frame` the worker
+  /// is of no use any more.
+  Receive ask(const Frame& request, const std::function<bool()>& goes_on, Frame& answer);
+
+  /// "signal 9 (Killed)", "status 1": how it ended, after it is killed.
+  std::string end();
+
+ private:
+  WorkerProcess(pid_t process, int socket) : process_(process), socket_(socket) {}
+  pid_t process_ = -1;
+  int socket_ = -1;
+  std::uint64_t request_count_ = 0;
+  WorkerHello hello_;
+};
+
+}  // namespace quern::serve

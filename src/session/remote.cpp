@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "session/remote.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+
+#include "base/log.hpp"
+#include "compile/own_headers.hpp"
+#include "compile/shared_compiler.hpp"
+#include "remote/client.hpp"
+
+namespace quern::session {
+namespace {
+
+using compile::RemoteOutcome;
+
+class Servers final : public compile::RemoteCompiler {
+ public:
+  explicit Servers(remote::ClientOptions options) : client_(std::move(options)) {}
+
+  std::optional<RemoteOutcome> compile(const abi::KernelRequest& request,
+                                       const std::vector<std::string>& toolkit_directories,
+                                       base::ProgressSlot* progress) override {
+    const std::string& file = request.source.file_name;
+    const Expected<compile::WholeRequest> whole = compile::with_own_headers(request, toolkit_directories);
+    if (!whole) return decline(file, whole.errors());
+    base::Work work(progress, ProgressStage::compile, file, 0);
+    if (!work.begin()) return RemoteOutcome{base::cancelled("compile " + file), "", ""};
+    std::uint64_t ticks = 0;
+    remote::Client::Outcome outcome = client_.compile(whole->request, [&] { return work.advance(++ticks); });
+    work.finish(ticks);
+    if (!outcome.answer) return unanswered(file, outcome.reasons);
+    is_told_ = false;
+    if (!*outcome.answer) {
+      Diagnostics errors = std::move(*outcome.answer).errors();
+      compile::rename_files(errors, whole->files);
+      return RemoteOutcome{std::move(errors), "", ""};
+    }
+    remote::CompileAnswer& answer = **outcome.answer;
+    compile::rename_files(answer.image, whole->files);
+    base::log({LogLevel::debug,
+               fmt::format("{} compiled {}, request {}", outcome.server, file, outcome.request_id),
+               {{"file", file}, {"server", outcome.server}, {"request_id", outcome.request_id}}});
+    return RemoteOutcome{answer.image, answer.toolkit.nvrtc, answer.toolkit.headers};
+  }
+
+ private:
+  /// Requests that servers do not take, which is nobody's failure: compiled here.
+  std::optional<RemoteOutcome> decline(const std::string& file, const Diagnostics& reasons) const {
+    if (client_.options().only) return refused(file, reasons);
+    base::log({LogLevel::debug,
+               fmt::format("{} is compiled here: {}", file, reasons.front().message),
+               {{"file", file}}});
+    return std::nullopt;
+  }
+
+  std::optional<RemoteOutcome> unanswered(const std::string& file, const Diagnostics& reasons) {
+    if (!reasons.empty() && reasons.back().code == "cancelled")
+      return RemoteOutcome{base::cancelled("compile " + file), "", ""};
+    if (!reasons.empty() && reasons.back().code == "not-remote") return decline(file, {reasons.back()});
+    if (client_.options().only) return refused(file, reasons);
+    // Once, until a server answers again: each compile would say the same.
+    if (!reasons.empty() && !is_told_.exchange(true)) {
+      std::string text = "no compile server answers, so kernels are compiled here";
+      for (const Diagnostic& reason : reasons) text += "\n  " + reason.message;
+      base::log({LogLevel::warning, text, {{"file", file}}});
+    }
+    return std::nullopt;
+  }
+
+  static RemoteOutcome refused(const std::string& file, const Diagnostics& reasons) {
+    Diagnostic error;
+    error.code = compile::kNoServer;
+    error.message = fmt::format(
+        "cannot compile {}: no server did, and QUERN_REMOTE_ONLY forbids to compile it here", file);
+    for (const Diagnostic& reason : reasons) error.notes.push_back({{}, reason.message});
+    error.hint = "see that a server of QUERN_REMOTE is up and reachable, or unset QUERN_REMOTE_ONLY";
+    return {std::move(error), "", ""};
+  }
+
+  remote::Client client_;
+  std::atomic<bool> is_told_{false};
+};
+
+}  // namespace
+
+Expected<std::shared_ptr<compile::Compiler>> shared_compiler() {
+  Expected<std::optional<remote::ClientOptions>> options = remote::client_options_of_environment();
+  if (!options) return std::move(options).errors();
+  if (!*options) return compile::shared_compiler();
+  const std::string name = remote::identity_of(**options);
+  return compile::shared_compiler(compile::search_environment(),
+                                  {name, [&] { return std::make_shared<Servers>(**std::move(options)); }});
+}
+
+}  // namespace quern::session

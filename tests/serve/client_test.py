@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The command line as a client of compile servers: QUERN_REMOTE and its relatives.
+
+usage: client_test.py QUERN_SERVE QUERN [-v] [TEST...]
+"""
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import server as serving
+from server import Server
+
+QUERN = None
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("QUERN_REMOTE")}
+OUTER = '#include "inner.h"\n#include "../up.h"\n#define OUTER (INNER + UP)\n'
+
+
+class FakeServer:
+    """Gives every connection the same bytes, or nothing at all, and keeps it open."""
+
+    def __init__(self, answer=None):
+        self.folder = tempfile.TemporaryDirectory()
+        self.url = "unix:" + os.path.join(self.folder.name, "sock")
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(self.url[5:])
+        self.listener.listen(64)
+        self.requests = []
+        self.kept = []
+        threading.Thread(target=self.serve, args=(answer,), daemon=True).start()
+
+    def serve(self, answer):
+        with contextlib.suppress(OSError):
+            while True:
+                each = self.listener.accept()[0]
+                self.kept.append(each)
+                self.requests.append(each.recv(1 << 20))
+                if answer is not None:
+                    each.sendall(answer)
+
+    def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        for each in [self.listener, *self.kept]:
+            each.close()
+        self.folder.cleanup()
+
+
+def http(status, body, **headers):
+    lines = [f"HTTP/1.1 {status} X", f"Content-Length: {len(body)}", *(f"{name}: {value}" for name, value in headers.items())]
+    return ("\r\n".join(lines) + "\r\n\r\n" + body).encode()
+
+
+class Client(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server("--workers", 2).ready()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.stop()
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+        self.write("k.cu", 'extern "C" __global__ void k(int* p) { p[threadIdx.x] = 4711; }\n')
+
+    def tearDown(self):
+        shutil.rmtree(self.folder)
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return name
+
+    def quern(self, *words, remote=None, status=0, cache="0", **env):
+        variables = {**CLEAN, "QUERN_CACHE": cache, **({"QUERN_REMOTE": remote} if remote else {}), **env}
+        done = subprocess.run([QUERN, *map(str, words)], cwd=self.folder, env=variables, capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
+        return done
+
+    @property
+    def url(self):
+        return "unix:" + self.server.socket
+
+    def runs(self):
+        return self.server.stats()["nvrtc_runs"]
+
+    def compiles_as_here(self, *words):
+        """Through the server and here: the same text, and the server did it."""
+        here = self.quern("compile", *words)
+        requests = len(self.server.events("request"))
+        there = self.quern("compile", *words, remote=self.url, QUERN_REMOTE_ONLY="1")
+        self.assertEqual(there.stdout, here.stdout)
+        self.assertEqual(there.stderr, here.stderr)
+        self.assertGreater(len([each for each in self.server.events("request") if each["path"] == "/v1/compile"]), 0)
+        self.assertGreater(len(self.server.events("request")), requests)
+
+    def test_cuda(self):
+        self.compiles_as_here("k.cu")
+
+    def test_cuda_with_headers_of_the_authors(self):
+        self.write("include/lib/outer.h", OUTER)
+        self.write("include/lib/inner.h", "#define INNER 40\n")
+        self.write("include/up.h", "#define UP 2\n")
+        self.write("src/beside.h", "#include <lib/outer.h>\n#define BESIDE OUTER\n")
+        self.write("src/k.cu", '#include "beside.h"\n#include "../include/up.h"\n#include <cuda_fp16.h>\n#include <quern/device.cuh>\n'
+                   'extern "C" __global__ void k(int* p, __half* h) { *p = BESIDE; *h = __float2half(FACTOR); }\n')
+        self.compiles_as_here("src/k.cu", "-I", "include", "-D", "FACTOR=3")
+        self.compiles_as_here(self.folder / "src/k.cu", "-I", self.folder / "include", "-D", "FACTOR=3")
+
+    def test_python(self):
+        self.write("k.py", "from numba import cuda\nN = 3\n@cuda.jit('void(float32[::1])')\ndef k(x):\n    i = cuda.grid(1)\n    if i < x.size:\n        x[i] = N\n")
+        self.compiles_as_here("k.py")
+        self.compiles_as_here("k.py", "--bind", "N=8")
+
+    def test_the_command_line_names_a_server_too(self):
+        runs = self.runs()
+        self.write("k.cu", f'extern "C" __global__ void k(int* p) {{ *p = {os.getpid()}; }}\n')
+        self.quern("compile", "k.cu", "--remote", self.url)
+        self.assertEqual(self.runs() - runs, 1)
+
+    def test_a_kernel_runs(self):
+        done = self.quern("run", "k.cu", "zeros(2, int32)", "--block", "2", remote=self.url, QUERN_REMOTE_ONLY="1", QUERN_NVRTC="/nonexistent")
+        self.assertIn("4711", done.stdout)
+
+    def test_a_machine_without_nvrtc_compiles_through_a_server(self):
+        self.write("dir/a.h", "#define A 815\n")
+        self.write("k.cu", '#include "dir/a.h"\nextern "C" __global__ void k(int* p) { *p = A; }\n')
+        done = self.quern("compile", "k.cu", remote=self.url, QUERN_NVRTC="/nonexistent/libnvrtc.so")
+        self.assertIn("815", done.stdout)
+
+    def test_a_machine_without_nvrtc_asks_once_for_each_kernel(self):
+        case = '[[case]]\nname = "c{0}"\nargs = ["zeros({0}, int32)"]\nblock = "{0}"\nexpect = {{ "#0" = {{ value = [{1}] }} }}\n'
+        self.write("k.case.toml", 'kernel = "k.cu"\n' + "".join(case.format(n, ", ".join(["4711"] * n)) for n in (1, 2, 3)))
+        before = len([each for each in self.server.events("request") if each["path"] == "/v1/compile"])
+        done = self.quern("test", ".", "--device", "cpu", remote=self.url, QUERN_NVRTC="/nonexistent/libnvrtc.so")
+        self.assertIn("3 passed", done.stdout)
+        self.assertEqual(len([each for each in self.server.events("request") if each["path"] == "/v1/compile"]) - before, 1)
+
+    def test_errors_name_the_place_the_server_and_the_request(self):
+        self.write("bad.cu", '\nextern "C" __global__ void k(int* p) { *p = nowhere; }\n')
+        done = self.quern("compile", "bad.cu", remote=self.url, status=1)
+        self.assertIn("bad.cu:2", done.stderr)
+        self.assertIn("nowhere", done.stderr)
+        request = re.search(r"compiled by " + re.escape(self.url) + r", request ([0-9a-f]{16})", done.stderr)
+        self.assertTrue(request, done.stderr)
+        self.assertTrue(any(each["request_id"] == request[1] for each in self.server.events("request")))
+
+    def test_the_next_server_is_asked_silently(self):
+        busy = FakeServer(http(429, json.dumps({"error": {"code": "busy", "message": "full"}}), **{"Retry-After": 1}))
+        runs = self.runs()
+        self.write("k.cu", 'extern "C" __global__ void k(int* p) { *p = 1234567; }\n')
+        done = self.quern("compile", "k.cu", remote=f"unix:/nonexistent/sock,http://127.0.0.1:1 {busy.url} {self.url}")
+        self.assertEqual((self.runs() - runs, done.stderr, len(busy.requests)), (1, "", 1))
+        busy.close()
+
+    def test_without_a_server_it_compiles_here_with_one_warning(self):
+        self.write("t.cu", "template <int N> __global__ void k(int* p) { *p = N; }\n")
+        self.write("t.case.toml", 'kernel = "t.cu"\n' + "".join(f'[[case]]\nname = "c{n}"\nkernel = "k<{n}>"\nargs = ["zeros(1, int32)"]\nexpect = {{ "#0" = {{ value = [{n}] }} }}\n' for n in (1, 2)))
+        done = self.quern("run", "k.cu", "zeros(2, int32)", "--block", "2", remote="unix:/nonexistent/sock")
+        self.assertEqual(done.stderr.count("no compile server answers"), 1, done.stderr)
+        self.assertIn("unix:/nonexistent/sock", done.stderr)
+        self.assertIn("4711", done.stdout)
+
+    def test_machines_that_must_not_compile_say_why_they_cannot(self):
+        done = self.quern("compile", "k.cu", remote="unix:/nonexistent/sock", QUERN_REMOTE_ONLY="1", status=1)
+        for part in ("cannot compile k.cu", "QUERN_REMOTE_ONLY", "unix:/nonexistent/sock", "No such file"):
+            self.assertIn(part, done.stderr)
+
+    def test_a_request_that_no_server_takes_is_compiled_here(self):
+        options = ("compile", "k.cu", "--option=--ptxas-options=-v")
+        self.assertEqual(self.quern(*options, remote=self.url).stderr, "")
+        done = self.quern(*options, remote=self.url, QUERN_REMOTE_ONLY="1", status=1)
+        self.assertIn("--ptxas-options=-v", done.stderr)
+        self.write("latin.cu", b'// caf\xe9\nextern "C" __global__ void k(int* p) { *p = 1; }\n')
+        self.assertEqual(self.quern("compile", "latin.cu", remote=self.url).stderr, "")
+        self.write("macro.cu", '#define F "h.h"\n#include F\nextern "C" __global__ void k(int* p) { *p = H; }\n')
+        self.write("h.h", "#define H 99\n")
+        self.assertIn("99", self.quern("compile", "macro.cu", remote=self.url).stdout)
+
+    def test_servers_that_do_not_do_as_they_should(self):
+        ptx = ".version 8.0"
+        for answer in (b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999\r\n\r\n", http(200, "<html>"), http(200, "{}"),
+                       http(200, json.dumps({"key": "k", "ptx": ptx, "entries": [{"name": "k"}]})), http(500, "oops"), http(404, "{}"), http(301, "", Location="http://x/"),
+                       b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 1000 + b"\r\n", b"x" * 200_000):
+            fake = FakeServer(answer)
+            done = self.quern("compile", "k.cu", remote=fake.url, QUERN_REMOTE_TIMEOUT="1")
+            self.assertIn("4711", done.stdout)
+            self.assertEqual(done.stderr.count("no compile server answers"), 1, (answer, done.stderr))
+            fake.close()
+        slow = FakeServer()
+        done = self.quern("compile", "k.cu", remote=slow.url, QUERN_REMOTE_TIMEOUT="0.5")
+        self.assertIn("did not answer in time", done.stderr)
+        slow.close()
+
+    def test_a_chunked_answer_is_read(self):
+        good = self.server.compile((self.folder / "k.cu").read_text()).body.decode().replace("4711", "1147")
+        chunks = "".join(f"{len(part):x};x=y\r\n{part}\r\n" for part in (good[:100], good[100:])) + "0\r\nTrailer: x\r\n\r\n"
+        fake = FakeServer(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ntransfer-encoding: Chunked\r\n\r\n" + chunks.encode())
+        self.assertIn("1147", self.quern("compile", "k.cu", remote=fake.url, QUERN_REMOTE_ONLY="1").stdout)
+        fake.close()
+
+    def test_what_a_server_made_is_kept_on_disk(self):
+        cache = {"cache": "1", "QUERN_CACHE_DIR": str(self.folder / "cache"), "QUERN_REMOTE_ONLY": "1"}
+        first = self.quern("compile", "k.cu", remote=self.url, **cache)
+        again = self.quern("compile", "k.cu", remote="unix:/nonexistent/sock", **cache)
+        self.assertEqual(first.stdout, again.stdout)
+        self.quern("compile", "k.cu", "-D", "X", remote="unix:/nonexistent/sock", status=1, **cache)
+        self.assertEqual(self.quern("compile", "k.cu", "-D", "X", remote=self.url, **cache).returncode, 0)
+
+    def test_what_another_toolkit_made_is_not_kept_as_this_ones(self):
+        body = self.server.compile((self.folder / "k.cu").read_text()).body.decode()
+        other = FakeServer(http(200, body.replace("4711", "1147").replace('"nvrtc":"13.0"', '"nvrtc":"99.9"')))
+        cache = {"cache": "1", "QUERN_CACHE_DIR": str(self.folder / "cache")}
+        self.assertIn("1147", self.quern("compile", "k.cu", remote=other.url, **cache).stdout)
+        self.assertIn("4711", self.quern("compile", "k.cu", **cache).stdout)
+        other.close()
+
+    def test_tokens(self):
+        token = self.folder / "token"
+        token.write_text("0123456789abcdef0123\n")
+        token.chmod(0o600)
+        server = Server("--workers", 1, "--token-file", token).ready()
+        url = "unix:" + server.socket
+        self.quern("compile", "k.cu", remote=url, QUERN_REMOTE_ONLY="1", QUERN_REMOTE_TOKEN_FILE=str(token))
+        done = self.quern("compile", "k.cu", remote=url, QUERN_REMOTE_ONLY="1", status=1)
+        self.assertIn("bearer token", done.stderr)
+        server.stop()
+
+    def test_tls(self):
+        def openssl(*words):
+            subprocess.run(["openssl", *words], check=True, capture_output=True, cwd=self.folder)
+        key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+        openssl("req", "-x509", *key, "-keyout", "key", "-out", "crt", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-days", "2")
+        server = Server("--workers", 1, "--listen", "tcp:127.0.0.1:0", "--tls-cert", self.folder / "crt", "--tls-key", self.folder / "key").ready()
+        port = next(each["address"] for each in server.events("listening") if each["address"].startswith("tcp:")).rsplit(":", 1)[1]
+        for host in ("localhost", "127.0.0.1"):
+            self.quern("compile", "k.cu", remote=f"https://{host}:{port}", QUERN_REMOTE_ONLY="1", QUERN_REMOTE_CA=str(self.folder / "crt"))
+        done = self.quern("compile", "k.cu", remote=f"https://localhost:{port}", QUERN_REMOTE_ONLY="1", status=1)
+        self.assertIn("certificate verify failed", done.stderr)
+        openssl("req", "-x509", *key, "-keyout", "key2", "-out", "crt2", "-subj", "/CN=elsewhere", "-addext", "subjectAltName=DNS:elsewhere", "-days", "2")
+        other = Server("--workers", 1, "--listen", "tcp:127.0.0.1:0", "--tls-cert", self.folder / "crt2", "--tls-key", self.folder / "key2").ready()
+        port = next(each["address"] for each in other.events("listening") if each["address"].startswith("tcp:")).rsplit(":", 1)[1]
+        done = self.quern("compile", "k.cu", remote=f"https://localhost:{port}", QUERN_REMOTE_ONLY="1", QUERN_REMOTE_CA=str(self.folder / "crt2"), status=1)
+        self.assertIn("certificate verify failed", done.stderr)
+        server.stop()
+        other.stop()
+
+    def test_a_server_that_cannot_be_meant_is_wrong_usage(self):
+        for remote in ("nonsense", "ftp://x", "http://", "http://host:port", " , "):
+            done = self.quern("compile", "k.cu", remote=remote, status=2)
+            self.assertIn("compile server", done.stderr)
+
+
+if __name__ == "__main__":
+    serving.PROGRAM = sys.argv.pop(1)
+    QUERN = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
