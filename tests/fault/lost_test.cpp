@@ -75,8 +75,8 @@ class Tenant {
     }
   }
 
-  unsigned long steps = 0;
-  unsigned long losses = 0;
+  std::atomic<unsigned long> steps = 0;
+  std::atomic<unsigned long> losses = 0;
 
  private:
   struct Kept {
@@ -265,6 +265,12 @@ void fault_once(Complaints& complaints, const SessionOptions& options) {
   }
 }
 
+unsigned long steps_of(const std::deque<Tenant>& tenants) {
+  unsigned long steps = 0;
+  for (const Tenant& tenant : tenants) steps += tenant.steps;
+  return steps;
+}
+
 /// `threads` tenants at work while `faults` kernels end the context that they share.
 void stress(unsigned threads, unsigned long faults, bool streams) {
   Complaints complaints;
@@ -275,12 +281,18 @@ void stress(unsigned threads, unsigned long faults, bool streams) {
     tenants.emplace_back(static_cast<unsigned>(faults) * 100 + i, streams, complaints, options);
   std::vector<std::thread> running;
   for (Tenant& tenant : tenants) running.emplace_back([&] { tenant.run(stop); });
-  for (unsigned long i = 0; i < faults; ++i) fault_once(complaints, options);
+  for (unsigned long i = 0; i < faults; ++i) {
+    // A fault is over sooner than a tenant's thread may get its turn.
+    const unsigned long steps_before = steps_of(tenants);
+    while (steps_of(tenants) < steps_before + threads) std::this_thread::yield();
+    fault_once(complaints, options);
+  }
   stop = true;
   for (std::thread& thread : running) thread.join();
   CHECK(complaints.count == 0);
-  unsigned long steps = 0, losses = 0;
-  for (const Tenant& tenant : tenants) steps += tenant.steps, losses += tenant.losses;
+  const unsigned long steps = steps_of(tenants);
+  unsigned long losses = 0;
+  for (const Tenant& tenant : tenants) losses += tenant.losses;
   CHECK(losses > 0);
   std::printf("lost: %u threads, %lu faults, %s: %lu steps, %lu sessions lost\n", threads, faults,
               streams ? "streams" : "no streams", steps, losses);
