@@ -24,12 +24,13 @@ struct CacheComponent {
 
 /// One entry.
 struct CacheEntry {
-  std::string key;   ///< 64 hexadecimal digits
-  std::string kind;  ///< "ptx_image", "failed_compile", "machine_code" or "toolkit_facts"
+  std::string key;  ///< 64 hexadecimal digits
+  std::string
+      kind;  ///< "ptx_image", "failed_compile", "machine_code", ... as docs/cache-format.md lists them
   std::uint64_t size_bytes = 0;
   std::int64_t made_s = 0;                 ///< Unix time in seconds
   std::int64_t used_s = 0;                 ///< of the last use, to a minute
-  std::vector<CacheComponent> components;  ///< of compilations; empty for other kinds
+  std::vector<CacheComponent> components;  ///< what the key was made of; empty for toolkit_facts
 };
 
 struct DiskCacheInfo {

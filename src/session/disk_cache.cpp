@@ -27,9 +27,6 @@ std::optional<cache::DiskStoreOptions> store_options() {
 CacheEntry public_entry(const cache::ListedEntry& entry) {
   CacheEntry result{
       entry.key.hex(), std::string(to_string(entry.kind)), entry.size_bytes, entry.made_s, entry.used_s, {}};
-  const bool is_of_compilation =
-      entry.kind == cache::EntryKind::ptx_image || entry.kind == cache::EntryKind::failed_compile;
-  if (!is_of_compilation) return result;
   if (const auto components = compile::read_components(entry.components))
     result.components = public_components(*components);
   return result;

@@ -38,6 +38,9 @@ class Cache(Case):
         components = {row["name"]: row["value"] for row in entry["components"]}
         self.assertEqual(components["file"], "c.cu")
         self.assertEqual(components["target"], "compute_89 sm_0 driver 0")
+        (code,) = self.entries("machine_code")
+        self.assertIn({"name": "kernel", "value": "twice"}, code["components"])
+        self.assertIn("twice, block ", self.cached("cache", "list").stdout)
         stats = self.document("stats")
         self.assertTrue(stats["on"])
         self.assertEqual(stats["directory"], str(self.cache))

@@ -33,6 +33,14 @@ std::string value_of(const Components& components, const std::string& name) {
   return found == components.end() ? "" : found->value;
 }
 
+/// The file of a compilation; kernel and block of machine code.
+std::string title_of(const Components& components) {
+  const std::string file = value_of(components, "file");
+  const std::string block = value_of(components, "block");
+  if (!file.empty()) return file;
+  return value_of(components, "kernel") + (block.empty() ? "" : ", block " + block);
+}
+
 /// A part of the key that differs; of several with one name, such as included files, all together.
 struct Difference {
   std::string name;
@@ -225,8 +233,8 @@ int cache_list_command(const CacheSettings& settings) {
   }
   for (const CacheEntry& entry : entries)
     print_text(fmt::format("{}  {:<15} {:>10}  {}  {} {}\n", entry.key.substr(0, 16), entry.kind,
-                           size_text(entry.size_bytes), time_text(entry.used_s),
-                           value_of(entry.components, "file"), value_of(entry.components, "options")));
+                           size_text(entry.size_bytes), time_text(entry.used_s), title_of(entry.components),
+                           value_of(entry.components, "options")));
   return kDone;
 }
 
