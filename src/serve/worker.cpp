@@ -18,8 +18,9 @@ namespace {
 
 constexpr std::uint64_t kMaxRequestBytes = std::uint64_t{1} << 30;
 
-// Answers from memory go before compiles where processors are few.
-constexpr int kNiceness = 10;
+// Answers from memory go before compiles where processors are few. Not by much: other programs on the machine
+// go before compiles as well then.
+constexpr int kNiceness = 3;
 
 /// Compiles once, so that all that NVRTC loads is loaded before the sandbox is entered.
 Expected<void> warm_up(session::RequestCompiler& compiler) {

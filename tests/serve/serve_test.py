@@ -229,6 +229,19 @@ class Whole(unittest.TestCase):
         self.assertIn("NVRTC", answer.json["error"]["message"])
         server.stop()
 
+    def test_options_come_from_a_file_too(self):
+        with tempfile.TemporaryDirectory() as folder:
+            config = os.path.join(folder, "serve.toml")
+            with open(config, "w") as file:
+                file.write(f'listen = ["unix:{folder}/a", "unix:{folder}/b"]\nworkers = 1\nmax-source = "64K"\ncompile-timeout = 7.5\n')
+            server = Server("--config", config, listen=False)
+            for name in "ab":
+                server.socket = os.path.join(folder, name)
+                server.ready()
+            limits = server.stats()["limits"]
+            self.assertEqual((limits["source_bytes"], limits["compile_timeout_s"], server.stats()["workers"]["count"]), (65536, 7.5, 1))
+            server.stop()
+
     def test_wrong_options(self):
         def fails(*options, status, says):
             done = subprocess.run([serving.PROGRAM, *options], capture_output=True, text=True, timeout=60)
