@@ -54,7 +54,6 @@ bool ExitGate::enter() noexcept {
 }
 
 void ExitGate::leave() noexcept {
-  register_handler();
   --own_passes;
   --inside_;
 }

@@ -60,6 +60,9 @@ class ExitGate {
     ExitGate& gate_;
     const bool open_;
   };
+  /// To be called within the Pass in which the library worked: objects that it makes when it first needs them
+  /// register their destructors behind our handler.
+  void library_has_worked() noexcept { register_handler(); }
   /// From now on this thread ends, and exit() called on it runs handlers, only while no other thread loads
   /// the library, ten seconds later at most: a thread's own objects are destroyed before any handler runs.
   void hold_this_thread() noexcept;

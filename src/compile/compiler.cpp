@@ -142,6 +142,7 @@ struct Compiler::State {
     }
     count(&CompileCounters::nvrtc_runs, requester);
     Expected<abi::PtxImage> image = run_cuda(plan, requester.progress);
+    gate.library_has_worked();
     if (!image) return image;
     const std::string& file = plan.request->source.file_name;
     base::log({LogLevel::debug,

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 import server as serving
@@ -94,15 +95,25 @@ class Client(unittest.TestCase):
     def runs(self):
         return self.server.stats()["nvrtc_runs"]
 
+    def compile_requests(self):
+        """Those in the log; a line follows its answer."""
+        return [each for each in self.server.events("request") if each["path"] == "/v1/compile"]
+
+    def settled_compile_requests(self):
+        """Their number when the log has not grown for a while."""
+        count = -1
+        while count != (count := len(self.compile_requests())):
+            time.sleep(0.5)
+        return count
+
     def compiles_as_here(self, *words):
         """Through the server and here: the same text, and the server did it."""
         here = self.quern("compile", *words)
-        requests = len(self.server.events("request"))
+        requests = len(self.compile_requests())
         there = self.quern("compile", *words, remote=self.url, QUERN_REMOTE_ONLY="1")
         self.assertEqual(there.stdout, here.stdout)
         self.assertEqual(there.stderr, here.stderr)
-        self.assertGreater(len([each for each in self.server.events("request") if each["path"] == "/v1/compile"]), 0)
-        self.assertGreater(len(self.server.events("request")), requests)
+        self.server.wait_for(lambda: len(self.compile_requests()) > requests)
 
     def test_cuda(self):
         self.compiles_as_here("k.cu")
@@ -141,10 +152,10 @@ class Client(unittest.TestCase):
     def test_a_machine_without_nvrtc_asks_once_for_each_kernel(self):
         case = '[[case]]\nname = "c{0}"\nargs = ["zeros({0}, int32)"]\nblock = "{0}"\nexpect = {{ "#0" = {{ value = [{1}] }} }}\n'
         self.write("k.case.toml", 'kernel = "k.cu"\n' + "".join(case.format(n, ", ".join(["4711"] * n)) for n in (1, 2, 3)))
-        before = len([each for each in self.server.events("request") if each["path"] == "/v1/compile"])
+        before = self.settled_compile_requests()
         done = self.quern("test", ".", "--device", "cpu", remote=self.url, QUERN_NVRTC="/nonexistent/libnvrtc.so")
         self.assertIn("3 passed", done.stdout)
-        self.assertEqual(len([each for each in self.server.events("request") if each["path"] == "/v1/compile"]) - before, 1)
+        self.assertEqual(self.settled_compile_requests() - before, 1)
 
     def test_errors_name_the_place_the_server_and_the_request(self):
         self.write("bad.cu", '\nextern "C" __global__ void k(int* p) { *p = nowhere; }\n')
@@ -153,7 +164,7 @@ class Client(unittest.TestCase):
         self.assertIn("nowhere", done.stderr)
         request = re.search(r"compiled by " + re.escape(self.url) + r", request ([0-9a-f]{16})", done.stderr)
         self.assertTrue(request, done.stderr)
-        self.assertTrue(any(each["request_id"] == request[1] for each in self.server.events("request")))
+        self.server.wait_for(lambda: any(each["request_id"] == request[1] for each in self.server.events("request")))
 
     def test_the_next_server_is_asked_silently(self):
         busy = FakeServer(http(429, json.dumps({"error": {"code": "busy", "message": "full"}}), **{"Retry-After": 1}))

@@ -118,7 +118,8 @@ class Protocol(ServerCase):
     def test_request_ids(self):
         given = self.server.compile(KERNEL % 71, headers={"Quern-Request-Id": "my-build.17"})
         self.assertEqual(given.headers["Quern-Request-Id"], "my-build.17")
-        self.assertTrue(any(each["request_id"] == "my-build.17" for each in self.server.events("request")))
+        # The answer goes before the line of the log.
+        self.server.wait_for(lambda: any(each["request_id"] == "my-build.17" for each in self.server.events("request")))
         for bad in ("a b", "x" * 65, 'q"}'):
             made = self.server.compile(KERNEL % 71, headers={"Quern-Request-Id": bad}).headers["Quern-Request-Id"]
             self.assertRegex(made, "^[0-9a-f]{16}$")

@@ -50,7 +50,7 @@ class Server:
         words = [PROGRAM, *(["--listen", "unix:" + self.socket] if listen else []), *map(str, options)]
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(words, stderr=log, stdout=log,
-                                            env={**os.environ, "QUERN_CACHE_DIR": os.path.join(self.folder.name, "cache"), **(env or {})})
+                                            env={**os.environ, "QUERN_CACHE": "1", "QUERN_CACHE_DIR": os.path.join(self.folder.name, "cache"), **(env or {})})
 
     def ready(self, seconds=120):
         end = time.monotonic() + seconds
