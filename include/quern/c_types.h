@@ -284,7 +284,7 @@ typedef struct QuernSource {
   size_t header_count;
 } QuernSource;
 
-/* What quern_compile_source() makes; all 0 is PTX for compute capability 8.9, of any driver. */
+/* The output of quern_compile_source(); all 0 is PTX for compute capability 8.9, of any driver. */
 typedef struct QuernCompileOptions {
   uint32_t struct_bytes;       /* sizeof(QuernCompileOptions), set by the caller */
   uint32_t compute_capability; /* the virtual architecture of the PTX: 89; 0: 89 */

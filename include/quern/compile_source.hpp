@@ -23,7 +23,7 @@ struct CompileRequest {
   SourceLanguage language = SourceLanguage::cuda;
   /// `load.file_name` is the source's name in messages and in the PTX's line information.
   LoadOptions load = {};
-  /// Of Kernel Python: the kernel to compile, and its argument types, "float32, float32[::1]". The name may
+  /// For Kernel Python: the kernel to compile, and its argument types, "float32, float32[::1]". The name may
   /// be empty if there is one kernel, the types if its decorator has them.
   std::string kernel = {};
   std::string signature = {};

@@ -57,13 +57,13 @@ QUERN_API DiskCacheVerification verify_disk_cache();
 /// Removes all entries, and what was set aside. Returns how many entries it removed.
 QUERN_API std::size_t clear_disk_cache();
 
-/// What the disk cache makes of a source.
+/// The disk cache's view of a source.
 struct CacheExplanation {
   std::string uncached_reason;  ///< not empty: it is compiled each time; no key then
   std::string key;
   std::vector<CacheComponent> components;
 };
-/// Of the kernel file, under these options, as stage_text() would compile it for its PTX. Throws
+/// Describes the kernel file, under these options, as stage_text() would compile it for its PTX. Throws
 /// CompileError, Error(not_found) if there is neither NVRTC nor knowledge of one.
 QUERN_API CacheExplanation explain_compile(const std::filesystem::path& file,
                                            const StageOptions& options = {});

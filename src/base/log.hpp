@@ -25,7 +25,7 @@ using LogForward = bool (*)(const LogRecord& record);
 /// From now on records for which this copy of the log has no handler are offered to `forward`, unless it is
 /// null.
 void forward_log(LogForward forward) noexcept;
-/// Whether another copy of the log takes this one's records: what both would say, that one says.
+/// True if another copy of the log takes this one's records: a message of both is left to that one.
 bool is_log_forwarded() noexcept;
 
 }  // namespace quern::base

@@ -15,7 +15,7 @@
 
 #include "base/floating_point.hpp"
 
-/// Where the main thread's stack begins, as the loader found it.
+/// The begin of the main thread's stack, as the loader found it.
 extern "C" void* __libc_stack_end;
 
 namespace quern::base {

@@ -71,7 +71,7 @@ class DiskStore {
   /// Passes on its exceptions.
   std::optional<std::string> get_or_compute(EntryKind kind, const base::Digest& key, const Compute& compute);
 
-  /// Whether the entry in this file is what its name says; if not, it is set aside.
+  /// True if the entry in this file is the one that its name says; otherwise it is set aside.
   bool is_sound(const std::string& folder, const std::string& file);
 
   const DiskStoreOptions& options() const noexcept;
@@ -82,8 +82,8 @@ class DiskStore {
   std::unique_ptr<State> state_;
 };
 
-/// What QUERN_CACHE, QUERN_CACHE_DIR, QUERN_CACHE_MAXSIZE, XDG_CACHE_HOME and HOME say now; the diagnostic
-/// tells why there is no store (code "cache-off": the user turned it off).
+/// The meaning of QUERN_CACHE, QUERN_CACHE_DIR, QUERN_CACHE_MAXSIZE, XDG_CACHE_HOME and HOME say now; the
+/// diagnostic tells why there is no store (code "cache-off": the user turned it off).
 Expected<DiskStoreOptions> store_options_of_environment();
 
 /// The process's store, made by the first call as the environment says then. Null: there is none. Never

@@ -19,7 +19,7 @@
 
 namespace quern::cache {
 
-/// What an entry holds; a row of entry_kinds.def.
+/// The content of an entry; a row of entry_kinds.def.
 enum class EntryKind : std::uint8_t {
 #define QUERN_ENTRY_KIND(name, version) name,
 #include "cache/entry_kinds.def"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a store holds, for `quern cache`.
+// The contents of a store, for `quern cache`.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,7 @@ Diagnostic absent(const char* code, std::string message) {
   return diagnostic;
 }
 
-/// Of $XDG_CACHE_HOME/quern and $HOME/.cache/quern the first that there is a base for. A base of another user
+/// The first of $XDG_CACHE_HOME/quern and $HOME/.cache/quern that there is a base for. A base of another user
 /// is passed over: under sudo, root would make folders there that the user could not write to.
 Expected<std::string> default_directory() {
   struct Base {

@@ -40,7 +40,7 @@ Expected<File> open_store_root(const std::string& directory, FolderUse use);
 Expected<File> open_store_folder(const File& parent, const std::string& directory, const std::string& name,
                                  FolderUse use);
 
-/// Whether an entry with this owner may be read.
+/// True if an entry with this owner may be read.
 bool is_of_trusted_owner(const struct stat& info, FolderUse use) noexcept;
 
 }  // namespace quern::cache

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much the entries of a store take, and the removal of the least recently used.
+// The size of a store's entries, and the removal of the least recently used.
 //
 // The file `usage` holds for each of the 256 folders the bytes of its entries, as 64-bit numbers, and behind
 // them where the next removal begins. Writers add to them; a process that is killed between publishing and

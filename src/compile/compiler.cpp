@@ -119,7 +119,7 @@ struct Compiler::State {
     return shared(*std::move(outcome));
   }
 
-  /// What a server made of the request; nothing: compile it here.
+  /// A server's answer to the request; nothing: compile it here.
   std::optional<RemoteOutcome> ask_server(const abi::KernelRequest& request, const Requester& requester) {
     if (options.remote == nullptr) return std::nullopt;
     std::optional<RemoteOutcome> outcome =
@@ -188,7 +188,8 @@ struct Compiler::State {
     return shared(std::move(image));
   }
 
-  /// Where there is no NVRTC. The toolkit is the server's, and not known here: nothing is kept on disk.
+  /// Compiles if there is no NVRTC here. The toolkit is the server's, and not known here: nothing is kept on
+  /// disk.
   Expected<Image> compile_elsewhere(const abi::KernelRequest& request, const Requester& requester) {
     const auto ask = [&]() -> Expected<Image> {
       if (std::optional<RemoteOutcome> outcome = ask_server(request, requester))

@@ -41,7 +41,7 @@ std::shared_ptr<ImageCache> make_image_cache(std::uint64_t max_bytes = kDefaultC
 struct CompilerOptions {
   SearchEnvironment environment = search_environment();
   std::optional<Surroundings> around;  ///< nothing: surroundings(environment), when NVRTC is searched for
-  /// Where compilations are kept for later processes; null: nowhere. Must outlive the compiler.
+  /// Keeps compilations for later processes; null: they are not kept. Must outlive the compiler.
   cache::DiskStore* store = cache::process_store();
   std::shared_ptr<ImageCache> images = make_image_cache();  ///< may serve several compilers
   /// Is asked before NVRTC, for what is neither in memory nor on disk; null: never.
@@ -62,7 +62,7 @@ class CompileCounters {
   std::atomic<std::uint64_t> remote_compiles{0};
 };
 
-/// Who asks for a compilation: told of its progress, and given its counts. Either may be null.
+/// The one that asks for a compilation: it is told of the progress and given the counts. Either may be null.
 struct Requester {
   base::ProgressSlot* progress = nullptr;
   CompileCounters* counters = nullptr;
@@ -73,7 +73,7 @@ struct Requester {
 /// `attempted`, "save x.cu", cannot be done.
 Expected<void> within_gate(const std::string& attempted, const std::function<void()>& work);
 
-/// What the disk tier makes of a request.
+/// The disk tier's view of a request.
 struct RequestKey {
   std::string unsure;  ///< not empty: it is compiled each time, for this reason; no key then
   std::string key;     ///< in hexadecimal digits

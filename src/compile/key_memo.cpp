@@ -7,7 +7,7 @@
 namespace quern::compile {
 namespace {
 
-/// Of the sources in the memo; when they are more, it begins anew.
+/// The most sources in the memo; when there are more, it begins anew.
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 
 std::size_t hash_of(const abi::KernelRequest& request) {

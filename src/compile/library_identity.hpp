@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What identifies a shared library by its content.
+// Identifies a shared library by its content.
 #pragma once
 
 #include <optional>

@@ -52,7 +52,7 @@ std::optional<Include> header_name(string_view text) {
   return Include{std::string(text.substr(1, end - 1)), text[0] == '"'};
 }
 
-/// What a text could include; nothing if only a preprocessor can tell.
+/// The names that a text could include; nothing if only a preprocessor can tell.
 std::optional<std::vector<Include>> includes_of(string_view text) {
   std::vector<Include> found;
   for (const CppToken& token : cpp_tokens(text)) {

@@ -27,7 +27,7 @@ struct WholeRequest {
 Expected<WholeRequest> with_own_headers(const abi::KernelRequest& request,
                                         const std::vector<std::string>& toolkit_directories);
 
-/// Of all that determines what a server makes of the request, its toolkit aside.
+/// Covers all that determines a server's answer to the request, its toolkit aside.
 base::Digest digest_of(const abi::KernelRequest& whole);
 
 /// Names the files in the image's PTX and messages as a compilation here would have done.

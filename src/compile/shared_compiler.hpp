@@ -11,7 +11,7 @@
 
 namespace quern::compile {
 
-/// Where a compiler asks before it compiles: a name that tells its choices apart, and how to make it.
+/// A service that a compiler asks before it compiles: a name for its settings, and a function that makes it.
 struct RemoteChoice {
   std::string name;  ///< empty: nowhere
   std::function<std::shared_ptr<RemoteCompiler>()> make;

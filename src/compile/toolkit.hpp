@@ -14,14 +14,14 @@
 
 namespace quern::compile {
 
-/// What is known of an NVRTC without opening it.
+/// Facts about an NVRTC that are known without opening it.
 struct NvrtcFacts {
   std::string path;
   int major = 0;
   int minor = 0;
   std::vector<std::uint32_t> architectures;  ///< ascending
-  /// Of the contents of its libraries. Empty: not all of them were found, and what it compiles is not kept on
-  /// disk.
+  /// Covers the contents of its libraries. Empty: not all of them were found, and what it compiles is not
+  /// kept on disk.
   std::string identity;
 };
 

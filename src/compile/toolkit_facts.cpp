@@ -23,7 +23,7 @@ namespace {
 using base::ByteReader;
 using base::ByteWriter;
 
-/// Whether the program has an NVRTC already, of whatever place: the loader answers a bare name with that one.
+/// True if the program has an NVRTC already, from any place: the loader answers a bare name with that one.
 bool has_loaded_nvrtc() {
   bool found = false;
   ::dl_iterate_phdr(
@@ -43,7 +43,7 @@ std::string own_program() {
   return size > 0 ? std::string(path.data(), static_cast<std::size_t>(size)) : std::string();
 }
 
-/// Of everything that decides which files the search looks at.
+/// Covers everything that decides which files the search examines.
 base::Digest facts_key(const SearchEnvironment& environment) {
   base::DigestBuilder key;
   key.add("toolkit facts").add(room_digest());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one process found out about NVRTC and its headers, for later ones: planning a compilation then needs
-// no open NVRTC, which costs 6 to 9 ms. The facts hold the state of every file and folder on which the search
-// depended; where one of them has changed, the search is made again.
+// Facts that one process found out about NVRTC and its headers, for later ones: planning a compilation then
+// needs no open NVRTC, which costs 6 to 9 ms. The facts hold the state of every file and folder on which the
+// search depended; where one of them has changed, the search is made again.
 #pragma once
 
 #include <optional>

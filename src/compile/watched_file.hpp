@@ -10,8 +10,8 @@
 
 namespace quern::compile {
 
-/// What stat() says; links are followed. The time of change cannot be set by programs, so that a file with
-/// the same state has the same content, unless it was changed within the resolution of the clock.
+/// The answer of stat(); links are followed. The time of change cannot be set by programs, so that a file
+/// with the same state has the same content, unless it was changed within the resolution of the clock.
 struct FileState {
   bool exists = false;
   std::uint64_t inode = 0;

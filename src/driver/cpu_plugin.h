@@ -74,7 +74,7 @@ typedef int (*QuernCpuPrintSink)(const QuernCpuPrint* print);
  * gone), or, `finished`, has been. On the thread that launches, with no lock of the device's. */
 typedef void (*QuernCpuGenerateSink)(void* context, const char* kernel, int32_t finished);
 
-/* Where machine code of kernels and knowledge of PTX texts came from, in this process so far. */
+/* The sources of kernels' machine code and of facts about PTX texts, in this process so far. */
 typedef struct QuernCpuCodeStatistics {
   uint32_t struct_bytes; /* set by the caller: no more is written */
   uint32_t reserved;

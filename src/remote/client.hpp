@@ -25,8 +25,8 @@ struct ClientOptions {
   Patience patience;
 };
 
-/// What QUERN_REMOTE and its relatives say; nothing where QUERN_REMOTE is not set. Fails for values that
-/// cannot be used: to go on without a server would hide that.
+/// The meaning of QUERN_REMOTE and its relatives; nothing where QUERN_REMOTE is not set. Fails for values
+/// that cannot be used: to go on without a server would hide that.
 Expected<std::optional<ClientOptions>> client_options_of_environment();
 
 /// Equal for equal options; holds no token.
@@ -42,10 +42,10 @@ class Client {
   Client& operator=(const Client&) = delete;
 
   struct Outcome {
-    /// What a server answered: the image, or the errors of the source. Nothing: no server could.
+    /// A server's answer: the image, or the errors of the source. Nothing: no server could.
     std::optional<Expected<CompileAnswer>> answer;
-    /// Why no server could; also codes "cancelled", and "not-remote" for a request that no server would take,
-    /// which is no failure of theirs.
+    /// The reason why no server could; also codes "cancelled", and "not-remote" for a request that no server
+    /// would take, which is no failure of theirs.
     Diagnostics reasons;
     std::string server;
     std::string request_id;

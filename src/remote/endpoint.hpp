@@ -9,7 +9,7 @@
 
 namespace quern::remote {
 
-/// Where a server is.
+/// The address of a server.
 struct Endpoint {
   std::string text;         ///< as the user wrote it
   std::string socket_path;  ///< of a Unix socket; else empty

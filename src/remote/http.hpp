@@ -19,7 +19,7 @@
 
 namespace quern::remote {
 
-/// How long each part may take, and whether to go on at all.
+/// Limits for the time of each part, and a question whether to go on at all.
 struct Patience {
   std::chrono::milliseconds connect{2000};
   std::chrono::milliseconds answer{90'000};  ///< from the request's end

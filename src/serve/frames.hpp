@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What server and worker say to each other over their socket pair: frames of a status, a text and bytes.
+// The messages of server and worker over their socket pair: frames of a status, a text and bytes.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ struct SandboxLimits {
   std::uint64_t memory_bytes = 0;  ///< of address space; 0: not limited
 };
 
-/// What is in force.
+/// The restrictions that are in force.
 struct SandboxState {
   int landlock = 0;      ///< version of the kernel's Landlock; 0: files are not restricted by it
   bool seccomp = false;  ///< system calls are restricted

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What server and worker say to each other, beside the requests, which are those of the protocol with every
+// The messages of server and worker, beside the requests, which are those of the protocol with every
 // header's text.
 #pragma once
 

@@ -12,7 +12,7 @@ namespace quern::serve {
 /// that equal installations on two machines have the same. Takes a second or so.
 remote::ToolkitIdentity identify_toolkit(const WorkerHello& hello);
 
-/// What tells cheaply whether NVRTC is still the same file on this machine.
+/// A cheap sign that tells whether NVRTC is still the same file on this machine.
 std::string nvrtc_stamp(const std::string& nvrtc_path);
 
 }  // namespace quern::serve

@@ -23,7 +23,7 @@ namespace quern::serve {
 namespace {
 
 constexpr std::uint64_t kMaxAnswerBytes = std::uint64_t{256} << 20;
-// What the search for NVRTC reads. The worker drops it before its first request.
+// The variables that the search for NVRTC reads. The worker drops it before its first request.
 constexpr const char* kVariables[] = {"QUERN_NVRTC", "QUERN_HIDE_TOOLKIT", "CUDA_HOME",
                                       "CUDA_PATH",   "LD_LIBRARY_PATH",    "HOME",
                                       "VIRTUAL_ENV", "CONDA_PREFIX",       "PYENV_ROOT"};

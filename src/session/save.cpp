@@ -16,7 +16,7 @@ namespace {
 
 Diagnostics check_target(const SessionState& session, const SavedModule& saved, const std::string& name) {
   const int capability = session.device().compute_capability();
-  // What an author's PTX is for stands in its text, which the driver reads.
+  // The target of an author's PTX stands in its text, which the driver reads.
   if (saved.language == abi::Language::ptx || static_cast<int>(saved.target.compute) <= capability) return {};
   return {make_diagnostic(
       "saved-target",

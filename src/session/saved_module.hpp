@@ -28,7 +28,7 @@ inline constexpr std::uint32_t kSavedFormatVersion = 1;
 
 struct SavedModule {
   using Image = std::shared_ptr<const abi::PtxImage>;
-  /// Of a module that was linked: one of its sources. Of others: all of it.
+  /// One source of a module that was linked; the whole of any other.
   struct Part {
     std::string name;
     Image image;

@@ -78,7 +78,7 @@ class DeferState {
   std::shared_ptr<runtime::Context> context_;
 };
 
-/// What a module was made of: kept by the module, and by its kernels that compile more.
+/// The inputs that a module was made of: kept by the module, and by its kernels that compile more.
 struct ModuleOrigin {
   abi::KernelRequest request;
   /// False: a saved module, whose request has no text. Only what `code` holds can be loaded.

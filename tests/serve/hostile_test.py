@@ -84,7 +84,7 @@ class Sources(ServerCase):
         hidden = ('#define F "/etc/passwd"\n#include F', "#define F </etc/passwd>\n#include F", '#inc\\\nlude "/etc/passwd"', '/**/#/**/include/**/"/etc/passwd"',
                   '#include \\\n"/etc/passwd"', '%:include "/etc/passwd"', "#include <./../../../../../../../../etc/passwd>", '#include "etc/passwd"',
                   '#define F "/proc/self/environ"\n#include F', '#define F "/proc/self/maps"\n#include F', '#define F "/dev/stdin"\n#include F',
-                  '#define F "/root/.bashrc"\n#include F', f'#define F "{self.server.log_path}"\n#include F')
+                  f'#define F "{os.path.expanduser("~/.bashrc")}"\n#include F', f'#define F "{self.server.log_path}"\n#include F')
         for line in hidden:
             answer = self.ask(source=line + "\n" + KERNEL % 1)
             self.assertEqual(answer.status, 422, (line, answer.body))

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tools/cache-torture runs: processes that write to a store, read from it and damage it.
+// The processes of tools/cache-torture: they write to a store, read from it and damage it.
 //
-//   cache-worker write DIR LOG SEED      puts and gets until it is killed; LOG gets the number of each entry
-//   whose put() returned cache-worker check DIR LOG           reads all entries of LOG cache-worker fill DIR
-//   COUNT          puts COUNT entries, however that ends, and reads them cache-worker corrupt DIR COUNT SEED
-//   damages COUNT entries and reads them
+//   cache-worker write DIR LOG SEED       puts and gets until it is killed; LOG lists what put() has kept
+//   cache-worker check DIR LOG            reads all entries of LOG
+//   cache-worker fill DIR COUNT           puts COUNT entries, however that ends, and reads them
+//   cache-worker corrupt DIR COUNT SEED   damages COUNT entries and reads them
 //
 // The last line of the output is `read N wrong N missing N`; the exit status is 1 if a read gave wrong bytes.
 #include <fcntl.h>

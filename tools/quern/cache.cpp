@@ -107,7 +107,7 @@ CacheExplanation explained(const CacheSettings& settings, const std::string& wor
   return explain_compile(file, options);
 }
 
-/// What `word` names: a kernel file, or an entry by the first digits of its key.
+/// The object that `word` names: a kernel file, or an entry by the first digits of its key.
 Components components_of(const CacheSettings& settings, const std::string& word,
                          const std::vector<CacheEntry>& entries) {
   const bool is_key = word.size() >= 4 && word.find_first_not_of("0123456789abcdef") == std::string::npos;

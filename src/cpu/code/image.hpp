@@ -29,7 +29,7 @@ struct LocalNeeds {
   friend bool operator==(const LocalNeeds&, const LocalNeeds&) = default;
 };
 
-/// What the device must know to run a kernel's code and to report its faults.
+/// The facts that the device needs to run a kernel's code and to report its faults.
 struct CodeFacts {
   std::uint64_t frame_bytes = 0;  ///< a warp's frame across barriers (0: none)
   bool waits = false;             ///< a block may wait for others (WorkerState::team, quern_cpu_yield)

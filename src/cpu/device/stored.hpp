@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the device keeps on disk, in the store that all processes of a user share: machine code, and facts
-// about the kernels of PTX that it has checked. Entries are those of this build of the library and of this
-// processor; without a store, or if the library has no build-id, nothing is kept.
+// The entries that the device keeps on disk, in the store that all processes of a user share: machine code,
+// and facts about the kernels of PTX that it has checked. Entries are those of this build of the library and
+// of this processor; without a store, or if the library has no build-id, nothing is kept.
 #pragma once
 
 #include <functional>
@@ -30,7 +30,8 @@ Expected<CodeImage> stored_image(const CodeKey& key, const MakeImage& make, bool
 /// Keeps the image in place of a stored one that does not load.
 void replace_image(const CodeKey& key, const CodeImage& image);
 
-/// What inspect() found in the PTX text with digest `ptx`, which then was without errors; nothing: not known.
+/// The result of inspect() for the PTX text with digest `ptx`, which then was without errors; nothing: not
+/// known.
 std::optional<std::vector<KernelInfo>> stored_kernels(const base::Digest& ptx);
 void store_kernels(const base::Digest& ptx, const std::vector<KernelInfo>& kernels);
 

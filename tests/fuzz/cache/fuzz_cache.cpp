@@ -14,7 +14,7 @@ using namespace quern;
 
 namespace {
 
-/// What was read is written as it was read.
+/// An entry that was read is written as it was read.
 void read_image(std::string_view bytes) {
   const Expected<abi::PtxImage> image = compile::read_image(bytes);
   if (image && compile::write_image(*image) != bytes) std::abort();

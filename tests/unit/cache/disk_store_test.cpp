@@ -46,7 +46,7 @@ std::size_t files_under(const fs::path& path) {
   return count;
 }
 
-/// Whether a child process in which `body` runs ends with status 0.
+/// True if a child process in which `body` runs ends with status 0.
 bool child(const auto& body) {
   const pid_t process = ::fork();
   if (process == 0) ::_exit(body() ? 0 : 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of the disk tier share.
+// Shared by the tests of the disk tier.
 #pragma once
 
 #include <filesystem>
@@ -41,7 +41,7 @@ inline void write(const std::filesystem::path& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-/// What the log says while it lives.
+/// Collects the messages of the log while it lives.
 class Messages {
  public:
   Messages() {

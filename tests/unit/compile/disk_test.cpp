@@ -41,7 +41,7 @@ compile::Compiler::Image compile_in(cache::DiskStore& store, const abi::KernelRe
   return *image;
 }
 
-/// Whether a new compiler takes the request from the disk.
+/// True if a new compiler takes the request from the disk.
 bool is_kept(cache::DiskStore& store, const abi::KernelRequest& request) {
   CompileStats stats;
   compile_in(store, request, &stats);
@@ -49,7 +49,7 @@ bool is_kept(cache::DiskStore& store, const abi::KernelRequest& request) {
   return stats.disk_hits == 1;
 }
 
-/// What compile-once prints: names and values, and the errors under "text".
+/// The output of compile-once: names and values, and the errors under "text".
 std::map<std::string, std::string> run(const std::string& environment, const fs::path& directory,
                                        const std::string& arguments) {
   const std::string command = "cd '" + directory.string() + "' && env QUERN_CACHE=1 " + environment + " " +
@@ -295,7 +295,7 @@ TEST_CASE("what is known of NVRTC is forgotten when its place changes") {
   const std::string environment = at(scratch.path / "cache") + " QUERN_HIDE_TOOLKIT=0 CUDA_HOME='" +
                                   (scratch.path / "toolkit").string() + "'";
   REQUIRE(run(environment, scratch.path, "k.cu").at("loaded") == "1");
-  // Where that is too young to be relied on, the second process looks again: no earlier than seconds later.
+  // If that is too young to be relied on, the second process looks again: no earlier than seconds later.
   CHECK(run(environment, scratch.path, "k.cu").at("disk") == "1");
   fs::remove_all(scratch.path / "toolkit");
   scratch.write("toolkit/lib64/libnvrtc.so", "no library");
