@@ -159,4 +159,17 @@ class Reader {
 
 std::vector<CppToken> cpp_tokens(string_view source) { return Reader(source).read(); }
 
+string_view trim_left(string_view text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0) text.remove_prefix(1);
+  return text;
+}
+
+std::optional<HeaderName> header_name(string_view text) {
+  text = trim_left(text);
+  if (text.empty() || (text[0] != '<' && text[0] != '"')) return std::nullopt;
+  const std::size_t end = text.find(text[0] == '<' ? '>' : '"', 1);
+  if (end == string_view::npos) return std::nullopt;
+  return HeaderName{text.substr(1, end - 1), text[0] == '"'};
+}
+
 }  // namespace quern::compile

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -25,5 +26,15 @@ struct CppToken {
 
 /// Comments are skipped; an unterminated string or comment ends with the source. Never fails.
 std::vector<CppToken> cpp_tokens(std::string_view source);
+
+std::string_view trim_left(std::string_view text);
+
+/// A view into the directive's text.
+struct HeaderName {
+  std::string_view text;
+  bool quoted = false;
+};
+/// `<x>` or `"x"` at the start of `text`, spaces aside.
+std::optional<HeaderName> header_name(std::string_view text);
 
 }  // namespace quern::compile

@@ -26,11 +26,6 @@ constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
 constexpr string_view kHarmless[] = {"ifdef", "ifndef", "elifdef", "elifndef", "else",   "endif",
                                      "undef", "line",   "error",   "warning",  "pragma", "ident"};
 
-string_view trim_left(string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0) text.remove_prefix(1);
-  return text;
-}
-
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 string_view take_word(string_view& text) {
@@ -39,20 +34,6 @@ string_view take_word(string_view& text) {
   const string_view word = text.substr(0, end);
   text.remove_prefix(end);
   return word;
-}
-
-struct Name {
-  string_view text;
-  bool quoted = false;
-};
-
-// `<x>` or `"x"` at the start of `text`.
-std::optional<Name> header_name(string_view text) {
-  text = trim_left(text);
-  if (text.empty() || (text[0] != '<' && text[0] != '"')) return std::nullopt;
-  const std::size_t end = text.find(text[0] == '<' ? '>' : '"', 1);
-  if (end == string_view::npos) return std::nullopt;
-  return Name{text.substr(1, end - 1), text[0] == '"'};
 }
 
 bool is_int128(const CppToken& token) {
@@ -136,7 +117,7 @@ class Scanner {
     }
   }
 
-  void named(const std::optional<Name>& name, const std::string& directory) {
+  void named(const std::optional<HeaderName>& name, const std::string& directory) {
     result_.any = true;
     if (name)
       include(*name, directory);
@@ -144,7 +125,7 @@ class Scanner {
       unsure("an #include names a macro");
   }
 
-  void include(const Name& name, const std::string& directory) {
+  void include(const HeaderName& name, const std::string& directory) {
     digest_.add(name.text).add(std::uint64_t{name.quoted});
     std::vector<std::string> roots = directories_;
     roots.push_back(main_directory_);

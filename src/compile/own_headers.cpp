@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <deque>
 #include <filesystem>
 #include <map>
@@ -33,24 +32,10 @@ Diagnostic not_remote(const std::string& reason) {
   return diagnostic;
 }
 
-string_view trim_left(string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0) text.remove_prefix(1);
-  return text;
-}
-
 struct Include {
   std::string name;
   bool quoted = false;
 };
-
-/// <x> or "x" at the start of `text`.
-std::optional<Include> header_name(string_view text) {
-  text = trim_left(text);
-  if (text.empty() || (text[0] != '<' && text[0] != '"')) return std::nullopt;
-  const std::size_t end = text.find(text[0] == '<' ? '>' : '"', 1);
-  if (end == string_view::npos) return std::nullopt;
-  return Include{std::string(text.substr(1, end - 1)), text[0] == '"'};
-}
 
 /// The names that a text could include; nothing if only a preprocessor can tell.
 std::optional<std::vector<Include>> includes_of(string_view text) {
@@ -63,18 +48,18 @@ std::optional<std::vector<Include>> includes_of(string_view text) {
     rest = end == string_view::npos ? string_view() : rest.substr(end);
     if (keyword == "include_next" || keyword == "embed" || keyword == "import") return std::nullopt;
     if (keyword == "include") {
-      const std::optional<Include> name = header_name(rest);
+      const std::optional<HeaderName> name = header_name(rest);
       if (!name) return std::nullopt;
-      found.push_back(*name);
+      found.push_back({std::string(name->text), name->quoted});
     }
     if (keyword != "if" && keyword != "elif") continue;
     constexpr string_view kHas = "__has_include";
     for (std::size_t at = rest.find(kHas); at != string_view::npos; at = rest.find(kHas, at + 1)) {
       const string_view operand = trim_left(rest.substr(at + kHas.size()));
       if (!operand.starts_with('(')) continue;
-      const std::optional<Include> name = header_name(operand.substr(1));
+      const std::optional<HeaderName> name = header_name(operand.substr(1));
       if (!name) return std::nullopt;
-      found.push_back(*name);
+      found.push_back({std::string(name->text), name->quoted});
     }
   }
   return found;

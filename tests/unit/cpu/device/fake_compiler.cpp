@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fake_compiler.hpp"
 
+#include <doctest/doctest.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -8,6 +10,7 @@
 #include <thread>
 
 #include "cpu/compiler.hpp"
+#include "driver/cpu_plugin.h"
 #include "ptx/ptx.hpp"
 
 // Like emitted code: without a sanitizer's instrumentation, which a fault in the middle of a function would
@@ -159,6 +162,18 @@ extern "C" const char etext;
 
 std::uint64_t compile_count() { return compiled.load(); }
 void refuse_memory(int times) { memory_refusals.store(times); }
+
+const driver::DriverTable& table() {
+  static const driver::DriverTable filled = [] {
+    ::setenv("QUERN_CPU_WORKERS", "2", 1);
+    ::setenv("QUERN_CPU_MEMORY", "256M", 1);
+    driver::DriverTable result;
+    REQUIRE(quern_cpu_device()->driver_table(&result, sizeof result) == 0);
+    REQUIRE(result.cuInit(0) == CUDA_SUCCESS);
+    return result;
+  }();
+  return filled;
+}
 
 }  // namespace quern::test
 

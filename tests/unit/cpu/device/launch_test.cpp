@@ -15,20 +15,9 @@
 #include "fake_compiler.hpp"
 
 using namespace quern;
+using quern::test::table;
 
 namespace {
-
-const driver::DriverTable& table() {
-  static const driver::DriverTable filled = [] {
-    ::setenv("QUERN_CPU_WORKERS", "2", 1);
-    ::setenv("QUERN_CPU_MEMORY", "256M", 1);
-    driver::DriverTable result;
-    REQUIRE(quern_cpu_device()->driver_table(&result, sizeof result) == 0);
-    REQUIRE(result.cuInit(0) == CUDA_SUCCESS);
-    return result;
-  }();
-  return filled;
-}
 
 /// A context of its own with the kernels loaded; a fault in one test leaves the others alone.
 struct Fixture {
