@@ -29,8 +29,8 @@ struct DiskCacheStats {
   std::string directory;
   bool read_only = false;
   std::uint64_t max_bytes = 0;  ///< the bound of what all entries take
-  std::uint64_t hits = 0;
-  std::uint64_t misses = 0;
+  std::uint64_t hits = 0;       ///< look-ups that found an entry
+  std::uint64_t misses = 0;     ///< look-ups that found none; compiling a new source makes up to four
   std::uint64_t writes = 0;
   std::uint64_t failed_writes = 0;
   std::uint64_t damaged = 0;    ///< entries that were found damaged, and set aside

@@ -15,6 +15,7 @@ struct CompileStats {
                                  ///< being compiled by another thread
   std::uint64_t disk_hits = 0;   ///< requests that the compile cache on disk answered
   std::uint64_t remote_compiles = 0;  ///< requests that a compile server answered (QUERN_REMOTE)
+  std::uint64_t bundle_hits = 0;      ///< requests that a bundle answered (QUERN_CACHE_BUNDLES)
 };
 
 }  // namespace quern

@@ -33,6 +33,15 @@ struct CacheEntry {
   std::vector<CacheComponent> components;  ///< what the key was made of; empty for toolkit_facts
 };
 
+/// Sums over the processes that used the cache and called exit() or returned from main(), since the cache was
+/// cleared.
+struct DiskCacheUse {
+  std::uint64_t process_count = 0;
+  std::uint64_t hits = 0;
+  std::uint64_t misses = 0;  ///< lookups without an answer; a new entry is looked for more than once
+  std::uint64_t writes = 0;  ///< entries that were made: of `hits + writes` needed ones, `hits` were there
+};
+
 struct DiskCacheInfo {
   bool is_on = false;
   std::string reason;  ///< why it is not on
@@ -42,6 +51,7 @@ struct DiskCacheInfo {
   std::uint64_t size_bytes = 0;
   std::uint64_t max_bytes = 0;        ///< the bound of size_bytes
   std::uint64_t set_aside_count = 0;  ///< damaged entries in the folder's `quarantine`
+  DiskCacheUse use;
 };
 
 QUERN_API DiskCacheInfo disk_cache_info();

@@ -103,8 +103,9 @@ class QUERN_API Session {
   /// Kernel Python source text. A kernel whose decorator gives no types is compiled at its first launch with
   /// arguments of new types. Throws CompileError.
   Module load_python(std::string_view source, const LoadOptions& options = {}) const;
-  /// A file: `.py` is Kernel Python, `.cu` CUDA C++, `.ptx` PTX. Throws also Error(not_found) if it does not
-  /// exist, Error(io) if it cannot be read, Error(unsupported) for other suffixes.
+  /// A file: `.py` is Kernel Python, `.cu` CUDA C++, `.ptx` PTX; `.quern` is a saved module, as load_saved()
+  /// loads it, and takes no options for the compiler (Error(usage)). Throws also Error(not_found) if it does
+  /// not exist, Error(io) if it cannot be read, Error(unsupported) for other suffixes.
   Module load_file(const std::filesystem::path& path, const LoadOptions& options = {}) const;
   /// PTX text. Compile options do not apply.
   Module load_ptx(std::string_view ptx, const LoadOptions& options = {}) const;

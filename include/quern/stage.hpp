@@ -2,11 +2,13 @@
 // room: session
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "quern/export.hpp"
 #include "quern/launch_config.hpp"
@@ -23,6 +25,13 @@ enum class Stage : std::uint8_t { cuda, ptx, simt, llvm, assembly };
 QUERN_API std::optional<Stage> stage_named(std::string_view name) noexcept;
 QUERN_API std::string_view name(Stage stage) noexcept;
 
+/// The time that a pass of the CPU device's compiler took, all its runs together.
+struct PassTime {
+  std::string name;
+  std::uint32_t runs = 0;
+  std::chrono::nanoseconds time{0};
+};
+
 struct StageOptions {
   LoadOptions load;
   /// The kernel's name; may be empty if the file has one kernel, and for the stages that are the whole file
@@ -32,6 +41,11 @@ struct StageOptions {
   std::string signature;
   /// The CPU device specialises code on the block's shape.
   Dim3 block = {256};
+  /// simt and llvm only: the kernel as this pass of the CPU device's compiler leaves it; empty: as the stage
+  /// ends. Error(usage) lists the passes if there is none of that name.
+  std::string pass;
+  /// simt, llvm and asm only. Not null: gets a row for each pass that ran, in order.
+  std::vector<PassTime>* pass_times = nullptr;
   /// The virtual architecture of the PTX.
   std::uint32_t compute_capability = 89;
   /// Is told how far translating and compiling have come, and may cancel them.

@@ -26,3 +26,9 @@ def widths(small, unsigned, out):
     b = s > 0
     out[i, 10] = b + b
     out[i, 11] = True if b else 2
+
+
+@cuda.jit
+def divisors(signed, unsigned, out):
+    out[0] = np.lcm(signed[0], signed[1])
+    out[1] = np.gcd(unsigned[0], unsigned[1] - unsigned[1] + np.uint64(12))

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/columns.hpp"
+#include "base/printable.hpp"
 
 namespace quern {
 namespace {
@@ -52,6 +53,7 @@ std::string_view to_string(Severity severity) noexcept {
 }
 
 std::string to_string(const Diagnostic& diagnostic) {
+  // Sources and other machines decide what texts hold.
   std::string text =
       fmt::format("{}{}: {}\n", place(diagnostic.span), to_string(diagnostic.severity), diagnostic.message);
   if (!diagnostic.source_line.empty()) {
@@ -62,7 +64,7 @@ std::string to_string(const Diagnostic& diagnostic) {
   for (const Note& note : diagnostic.notes)
     text += fmt::format("{}note: {}\n", place(note.span), note.message);
   if (!diagnostic.hint.empty()) text += fmt::format("hint: {}\n", diagnostic.hint);
-  return text;
+  return base::printable(text);
 }
 
 std::string to_string(const Diagnostics& diagnostics) {

@@ -77,13 +77,11 @@ std::filesystem::path behind_links(std::filesystem::path path) {
 
 }  // namespace
 
-Expected<std::string> base::read_file(const std::filesystem::path& path) {
-  const Fd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
-  if (fd.value < 0) return unread(path, errno);
-  struct stat info{};
-  if (::fstat(fd.value, &info) != 0) return unread(path, errno);
-  if (S_ISDIR(info.st_mode)) return unread(path, EISDIR);
-  const bool may_be_endless = S_ISCHR(info.st_mode);  // /dev/zero
+namespace {
+
+/// The rest of an open file.
+Expected<std::string> read_rest(const std::filesystem::path& path, const Fd& fd, const struct stat& info,
+                                std::uint64_t most_bytes) {
   std::string text;
   text.reserve(static_cast<std::size_t>(info.st_size));
   constexpr std::size_t kBufferBytes = 65536;  // on the heap: the caller's stack may be small
@@ -96,8 +94,31 @@ Expected<std::string> base::read_file(const std::filesystem::path& path) {
       return unread(path, errno);
     }
     text.append(buffer.get(), static_cast<std::size_t>(got));
-    if (may_be_endless && text.size() > kMostOfDevice) return unread(path, EFBIG);
+    if (text.size() > most_bytes) return unread(path, EFBIG);
   }
+}
+
+}  // namespace
+
+Expected<std::string> base::read_file(const std::filesystem::path& path) {
+  const Fd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (fd.value < 0) return unread(path, errno);
+  struct stat info{};
+  if (::fstat(fd.value, &info) != 0) return unread(path, errno);
+  if (S_ISDIR(info.st_mode)) return unread(path, EISDIR);
+  const bool may_be_endless = S_ISCHR(info.st_mode);  // /dev/zero
+  return read_rest(path, fd, info, may_be_endless ? kMostOfDevice : UINT64_MAX);
+}
+
+Expected<std::string> base::read_regular_file(const std::filesystem::path& path, std::uint64_t most_bytes) {
+  const Fd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  if (fd.value < 0) return unread(path, errno);
+  struct stat info{};
+  if (::fstat(fd.value, &info) != 0) return unread(path, errno);
+  if (S_ISDIR(info.st_mode)) return unread(path, EISDIR);
+  if (!S_ISREG(info.st_mode)) return failure("read", path, EINVAL, "it is no regular file");
+  if (static_cast<std::uint64_t>(info.st_size) > most_bytes) return unread(path, EFBIG);
+  return read_rest(path, fd, info, most_bytes);
 }
 
 Expected<void> write_file_atomically(const std::filesystem::path& named, std::span<const std::byte> bytes) {

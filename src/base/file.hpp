@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -10,5 +11,9 @@ namespace quern::base {
 
 /// The whole file. The diagnostic names the file and the system's reason.
 Expected<std::string> read_file(const std::filesystem::path& path);
+
+/// The same for a regular file of at most `most_bytes`: others are refused at once, and nothing is waited
+/// for.
+Expected<std::string> read_regular_file(const std::filesystem::path& path, std::uint64_t most_bytes);
 
 }  // namespace quern::base

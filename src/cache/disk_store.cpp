@@ -66,6 +66,7 @@ struct DiskStore::State {
   std::atomic<std::uint64_t> evictions{0};
   std::atomic<bool> told_folder{false};
   std::atomic<bool> told_write{false};
+  std::atomic<bool> has_cleaned{false};
 
   FolderUse reading() const noexcept { return options.read_only ? FolderUse::read : FolderUse::write; }
 
@@ -149,6 +150,8 @@ struct DiskStore::State {
         ++failed_writes;
         return;
       }
+      // Keys are evenly spread: all writers together look through all folders.
+      if (!has_cleaned.exchange(true)) remove_stale(*folder);
       error = publish_entry_file(*folder, place.file, header, components, bytes);
     }
     if (error == 0) {

@@ -2,8 +2,11 @@
 #include "cache/listing.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include "cache/entry_file.hpp"
 #include "cache/folder_listing.hpp"
@@ -31,6 +34,13 @@ Expected<void> for_each_folder(const DiskStoreOptions& options, const Each& each
     if (const Expected<File> folder = open_store_folder(*layout, options.directory, folder_name(index), use))
       each(*folder, folder_name(index));
   return {};
+}
+
+Diagnostic not_removed(const std::string& directory, const std::string& reason) {
+  Diagnostic diagnostic;
+  diagnostic.code = "io";
+  diagnostic.message = fmt::format("cannot remove the entries of {}: {}", directory, reason);
+  return diagnostic;
 }
 
 bool read_part(const File& file, std::uint64_t at, std::string& bytes) {
@@ -100,16 +110,21 @@ Expected<Verification> verify_entries(const DiskStoreOptions& options) {
 
 Expected<std::size_t> clear_entries(const DiskStoreOptions& options) {
   std::size_t count = 0;
+  int failure = 0;
   const auto clear = [&](const File& folder) {
     std::vector<std::string> names;
     for_each_file(folder, [&](const std::string& name, const struct stat&) { names.push_back(name); });
     for (const std::string& name : names)
-      if (::unlinkat(folder.get(), name.c_str(), 0) == 0) ++count;
+      if (::unlinkat(folder.get(), name.c_str(), 0) == 0)
+        ++count;
+      else if (errno != ENOENT)  // another process removed it
+        failure = errno;
   };
-  if (options.read_only) return count;
+  if (options.read_only) return not_removed(options.directory, "it is used read-only (QUERN_CACHE=ro)");
   Expected<void> good =
       for_each_folder(options, [&](const File& folder, const std::string&) { clear(folder); });
   if (!good) return std::move(good).errors();
+  if (failure != 0) return not_removed(options.directory, std::strerror(failure));
   const Expected<File> root = open_store_root(options.directory, FolderUse::write);
   const Expected<File> layout = root ? open_store_folder(*root, options.directory, kLayout, FolderUse::write)
                                      : Expected<File>(root.errors());
@@ -118,6 +133,7 @@ Expected<std::size_t> clear_entries(const DiskStoreOptions& options) {
   if (const Expected<File> folder =
           open_store_folder(*layout, options.directory, kQuarantine, FolderUse::write))
     clear(*folder);
+  ::unlinkat(layout->get(), kCounts, 0);
   ::unlinkat(layout->get(), kUsage, 0);  // made anew, with the true numbers, by the next writer
   return entries;
 }

@@ -136,6 +136,16 @@ Expected<Value> MemoryCacheCore::get_or_compute(const Digest& key, const Compute
   return *flight->result;
 }
 
+void MemoryCacheCore::drop(const Digest& key) {
+  std::list<Entry> dropped;
+  const base::LockGuard lock(state_->mutex);
+  const auto found = state_->index.find(key);
+  if (found == state_->index.end()) return;
+  state_->counters.size_bytes -= found->second->size_bytes;
+  dropped.splice(dropped.end(), state_->entries, found->second);
+  state_->index.erase(found);
+}
+
 void MemoryCacheCore::clear() {
   std::list<Entry> dropped;
   const base::LockGuard lock(state_->mutex);

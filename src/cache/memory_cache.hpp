@@ -44,6 +44,7 @@ class MemoryCacheCore {
 
   Value find(const base::Digest& key);
   Expected<Value> get_or_compute(const base::Digest& key, const Compute& compute);
+  void drop(const base::Digest& key);
   void clear();
   void set_max_bytes(std::uint64_t max_bytes);
   CacheStats stats() const;
@@ -86,6 +87,8 @@ class MemoryCache {
     return std::static_pointer_cast<const T>(*std::move(found));
   }
 
+  /// Removes the value under the key, if there is one. Who holds it keeps it.
+  void drop(const base::Digest& key) { core_.drop(key); }
   void clear() { core_.clear(); }
   /// Another bound; values beyond it are removed now.
   void set_max_bytes(std::uint64_t max_bytes) { core_.set_max_bytes(max_bytes); }

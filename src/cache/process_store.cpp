@@ -8,6 +8,7 @@
 
 #include "base/env.hpp"
 #include "base/log.hpp"
+#include "cache/counts.hpp"
 #include "cache/disk_store.hpp"
 
 namespace quern::cache {
@@ -91,7 +92,11 @@ DiskStore* process_store() noexcept {
   try {
     std::unique_ptr<ProcessStore> fresh = make_process_store();
     ProcessStore* expected = nullptr;
-    if (made.compare_exchange_strong(expected, fresh.get())) return fresh.release()->store.get();
+    if (made.compare_exchange_strong(expected, fresh.get())) {
+      DiskStore* const store = fresh.release()->store.get();
+      if (store != nullptr) add_counts_at_exit(*store);
+      return store;
+    }
     return expected->store.get();
   } catch (const std::exception&) {  // no memory
     return nullptr;

@@ -26,6 +26,7 @@ inline constexpr const char* kLayout = "v1";
 inline constexpr const char* kQuarantine = "quarantine";
 inline constexpr const char* kUsage = "usage";
 inline constexpr const char* kLocks = "locks";
+inline constexpr const char* kCounts = "counts";
 
 enum class FolderUse : std::uint8_t {
   read,   ///< also a folder of root's

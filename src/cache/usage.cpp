@@ -142,6 +142,11 @@ std::string folder_name(unsigned index) {
   return {"0123456789abcdef"[(index >> 4) & 15], "0123456789abcdef"[index & 15]};
 }
 
+void remove_stale(const File& folder) {
+  std::vector<Candidate> ignored;
+  look_through(folder, 0, ignored);
+}
+
 std::size_t note_written(const File& layout, unsigned index, std::uint64_t bytes, std::uint64_t max_bytes) {
   return update(layout, max_bytes, kSample, [&](Numbers& numbers) { numbers.bytes[index] += bytes; });
 }

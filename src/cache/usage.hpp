@@ -22,6 +22,9 @@ std::string folder_name(unsigned index);
 /// how many entries it removed.
 std::size_t note_written(const File& layout, unsigned index, std::uint64_t bytes, std::uint64_t max_bytes);
 
+/// Removes what killed writers left in a folder of entries an hour ago or earlier.
+void remove_stale(const File& folder);
+
 /// Looks through all folders, sets the numbers right, and removes what is beyond `max_bytes`.
 std::size_t trim(const File& layout, std::uint64_t max_bytes);
 

@@ -9,7 +9,11 @@
 #include "base/exit_gate.hpp"
 #include "base/log.hpp"
 #include "base/thread.hpp"
+#include "compile/bundle_image.hpp"
+#include "compile/bundle_lookup.hpp"
 #include "compile/cuda_source.hpp"
+#include "compile/file_states.hpp"
+#include "compile/image_format.hpp"
 #include "compile/image_store.hpp"
 #include "compile/key.hpp"
 #include "compile/key_memo.hpp"
@@ -69,6 +73,8 @@ struct Compiler::State {
   std::optional<Toolkit> known;  // written once, under `recalled`
   ImageCache& images;
   KeyMemo keys;
+  const BundleLookup bundles{options.bundles, options.any_bundle_toolkit,
+                             [this]() -> const Toolkit& { return toolkit_here(); }};
   CompileCounters counters;  // of all requests
 
   using Counter = std::atomic<std::uint64_t> CompileCounters::*;
@@ -141,7 +147,7 @@ struct Compiler::State {
       return std::move(outcome->image);
     }
     count(&CompileCounters::nvrtc_runs, requester);
-    Expected<abi::PtxImage> image = run_cuda(plan, requester.progress);
+    Expected<abi::PtxImage> image = run_cuda(plan, requester.progress, options.precompiled.get());
     gate.library_has_worked();
     if (!image) return image;
     const std::string& file = plan.request->source.file_name;
@@ -169,22 +175,30 @@ struct Compiler::State {
     return std::nullopt;
   }
 
-  /// Compiles, and keeps the outcome on disk unless a file was changed meanwhile. `fresh` is set to the image
-  /// with its time.
+  /// The image of this very call.
+  struct Fresh {
+    Image image;           ///< with its time; the cache keeps one without
+    bool is_right = true;  ///< NVRTC read what the key says
+  };
+
+  /// Compiles, and keeps the outcome on disk unless a file was changed meanwhile.
   Expected<Image> compile_anew(const CudaPlan& plan, const CudaKey& key, const Requester& requester,
-                               Image& fresh) {
+                               Fresh& fresh) {
     // Another process may be compiling the same: then its outcome is this one's.
     const cache::DiskStore::Claim own =
         options.store != nullptr ? options.store->claim(key.digest) : cache::DiskStore::Claim();
     if (std::optional<Expected<Image>> outcome = recall(key, requester)) return *std::move(outcome);
     bool keep = true;
+    const bool had_descriptors = has_spare_descriptors(plan.includes);
+    const FileStates before(plan.includes);
     Expected<abi::PtxImage> image = run(plan, requester, &keep);
     if (image) {
-      fresh = std::make_shared<const abi::PtxImage>(*image);
+      fresh.image = std::make_shared<const abi::PtxImage>(*image);
       image->compile_ms = 0;
     }
-    if (keep && options.store != nullptr && is_still_right(key, plan))
-      remember_image(*options.store, key, image);
+    fresh.is_right = had_descriptors && has_spare_descriptors(plan.includes) &&
+                     before == FileStates(plan.includes) && is_still_right(key, plan);
+    if (keep && fresh.is_right && options.store != nullptr) remember_image(*options.store, key, image);
     return shared(std::move(image));
   }
 
@@ -210,12 +224,88 @@ struct Compiler::State {
     }
   }
 
+  /// As an earlier process knew it, or found now. To be called with a Pass.
+  const Toolkit& toolkit_here() {
+    const Toolkit* const earlier = known_toolkit();
+    return earlier != nullptr ? *earlier : toolkit();
+  }
+
+  std::optional<Image> find_bundled(const abi::KernelRequest& request, const Requester& requester) {
+    const auto in_memory = [this](const base::Digest& key) { return images.find(key); };
+    const std::optional<BundleLookup::Found> held = bundles.find(request, in_memory);
+    if (!held) return std::nullopt;
+    count(held->was_in_memory ? &CompileCounters::cache_hits : &CompileCounters::bundle_hits, requester);
+    if (held->was_in_memory) return held->image;
+    const Expected<Image> kept =
+        images.get_or_compute(held->key, [&] { return Expected<Image>(held->image); });
+    return kept ? *kept : held->image;
+  }
+
+  /// Kernel Python as CUDA C++; other sources as they are.
+  static Expected<abi::KernelRequest> translated(abi::KernelRequest request) {
+    if (request.source.language != abi::Language::python) return request;
+    Expected<frontend::CudaSource> source =
+        frontend::translate(request.source, request.entry, request.signature, request.constants);
+    if (!source) return std::move(source).errors();
+    return cuda_request(request, *source);
+  }
+
+  Expected<RequestKey> key_in_bundle(abi::KernelRequest request, cache::Bundle& bundle) {
+    const Expected<abi::KernelRequest> cuda = translated(std::move(request));
+    if (!cuda) return cuda.errors();
+    const Expected<BundleRequest> wanted = bundle_request(*cuda);
+    if (!wanted) return RequestKey{wanted.errors().front().message, "", {}};
+    std::optional<BundleToolkit> counts = toolkit_of(bundle);
+    if (!counts) return unnamed();
+    if (!bundles.accepts(*counts, *wanted))
+      counts = compile::bundle_toolkit(toolkit(), wanted->whole.needs_toolkit);
+    if (!counts) return unidentified();
+    return RequestKey{"", bundle_key(*wanted, *counts, 0).hex(), bundle_components(*wanted, *counts, 0)};
+  }
+
+  static Diagnostic unnamed() {
+    Diagnostic diagnostic;
+    diagnostic.code = "bundle";
+    diagnostic.message = "the bundle is refused, or does not name its toolkit";
+    return diagnostic;
+  }
+
+  Expected<BundledImage> compile_for_bundle(abi::KernelRequest request, const std::string& name) {
+    const base::ExitGate::Pass pass(gate);
+    if (!pass) return base::rejected(gate, "compile " + request.source.file_name);
+    if (request.source.language == abi::Language::python) request.source.file_name = name;
+    const Expected<abi::KernelRequest> cuda = translated(std::move(request));
+    if (!cuda) return cuda.errors();
+    Expected<BundleRequest> wanted = bundle_request(*cuda);
+    if (!wanted) return std::move(wanted).errors();
+    wanted->whole.request.source.file_name = name;
+    const Expected<Image> image = compile_cuda(wanted->whole.request, {});
+    if (!image) return image.errors();
+    const Toolkit& here = toolkit_here();
+    const std::optional<BundleToolkit> ours = compile::bundle_toolkit(here, wanted->whole.needs_toolkit);
+    if (!ours) return unidentified();
+    cache::BundleEntry entry = image_entry(*wanted, *ours, here.include_directories, **image);
+    // The bundle's machine code is made of the PTX that it holds.
+    Expected<abi::PtxImage> bundled = read_image(entry.content);
+    if (!bundled) return std::move(bundled).errors();
+    return BundledImage{std::make_shared<const abi::PtxImage>(*std::move(bundled)), std::move(entry)};
+  }
+
+  static Diagnostic unidentified() {
+    Diagnostic diagnostic;
+    diagnostic.code = "bundle";
+    diagnostic.message = "cannot make a bundle: NVRTC's libraries are not identified";
+    diagnostic.hint = "see that libnvrtc-builtins lies beside libnvrtc";
+    return diagnostic;
+  }
+
   Expected<Image> compile_cuda(const abi::KernelRequest& request, const Requester& requester) {
     if (const std::optional<base::Digest> key = keys.find(request))
       if (Image image = images.find(*key)) {
         count(&CompileCounters::cache_hits, requester);
         return image;
       }
+    if (std::optional<Image> image = find_bundled(request, requester)) return *std::move(image);
     if (std::optional<Expected<Image>> outcome = find_compiled(request, requester))
       return *std::move(outcome);
     if (!toolkit().facts && options.remote != nullptr) return compile_elsewhere(request, requester);
@@ -232,7 +322,7 @@ struct Compiler::State {
     }
     keys.keep(*plan, key->digest);
     for (;;) {
-      Image fresh;  // of this very call, with its time; the cache keeps one without
+      Fresh fresh;
       bool ran = false;
       Expected<Image> image = images.get_or_compute(key->digest, [&]() -> Expected<Image> {
         ran = true;
@@ -240,7 +330,8 @@ struct Compiler::State {
       });
       if (!ran && is_cancelled(image)) continue;  // by another requester, for whom this thread waited
       if (image && !ran) count(&CompileCounters::cache_hits, requester);
-      return image && fresh ? Expected<Image>(fresh) : std::move(image);
+      if (!fresh.is_right) images.drop(key->digest);
+      return image && fresh.image ? Expected<Image>(fresh.image) : std::move(image);
     }
   }
 
@@ -256,15 +347,10 @@ struct Compiler::State {
   Expected<RequestKey> key_of(const abi::KernelRequest& request) {
     if (request.source.language == abi::Language::ptx)
       return RequestKey{"PTX is not compiled by NVRTC", "", {}};
-    abi::KernelRequest cuda = request;
-    if (request.source.language == abi::Language::python) {
-      Expected<frontend::CudaSource> source =
-          frontend::translate(request.source, request.entry, request.signature, request.constants);
-      if (!source) return std::move(source).errors();
-      cuda = cuda_request(request, *source);
-    }
+    const Expected<abi::KernelRequest> cuda = translated(request);
+    if (!cuda) return cuda.errors();
     const Toolkit* const earlier = known_toolkit();
-    const Expected<CudaPlan> plan = plan_cuda(cuda, earlier != nullptr ? *earlier : toolkit());
+    const Expected<CudaPlan> plan = plan_cuda(*cuda, earlier != nullptr ? *earlier : toolkit());
     if (!plan) return plan.errors();
     RequestKey result;
     const std::optional<CudaKey> key = cuda_key(*plan, &result.unsure);
@@ -324,6 +410,41 @@ Expected<RequestKey> Compiler::key_of(const abi::KernelRequest& request) {
   const base::ExitGate::Pass pass(gate);
   if (!pass) return base::rejected(gate, "plan the compilation of " + request.source.file_name);
   return base::secluded([&] { return state_->key_of(request); });
+}
+
+Expected<base::Digest> Compiler::precompile(const abi::KernelRequest& request, const std::string& file) {
+  const base::ExitGate::Pass pass(gate);
+  if (!pass) return base::rejected(gate, "precompile " + request.source.file_name);
+  return base::secluded([&]() -> Expected<base::Digest> {
+    const Expected<CudaPlan> plan = plan_cuda(request, state_->toolkit());
+    if (!plan) return plan.errors();
+    return compile::precompile(*plan, file);
+  });
+}
+
+Expected<BundledImage> Compiler::compile_for_bundle(abi::KernelRequest request, const std::string& name) {
+  gate.hold_this_thread();
+  return base::secluded([&] { return state_->compile_for_bundle(std::move(request), name); });
+}
+
+Expected<RequestKey> Compiler::key_in_bundle(abi::KernelRequest request, cache::Bundle& bundle) {
+  gate.hold_this_thread();
+  const base::ExitGate::Pass pass(gate);
+  if (!pass) return base::rejected(gate, "plan the compilation of " + request.source.file_name);
+  return base::secluded([&] { return state_->key_in_bundle(std::move(request), bundle); });
+}
+
+Expected<cache::BundleEntry> Compiler::bundle_toolkit() {
+  gate.hold_this_thread();
+  const base::ExitGate::Pass pass(gate);
+  if (!pass) return base::rejected(gate, "open NVRTC");
+  return base::secluded([&]() -> Expected<cache::BundleEntry> {
+    const Toolkit& here = state_->toolkit();
+    if (!here.facts) return here.missing;
+    const std::optional<BundleToolkit> ours = compile::bundle_toolkit(here, true);
+    if (!ours) return State::unidentified();
+    return toolkit_entry(*ours);
+  });
 }
 
 ToolkitReport Compiler::toolkit() {

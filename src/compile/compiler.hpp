@@ -7,14 +7,17 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "abi/kernel_request.hpp"
 #include "base/progress.hpp"
+#include "cache/bundle.hpp"
 #include "cache/disk_store.hpp"
 #include "cache/memory_cache.hpp"
 #include "compile/places.hpp"
+#include "compile/precompiled.hpp"
 #include "compile/remote_compiler.hpp"
 #include "quern/compile_stats.hpp"
 #include "quern/expected.hpp"
@@ -44,15 +47,21 @@ struct CompilerOptions {
   /// Keeps compilations for later processes; null: they are not kept. Must outlive the compiler.
   cache::DiskStore* store = cache::process_store();
   std::shared_ptr<ImageCache> images = make_image_cache();  ///< may serve several compilers
+  /// Are asked before the store; must outlive the compiler.
+  std::span<cache::Bundle* const> bundles = cache::process_bundles();
+  /// Bundles of another toolkit than the one here count too (QUERN_CACHE_BUNDLE_TOOLKIT=any).
+  bool any_bundle_toolkit = cache::takes_any_bundle_toolkit();
   /// Is asked before NVRTC, for what is neither in memory nor on disk; null: never.
   std::shared_ptr<RemoteCompiler> remote = nullptr;
+  /// Precompiled headers that NVRTC may use; null: none.
+  std::shared_ptr<PrecompiledHeaders> precompiled = nullptr;
 };
 
 /// Counts the requests of one user of a compiler. Thread-safe.
 class CompileCounters {
  public:
   CompileStats read() const noexcept {
-    return {translations, nvrtc_runs, cache_hits, disk_hits, remote_compiles};
+    return {translations, nvrtc_runs, cache_hits, disk_hits, remote_compiles, bundle_hits};
   }
 
   std::atomic<std::uint64_t> translations{0};
@@ -60,6 +69,7 @@ class CompileCounters {
   std::atomic<std::uint64_t> cache_hits{0};
   std::atomic<std::uint64_t> disk_hits{0};
   std::atomic<std::uint64_t> remote_compiles{0};
+  std::atomic<std::uint64_t> bundle_hits{0};
 };
 
 /// The one that asks for a compilation: it is told of the progress and given the counts. Either may be null.
@@ -78,6 +88,12 @@ struct RequestKey {
   std::string unsure;  ///< not empty: it is compiled each time, for this reason; no key then
   std::string key;     ///< in hexadecimal digits
   std::vector<std::pair<std::string, std::string>> components;
+};
+
+/// The parts of a request that a bundle is to hold.
+struct BundledImage {
+  std::shared_ptr<const abi::PtxImage> image;
+  cache::BundleEntry entry;
 };
 
 /// Compiles kernel source to PTX. NVRTC is searched for and opened by the first request that needs it. Equal
@@ -100,6 +116,18 @@ class Compiler {
 
   /// The key of what compile() would give to NVRTC. PTX has none.
   Expected<RequestKey> key_of(const abi::KernelRequest& request);
+
+  /// Has NVRTC write the precompiled header of a source of #include lines to `file`, which this process and
+  /// its children may add to CompilerOptions::precompiled under the key that is returned.
+  Expected<base::Digest> precompile(const abi::KernelRequest& request, const std::string& file);
+  /// Compiles a request for a bundle (compile/bundle_image.hpp); `name` stands for the source's file in it.
+  /// Errors: the compiler's; code "not-remote" for sources that bundles cannot hold.
+  Expected<BundledImage> compile_for_bundle(abi::KernelRequest request, const std::string& name);
+  /// The key under which that bundle would have the request's PTX. With an NVRTC here whose code bundles must
+  /// have, the key is of its toolkit. Fails if the bundle is refused.
+  Expected<RequestKey> key_in_bundle(abi::KernelRequest request, cache::Bundle& bundle);
+  /// The entry that every bundle needs: the toolkit here. Errors: there is no NVRTC, or it is not identified.
+  Expected<cache::BundleEntry> bundle_toolkit();
 
   ToolkitReport toolkit();
   /// True if NVRTC was searched for and not found. It is not searched for again.

@@ -88,20 +88,31 @@ class Reader {
     return Kind::punctuation;
   }
 
-  // A comment in a directive may run over lines and does not end it.
+  // A comment in a directive may run over lines and does not end it. Strings hold no comments.
   Kind directive() {
     while (at_ < source_.size()) {
       const std::size_t end = end_of_line();
-      const std::size_t comment = source_.find("/*", at_);
-      const std::size_t line_comment = source_.find("//", at_);
-      if (comment >= end || line_comment < comment) {
+      const std::size_t next = std::min(source_.find_first_of("\"'/", at_), end);
+      advance(next);
+      if (next == end || looking_at("//")) {
         advance(end);
         break;
       }
-      advance(comment);
-      skip_comment();
+      if (looking_at("/*"))
+        skip_comment();
+      else
+        advance(source_[at_] == '/' ? at_ + 1 : end_of_literal(end));
     }
     return Kind::directive;
+  }
+
+  /// Behind the literal that begins here, or behind its quote if the line ends first, as in `#error don't`.
+  std::size_t end_of_literal(std::size_t end_of_line) const {
+    for (std::size_t at = at_ + 1; at < end_of_line; ++at) {
+      if (source_[at] == source_[at_]) return at + 1;
+      if (source_[at] == '\\') ++at;
+    }
+    return at_ + 1;
   }
 
   Kind quoted(char quote) {

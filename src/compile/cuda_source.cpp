@@ -11,6 +11,7 @@
 
 #include "compile/cpp_tokens.hpp"
 #include "compile/device_headers.hpp"
+#include "compile/directives.hpp"
 #include "compile/entries.hpp"
 #include "compile/file_names.hpp"
 #include "compile/hints.hpp"
@@ -176,16 +177,12 @@ class Steps {
   std::atomic<std::uint64_t> count_{0};
 };
 
-NvrtcOutput run_once(const CudaPlan& plan, const std::string& architecture, Steps& steps) {
-  const abi::KernelRequest& request = *plan.request;
-  NvrtcInput input;
-  input.source = request.source.text;
-  input.file_name = request.source.file_name.empty() ? "<string>" : request.source.file_name;
-  input.headers = memory_headers(plan);
-  input.options =
-      nvrtc_options(architecture, request.options, plan.options, plan.toolkit->include_directories);
-  input.name_expressions = request.name_expressions;
+NvrtcOutput run_once(const CudaPlan& plan, const std::string& architecture, Steps& steps,
+                     PrecompiledHeaders* precompiled) {
+  NvrtcInput input = nvrtc_input(plan, architecture);
   input.goes_on = steps.question();
+  NvrtcOutput output;
+  if (precompiled != nullptr && run_precompiled(plan, input, *precompiled, output)) return output;
   return plan.toolkit->nvrtc->compile(input);
 }
 
@@ -246,9 +243,10 @@ Expected<abi::PtxImage> assemble(const CudaPlan& plan, NvrtcOutput output, Diagn
 
 IncludeScan scan_plan(const CudaPlan& plan) {
   const abi::KernelSource& source = plan.request->source;
-  return scan_includes(source.text, source.file_name,
-                       {plan.options.include_directories, plan.options.pre_includes,
-                        plan.toolkit->include_directories, plan.headers, plan.standard_headers});
+  return scan_includes(
+      source.text, source.file_name,
+      {plan.options.include_directories, plan.options.pre_includes, plan.options.macros,
+       plan.options.raw_strings, plan.toolkit->include_directories, plan.headers, plan.standard_headers});
 }
 
 Expected<CudaPlan> plan_cuda(const abi::KernelRequest& request, const Toolkit& toolkit) {
@@ -280,15 +278,32 @@ Expected<CudaPlan> plan_cuda(const abi::KernelRequest& request, const Toolkit& t
   return plan;
 }
 
-Expected<abi::PtxImage> run_cuda(const CudaPlan& plan, base::ProgressSlot* progress) {
+std::string first_architecture(const CudaPlan& plan) {
+  const std::uint32_t compute = plan.request->target.compute;
+  return fmt::format("{}_{}", plan.machine == compute ? "sm" : "compute", compute);
+}
+
+NvrtcInput nvrtc_input(const CudaPlan& plan, const std::string& architecture) {
+  const abi::KernelRequest& request = *plan.request;
+  NvrtcInput input;
+  input.source = request.source.text;
+  input.file_name = request.source.file_name.empty() ? "<string>" : request.source.file_name;
+  input.headers = memory_headers(plan);
+  input.options =
+      nvrtc_options(architecture, request.options, plan.options, plan.toolkit->include_directories);
+  input.name_expressions = request.name_expressions;
+  return input;
+}
+
+Expected<abi::PtxImage> run_cuda(const CudaPlan& plan, base::ProgressSlot* progress,
+                                 PrecompiledHeaders* precompiled) {
   const std::string& file = plan.request->source.file_name;
   Steps steps(progress, file);
   if (!steps.begin()) return base::cancelled("compile " + file);
   const auto begin = std::chrono::steady_clock::now();
-  const std::uint32_t compute = plan.request->target.compute;
-  const bool one_run = plan.machine == compute;
+  const bool one_run = plan.machine == plan.request->target.compute;
   const std::vector<KernelDeclaration> kernels = read_kernels(plan.request->source.text);
-  NvrtcOutput output = run_once(plan, fmt::format("{}_{}", one_run ? "sm" : "compute", compute), steps);
+  NvrtcOutput output = run_once(plan, first_architecture(plan), steps, precompiled);
   if (output.cancelled) return base::cancelled("compile " + file);
   Diagnostics log = diagnostics_of(plan, output, kernels);
   if (!output.success) return log;
@@ -296,7 +311,7 @@ Expected<abi::PtxImage> run_cuda(const CudaPlan& plan, base::ProgressSlot* progr
       !named)
     return std::move(named).errors();
   if (plan.machine && !one_run) {
-    NvrtcOutput machine = run_once(plan, fmt::format("sm_{}", *plan.machine), steps);
+    NvrtcOutput machine = run_once(plan, fmt::format("sm_{}", *plan.machine), steps, precompiled);
     if (machine.cancelled) return base::cancelled("compile " + file);
     if (machine.success)
       output.machine_code = std::move(machine.machine_code);

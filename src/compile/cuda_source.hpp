@@ -7,7 +7,9 @@
 #include "abi/kernel_request.hpp"
 #include "base/progress.hpp"
 #include "compile/includes.hpp"
+#include "compile/nvrtc.hpp"
 #include "compile/options.hpp"
+#include "compile/precompiled.hpp"
 #include "compile/toolkit.hpp"
 #include "quern/expected.hpp"
 
@@ -31,8 +33,17 @@ Expected<CudaPlan> plan_cuda(const abi::KernelRequest& request, const Toolkit& t
 /// The files that the plan's source includes, as they are now.
 IncludeScan scan_plan(const CudaPlan& plan);
 
+/// The architecture of the plan's first run, which makes the PTX: "compute_89"; "sm_89" where that run makes
+/// machine code too.
+std::string first_architecture(const CudaPlan& plan);
+
+/// A run of NVRTC, without a question whether to go on.
+NvrtcInput nvrtc_input(const CudaPlan& plan, const std::string& architecture);
+
 /// Runs NVRTC, which must be open: once if PTX and machine code are for the same architecture, otherwise once
-/// for each. `progress` (may be null) is told of it and may cancel it: diagnostic "cancelled".
-Expected<abi::PtxImage> run_cuda(const CudaPlan& plan, base::ProgressSlot* progress);
+/// for each. `progress` (may be null) is told of it and may cancel it: diagnostic "cancelled". `precompiled`
+/// may be null.
+Expected<abi::PtxImage> run_cuda(const CudaPlan& plan, base::ProgressSlot* progress,
+                                 PrecompiledHeaders* precompiled = nullptr);
 
 }  // namespace quern::compile

@@ -53,7 +53,7 @@ std::optional<std::vector<WatchedFile>> files_below(const std::vector<std::strin
 
 base::Digest digest_of_states(const std::vector<WatchedFile>& files) {
   base::DigestBuilder digest;
-  digest.add("states of header files");
+  digest.add("states of header files, for contents by their place below");
   for (const WatchedFile& file : files)
     digest.add(file.path)
         .add(file.state.inode)
@@ -63,18 +63,28 @@ base::Digest digest_of_states(const std::vector<WatchedFile>& files) {
   return digest.finish();
 }
 
-std::optional<base::Digest> digest_of_contents(const std::vector<WatchedFile>& files) {
+/// The same for the same headers, wherever they are installed.
+std::optional<base::Digest> digest_of_contents(const std::vector<std::string>& directories,
+                                               const std::vector<WatchedFile>& files) {
   base::DigestBuilder digest;
   digest.add("contents of header files");
   for (const WatchedFile& file : files) {
     const Expected<std::string> text = base::read_file(file.path);
     if (!text) return std::nullopt;
-    digest.add(file.path).add(*text);
+    std::string_view place = file.path;
+    for (const std::string& directory : directories)
+      if (place.starts_with(directory + "/")) place.remove_prefix(directory.size() + 1);
+    digest.add(place).add(*text);
   }
   return digest.finish();
 }
 
 }  // namespace
+
+std::optional<base::Digest> HeaderTree::contents() const {
+  const std::optional<std::vector<WatchedFile>> files = files_below(directories_);
+  return files ? digest_of_contents(directories_, *files) : std::nullopt;
+}
 
 std::optional<base::Digest> HeaderTree::compute() const {
   const std::optional<std::vector<WatchedFile>> files = files_below(directories_);
@@ -88,7 +98,7 @@ std::optional<base::Digest> HeaderTree::compute() const {
     std::ranges::copy(*known, contents.bytes.begin());
     return contents;
   }
-  const std::optional<base::Digest> made = digest_of_contents(*files);
+  const std::optional<base::Digest> made = digest_of_contents(directories_, *files);
   if (!made || !is_unchanged(*files)) return std::nullopt;
   contents = *made;
   if (std::ranges::all_of(*files, [](const WatchedFile& file) { return is_settled(file.state); }))

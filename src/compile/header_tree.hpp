@@ -27,8 +27,12 @@ class HeaderTree {
   /// unless `anew`.
   std::optional<base::Digest> digest(bool anew = false) QUERN_EXCLUDES(mutex_);
 
+  /// The identity of the headers' contents, also without a store: reads all of them then.
+  std::optional<base::Digest> contents_digest() { return store_ != nullptr ? digest() : contents(); }
+
  private:
   std::optional<base::Digest> compute() const;
+  std::optional<base::Digest> contents() const;
 
   const std::vector<std::string> directories_;
   cache::DiskStore* const store_;

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/includes.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
-#include <optional>
+#include <map>
 #include <set>
 #include <span>
+#include <utility>
 
 #include "base/file.hpp"
-#include "compile/cpp_tokens.hpp"
 #include "compile/device_headers.hpp"
+#include "compile/directives.hpp"
 
 namespace quern::compile {
 namespace {
@@ -22,25 +24,6 @@ using std::string_view;
 constexpr std::size_t kMaxFiles = 2000;
 constexpr std::size_t kMaxBytes = std::size_t{64} << 20;
 
-/// Directives that read no file.
-constexpr string_view kHarmless[] = {"ifdef", "ifndef", "elifdef", "elifndef", "else",   "endif",
-                                     "undef", "line",   "error",   "warning",  "pragma", "ident"};
-
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-
-string_view take_word(string_view& text) {
-  std::size_t end = 0;
-  while (end < text.size() && is_word(text[end])) ++end;
-  const string_view word = text.substr(0, end);
-  text.remove_prefix(end);
-  return word;
-}
-
-bool is_int128(const CppToken& token) {
-  return token.kind == CppToken::Kind::word &&
-         (token.text == "__int128" || token.text == "__int128_t" || token.text == "__uint128_t");
-}
-
 class Scanner {
  public:
   explicit Scanner(const IncludeSearch& search)
@@ -51,6 +34,8 @@ class Scanner {
 
   IncludeScan scan(string_view source, const std::string& file_name) {
     main_directory_ = fs::path(file_name).parent_path().string();
+    for (const std::string& macro : search_.macros)
+      if (std::string why = read_macro_option(macro).unsure; !why.empty()) unsure(std::move(why));
     for (const std::string& name : search_.pre_includes) include({name, true}, main_directory_);
     read(source, main_directory_);
     for (const abi::HeaderText& header : search_.headers) read(header.text, main_directory_);
@@ -80,71 +65,33 @@ class Scanner {
   }
 
   void read(string_view text, const std::string& directory) {
-    // Other spellings of # and of a backslash.
-    if (text.find("%:") != string_view::npos ||
-        text.find("?"
-                  "?=") != string_view::npos ||
-        text.find("?"
-                  "?/") != string_view::npos)
-      unsure("it may hold a directive in another spelling");
-    for (const CppToken& token : cpp_tokens(text)) {
-      result_.int128 = result_.int128 || is_int128(token);
-      if (token.kind != CppToken::Kind::directive) continue;
-      directive(trim_left(token.text.substr(1)), directory);
-    }
+    const Directives directives = read_directives(text, search_.raw_strings);
+    if (!directives.unsure.empty()) unsure(directives.unsure);
+    result_.int128 = result_.int128 || directives.int128;
+    for (const IncludeName& each : directives.includes) include(each, directory);
   }
 
-  void directive(string_view rest, const std::string& directory) {
-    const string_view keyword = take_word(rest);
-    if (keyword == "include") return named(header_name(rest), directory);
-    if (keyword == "define") result_.int128 = result_.int128 || names_int128(rest);
-    if (keyword == "define" || keyword == "if" || keyword == "elif") return conditions(rest, directory);
-    const bool is_number = !keyword.empty() && std::isdigit(static_cast<unsigned char>(keyword[0])) != 0;
-    const bool is_null = keyword.empty() && trim_left(rest).empty();
-    const auto* const harmless = std::ranges::find(kHarmless, keyword);
-    if (harmless == std::end(kHarmless) && !is_number && !is_null)
-      unsure("only a preprocessor knows what #" + std::string(keyword) + " reads");
-  }
-
-  void conditions(string_view text, const std::string& directory) {
-    constexpr string_view kHas = "__has_include";
-    if (text.find("__has_include_next") != string_view::npos || text.find("__has_embed") != string_view::npos)
-      unsure("it asks for a file by __has_include_next or __has_embed");
-    for (std::size_t at = text.find(kHas); at != string_view::npos; at = text.find(kHas, at + 1)) {
-      string_view rest = trim_left(text.substr(at + kHas.size()));
-      if (!rest.starts_with('(')) continue;
-      named(header_name(rest.substr(1)), directory);
-    }
-  }
-
-  void named(const std::optional<HeaderName>& name, const std::string& directory) {
+  void include(const IncludeName& name, const std::string& directory) {
     result_.any = true;
-    if (name)
-      include(*name, directory);
-    else
-      unsure("an #include names a macro");
-  }
-
-  void include(const HeaderName& name, const std::string& directory) {
-    digest_.add(name.text).add(std::uint64_t{name.quoted});
+    digest_.add(name.name).add(std::uint64_t{name.quoted});
     std::vector<std::string> roots = directories_;
     roots.push_back(main_directory_);
     if (name.quoted) roots.push_back(directory);
-    if (fs::path(name.text).is_absolute()) roots = {""};
+    if (fs::path(name.name).is_absolute()) roots = {""};
     for (const std::string& root : roots) {
-      const std::string path = root.empty() ? std::string(name.text) : root + "/" + std::string(name.text);
+      const std::string path = root.empty() ? name.name : root + "/" + name.name;
       std::error_code error;
       if (!fs::is_regular_file(path, error)) continue;
       digest_.add(path);
       if (seen_.insert(path).second) waiting_.push_back(path);
     }
-    const auto is_it = [&](const abi::HeaderText& header) { return header.name == name.text; };
+    const auto is_it = [&](const abi::HeaderText& header) { return header.name == name.name; };
     result_.toolkit = result_.toolkit || std::ranges::any_of(search_.standard_headers, is_it) ||
                       std::ranges::any_of(toolkit_roots_, [&](const std::string& root) {
                         std::error_code error;
-                        return fs::is_regular_file(root + "/" + std::string(name.text), error);
+                        return fs::is_regular_file(root + "/" + name.name, error);
                       });
-    const auto own = std::ranges::find(device_headers(), name.text, &base::EmbeddedText::name);
+    const auto own = std::ranges::find(device_headers(), name.name, &base::EmbeddedText::name);
     if (own != device_headers().end()) include_from(*own);
     digest_.add("");  // ends the list of places, which may be empty: "not found" is a fact like any other
   }
@@ -156,7 +103,8 @@ class Scanner {
     for (std::size_t at = header.text.find(kInclude); at != string_view::npos;
          at = header.text.find(kInclude, at + 1)) {
       const std::size_t begin = at + kInclude.size();
-      include({header.text.substr(begin, header.text.find('>', begin) - begin), false}, main_directory_);
+      include({std::string(header.text.substr(begin, header.text.find('>', begin) - begin)), false},
+              main_directory_);
     }
   }
 
@@ -165,9 +113,16 @@ class Scanner {
     if (!text) return unsure("cannot read " + path);
     if (seen_.size() > kMaxFiles || (bytes_ += text->size()) > kMaxBytes)
       return unsure("it includes too much to read it each time");
-    digest_.add(path).add(*text);
+    digest_.add(path).add(*text).add(number_of_file(path));
     result_.files.push_back({path, base::sha256(std::as_bytes(std::span(*text)))});
     read(*text, fs::path(path).parent_path().string());
+  }
+
+  /// Equal for two names of one file, of which `#pragma once` reads the first alone.
+  std::uint64_t number_of_file(const std::string& path) {
+    struct stat status{};
+    if (::stat(path.c_str(), &status) != 0) unsure("cannot read " + path);
+    return numbers_.try_emplace({status.st_dev, status.st_ino}, numbers_.size()).first->second;
   }
 
   /// A file of the author's with the name of a header of the toolkit is read in its place where another
@@ -203,17 +158,13 @@ class Scanner {
   std::vector<std::string> waiting_;
   std::set<std::string> seen_;
   std::set<string_view> own_;
+  std::map<std::pair<dev_t, ino_t>, std::uint64_t> numbers_;
   std::size_t bytes_ = 0;
   base::DigestBuilder digest_;
   IncludeScan result_;
 };
 
 }  // namespace
-
-bool names_int128(string_view text) {
-  const std::vector<CppToken> tokens = cpp_tokens(text);
-  return std::any_of(tokens.begin(), tokens.end(), is_int128);
-}
 
 IncludeScan scan_includes(string_view source, const std::string& file_name, const IncludeSearch& search) {
   return Scanner(search).scan(source, file_name);

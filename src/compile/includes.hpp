@@ -16,6 +16,8 @@ namespace quern::compile {
 struct IncludeSearch {
   std::vector<std::string> user_directories;  ///< -I
   std::vector<std::string> pre_includes;
+  std::vector<std::string> macros;                ///< of -D: "NAME=value"
+  bool raw_strings = true;                        ///< false: the language is C++03
   std::vector<std::string> toolkit_directories;   ///< known as a whole: files there are not read
   std::vector<abi::HeaderText> headers;           ///< known as texts; the files that they include are read
   std::vector<abi::HeaderText> standard_headers;  ///< texts that include the toolkit's headers
@@ -37,9 +39,6 @@ struct IncludeScan {
       digest;  ///< of the names, places and contents of everything included, and of what was not found
   std::vector<IncludedFile> files;
 };
-
-/// Whether `text` names a 128-bit integer type, comments and strings aside.
-bool names_int128(std::string_view text);
 
 IncludeScan scan_includes(std::string_view source, const std::string& file_name, const IncludeSearch& search);
 

@@ -8,7 +8,9 @@
 #include <span>
 
 #include "base/byte_stream.hpp"
+#include "base/env.hpp"
 #include "compile/device_headers.hpp"
+#include "compile/nvrtc_environment.hpp"
 #include "compile/room_digest.hpp"
 
 namespace quern::compile {
@@ -38,6 +40,15 @@ std::string digest_of(const std::vector<abi::HeaderText>& headers) {
 /// code, and for the author's files, which are found from there.
 bool depends_on_directory(const CudaPlan& plan, const std::string& directory) {
   return plan.options.debug || plan.machine || !plan.includes.files.empty() || directory == "/";
+}
+
+/// The working directory's name in PWD if that is another path to it: NVRTC writes this one to debug
+/// information.
+std::string named_directory(const std::string& directory) {
+  const std::optional<std::string> named = base::env("PWD");
+  std::error_code failed;
+  if (!named || *named == directory || !fs::equivalent(*named, directory, failed)) return {};
+  return "\n" + *named;
 }
 
 std::string target_text(const abi::Target& target) {
@@ -82,6 +93,9 @@ std::optional<CudaKey> cuda_key(const CudaPlan& plan, std::string* why) {
   };
   if (!plan.options.cacheable) return unsure("an option makes NVRTC read or write files of its own");
   if (!plan.includes.complete) return unsure(plan.includes.unsure);
+  const NvrtcEnvironment environment = nvrtc_environment();
+  if (!environment.uncached.empty())
+    return unsure("the environment variable " + environment.uncached + " changes what NVRTC reads");
   const abi::KernelRequest& request = *plan.request;
   Builder key;
   key.add("file", request.source.file_name);
@@ -90,6 +104,7 @@ std::optional<CudaKey> cuda_key(const CudaPlan& plan, std::string* why) {
   key.add("names", listed(request.name_expressions));
   key.add("target", target_text(request.target));
   add_toolkit(*plan.toolkit, key);
+  if (!environment.values.empty()) key.add("environment", environment.values);
   key.add("quern", std::string(room_digest()));
   key.add("quern headers", std::string(device_headers_digest()));
   key.add("given headers", digest_of(plan.headers));
@@ -104,7 +119,8 @@ std::optional<CudaKey> cuda_key(const CudaPlan& plan, std::string* why) {
   }
   std::error_code ignored;
   const std::string directory = fs::current_path(ignored).string();
-  key.add("working directory", depends_on_directory(plan, directory) ? directory : "");
+  const bool depends = depends_on_directory(plan, directory);
+  key.add("working directory", depends ? directory + named_directory(directory) : "");
   return key.finish();
 }
 

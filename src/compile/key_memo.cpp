@@ -4,6 +4,8 @@
 #include <functional>
 #include <string_view>
 
+#include "compile/nvrtc_environment.hpp"
+
 namespace quern::compile {
 namespace {
 
@@ -25,7 +27,7 @@ bool is_same(const abi::KernelRequest& a, const abi::KernelRequest& b) {
 }  // namespace
 
 std::optional<base::Digest> KeyMemo::find(const abi::KernelRequest& request) {
-  if (!request.headers.empty()) return std::nullopt;
+  if (!request.headers.empty() || !nvrtc_environment().is_plain()) return std::nullopt;
   const std::size_t hash = hash_of(request);
   std::shared_ptr<const Known> found;
   {
@@ -43,7 +45,7 @@ void KeyMemo::keep(const CudaPlan& plan, const base::Digest& key) {
   // The working directory is in the keys of what has debug information or machine code.
   const bool depends = plan.includes.any || !request.headers.empty() || plan.options.debug || plan.machine ||
                        !plan.options.include_directories.empty() || !plan.options.pre_includes.empty() ||
-                       !plan.options.cacheable;
+                       !plan.options.cacheable || !nvrtc_environment().is_plain();
   if (depends || request.source.text.size() > kMostBytes / 16) return;
   auto known = std::make_shared<Known>();
   known->request.source = request.source;

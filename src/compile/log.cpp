@@ -163,7 +163,16 @@ Span place_at_end(string_view text, const Span& current) {
   return span.line != 0 ? span : Span{};
 }
 
+/// Errors of the process's limits, not of the source: NVRTC 13.0's texts.
+constexpr string_view kOutOfMemory[] = {"out of memory", "memory exhausted", "Memory allocation failure"};
+
+bool is_out_of_memory(const Header& header) {
+  return header.severity == Severity::error &&
+         std::ranges::find(kOutOfMemory, trim(header.message)) != std::end(kOutOfMemory);
+}
+
 std::string code_of(const Header& header) {
+  if (is_out_of_memory(header)) return "nvrtc-failed";
   if (header.tool == "ptxas") return "ptxas";
   if (header.tool == "nvrtc") return "nvrtc-option";
   if (!header.number.empty()) return fmt::format("cuda-{}", header.number);
@@ -201,6 +210,10 @@ class LogReader {
     Diagnostic diagnostic;
     diagnostic.severity = header.severity;
     diagnostic.code = code_of(header);
+    if (is_out_of_memory(header))
+      diagnostic.hint =
+          "the compiler needs more memory than this process may have: raise the limit (ulimit -v, the "
+          "container's memory), or divide the source";
     diagnostic.span = header.span;
     diagnostic.message = header.message;
     if (!header.tool.empty()) diagnostic.message = fmt::format("{}: {}", header.tool, header.message);

@@ -129,6 +129,9 @@ Expected<std::shared_ptr<const Nvrtc>> Nvrtc::open(const std::string& path) {
   if (nvrtc->table_.nvrtcVersion(&nvrtc->major_, &nvrtc->minor_) != NVRTC_SUCCESS)
     return unusable(path, "it does not tell its version");
   nvrtc->set_flow_callback_ = nvrtc->library_.function<SetFlowCallback>("nvrtcSetFlowCallback");
+  // The options came with this function.
+  nvrtc->has_precompiled_headers_ =
+      nvrtc->library_.function<nvrtcResult (*)(nvrtcProgram)>("nvrtcGetPCHCreateStatus") != nullptr;
   nvrtc->builtins_ = open_builtins(nvrtc->path(), nvrtc->major_, nvrtc->minor_);
   int count = 0;
   if (nvrtc->table_.nvrtcGetNumSupportedArchs(&count) != NVRTC_SUCCESS || count <= 0)

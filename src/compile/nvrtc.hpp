@@ -62,6 +62,9 @@ class Nvrtc {
   /// Architectures that it compiles for, ascending: 75, 80, ...
   const std::vector<std::uint32_t>& architectures() const noexcept { return architectures_; }
 
+  /// It takes --create-pch and --use-pch (12.8 and later).
+  bool has_precompiled_headers() const noexcept { return has_precompiled_headers_; }
+
   NvrtcOutput compile(const NvrtcInput& input) const;
 
  private:
@@ -69,6 +72,7 @@ class Nvrtc {
   base::DynamicLibrary library_;
   std::optional<base::DynamicLibrary> builtins_;
   SetFlowCallback set_flow_callback_ = nullptr;  ///< null: this NVRTC has none
+  bool has_precompiled_headers_ = false;
   NvrtcTable table_;
   int major_ = 0;
   int minor_ = 0;

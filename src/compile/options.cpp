@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
@@ -22,6 +23,7 @@ enum class Effect : std::uint8_t {
   relocatable,
   int128,
   uncached,
+  macro,
   value,
 };
 
@@ -66,8 +68,8 @@ constexpr Rule kRules[] = {
     {"pch-dir", Effect::uncached, true, ""},
     {"fdevice-time-trace", Effect::uncached, true, ""},
     {"time", Effect::uncached, true, ""},
-    {"define-macro", Effect::value, true, ""},
-    {"D", Effect::value, true, ""},
+    {"define-macro", Effect::macro, true, ""},
+    {"D", Effect::macro, true, ""},
     {"undefine-macro", Effect::value, true, ""},
     {"U", Effect::value, true, ""},
 };
@@ -84,18 +86,31 @@ struct Match {
   const Rule* rule = nullptr;
   string_view value;
   bool needs_next = false;
+  bool has_blanks = false;  ///< around the option or its value
 };
 
+/// NVRTC removes blanks around an option, and between a letter and its value: "-I dir ".
+string_view trim(string_view text) {
+  constexpr string_view kBlank = " \t\n\v\f\r";
+  const std::size_t begin = std::min(text.find_first_not_of(kBlank), text.size());
+  return text.substr(begin, text.find_last_not_of(kBlank) + 1 - begin);
+}
+
 // One-letter options take their value joined ("-Idir") or after '='; the others after '=' only.
-Match match(string_view option) {
+Match match(string_view given) {
+  string_view option = trim(given);
+  bool has_blanks = option != given;
   if (!option.starts_with('-')) return {};
   option.remove_prefix(option.starts_with("--") ? 2 : 1);
   for (const Rule& rule : kRules) {
-    if (option == rule.spelling) return {&rule, {}, rule.takes_value};
+    if (option == rule.spelling) return {&rule, {}, rule.takes_value, has_blanks};
     if (!rule.takes_value || !option.starts_with(rule.spelling)) continue;
-    string_view rest = option.substr(rule.spelling.size());
-    if (rest.starts_with('=')) return {&rule, rest.substr(1), false};
-    if (rule.spelling.size() == 1) return {&rule, rest, false};
+    const string_view rest = option.substr(rule.spelling.size());
+    const bool letter = rule.spelling.size() == 1;
+    if (!letter && !rest.starts_with('=')) continue;
+    const string_view value = trim(rest.starts_with('=') ? rest.substr(1) : rest);
+    has_blanks = has_blanks || rest.find(value) > (rest.starts_with('=') ? 1 : 0);
+    return {&rule, value, false, has_blanks};
   }
   return {};
 }
@@ -110,6 +125,7 @@ void apply(const Match& matched, string_view value, UserOptions& read) {
       break;
     case Effect::standard:
       read.standard = true;
+      read.raw_strings = value.find("03") == string_view::npos && value.find("98") == string_view::npos;
       break;
     case Effect::line_info:
       read.line_info = true;
@@ -128,6 +144,9 @@ void apply(const Match& matched, string_view value, UserOptions& read) {
       break;
     case Effect::uncached:
       read.cacheable = false;
+      break;
+    case Effect::macro:
+      read.macros.emplace_back(value);
       break;
     case Effect::refused:
     case Effect::value:
@@ -148,6 +167,7 @@ Expected<UserOptions> read_options(const std::vector<std::string>& options) {
     }
     const Match matched = match(option);
     if (matched.rule == nullptr) continue;
+    if (matched.has_blanks) read.cacheable = false;  // NVRTC may read the directory "d" or "d "
     if (matched.rule->effect == Effect::refused)
       errors.push_back(refusal(option, "quern sets it", matched.rule->advice));
     string_view value = matched.value;
@@ -156,7 +176,8 @@ Expected<UserOptions> read_options(const std::vector<std::string>& options) {
         errors.push_back(refusal(option, "its value is missing", "write it as --name=value"));
         continue;
       }
-      value = options[++i];
+      value = trim(options[++i]);
+      if (value != options[i]) read.cacheable = false;
     }
     apply(matched, value, read);
   }

@@ -14,7 +14,9 @@ namespace quern::compile {
 struct UserOptions {
   std::vector<std::string> include_directories;  ///< -I, in order
   std::vector<std::string> pre_includes;         ///< --pre-include
+  std::vector<std::string> macros;               ///< -D, "NAME=value"
   bool standard = false;                         ///< gives a --std of its own
+  bool raw_strings = true;                       ///< false: --std=c++03, which has none
   bool line_info = false;                        ///< says itself what debug information there is
   bool stack_limit = false;                      ///< gives --modify-stack-limit
   bool relocatable = false;                      ///< -rdc=true: PTX only, machine code would need a link step

@@ -14,6 +14,8 @@
 #include "base/file.hpp"
 #include "compile/cpp_tokens.hpp"
 #include "compile/device_headers.hpp"
+#include "compile/directives.hpp"
+#include "compile/nvrtc_environment.hpp"
 #include "compile/options.hpp"
 
 namespace quern::compile {
@@ -32,37 +34,21 @@ Diagnostic not_remote(const std::string& reason) {
   return diagnostic;
 }
 
-struct Include {
-  std::string name;
-  bool quoted = false;
-};
-
-/// The names that a text could include; nothing if only a preprocessor can tell.
-std::optional<std::vector<Include>> includes_of(string_view text) {
-  std::vector<Include> found;
-  for (const CppToken& token : cpp_tokens(text)) {
-    if (token.kind != CppToken::Kind::directive) continue;
-    string_view rest = trim_left(token.text.substr(1));
-    const std::size_t end = rest.find_first_not_of("abcdefghijklmnopqrstuvwxyz_");
-    const string_view keyword = rest.substr(0, end);
-    rest = end == string_view::npos ? string_view() : rest.substr(end);
-    if (keyword == "include_next" || keyword == "embed" || keyword == "import") return std::nullopt;
-    if (keyword == "include") {
-      const std::optional<HeaderName> name = header_name(rest);
-      if (!name) return std::nullopt;
-      found.push_back({std::string(name->text), name->quoted});
-    }
-    if (keyword != "if" && keyword != "elif") continue;
-    constexpr string_view kHas = "__has_include";
-    for (std::size_t at = rest.find(kHas); at != string_view::npos; at = rest.find(kHas, at + 1)) {
-      const string_view operand = trim_left(rest.substr(at + kHas.size()));
-      if (!operand.starts_with('(')) continue;
-      const std::optional<HeaderName> name = header_name(operand.substr(1));
-      if (!name) return std::nullopt;
-      found.push_back({std::string(name->text), name->quoted});
+/// True if the text of quern's own header includes the toolkit's headers, by others of quern's too.
+bool leads_to_toolkit(string_view name) {
+  std::vector<string_view> names{name};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto header = std::ranges::find(device_headers(), names[i], &base::EmbeddedText::name);
+    if (header == device_headers().end()) return true;
+    constexpr string_view kInclude = "\n#include <";
+    const string_view text = header->text;
+    for (std::size_t at = text.find(kInclude); at != string_view::npos; at = text.find(kInclude, at + 1)) {
+      const string_view rest = text.substr(at + kInclude.size());
+      const string_view next = rest.substr(0, rest.find('>'));
+      if (std::ranges::find(names, next) == names.end()) names.push_back(next);
     }
   }
-  return found;
+  return false;
 }
 
 /// A text that is searched for includes: the source, or a header under its name.
@@ -74,44 +60,93 @@ struct Text {
 
 class Collector {
  public:
-  Collector(const abi::KernelRequest& request, std::vector<std::string> directories)
+  Collector(const abi::KernelRequest& request, std::vector<std::string> directories, bool raw_strings)
       : directories_(std::move(directories)),
+        raw_strings_(raw_strings),
         source_directory_(fs::path(request.source.file_name).parent_path()) {
     for (const abi::HeaderText& header : request.headers) {
       given_.insert(header.name);
       waiting_.push_back({header.name, {}, header.text});
     }
     waiting_.push_back({"", source_directory_, request.source.text});
-    for (const base::EmbeddedText& header : device_headers()) given_.insert(std::string(header.name));
   }
 
   Expected<std::vector<abi::HeaderText>> collect() {
     while (!waiting_.empty()) {
       const Text text = std::move(waiting_.front());
       waiting_.pop_front();
-      const auto includes = includes_of(text.text);
-      if (!includes) return not_remote("only a preprocessor can tell what it includes");
-      for (const Include& include : *includes)
+      const Directives directives = read_directives(text.text, raw_strings_);
+      if (!directives.unsure.empty()) return not_remote(directives.unsure);
+      for (const IncludeName& include : directives.includes)
         if (Expected<void> taken = take(include, text); !taken) return std::move(taken).errors();
+      names_files_ = names_files_ || names_files(text.text);
     }
+    if (std::string why = difference(); !why.empty()) return not_remote(why);
     return std::move(headers_);
   }
 
   std::map<std::string, std::string> places() && { return std::move(places_); }
+  bool needs_toolkit() const noexcept { return needs_toolkit_; }
 
  private:
-  Expected<void> take(const Include& include, const Text& from) {
+  /// A name that a text asks for, and the file that NVRTC would read here.
+  struct Question {
+    std::vector<std::string> server_names;  ///< under which a server looks for it, in this order
+    std::string file;                       ///< links followed; empty: none of the author's
+  };
+
+  Expected<void> take(const IncludeName& include, const Text& from) {
     const fs::path beside = fs::path(from.name).parent_path() / include.name;
     const std::string full = beside.lexically_normal().generic_string();
     if (given_.contains(include.name) || (include.quoted && given_.contains(full))) return {};
+    for (const std::string& name : {include.name, full})
+      if ((name == include.name || include.quoted) && is_querns(name)) {
+        needs_toolkit_ = needs_toolkit_ || leads_to_toolkit(name);
+        return {};
+      }
     const bool has_place = !from.directory.empty() || from.name.empty();
-    if (include.quoted && has_place && is_file(from.directory / include.name))
-      return add(full, from.directory / include.name);
+    Question question;
+    if (include.quoted && !from.name.empty()) question.server_names.push_back(full);
+    question.server_names.push_back(include.name);
+    std::string name = include.name;
+    fs::path path;
+    if (include.quoted && has_place && is_file(from.directory / include.name)) {
+      name = full;
+      path = from.directory / include.name;
+    }
     for (const std::string& directory : directories_)
-      if (is_file(directory / fs::path(include.name)))
-        return add(include.name, directory / fs::path(include.name));
-    if (is_file(source_directory_ / include.name)) return add(include.name, source_directory_ / include.name);
+      if (path.empty() && is_file(directory / fs::path(include.name)))
+        path = directory / fs::path(include.name);
+    std::error_code error;
+    needs_toolkit_ = needs_toolkit_ || path.empty();
+    if (!path.empty()) question.file = fs::weakly_canonical(path, error).string();
+    questions_.push_back(question);
+    return path.empty() ? Expected<void>() : add(name, path, question.file);
+  }
+
+  /// The text could hold names of files as strings.
+  static bool names_files(string_view text) {
+    return text.find("__FILE__") != string_view::npos || text.find("__builtin_FILE") != string_view::npos ||
+           text.find("source_location") != string_view::npos;
+  }
+
+  /// Why a server would read other files than NVRTC here, or see them otherwise; empty: it would not.
+  std::string difference() const {
+    for (const Question& question : questions_) {
+      std::string file;
+      for (const std::string& name : question.server_names)
+        if (const auto found = files_.find(name); file.empty() && found != files_.end()) file = found->second;
+      if (file != question.file)
+        return fmt::format("\"{}\" would be another file there", question.server_names.back());
+    }
+    for (const auto& [name, path] : places_)
+      if (names_files_ && name != path)
+        return fmt::format("{} has another name there, and __FILE__ is used", path);
     return {};
+  }
+
+  static bool is_querns(string_view name) {
+    return std::ranges::find(device_headers(), name, &base::EmbeddedText::name) != device_headers().end();
   }
 
   static bool is_file(const fs::path& path) {
@@ -119,9 +154,7 @@ class Collector {
     return fs::is_regular_file(path, error);
   }
 
-  Expected<void> add(const std::string& name, const fs::path& path) {
-    std::error_code error;
-    const std::string real = fs::weakly_canonical(path, error).string();
+  Expected<void> add(const std::string& name, const fs::path& path, const std::string& real) {
     const auto [known, fresh] = files_.emplace(name, real);
     if (!fresh) {
       if (known->second == real) return {};
@@ -131,6 +164,9 @@ class Collector {
     if (!text) return std::move(text).errors();
     bytes_ += text->size();
     if (files_.size() > kMaxFiles || bytes_ > kMaxBytes) return not_remote("it includes too many files");
+    // It is one file here, and would be two there.
+    if (!reals_.insert(real).second && text->find("once") != std::string::npos)
+      return not_remote(fmt::format("{} has two names, and #pragma once", path.string()));
     places_.emplace(name, path.string());
     headers_.push_back({name, *text});
     waiting_.push_back({name, path.parent_path(), *std::move(text)});
@@ -138,13 +174,18 @@ class Collector {
   }
 
   const std::vector<std::string> directories_;
+  const bool raw_strings_;
   const fs::path source_directory_;
   std::set<std::string, std::less<>> given_;  // headers that are texts already
   std::deque<Text> waiting_;
   std::map<std::string, std::string> files_;   // name to file, links followed
   std::map<std::string, std::string> places_;  // name to file as it was looked for
+  std::set<std::string> reals_;                // the files, links followed
+  std::vector<Question> questions_;
+  bool names_files_ = false;
   std::vector<abi::HeaderText> headers_;
   std::size_t bytes_ = 0;
+  bool needs_toolkit_ = false;
 };
 
 /// The options without -I and its like.
@@ -180,15 +221,21 @@ Expected<WholeRequest> with_own_headers(const abi::KernelRequest& request,
   Expected<UserOptions> options = read_options(request.options);
   if (!options) return std::move(options).errors();
   if (!options->cacheable || !options->pre_includes.empty()) return not_remote("an option names a file");
+  const NvrtcEnvironment environment = nvrtc_environment();
+  if (!environment.is_plain()) return not_remote("the environment changes what NVRTC does here");
   std::vector<std::string>& directories = options->include_directories;
   std::erase_if(directories, [&](const std::string& each) { return is_below(each, toolkit_directories); });
   WholeRequest whole{request, {}};
   whole.request.options = without_directories(request.options);
   if (request.source.language != abi::Language::cuda) return whole;
-  Collector collector(request, directories);
+  for (const std::string& macro : options->macros)
+    if (const Directives found = read_macro_option(macro); !found.unsure.empty())
+      return not_remote(found.unsure);
+  Collector collector(request, directories, options->raw_strings);
   Expected<std::vector<abi::HeaderText>> headers = collector.collect();
   if (!headers) return std::move(headers).errors();
   for (abi::HeaderText& header : *headers) whole.request.headers.push_back(std::move(header));
+  whole.needs_toolkit = collector.needs_toolkit();
   whole.files = std::move(collector).places();
   return whole;
 }

@@ -16,6 +16,8 @@ namespace quern::compile {
 struct WholeRequest {
   abi::KernelRequest request;
   std::map<std::string, std::string> files;  ///< name of a header to the file as NVRTC would name it
+  /// Something is included that is neither the author's nor quern's: the toolkit's, by quern's headers too.
+  bool needs_toolkit = false;
 };
 
 /// Reads every file that the source could include from the directories of its options, in their order, or

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compile/ptx_text.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -333,5 +335,29 @@ string_view find_target(string_view ptx) {
 
 std::vector<abi::EntryInfo> read_entries(string_view ptx) { return EntryReader(ptx).read().entries; }
 PtxOutline read_outline(string_view ptx) { return EntryReader(ptx).read(); }
+
+bool fits_ptx(const abi::PtxImage& image) {
+  const std::vector<abi::EntryInfo> known = read_entries(image.ptx);
+  std::unordered_map<std::string_view, const abi::EntryInfo*> by_name;
+  for (const abi::EntryInfo& entry : known) by_name.try_emplace(entry.lowered_name, &entry);
+  return std::ranges::all_of(image.entries, [&](const abi::EntryInfo& entry) {
+    const auto found = by_name.find(entry.lowered_name);
+    if (found == by_name.end()) return false;
+    const auto alike = [](const abi::ParameterInfo& a, const abi::ParameterInfo& b) {
+      return a.offset == b.offset && a.size == b.size && a.align == b.align;
+    };
+    return std::ranges::equal(entry.parameters, found->second->parameters, alike);
+  });
+}
+
+std::string why_not_for(const abi::Target& target, const abi::PtxImage& image) {
+  if (!find_version(image.ptx)) return "its answer has no PTX";
+  const std::string_view made_for = find_target(image.ptx);
+  if (made_for != fmt::format("sm_{}", target.compute))
+    return fmt::format("its PTX is for {} in place of sm_{}", made_for, target.compute);
+  if (read_entries(image.ptx).size() != image.entries.size() || !fits_ptx(image))
+    return "its list of kernels does not fit its PTX";
+  return {};
+}
 
 }  // namespace quern::compile

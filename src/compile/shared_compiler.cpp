@@ -76,6 +76,7 @@ CompileStats shared_compile_stats() {
     all.cache_hits += stats.cache_hits;
     all.disk_hits += stats.disk_hits;
     all.remote_compiles += stats.remote_compiles;
+    all.bundle_hits += stats.bundle_hits;
   }
   return all;
 }

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define QUERN_CPU_PLUGIN_VERSION 5u
+#define QUERN_CPU_PLUGIN_VERSION 7u
 
 #ifdef __cplusplus
 extern "C" {
@@ -44,6 +44,9 @@ typedef struct QuernCpuFault {
   const char* space;  /* "global"; "": not known */
 } QuernCpuFault;
 typedef void (*QuernCpuFaultSink)(void* user, const QuernCpuFault* fault);
+
+/* A pass of the compiler that ran `runs` times, for so long altogether. `name` lives during the call. */
+typedef void (*QuernCpuPassSink)(void* user, const char* name, uint32_t runs, uint64_t nanoseconds);
 
 /* A message for the log, or what a kernel's printf printed. Strings live only during the call. Returns 1, or
  * 0 where nobody takes it: then the device writes it to stderr or stdout itself. Called from any thread, with
@@ -84,7 +87,35 @@ typedef struct QuernCpuCodeStatistics {
   uint64_t texts_checked;     /* PTX texts whose kernels were inspected here */
   uint64_t texts_from_memory; /* loads of a text that was known here */
   uint64_t texts_from_disk;   /* texts that another process had checked */
+  /* Since version 6. */
+  uint64_t codes_from_bundles;
+  uint64_t texts_from_bundles;
 } QuernCpuCodeStatistics;
+
+/* The entries of a bundle that machine code needs. Instruction sets: bits of these. */
+#define QUERN_CPU_ISA_BASELINE 1u
+#define QUERN_CPU_ISA_AVX2 2u
+#define QUERN_CPU_ISA_AVX512 4u
+typedef struct QuernCpuBundleRequest {
+  uint32_t struct_bytes;
+  uint32_t isas;
+  const char* ptx;
+  size_t ptx_bytes;
+  const uint32_t (*blocks)[3]; /* for kernels that do not fix their block's shape */
+  size_t block_count;
+} QuernCpuBundleRequest;
+/* One call an entry: its kind as docs/cache-format.md numbers them, its 32-byte key, what the key was made
+ * of, and the content. The bytes live only during the call. */
+typedef struct QuernCpuEntry {
+  uint32_t struct_bytes;
+  uint32_t kind;
+  const void* key;
+  const void* components;
+  size_t components_bytes;
+  const void* content;
+  size_t content_bytes;
+} QuernCpuEntry;
+typedef void (*QuernCpuEntrySink)(void* user, const QuernCpuEntry* entry);
 
 typedef struct QuernCpuPlugin {
   uint32_t version;
@@ -92,8 +123,9 @@ typedef struct QuernCpuPlugin {
   /* Fills table_bytes / sizeof(void*) slots of a driver::DriverTable. Returns 0, or 1 where the sizes do not
    * agree. */
   int (*driver_table)(void* table, size_t table_bytes);
-  /* What stage ("simt", "llvm", "asm") the device makes of kernel `kernel` of the PTX for that block shape.
-   * Returns 0, or 1 after calling `diagnostics` with what is wrong. */
+  /* What stage ("simt", "llvm", "asm") the device makes of kernel `kernel` of the PTX for that block shape;
+   * "simt=PASS" and "llvm=PASS", since version 7: the kernel as that pass of the compiler leaves it. Returns
+   * 0, or 1 after calling `diagnostics` with what is wrong. */
   int (*stage_text)(const char* ptx, size_t ptx_bytes, const char* kernel, const uint32_t block[3],
                     const char* stage, QuernTextSink text, QuernDiagnosticSink diagnostics, void* user);
   /* Checks that the PTX loads here: the same refusals as cuModuleLoadData, as diagnostics. Returns 0 or 1. */
@@ -144,6 +176,15 @@ typedef struct QuernCpuPlugin {
   /* Since version 5. Launches of `function` (a CUfunction) are copies: cancelling leaves them as it leaves
    * all copies. Returns 0, or 1 for a handle that is unknown. */
   int (*mark_copy_kernel)(void* function);
+  /* Since version 6. Generates the code of the request's PTX for bundles, without a device. Calls
+   * `without_code` with the name of each kernel for whose block no shape is known. Returns 0, or 1 after
+   * calling `diagnostics` with what is wrong. */
+  int (*bundle_code)(const QuernCpuBundleRequest* request, QuernCpuEntrySink entries,
+                     QuernTextSink without_code, QuernDiagnosticSink diagnostics, void* user);
+  /* Since version 7. The same as stage_text, and calls `pass` for each pass that ran, in order. */
+  int (*timed_stage_text)(const char* ptx, size_t ptx_bytes, const char* kernel, const uint32_t block[3],
+                          const char* stage, QuernTextSink text, QuernCpuPassSink pass,
+                          QuernDiagnosticSink diagnostics, void* user);
 } QuernCpuPlugin;
 
 /* The plug-in's one export beside cu*. Never null. */

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/thread.hpp"
-#include "frontend/emit.hpp"
+#include "frontend/codegen/emit.hpp"
 
 namespace quern::frontend {
 namespace {
@@ -46,11 +46,11 @@ class Translation {
     const Function* function = names_.body_of(**kernel);
     std::vector<Type> types;
     if (!choose_types(**kernel, *function, signature, types)) return report_.take();
-    const Instance* instance = program_.kernel(**kernel, types);
-    if (report_.failed() || instance == nullptr) return report_.take();
+    const Specialisation* specialisation = program_.kernel(**kernel, types);
+    if (report_.failed() || specialisation == nullptr) return report_.take();
     CudaSource result;
-    result.text = emit(*instance);
-    result.entry = unit_.function_names.at(instance);
+    result.text = emit(*specialisation);
+    result.entry = unit_.function_names.at(specialisation);
     options(**kernel, result.options);
     result.log = report_.take();
     return result;
@@ -170,20 +170,20 @@ class Translation {
       out.push_back(fmt::format("--maxrregcount={}", kernel.options.max_registers));
   }
 
-  /// A name of its own for every instance: the author's for the first.
+  /// A name of its own for every specialisation: the author's for the first.
   void name_functions() {
     std::vector<std::string> taken;
-    for (const Instance* instance : program_.instances()) {
-      const std::string plain = cpp_name(instance->declaration->name);
+    for (const Specialisation* specialisation : program_.specialisations()) {
+      const std::string plain = cpp_name(specialisation->declaration->name);
       std::string name = plain;
       for (int number = 2; std::find(taken.begin(), taken.end(), name) != taken.end(); ++number)
         name = fmt::format("{}_{}", plain, number);
       taken.push_back(name);
-      unit_.function_names[instance] = name;
+      unit_.function_names[specialisation] = name;
     }
   }
 
-  std::string emit(const Instance& kernel) {
+  std::string emit(const Specialisation& kernel) {
     unit_.source = &source_;
     unit_.types = &types_;
     unit_.names = &names_;
@@ -191,9 +191,9 @@ class Translation {
     name_functions();
     std::vector<std::vector<Line>> functions;
     std::string prototypes;
-    for (const Instance* instance : program_.instances()) {
-      Emitter emitter(unit_, *instance);
-      if (instance->recursive) prototypes += emitter.header() + ";\n";
+    for (const Specialisation* specialisation : program_.specialisations()) {
+      Emitter emitter(unit_, *specialisation);
+      if (specialisation->recursive) prototypes += emitter.header() + ";\n";
       functions.push_back(emitter.function());
     }
     std::string body;
@@ -214,7 +214,7 @@ class Translation {
     return text + body;
   }
 
-  std::string banner(const Instance& kernel) const {
+  std::string banner(const Specialisation& kernel) const {
     std::string types;
     for (const Type type : kernel.parameters) types += (types.empty() ? "" : ", ") + text_of(type);
     return fmt::format("// {}({}) of {}\n", kernel.declaration->name, types, source_.file_name());
@@ -228,8 +228,8 @@ class Translation {
     text += records();
     for (const auto& [name, declaration] : unit_.constants) text += declaration + "\n";
     std::vector<std::string_view> seen;
-    for (const Instance* instance : program_.instances())
-      for (const auto& [id, storage] : instance->storages) {
+    for (const Specialisation* specialisation : program_.specialisations())
+      for (const auto& [id, storage] : specialisation->storages) {
         if (storage.space != Space::constant ||
             std::find(seen.begin(), seen.end(), storage.name) != seen.end())
           continue;
@@ -251,10 +251,10 @@ class Translation {
       for (const Field& field : type->fields) self(field.type, self);
       text += record(type);
     };
-    for (const Instance* instance : program_.instances()) {
-      for (const Type type : instance->parameters) visit(type, visit);
-      for (const Type type : instance->types) visit(type, visit);
-      for (const auto& [id, storage] : instance->storages) visit(storage.element, visit);
+    for (const Specialisation* specialisation : program_.specialisations()) {
+      for (const Type type : specialisation->parameters) visit(type, visit);
+      for (const Type type : specialisation->types) visit(type, visit);
+      for (const auto& [id, storage] : specialisation->storages) visit(storage.element, visit);
     }
     return text;
   }
@@ -274,13 +274,13 @@ class Translation {
       aligned = aligned && field.offset % natural == 0 && type->size_bytes % natural == 0;
     }
     std::string text =
-        fmt::format("struct {}{} {{\n", aligned ? "" : "__attribute__((packed)) ", cpp_type(type));
+        fmt::format("struct {}{} {{\n", aligned ? "" : "__attribute__((packed)) ", type_text(type));
     std::uint32_t at = 0;
     for (const Field& field : type->fields) {
       if (field.offset > at) text += fmt::format("  char padding{}[{}];\n", at, field.offset - at);
       std::string extents;
       for (const std::int64_t extent : field.shape) extents += fmt::format("[{}]", extent);
-      text += fmt::format("  {} {}{};\n", cpp_type(field.type), cpp_name(field.name), extents);
+      text += fmt::format("  {} {}{};\n", type_text(field.type), cpp_name(field.name), extents);
       at = field.offset + size_of(field);
     }
     if (type->size_bytes > at) text += fmt::format("  char padding{}[{}];\n", at, type->size_bytes - at);

@@ -54,11 +54,9 @@ void add_texts(CompileMessage& message, const std::vector<std::string>& missing)
 
 }  // namespace
 
-Expected<std::optional<ClientOptions>> client_options_of_environment() {
-  const std::optional<std::string> servers = base::env("QUERN_REMOTE");
-  if (!servers) return std::optional<ClientOptions>();
+Expected<ClientOptions> client_options_for(std::string_view servers) {
   ClientOptions options;
-  Expected<std::vector<Endpoint>> endpoints = read_endpoints(*servers);
+  Expected<std::vector<Endpoint>> endpoints = read_endpoints(servers);
   if (!endpoints) return std::move(endpoints).errors();
   options.servers = *std::move(endpoints);
   options.only = base::env_switch("QUERN_REMOTE_ONLY", base::warn_of_env).value_or(false);
@@ -72,7 +70,15 @@ Expected<std::optional<ClientOptions>> client_options_of_environment() {
     if (!text) return std::move(text).errors();
     options.token = text->substr(0, text->find_first_of("\r\n"));
   }
-  return std::optional<ClientOptions>(std::move(options));
+  return options;
+}
+
+Expected<std::optional<ClientOptions>> client_options_of_environment() {
+  const std::optional<std::string> servers = base::env("QUERN_REMOTE");
+  if (!servers) return std::optional<ClientOptions>();
+  Expected<ClientOptions> options = client_options_for(*servers);
+  if (!options) return std::move(options).errors();
+  return std::optional<ClientOptions>(*std::move(options));
 }
 
 std::string identity_of(const ClientOptions& options) {
@@ -92,7 +98,7 @@ struct Client::State {
     bool refused = false;  // our protocol, or our token: asking again is of no use
     std::vector<HttpConnection> idle;
   };
-  enum class Step : std::uint8_t { answered, next, busy, stop };
+  enum class Step : std::uint8_t { answered, next, busy, crashed, stop };
 
   explicit State(ClientOptions given) : options(std::move(given)) {
     for (const Endpoint& endpoint : options.servers) servers.push_back({endpoint, 0, false, {}});
@@ -191,27 +197,47 @@ struct Client::State {
     return {};
   }
 
+  /// The question to the servers.
+  struct Asking {
+    const CompileMessage& message;
+    const Patience& patience;
+    const Judge& judge;
+  };
+
   /// Sorts an answer: done, or why the next server is to be asked.
-  Step take(std::size_t index, const HttpAnswer& http, const Patience& patience, Outcome& outcome) {
+  Step take(std::size_t index, const HttpAnswer& http, const Asking& asking, Outcome& outcome) {
     const std::string& server = options.servers[index].text;
     outcome.server = server;
+    const auto no_answer = [&](const std::string& reason) {
+      outcome.reasons.push_back(diagnostic(
+          "protocol", fmt::format("compile server {}: {} (request {})", server, reason, outcome.request_id)));
+      rest(index, false);
+      return Step::next;
+    };
+    const bool is_result = http.status == 200 || http.status == 422;
+    if (is_result && http.header("quern-protocol") != std::to_string(kProtocol))
+      return no_answer(fmt::format("its answer is not of version {} of the protocol", kProtocol));
     if (http.status == 200) {
       Expected<CompileAnswer> answer = read_answer(http.body);
-      if (!answer) return outcome.reasons.push_back(answer.errors().front()), rest(index, false), Step::next;
-      if (Expected<void> code = fetch_code(index, *answer, patience, outcome.request_id); !code)
+      if (!answer) return no_answer(answer.errors().front().message);
+      if (Expected<void> code = fetch_code(index, *answer, asking.patience, outcome.request_id); !code)
         return outcome.reasons.push_back(code.errors().front()), Step::next;
+      const std::string wrong = asking.judge ? asking.judge(answer->image) : std::string();
+      if (!wrong.empty()) return no_answer(wrong);
       outcome.answer = std::move(answer);
       return Step::answered;
     }
     ErrorAnswer error = read_error(http.body);
-    if (http.status == 422 && error.code == "compile" && !error.diagnostics.empty()) {
+    if (http.status == 422 && error.code == "compile") {
+      if (!has_error(error.diagnostics))
+        return no_answer("it tells an error of the source without a message");
       const std::string place = fmt::format("compiled by {}, request {}", server, outcome.request_id);
       error.diagnostics.back().notes.push_back({{}, place});
       outcome.answer = Expected<CompileAnswer>(std::move(error.diagnostics));
       return Step::answered;
     }
     const std::string reason = error.message.empty() ? fmt::format("status {}", http.status) : error.message;
-    const bool ours = http.status == 400 || http.status == 413 || http.status == 422;
+    const bool ours = error.code == "option-refused" || error.code == "include-refused" || http.status == 413;
     outcome.reasons.push_back(diagnostic(
         ours               ? "not-remote"
         : error.code == "" ? "protocol"
@@ -219,13 +245,13 @@ struct Client::State {
         fmt::format("compile server {}: {} (request {})", server, reason, outcome.request_id), error.hint));
     if (http.status == 401 || http.status == 404 || http.status == 426) rest(index, true);
     if (http.status == 429 || http.status == 503) return Step::busy;
-    return ours && error.code != "unknown-field" ? Step::stop : Step::next;
+    if (error.code == kWorkerFailed) return Step::crashed;
+    return ours ? Step::stop : Step::next;
   }
 
-  Step try_server(std::size_t index, const CompileMessage& message, const Patience& patience,
-                  Outcome& outcome) {
-    const Expected<HttpAnswer> http = post(index, message, patience, outcome.request_id);
-    if (http) return take(index, *http, patience, outcome);
+  Step try_server(std::size_t index, const Asking& asking, Outcome& outcome) {
+    const Expected<HttpAnswer> http = post(index, asking.message, asking.patience, outcome.request_id);
+    if (http) return take(index, *http, asking, outcome);
     Diagnostic reason = http.errors().front();
     const bool cancelled = reason.code == "cancelled" || reason.code == "not-utf8";
     if (!cancelled) rest(index, false);
@@ -235,25 +261,53 @@ struct Client::State {
   }
 };
 
+Expected<std::string> fetch_stats(const ClientOptions& options) {
+  const Endpoint& server = options.servers.front();
+  TlsClientContext tls;
+  if (server.tls) {
+    Expected<TlsClientContext> made = make_client_tls(options.authority, options.certificate, options.key);
+    if (!made) return std::move(made).errors();
+    tls = *std::move(made);
+  }
+  Expected<HttpConnection> connection = HttpConnection::open(server, tls, options.patience);
+  if (!connection) return std::move(connection).errors();
+  HttpRequest request{"GET", "/v1/stats", {{"Quern-Request-Id", new_id()}, {"Connection", "close"}}, ""};
+  if (!options.token.empty()) request.headers["Authorization"] = "Bearer " + options.token;
+  Expected<HttpAnswer> answer = connection->ask(request, options.patience);
+  if (!answer) return std::move(answer).errors();
+  if (answer->status == 200) return std::move(answer->body);
+  const ErrorAnswer error = read_error(answer->body);
+  return diagnostic(
+      answer->status == 401 ? "unauthorised" : "protocol",
+      fmt::format("compile server {}: {}", server.text,
+                  error.message.empty() ? fmt::format("status {}", answer->status) : error.message),
+      error.hint);
+}
+
 Client::Client(ClientOptions options) : state_(std::make_unique<State>(std::move(options))) {}
 Client::~Client() = default;
 
 const ClientOptions& Client::options() const noexcept { return state_->options; }
 
-Client::Outcome Client::compile(const abi::KernelRequest& request, const std::function<bool()>& goes_on) {
+Client::Outcome Client::compile(const abi::KernelRequest& request, const std::function<bool()>& goes_on,
+                                const Judge& judge) {
   Outcome outcome;
   outcome.request_id = new_id();
   const CompileMessage message = message_of(request);
   Patience patience = state_->options.patience;
   patience.goes_on = goes_on;
+  int crashes = 0;
   for (int round = 0; round < kRounds; ++round) {
     bool busy = false;
     for (std::size_t i = 0; i < state_->options.servers.size(); ++i) {
       // One that must not compile itself has nobody else to ask.
       if (!state_->is_awake(i) && !state_->options.only) continue;
-      const State::Step step = state_->try_server(i, message, patience, outcome);
+      const State::Step step = state_->try_server(i, {message, patience, judge}, outcome);
       if (step == State::Step::answered || step == State::Step::stop) return outcome;
       busy = busy || step == State::Step::busy;
+      // A worker can be ended for no fault of the source's: once more, here or elsewhere.
+      if (step == State::Step::crashed && ++crashes == 2) return outcome;
+      if (step == State::Step::crashed && i + 1 == state_->options.servers.size()) --i;
     }
     if (!busy || !state_->options.only) break;
     const std::int64_t until = base::now_ns() + 1'000'000'000;

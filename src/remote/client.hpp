@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "abi/kernel_request.hpp"
@@ -14,6 +15,9 @@
 #include "remote/messages.hpp"
 
 namespace quern::remote {
+
+/// The code of a reason: the compiler crashed on this source, or exhausted its memory, on two tries.
+inline constexpr const char* kWorkerFailed = "worker-failed";
 
 struct ClientOptions {
   std::vector<Endpoint> servers;  ///< tried in this order
@@ -28,6 +32,13 @@ struct ClientOptions {
 /// The meaning of QUERN_REMOTE and its relatives; nothing where QUERN_REMOTE is not set. Fails for values
 /// that cannot be used: to go on without a server would hide that.
 Expected<std::optional<ClientOptions>> client_options_of_environment();
+
+/// The same for these servers, whatever QUERN_REMOTE says.
+Expected<ClientOptions> client_options_for(std::string_view servers);
+
+/// The body of GET /v1/stats of the first server, by a connection of its own. Errors have the codes of
+/// HttpConnection's, and "unauthorised".
+Expected<std::string> fetch_stats(const ClientOptions& options);
 
 /// Equal for equal options; holds no token.
 std::string identity_of(const ClientOptions& options);
@@ -50,9 +61,12 @@ class Client {
     std::string server;
     std::string request_id;
   };
+  /// Why an image cannot be the request's; empty: it can.
+  using Judge = std::function<std::string(const abi::PtxImage&)>;
   /// Every header that the source needs from the author is in `request.headers`. `goes_on` (may be empty) is
-  /// asked ten times a second; false cancels.
-  Outcome compile(const abi::KernelRequest& request, const std::function<bool()>& goes_on);
+  /// asked ten times a second; false cancels. An image that `judge` (may be empty) refuses is no answer.
+  Outcome compile(const abi::KernelRequest& request, const std::function<bool()>& goes_on,
+                  const Judge& judge = {});
 
   const ClientOptions& options() const noexcept;
 

@@ -3,6 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+#include <cstdint>
+
 namespace quern::remote {
 namespace {
 
@@ -39,8 +42,10 @@ Expected<Endpoint> read_endpoint(std::string_view text) {
   endpoint.port = has_port ? place.substr(colon + 1) : endpoint.tls ? "443" : "80";
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   endpoint.host = host;
-  const bool digits = endpoint.port.find_first_not_of("0123456789") == std::string::npos;
-  if (host.empty() || endpoint.port.empty() || !digits ||
+  std::uint16_t port = 0;
+  const char* const end = endpoint.port.data() + endpoint.port.size();
+  const auto [read, error] = std::from_chars(endpoint.port.data(), end, port);
+  if (host.empty() || error != std::errc() || read != end || port == 0 ||
       host.find_first_of("/@ \r\n") != std::string_view::npos)
     return refusal(text);
   return endpoint;

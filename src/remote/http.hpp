@@ -3,19 +3,17 @@
 // open. Made by hand: an HTTP library in libquern would meet another version of itself in the program.
 #pragma once
 
-#include <openssl/ssl.h>
-
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
-#include "base/unique_handle.hpp"
 #include "quern/expected.hpp"
 #include "remote/endpoint.hpp"
+#include "remote/stream.hpp"
 
 namespace quern::remote {
 
@@ -24,6 +22,7 @@ struct Patience {
   std::chrono::milliseconds connect{2000};
   std::chrono::milliseconds answer{90'000};  ///< from the request's end
   std::function<bool()> goes_on;             ///< asked ten times a second; may be empty
+  std::optional<Pace> pace;                  ///< in place of `answer`, for the request and its answer
 };
 
 struct HttpRequest {
@@ -40,41 +39,22 @@ struct HttpAnswer {
   std::string header(const std::string& name) const;
 };
 
-using TlsClientContext = std::shared_ptr<SSL_CTX>;
-/// Empty names are left out: the system's authorities, no certificate of the client's.
-Expected<TlsClientContext> make_client_tls(const std::string& authority, const std::string& certificate,
-                                           const std::string& key);
-
 /// A connection. Thread-compatible. After an error it is of no use any more. Errors have the codes
 /// "unreachable" (nothing was sent), "timeout", "lost", "cancelled" and "protocol".
 class HttpConnection {
  public:
+  /// `peer` names the other side in messages.
   static Expected<HttpConnection> open(const Endpoint& endpoint, const TlsClientContext& tls,
-                                       const Patience& patience);
+                                       const Patience& patience, const std::string& peer = "compile server");
 
   Expected<HttpAnswer> ask(const HttpRequest& request, const Patience& patience);
+  /// With the deadline as the last exchange has left it.
+  const Pace& pace() const noexcept { return stream_.pace(); }
   /// True if another request may be sent.
   bool is_usable() const;
 
  private:
-  struct SocketTraits {
-    using type = int;
-    static type null() noexcept { return -1; }
-    static void release(type socket) noexcept;
-  };
-  struct FreeSsl {
-    void operator()(SSL* ssl) const noexcept { SSL_free(ssl); }
-  };
-  enum class Wait : std::uint8_t { ready, timeout, cancelled };
-
-  HttpConnection(base::UniqueHandle<SocketTraits> socket, const Endpoint& endpoint)
-      : socket_(std::move(socket)), endpoint_(endpoint) {}
-  Expected<void> start_tls(SSL_CTX& context);
-  Wait wait(short events) const;
-  Expected<void> wait_or_fail(short events) const;
-  Expected<void> send(std::string_view text);
-  /// Reads more into buffer_; false at the end.
-  Expected<bool> fill();
+  HttpConnection(Stream stream, const Endpoint& endpoint) : stream_(std::move(stream)), endpoint_(endpoint) {}
   Expected<std::string> line();
   Expected<std::string> exactly(std::uint64_t size);
   Expected<void> read_head(HttpAnswer& answer);
@@ -82,12 +62,9 @@ class HttpConnection {
   Expected<void> read_chunks(HttpAnswer& answer);
   Diagnostic failure(const char* code, const std::string& reason) const;
 
-  base::UniqueHandle<SocketTraits> socket_;
+  Stream stream_;
   Endpoint endpoint_;
-  std::unique_ptr<SSL, FreeSsl> ssl_;
   std::string buffer_;
-  std::int64_t deadline_ns_ = 0;
-  std::function<bool()> goes_on_;
   bool usable_ = true;
 };
 

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <set>
+#include <vector>
 
 namespace quern::remote {
 namespace {
@@ -18,9 +20,15 @@ constexpr int kMaxDepth = 8;
 
 Json parse_limited(std::string_view text, std::size_t max_values) {
   std::size_t values = 0;
-  const auto watch = [&](int depth, Json::parse_event_t, Json&) {
+  std::vector<std::set<std::string>> names;  // of the objects that are open
+  const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
     if (depth > kMaxDepth) bad(fmt::format("the JSON is nested deeper than {} levels", kMaxDepth));
     if (++values > max_values) bad(fmt::format("the JSON has more than {} values", max_values));
+    if (event == Json::parse_event_t::object_start) names.emplace_back();
+    if (event == Json::parse_event_t::object_end) names.pop_back();
+    // Nothing says which of the two is meant.
+    if (event == Json::parse_event_t::key && !names.back().insert(value.get<std::string>()).second)
+      bad("an object of the JSON has two members of one name");
     return true;
   };
   try {

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.hpp"
 #include "remote/base64.hpp"
 #include "remote/json_reader.hpp"
 
@@ -11,6 +12,7 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr std::size_t kMostDimensions = 31;
 constexpr std::size_t kMaxRequestValues = 100'000;
 constexpr std::size_t kMaxAnswerValues = 10'000'000;
 // A change of what a key covers, or of what an answer holds, is a new number.
@@ -61,6 +63,8 @@ abi::Constant read_constant(const Json& json, std::size_t index) {
   if (!dtype) bad(fmt::format("'{}' names no element type", object.place("dtype")));
   constant.dtype = *dtype;
   std::uint64_t bytes = size_bytes(*dtype);
+  if (object.array("shape").size() > kMostDimensions)
+    bad(fmt::format("'{}' has more than {} dimensions", object.place("shape"), kMostDimensions));
   for (const Json& extent : object.array("shape")) {
     if (!extent.is_number_unsigned() || extent.get<std::uint64_t>() > (1u << 30))
       bad(fmt::format("'{}' holds something that is no extent", object.place("shape")));
@@ -125,7 +129,7 @@ Json to_json(const CompileMessage& message) {
   const abi::KernelRequest& request = message.request;
   Json json = {{"source", request.source.text},
                {"name", request.source.file_name},
-               {"language", kLanguages[static_cast<std::size_t>(request.source.language)]},
+               {"language", language_name(request.source.language)},
                {"names", request.name_expressions},
                {"kernel", request.entry},
                {"signature", request.signature},
@@ -150,6 +154,10 @@ Json to_json(const CompileMessage& message) {
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 }  // namespace
+
+std::string_view language_name(abi::Language language) noexcept {
+  return kLanguages[static_cast<std::size_t>(language)];
+}
 
 Expected<CompileMessage> read_compile_message(std::string_view json) {
   return gate([&] { return read_message(json); });
@@ -180,7 +188,7 @@ base::Digest message_key(const CompileMessage& message, const std::string& toolk
   const abi::KernelRequest& request = message.request;
   base::DigestBuilder digest;
   digest.add(kKeyFormat).add(toolkit_digest);
-  digest.add(kLanguages[static_cast<std::size_t>(request.source.language)]);
+  digest.add(language_name(request.source.language));
   digest.add(request.source.text).add(request.source.file_name).add(request.entry).add(request.signature);
   for (const std::vector<std::string>* list : {&request.name_expressions, &request.options}) {
     digest.add(list->size());
@@ -234,7 +242,8 @@ std::uint32_t small(ObjectReader& object, const char* field) {
 }
 
 Span read_span(ObjectReader& object) {
-  return {object.text("file"), small(object, "line"), small(object, "column"), small(object, "end_column")};
+  return {base::printable_line(object.text("file")), small(object, "line"), small(object, "column"),
+          small(object, "end_column")};
 }
 
 Diagnostics read_diagnostics(const Json& list) {
@@ -248,12 +257,12 @@ Diagnostics read_diagnostics(const Json& list) {
                                                   : Severity::error;
     diagnostic.code = object.text("code");
     diagnostic.span = read_span(object);
-    diagnostic.message = object.text("message");
-    diagnostic.hint = object.text("hint");
-    diagnostic.source_line = object.text("source_line");
+    diagnostic.message = base::printable_line(object.text("message"));
+    diagnostic.hint = base::printable_line(object.text("hint"));
+    diagnostic.source_line = base::printable_line(object.text("source_line"));
     for (const Json& note : object.array("notes")) {
       ObjectReader inner(note, "notes");
-      diagnostic.notes.push_back({read_span(inner), inner.text("message")});
+      diagnostic.notes.push_back({read_span(inner), base::printable_line(inner.text("message"))});
     }
   }
   return diagnostics;
@@ -303,6 +312,8 @@ CompileAnswer read_answer_json(std::string_view text) {
   const Json json = parse_limited(text, kMaxAnswerValues);
   ObjectReader object(json, "");
   CompileAnswer answer;
+  if (object.number("protocol", 0, UINT32_MAX) != kProtocol)
+    throw BadJson("protocol", "it answers in another version of the protocol");
   answer.key = object.required_text("key");
   if (const Json* toolkit = object.find("toolkit")) {
     ObjectReader inner(*toolkit, "toolkit");
@@ -374,8 +385,8 @@ ErrorAnswer read_error(std::string_view text) {
     const Json* const inner = outer.find("error");
     if (inner == nullptr) return error;
     ObjectReader object(*inner, "error");
-    error.message = object.text("message");
-    error.hint = object.text("hint");
+    error.message = base::printable_line(object.text("message"));
+    error.hint = base::printable_line(object.text("hint"));
     error.request_id = object.text("request_id");
     error.diagnostics = read_diagnostics(object.array("diagnostics"));
     error.missing = object.texts("missing");

@@ -70,6 +70,9 @@ std::string write_error(const ErrorAnswer& error);
 /// Takes anything for an error answer: of a body that is none, an empty code.
 ErrorAnswer read_error(std::string_view json);
 
+/// "cuda", "ptx" or "python".
+std::string_view language_name(abi::Language language) noexcept;
+
 /// 64 lower-case hexadecimal digits; nothing for any other text.
 std::optional<base::Digest> digest_named(std::string_view hex);
 

@@ -44,11 +44,11 @@ Expected<Tokens> Tokens::parse(std::string_view text, const std::string& path) {
     text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
     if (line.empty() || line.front() == '#') continue;
     const bool printable =
-        std::all_of(line.begin(), line.end(), [](char c) { return c > ' ' && c < '\x7f'; });
+        std::all_of(line.begin(), line.end(), [](char c) { return c > ' ' && c < '\x7f' && c != '%'; });
     if (line.size() < kLeastTokenSize || !printable)
       return refusal(path, fmt::format("line {} is no token", number),
-                     fmt::format("a token has at least {} printable characters and no spaces; `openssl rand "
-                                 "-hex 32` makes one",
+                     fmt::format("a token has at least {} printable characters, no spaces and no %; `openssl "
+                                 "rand -hex 32` makes one",
                                  kLeastTokenSize));
     tokens.digests_.push_back(digest_of(line));
   }

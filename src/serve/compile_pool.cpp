@@ -17,6 +17,8 @@ namespace {
 constexpr auto kLook = std::chrono::milliseconds(200);  // between looks at whether a client is still there
 constexpr auto kStartPatience = std::chrono::seconds(60);
 constexpr auto kAfterFailedStart = std::chrono::seconds(2);
+constexpr std::uint64_t kCrashesOfNursery = 16;
+constexpr std::int64_t kBetweenLooks_ns = 2'000'000'000;  // at the files of the toolkit
 
 /// The result as bytes of the disk cache, and back; null for bytes that are none.
 std::string to_bytes(const Result& result) {
@@ -35,10 +37,15 @@ ResultPointer from_bytes(std::string_view bytes) {
   return std::make_shared<const Result>(std::move(result));
 }
 
+/// The source may be right: with more memory, or another time, it could be compiled.
+bool is_failure_of_compiler(const Diagnostic& diagnostic) {
+  return diagnostic.severity == Severity::error && diagnostic.code == "nvrtc-failed";
+}
+
 }  // namespace
 
 std::string_view name(Tier tier) noexcept {
-  constexpr std::string_view kNames[] = {"none", "shared", "memory", "disk"};
+  constexpr std::string_view kNames[] = {"none", "shared", "memory", "disk", "store"};
   return kNames[static_cast<std::size_t>(tier)];
 }
 
@@ -60,6 +67,7 @@ CompilePool::CompilePool(const Settings& settings, Metrics& metrics, ArtifactSto
   const unsigned count =
       settings.workers != 0 ? settings.workers : std::max(1u, std::thread::hardware_concurrency());
   for (unsigned i = 0; i < count; ++i) slots_.emplace_back([this] { run_slot(); });
+  if (settings.precompiled_bytes != 0) precompiling_ = std::thread([this] { run_precompiling(); });
 }
 
 CompilePool::~CompilePool() {
@@ -68,7 +76,10 @@ CompilePool::~CompilePool() {
     stopping_ = true;
   }
   work_there_.notify_all();
+  precompiled_there_.notify_all();
   for (std::thread& slot : slots_) slot.join();
+  if (precompiling_.joinable()) precompiling_.join();
+  fleet_.reset();  // its threads use the rest
 }
 
 std::shared_ptr<const PoolFacts> CompilePool::facts() const {
@@ -79,6 +90,7 @@ std::shared_ptr<const PoolFacts> CompilePool::facts() const {
 void CompilePool::reload() {
   const base::LockGuard lock(mutex_);
   ++generation_;
+  work_there_.notify_all();  // idle slots renew their workers now
 }
 
 CompilePool::Answer CompilePool::compile(const Request& request) {
@@ -100,26 +112,58 @@ CompilePool::Answer CompilePool::compile(const Request& request) {
       flight->key = request.key;
       flight->facts = request.facts;
       flight->request_id = request.request_id;
+      flight->source_name = request.source_name;
+      flight->language = request.language;
       flights_.emplace(request.key, flight);
     }
     ++flight->waiting;
   }
-  if (tier == Tier::none) begin(flight, request, tier);
+  if (tier == Tier::none) begin(flight, request);
   return wait(flight, request, tier);
 }
 
-void CompilePool::begin(const FlightPointer& flight, const Request& request, Tier& tier) {
+void CompilePool::begin(const FlightPointer& flight, const Request& request) {
   if (disk_ != nullptr)
     if (const auto bytes = disk_->get(cache::EntryKind::served_answer, request.key))
-      if (ResultPointer kept = from_bytes(*bytes)) {
-        ++metrics_.hits_disk;
-        tier = Tier::disk;
-        offer(*kept);
-        return publish(flight, std::move(kept), true);
-      }
+      if (take(flight, *bytes, Tier::disk)) return;
   flight->text = request.text();
+  if (!fleet_) return enqueue(flight);
+  std::string bytes;
+  switch (fleet_->begin(flight->key, flight->ticket, bytes)) {
+    case Fleet::Step::found:
+      return take_from_store(flight, bytes);
+    case Fleet::Step::compile:
+      return enqueue(flight);
+    case Fleet::Step::wait:
+      break;
+  }
+  fleet_->wait(flight->ticket,
+               {[this, flight](const std::string& value) { take_from_store(flight, value); },
+                [this, flight] { enqueue(flight); }, [this, flight] { return is_wanted(*flight); }});
+}
+
+bool CompilePool::take(const FlightPointer& flight, std::string_view bytes, Tier tier) {
+  ResultPointer kept = from_bytes(bytes);
+  if (!kept) return false;
+  ++(tier == Tier::disk ? metrics_.hits_disk : metrics_.hits_store);
+  flight->tier = tier;
+  offer(*kept);
+  publish(flight, std::move(kept), true);
+  return true;
+}
+
+void CompilePool::take_from_store(const FlightPointer& flight, std::string_view bytes) {
+  if (!take(flight, bytes, Tier::store)) return enqueue(flight);
+  if (disk_ != nullptr) disk_->put(cache::EntryKind::served_answer, flight->key, std::string(bytes));
+}
+
+void CompilePool::enqueue(const FlightPointer& flight) {
   {
     const base::LockGuard lock(mutex_);
+    if (flight->abandoned) {
+      if (flight->ticket) fleet_->finish(flight->ticket);
+      return;
+    }
     if (queue_.size() < settings_.max_queue) {
       queue_.push_back(flight);
       metrics_.queue_length = queue_.size();
@@ -127,11 +171,19 @@ void CompilePool::begin(const FlightPointer& flight, const Request& request, Tie
       return;
     }
   }
-  publish(
+  conclude(
       flight,
       error_result(429, "busy", fmt::format("{} compiles wait already, and no more may", settings_.max_queue),
                    "try again after the time in Retry-After, or try another server"),
       false);
+}
+
+void CompilePool::conclude(const FlightPointer& flight, const ResultPointer& result, bool trusted) {
+  publish(flight, result, trusted);
+  const bool stores = trusted && (disk_ != nullptr || flight->ticket);
+  std::string bytes = stores ? to_bytes(*result) : std::string();
+  if (stores && disk_ != nullptr) disk_->put(cache::EntryKind::served_answer, flight->key, bytes);
+  if (flight->ticket) fleet_->finish(flight->ticket, std::move(bytes));
 }
 
 void CompilePool::offer(const Result& result) {
@@ -147,7 +199,7 @@ CompilePool::Answer CompilePool::wait(const FlightPointer& flight, const Request
       if (flight->done.wait_for(mutex_, kLook, [&] { return flight->result != nullptr; })) {
         --flight->waiting;
         if (tier == Tier::shared) ++metrics_.hits_shared;
-        return {flight->result, tier};
+        return {flight->result, tier == Tier::none ? flight->tier : tier};
       }
     }
     if (!request.gone()) continue;
@@ -164,15 +216,17 @@ void CompilePool::leave(const FlightPointer& flight) {
   if (const auto found = flights_.find(flight->key); found != flights_.end() && found->second == flight)
     flights_.erase(found);
   if (flight->running) return;
-  std::erase(queue_, flight);
+  if (std::erase(queue_, flight) != 0 && flight->ticket) fleet_->finish(flight->ticket);
   metrics_.queue_length = queue_.size();
   ++metrics_.compiles_abandoned;
 }
 
-CompilePool::FlightPointer CompilePool::next() {
+CompilePool::FlightPointer CompilePool::next(std::uint64_t generation) {
   const base::LockGuard lock(mutex_);
-  work_there_.wait(mutex_, [this]() QUERN_REQUIRES(mutex_) { return stopping_ || !queue_.empty(); });
-  if (stopping_) return nullptr;
+  work_there_.wait(mutex_, [&]() QUERN_REQUIRES(mutex_) {
+    return stopping_ || !queue_.empty() || generation_ != generation;
+  });
+  if (stopping_ || queue_.empty()) return nullptr;
   FlightPointer flight = queue_.front();
   queue_.pop_front();
   metrics_.queue_length = queue_.size();
@@ -196,61 +250,125 @@ void CompilePool::publish(const FlightPointer& flight, ResultPointer result, boo
 }
 
 void CompilePool::run_slot() {
-  std::optional<WorkerProcess> worker;
-  std::uint64_t generation = 0;
-  for (;;) {
-    std::uint64_t wanted = 0;
-    {
+  Slot slot;
+  while (!is_stopping()) {
+    const std::uint64_t generation = current_generation();
+    if (!renew_worker(slot) && !slot.worker) {
       const base::LockGuard lock(mutex_);
-      if (stopping_) break;
-      wanted = generation_;
+      work_there_.wait_for(mutex_, kAfterFailedStart, [this]() QUERN_REQUIRES(mutex_) { return stopping_; });
+      continue;
     }
-    if (worker && (generation != wanted || worker->request_count() >= settings_.worker_requests)) {
-      worker.reset();
-      --metrics_.workers;
+    const FlightPointer flight = next(generation);
+    if (!flight) continue;
+    // Much may have happened while nothing was to be done.
+    if (!renew_worker(slot) && !slot.worker) {
+      conclude(flight, error_result(503, "starting", "no worker could be started"), false);
+      continue;
     }
-    if (!worker) {
-      worker = start_worker();
-      generation = wanted;
-      if (!worker) continue;
-    }
-    const FlightPointer flight = next();
-    if (!flight) break;
     ++metrics_.workers_busy;
-    const bool good = work(*worker, flight);
+    const bool good = work(slot, flight);
     --metrics_.workers_busy;
     if (good) continue;
-    worker.reset();
-    --metrics_.workers;
+    end_worker(slot);
     ++metrics_.worker_restarts;
   }
+  end_worker(slot);
 }
 
-std::optional<WorkerProcess> CompilePool::start_worker() {
-  Expected<WorkerProcess> started = WorkerProcess::start(settings_.worker_memory_bytes, kStartPatience);
-  if (started) {
-    note_worker(*started);
-    ++metrics_.workers;
-    return *std::move(started);
-  }
-  log_event(Level::error, "worker-not-started", {{"reason", started.errors().front().message}});
+std::uint64_t CompilePool::current_generation() const {
   const base::LockGuard lock(mutex_);
-  work_there_.wait_for(mutex_, kAfterFailedStart, [this]() QUERN_REQUIRES(mutex_) { return stopping_; });
-  return std::nullopt;
+  return generation_;
 }
 
-void CompilePool::note_worker(const WorkerProcess& worker) {
-  const WorkerHello& hello = worker.hello();
-  const std::string stamp = nvrtc_stamp(hello.nvrtc_path);
-  const base::LockGuard one(identifying_);
-  const std::shared_ptr<const PoolFacts> known = facts();
-  if (known && known->stamp == stamp && known->problem == hello.problem) return;
-  PoolFacts facts{identify_toolkit(hello), stamp, hello.problem, hello.sandbox};
+bool CompilePool::is_stopping() const {
+  const base::LockGuard lock(mutex_);
+  return stopping_;
+}
+
+void CompilePool::end_worker(Slot& slot) {
+  if (slot.worker) --metrics_.workers;
+  slot.worker.reset();
+}
+
+bool CompilePool::renew_worker(Slot& slot) {
+  const std::shared_ptr<NurseryProcess> current = nursery();
+  if (!current) return false;
+  if (slot.worker && slot.worker->has_ended()) {
+    end_worker(slot);
+    ++metrics_.worker_restarts;
+  }
+  const bool is_used_up = slot.worker && slot.worker->request_count() >= settings_.worker_requests;
+  if (slot.worker && !is_used_up && slot.nursery == current && slot.header_count == current->header_count())
+    return true;
+  const std::uint64_t header_count = current->header_count();
+  Expected<WorkerProcess> forked = current->fork_worker(kStartPatience);
+  if (!forked) {
+    log_event(Level::error, "worker-not-started", {{"reason", forked.errors().front().message}});
+    drop_nursery(current);
+    return false;
+  }
+  note_worker(*current, forked->hello());
+  end_worker(slot);
+  ++metrics_.workers;
+  slot = Slot{*std::move(forked), current, header_count};
+  return true;
+}
+
+std::shared_ptr<NurseryProcess> CompilePool::nursery() {
+  std::uint64_t generation = 0;
+  {
+    const base::LockGuard lock(mutex_);
+    generation = generation_;
+  }
+  const base::LockGuard one(nursing_);
+  const bool is_current = nursery_ && nursery_generation_ == generation && !has_toolkit_changed();
+  return is_current || start_nursery(generation) ? nursery_ : nullptr;
+}
+
+bool CompilePool::has_toolkit_changed() {
+  const std::int64_t now_ns = base::now_ns();
+  if (now_ns - looked_ns_ < kBetweenLooks_ns) return false;
+  looked_ns_ = now_ns;
+  return toolkit_stamp(nursery_->hello()) != nursery_->toolkit().stamp;
+}
+
+bool CompilePool::start_nursery(std::uint64_t generation) {
+  nursery_.reset();
+  metrics_.precompiled_headers = metrics_.precompiled_bytes = 0;
+  auto started = NurseryProcess::start({settings_.worker_memory_bytes, settings_.precompiled_bytes != 0},
+                                       kStartPatience);
+  if (!started) {
+    log_event(Level::error, "worker-not-started", {{"reason", started.errors().front().message}});
+    return false;
+  }
+  nursery_ = *std::move(started);
+  nursery_generation_ = generation;
+  nursery_->set_toolkit(identify_toolkit(nursery_->hello(), disk_));
+  looked_ns_ = base::now_ns();
+  precompiled_.begin_anew();
+  precompiled_there_.notify_all();
+  return true;
+}
+
+void CompilePool::drop_nursery(const std::shared_ptr<NurseryProcess>& nursery) {
+  const base::LockGuard one(nursing_);
+  if (nursery_ == nursery) nursery_.reset();
+}
+
+void CompilePool::note_worker(const NurseryProcess& nursery, const WorkerHello& hello) {
+  {
+    const base::LockGuard lock(mutex_);
+    if (facts_ && facts_->toolkit.digest == nursery.toolkit().identity.digest &&
+        facts_->problem == hello.problem)
+      return;
+    facts_ = std::make_shared<const PoolFacts>(
+        PoolFacts{nursery.toolkit().identity, hello.problem, hello.sandbox});
+  }
   log_event(hello.problem.empty() ? Level::info : Level::error, "toolkit",
             {{"nvrtc", hello.nvrtc_path},
              {"version", hello.nvrtc_version},
              {"headers", hello.headers_version},
-             {"digest", facts.toolkit.digest},
+             {"digest", nursery.toolkit().identity.digest},
              {"problem", hello.problem}});
   const bool whole = hello.sandbox.missing.empty();
   log_event(whole ? Level::info : Level::warning, "sandbox",
@@ -258,14 +376,13 @@ void CompilePool::note_worker(const WorkerProcess& worker) {
              {"seccomp", std::int64_t{hello.sandbox.seccomp}},
              {"limits", std::int64_t{hello.sandbox.limits}},
              {"missing", hello.sandbox.missing}});
-  const base::LockGuard lock(mutex_);
-  facts_ = std::make_shared<const PoolFacts>(std::move(facts));
 }
 
-bool CompilePool::work(WorkerProcess& worker, const FlightPointer& flight) {
-  if (nvrtc_stamp(worker.hello().nvrtc_path) != flight->facts->stamp) {
-    publish(flight, error_result(503, "starting", "the toolkit of this server has changed"), false);
-    return false;
+bool CompilePool::work(Slot& slot, const FlightPointer& flight) {
+  WorkerProcess& worker = *slot.worker;
+  if (slot.nursery->toolkit().identity.digest != flight->facts->toolkit.digest) {
+    conclude(flight, error_result(503, "starting", "the toolkit of this server has changed"), false);
+    return true;
   }
   const std::int64_t begin = base::now_ns();
   const auto deadline = begin + static_cast<std::int64_t>(settings_.compile_timeout_s * 1e9);
@@ -273,22 +390,72 @@ bool CompilePool::work(WorkerProcess& worker, const FlightPointer& flight) {
   Frame answer;
   const Receive got = worker.ask(
       {0, flight->text, ""}, [&] { return base::now_ns() < deadline && is_wanted(*flight); }, answer);
-  metrics_.compile_seconds.add(static_cast<double>(base::now_ns() - begin) * 1e-9);
+  const double seconds = static_cast<double>(base::now_ns() - begin) * 1e-9;
+  metrics_.compile_seconds.add(seconds);
+  ResultPointer result = got == Receive::frame ? finished(answer, *flight)
+                                               : failed(worker, got, *flight, base::now_ns() >= deadline);
+  metrics_.slowest.add({seconds * 1e3, result->status, unix_time_s(), flight->source_name, flight->language,
+                        flight->request_id});
   if (got != Receive::frame) {
-    publish(flight, failed(worker, got, *flight, base::now_ns() >= deadline), false);
+    conclude(flight, result, false);
     return false;
   }
-  ResultPointer result = finished(answer, *flight);
+  note_speed(answer, *flight, seconds);
   const bool trusted = result->status != 500;
-  publish(flight, result, trusted);
-  if (trusted && disk_ != nullptr)
-    disk_->put(cache::EntryKind::served_answer, flight->key, to_bytes(*result));
+  conclude(flight, result, trusted);
   return trusted;
+}
+
+void CompilePool::note_speed(const Frame& answer, const Flight& flight, double seconds) {
+  if (answer.status == kFastImageFrame) ++metrics_.precompiled_uses;
+  if (answer.status != kImageFrame || settings_.precompiled_bytes == 0) return;
+  const Expected<remote::CompileMessage> message = remote::read_compile_message(flight.text);
+  if (!message || !message->headers.empty()) return;
+  precompiled_.note_compile(message->request, seconds);
+  precompiled_there_.notify_all();
+}
+
+void CompilePool::run_precompiling() {
+  while (!is_stopping()) {
+    const std::optional<abi::KernelRequest> lines = precompiled_.take();
+    if (lines && metrics_.precompiled_bytes < settings_.precompiled_bytes) {
+      precompile(*lines);
+      continue;
+    }
+    const base::LockGuard lock(mutex_);
+    if (!stopping_) precompiled_there_.wait_for(mutex_, std::chrono::seconds(1), [] { return false; });
+  }
+}
+
+void CompilePool::precompile(const abi::KernelRequest& lines) {
+  std::shared_ptr<NurseryProcess> current;
+  {
+    const base::LockGuard one(nursing_);
+    current = nursery_;
+  }
+  if (!current) return;
+  const std::int64_t begin = base::now_ns();
+  const Expected<std::uint64_t> size = current->precompile(lines, [this] { return !is_stopping(); });
+  const double ms = static_cast<double>(base::now_ns() - begin) * 1e-6;
+  if (!size)
+    return log_event(Level::warning, "not-precompiled",
+                     {{"lines", lines.source.text}, {"reason", size.errors().front().message}, {"ms", ms}});
+  ++metrics_.precompiled_headers;
+  metrics_.precompiled_bytes += *size;
+  log_event(Level::info, "precompiled",
+            {{"lines", lines.source.text}, {"bytes", static_cast<std::int64_t>(*size)}, {"ms", ms}});
 }
 
 ResultPointer CompilePool::finished(const Frame& frame, const Flight& flight) {
   if (frame.status == kErrorFrame) {
     remote::ErrorAnswer error = remote::read_error(frame.text);
+    if (std::ranges::any_of(error.diagnostics, is_failure_of_compiler)) {
+      ++metrics_.compiles_crashed;
+      log_event(Level::error, "worker-failed", {{"request_id", flight.request_id}, {"ended", error.message}});
+      return error_result(
+          500, "worker-failed", "the compiler failed: " + error.diagnostics.front().message,
+          fmt::format("a worker may use {} MiB of memory", settings_.worker_memory_bytes >> 20));
+    }
     if (!error.code.empty()) {
       ++metrics_.compiles_error;
       error.code = "compile";
@@ -329,7 +496,8 @@ ResultPointer CompilePool::failed(WorkerProcess& worker, Receive got, const Flig
         fmt::format("the compile took longer than {} s, this server's limit", settings_.compile_timeout_s),
         "make the source smaller, or ask the operator for a higher --compile-timeout");
   }
-  ++metrics_.compiles_crashed;
+  // All workers of a nursery have one layout of memory, of which each crash may tell something.
+  if (++metrics_.compiles_crashed % kCrashesOfNursery == 0) reload();
   log_event(Level::error, "worker-failed", {{"request_id", flight.request_id}, {"ended", how}});
   return error_result(500, "worker-failed", fmt::format("the compiler ended without an answer: {}", how),
                       fmt::format("it may have exhausted its {} MiB of memory, or crashed on this source",

@@ -25,4 +25,9 @@ enum class Receive : std::uint8_t { frame, closed, stopped, too_large };
 Receive receive_frame(int socket, std::uint64_t max_bytes, const std::function<bool()>& goes_on,
                       Frame& frame);
 
+/// Hands a descriptor to the process at the other side of a Unix socket.
+bool send_descriptor(int socket, int descriptor);
+/// The descriptor that is sent next, which closes at an exec; -1: none came.
+int receive_descriptor(int socket);
+
 }  // namespace quern::serve

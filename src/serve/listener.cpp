@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 
@@ -84,6 +86,10 @@ Expected<Listener> open_address(const std::string& text, const addrinfo& info) {
 }
 
 Expected<std::vector<Listener>> open_tcp(const std::string& text, std::string host, const std::string& port) {
+  std::uint16_t number = 0;  // getaddrinfo() takes larger ones modulo 65536
+  const auto [read, wrong] = std::from_chars(port.data(), port.data() + port.size(), number);
+  if (wrong != std::errc() || read != port.data() + port.size())
+    return failure(text, "its port is no number from 0 to 65535");
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;

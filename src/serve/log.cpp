@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "serve/log.hpp"
 
+#include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <ctime>
 #include <nlohmann/json.hpp>
 
@@ -47,6 +51,19 @@ void log_event(Level level, std::string_view event, LogFields fields) {
   for (const auto& [name, value] : fields)
     std::visit([&, key = std::string(name)](const auto& each) { line[key] = each; }, value);
   logger().log(kLevels[index], "{}", line.dump(-1, ' ', true, Json::error_handler_t::replace));
+}
+
+Expected<void> log_to(const std::string& file) {
+  const int opened = ::open(file.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+  const bool good = opened >= 0 && ::dup2(opened, STDERR_FILENO) >= 0;
+  const int reason = errno;
+  if (opened >= 0) ::close(opened);
+  if (good) return {};
+  Diagnostic diagnostic;
+  diagnostic.code = "io";
+  diagnostic.message = fmt::format("cannot open the log file {}: {}", file, std::strerror(reason));
+  diagnostic.hint = "name a file in a folder that the server's user may write to";
+  return diagnostic;
 }
 
 void take_over_log() {

@@ -36,7 +36,8 @@ std::map<std::pair<std::string, int>, std::uint64_t> Metrics::requests() const {
   return requests_;
 }
 
-std::string Metrics::text(std::uint64_t cache_bytes, std::uint64_t artifact_bytes) const {
+std::string Metrics::text(std::uint64_t cache_bytes, std::uint64_t artifact_bytes,
+                          const std::string& more) const {
   std::string text = "# TYPE quern_requests counter\n";
   for (const auto& [label, count] : requests())
     text += fmt::format("quern_requests_total{{path=\"{}\",status=\"{}\"}} {}\n", label.first, label.second,
@@ -58,9 +59,12 @@ std::string Metrics::text(std::uint64_t cache_bytes, std::uint64_t artifact_byte
             {"timeout", compiles_timeout},
             {"abandoned", compiles_abandoned}});
   counters("quern_nvrtc_runs", "", {{"", nvrtc_runs}});
+  counters("quern_precompiled_uses", "", {{"", precompiled_uses}});
   counters("quern_cache_hits", "tier",
-           {{"memory", hits_memory}, {"disk", hits_disk}, {"shared", hits_shared}});
+           {{"memory", hits_memory}, {"disk", hits_disk}, {"shared", hits_shared}, {"store", hits_store}});
   counters("quern_worker_restarts", "", {{"", worker_restarts}});
+  gauge("quern_precompiled_headers", precompiled_headers);
+  gauge("quern_precompiled_bytes", precompiled_bytes);
   gauge("quern_workers", workers);
   gauge("quern_workers_busy", workers_busy);
   gauge("quern_queue_length", queue_length);
@@ -69,7 +73,7 @@ std::string Metrics::text(std::uint64_t cache_bytes, std::uint64_t artifact_byte
   gauge("quern_artifact_bytes", artifact_bytes);
   text += compile_seconds.text("quern_compile_seconds");
   text += request_seconds.text("quern_request_seconds");
-  return text + "# EOF\n";
+  return text + more + "# EOF\n";
 }
 
 }  // namespace quern::serve

@@ -32,8 +32,44 @@ void add_limits(CLI::App& app, Settings& settings) {
   bytes("--worker-memory", settings.worker_memory_bytes, "Address space of a worker; 0: not limited");
   count("--worker-requests", settings.worker_requests,
         "Compiles after which a worker is replaced; 1: a new process for each");
+  bytes("--precompiled-headers", settings.precompiled_bytes,
+        "Memory for precompiled headers of the toolkit, which workers share; 0: none");
   bytes("--cache-memory", settings.cache_bytes, "Results kept in memory");
   bytes("--artifact-memory", settings.artifact_bytes, "Headers and machine code kept in memory");
+}
+
+void add_store(CLI::App& app, Settings& settings) {
+  CLI::Option* const store =
+      app.add_option("--store", settings.store,
+                     "Store that several servers share: redis://, rediss://, redis+unix:, http(s):// as "
+                     "bazel-remote, dav(s)://")
+          ->type_name("URL");
+  const auto file = [&](const char* name, std::string& value, const char* help) {
+    return app.add_option(name, value, help)->check(CLI::ExistingFile)->needs(store)->type_name("FILE");
+  };
+  const auto seconds = [&](const char* name, double& value, const char* help) {
+    app.add_option(name, value, help)
+        ->check(CLI::Range(0.001, 3600.0))
+        ->needs(store)
+        ->capture_default_str()
+        ->type_name("S");
+  };
+  file("--store-key", settings.store_key,
+       "Keys that authenticate stored values, one a line; the first seals");
+  file("--store-password-file", settings.store_password_file, "The store's password, in the first line");
+  file("--store-ca", settings.store_ca, "Authority of the store's certificate (PEM; default: the system's)");
+  CLI::Option* const certificate =
+      file("--store-cert", settings.store_certificate, "Certificate to show to the store (PEM)");
+  CLI::Option* const key =
+      file("--store-cert-key", settings.store_certificate_key, "The key of that certificate (PEM)");
+  certificate->needs(key);
+  key->needs(certificate);
+  app.add_flag("--store-trusted", settings.store_trusted,
+               "Use a store on the network without --store-key: all who write to it are trusted")
+      ->needs(store);
+  seconds("--store-timeout", settings.store_timeout_s, "Longest time for the store to answer");
+  seconds("--store-lease", settings.store_lease_s,
+          "Time after which the lock of a server that was killed ends");
 }
 
 void add_options(CLI::App& app, Settings& settings) {
@@ -63,6 +99,16 @@ void add_options(CLI::App& app, Settings& settings) {
       ->type_name("FILE");
   app.add_flag("--open-to-all", settings.open_to_all,
                "Listen beyond this machine without tokens and client certificates");
+  app.add_option("--log-file", settings.log_file,
+                 "Append the log to a file instead of stderr; SIGHUP opens it again")
+      ->type_name("FILE");
+  app.add_option(
+         "--stats-fd", settings.stats_descriptor,
+         "Answer each byte that arrives on this open socket with /v1/stats's document in a line; end when "
+         "it is closed (quern serve --top)")
+      ->check(CLI::Range(3, 1 << 20))
+      ->type_name("N");
+  add_store(app, settings);
   add_limits(app, settings);
   app.set_config("--config", "", "Read options from a TOML file: the same names without dashes")
       ->type_name("FILE");
@@ -73,6 +119,7 @@ void add_options(CLI::App& app, Settings& settings) {
 CommandLine read_command_line(int argc, char** argv) {
   CLI::App app("Compiles kernels for other machines and processes, over HTTP (docs/service.md).",
                "quern serve");
+  app.footer("quern serve --top ... shows what the server does, as quern top does, while it runs.");
   CommandLine line;
   Settings settings;
   add_options(app, settings);

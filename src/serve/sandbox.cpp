@@ -17,6 +17,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "serve/temporary_file.hpp"
+
 namespace quern::serve {
 namespace {
 
@@ -35,11 +37,15 @@ std::uint64_t file_rights(int version) {
 
 std::string system_reason() { return std::strerror(errno); }
 
-bool allow_reading(int ruleset, const std::string& path) {
+constexpr std::uint64_t kReading = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+constexpr std::uint64_t kWriting = kReading | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG |
+                                   LANDLOCK_ACCESS_FS_REMOVE_FILE | 1u << 14;  // LANDLOCK_ACCESS_FS_TRUNCATE
+
+bool allow_below(int ruleset, const std::string& path, std::uint64_t rights) {
   const int folder = ::open(path.c_str(), O_PATH | O_CLOEXEC);
   if (folder < 0) return errno == ENOENT;
   landlock_path_beneath_attr rule{};
-  rule.allowed_access = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+  rule.allowed_access = rights;
   rule.parent_fd = folder;
   const bool added = ::syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0u) == 0;
   ::close(folder);
@@ -47,7 +53,8 @@ bool allow_reading(int ruleset, const std::string& path) {
 }
 
 /// The version in force; 0 with `reason` where there is none.
-int restrict_files(const std::vector<std::string>& readable, std::string& reason) {
+int restrict_files(const std::vector<std::string>& readable, const std::string& writable,
+                   std::string& reason) {
   const auto version = static_cast<int>(
       ::syscall(SYS_landlock_create_ruleset, nullptr, std::size_t{0}, LANDLOCK_CREATE_RULESET_VERSION));
   if (version <= 0) {
@@ -58,7 +65,8 @@ int restrict_files(const std::vector<std::string>& readable, std::string& reason
   const std::size_t size = version >= 6 ? sizeof attributes : version >= 4 ? 16 : 8;
   const auto ruleset = static_cast<int>(::syscall(SYS_landlock_create_ruleset, &attributes, size, 0u));
   bool good = ruleset >= 0;
-  for (const std::string& path : readable) good = good && allow_reading(ruleset, path);
+  for (const std::string& path : readable) good = good && allow_below(ruleset, path, kReading);
+  if (!writable.empty()) good = good && allow_below(ruleset, writable, kWriting & attributes.files);
   good = good && ::syscall(SYS_landlock_restrict_self, ruleset, 0u) == 0;
   if (!good) reason = "Landlock could not be set up: " + system_reason();
   if (ruleset >= 0) ::close(ruleset);
@@ -81,13 +89,18 @@ class Filter {
     jump(static_cast<std::uint32_t>(number), 0, 1);
     result(SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(error));
   }
-  void allow_if(long number, unsigned argument, std::uint32_t mask, std::uint32_t value) {
+  void trap(long number) {
+    jump(static_cast<std::uint32_t>(number), 0, 1);
+    result(SECCOMP_RET_TRAP);
+  }
+  void allow_if(long number, unsigned argument, std::uint32_t mask, std::uint32_t value,
+                std::uint32_t otherwise = SECCOMP_RET_ERRNO | EPERM) {
     jump(static_cast<std::uint32_t>(number), 0, 5);
     load(static_cast<std::uint32_t>(offsetof(seccomp_data, args) + 8 * argument));
     code_.push_back(BPF_STMT(BPF_ALU | BPF_AND | BPF_K, mask));
     jump(value, 0, 1);
     result(SECCOMP_RET_ALLOW);
-    result(SECCOMP_RET_ERRNO | EPERM);
+    result(otherwise);
   }
   bool install() {
     result(SECCOMP_RET_ERRNO | EPERM);
@@ -107,15 +120,28 @@ class Filter {
   std::vector<sock_filter> code_;
 };
 
-bool restrict_calls(std::string& reason) {
+bool restrict_calls(bool writes, std::string& reason) {
   const auto own_process = static_cast<std::uint32_t>(::getpid());
   Filter filter;
 #define QUERN_ALLOW(name) filter.allow(SYS_##name);
 #define QUERN_ALLOW_IF(name, argument, mask, value) \
   filter.allow_if(SYS_##name, argument, static_cast<std::uint32_t>(mask), static_cast<std::uint32_t>(value));
+#define QUERN_ALLOW_ELSE_TRAP(name, argument, mask, value)                                                   \
+  filter.allow_if(SYS_##name, argument, static_cast<std::uint32_t>(mask), static_cast<std::uint32_t>(value), \
+                  SECCOMP_RET_TRAP);
+#define QUERN_TRAP(name) filter.trap(SYS_##name);
+#define QUERN_ALLOW_WRITER(name) \
+  if (writes) filter.allow(SYS_##name);
 #include "serve/system_calls.def"
 #undef QUERN_ALLOW
 #undef QUERN_ALLOW_IF
+#undef QUERN_ALLOW_WRITER
+#undef QUERN_ALLOW_ELSE_TRAP
+#undef QUERN_TRAP
+  if (!handle_trapped_calls()) {
+    reason = "no handler of trapped calls: " + system_reason();
+    return false;
+  }
   filter.fail(SYS_clone3, ENOSYS);  // its flags lie in memory; the C library then takes clone
   if (filter.install()) return true;
   reason = "the kernel takes no seccomp filter: " + system_reason();
@@ -130,12 +156,15 @@ bool set_limit(int resource, std::uint64_t value) {
 }  // namespace
 
 bool limit_resources(const SandboxLimits& limits) {
-  bool good = set_limit(RLIMIT_CORE, 0) && set_limit(RLIMIT_FSIZE, 0) && set_limit(RLIMIT_NOFILE, 256);
+  bool good = set_limit(RLIMIT_CORE, 0) && set_limit(RLIMIT_FSIZE, limits.file_bytes) &&
+              set_limit(RLIMIT_NOFILE, 256);
   if (limits.memory_bytes != 0) good = set_limit(RLIMIT_AS, limits.memory_bytes) && good;
   return good;
 }
 
-SandboxState enter_sandbox(const std::vector<std::string>& readable) {
+bool limit_files(std::uint64_t bytes) { return set_limit(RLIMIT_FSIZE, bytes); }
+
+SandboxState enter_sandbox(const std::vector<std::string>& readable, const std::string& writable) {
   SandboxState state;
   const auto miss = [&](const std::string& reason) {
     if (!reason.empty()) state.missing += (state.missing.empty() ? "" : "; ") + reason;
@@ -143,10 +172,10 @@ SandboxState enter_sandbox(const std::vector<std::string>& readable) {
   std::string reason;
   state.no_new_privileges = ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
   if (!state.no_new_privileges) miss("PR_SET_NO_NEW_PRIVS: " + system_reason());
-  state.landlock = restrict_files(readable, reason);
+  state.landlock = restrict_files(readable, writable, reason);
   miss(reason);
   reason.clear();
-  state.seccomp = restrict_calls(reason);
+  state.seccomp = restrict_calls(!writable.empty(), reason);
   miss(reason);
   return state;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "serve/server.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -55,6 +56,8 @@ Server::Server(const Settings& settings)
     : settings_(settings), service_(settings), wake_(::eventfd(0, EFD_CLOEXEC)) {}
 
 Expected<void> Server::load_secrets() {
+  Expected<StoreSecrets> store = read_store_secrets(settings_);
+  if (!store) return std::move(store).errors();
   if (!settings_.token_file.empty()) {
     Expected<Tokens> tokens = Tokens::read(settings_.token_file);
     if (!tokens) return std::move(tokens).errors();
@@ -62,6 +65,8 @@ Expected<void> Server::load_secrets() {
   }
   Expected<TlsContext> context = make_tls_context(settings_);
   if (!context) return std::move(context).errors();
+  store_login_->set(std::move(store->login));
+  if (Fleet* const fleet = service_.pool().fleet()) fleet->store().set_keys(std::move(store->keys));
   const base::LockGuard lock(mutex_);
   tls_ = *std::move(context);
   return {};
@@ -82,6 +87,19 @@ Expected<void> Server::check_exposure() const {
 }
 
 Expected<void> Server::open() {
+  if (settings_.stats_descriptor != 0 && ::fcntl(settings_.stats_descriptor, F_SETFD, FD_CLOEXEC) != 0) {
+    Diagnostic diagnostic;
+    diagnostic.code = "usage";
+    diagnostic.message = fmt::format("descriptor {} of --stats-fd is not open", settings_.stats_descriptor);
+    return diagnostic;
+  }
+  // The first connection to the store is made with the password, and its first value read with the keys.
+  Expected<StoreSecrets> store = read_store_secrets(settings_);
+  if (!store) return std::move(store).errors();
+  store_login_->set(std::move(store->login));
+  Expected<std::unique_ptr<Fleet>> fleet = open_fleet(settings_, store_login_);
+  if (!fleet) return std::move(fleet).errors();
+  service_.pool().share(*std::move(fleet));
   if (Expected<void> secrets = load_secrets(); !secrets) return secrets;
   for (const std::string& text : settings_.listen) {
     Expected<std::vector<Listener>> opened = open_listeners(text);
@@ -92,8 +110,12 @@ Expected<void> Server::open() {
 }
 
 void Server::reload() {
-  if (const Expected<void> secrets = load_secrets(); !secrets)
-    return log_event(Level::error, "reload-failed", {{"reason", secrets.errors().front().message}});
+  const auto fails = [](const Expected<void>& step) {
+    if (!step) log_event(Level::error, "reload-failed", {{"reason", step.errors().front().message}});
+    return !step;
+  };
+  if (!settings_.log_file.empty() && fails(log_to(settings_.log_file))) return;
+  if (fails(load_secrets())) return;
   service_.pool().reload();
   log_event(Level::info, "reloaded");
 }
@@ -102,6 +124,7 @@ int Server::run() {
   for (const Listener& listener : listeners_)
     log_event(Level::info, "listening", {{"address", listener.address}});
   std::thread accepting([this] { accept_loop(); });
+  std::thread reporting([this] { report_loop(); });
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
@@ -112,6 +135,7 @@ int Server::run() {
   const std::uint64_t one = 1;
   if (::write(wake_.get(), &one, sizeof one) < 0) return 1;
   accepting.join();
+  reporting.join();
   for (const Listener& listener : listeners_)
     if (!listener.socket_path.empty()) ::unlink(listener.socket_path.c_str());
   const bool drained = drain();
@@ -126,6 +150,34 @@ bool Server::drain() {
   while (service_.metrics().connections != 0) {
     if (base::now_ns() > deadline) return false;
     std::this_thread::sleep_for(10ms);
+  }
+  return true;
+}
+
+void Server::report_loop() const {
+  const int descriptor = settings_.stats_descriptor;
+  if (descriptor == 0) return;
+  pollfd ready[] = {{descriptor, POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+  while (::poll(ready, 2, -1) >= 0 || errno == EINTR) {
+    if (ready[1].revents != 0) break;
+    char byte = 0;
+    if (ready[0].revents == 0) continue;
+    if (::read(descriptor, &byte, 1) == 1 && report(descriptor)) continue;
+    ::kill(::getpid(), SIGTERM);  // whoever watches has gone
+    break;
+  }
+  ::close(descriptor);
+}
+
+bool Server::report(int descriptor) const {
+  const std::string text = service_.stats() + "\n";
+  for (std::string_view rest = text; !rest.empty();) {
+    pollfd ready[] = {{descriptor, POLLOUT, 0}, {wake_.get(), POLLIN, 0}};
+    if (::poll(ready, 2, -1) < 0 && errno != EINTR) return false;
+    if (ready[1].revents != 0) return false;
+    const ssize_t sent = ::send(descriptor, rest.data(), rest.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0 && errno != EAGAIN && errno != EINTR) return false;
+    if (sent > 0) rest.remove_prefix(static_cast<std::size_t>(sent));
   }
   return true;
 }

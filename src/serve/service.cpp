@@ -10,6 +10,7 @@
 
 #include "base/clock.hpp"
 #include "serve/log.hpp"
+#include "serve/page.hpp"
 #include "serve/policy.hpp"
 
 namespace quern::serve {
@@ -47,7 +48,7 @@ std::string new_id() {
 
 /// The route that a path belongs to, for the counters: there are few of these.
 std::string route_of(const std::string& path) {
-  for (const char* each : {"/healthz", "/readyz", "/metrics", "/v1/stats", "/v1/compile"})
+  for (const char* each : {"/", "/healthz", "/readyz", "/metrics", "/v1/stats", "/v1/compile"})
     if (path == each) return path;
   return path.starts_with(kArtifactPath) ? "/v1/artifact" : "other";
 }
@@ -63,6 +64,8 @@ struct Exchange {
   bool has_body = false;
   bool body_read = false;
   bool known = false;  // line and headers were read
+  bool answered = false;
+  bool is_chunked = false;  // by a reader that takes more spellings of sizes than others
 };
 
 namespace {
@@ -121,9 +124,14 @@ bool Service::serve_one(Connection& connection, bool last) {
   connection.begin_request(milliseconds(settings_.request_timeout_s), kMaxHeadBytes);
   bool closed = false;
   const bool written = process_request(connection, last || draining_, closed, {});
+  // cpp-httplib closes without an answer where the first line is too long.
+  if (!exchange.known && connection.trouble() == Connection::Trouble::too_large && !exchange.answered)
+    refuse_head(connection);
   current = nullptr;
   body_bytes_ -= exchange.body_bytes;
-  return written && !closed && !last && !draining_ && (!exchange.has_body || exchange.body_read);
+  // The rest of a request that cannot be read is no request.
+  const bool is_read = exchange.known && (!exchange.has_body || exchange.body_read) && !exchange.is_chunked;
+  return written && !closed && !last && !draining_ && is_read;
 }
 
 httplib::Server::HandlerResponse Service::before_body(const Request& request, Response& response) {
@@ -131,12 +139,15 @@ httplib::Server::HandlerResponse Service::before_body(const Request& request, Re
   exchange.known = true;
   exchange.connection.begin_body();
   exchange.route = route_of(request.path);
+  exchange.is_chunked = request.has_header("Transfer-Encoding");
   exchange.has_body =
       request.has_header("Transfer-Encoding") ||
       (request.has_header("Content-Length") && request.get_header_value("Content-Length") != "0");
   if (const std::string id = request.get_header_value("Quern-Request-Id"); is_id(id)) exchange.id = id;
   response.set_header("Quern-Request-Id", exchange.id);
   response.set_header("Quern-Protocol", std::to_string(remote::kProtocol));
+  // cpp-httplib would cut every answer to the range, a refusal too.
+  const_cast<Request&>(request).ranges.clear();
   if (check_head(request, response) && check_path(request, response)) return HandlerResponse::Unhandled;
   exchange.connection.begin_answer(milliseconds(settings_.request_timeout_s));
   return HandlerResponse::Handled;
@@ -154,8 +165,18 @@ bool Service::check_head(const Request& request, Response& response) const {
   }
   const bool ambiguous = request.get_header_value_count("Content-Length") > 1 ||
                          (request.has_header("Content-Length") && request.has_header("Transfer-Encoding"));
-  if (ambiguous || request.has_header("Range")) {
-    refuse(response, 400, "bad-request", "two lengths of one body, or a range, are not accepted");
+  const std::string length = request.get_header_value("Content-Length");
+  const bool is_number = length.size() < 20 && length.find_first_not_of("0123456789") == std::string::npos;
+  if (ambiguous || !is_number || (request.has_header("Content-Length") && length.empty())) {
+    refuse(response, 400, "bad-request", "the length of the body is not one whole number");
+    return false;
+  }
+  if (request.has_header("Range")) {
+    refuse(response, 400, "bad-request", "ranges are not accepted");
+    return false;
+  }
+  if (request.is_multipart_form_data()) {
+    refuse(response, 400, "bad-request", "the body is JSON, not a form");
     return false;
   }
   if (request.has_header("Content-Encoding") && request.get_header_value("Content-Encoding") != "identity") {
@@ -172,7 +193,7 @@ bool Service::check_head(const Request& request, Response& response) const {
 
 bool Service::check_path(const Request& request, Response& response) {
   const std::string& path = request.path;
-  if (path == "/healthz" || path == "/readyz") return true;
+  if (path == "/" || path == "/healthz" || path == "/readyz") return true;
   std::shared_ptr<const Tokens> tokens;
   {
     const base::LockGuard lock(mutex_);
@@ -192,6 +213,21 @@ bool Service::check_path(const Request& request, Response& response) {
   return true;
 }
 
+void Service::refuse_head(Connection& connection) {
+  remote::ErrorAnswer error;
+  error.code = "too-large";
+  error.message = fmt::format("request line and headers have more than {} bytes", kMaxHeadBytes);
+  error.request_id = current->id;
+  const std::string body = remote::write_error(error);
+  const std::string answer = fmt::format(
+      "HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Type: {}\r\n"
+      "Quern-Protocol: {}\r\nQuern-Request-Id: {}\r\nContent-Length: {}\r\n\r\n{}",
+      kJsonType, remote::kProtocol, current->id, body.size(), body);
+  connection.begin_answer(milliseconds(settings_.request_timeout_s));
+  connection.write(answer.data(), answer.size());
+  metrics_.count_request("other", 431);
+}
+
 void Service::on_error(Response& response) {
   Exchange& exchange = *current;
   const Connection::Trouble trouble = exchange.connection.trouble();
@@ -206,6 +242,8 @@ void Service::on_error(Response& response) {
   else if (trouble == Connection::Trouble::too_large || response.status == 414)
     refuse(response, 431, "too-large",
            fmt::format("request line and headers have more than {} bytes", kMaxHeadBytes));
+  else if (response.status == 416)
+    refuse(response, 400, "bad-request", "ranges are not accepted");
   else if (response.status == 500)
     refuse(response, 500, "internal", "the server failed on this request");
   else
@@ -214,6 +252,7 @@ void Service::on_error(Response& response) {
 
 /// Counts and logs an answer that was sent.
 void Service::note(const Request& request, const Response& response) {
+  current->answered = true;
   const Exchange& exchange = *current;
   metrics_.count_request(exchange.route, response.status);
   const double seconds = static_cast<double>(base::now_ns() - exchange.begin_ns) * 1e-9;
@@ -260,16 +299,32 @@ bool Service::read_body(const httplib::ContentReader& reader, std::uint64_t most
   return false;
 }
 
+namespace {
+
+void show_page(httplib::Response& response) {
+  const Page& page = live_page();
+  response.set_header("Content-Security-Policy", page.policy);
+  response.set_header("Cache-Control", "no-cache");
+  response.set_header("Referrer-Policy", "no-referrer");
+  response.set_header("X-Content-Type-Options", "nosniff");
+  response.set_content(page.html.data(), page.html.size(), "text/html; charset=utf-8");
+}
+
+}  // namespace
+
 void Service::get(const Request& request, Response& response) {
   Exchange& exchange = *current;
   exchange.connection.begin_answer(milliseconds(settings_.request_timeout_s));
-  if (request.path == "/healthz")
+  if (request.path == "/")
+    show_page(response);
+  else if (request.path == "/healthz")
     response.set_content("ok\n", kTextType);
   else if (request.path == "/readyz")
     ready(response);
   else if (request.path == "/metrics")
-    response.set_content(metrics_.text(pool_.cache_bytes(), artifacts_.bytes()),
-                         "application/openmetrics-text; version=1.0.0; charset=utf-8");
+    response.set_content(
+        metrics_.text(pool_.cache_bytes(), artifacts_.bytes(), pool_.fleet() ? pool_.fleet()->metrics() : ""),
+        "application/openmetrics-text; version=1.0.0; charset=utf-8");
   else if (request.path == "/v1/stats")
     response.set_content(stats(), kJsonType);
   else if (request.path.starts_with(kArtifactPath))
@@ -280,17 +335,21 @@ void Service::get(const Request& request, Response& response) {
     refuse(response, 404, "not-found", "there is nothing here", "docs/protocol.md lists the paths");
 }
 
-void Service::ready(Response& response) const {
+const char* Service::state() const {
   const std::shared_ptr<const PoolFacts> facts = pool_.facts();
-  const char* const state = draining_                 ? "draining"
-                            : facts == nullptr        ? "starting"
-                            : !facts->problem.empty() ? "no-toolkit"
-                                                      : "ready";
-  if (state != string_view("ready")) {
+  return draining_                ? "draining"
+         : facts == nullptr       ? "starting"
+         : facts->problem.empty() ? "ready"
+                                  : "no-toolkit";
+}
+
+void Service::ready(Response& response) const {
+  const char* const word = state();
+  if (word != string_view("ready")) {
     response.status = 503;
     response.set_header("Retry-After", "1");
   }
-  response.set_content(std::string(state) + "\n", kTextType);
+  response.set_content(std::string(word) + "\n", kTextType);
 }
 
 void Service::artifact(const Request& request, Response& response) {
@@ -406,6 +465,8 @@ void Service::compile(const std::string& body, Response& response) {
   request.text = [&] { return *remote::write_compile_message(*message); };
   request.gone = [&] { return exchange.connection.is_gone(); };
   request.request_id = exchange.id;
+  request.source_name = message->request.source.file_name;
+  request.language = remote::language_name(message->request.source.language);
   const CompilePool::Answer answer = pool_.compile(request);
   exchange.connection.begin_answer(milliseconds(settings_.request_timeout_s));
   if (!answer.result) return refuse(response, 400, "bad-request", "the client has gone");
@@ -415,14 +476,57 @@ void Service::compile(const std::string& body, Response& response) {
   response.set_content(answer.result->body, kJsonType);
 }
 
+namespace {
+
+Json slowest_rows(const SlowestCompiles& slowest) {
+  Json rows = Json::array();
+  for (const SlowCompile& each : slowest.list())
+    rows.push_back({{"ms", each.ms},
+                    {"status", each.status},
+                    {"time_s", each.time_s},
+                    {"name", each.name},
+                    {"language", each.language},
+                    {"request_id", each.request_id}});
+  return rows;
+}
+
+Json store_json(const Fleet* fleet) {
+  if (fleet == nullptr) return nullptr;
+  const store::Figures figures = fleet->figures();
+  Json refused = Json::object();
+  for (std::size_t i = 0; i < figures.refused.size(); ++i)
+    refused[std::string(name(static_cast<store::Refusal>(i)))] = figures.refused[i];
+  return {{"address", fleet->address()},
+          {"up", figures.is_up},
+          {"failures", figures.failures},
+          {"gets", {{"hit", figures.hits}, {"miss", figures.misses}, {"unavailable", figures.unavailable}}},
+          {"refused", std::move(refused)},
+          {"puts", {{"ok", figures.puts}, {"failed", figures.puts_failed}}},
+          {"locks",
+           {{"acquired", figures.locks_acquired},
+            {"held", figures.locks_held},
+            {"unavailable", figures.locks_failed}}},
+          {"waiting", fleet->waiting()}};
+}
+
+}  // namespace
+
 std::string Service::stats() const {
   const std::shared_ptr<const PoolFacts> facts = pool_.facts();
   Json requests = Json::array();
   for (const auto& [label, count] : metrics_.requests())
     requests.push_back({{"path", label.first}, {"status", label.second}, {"count", count}});
   Json json = {{"protocol", remote::kProtocol},
+               {"state", state()},
+               {"time_s", unix_time_s()},
+               {"started_s", metrics_.started_s},
+               {"uptime_s", static_cast<double>(base::now_ns() - metrics_.begin_ns) * 1e-9},
                {"requests", std::move(requests)},
                {"nvrtc_runs", metrics_.nvrtc_runs.load()},
+               {"precompiled",
+                {{"uses", metrics_.precompiled_uses.load()},
+                 {"headers", metrics_.precompiled_headers.load()},
+                 {"bytes", metrics_.precompiled_bytes.load()}}},
                {"compiles",
                 {{"ok", metrics_.compiles_ok.load()},
                  {"error", metrics_.compiles_error.load()},
@@ -432,7 +536,8 @@ std::string Service::stats() const {
                {"hits",
                 {{"memory", metrics_.hits_memory.load()},
                  {"disk", metrics_.hits_disk.load()},
-                 {"shared", metrics_.hits_shared.load()}}},
+                 {"shared", metrics_.hits_shared.load()},
+                 {"store", metrics_.hits_store.load()}}},
                {"workers",
                 {{"count", metrics_.workers.load()},
                  {"busy", metrics_.workers_busy.load()},
@@ -441,6 +546,7 @@ std::string Service::stats() const {
                {"connections", metrics_.connections.load()},
                {"cache_bytes", pool_.cache_bytes()},
                {"artifact_bytes", artifacts_.bytes()},
+               {"slowest", slowest_rows(metrics_.slowest)},
                {"limits",
                 {{"source_bytes", settings_.max_source_bytes},
                  {"body_bytes", settings_.max_body_bytes()},
@@ -448,6 +554,7 @@ std::string Service::stats() const {
                  {"connections", settings_.max_connections},
                  {"compile_timeout_s", settings_.compile_timeout_s},
                  {"worker_memory_bytes", settings_.worker_memory_bytes}}},
+               {"store", store_json(pool_.fleet())},
                {"toolkit", nullptr},
                {"sandbox", nullptr}};
   if (facts) {

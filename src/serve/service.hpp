@@ -33,6 +33,8 @@ class Service : private httplib::Server {
   void set_tokens(Tokens tokens) QUERN_EXCLUDES(mutex_);
   Metrics& metrics() noexcept { return metrics_; }
   CompilePool& pool() noexcept { return pool_; }
+  /// The document of /v1/stats.
+  std::string stats() const;
 
  private:
   using Request = httplib::Request;
@@ -45,6 +47,8 @@ class Service : private httplib::Server {
   void post(const Request& request, Response& response, const httplib::ContentReader& reader);
   void put(const Request& request, Response& response, const httplib::ContentReader& reader);
   void on_error(Response& response);
+  /// Answers a request whose first line is too long.
+  void refuse_head(Connection& connection);
   void note(const Request& request, const Response& response);
 
   /// The body; false: it did not arrive, and the response says why.
@@ -53,8 +57,8 @@ class Service : private httplib::Server {
   void compile(const std::string& body, Response& response);
   bool take_headers(remote::CompileMessage& message, Response& response);
   void artifact(const Request& request, Response& response);
+  const char* state() const;  ///< as /readyz says it
   void ready(Response& response) const;
-  std::string stats() const;
 
   const Settings& settings_;
   Metrics metrics_;

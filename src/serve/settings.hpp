@@ -15,11 +15,24 @@ struct Settings {
   std::string tls_certificate;      ///< PEM files; empty: no TLS
   std::string tls_key;
   std::string tls_client_ca;
+  std::string log_file;      ///< instead of stderr; empty: stderr
+  int stats_descriptor = 0;  ///< a connected socket on which figures are asked for; 0: none
   bool open_to_all = false;  ///< listen on TCP beyond this machine without tokens and client certificates
+
+  std::string store;  ///< URL of the shared store; empty: none
+  std::string store_key;
+  std::string store_password_file;
+  std::string store_ca;  ///< PEM files
+  std::string store_certificate;
+  std::string store_certificate_key;
+  bool store_trusted = false;  ///< use a store that others reach without a key
+  double store_timeout_s = 0.02;
+  double store_lease_s = 4;
 
   unsigned workers = 0;  ///< 0: one for each processor
   std::uint64_t worker_memory_bytes = std::uint64_t{2} << 30;
-  std::uint64_t worker_requests = 256;  ///< a worker is replaced after so many
+  std::uint64_t worker_requests = 256;                         ///< a worker is replaced after so many
+  std::uint64_t precompiled_bytes = std::uint64_t{512} << 20;  ///< 0: no precompiled headers
   double compile_timeout_s = 60;
 
   std::uint64_t max_source_bytes = std::uint64_t{4} << 20;

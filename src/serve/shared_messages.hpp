@@ -35,5 +35,7 @@ Frame error_frame(const Diagnostics& errors);
 /// The statuses of these frames.
 inline constexpr std::uint32_t kImageFrame = 1;
 inline constexpr std::uint32_t kErrorFrame = 2;
+/// An image that was made with a precompiled header.
+inline constexpr std::uint32_t kFastImageFrame = 3;
 
 }  // namespace quern::serve

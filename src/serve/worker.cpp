@@ -2,16 +2,13 @@
 #include "serve/worker.hpp"
 
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <filesystem>
 
 #include "serve/frames.hpp"
 #include "serve/sandbox.hpp"
-#include "serve/shared_messages.hpp"
-#include "session/request_compiler.hpp"
+#include "serve/temporary_file.hpp"
 
 namespace quern::serve {
 namespace {
@@ -22,39 +19,16 @@ constexpr std::uint64_t kMaxRequestBytes = std::uint64_t{1} << 30;
 // go before compiles as well then.
 constexpr int kNiceness = 3;
 
-/// Compiles once, so that all that NVRTC loads is loaded before the sandbox is entered.
-Expected<void> warm_up(session::RequestCompiler& compiler) {
-  abi::KernelRequest request;
-  request.source.text = "extern \"C\" __global__ void warm_up(int* p) { p[threadIdx.x] = 1; }\n";
-  auto image = compiler.compile(request);
-  if (!image) return std::move(image).errors();
-  return {};
-}
+/// More than NVRTC's heap for precompiled headers, which has 256 MiB.
+constexpr std::uint64_t kTemporaryBytes = std::uint64_t{288} << 20;
 
-/// The folders that a worker reads: the toolkit's headers, and the libraries beside NVRTC.
-std::vector<std::string> readable_folders(const session::CompilerFacts& facts) {
-  std::vector<std::string> folders = facts.include_directories;
-  if (!facts.nvrtc_path.empty())
-    folders.push_back(std::filesystem::path(facts.nvrtc_path).parent_path().string());
-  return folders;
-}
-
-WorkerHello prepare(session::RequestCompiler& compiler, bool limits) {
-  WorkerHello hello;
-  const session::CompilerFacts facts = compiler.facts();
-  hello.nvrtc_path = facts.nvrtc_path;
-  hello.nvrtc_version = facts.nvrtc_version;
-  hello.headers_version = facts.headers_version;
-  hello.include_directories = facts.include_directories;
-  if (facts.nvrtc_path.empty())
-    hello.problem = to_string(facts.missing);
-  else if (const Expected<void> warm = warm_up(compiler); !warm)
-    hello.problem = to_string(warm.errors());
-  ::clearenv();
-  hello.sandbox = enter_sandbox(readable_folders(facts));
-  hello.sandbox.limits = limits;
-  if (!limits) hello.sandbox.missing += "; resource limits could not be set";
-  return hello;
+/// NVRTC says "Permission denied" of a file outside the sandbox that exists: the author is not to learn that.
+void hide_reasons(Diagnostics& diagnostics) {
+  constexpr std::string_view kCannotOpen = "cannot open source file \"";
+  for (Diagnostic& each : diagnostics)
+    if (const std::size_t end = each.message.rfind("\": ");
+        each.message.starts_with(kCannotOpen) && end != std::string::npos && end >= kCannotOpen.size())
+      each.message.resize(end + 1);
 }
 
 Frame answer(session::RequestCompiler& compiler, const Frame& asked) {
@@ -63,24 +37,40 @@ Frame answer(session::RequestCompiler& compiler, const Frame& asked) {
   abi::KernelRequest request = std::move(message->request);
   for (remote::HeaderEntry& header : message->headers)
     request.headers.push_back({std::move(header.name), std::move(header.text)});
+  const std::uint64_t uses = compiler.precompiled_use_count();
   const auto image = compiler.compile(request);
-  if (!image) return error_frame(image.errors());
-  return image_frame(**image);
+  if (!image) {
+    Diagnostics errors = image.errors();
+    hide_reasons(errors);
+    return error_frame(errors);
+  }
+  Frame frame = image_frame(**image);
+  if (compiler.precompiled_use_count() != uses) frame.status = kFastImageFrame;
+  return frame;
 }
 
 }  // namespace
 
-int worker_main(std::uint64_t memory_bytes) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+std::vector<std::string> readable_folders(const WorkerHello& hello) {
+  std::vector<std::string> folders = hello.include_directories;
+  if (!hello.nvrtc_path.empty())
+    folders.push_back(std::filesystem::path(hello.nvrtc_path).parent_path().string());
+  return folders;
+}
+
+void run_worker(int socket, session::RequestCompiler& compiler, WorkerHello hello) {
   [[maybe_unused]] const int niceness = ::nice(kNiceness);
-  const bool limits = limit_resources({memory_bytes});
-  if (::chdir("/") != 0) return 1;
-  session::RequestCompiler compiler;
-  const WorkerHello hello = prepare(compiler, limits);
-  if (!send_frame(kWorkerSocket, {0, write_hello(hello), ""})) return 1;
+  ::clearenv();
+  ::setenv("TMPDIR", kTemporaryFolder, 1);
+  make_temporary_file(kTemporaryBytes);
+  const bool limits = limit_files(kTemporaryBytes) && hello.sandbox.limits;
+  hello.sandbox = enter_sandbox(readable_folders(hello));
+  hello.sandbox.limits = limits;
+  if (!limits) hello.sandbox.missing += "; resource limits could not be set";
+  if (!send_frame(socket, {0, write_hello(hello), ""})) ::_exit(1);
   Frame frame;
-  while (receive_frame(kWorkerSocket, kMaxRequestBytes, {}, frame) == Receive::frame)
-    if (!send_frame(kWorkerSocket, answer(compiler, frame))) break;
+  while (receive_frame(socket, kMaxRequestBytes, {}, frame) == Receive::frame)
+    if (!send_frame(socket, answer(compiler, frame))) break;
   // Without exit handlers: the process holds nothing that must be written, and some would need more.
   ::_exit(0);
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process that compiles: started by the server with nothing but a socket, it loads NVRTC, gives up what
-// compiling does not need, and answers one request after the other.
+// The process that compiles: forked from the nursery, which has loaded NVRTC, it gives up what compiling does
+// not need, and answers one request after the other.
 #pragma once
 
-#include <cstdint>
+#include "serve/shared_messages.hpp"
+#include "session/request_compiler.hpp"
 
 namespace quern::serve {
 
-/// The descriptor of the worker's socket.
-inline constexpr int kWorkerSocket = 3;
+/// The folders that a worker reads: the toolkit's headers, and the libraries beside NVRTC.
+std::vector<std::string> readable_folders(const WorkerHello& hello);
 
-/// Runs until the server closes the socket. Returns the exit status.
-int worker_main(std::uint64_t memory_bytes);
+/// Enters the sandbox, sends `hello` with its state, and runs until the server closes the socket.
+[[noreturn]] void run_worker(int socket, session::RequestCompiler& compiler, WorkerHello hello);
 
 }  // namespace quern::serve

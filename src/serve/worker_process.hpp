@@ -3,12 +3,11 @@
 
 #include <sys/types.h>
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 
-#include "quern/expected.hpp"
 #include "serve/frames.hpp"
 #include "serve/shared_messages.hpp"
 
@@ -17,9 +16,8 @@ namespace quern::serve {
 /// A worker, seen from the server. Thread-compatible: one thread at a time uses it.
 class WorkerProcess {
  public:
-  /// Starts this program again as a worker, and waits for its first message.
-  static Expected<WorkerProcess> start(std::uint64_t memory_bytes, std::chrono::milliseconds patience);
-
+  /// A child of this process, and the socket to it; NurseryProcess forks them.
+  WorkerProcess(pid_t process, int socket) : process_(process), socket_(socket) {}
   WorkerProcess(WorkerProcess&& other) noexcept;
   WorkerProcess& operator=(WorkerProcess&& other) noexcept;
   WorkerProcess(const WorkerProcess&) = delete;
@@ -28,7 +26,10 @@ class WorkerProcess {
   ~WorkerProcess();
 
   const WorkerHello& hello() const noexcept { return hello_; }
-  pid_t process() const noexcept { return process_; }
+  void set_hello(WorkerHello hello) { hello_ = std::move(hello); }
+  int socket() const noexcept { return socket_; }
+  /// For a worker that is asked nothing: it says nothing unless it has ended.
+  bool has_ended() const noexcept;
   std::uint64_t request_count() const noexcept { return request_count_; }
 
   /// Sends a request and waits for the answer while `goes_on` is true. After anything but `frame` the worker
@@ -39,7 +40,6 @@ class WorkerProcess {
   std::string end();
 
  private:
-  WorkerProcess(pid_t process, int socket) : process_(process), socket_(socket) {}
   pid_t process_ = -1;
   int socket_ = -1;
   std::uint64_t request_count_ = 0;

@@ -94,6 +94,7 @@ struct Collected {
   const abi::KernelSource& source;
   Diagnostics diagnostics = {};
   std::string text = {};
+  std::vector<PassTime>* times = nullptr;
 };
 
 bool is_generated(const abi::KernelSource& source) { return source.language != abi::Language::ptx; }
@@ -154,7 +155,8 @@ void collect_diagnostic(void* user, const char* code, const char* file, std::uin
   if (of_ptx && line != 0 && is_generated(collected.source)) show_author(diagnostic, collected);
   // Of Kernel Python the places hold columns of the CUDA C++ that was made of it.
   if (collected.source.language == abi::Language::python) diagnostic.span.column = 0;
-  diagnostic.span.file = shown_file(diagnostic.span.file, collected.source);
+  // Wrong usage is no matter of the file.
+  if (diagnostic.code != "usage") diagnostic.span.file = shown_file(diagnostic.span.file, collected.source);
   if (diagnostic.source_line.empty())
     diagnostic.source_line = line_of(diagnostic.span, collected.source).value_or("");
   base::cover_word(diagnostic.span, diagnostic.source_line, is_generated(collected.source) ? "" : kPtxWords);
@@ -163,6 +165,11 @@ void collect_diagnostic(void* user, const char* code, const char* file, std::uin
 
 void collect_text(void* user, const char* text, std::size_t size) {
   static_cast<Collected*>(user)->text.append(text, size);
+}
+
+void collect_time(void* user, const char* name, std::uint32_t runs, std::uint64_t nanoseconds) {
+  static_cast<Collected*>(user)->times->push_back(
+      {name, runs, std::chrono::nanoseconds(static_cast<std::int64_t>(nanoseconds))});
 }
 
 }  // namespace
@@ -252,10 +259,12 @@ Diagnostics check_ptx(const QuernCpuPlugin& plugin, std::string_view ptx, const 
 
 Expected<std::string> plugin_stage(const QuernCpuPlugin& plugin, const std::string& ptx,
                                    const abi::KernelSource& source, const std::string& kernel,
-                                   const std::uint32_t (&block)[3], const std::string& stage) {
-  Collected collected{.ptx = ptx, .source = source};
-  if (plugin.stage_text(ptx.data(), ptx.size(), kernel.c_str(), block, stage.c_str(), &collect_text,
-                        &collect_diagnostic, &collected) == 0)
+                                   const std::uint32_t (&block)[3], const std::string& stage,
+                                   std::vector<PassTime>* times) {
+  Collected collected{.ptx = ptx, .source = source, .times = times};
+  if (plugin.timed_stage_text(ptx.data(), ptx.size(), kernel.c_str(), block, stage.c_str(), &collect_text,
+                              times != nullptr ? &collect_time : nullptr, &collect_diagnostic,
+                              &collected) == 0)
     return std::move(collected.text);
   if (collected.diagnostics.empty())
     collected.diagnostics.push_back(make_diagnostic(

@@ -12,6 +12,7 @@
 #include "driver/loader.hpp"
 #include "quern/device.hpp"
 #include "quern/expected.hpp"
+#include "quern/stage.hpp"
 #include "runtime/driver.hpp"
 
 namespace quern::session {
@@ -45,9 +46,11 @@ inline constexpr const char* kWrongPtxHint =
 /// from, as far as they are known; empty if it accepts it.
 Diagnostics check_ptx(const QuernCpuPlugin& plugin, std::string_view ptx, const abi::KernelSource& source);
 
-/// The plug-in's text of a stage ("simt", "llvm", "asm"); `source` as for check_ptx.
+/// The plug-in's text of a stage ("simt", "llvm", "asm", "simt=PASS", "llvm=PASS"); `source` as for
+/// check_ptx. `times`: not null: gets a row for each pass that ran.
 Expected<std::string> plugin_stage(const QuernCpuPlugin& plugin, const std::string& ptx,
                                    const abi::KernelSource& source, const std::string& kernel,
-                                   const std::uint32_t (&block)[3], const std::string& stage);
+                                   const std::uint32_t (&block)[3], const std::string& stage,
+                                   std::vector<PassTime>* times);
 
 }  // namespace quern::session

@@ -16,6 +16,8 @@ constexpr Row kRows[] = {
     {"cache-io", ErrorCode::io},
     {"cache-unsafe", ErrorCode::io},
     {"file-missing", ErrorCode::not_found},
+    {"bundle", ErrorCode::io},
+    {"key-file", ErrorCode::io},
     {"usage", ErrorCode::usage},
     {"bind", ErrorCode::usage},
     {"file-kind", ErrorCode::unsupported},

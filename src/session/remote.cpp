@@ -7,6 +7,7 @@
 
 #include "base/log.hpp"
 #include "compile/own_headers.hpp"
+#include "compile/ptx_text.hpp"
 #include "compile/shared_compiler.hpp"
 #include "remote/client.hpp"
 
@@ -28,7 +29,9 @@ class Servers final : public compile::RemoteCompiler {
     base::Work work(progress, ProgressStage::compile, file, 0);
     if (!work.begin()) return RemoteOutcome{base::cancelled("compile " + file), "", ""};
     std::uint64_t ticks = 0;
-    remote::Client::Outcome outcome = client_.compile(whole->request, [&] { return work.advance(++ticks); });
+    remote::Client::Outcome outcome = client_.compile(
+        whole->request, [&] { return work.advance(++ticks); },
+        [&](const abi::PtxImage& image) { return compile::why_not_for(request.target, image); });
     work.finish(ticks);
     if (!outcome.answer) return unanswered(file, outcome.reasons);
     is_told_ = false;
@@ -58,6 +61,8 @@ class Servers final : public compile::RemoteCompiler {
   std::optional<RemoteOutcome> unanswered(const std::string& file, const Diagnostics& reasons) {
     if (!reasons.empty() && reasons.back().code == "cancelled")
       return RemoteOutcome{base::cancelled("compile " + file), "", ""};
+    if (!reasons.empty() && reasons.back().code == remote::kWorkerFailed)
+      return crashed(file, reasons.back());
     if (!reasons.empty() && reasons.back().code == "not-remote") return decline(file, {reasons.back()});
     if (client_.options().only) return refused(file, reasons);
     // Once, until a server answers again: each compile would say the same.
@@ -67,6 +72,15 @@ class Servers final : public compile::RemoteCompiler {
       base::log({LogLevel::warning, text, {{"file", file}}});
     }
     return std::nullopt;
+  }
+
+  /// The compiler would end this process instead of a worker.
+  static RemoteOutcome crashed(const std::string& file, const Diagnostic& reason) {
+    Diagnostic error;
+    error.code = compile::kNoServer;
+    error.message = fmt::format("cannot compile {}: {}", file, reason.message);
+    error.hint = "divide the source, or unset QUERN_REMOTE to compile it in this process, which it may end";
+    return {std::move(error), "", ""};
   }
 
   static RemoteOutcome refused(const std::string& file, const Diagnostics& reasons) {

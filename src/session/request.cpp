@@ -61,13 +61,24 @@ abi::KernelSource text_source(abi::Language language, std::string_view text) {
   return {language, std::string(text), std::string("<string>") + suffix};
 }
 
-Expected<std::string> read_present_file(const std::filesystem::path& path) {
-  Expected<std::string> text = base::read_file(path);
+namespace {
+
+Expected<std::string> tell_missing(const std::filesystem::path& path, Expected<std::string> text) {
   if (text) return text;
   Diagnostics errors = std::move(text).errors();
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) errors.front().code = "file-missing";
   return errors;
+}
+
+}  // namespace
+
+Expected<std::string> read_present_file(const std::filesystem::path& path) {
+  return tell_missing(path, base::read_file(path));
+}
+
+Expected<std::string> read_present_file(const std::filesystem::path& path, std::uint64_t most_bytes) {
+  return tell_missing(path, base::read_regular_file(path, most_bytes));
 }
 
 Expected<abi::KernelSource> read_kernel_file(const std::filesystem::path& path) {
@@ -79,9 +90,10 @@ Expected<abi::KernelSource> read_kernel_file(const std::filesystem::path& path) 
   } else if (suffix == ".py") {
     source.language = abi::Language::python;
   } else if (suffix != ".cu") {
-    return make_diagnostic("file-kind",
-                           fmt::format("cannot load {}: its suffix tells no kernel language", path.string()),
-                           "kernel files end in .py (Kernel Python), .cu (CUDA C++) or .ptx (PTX)");
+    return make_diagnostic(
+        "file-kind", fmt::format("cannot load {}: its suffix tells no kernel language", path.string()),
+        "kernel files end in .py (Kernel Python), .cu (CUDA C++) or .ptx (PTX); saved modules, which end in "
+        ".quern, have no source");
   }
   Expected<std::string> text = read_present_file(path);
   if (!text) return std::move(text).errors();

@@ -2,11 +2,14 @@
 // Compiles requests that come as data, without a device: for the compile service.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "abi/kernel_request.hpp"
+#include "base/digest.hpp"
 #include "quern/expected.hpp"
 
 namespace quern::session {
@@ -32,9 +35,22 @@ class RequestCompiler {
   /// Opens NVRTC.
   CompilerFacts facts();
 
+  /// Has NVRTC write the precompiled header of precompilable()'s result to `file`. This process and children
+  /// forked from it may use it: add_precompiled() with the key that is returned.
+  Expected<base::Digest> precompile(const abi::KernelRequest& lines, const std::string& file);
+  /// `path` must stay readable.
+  void add_precompiled(const base::Digest& key, std::string path);
+  /// Runs of NVRTC that used a precompiled header.
+  std::uint64_t precompiled_use_count() const;
+
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
+
+/// The request for a precompiled header that would serve `request`: the #include lines with which its source
+/// begins, with its target and options. Nothing: it begins with none, or options or headers of its own could
+/// change what they mean.
+std::optional<abi::KernelRequest> precompilable(const abi::KernelRequest& request);
 
 }  // namespace quern::session

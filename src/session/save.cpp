@@ -112,7 +112,7 @@ Expected<std::shared_ptr<ModuleState>> load_saved(const std::shared_ptr<SessionS
 }  // namespace session
 
 Expected<Module> Session::try_load_saved(const std::filesystem::path& path) const {
-  const Expected<std::string> bytes = session::read_present_file(path);
+  const Expected<std::string> bytes = session::read_present_file(path, session::kMostSavedBytes);
   if (!bytes) return bytes.errors();
   return session::load_bytes(session::live(state_), *bytes, path.string());
 }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <span>
-#include <unordered_map>
 
 #include "base/byte_stream.hpp"
 #include "base/digest.hpp"
@@ -78,21 +77,6 @@ Diagnostic damaged(const std::string& name, const std::string& why) {
                          "save the module again with Module::save");
 }
 
-/// A launch copies parameters to the places that the image says, so they must be the PTX's own.
-bool fits_ptx(const abi::PtxImage& image) {
-  const std::vector<abi::EntryInfo> known = compile::read_outline(image.ptx).entries;
-  std::unordered_map<std::string_view, const abi::EntryInfo*> by_name;
-  for (const abi::EntryInfo& entry : known) by_name.try_emplace(entry.lowered_name, &entry);
-  return std::all_of(image.entries.begin(), image.entries.end(), [&](const abi::EntryInfo& entry) {
-    const auto found = by_name.find(entry.lowered_name);
-    if (found == by_name.end()) return false;
-    const auto alike = [](const abi::ParameterInfo& a, const abi::ParameterInfo& b) {
-      return a.offset == b.offset && a.size == b.size && a.align == b.align;
-    };
-    return std::ranges::equal(entry.parameters, found->second->parameters, alike);
-  });
-}
-
 /// Reads images and remembers the first error.
 class ImageReader {
  public:
@@ -109,7 +93,8 @@ class ImageReader {
                : damaged(name_, image.errors().front().message));
       return std::make_shared<const abi::PtxImage>();
     }
-    if (has_code && !fits_ptx(*image)) note(damaged(name_, "its list of kernels does not fit its PTX"));
+    if (has_code && !compile::fits_ptx(*image))
+      note(damaged(name_, "its list of kernels does not fit its PTX"));
     return std::make_shared<const abi::PtxImage>(*std::move(image));
   }
   const Diagnostics& errors() const noexcept { return errors_; }

@@ -23,6 +23,9 @@
 
 namespace quern::session {
 
+/// Larger files are not read.
+inline constexpr std::uint64_t kMostSavedBytes = std::uint64_t{1} << 30;
+
 inline constexpr std::string_view kSavedMagic = "\x89quernM\n";
 inline constexpr std::uint32_t kSavedFormatVersion = 1;
 

@@ -86,6 +86,17 @@ Expected<Module> load(const std::shared_ptr<SessionState>& session, Expected<abi
   return Module(*std::move(module));
 }
 
+/// Names of instances are harmless: kernel() finds those that were saved.
+Diagnostics check_saved_options(const std::filesystem::path& path, const LoadOptions& options) {
+  if (options.defines.empty() && options.include_dirs.empty() && options.options.empty() &&
+      !options.fastmath && options.constants.empty() && options.headers.empty())
+    return {};
+  return {make_diagnostic(
+      "usage",
+      fmt::format("cannot load {} with options for the compiler: it is compiled already", path.string()),
+      "leave them out, or load the source")};
+}
+
 }  // namespace
 
 SessionState::SessionState(Device device, std::shared_ptr<runtime::Context> context,
@@ -167,6 +178,10 @@ Module Session::load_python(std::string_view source, const LoadOptions& options)
   return value_or_throw(try_load_python(source, options));
 }
 Expected<Module> Session::try_load_file(const std::filesystem::path& path, const LoadOptions& options) const {
+  if (path.extension() == ".quern") {
+    if (Diagnostics wrong = session::check_saved_options(path, options); !wrong.empty()) return wrong;
+    return try_load_saved(path);
+  }
   return session::load(live(state_), session::read_kernel_file(path), options);
 }
 Module Session::load_cuda(std::string_view source, const LoadOptions& options) const {

@@ -49,7 +49,8 @@ Expected<std::string> device_stage(const abi::PtxImage& image, Stage stage, cons
   const Expected<const QuernCpuPlugin*> plugin = open_plugin();
   if (!plugin) return plugin.errors();
   const std::uint32_t block[3] = {options.block.x, options.block.y, options.block.z};
-  return plugin_stage(**plugin, image.ptx, source, (*entry)->lowered_name, block, std::string(name(stage)));
+  const std::string wanted = std::string(name(stage)) + (options.pass.empty() ? "" : "=") + options.pass;
+  return plugin_stage(**plugin, image.ptx, source, (*entry)->lowered_name, block, wanted, options.pass_times);
 }
 
 /// Errors in PTX that an author wrote, if the CPU device is available to check it. PTX that is valid but not
@@ -86,6 +87,12 @@ Expected<std::string> stage_of(Expected<abi::KernelSource> source, Stage stage, 
   if (!options.load.file_name.empty()) source->file_name = options.load.file_name;
   const std::string name = source->file_name;
   const abi::Language language = source->language;
+  const bool is_device_stage = stage != Stage::cuda && stage != Stage::ptx;
+  if (!is_device_stage && (!options.pass.empty() || options.pass_times != nullptr))
+    return make_diagnostic(
+        "usage",
+        fmt::format("cannot show passes of the stage {}: it is not the CPU device's", quern::name(stage)),
+        "passes belong to simt, llvm and asm");
   if (stage == Stage::cuda && language == abi::Language::ptx)
     return make_diagnostic("stage-missing", fmt::format("{} is PTX: no CUDA C++ precedes it", name),
                            "the stages of PTX are ptx, simt, llvm and asm");

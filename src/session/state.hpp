@@ -152,6 +152,8 @@ abi::KernelSource text_source(abi::Language language, std::string_view text);
 
 /// The whole file; "file-missing" if it does not exist.
 Expected<std::string> read_present_file(const std::filesystem::path& path);
+/// The same for a regular file of at most so many bytes.
+Expected<std::string> read_present_file(const std::filesystem::path& path, std::uint64_t most_bytes);
 
 /// Throws Error(usage) for the state of a session that was moved from.
 const std::shared_ptr<SessionState>& live(const std::shared_ptr<SessionState>& state);

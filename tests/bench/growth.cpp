@@ -12,9 +12,8 @@
 #include <string>
 #include <string_view>
 
-#include "cpu/compiler.hpp"
-#include "cpu/emit/emit.hpp"
-#include "cpu/emit/plan.hpp"
+#include "cpu/compiler/compiler.hpp"
+#include "cpu/compiler/passes.hpp"
 #include "cpu/lower/lower.hpp"
 #include "ptx/ptx.hpp"
 
@@ -105,6 +104,12 @@ T need(Expected<T> value, const char* what) {
   std::exit(1);
 }
 
+void need(const Expected<void>& done, const char* what) {
+  if (done) return;
+  std::fprintf(stderr, "growth-bench: %s: %s\n", what, to_string(done.errors()).c_str());
+  std::exit(1);
+}
+
 double since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
 }
@@ -123,16 +128,13 @@ Cost measure(const std::string& text, unsigned repeats) {
     auto start = std::chrono::steady_clock::now();
     const ptx::Module module = need(ptx::parse(text), "parse");
     need(inspect(module, "growth.ptx"), "inspect");
-    ir::Module lowered = need(lower::lower(module, "k"), "lower");
-    const double before = since(start);
-    ir::Module planned = lowered;
+    Compilation compilation(module, *need(lower::find_kernel(module, "k", "growth.ptx"), "find"),
+                            "growth.ptx", specialisation);
+    need(run_passes(compilation, Form::draft, Form::cut), "plan");
+    cost.front = std::min(cost.front, since(start));
     start = std::chrono::steady_clock::now();
-    need(emit::make_plan(planned, planned.functions[0], specialisation), "plan");
-    const double plan = since(start);
-    start = std::chrono::steady_clock::now();
-    need(emit::emit_image(std::move(lowered), specialisation), "compile");
-    cost.front = std::min(cost.front, before + plan);
-    cost.llvm = std::min(cost.llvm, since(start) - plan);
+    need(run_passes(compilation, Form::llvm, Form::image), "compile");
+    cost.llvm = std::min(cost.llvm, since(start));
   }
   return cost;
 }

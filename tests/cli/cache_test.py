@@ -9,6 +9,16 @@ import unittest
 from case import Case
 
 KERNEL = 'extern "C" __global__ void twice(int n, float* x) { int i = threadIdx.x; if (i < n) x[i] *= 2; }\n'
+PYTHON = """from numba import cuda, float32, void
+
+@cuda.jit(void(float32[::1]))
+def typed(x):
+    x[0] += 1
+
+@cuda.jit
+def untyped(x):
+    x[0] += 1
+"""
 
 
 class Cache(Case):
@@ -46,6 +56,11 @@ class Cache(Case):
         self.assertEqual(stats["directory"], str(self.cache))
         self.assertEqual(stats["max_bytes"], 2**30)
         self.assertIn("; 0 damaged", self.cached("cache", "stats").stdout)
+        # The first run made PTX, machine code, facts about the kernel and about NVRTC; the second found them.
+        self.assertEqual(stats["process_count"], 2)
+        self.assertGreaterEqual(stats["hits"], 3)
+        self.assertGreaterEqual(stats["writes"], 3)
+        self.assertIn("2 processes needed ", self.cached("cache", "stats").stdout)
 
     def test_why_says_what_differs(self):
         self.assertEqual(self.document("why", "c.cu")["nearest"], "")
@@ -94,8 +109,14 @@ class Cache(Case):
         (folder / "one.cu").write_text(KERNEL)
         (folder / "wrong.cu").write_text("__global__ void k() { wrong; }\n")
         done = self.cached("cache", "warm", "some", "--json", status=1)
-        self.assertEqual(json.loads(done.stdout), {"file_count": 2, "failed": ["some/wrong.cu"]})
-        self.assertEqual(len(self.entries()), 1)
+        (folder / "typed.py").write_text(PYTHON)
+        done = self.cached("cache", "warm", "some", "--json", status=1)
+        report = json.loads(done.stdout)
+        self.assertEqual((report["file_count"], report["compiled_count"]), (3, 2))
+        self.assertEqual([row["file"] for row in report["failed"]], ["some/wrong.cu"])
+        self.assertEqual([row["kernel"] for row in report["skipped"]], ["untyped"])
+        self.assertEqual(len(self.entries()), 2)
+        self.assertIn("compiled in 0.0 ms", self.cached("run", "some/typed.py::typed", "ones(4, float32)").stdout)
         self.assertEqual(len(self.entries("failed_compile")), 1)
         self.assertIn("compiled in 0.0 ms", self.cached("run", "some/one.cu", 4, "ones(4, float32)").stdout)
 

@@ -259,6 +259,28 @@ class Others(Case):
         self.fails("compile", "k.cu", "--emit", "asm", status=2, says=["name one"])
         self.fails("compile", "k.cu", "--emit", "sass", status=2, says=["sass"])
 
+    def test_the_kernel_is_shown_as_a_pass_leaves_it(self):
+        self.assertNotIn("phi", self.quern("compile", "k.cu::twice", "--emit", "simt=translate").stdout)
+        self.assertIn("kernel twice", self.quern("compile", "k.cu::twice", "--emit", "simt=close_loops").stdout)
+        self.assertIn("alloca", self.quern("compile", "k.cu::twice", "--emit", "llvm=emit_llvm").stdout)
+        self.assertNotIn("alloca", self.quern("compile", "k.cu::twice", "--emit", "llvm=promote_slots").stdout)
+        self.fails("compile", "k.cu::twice", "--emit", "simt=nosuch", status=2, says=["no pass 'nosuch'", "build_ssa, ", "analyse_full"])
+        self.fails("compile", "k.cu::twice", "--emit", "simt=promote_slots", status=2, says=["no pass 'promote_slots'"])
+        self.fails("compile", "k.cu::twice", "--emit", "llvm=nosuch", status=2, says=["emit_llvm, "])
+        self.fails("compile", "k.cu::twice", "--emit", "asm=emit_llvm", status=2, says=["only simt and llvm"])
+        self.fails("compile", "k.cu::twice", "--emit", "simt=", status=2, says=["names no pass"])
+        self.fails("compile", "k.cu::twice", "--emit", "ptx=build_ssa", status=2, says=["passes of the stage ptx"])
+        self.fails("compile", "k.cu::twice", "--emit", "simt", "--block", "2048", status=2, says=["1 to 1024 threads"])
+
+    def test_passes_are_timed(self):
+        names = [line.split()[0] for line in self.quern("compile", "k.cu::twice", "--emit", "asm", "--time-passes").stdout.splitlines()]
+        self.assertEqual(names[:2], ["pass", "translate"])
+        self.assertEqual(names[-2:], ["print_assembly", "all"])
+        document = json.loads(self.quern("compile", "k.cu::twice", "--emit", "simt", "--time-passes", "--json").stdout)
+        self.assertEqual([row["name"] for row in document["passes"]][-1], "choose_call_form")
+        self.assertTrue(all(row["runs"] == 1 and row["ms"] >= 0 for row in document["passes"]))
+        self.fails("compile", "k.cu::twice", "--time-passes", status=2, says=["passes belong to simt, llvm and asm"])
+
     def test_devices(self):
         document = json.loads(self.quern("devices", "--json").stdout)
         self.assertIn("cpu", [d["name"] for d in document["devices"]])

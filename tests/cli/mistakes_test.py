@@ -297,7 +297,7 @@ class Words(Case):
     """Hints use the words of the interface: a program's in the library, options on the command line."""
     ROOT = KERNELS.parent
     # Options of NVRTC are the same words for both.
-    NVRTC = re.compile(r"--(gpu-architecture|std|include-path|name=value|use_fast_math|maxrregcount|fmad|device-|generate-line-info|relocatable-device-code|modify-stack-limit)")
+    NVRTC = re.compile(r"--(gpu-architecture|std|include-path|name=value|use_fast_math|maxrregcount|fmad|device-|generate-line-info|relocatable-device-code|modify-stack-limit|create-pch|use-pch|instantiate-templates-in-pch)")
 
     def test_the_library_speaks_to_programs(self):
         found = []

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <new>
 
-#include "cpu/engine/abi.hpp"
+#include "cpu/abi/state.hpp"
 #include "cpu/ir/ir.hpp"
 #include "random.hpp"
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "cpu/compiler.hpp"
+#include "cpu/compiler/compiler.hpp"
 #include "generate.hpp"
 #include "ptx/module.hpp"
 

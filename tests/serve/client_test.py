@@ -56,6 +56,7 @@ class FakeServer:
 
 
 def http(status, body, **headers):
+    headers = {"Quern-Protocol": "1", **headers}
     lines = [f"HTTP/1.1 {status} X", f"Content-Length: {len(body)}", *(f"{name}: {value}" for name, value in headers.items())]
     return ("\r\n".join(lines) + "\r\n\r\n" + body).encode()
 
@@ -213,10 +214,85 @@ class Client(unittest.TestCase):
         self.assertIn("did not answer in time", done.stderr)
         slow.close()
 
+    def is_no_answer(self, bytes_sent, source="k.cu", **environment):
+        """What a server sends does not count as an answer: the source is compiled here, and one warning says so."""
+        fake = FakeServer(bytes_sent)
+        done = self.quern("compile", source, remote=fake.url, QUERN_REMOTE_TIMEOUT="2", **environment)
+        self.assertIn("4711", done.stdout)
+        self.assertEqual(done.stderr.count("no compile server answers"), 1, (bytes_sent[:300], done.stderr))
+        fake.close()
+        return done
+
+    def test_an_answer_that_cannot_be_the_result_is_neither_used_nor_kept(self):
+        good = self.server.compile((self.folder / "k.cu").read_text()).json
+        entry = good["entries"][0]
+        parameter = entry["parameters"][0]
+        cache = {"cache": "1", "QUERN_CACHE_DIR": str(self.folder / "cache")}
+        for wrong in ({"ptx": ""}, {"ptx": "junk"}, {"entries": []}, {"entries": [{**entry, "lowered_name": "other"}]},
+                      {"entries": [{**entry, "parameters": [{**parameter, "offset": 8}]}]}, {"entries": [{**entry, "parameters": [{**parameter, "size": 4}]}]},
+                      {"entries": [{**entry, "parameters": []}]}, {"ptx": good["ptx"].replace(".target sm_89", ".target sm_120")}, {"protocol": 2}, {"protocol": "1"}):
+            self.is_no_answer(http(200, json.dumps({**good, **wrong})), **cache)
+            self.quern("cache", "clear", **cache)
+        body = json.dumps(good).replace("4711", "1147")
+        self.is_no_answer(http(200, body, **{"Quern-Protocol": "2"}))
+        self.is_no_answer(http(200, body).replace(b"Quern-Protocol: 1\r\n", b""))
+        self.is_no_answer(http(200, body).replace(b"Quern-Protocol", b"Content-Length: 7\r\nQuern-Protocol"))
+        fake = FakeServer(http(200, body))
+        self.assertIn("1147", self.quern("compile", "k.cu", remote=fake.url).stdout)  # as far as that, it is used
+        fake.close()
+
+    def test_what_crashes_a_servers_compiler_is_tried_once_more_and_not_compiled_here(self):
+        fake = FakeServer(http(500, json.dumps({"error": {"code": "worker-failed", "message": "it crashed"}}), Connection="close"))
+        done = self.quern("compile", "k.cu", remote=fake.url, status=1)
+        self.assertEqual((done.stdout, len(fake.requests)), ("", 2))
+        self.assertIn("it crashed", done.stderr)
+        self.assertIn("unset QUERN_REMOTE", done.stderr)
+        fake.close()
+        fake = FakeServer(http(500, json.dumps({"error": {"code": "worker-failed", "message": "it crashed"}}), Connection="close"))
+        self.assertIn("4711", self.quern("compile", "k.cu", remote=f"{fake.url} {self.url}").stdout)
+        fake.close()
+
+    def test_errors_without_a_message_are_no_answer(self):
+        for error in ({}, {"code": "compile"}, {"code": "compile", "diagnostics": [{"severity": "warning", "message": "w"}]}, {"code": "bad-request"}):
+            self.is_no_answer(http(422, json.dumps({"error": error})))
+        self.is_no_answer(http(400, json.dumps({"error": {"code": "bad-request", "message": "no"}})))
+
+    def test_the_time_for_an_answer_holds_while_bytes_keep_coming(self):
+        class Endless(FakeServer):
+            def serve(self, answer):
+                with contextlib.suppress(OSError):
+                    each = self.listener.accept()[0]
+                    self.kept.append(each)
+                    each.recv(1 << 20)
+                    each.sendall(answer[0])
+                    while True:
+                        each.sendall(answer[1])
+
+        head = b"HTTP/1.1 200 OK\r\nQuern-Protocol: 1\r\nTransfer-Encoding: chunked\r\n\r\n"
+        for answer in ((head, b"1\r\n \r\n" * 100), (head + b"0\r\n", b"X: y\r\n" * 100), (b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 100)):
+            fake = Endless(answer)
+            begin = time.monotonic()
+            done = self.quern("compile", "k.cu", remote=fake.url, QUERN_REMOTE_TIMEOUT="1")
+            self.assertLess(time.monotonic() - begin, 20)
+            self.assertIn("no compile server answers", done.stderr)
+            fake.close()
+
+    def test_texts_of_a_server_do_nothing_to_the_terminal(self):
+        evil = "a\x1b]0;t\x07b\x1b[2Jc\r\nquern: forged\x9bd\u202ee"
+        diagnostic = {"severity": "error", "file": evil, "line": 1, "column": 1, "message": evil, "hint": evil, "source_line": evil, "notes": [{"message": evil}]}
+        for answer, status in ((http(422, json.dumps({"error": {"code": "compile", "message": evil, "diagnostics": [diagnostic]}})), 1),
+                               *((http(each, json.dumps({"error": {"code": "x", "message": evil}})), 0) for each in (401, 404, 426, 429, 500))):
+            fake = FakeServer(answer)
+            done = self.quern("compile", "k.cu", remote=fake.url, status=status)
+            fake.close()
+            for character in "\x1b\x07\r\x9b\u202e":
+                self.assertNotIn(character, done.stderr)
+            self.assertNotIn("\nquern: forged", done.stderr)
+
     def test_a_chunked_answer_is_read(self):
         good = self.server.compile((self.folder / "k.cu").read_text()).body.decode().replace("4711", "1147")
         chunks = "".join(f"{len(part):x};x=y\r\n{part}\r\n" for part in (good[:100], good[100:])) + "0\r\nTrailer: x\r\n\r\n"
-        fake = FakeServer(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ntransfer-encoding: Chunked\r\n\r\n" + chunks.encode())
+        fake = FakeServer(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nQuern-Protocol: 1\r\ntransfer-encoding: Chunked\r\n\r\n" + chunks.encode())
         self.assertIn("1147", self.quern("compile", "k.cu", remote=fake.url, QUERN_REMOTE_ONLY="1").stdout)
         fake.close()
 

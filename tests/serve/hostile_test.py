@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import sys
@@ -136,7 +137,10 @@ class Clients(ServerCase):
     def answer_to(self, text):
         with contextlib.closing(self.raw()) as each:
             each.sendall(text)
-            return each.recv(65536)
+            answer = each.recv(65536)
+            while b"\r\n\r\n" in answer and len(answer) < answer.index(b"\r\n\r\n") + 4 + int(re.search(rb"Content-Length: (\d+)", answer)[1]):
+                answer += each.recv(65536)
+            return answer
 
     def busy(self):
         stats = self.server.stats()
@@ -203,10 +207,38 @@ class Clients(ServerCase):
                              (b"GET /healthz HTTP/1.1\r\n" + b"A: b\r\n" * 10000 + b"\r\n", 431), (b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\n\r\n", 431),
                              (b"POST /v1/compile HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!", 400),
                              (b"POST /v1/compile HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
-                             (b"POST /v1/compile HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 413), (b"POST /v1/compile HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", 415),
+                             (b"POST /v1/compile HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400),
+                             (b"POST /v1/compile HTTP/1.1\r\nContent-Length: 4, 999\r\n\r\n{}{}", 400),
+                             (b"POST /v1/compile HTTP/1.1\r\nContent-Length: +4\r\n\r\n{}{}", 400),
+                             (b"POST /v1/compile HTTP/1.1\r\nContent-Length: 4 x\r\n\r\n{}{}", 400),
+                             (b"GET /" + b"a" * 40000 + b" HTTP/1.1\r\n\r\n", 431), (b"GET /v1/stats HTTP/1.1\r\nRange: bytes=0-10\r\n\r\n", 400),
+                             (b"GET /v1/stats HTTP/1.1\r\nRange: bytes=9-1\r\n\r\n", 400),
+                             (b"POST /v1/compile HTTP/1.1\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: 5\r\n\r\n--x--", 400), (b"POST /v1/compile HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc", 415),
                              (b"GET /v1/stats HTTP/1.1\r\nRange: bytes=" + b"0-0," * 500 + b"0-0\r\n\r\n", 400)):
-            self.assertIn(b" %d " % status, self.answer_to(text).split(b"\r\n")[0], text[:60])
+            answer = self.answer_to(text)
+            self.assertIn(b" %d " % status, answer.split(b"\r\n")[0], text[:60])
+            self.assertIn(b'{"error":{"code":"', answer, text[:60])
+            self.assertIn(b"}", answer[-2:], text[:60])
         self.still_works()
+
+    def test_the_rest_of_a_request_that_cannot_be_read_is_no_request(self):
+        smuggled = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+        for text in (b"FOO / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(smuggled), b"GET /healthz\r\n\r\n", b"GET / HTTP/1.1\nHost: x\n\n",
+                     b"GET /healthz HTTP/1.1\r\nX: " + b"y" * 40000 + b"\r\n\r\n", b"POST /v1/compile HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0x2\r\n{}\r\n0\r\n\r\n",
+                     b"POST /v1/compile HTTP/1.1\r\nContent-Length: 2, 9\r\n\r\n{}"):
+            with contextlib.closing(self.raw()) as each:
+                each.sendall(text + smuggled)
+                received = b""
+                with contextlib.suppress(ConnectionResetError):
+                    while block := each.recv(65536):
+                        received += block
+            self.assertEqual(received.count(b"HTTP/1.1 "), 1, (text[:60], received))
+            self.assertNotIn(b" 200 ", received)
+        self.still_works()
+
+    def test_two_members_of_one_name_are_refused(self):
+        answer = self.server.ask("POST", "/v1/compile", '{"source": "", "options": ["-DA"], "options": []}')
+        self.assertEqual((answer.status, answer.code), (400, "bad-request"), answer.body)
 
     def test_a_refused_body_is_not_read_as_the_next_request(self):
         text = b"POST /v1/compile HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: 34\r\n\r\nGET /v1/smuggled HTTP/1.1\r\nA: b\r\n\r\n"
@@ -246,6 +278,39 @@ class Clients(ServerCase):
     def cpu_times(self):
         return {pid: sum(map(int, pathlib.Path(f"/proc/{pid}/stat").read_text().split()[13:15])) for pid in self.server.workers()}
 
+    def test_crashes_give_workers_another_layout_of_memory(self):
+        [nursery] = self.server.children("quern-nursery")
+        crashed = self.server.stats()["compiles"]["crashed"]
+        number = 5000
+        while self.server.stats()["compiles"]["crashed"] < crashed // 16 * 16 + 16:
+            doomed = Client(self.server, **endless(number := number + 1))
+            while doomed.is_alive():
+                for worker in self.server.workers():
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(worker, signal.SIGKILL)
+                doomed.join(0.1)
+        self.still_works()
+        self.server.wait_for(lambda: self.server.children("quern-nursery") not in ([nursery], []))
+
+    def test_a_worker_killed_while_it_waits_costs_no_request(self):
+        for number in range(4):
+            for worker in self.server.workers():
+                os.kill(worker, signal.SIGKILL)
+            time.sleep(0.1)
+            answer = self.server.compile(KERNEL % (6000 + number))
+            self.assertEqual(answer.status, 200, answer.body)
+
+    def test_files_that_exist_look_like_files_that_do_not(self):
+        def seen(path):
+            has = self.server.compile(f'#define F "{path}"\n#if __has_include(F)\n#error yes\n#else\n#error no\n#endif\n')
+            reads = self.server.compile(f'#define F "{path}"\n#include F\n')
+            messages = [each["message"].replace(path, "PATH") for answer in (has, reads) for each in answer.json["error"]["diagnostics"]]
+            return has.status, reads.status, messages
+        unknown = seen("/etc/there-is-none")
+        self.assertIn("no", "".join(unknown[2]))
+        for path in ("/etc/passwd", "/etc", "/proc/self/status", "/dev/null", self.server.log_path):
+            self.assertEqual(seen(path), unknown, path)
+
     def leave(self, fields):
         """Asks for a compile and closes the connection once it is being worked on or waited for."""
         body = json.dumps({"name": "k.cu", **fields}).encode()
@@ -279,7 +344,8 @@ class Clients(ServerCase):
 
 class Memory(ServerCase):
     LIMIT = 700 * MEBI
-    OPTIONS = ("--workers", 1, "--worker-memory", LIMIT, "--compile-timeout", 100)
+    # Without precompiled headers, so that no worker is replaced while it is observed.
+    OPTIONS = ("--workers", 1, "--worker-memory", LIMIT, "--compile-timeout", 100, "--precompiled-headers", 0)
 
     def test_a_compile_that_takes_all_memory_ends_its_worker_alone(self):
         [worker] = self.server.workers()
@@ -293,6 +359,17 @@ class Memory(ServerCase):
         self.assertNotIn("File size", doomed.answer.json["error"]["message"])  # a worker has no file to write to
         self.assertLess(peak, self.LIMIT)
         self.assertGreater(peak, self.LIMIT // 4, "it did not take much memory: the test tests nothing")
+        self.still_works()
+
+    def test_an_error_for_lack_of_memory_is_not_the_sources_and_is_not_stored(self):
+        source = """template <long N, long M> struct F { static const unsigned v = F<N - 1, M * 2>::v + F<N - 1, M * 2 + 1>::v; };
+template <long M> struct F<0, M> { static const unsigned v = M; };
+""" + KERNEL % 1 + "__device__ unsigned v = F<18, 1>::v;\n"
+        runs = self.server.stats()["nvrtc_runs"]
+        for _ in range(2):
+            answer = self.server.ask("POST", "/v1/compile", json.dumps({"source": source, "name": "k.cu"}))
+            self.assertEqual((answer.status, answer.code), (500, "worker-failed"), answer.body)
+        self.assertEqual(self.server.stats()["nvrtc_runs"], runs + 2)
         self.still_works()
 
 

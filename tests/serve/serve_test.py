@@ -169,6 +169,29 @@ class Protocol(ServerCase):
         self.assertTrue(sandbox["seccomp"] and sandbox["no_new_privileges"] and sandbox["limits"])
         self.assertEqual(sandbox["landlock"] > 0, sandbox["missing"] == "")
 
+    def test_slow_compiles_are_listed_by_their_names(self):
+        server = Server("--workers", 1).ready()
+        begin = time.time()
+        slow = "#include <cooperative_groups.h>\n" + KERNEL % 81
+        for source, language, name, request in ((KERNEL % 82, "cuda", "quick.cu", "q"), (slow, "cuda", "slow.cu", "s"), ("nonsense", "cuda", "<script>", "w"),
+                                                ("from numba import cuda\n@cuda.jit\ndef k(x):\n    x[0] = 83\n", "python", "long" * 40, "p")):
+            server.ask("POST", "/v1/compile", json.dumps({"source": source, "name": name, "language": language, "signature": "float32[::1]" if language == "python" else ""}),
+                       {"Quern-Request-Id": request})
+        server.compile(slow, name="slow.cu")  # from memory: no compile
+        stats = server.stats()
+        rows = stats["slowest"]
+        self.assertEqual(sorted((row["request_id"], row["name"], row["language"], row["status"]) for row in rows),
+                         [("p", "long" * 32, "python", 200), ("q", "quick.cu", "cuda", 200), ("s", "slow.cu", "cuda", 200), ("w", "<script>", "cuda", 422)])
+        self.assertEqual([row["ms"] for row in rows], sorted((row["ms"] for row in rows), reverse=True))
+        self.assertEqual(rows[0]["name"], "slow.cu")
+        for row in rows:
+            self.assertTrue(begin - 1 <= row["time_s"] <= time.time() + 1 and 0 < row["ms"] < 1e3 * (time.time() - begin), row)
+        self.assertNotIn("nonsense", json.dumps(stats))
+        self.assertEqual(stats["state"], "ready")
+        self.assertTrue(begin - 60 < stats["started_s"] <= stats["time_s"] <= time.time())
+        self.assertAlmostEqual(stats["uptime_s"], stats["time_s"] - stats["started_s"], delta=1)
+        server.stop()
+
     def test_keep_alive(self):
         connection = self.server.connection()
         for i in range(20):

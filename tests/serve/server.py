@@ -95,11 +95,15 @@ class Server:
             time.sleep(0.02)
 
     def workers(self):
-        """The processes of the workers, by their parent."""
+        return self.children("quern-worker")
+
+    def children(self, name):
+        """The processes of this name that the server has started."""
         found = []
         for status in pathlib.Path("/proc").glob("[0-9]*/status"):
             try:
-                if re.search(rf"^PPid:\s{self.process.pid}$", status.read_text(), re.M):
+                text = status.read_text()
+                if re.search(rf"^PPid:\s{self.process.pid}$", text, re.M) and text.startswith(f"Name:\t{name}\n"):
                     found.append(int(status.parent.name))
             except OSError:
                 pass

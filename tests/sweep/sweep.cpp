@@ -2,8 +2,10 @@
 // Makes machine code of every kernel of PTX files for each instruction set and many block shapes; nothing
 // runs. LLVM chooses other instructions for each of them.
 //   sweep [--isa NAME,...] [--blocks SHAPE,...] [--first SEED] [--random COUNT] [--files FILE.ptx:...]
-// Prints each kernel that is refused and why, and at the end "kernels K, compilations C, refused R". A crash
-// ends the program with the kernel as the last words.
+//   [--digests]
+// With --digests it stops at LLVM IR and prints a digest of it for each compilation: two builds that print
+// the same make the same code. Prints each kernel that is refused and why, and at the end "kernels K,
+// compilations C, refused R". A crash ends the program with the kernel as the last words.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -12,12 +14,14 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <span>
 #include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "cpu/compiler.hpp"
+#include "base/digest.hpp"
+#include "cpu/compiler/compiler.hpp"
 #include "generate.hpp"
 #include "options.hpp"
 #include "ptx/ptx.hpp"
@@ -33,6 +37,7 @@ struct Settings {
   std::uint64_t first = 0;
   std::uint64_t random = 0;
   std::string files;
+  bool digests = false;
 };
 
 struct Counts {
@@ -74,12 +79,14 @@ std::array<std::uint32_t, 3> block_of(const std::string& shape) {
 }
 
 void compile(const ptx::Module& module, const std::string& kernel, const std::string& name,
-             const cpu::Specialisation& specialisation, Counts& counts) {
+             const cpu::Specialisation& specialisation, bool digests, Counts& counts) {
   const std::size_t length = name.copy(current, sizeof current - 2);
   current[length] = '\n';
   current[length + 1] = '\0';
-  const auto text = cpu::stage_text(module, kernel, specialisation, cpu::Stage::assembly);
+  const cpu::Stage stage = digests ? cpu::Stage::llvm : cpu::Stage::assembly;
+  const auto text = cpu::stage_text(module, kernel, specialisation, {.stage = stage});
   ++counts.compilations;
+  if (text && digests) fmt::print("{} {}\n", base::sha256(std::as_bytes(std::span(*text))).hex(), name);
   if (text) return;
   ++counts.refused;
   fmt::print("{}: {}\n", name, to_string(text.errors()));
@@ -99,7 +106,7 @@ void sweep_kernel(const ptx::Module& module, const cpu::KernelInfo& info, const 
         for (std::size_t d = 0; d < 3; ++d) specialisation.block[d] = std::max(demands.reqntid[d], 1u);
       if (specialisation.threads() > info.max_threads) continue;
       compile(module, info.name, fmt::format("{} {} {} {}", file, info.name, isa, shape), specialisation,
-              counts);
+              settings.digests, counts);
       if (fixed) break;
     }
 }
@@ -125,6 +132,7 @@ int main(int argc, char** argv) {
   line.add("--first", settings.first, "first seed of random kernels");
   line.add("--random", settings.random, "number of random kernels");
   line.add("--files", settings.files, "PTX files, separated by colons");
+  line.add("--digests", settings.digests, "print a digest of each kernel's LLVM IR");
   if (const std::optional<int> status = line.read(argc, argv)) return *status;
   for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) std::signal(signal, die_with_kernel);
   std::setvbuf(stdout, nullptr, _IOLBF, 0);

@@ -5,11 +5,15 @@
 //   cache-worker check DIR LOG            reads all entries of LOG
 //   cache-worker fill DIR COUNT           puts COUNT entries, however that ends, and reads them
 //   cache-worker corrupt DIR COUNT SEED   damages COUNT entries and reads them
+//   cache-worker handover DIR COUNT       a process computes, another waits for it, COUNT times; prints
+//                                         `handover_us` and the times from the publishing to the answer
 //
 // The last line of the output is `read N wrong N missing N`; the exit status is 1 if a read gave wrong bytes.
 #include <fcntl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -17,6 +21,7 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "base/digest.hpp"
@@ -150,6 +155,49 @@ int corrupt(cache::DiskStore& store, const std::string& directory, std::uint64_t
   return counts.end();
 }
 
+std::int64_t clock_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+/// Holds the claim for some milliseconds, as a compiler does, and publishes the entry. `to` is told when the
+/// claim is held, and when publishing began.
+[[noreturn]] void compute(cache::DiskStore& store, std::uint64_t number, int to) {
+  std::int64_t begin = 0;
+  {
+    const auto claim = store.claim(key_of(number));
+    if (::write(to, "c", 1) != 1) ::_exit(1);
+    std::this_thread::sleep_for(std::chrono::microseconds(5000 + number * 37 % 500));
+    begin = clock_ns();
+    store.put(kKind, key_of(number), std::string(10'000, 'x'));
+  }
+  ::_exit(::write(to, &begin, sizeof begin) == sizeof begin ? 0 : 1);
+}
+
+int handover(cache::DiskStore& store, std::uint64_t count) {
+  std::printf("handover_us");
+  for (std::uint64_t number = 1; number <= count; ++number) {
+    int ends[2];
+    char byte = 0;
+    std::int64_t begin = 0;
+    if (::pipe(ends) != 0) return 1;
+    const pid_t process = ::fork();
+    if (process == 0) compute(store, number, ends[1]);
+    if (::read(ends[0], &byte, 1) != 1) return 1;
+    const auto claim = store.claim(key_of(number));
+    const auto bytes = store.get(kKind, key_of(number));
+    const std::int64_t end = clock_ns();
+    if (!bytes || ::read(ends[0], &begin, sizeof begin) != sizeof begin) return 1;
+    ::waitpid(process, nullptr, 0);
+    ::close(ends[0]);
+    ::close(ends[1]);
+    std::printf(" %.1f", static_cast<double>(end - begin) * 1e-3);
+  }
+  std::printf("\n");
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -164,5 +212,6 @@ int main(int argc, char** argv) {
   if (what == "check") return check(store, argv[3]);
   if (what == "fill") return fill(store, number(3));
   if (what == "corrupt") return corrupt(store, argv[2], number(3), number(4));
+  if (what == "handover") return handover(store, number(3));
   return 2;
 }

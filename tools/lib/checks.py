@@ -20,6 +20,7 @@ SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$")
 CHECKS = [
     ("layers", ["tools/check_layers"], True, False),
     ("format", ["tools/check_format"], True, False),
+    ("docs", ["tools/check_docs"], True, False),
     ("unit", ["tools/check_build", "build"], True, False),
     ("clang", ["tools/check_build", "build-clang"], False, False),
     ("address", ["tools/sanitize", "address"], False, False),

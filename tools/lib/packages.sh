@@ -20,6 +20,7 @@ libspdlog-dev      -
 llvm-19-dev        -
 libzstd-dev        -
 libxxhash-dev      -
+libhiredis-dev     -
 zlib1g-dev         -
 ROWS
 }
@@ -38,6 +39,9 @@ llvm-19            -
 cmake              cmake --version
 git                git --version
 python3-numpy      python3 -c 'import numpy'
+redis-server       redis-server --version
+nginx              nginx -v
+openssl            openssl version
 ROWS
 }
 
@@ -46,6 +50,18 @@ packages_of_bench() {
   cat <<'ROWS'
 clang-19           -
 libbenchmark-dev   -
+ROWS
+}
+
+# Large: tests that need these are skipped without them.
+packages_of_deploy() {
+  packages_of_test
+  cat <<'ROWS'
+chromium-headless-shell command -v chromium || command -v google-chrome
+prometheus         promtool --version
+haproxy            haproxy -v
+systemd            systemd-analyze --version
+python3-yaml       python3 -c 'import yaml'
 ROWS
 }
 

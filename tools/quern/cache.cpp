@@ -6,17 +6,22 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include "argument.hpp"
 #include "command.hpp"
 #include "commands.hpp"
 #include "output.hpp"
+#include "top_view.hpp"
 
 namespace quern::cli {
 namespace {
 
 namespace fs = std::filesystem;
 using Components = std::vector<CacheComponent>;
+
+/// Names of files come from others.
+std::string shown(std::string_view text) { return printable(text, std::string_view::npos); }
 
 std::string size_text(std::uint64_t bytes) {
   if (bytes < 10'000) return fmt::format("{} B", bytes);
@@ -86,9 +91,10 @@ Json to_json(const std::vector<Difference>& list) {
 }
 
 void print(const std::vector<Difference>& list) {
-  const auto shown = [](const std::string& value) { return value.empty() ? std::string("(none)") : value; };
+  const auto value = [](const std::string& text) { return text.empty() ? "(none)" : shown(text); };
   for (const Difference& each : list)
-    print_text(fmt::format("  {}\n    {}\n    {}\n", each.name, shown(each.first), shown(each.second)));
+    print_text(
+        fmt::format("  {}\n    {}\n    {}\n", shown(each.name), value(each.first), value(each.second)));
 }
 
 Json to_json(const CacheEntry& entry) {
@@ -152,8 +158,46 @@ const CacheEntry* nearest(const std::vector<CacheEntry>& entries, const Componen
   return best;
 }
 
+bool is_of_file(const Components& components, const std::string& file) {
+  const std::string name = value_of(components, "file");
+  return name == file || file.ends_with("/" + name);
+}
+
+/// The answer of each bundle: that it has the file, or how its entry of that file differs.
+Json why_in_bundles(const CacheSettings& settings, const std::string& file) {
+  const auto [path, kernel] = split_kernel(file);
+  StageOptions options = settings.stage;
+  options.kernel = kernel;
+  options.load.constants = parse_constants(settings.launch);
+  Json document = Json::array();
+  for (const BundleExplanation& each : explain_bundles(path, options)) {
+    std::vector<Difference> list;
+    std::optional<std::size_t> least;
+    if (!each.is_held && each.explanation.uncached_reason.empty())
+      for (const CacheEntry& entry : bundle_entries(each.bundle, settings.key)) {
+        if (entry.kind != "ptx_image" || !is_of_file(entry.components, path)) continue;
+        std::vector<Difference> its = differences(entry.components, each.explanation.components);
+        std::erase_if(its, [](const Difference& difference) { return difference.name == "file"; });
+        if (least && its.size() >= *least) continue;
+        least = its.size();
+        list = std::move(its);
+      }
+    document.push_back({{"bundle", each.bundle},
+                        {"kept", each.is_held},
+                        {"uncached_reason", each.explanation.uncached_reason},
+                        {"differences", to_json(list)}});
+    if (settings.json) continue;
+    print_text(
+        fmt::format("{} is {}in the bundle {}{}\n", file, each.is_held ? "" : "not ", each.bundle,
+                    each.is_held || list.empty() ? "" : "; its entry of that file differs in (entry, now)"));
+    print(list);
+  }
+  return document;
+}
+
 int why_one(const CacheSettings& settings) {
   const std::string& file = settings.words[0];
+  const Json bundles = why_in_bundles(settings, file);
   const CacheExplanation now = explained(settings, file);
   const std::vector<CacheEntry> entries = disk_cache_entries();
   const auto own = std::ranges::find_if(
@@ -168,6 +212,7 @@ int why_one(const CacheSettings& settings) {
                 {"kept", is_kept},
                 {"uncached_reason", now.uncached_reason},
                 {"key", now.key},
+                {"bundles", bundles},
                 {"nearest", near != nullptr ? near->key : ""},
                 {"differences", to_json(list)}});
   } else if (!now.uncached_reason.empty()) {
@@ -187,6 +232,29 @@ int why_one(const CacheSettings& settings) {
 
 }  // namespace
 
+namespace {
+
+Json bundles_json() {
+  Json list = Json::array();
+  for (const NamedBundle& bundle : named_bundles())
+    list.push_back({{"file", bundle.file},
+                    {"refusal", bundle.refusal},
+                    {"signed", bundle.info.is_signed},
+                    {"entry_count", bundle.info.entry_count},
+                    {"size_bytes", bundle.info.size_bytes}});
+  return list;
+}
+
+void print_bundles() {
+  for (const NamedBundle& bundle : named_bundles())
+    print_text(bundle.refusal.empty()
+                   ? fmt::format("bundle {}: {} entries, {}{}\n", bundle.file, bundle.info.entry_count,
+                                 size_text(bundle.info.size_bytes), bundle.info.is_signed ? ", signed" : "")
+                   : fmt::format("bundle {}: not used: {}\n", bundle.file, bundle.refusal));
+}
+
+}  // namespace
+
 int cache_stats_command(const CacheSettings& settings) {
   const DiskCacheInfo info = disk_cache_info();
   std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> kinds;
@@ -199,7 +267,8 @@ int cache_stats_command(const CacheSettings& settings) {
     Json of_kinds = Json::array();
     for (const auto& [kind, sums] : kinds)
       of_kinds.push_back({{"kind", kind}, {"entry_count", sums.first}, {"size_bytes", sums.second}});
-    print_json({{"on", info.is_on},
+    print_json({{"bundles", bundles_json()},
+                {"on", info.is_on},
                 {"reason", info.reason},
                 {"directory", info.directory},
                 {"read_only", info.read_only},
@@ -207,9 +276,14 @@ int cache_stats_command(const CacheSettings& settings) {
                 {"size_bytes", info.size_bytes},
                 {"max_bytes", info.max_bytes},
                 {"set_aside_count", info.set_aside_count},
+                {"process_count", info.use.process_count},
+                {"hits", info.use.hits},
+                {"misses", info.use.misses},
+                {"writes", info.use.writes},
                 {"kinds", of_kinds}});
     return kDone;
   }
+  print_bundles();
   if (!info.is_on) {
     print_text(info.reason + "\n");
     return kDone;
@@ -217,14 +291,21 @@ int cache_stats_command(const CacheSettings& settings) {
   print_text(fmt::format("{}{}\n{} entries, {} of {}; {} damaged ones set aside\n", info.directory,
                          info.read_only ? " (read-only)" : "", info.entry_count, size_text(info.size_bytes),
                          size_text(info.max_bytes), info.set_aside_count));
+  const std::uint64_t needed = info.use.hits + info.use.writes;
+  if (needed != 0)
+    print_text(fmt::format("{} processes needed {} entries and found {} of them ({:.0f}%)\n",
+                           info.use.process_count, needed, info.use.hits,
+                           100.0 * static_cast<double>(info.use.hits) / static_cast<double>(needed)));
   for (const auto& [kind, sums] : kinds)
     print_text(fmt::format("  {:<16} {:>8} {:>12}\n", kind, sums.first, size_text(sums.second)));
   return kDone;
 }
 
 int cache_list_command(const CacheSettings& settings) {
-  std::vector<CacheEntry> entries = disk_cache_entries();
-  std::ranges::sort(entries, std::greater(), &CacheEntry::used_s);
+  std::vector<CacheEntry> entries =
+      settings.bundle.empty() ? disk_cache_entries() : bundle_entries(settings.bundle, settings.key);
+  std::ranges::sort(entries, std::greater(),
+                    [](const CacheEntry& entry) { return std::tie(entry.used_s, entry.key, entry.kind); });
   if (settings.json) {
     Json document = Json::array();
     for (const CacheEntry& entry : entries) document.push_back(to_json(entry));
@@ -232,9 +313,10 @@ int cache_list_command(const CacheSettings& settings) {
     return kDone;
   }
   for (const CacheEntry& entry : entries)
-    print_text(fmt::format("{}  {:<15} {:>10}  {}  {} {}\n", entry.key.substr(0, 16), entry.kind,
-                           size_text(entry.size_bytes), time_text(entry.used_s), title_of(entry.components),
-                           value_of(entry.components, "options")));
+    print_text(fmt::format("{}  {:<15} {:>10}  {}{} {}\n", entry.key.substr(0, 16), entry.kind,
+                           size_text(entry.size_bytes),
+                           settings.bundle.empty() ? time_text(entry.used_s) + "  " : "",
+                           shown(title_of(entry.components)), shown(value_of(entry.components, "options"))));
   return kDone;
 }
 
@@ -242,7 +324,28 @@ int cache_why_command(const CacheSettings& settings) {
   return settings.words.size() == 2 ? why_two(settings) : why_one(settings);
 }
 
+int verify_bundle_command(const CacheSettings& settings) {
+  const BundleInfo info = bundle_info(settings.bundle, settings.key);
+  const BundleVerification result = verify_bundle(settings.bundle, settings.key);
+  if (settings.json) {
+    print_json({{"bundle", settings.bundle},
+                {"signed", info.is_signed},
+                {"signature_checked", !settings.key.empty()},
+                {"checked_count", result.checked_count},
+                {"damaged", result.damaged}});
+  } else {
+    for (const std::string& name : result.damaged) print_text(fmt::format("damaged: {}\n", name));
+    print_text(fmt::format("{}, {} entries read, {} damaged\n",
+                           !info.is_signed        ? "not signed"
+                           : settings.key.empty() ? "signed, not checked without --key"
+                                                  : "signature good",
+                           result.checked_count, result.damaged.size()));
+  }
+  return result.damaged.empty() ? kDone : kFailed;
+}
+
 int cache_verify_command(const CacheSettings& settings) {
+  if (!settings.bundle.empty()) return verify_bundle_command(settings);
   const DiskCacheVerification result = verify_disk_cache();
   if (settings.json) {
     print_json({{"checked_count", result.checked_count}, {"damaged", result.damaged}});
@@ -260,29 +363,6 @@ int cache_clear_command(const CacheSettings& settings) {
   else
     print_text(fmt::format("{} entries removed\n", count));
   return kDone;
-}
-
-int cache_warm_command(const CacheSettings& settings) {
-  if (const DiskCacheInfo info = disk_cache_info(); !info.is_on)
-    throw Error(ErrorCode::unsupported, "cannot warm the compile cache: " + info.reason);
-  std::vector<std::string> files;
-  for (const fs::directory_entry& each : fs::recursive_directory_iterator(settings.words[0]))
-    if (each.path().extension() == ".cu") files.push_back(each.path().string());
-  std::ranges::sort(files);
-  Json failed = Json::array();
-  for (const std::string& file : files) {
-    try {
-      static_cast<void>(stage_text(file, Stage::ptx, settings.stage));
-    } catch (const CompileError& error) {  // which is in the cache now, too
-      failed.push_back(file);
-      if (!settings.json) print_text(fmt::format("does not compile: {}\n", file));
-    }
-  }
-  if (settings.json)
-    print_json({{"file_count", files.size()}, {"failed", failed}});
-  else
-    print_text(fmt::format("{} files compiled, {} of them with errors\n", files.size(), failed.size()));
-  return failed.empty() ? kDone : kFailed;
 }
 
 }  // namespace quern::cli

@@ -39,6 +39,7 @@ struct CompileSettings {
   std::string output;
   StageOptions stage;
   LaunchText launch;
+  bool time_passes = false;
   bool json = false;
   ProgressWish progress = ProgressWish::automatic;
 };
@@ -73,6 +74,13 @@ int bench_command(const BenchSettings& settings);
 /// quern cache: what the compile cache on disk holds, and why.
 struct CacheSettings {
   std::vector<std::string> words;  ///< of `why`: a file, or two files or keys; of `warm`: a folder
+  std::string bundle;              ///< of `list` and `verify`: the bundle to look at, instead of the cache
+  std::string output;              ///< of `warm`: the bundle to write; empty: the cache is filled
+  std::string key;                 ///< the key file of bundles
+  std::vector<std::string> targets = {"cpu"};
+  std::vector<std::string> blocks;
+  std::vector<std::string> signatures;  ///< KERNEL=TYPES
+  unsigned jobs = 0;
   StageOptions stage;
   LaunchText launch;
   bool json = false;
@@ -84,8 +92,19 @@ int cache_verify_command(const CacheSettings& settings);
 int cache_clear_command(const CacheSettings& settings);
 int cache_warm_command(const CacheSettings& settings);
 
-/// quern serve: the compile service, a program of its own, with these words. Returns only by an exception.
-int serve_command(const std::vector<std::string>& words);
+/// quern top: the figures of compile services, again and again.
+struct TopSettings {
+  std::vector<std::string> servers;  ///< addresses, also several in a word; none: QUERN_REMOTE
+  double interval_s = 1;
+  std::uint64_t count = 0;  ///< readings; 0: until it is ended
+  bool once = false;
+  bool json = false;
+};
+int top_command(const TopSettings& settings);
+
+/// quern serve: the compile service, a program of its own, with these words. Returns only with --top, which
+/// shows the server's figures meanwhile.
+int serve_command(std::vector<std::string> words);
 
 /// quern devices: those of this machine.
 int devices_command(bool json);

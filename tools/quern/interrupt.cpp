@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <system_error>
 #include <thread>
@@ -15,9 +16,17 @@ bool is_ignored(int signal) {
   return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
+// Signals belong to the process, and so does this state.
+std::atomic<bool> keeps_next = false;
+std::atomic<int> kept_signal = 0;
+
 void wait_for_one(const sigset_t& signals) {
   int signal = 0;
   if (sigwait(&signals, &signal) != 0) return;
+  if (keeps_next.exchange(false)) {
+    kept_signal = signal;
+    return wait_for_one(signals);
+  }
   std::signal(signal, SIG_DFL);
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   ::kill(::getpid(), signal);
@@ -38,5 +47,9 @@ void end_by_signals() {
     pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   }
 }
+
+void keep_interrupts() noexcept { keeps_next = true; }
+
+int interrupted() noexcept { return kept_signal; }
 
 }  // namespace quern::cli

@@ -8,4 +8,9 @@ namespace quern::cli {
 /// ignored when the program started stay ignored. Call this before any thread is started.
 void end_by_signals();
 
+/// From here on the first of these signals does not end the program: interrupted() tells its number. The
+/// second one ends it as before. Thread-safe, as interrupted().
+void keep_interrupts() noexcept;
+int interrupted() noexcept;
+
 }  // namespace quern::cli

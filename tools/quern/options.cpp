@@ -141,6 +141,12 @@ void add_run(CLI::App& app, Action& action) {
   });
 }
 
+/// Empty for a stage's name, with or without "=PASS"; otherwise the error.
+std::string check_stage(const std::string& text) {
+  const std::string stage = text.substr(0, text.find('='));
+  return stage_named(stage) ? "" : "the stages are cuda, ptx, simt, llvm and asm, and not '" + stage + "'";
+}
+
 void add_compile(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("compile", "Show what each stage makes of a kernel; no device is needed");
@@ -150,9 +156,16 @@ void add_compile(CLI::App& app, Action& action) {
                    "A .py, .cu or .ptx file, with ::KERNEL where a stage shows one of several")
       ->required()
       ->type_name("FILE[::KERNEL]");
-  command->add_option("--emit", settings->emit, "cuda, ptx (default), simt, llvm or asm")
-      ->check(CLI::IsMember({"cuda", "ptx", "simt", "llvm", "asm"}))
-      ->type_name("STAGE");
+  command
+      ->add_option(
+          "--emit", settings->emit,
+          "cuda, ptx (default), simt, llvm or asm; simt=PASS or llvm=PASS: the kernel as this pass of "
+          "the CPU device's compiler leaves it (a wrong name lists them)")
+      ->check(check_stage)
+      ->type_name("STAGE[=PASS]");
+  command->add_flag("--time-passes", settings->time_passes,
+                    "Print how long each pass of the CPU device's compiler took instead of the text (simt, "
+                    "llvm, asm)");
   command
       ->add_option("--block", settings->block,
                    "The block that simt, llvm and asm are specialised on (default 256)")
@@ -226,14 +239,57 @@ CLI::App* add_cache_command(CLI::App& cache, Action& action, const std::shared_p
   return command;
 }
 
+void add_key_option(CLI::App& command, CacheSettings& settings) {
+  command
+      .add_option("--key", settings.key,
+                  "The key file of bundles: signs with its first key, refuses what none of its keys signed")
+      ->envname("QUERN_CACHE_BUNDLE_KEY")
+      ->type_name("FILE");
+}
+
+void add_warm(CLI::App& cache, Action& action, const std::shared_ptr<CacheSettings>& settings) {
+  CLI::App* warm = add_cache_command(
+      cache, action, settings, "warm",
+      "Compile all .cu and .py files below a folder, for this cache or for a bundle", &cache_warm_command);
+  warm->add_option("folder", settings->words, "The folder")
+      ->required()
+      ->expected(1)
+      ->check(CLI::ExistingDirectory)
+      ->type_name("DIR");
+  warm->add_option("-o,--output", settings->output, "Write a bundle instead of filling the cache")
+      ->type_name("FILE");
+  warm->add_option(
+          "--target", settings->targets,
+          "cpu, cpu:baseline, cpu:avx2, cpu:avx512, compute_89, sm_90 (default cpu); several allowed")
+      ->allow_extra_args(false)
+      ->type_name("TARGET");
+  warm->add_option("--block", settings->blocks,
+                   "A bundle's machine code for the CPU device is for blocks of this shape; several allowed")
+      ->allow_extra_args(false)
+      ->type_name("B");
+  warm->add_option(
+          "--sig", settings->signatures,
+          "The argument types of a Kernel Python kernel: \"saxpy=float32, float32[::1]\"; FILE::KERNEL names "
+          "one of several")
+      ->allow_extra_args(false)
+      ->type_name("KERNEL=TYPES");
+  add_key_option(*warm, *settings);
+  warm->add_option("-j,--jobs", settings->jobs, "Threads that compile (default: one a processor)")
+      ->check(CLI::Range(1u, 1024u))
+      ->type_name("N");
+  add_load_options(*warm, settings->stage.load);
+}
+
 void add_cache(CLI::App& app, Action& action) {
   CLI::App* cache = app.add_subcommand("cache", "Look at the compile cache on disk, fill it and empty it");
   cache->require_subcommand(1);
   auto settings = std::make_shared<CacheSettings>();
   add_cache_command(*cache, action, settings, "stats",
                     "Say where it is, how large it may become and how large it is", &cache_stats_command);
-  add_cache_command(*cache, action, settings, "list", "List its entries, the last used first",
-                    &cache_list_command);
+  CLI::App* list = add_cache_command(*cache, action, settings, "list",
+                                     "List its entries, the last used first", &cache_list_command);
+  list->add_option("--bundle", settings->bundle, "List the entries of a bundle instead")->type_name("FILE");
+  add_key_option(*list, *settings);
   CLI::App* why = add_cache_command(*cache, action, settings, "why",
                                     "Say why FILE is not in it, or what differs between two requests",
                                     &cache_why_command);
@@ -246,19 +302,14 @@ void add_cache(CLI::App& app, Action& action) {
   why->add_option("--sig", settings->stage.signature, "The argument types of a Kernel Python kernel")
       ->type_name("TYPES");
   add_constant_option(*why, settings->launch.bind);
+  add_key_option(*why, *settings);
   add_load_options(*why, settings->stage.load);
-  add_cache_command(*cache, action, settings, "verify", "Read all entries, and set damaged ones aside",
-                    &cache_verify_command);
+  CLI::App* verify = add_cache_command(*cache, action, settings, "verify",
+                                       "Read all entries, and set damaged ones aside", &cache_verify_command);
+  verify->add_option("bundle", settings->bundle, "A bundle to read instead")->type_name("FILE");
+  add_key_option(*verify, *settings);
   add_cache_command(*cache, action, settings, "clear", "Remove all entries", &cache_clear_command);
-  CLI::App* warm = add_cache_command(
-      *cache, action, settings, "warm",
-      "Compile all .cu files below a folder, as runs on the CPU device need them", &cache_warm_command);
-  warm->add_option("folder", settings->words, "The folder")
-      ->required()
-      ->expected(1)
-      ->check(CLI::ExistingDirectory)
-      ->type_name("DIR");
-  add_load_options(*warm, settings->stage.load);
+  add_warm(*cache, action, settings);
 }
 
 void add_devices(CLI::App& app, Action& action) {
@@ -278,8 +329,9 @@ void add_doctor(CLI::App& app, Action& action) {
 
 /// The service reads its own options, --help among them.
 void add_serve(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand(
-      "serve", "Compile kernels for other processes and machines, over HTTP; --help shows its options");
+  CLI::App* command = app.add_subcommand("serve",
+                                         "Compile kernels for other processes and machines, over HTTP; --top "
+                                         "shows what it does; --help shows its options");
   command->prefix_command();
   command->set_help_flag();
   command->callback([&action, command] {
@@ -287,6 +339,26 @@ void add_serve(CLI::App& app, Action& action) {
     for (std::string& word : words) word = unmark_negative(word);
     action = [words] { return serve_command(words); };
   });
+}
+
+void add_top(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("top", "Show what compile services do, again and again");
+  auto settings = std::make_shared<TopSettings>();
+  command
+      ->add_option(
+          "servers", settings->servers,
+          "unix:PATH, http://HOST:PORT or https://HOST:PORT, several separated by commas (default: "
+          "QUERN_REMOTE); token and certificates are those of QUERN_REMOTE_TOKEN_FILE and its relatives")
+      ->type_name("URL");
+  command->add_option("--interval", settings->interval_s, "Seconds between two readings (default 1)")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->type_name("S");
+  command->add_option("--count", settings->count, "End after N readings")
+      ->check(CLI::Range(1u, 1'000'000'000u))
+      ->type_name("N");
+  command->add_flag("--once", settings->once, "Read once and end")->excludes("--count");
+  command->add_flag("--json", settings->json, "Print each reading as a JSON document on a line of stdout");
+  command->callback([&action, settings] { action = [settings] { return top_command(*settings); }; });
 }
 
 void add_commands(CLI::App& app, Action& action) {
@@ -299,6 +371,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_bench(app, action);
   add_cache(app, action);
   add_serve(app, action);
+  add_top(app, action);
   add_devices(app, action);
   add_doctor(app, action);
 }

@@ -64,15 +64,21 @@ __device__ __forceinline__ T ulp(T x) {
   return isinf(up) ? size - nextafter(size, T(0)) : up - size;
 }
 
-__device__ __forceinline__ long long gcd(long long a, long long b) {
-  unsigned long long x = a < 0 ? 0ull - (unsigned long long)a : a,
-                     y = b < 0 ? 0ull - (unsigned long long)b : b;
-  while (y != 0) {
-    const unsigned long long rest = x % y;
-    x = y;
-    y = rest;
+__device__ __forceinline__ unsigned long long unsigned_gcd(unsigned long long a, unsigned long long b) {
+  while (b != 0) {
+    const unsigned long long rest = a % b;
+    a = b;
+    b = rest;
   }
-  return (long long)x;
+  return a;
+}
+__device__ __forceinline__ unsigned long long unsigned_lcm(unsigned long long a, unsigned long long b) {
+  const unsigned long long common = unsigned_gcd(a, b);
+  return common == 0 ? 0 : a / common * b;
+}
+__device__ __forceinline__ long long gcd(long long a, long long b) {
+  return (long long)unsigned_gcd(a < 0 ? 0ull - (unsigned long long)a : a,
+                                 b < 0 ? 0ull - (unsigned long long)b : b);
 }
 __device__ __forceinline__ long long lcm(long long a, long long b) {
   const long long common = gcd(a, b);

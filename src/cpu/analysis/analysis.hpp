@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "cpu/abi/specialisation.hpp"
 #include "cpu/ir/ir.hpp"
-#include "cpu/specialisation.hpp"
 #include "quern/expected.hpp"
 
 namespace quern::cpu::analysis {

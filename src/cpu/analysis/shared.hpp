@@ -4,9 +4,9 @@
 
 #include <vector>
 
+#include "cpu/abi/specialisation.hpp"
 #include "cpu/analysis/analysis.hpp"
 #include "cpu/ir/ir.hpp"
-#include "cpu/specialisation.hpp"
 
 namespace quern::cpu::analysis {
 

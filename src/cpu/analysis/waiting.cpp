@@ -8,10 +8,10 @@
 #include <string>
 #include <utility>
 
+#include "cpu/abi/limits.hpp"
 #include "cpu/analysis/analysis.hpp"
 #include "cpu/analysis/place.hpp"
 #include "cpu/analysis/structure.hpp"
-#include "cpu/ir/limits.hpp"
 
 namespace quern::cpu::analysis {
 namespace {

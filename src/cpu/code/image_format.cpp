@@ -4,8 +4,8 @@
 #include <map>
 
 #include "base/byte_stream.hpp"
+#include "cpu/abi/limits.hpp"
 #include "cpu/code/image.hpp"
-#include "cpu/ir/limits.hpp"
 
 namespace quern::cpu {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cpu/ir/ir.hpp"
+#include "cpu/abi/facts.hpp"
 #include "quern/expected.hpp"
 
 namespace quern::cpu {

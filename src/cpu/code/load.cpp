@@ -63,11 +63,11 @@ void make_address(std::byte* base, std::uint64_t at) {
 
 }  // namespace
 
-Expected<LoadedImage> map_code(const LinkedCode& code, std::span<const emit::Helper> helpers) {
+Expected<LoadedImage> map_code(const LinkedCode& code, std::span<const Helper> helpers) {
   std::vector<void*> addresses;
   for (const std::string& name : code.helpers) {
     const auto found = std::find_if(helpers.begin(), helpers.end(),
-                                    [&](const emit::Helper& helper) { return helper.name == name; });
+                                    [&](const Helper& helper) { return helper.name == name; });
     if (found == helpers.end()) return no_helper(name);
     addresses.push_back(found->address);
   }

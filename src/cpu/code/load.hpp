@@ -6,8 +6,8 @@
 #include <memory>
 #include <span>
 
+#include "cpu/abi/helpers.hpp"
 #include "cpu/code/image.hpp"
-#include "cpu/emit/operations/helpers.hpp"
 #include "quern/expected.hpp"
 
 namespace quern::cpu {
@@ -22,6 +22,6 @@ struct LoadedImage {
 
 /// `helpers` is all that the code may call outside itself: no process symbol is ever looked up. Errors: code
 /// "out-of-memory" if the system refuses a mapping; code "code-image" for a helper that is not in the table.
-Expected<LoadedImage> map_code(const LinkedCode& code, std::span<const emit::Helper> helpers);
+Expected<LoadedImage> map_code(const LinkedCode& code, std::span<const Helper> helpers);
 
 }  // namespace quern::cpu

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/device/code_cache.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <atomic>
 
 #include "cache/memory_cache.hpp"
+#include "cpu/device/bundled.hpp"
 
 namespace quern::cpu::device {
 namespace {
@@ -29,33 +28,10 @@ Codes& codes() {
   return *all;
 }
 
-std::string flags_text(const Specialisation& of) {
-  return fmt::format("{}{}{}optimisation {}, gang {}{}", of.small_grid ? "small grid, " : "",
-                     of.alone ? "one worker, " : "", of.compact ? "compact addresses, " : "", of.opt_level,
-                     of.gang, of.dispatch ? ", dispatched" : "");
-}
-
-CodeKey key_of(const base::Digest& ptx, std::string_view kernel, const Specialisation& specialisation) {
-  const auto& [block, small_grid, isa, alone, compact, opt_level, gang, dispatch] = specialisation;
-  base::DigestBuilder builder;
-  builder.add(std::string_view(reinterpret_cast<const char*>(ptx.bytes.data()), ptx.bytes.size()));
-  builder.add(kernel);
-  for (const std::uint32_t extent : block) builder.add(std::uint64_t{extent});
-  for (const unsigned field : {unsigned{small_grid}, static_cast<unsigned>(isa), unsigned{alone},
-                               unsigned{compact}, unsigned{opt_level}, unsigned{gang}, unsigned{dispatch}})
-    builder.add(std::uint64_t{field});
-  constexpr const char* kIsas[] = {"baseline", "avx2", "avx512"};
-  return {builder.finish(),
-          {{"kernel", std::string(kernel)},
-           {"ptx", ptx.hex()},
-           {"block", fmt::format("{} x {} x {}", block[0], block[1], block[2])},
-           {"instruction set", kIsas[static_cast<std::size_t>(isa)]},
-           {"code generation", flags_text(specialisation)}}};
-}
-
 struct Counters {
   std::atomic<std::uint64_t> generated{0};
   std::atomic<std::uint64_t> from_disk{0};
+  std::atomic<std::uint64_t> from_bundles{0};
 };
 constinit Counters counters;
 
@@ -64,6 +40,18 @@ Expected<Codes::Value> load(const CodeImage& image) {
   if (code || code.errors().front().code != kNoMappingCode) return code;
   codes().clear();
   return load_image(image);
+}
+
+/// Code of a bundle, which says what it was made for; null: there is none that loads.
+Codes::Value obtain_bundled(const base::Digest& ptx, std::string_view kernel, const Specialisation& wanted) {
+  const std::optional<BundledImage> found = bundled_image(ptx, kernel, wanted);
+  if (!found) return nullptr;
+  const Expected<Codes::Value> loaded = load(found->image);
+  if (!loaded) return nullptr;
+  auto code = std::make_shared<KernelCode>(**loaded);
+  code->made_for = found->made_for;
+  ++counters.from_bundles;
+  return code;
 }
 
 /// Code that the store has, or new code.
@@ -92,13 +80,16 @@ Expected<Codes::Value> obtain(const CodeKey& key, const MakeImage& make) {
 Expected<std::shared_ptr<const KernelCode>> shared_code(const base::Digest& ptx, std::string_view kernel,
                                                         const Specialisation& specialisation,
                                                         const MakeImage& make) {
-  const CodeKey key = key_of(ptx, kernel, specialisation);
-  return codes().get_or_compute(key.digest, [&] { return obtain(key, make); });
+  const CodeKey key = code_key(ptx, kernel, specialisation);
+  return codes().get_or_compute(key.digest, [&]() -> Expected<Codes::Value> {
+    if (Codes::Value bundled = obtain_bundled(ptx, kernel, specialisation)) return bundled;
+    return obtain(key, make);
+  });
 }
 
 CodeStats code_stats() {
   const cache::CacheStats memory = codes().stats();
-  return {counters.generated, memory.hits + memory.waits, counters.from_disk};
+  return {counters.generated, memory.hits + memory.waits, counters.from_disk, counters.from_bundles};
 }
 
 }  // namespace quern::cpu::device

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/digest.hpp"
-#include "cpu/compiler.hpp"
+#include "cpu/compiler/compiler.hpp"
 #include "cpu/device/stored.hpp"
 
 namespace quern::cpu::device {
@@ -25,6 +25,7 @@ struct CodeStats {
   std::uint64_t generated = 0;    ///< kernels for which machine code was generated, once a specialisation
   std::uint64_t from_memory = 0;  ///< requests answered by code that the process had, or was generating
   std::uint64_t from_disk = 0;
+  std::uint64_t from_bundles = 0;
 };
 CodeStats code_stats();
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/thread_annotations.hpp"
-#include "cpu/compiler.hpp"
+#include "cpu/compiler/compiler.hpp"
 #include "cpu/engine/jobs.hpp"
 
 namespace quern::cpu::device {

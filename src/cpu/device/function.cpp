@@ -113,8 +113,8 @@ std::shared_ptr<const KernelCode> FunctionObject::find_code(const Specialisation
 LoadedCode FunctionObject::load(const Specialisation& specialisation) const {
   engine::install_fault_handlers();  // again: a host framework may have put its own in since
   LoadedCode loaded{find_code(specialisation), {}, nullptr};
-  loaded.explainer =
-      std::make_unique<const Explainer>(module_->ptx, info_->name, specialisation, *loaded.code);
+  loaded.explainer = std::make_unique<const Explainer>(
+      module_->ptx, info_->name, loaded.code->made_for.value_or(specialisation), *loaded.code);
   for (const SymbolUse& use : loaded.code->symbols) {
     if (use.space == ir::Space::shared) {
       loaded.symbols.push_back(use.shared_offset);

@@ -9,10 +9,10 @@
 #include <cstring>
 #include <limits>
 
+#include "cpu/abi/limits.hpp"
 #include "cpu/device/exit.hpp"
 #include "cpu/device/limits.hpp"
 #include "cpu/engine/resident.hpp"
-#include "cpu/ir/limits.hpp"
 
 namespace quern::cpu::device {
 namespace {

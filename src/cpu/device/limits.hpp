@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "cpu/ir/limits.hpp"
+#include "cpu/abi/limits.hpp"
 
 namespace quern::cpu::device {
 

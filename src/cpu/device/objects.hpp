@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/thread_annotations.hpp"
-#include "cpu/compiler.hpp"
+#include "cpu/compiler/compiler.hpp"
 #include "cpu/device/explain.hpp"
 #include "cpu/device/jit_options.hpp"
 #include "cpu/device/read_ptx.hpp"

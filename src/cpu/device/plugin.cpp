@@ -14,7 +14,8 @@
 
 #include "base/log.hpp"
 #include "base/thread.hpp"
-#include "cpu/compiler.hpp"
+#include "cpu/compiler/compiler.hpp"
+#include "cpu/device/bundled.hpp"
 #include "cpu/device/code_cache.hpp"
 #include "cpu/device/driver.hpp"
 #include "cpu/device/launch.hpp"
@@ -55,15 +56,26 @@ int driver_table(void* table, std::size_t table_bytes) {
   return 0;
 }
 
-std::optional<Stage> stage_named(std::string_view name) noexcept {
-  if (name == "simt") return Stage::simt;
-  if (name == "llvm") return Stage::llvm;
-  if (name == "asm") return Stage::assembly;
-  return std::nullopt;
+/// "STAGE" or "STAGE=PASS"; the result views `text`. Null: no such stage.
+std::optional<StageRequest> stage_named(std::string_view text) noexcept {
+  const std::size_t equals = text.find('=');
+  StageRequest request;
+  if (equals != std::string_view::npos) request.pass = text.substr(equals + 1);
+  const std::string_view name = text.substr(0, equals);
+  if (name == "simt")
+    request.stage = Stage::simt;
+  else if (name == "llvm")
+    request.stage = Stage::llvm;
+  else if (name == "asm")
+    request.stage = Stage::assembly;
+  else
+    return std::nullopt;
+  return request;
 }
 
-int write_stage(std::string_view ptx, std::string_view kernel, const std::uint32_t block[3], Stage stage,
-                QuernTextSink text, QuernDiagnosticSink diagnostics, void* user) {
+int write_stage(std::string_view ptx, std::string_view kernel, const std::uint32_t block[3],
+                const StageRequest& request, QuernTextSink text, QuernDiagnosticSink diagnostics,
+                void* user) {
   const std::variant<LoadablePtx, Refusal> read = read_ptx(ptx);
   if (const auto* refusal = std::get_if<Refusal>(&read)) {
     hand_over(refusal->diagnostics, diagnostics, user);
@@ -81,10 +93,9 @@ int write_stage(std::string_view ptx, std::string_view kernel, const std::uint32
   specialisation.compact = compiles_compact();
   std::copy_n(block, 3, specialisation.block.begin());
   if (specialisation.threads() == 0 || specialisation.threads() > kMaxThreadsPerBlock)
-    return refuse("block-shape", "a block has 1 to 1024 threads", "give another block shape", diagnostics,
-                  user);
+    return refuse("usage", "a block has 1 to 1024 threads", "give another block shape", diagnostics, user);
   const Expected<std::string> result =
-      base::secluded([&] { return stage_text(loadable.module, kernel, specialisation, stage); });
+      base::secluded([&] { return stage_text(loadable.module, kernel, specialisation, request); });
   if (!result) {
     hand_over(result.errors(), diagnostics, user);
     return 1;
@@ -93,16 +104,27 @@ int write_stage(std::string_view ptx, std::string_view kernel, const std::uint32
   return 0;
 }
 
-int plugin_stage_text(const char* ptx, std::size_t ptx_bytes, const char* kernel,
-                      const std::uint32_t block[3], const char* stage, QuernTextSink text,
-                      QuernDiagnosticSink diagnostics, void* user) try {
-  const std::optional<Stage> which = stage_named(stage);
-  if (!which)
+int plugin_timed_stage_text(const char* ptx, std::size_t ptx_bytes, const char* kernel,
+                            const std::uint32_t block[3], const char* stage, QuernTextSink text,
+                            QuernCpuPassSink pass, QuernDiagnosticSink diagnostics, void* user) try {
+  std::optional<StageRequest> request = stage_named(stage);
+  if (!request)
     return refuse("no-such-stage", std::string("the CPU device has no stage '") + stage + "'",
                   "use simt, llvm or asm", diagnostics, user);
-  return write_stage({ptx, ptx_bytes}, kernel, block, *which, text, diagnostics, user);
+  std::vector<PassTime> times;
+  if (pass != nullptr) request->times = &times;
+  const int status = write_stage({ptx, ptx_bytes}, kernel, block, *request, text, diagnostics, user);
+  for (const PassTime& row : times)
+    pass(user, std::string(row.name).c_str(), row.runs, static_cast<std::uint64_t>(row.time.count()));
+  return status;
 } catch (const std::exception& error) {
   return refuse("internal", error.what(), "", diagnostics, user);
+}
+
+int plugin_stage_text(const char* ptx, std::size_t ptx_bytes, const char* kernel,
+                      const std::uint32_t block[3], const char* stage, QuernTextSink text,
+                      QuernDiagnosticSink diagnostics, void* user) {
+  return plugin_timed_stage_text(ptx, ptx_bytes, kernel, block, stage, text, nullptr, diagnostics, user);
 }
 
 int plugin_check_ptx(const char* ptx, std::size_t ptx_bytes, QuernDiagnosticSink diagnostics,
@@ -260,7 +282,8 @@ int plugin_code_statistics(QuernCpuCodeStatistics* statistics) {
   const QuernCpuCodeStatistics all{statistics->struct_bytes, 0,
                                    codes.generated,          codes.from_memory,
                                    codes.from_disk,          texts.checked,
-                                   texts.from_memory,        texts.from_disk};
+                                   texts.from_memory,        texts.from_disk,
+                                   codes.from_bundles,       texts.from_bundles};
   std::memcpy(statistics, &all, std::min<std::size_t>(statistics->struct_bytes, sizeof all));
   return 0;
 }
@@ -272,6 +295,39 @@ std::int32_t plugin_prepare_kernel(void* function, const std::uint32_t block[3])
   });
 }
 
+BundleWish wish_of(const QuernCpuBundleRequest& request) {
+  BundleWish wish;
+  for (std::size_t i = 0; i < request.block_count; ++i)
+    wish.blocks.push_back({request.blocks[i][0], request.blocks[i][1], request.blocks[i][2]});
+  constexpr std::pair<std::uint32_t, Isa> kIsas[] = {{QUERN_CPU_ISA_BASELINE, Isa::baseline},
+                                                     {QUERN_CPU_ISA_AVX2, Isa::avx2},
+                                                     {QUERN_CPU_ISA_AVX512, Isa::avx512}};
+  for (const auto& [bit, isa] : kIsas)
+    if ((request.isas & bit) != 0) wish.isas.push_back(isa);
+  return wish;
+}
+
+int plugin_bundle_code(const QuernCpuBundleRequest* request, QuernCpuEntrySink entries,
+                       QuernTextSink without_code, QuernDiagnosticSink diagnostics, void* user) try {
+  const Expected<BundledCode> made = base::secluded(
+      [&] { return make_bundled_code({request->ptx, request->ptx_bytes}, wish_of(*request)); });
+  if (!made) {
+    hand_over(made.errors(), diagnostics, user);
+    return 1;
+  }
+  for (const cache::BundleEntry& each : made->entries) {
+    const QuernCpuEntry entry{sizeof entry,           static_cast<std::uint32_t>(each.kind),
+                              each.key.bytes.data(),  each.components.data(),
+                              each.components.size(), each.content.data(),
+                              each.content.size()};
+    entries(user, &entry);
+  }
+  for (const std::string& kernel : made->without_code) without_code(user, kernel.data(), kernel.size());
+  return 0;
+} catch (const std::exception& error) {
+  return refuse("internal", error.what(), "", diagnostics, user);
+}
+
 constexpr QuernCpuPlugin kPlugin = {
     QUERN_CPU_PLUGIN_VERSION,    sizeof(QuernCpuPlugin),   &driver_table,
     &plugin_stage_text,          &plugin_check_ptx,        &plugin_isa,
@@ -280,7 +336,7 @@ constexpr QuernCpuPlugin kPlugin = {
     &plugin_current_fault,       &plugin_name_kernel,      &plugin_cancel_stream,
     &plugin_cancel_context,      &plugin_set_launch_limit, &plugin_set_log_sink,
     &plugin_set_generate_sink,   &plugin_code_statistics,  &plugin_prepare_kernel,
-    &plugin_mark_copy_kernel,
+    &plugin_mark_copy_kernel,    &plugin_bundle_code,      &plugin_timed_stage_text,
 };
 
 }  // namespace

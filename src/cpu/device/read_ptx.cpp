@@ -11,6 +11,7 @@
 
 #include "base/thread.hpp"
 #include "cache/memory_cache.hpp"
+#include "cpu/device/bundled.hpp"
 #include "cpu/device/stored.hpp"
 #include "ptx/ptx.hpp"
 
@@ -166,6 +167,7 @@ ReadTexts& read_texts() {
 struct Counters {
   std::atomic<std::uint64_t> checked{0};
   std::atomic<std::uint64_t> from_disk{0};
+  std::atomic<std::uint64_t> from_bundles{0};
 };
 constinit Counters counters;
 
@@ -175,6 +177,10 @@ SharedResult read_shared(const base::Digest& digest, std::string_view text) {
   std::variant<ptx::Module, Refusal> parsed = parse(text);
   if (auto* refusal = std::get_if<Refusal>(&parsed)) return std::move(*refusal);
   auto module = std::get<ptx::Module>(std::move(parsed));
+  if (std::optional<std::vector<KernelInfo>> kernels = bundled_kernels(digest)) {
+    ++counters.from_bundles;
+    return std::make_shared<const SharedPtx>(digest, LoadablePtx{std::move(module), *std::move(kernels)});
+  }
   if (std::optional<std::vector<KernelInfo>> kernels = stored_kernels(digest)) {
     ++counters.from_disk;
     return std::make_shared<const SharedPtx>(digest, LoadablePtx{std::move(module), *std::move(kernels)});
@@ -204,7 +210,7 @@ std::variant<std::shared_ptr<const SharedPtx>, Refusal> shared_ptx(std::string_v
 
 TextStats text_stats() {
   const cache::CacheStats memory = read_texts().stats();
-  return {counters.checked, memory.hits + memory.waits, counters.from_disk};
+  return {counters.checked, memory.hits + memory.waits, counters.from_disk, counters.from_bundles};
 }
 
 }  // namespace quern::cpu::device

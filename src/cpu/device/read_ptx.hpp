@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/digest.hpp"
-#include "cpu/compiler.hpp"
+#include "cpu/compiler/compiler.hpp"
 #include "ptx/module.hpp"
 #include "quern/diagnostic.hpp"
 
@@ -58,6 +58,7 @@ struct TextStats {
   std::uint64_t checked = 0;      ///< PTX texts whose kernels were inspected here
   std::uint64_t from_memory = 0;  ///< loads of a text that the process had read, or was reading
   std::uint64_t from_disk = 0;    ///< texts that another process had checked
+  std::uint64_t from_bundles = 0;
 };
 TextStats text_stats();
 

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "cpu/compiler.hpp"
+#include "cpu/compiler/compiler.hpp"
 #include "cpu/engine/fault.hpp"
 #include "cpu/engine/jobs.hpp"
 #include "cpu/engine/memory.hpp"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/device/stored.hpp"
 
+#include <fmt/format.h>
+
 #include "base/byte_stream.hpp"
 #include "base/log.hpp"
 #include "cache/disk_store.hpp"
@@ -13,6 +15,13 @@ using cache::EntryKind;
 /// Null: nothing is kept.
 cache::DiskStore* store() { return generator_identity().empty() ? nullptr : cache::process_store(); }
 
+std::string flags_text(const Specialisation& of) {
+  return fmt::format("{}{}{}{}optimisation {}, gang {}{}", of.portable ? "portable, " : "",
+                     of.small_grid ? "small grid, " : "", of.alone ? "one worker, " : "",
+                     of.compact ? "compact addresses, " : "", of.opt_level, of.gang,
+                     of.dispatch ? ", dispatched" : "");
+}
+
 /// The key of an entry: `key` is of what was asked for, and the generator decides the rest.
 CodeKey with_generator(CodeKey key) {
   base::DigestBuilder builder;
@@ -24,13 +33,6 @@ CodeKey with_generator(CodeKey key) {
 }
 
 CodeKey key_of_kernels(const base::Digest& ptx) { return with_generator({ptx, {{"ptx", ptx.hex()}}}); }
-
-std::string components_bytes(const CodeKey& key) {
-  base::ByteWriter to;
-  to.count(key.components.size());
-  for (const auto& [name, value] : key.components) to.text(name).text(value);
-  return to.take();
-}
 
 /// An entry whose checksum is right and whose fields are not: a defect, since this build wrote it.
 void tell(const Diagnostics& errors) {
@@ -51,6 +53,32 @@ void put_image(cache::DiskStore& disk, const CodeKey& key, const CodeImage& imag
 }
 
 }  // namespace
+
+CodeKey code_key(const base::Digest& ptx, std::string_view kernel, const Specialisation& specialisation) {
+  const auto& [block, small_grid, isa, alone, compact, opt_level, gang, portable, dispatch] = specialisation;
+  base::DigestBuilder builder;
+  builder.add(std::string_view(reinterpret_cast<const char*>(ptx.bytes.data()), ptx.bytes.size()));
+  builder.add(kernel);
+  for (const std::uint32_t extent : block) builder.add(std::uint64_t{extent});
+  for (const unsigned field :
+       {unsigned{small_grid}, static_cast<unsigned>(isa), unsigned{alone}, unsigned{compact},
+        unsigned{opt_level}, unsigned{gang}, unsigned{portable}, unsigned{dispatch}})
+    builder.add(std::uint64_t{field});
+  constexpr const char* kIsas[] = {"baseline", "avx2", "avx512"};
+  return {builder.finish(),
+          {{"kernel", std::string(kernel)},
+           {"ptx", ptx.hex()},
+           {"block", fmt::format("{} x {} x {}", block[0], block[1], block[2])},
+           {"instruction set", kIsas[static_cast<std::size_t>(isa)]},
+           {"code generation", flags_text(specialisation)}}};
+}
+
+std::string components_bytes(const CodeKey& key) {
+  base::ByteWriter to;
+  to.count(key.components.size());
+  for (const auto& [name, value] : key.components) to.text(name).text(value);
+  return to.take();
+}
 
 Expected<CodeImage> stored_image(const CodeKey& key, const MakeImage& make, bool& was_stored) {
   was_stored = false;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/digest.hpp"
-#include "cpu/compiler.hpp"
+#include "cpu/compiler/compiler.hpp"
 
 namespace quern::cpu::device {
 
@@ -22,6 +22,11 @@ struct CodeKey {
   base::Digest digest;
   std::vector<std::pair<std::string, std::string>> components;
 };
+
+/// The key of the code of a kernel, whatever generates it.
+CodeKey code_key(const base::Digest& ptx, std::string_view kernel, const Specialisation& specialisation);
+/// The components of an entry's key.
+std::string components_bytes(const CodeKey& key);
 
 /// The image under `key`; calls `make` if there is none, and keeps what it returns. Processes that ask for
 /// one image at once wait for one of them. `was_stored` says that `make` was not called. Thread-safe.

@@ -7,8 +7,8 @@
 
 #include <llvm/IR/Module.h>
 
+#include "cpu/abi/state.hpp"
 #include "cpu/emit/warp_body.hpp"
-#include "cpu/engine/abi.hpp"
 
 namespace quern::cpu::emit {
 

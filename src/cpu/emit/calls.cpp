@@ -4,9 +4,9 @@
 // each activation has a piece of every lane's, behind its caller's (docs/decisions/0009-called-functions.md).
 #include "cpu/emit/calls.hpp"
 
+#include "cpu/abi/state.hpp"
 #include "cpu/emit/llvm_target.hpp"
 #include "cpu/emit/warp_body.hpp"
-#include "cpu/engine/abi.hpp"
 
 namespace quern::cpu::emit {
 namespace {

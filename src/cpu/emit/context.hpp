@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interface to the function being emitted, for code that emits one operation. Control flow (flow.cpp)
-// implements it; the operations (arithmetic.cpp, memory.cpp, warp.cpp, ...) use it and know nothing of blocks
-// and versions.
+// The interface to the function being emitted, for code that emits one operation. WarpBody implements it; the
+// operations (folder operations) use it and know nothing of blocks and versions.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -9,9 +8,9 @@
 #include <stdexcept>
 #include <string>
 
+#include "cpu/abi/specialisation.hpp"
 #include "cpu/analysis/analysis.hpp"
 #include "cpu/ir/ir.hpp"
-#include "cpu/specialisation.hpp"
 
 namespace quern::cpu::emit {
 

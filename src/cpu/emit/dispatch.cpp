@@ -7,9 +7,9 @@
 
 #include <llvm/IR/Module.h>
 
+#include "cpu/abi/warps.hpp"
 #include "cpu/emit/sites.hpp"
 #include "cpu/emit/warp_body.hpp"
-#include "cpu/engine/warps.hpp"
 
 namespace quern::cpu::emit {
 namespace {

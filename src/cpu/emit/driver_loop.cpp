@@ -7,8 +7,8 @@
 #include <initializer_list>
 #include <memory>
 
+#include "cpu/abi/warps.hpp"
 #include "cpu/emit/llvm_target.hpp"
-#include "cpu/engine/warps.hpp"
 
 namespace quern::cpu::emit {
 namespace {

@@ -1,33 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0
-// SIMT IR + shapes -> LLVM IR -> machine code. This folder is the only place that includes LLVM.
+// SIMT IR + plans -> LLVM IR -> machine code. This folder is the only place that includes LLVM; this header
+// does not. The functions over LlvmCode are passes: compiler/passes.cpp has their order.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
-#include "cpu/compiler.hpp"
+#include "cpu/abi/specialisation.hpp"
+#include "cpu/code/image.hpp"
+#include "cpu/cuts/plan.hpp"
+#include "cpu/ir/code_sites.hpp"
 #include "cpu/ir/ir.hpp"
+#include "quern/expected.hpp"
 
 namespace quern::cpu::emit {
+
+/// LLVM IR of one kernel (llvm_code.hpp).
+class LlvmCode;
+struct DeleteLlvmCode {
+  void operator()(LlvmCode* code) const noexcept;
+};
+using OwnedLlvmCode = std::unique_ptr<LlvmCode, DeleteLlvmCode>;
+
+enum class WithSites : bool { no, yes };
 
 /// Everything in `module` that the emitter has no code for: operations, barriers and ends of threads in
 /// device functions. All of it, as errors with code "ptx-unsupported".
 Expected<void> check_emittable(const ir::Module& module);
 
-/// Machine code of functions[0] of `module` and the functions it calls. Takes the module by value: emission
-/// may split blocks.
-Expected<CodeImage> emit_image(ir::Module module, const Specialisation& specialisation);
+/// Puts the locations of all functions in one list, to which their instructions refer from then on.
+std::vector<ir::Location> gather_locations(ir::Module& module);
 
-/// Maps machine code of emit_image() to instructions.
-Expected<CodeSites> emit_sites(ir::Module module, const Specialisation& specialisation);
+/// LLVM IR of functions[0] of `module` and the functions it calls. WithSites::yes: instructions have sites
+/// (read_sites()). Errors here and below have code "internal".
+Expected<OwnedLlvmCode> emit_llvm(const ir::Module& module, const std::vector<cuts::Plan>& plans,
+                                  const Specialisation& specialisation, WithSites with_sites);
 
-/// The optimised LLVM IR, or the assembly, as text.
-Expected<std::string> emit_text(ir::Module module, const Specialisation& specialisation, Stage stage);
+/// Errors: LLVM's verifier finds the code malformed.
+Expected<void> verify_llvm(LlvmCode& code);
+
+// LLVM's passes and ours over LLVM IR. Optimisation level 0 has none but the last two, on which the code
+// generator depends.
+Expected<void> promote_slots(LlvmCode& code);            ///< variables -> SSA form (slots.hpp)
+Expected<void> replace_aggregates(LlvmCode& code);       ///< SROA
+Expected<void> merge_equal_values(LlvmCode& code);       ///< EarlyCSE
+Expected<void> simplify_control_flow(LlvmCode& code);    ///< SimplifyCFG
+Expected<void> combine_small_functions(LlvmCode& code);  ///< InstCombine, of functions that are not too large
+Expected<void> hoist_out_of_loops(LlvmCode& code);       ///< LICM
+Expected<void> remove_redundant_loads(LlvmCode& code);   ///< GVN
+Expected<void> combine_instructions(LlvmCode& code);     ///< InstCombine
+Expected<void> remove_dead_code(LlvmCode& code);         ///< ADCE
+Expected<void> reduce_loop_strength(LlvmCode& code);     ///< LoopStrengthReduce
+Expected<void> compute_masks_as_words(LlvmCode& code);   ///< AVX-512 (mask_words.hpp)
+Expected<void> keep_logic_from_choices(LlvmCode& code);  ///< AVX-512 (chosen_bits.hpp)
+
+/// Makes an object file in memory. After it, the LLVM IR is no longer as it was.
+Expected<void> make_object(LlvmCode& code);
+
+/// Links the object of make_object(), and adds the facts about `module` that the device needs.
+Expected<CodeImage> link_image(LlvmCode& code, const ir::Module& module, std::vector<ir::Location> locations);
+
+/// Maps the machine code of make_object() to instructions, after emit_llvm() with sites.
+Expected<CodeSites> read_sites(LlvmCode& code, const ir::Module& module);
+
+Expected<std::string> print_llvm(LlvmCode& code);
+Expected<std::string> print_assembly(LlvmCode& code);
 
 /// The processor as LLVM generates code for it: name and features. Starts no code generator.
 std::string processor_identity();
 
 /// The widest instruction set of this processor, whatever the environment variable says.
 Isa processor_isa();
+/// True if this processor runs portable code (Specialisation::portable) for `isa`.
+bool runs_portable(Isa isa);
 
 }  // namespace quern::cpu::emit

@@ -4,9 +4,9 @@
 
 #include <llvm/IR/Module.h>
 
+#include "cpu/abi/state.hpp"
 #include "cpu/emit/sites.hpp"
 #include "cpu/emit/warp_body.hpp"
-#include "cpu/engine/abi.hpp"
 
 namespace quern::cpu::emit {
 namespace {

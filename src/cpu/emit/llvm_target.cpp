@@ -11,6 +11,7 @@
 #include <llvm/TargetParser/Host.h>
 #include <llvm/TargetParser/SubtargetFeature.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <mutex>
 #include <string>
@@ -103,8 +104,17 @@ std::string host_identity() {
   return "processor " + host_cpu().name + " " + host_cpu().features + ", LLVM " LLVM_VERSION_STRING;
 }
 
-std::unique_ptr<llvm::TargetMachine> make_target_machine(Isa isa, unsigned opt_level) {
-  const bool is_host = isa == widest_isa();
+bool has_class(Isa isa) {
+  if (isa > widest_isa()) return false;
+  // Instructions that the code generator uses for the class, beyond those that widest_isa() asks for.
+  constexpr const char* kOfAvx2[] = {"bmi", "lzcnt", "movbe", "popcnt", "pclmul", "sse4.2"};
+  const auto host = llvm::sys::getHostCPUFeatures();
+  return isa == Isa::baseline ||
+         std::ranges::all_of(kOfAvx2, [&](const char* name) { return host.lookup(name); });
+}
+
+std::unique_ptr<llvm::TargetMachine> make_target_machine(Isa isa, unsigned opt_level, bool portable) {
+  const bool is_host = isa == widest_isa() && !portable;
   const std::string cpu = is_host ? host_cpu().name : class_cpu(isa);
   llvm::TargetOptions options;
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;

@@ -8,14 +8,14 @@
 #include <memory>
 #include <string>
 
-#include "cpu/specialisation.hpp"
+#include "cpu/abi/specialisation.hpp"
 
 namespace quern::cpu::emit {
 
-/// This processor if `isa` is the widest it has; otherwise a processor of that class, so that text of any
-/// class can be inspected. Position-independent code; a product and a sum are never fused (PTX has explicit
-/// fma instructions).
-std::unique_ptr<llvm::TargetMachine> make_target_machine(Isa isa, unsigned opt_level);
+/// This processor if `isa` is the widest it has and the code need not be `portable`; otherwise a processor of
+/// that class, so that text of any class can be inspected. Position-independent code; a product and a sum are
+/// never fused (PTX has explicit fma instructions).
+std::unique_ptr<llvm::TargetMachine> make_target_machine(Isa isa, unsigned opt_level, bool portable = false);
 
 /// Sets the attributes of every emitted function: 512-bit registers if the ISA has them, no unwinding, and a
 /// probe of every page of a large frame, so that recursion hits the guard page of the stack and never jumps
@@ -25,6 +25,9 @@ void set_function_attributes(llvm::Function& function, Isa isa);
 /// This processor's name and features, and LLVM's version: all that make_target_machine() asks the system
 /// for.
 std::string host_identity();
+
+/// True if this processor has the instructions of portable code for `isa`.
+bool has_class(Isa isa);
 
 /// The widest instruction set of this processor that the emitter uses, whatever the environment variable
 /// says.

@@ -6,7 +6,7 @@
 
 #include <llvm/IR/IRBuilder.h>
 
-#include "cpu/specialisation.hpp"
+#include "cpu/abi/specialisation.hpp"
 
 namespace quern::cpu::emit {
 

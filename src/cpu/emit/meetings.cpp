@@ -4,8 +4,8 @@
 
 #include <llvm/IR/Module.h>
 
+#include "cpu/abi/warps.hpp"
 #include "cpu/emit/warp_body.hpp"
-#include "cpu/engine/warps.hpp"
 
 namespace quern::cpu::emit {
 namespace {

@@ -1,31 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu/emit/optimise.hpp"
-
-#include <llvm/Analysis/AliasAnalysis.h>
-#include <llvm/Analysis/AssumptionCache.h>
-#include <llvm/Analysis/BasicAliasAnalysis.h>
-#include <llvm/Analysis/BlockFrequencyInfo.h>
-#include <llvm/Analysis/BranchProbabilityInfo.h>
-#include <llvm/Analysis/IVUsers.h>
-#include <llvm/Analysis/LoopAnalysisManager.h>
+// LLVM's passes under the names of compiler/passes.cpp. Measured on kernels of this shape: the same code as
+// -O2 makes, in a third of its time.
 #include <llvm/Analysis/LoopInfo.h>
-#include <llvm/Analysis/MemoryDependenceAnalysis.h>
-#include <llvm/Analysis/MemorySSA.h>
-#include <llvm/Analysis/OptimizationRemarkEmitter.h>
-#include <llvm/Analysis/PhiValues.h>
-#include <llvm/Analysis/PostDominators.h>
-#include <llvm/Analysis/ScalarEvolution.h>
-#include <llvm/Analysis/TargetLibraryInfo.h>
-#include <llvm/Analysis/TargetTransformInfo.h>
-#include <llvm/IR/DiagnosticInfo.h>
-#include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/Dominators.h>
-#include <llvm/IR/LegacyPassManager.h>
-#include <llvm/IR/PassInstrumentation.h>
-#include <llvm/IR/PassManager.h>
 #include <llvm/MC/MCSubtargetInfo.h>
-#include <llvm/Support/SmallVectorMemoryBuffer.h>
-#include <llvm/Support/raw_ostream.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar/ADCE.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
@@ -37,170 +15,120 @@
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 #include <llvm/Transforms/Utils/CanonicalizeFreezeInLoops.h>
 
+#include <utility>
+
 #include "cpu/emit/chosen_bits.hpp"
+#include "cpu/emit/emit.hpp"
 #include "cpu/emit/fatal.hpp"
+#include "cpu/emit/llvm_code.hpp"
 #include "cpu/emit/mask_words.hpp"
 #include "cpu/emit/slots.hpp"
 
 namespace quern::cpu::emit {
 namespace {
 
-/// The analyses that the pass list needs, registered by hand: LLVM's PassBuilder would link all passes.
-class Analyses {
- public:
-  Analyses(llvm::Module& module, llvm::TargetMachine& machine)
-      : library_(llvm::Triple(module.getTargetTriple())) {
-    // The code may call only functions that it names: no libm, no libc idioms.
-    library_.disableAllFunctions();
-    register_function_analyses(machine);
-    loops_.registerPass([] { return llvm::PassInstrumentationAnalysis(); });
-    loops_.registerPass([] { return llvm::IVUsersAnalysis(); });
-    modules_.registerPass([] { return llvm::PassInstrumentationAnalysis(); });
-    functions_.registerPass([this] { return llvm::LoopAnalysisManagerFunctionProxy(loops_); });
-    functions_.registerPass([this] { return llvm::ModuleAnalysisManagerFunctionProxy(modules_); });
-    loops_.registerPass([this] { return llvm::FunctionAnalysisManagerLoopProxy(functions_); });
-    modules_.registerPass([this] { return llvm::FunctionAnalysisManagerModuleProxy(functions_); });
-  }
-  llvm::FunctionAnalysisManager& functions() { return functions_; }
-
- private:
-  void register_function_analyses(llvm::TargetMachine& machine) {
-    functions_.registerPass([] { return llvm::PassInstrumentationAnalysis(); });
-    functions_.registerPass([] { return llvm::AssumptionAnalysis(); });
-    functions_.registerPass([] { return llvm::DominatorTreeAnalysis(); });
-    functions_.registerPass([] { return llvm::PostDominatorTreeAnalysis(); });
-    functions_.registerPass([] { return llvm::LoopAnalysis(); });
-    functions_.registerPass([] { return llvm::BranchProbabilityAnalysis(); });
-    functions_.registerPass([] { return llvm::BlockFrequencyAnalysis(); });
-    functions_.registerPass([] { return llvm::ScalarEvolutionAnalysis(); });
-    functions_.registerPass([] { return llvm::MemorySSAAnalysis(); });
-    functions_.registerPass([] { return llvm::MemoryDependenceAnalysis(); });
-    functions_.registerPass([] { return llvm::PhiValuesAnalysis(); });
-    functions_.registerPass([] { return llvm::OptimizationRemarkEmitterAnalysis(); });
-    functions_.registerPass([] { return llvm::BasicAA(); });
-    functions_.registerPass([] {
-      llvm::AAManager manager;
-      manager.registerFunctionAnalysis<llvm::BasicAA>();
-      return manager;
-    });
-    functions_.registerPass([&machine] { return machine.getTargetIRAnalysis(); });
-    functions_.registerPass([this] { return llvm::TargetLibraryAnalysis(library_); });
-  }
-
-  llvm::TargetLibraryInfoImpl library_;
-  llvm::LoopAnalysisManager loops_;
-  llvm::FunctionAnalysisManager functions_;
-  llvm::ModuleAnalysisManager modules_;
-};
-
 /// Larger functions are combined once only, after equal values have been merged: before that, in chains of
 /// sums with conditions between them, LLVM evaluates each sum for every outcome of the conditions before it,
 /// and 9,000 instructions took it 10 seconds.
 constexpr unsigned kMaxCombinedTwice = 6000;
 
-/// Measured on kernels of this shape: the same code as -O2 makes, in a third of its time.
-llvm::FunctionPassManager pass_list(bool combine_twice) {
-  llvm::FunctionPassManager passes;
-  passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
-  passes.addPass(llvm::EarlyCSEPass());
-  passes.addPass(llvm::SimplifyCFGPass());
-  if (combine_twice) passes.addPass(llvm::InstCombinePass());
-  passes.addPass(
-      llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
-  passes.addPass(llvm::GVNPass());
-  passes.addPass(llvm::InstCombinePass());
-  passes.addPass(llvm::ADCEPass());
-  passes.addPass(llvm::SimplifyCFGPass());
-  return passes;
-}
-
-/// These passes are the ones that the code generator runs first by default (llvm_target.cpp disables them).
-llvm::FunctionPassManager loop_pass_list() {
-  llvm::LoopPassManager passes;
-  passes.addPass(llvm::CanonicalizeFreezeInLoopsPass());
-  passes.addPass(llvm::LoopStrengthReducePass());
-  llvm::FunctionPassManager list;
-  list.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(passes)));
-  return list;
-}
-
-/// Functions of more loops do without: for each loop, scalar evolution gathers the conditions of all loops
-/// before it, and 500 loops took it 12 seconds.
+/// Functions of more loops are not reduced in strength: for each loop, scalar evolution gathers the
+/// conditions of all loops before it, and 500 loops took it 12 seconds.
 constexpr std::size_t kMaxReducedLoops = 64;
 
-void run_passes_on(llvm::Function& function, llvm::FunctionAnalysisManager& analyses,
-                   llvm::FunctionPassManager& loop_passes) {
-  promote_slots(function, analyses.getResult<llvm::DominatorTreeAnalysis>(function));
-  pass_list(function.getInstructionCount() <= kMaxCombinedTwice).run(function, analyses);
-  const auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
-  if (loops.getLoopsInPreorder().size() <= kMaxReducedLoops) loop_passes.run(function, analyses);
+/// Calls `change` for each function with a body, at level 0 for none.
+Expected<void> for_each_function(LlvmCode& code, llvm::function_ref<void(llvm::Function&)> change) {
+  if (code.opt_level == 0) return {};
+  return code.guarded([&]() -> Expected<void> {
+    for (llvm::Function& function : *code.module)
+      if (!function.isDeclaration()) call_llvm([&] { change(function); });
+    return {};
+  });
 }
 
-void run_passes(llvm::Module& module, llvm::TargetMachine& machine) {
-  Analyses analyses(module, machine);
-  llvm::FunctionPassManager loop_passes = loop_pass_list();
-  for (llvm::Function& function : module)
-    if (!function.isDeclaration())
-      call_llvm([&] { run_passes_on(function, analyses.functions(), loop_passes); });
+/// The pass belongs to the code: after a fatal error it must not be destroyed either.
+template <class Pass>
+void set_pass(LlvmCode& code, Pass pass) {
+  code.passes = std::make_unique<llvm::FunctionPassManager>();
+  code.passes->addPass(std::move(pass));
 }
 
-/// Collects the errors of the code generator, which LLVM would otherwise print before it ends the process.
-struct CollectErrors : llvm::DiagnosticHandler {
-  explicit CollectErrors(std::string& text_) : text(text_) {}
-  bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
-    if (info.getSeverity() == llvm::DS_Error) {
-      llvm::raw_string_ostream stream(text);
-      llvm::DiagnosticPrinterRawOStream printer(stream);
-      info.print(printer);
-      stream << "; ";
-    }
-    return true;
-  }
-  std::string& text;
-};
+template <class Pass>
+Expected<void> run_on_functions(LlvmCode& code, Pass pass) {
+  set_pass(code, std::move(pass));
+  return for_each_function(
+      code, [&](llvm::Function& function) { code.passes->run(function, code.analyses().functions()); });
+}
 
-Expected<void> generate(llvm::Module& module, llvm::TargetMachine& machine, llvm::CodeGenFileType type,
-                        llvm::SmallVectorImpl<char>& out) {
-  std::string errors;
-  module.getContext().setDiagnosticHandler(std::make_unique<CollectErrors>(errors));
-  llvm::raw_svector_ostream stream(out);
-  llvm::legacy::PassManager passes;
-  const bool refused = machine.addPassesToEmitFile(passes, stream, nullptr, type);
-  if (!refused) call_llvm([&] { passes.run(module); });
-  module.getContext().setDiagnosticHandler(nullptr);
-  if (!refused && errors.empty()) return {};
-  return Diagnostic{.code = "internal",
-                    .message = "LLVM could not make machine code of " + module.getName().str() + ": " +
-                               (refused ? "the target emits no such file" : errors),
-                    .hint = "This is a defect of the CPU device; please report it with the kernel's PTX."};
+/// AVX-512 has masks in registers of their own.
+Expected<void> for_each_function_of_avx512(LlvmCode& code, void (*change)(llvm::Function&)) {
+  if (!code.machine.getMCSubtargetInfo()->checkFeatures("+avx512bw")) return {};
+  code.forget_analyses();
+  return code.guarded([&]() -> Expected<void> {
+    for (llvm::Function& function : *code.module)
+      if (!function.isDeclaration()) change(function);
+    return {};
+  });
 }
 
 }  // namespace
 
-void optimise(llvm::Module& module, llvm::TargetMachine& machine, unsigned opt_level) {
-  if (opt_level != 0) run_passes(module, machine);
-  if (!machine.getMCSubtargetInfo()->checkFeatures("+avx512bw")) return;
-  for (llvm::Function& function : module) {
-    if (function.isDeclaration()) continue;
-    compute_masks_as_words(function);
-    keep_logic_from_choices(function);
-  }
+Expected<void> promote_slots(LlvmCode& code) {
+  return for_each_function(code, [&](llvm::Function& function) {
+    promote_slots(function, code.analyses().functions().getResult<llvm::DominatorTreeAnalysis>(function));
+    if (function.getInstructionCount() <= kMaxCombinedTwice) code.small.insert(&function);
+  });
 }
 
-Expected<std::unique_ptr<llvm::MemoryBuffer>> make_object(llvm::Module& module,
-                                                          llvm::TargetMachine& machine) {
-  llvm::SmallVector<char, 0> bytes;
-  if (auto done = generate(module, machine, llvm::CodeGenFileType::ObjectFile, bytes); !done)
-    return done.errors();
-  return std::unique_ptr<llvm::MemoryBuffer>(std::make_unique<llvm::SmallVectorMemoryBuffer>(
-      std::move(bytes), module.getName(), /*RequiresNullTerminator=*/false));
+Expected<void> replace_aggregates(LlvmCode& code) {
+  return run_on_functions(code, llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
 }
 
-Expected<std::string> make_assembly(llvm::Module& module, llvm::TargetMachine& machine) {
-  llvm::SmallVector<char, 0> bytes;
-  if (auto done = generate(module, machine, llvm::CodeGenFileType::AssemblyFile, bytes); !done)
-    return done.errors();
-  return std::string(bytes.begin(), bytes.end());
+Expected<void> merge_equal_values(LlvmCode& code) { return run_on_functions(code, llvm::EarlyCSEPass()); }
+
+Expected<void> simplify_control_flow(LlvmCode& code) {
+  return run_on_functions(code, llvm::SimplifyCFGPass());
+}
+
+Expected<void> combine_small_functions(LlvmCode& code) {
+  set_pass(code, llvm::InstCombinePass());
+  return for_each_function(code, [&](llvm::Function& function) {
+    if (code.small.contains(&function)) code.passes->run(function, code.analyses().functions());
+  });
+}
+
+Expected<void> hoist_out_of_loops(LlvmCode& code) {
+  return run_on_functions(code, llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
+                                                                      /*UseMemorySSA=*/true));
+}
+
+Expected<void> remove_redundant_loads(LlvmCode& code) { return run_on_functions(code, llvm::GVNPass()); }
+
+Expected<void> combine_instructions(LlvmCode& code) {
+  return run_on_functions(code, llvm::InstCombinePass());
+}
+
+Expected<void> remove_dead_code(LlvmCode& code) { return run_on_functions(code, llvm::ADCEPass()); }
+
+/// These passes are the ones that the code generator runs first by default (llvm_target.cpp disables them).
+Expected<void> reduce_loop_strength(LlvmCode& code) {
+  llvm::LoopPassManager loop_passes;
+  loop_passes.addPass(llvm::CanonicalizeFreezeInLoopsPass());
+  loop_passes.addPass(llvm::LoopStrengthReducePass());
+  set_pass(code, llvm::createFunctionToLoopPassAdaptor(std::move(loop_passes)));
+  return for_each_function(code, [&](llvm::Function& function) {
+    auto& analyses = code.analyses().functions();
+    const auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
+    if (loops.getLoopsInPreorder().size() <= kMaxReducedLoops) code.passes->run(function, analyses);
+  });
+}
+
+Expected<void> compute_masks_as_words(LlvmCode& code) {
+  return for_each_function_of_avx512(code, &compute_masks_as_words);
+}
+
+Expected<void> keep_logic_from_choices(LlvmCode& code) {
+  return for_each_function_of_avx512(code, &keep_logic_from_choices);
 }
 
 }  // namespace quern::cpu::emit

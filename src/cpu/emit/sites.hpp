@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cpu/compiler.hpp"
+#include "cpu/ir/code_sites.hpp"
 #include "cpu/ir/ir.hpp"
 
 namespace quern::cpu::emit {

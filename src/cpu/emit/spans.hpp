@@ -8,9 +8,12 @@
 #include <span>
 #include <vector>
 
-#include "cpu/emit/plan.hpp"
+#include "cpu/cuts/plan.hpp"
 
 namespace quern::cpu::emit {
+
+using cuts::Plan;
+using cuts::Version;
 
 /// The masked slot of a value, or the lanes that wait at a block. Code that comes to position `begin - 1` of
 /// Analysis::order, or past it, finds nothing in it that counts; it is read up to position `end`.

@@ -158,7 +158,7 @@ void WarpBody::define_element(ir::Value value, unsigned index, llvm::Value* what
   warp_of(value).elements[{value, index}] = what;
 }
 
-/// Extracts are right behind their operands (place_extracts in plan.cpp).
+/// Extracts are right behind their operands (place_extracts in cuts/cut_blocks.cpp).
 void WarpBody::emit_extract(ir::Value value) {
   const ir::Inst& extract = inst(value);
   const auto& elements = warp_of(extract.args[0]).elements;

@@ -35,12 +35,16 @@
 #include <vector>
 
 #include "cpu/analysis/structure.hpp"
+#include "cpu/cuts/plan.hpp"
 #include "cpu/emit/context.hpp"
 #include "cpu/emit/masks.hpp"
-#include "cpu/emit/plan.hpp"
 #include "cpu/emit/spans.hpp"
 
 namespace quern::cpu::emit {
+
+using cuts::BoundedBranch;
+using cuts::kWarpLanes;
+using cuts::masked_only;
 
 /// A warp's frame across barriers: a header that the block driver reads, then the live values.
 namespace frame {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/engine/fault.hpp"
+#include "cpu/abi/helpers.hpp"
 
 #include <signal.h>
 #include <sys/mman.h>
@@ -24,13 +25,6 @@
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
-
-// Begin and end of the section of helpers that access the kernel's memory (emit/operations/helper_code.hpp).
-// Null in programs without them.
-extern "C" {
-extern const std::byte __start_quern_helper_text[] __attribute__((weak, visibility("hidden")));
-extern const std::byte __stop_quern_helper_text[] __attribute__((weak, visibility("hidden")));
-}
 
 namespace quern::cpu::engine {
 namespace {
@@ -123,8 +117,8 @@ void chain(int signal, siginfo_t* info, void* context) {
 /// A run that ends at this place leaves nothing half done: no lock is held, no destructor is due.
 bool may_end_at(const KernelRun& run, const void* pc) noexcept {
   const auto* const at = static_cast<const std::byte*>(pc);
-  return (at >= run.text_begin && at < run.text_end) ||
-         (at >= __start_quern_helper_text && at < __stop_quern_helper_text);
+  const TextRange helpers = helper_text();
+  return (at >= run.text_begin && at < run.text_end) || (at >= helpers.begin && at < helpers.end);
 }
 
 void handle(int signal, siginfo_t* info, void* context) {

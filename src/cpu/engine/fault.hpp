@@ -11,7 +11,7 @@
 #include <optional>
 #include <string_view>
 
-#include "cpu/engine/abi.hpp"
+#include "cpu/abi/state.hpp"
 #include "cpu/engine/fault_report.hpp"
 #include "cpu/engine/stack_switch.hpp"
 #include "cpu/engine/window.hpp"

@@ -11,13 +11,13 @@
 #include <string>
 #include <thread>
 
-#include "cpu/engine/abi.hpp"
+#include "cpu/abi/facts.hpp"
+#include "cpu/abi/state.hpp"
 #include "cpu/engine/fault.hpp"
 #include "cpu/engine/memory.hpp"
 #include "cpu/engine/output.hpp"
 #include "cpu/engine/printf_format.hpp"
 #include "cpu/engine/worker.hpp"
-#include "cpu/ir/ir.hpp"
 
 namespace quern::cpu::engine {
 namespace {

@@ -10,10 +10,10 @@
 #include <variant>
 #include <vector>
 
-#include "cpu/engine/abi.hpp"
+#include "cpu/abi/facts.hpp"
+#include "cpu/abi/state.hpp"
 #include "cpu/engine/memory.hpp"
 #include "cpu/engine/worker.hpp"
-#include "cpu/ir/ir.hpp"
 
 namespace quern::cpu::engine {
 

@@ -8,9 +8,9 @@
 #include <cstring>
 #include <thread>
 
+#include "cpu/abi/warps.hpp"
 #include "cpu/engine/mapping.hpp"
 #include "cpu/engine/output.hpp"
-#include "cpu/engine/warps.hpp"
 
 namespace quern::cpu::engine {
 namespace {

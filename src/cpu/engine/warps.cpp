@@ -2,14 +2,14 @@
 // Scheduling between the lanes of a warp, and between the warps of a block: turns, and barriers. No object
 // with a destructor is alive while a step runs or quern_cpu_yield is called: a launch that is ended abandons
 // them.
-#include "cpu/engine/warps.hpp"
+#include "cpu/abi/warps.hpp"
 
 #include <bit>
 #include <cstddef>
 #include <cstring>
 
-#include "cpu/ir/ir.hpp"
-#include "cpu/ir/limits.hpp"
+#include "cpu/abi/facts.hpp"
+#include "cpu/abi/limits.hpp"
 
 namespace quern::cpu::engine {
 namespace {

@@ -19,8 +19,8 @@
 #include <memory>
 
 #include "base/thread_annotations.hpp"
-#include "cpu/engine/abi.hpp"
-#include "cpu/ir/limits.hpp"
+#include "cpu/abi/limits.hpp"
+#include "cpu/abi/state.hpp"
 #include "quern/expected.hpp"
 
 namespace quern::cpu::engine {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "cpu/engine/abi.hpp"
+#include "cpu/abi/state.hpp"
 #include "cpu/engine/fault.hpp"
 #include "cpu/engine/stack_switch.hpp"
 #include "cpu/engine/window.hpp"

@@ -135,23 +135,4 @@ Icmp swapped(Icmp how) noexcept {
   }
 }
 
-const Location& author_location(const std::vector<Location>& locations, const Location& at) {
-  const auto next = [&](const Location& from) {
-    return from.inlined_at < locations.size() ? &locations[from.inlined_at] : nullptr;
-  };
-  // An inlined_at points backwards (lower/places.cpp), so that the chain ends.
-  const Location* outermost = &at;
-  while (const Location* outer = next(*outermost)) {
-    if (outer->line == 0) break;
-    outermost = outer;
-  }
-  const Location* place = &at;
-  while (place->line == 0 || place->file != outermost->file) {
-    const Location* outer = next(*place);
-    if (outer == nullptr) break;
-    place = outer;
-  }
-  return *place;
-}
-
 }  // namespace quern::cpu::ir

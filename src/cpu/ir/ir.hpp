@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cpu/abi/facts.hpp"
+
 namespace quern::cpu::ir {
 
 enum class Type : std::uint8_t {
@@ -36,9 +38,7 @@ bool meets_lanes(Op op) noexcept;
 /// An instruction and the value it makes are one thing, named by its index in Function::insts.
 using Value = std::uint32_t;
 using BlockId = std::uint32_t;
-inline constexpr std::uint32_t kNone = 0xffffffffu;
 
-enum class Space : std::uint8_t { generic, global, shared, local, constant, param };
 enum class Rounding : std::uint8_t { rn, rz, rm, rp, rna };
 enum class Icmp : std::uint8_t { eq, ne, slt, sle, sgt, sge, ult, ule, ugt, uge };
 /// o*: false on NaN; u*: true on NaN; ord: neither is NaN; uno: either is.
@@ -71,19 +71,6 @@ enum class VoteMode : std::uint8_t { all, any, uni, ballot };
 enum class BarrierReduce : std::uint8_t { popc, and_, or_ };
 enum class ReduceMode : std::uint8_t { add, smin, smax, umin, umax, and_, or_, xor_ };
 enum class PrmtMode : std::uint8_t { index, f4e, b4e, rc8, ecl, ecr, rc16 };
-/// fault: ends the launch with the ir::Trap that its argument is, as a trap does, but is no end of a block.
-enum class HostCall : std::uint8_t { vprintf, assertfail, malloc, free, fault };
-/// The faults a kernel can raise by itself; emitted code hands the number to the scheduler, which makes the
-/// CUresult.
-enum class Trap : std::uint8_t {
-  trap,
-  assert,
-  stack_overflow,
-  divergent_barrier,
-  unreachable,
-  no_such_barrier,  ///< a register names a barrier beyond 15
-  barrier_of_part,  ///< or a number of threads that is no multiple of a warp's
-};
 enum class Special : std::uint8_t {
   tid_x,
   tid_y,
@@ -161,25 +148,6 @@ struct Block {
   std::vector<Value> insts;
   std::vector<BlockId> preds;
   std::vector<BlockId> succs;
-};
-
-/// The author's place; line 0: not known. `ptx_line` is the line in the PTX text.
-struct Location {
-  std::string file;
-  std::uint32_t line = 0;
-  std::uint32_t column = 0;
-  std::uint32_t ptx_line = 0;
-  std::uint32_t inlined_at = kNone;
-};
-
-/// The place that `at`, one of `locations`, has for the author of the kernel: the innermost place, from which
-/// its code was inlined, in the file of the kernel itself. Not a line of a header that it includes.
-const Location& author_location(const std::vector<Location>& locations, const Location& at);
-
-struct Parameter {
-  std::uint32_t offset = 0;
-  std::uint32_t size = 0;
-  std::uint32_t align = 1;
 };
 
 /// blocks[0] is the entry and has no predecessors.

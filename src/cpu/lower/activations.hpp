@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "cpu/ir/limits.hpp"
+#include "cpu/abi/limits.hpp"
 #include "cpu/lower/frame.hpp"
 
 namespace quern::cpu::lower {

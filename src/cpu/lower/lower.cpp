@@ -7,29 +7,12 @@
 #include <optional>
 #include <utility>
 
-#include "cpu/ir/limits.hpp"
-#include "cpu/lower/passes.hpp"
+#include "cpu/abi/limits.hpp"
 #include "cpu/lower/program.hpp"
 #include "cpu/lower/translator.hpp"
 
 namespace quern::cpu::lower {
 namespace {
-
-/// Everything after translation, in order.
-void finish(Draft& draft) {
-  drop_unreachable(draft);
-  simplify_loops(draft);
-  split_critical_edges(draft);
-  build_ssa(draft);
-  propagate(draft);
-  share_values(draft);
-  hoist_invariants(draft);
-  remove_dead(draft);
-  settle_nan_bits(draft);
-  merge_chains(draft);
-  close_loops(draft);
-  number_all(draft);
-}
 
 Diagnostic no_such_kernel(const ptx::Module& module, std::string_view kernel, std::string_view file_name) {
   Diagnostic diagnostic{.code = "ptx-unsupported", .span = {.file = std::string(file_name)}};
@@ -105,16 +88,15 @@ Expected<void> check_parameters(const ptx::Module& module, std::string_view file
   return {};
 }
 
-Expected<ir::Module> lower(const ptx::Module& module, std::string_view kernel, std::string_view file_name,
-                           CallForm calls) {
+Expected<const ptx::Function*> find_kernel(const ptx::Module& module, std::string_view kernel,
+                                           std::string_view file_name) {
   const ptx::Function* entry = module.find_function(kernel);
   if (entry == nullptr || !entry->entry || !entry->defined) return no_such_kernel(module, kernel, file_name);
-  if (Expected<void> checked = check_parameters(module, file_name); !checked) return checked.errors();
-  return lower(module, *entry, file_name, calls);
+  return entry;
 }
 
-Expected<ir::Module> lower(const ptx::Module& module, const ptx::Function& entry, std::string_view file_name,
-                           CallForm calls) {
+Expected<Translation> translate(const ptx::Module& module, const ptx::Function& entry,
+                                std::string_view file_name, CallForm calls) {
   if (module.address_size != 64) {
     return Diagnostic{
         .code = "ptx-unsupported",
@@ -124,7 +106,7 @@ Expected<ir::Module> lower(const ptx::Module& module, const ptx::Function& entry
         .hint = "compile it with '.address_size 64'"};
   }
   Program program(module, static_cast<std::uint32_t>(&entry - module.functions.data()));
-  ir::Module result;
+  Translation result;
   Diagnostics errors;
   // The list grows during the loop if functions stay functions of the IR: translating a function finds
   // recursive ones.
@@ -134,15 +116,22 @@ Expected<ir::Module> lower(const ptx::Module& module, const ptx::Function& entry
     if (!errors.empty()) continue;
     if (draft.function.local_bytes > ir::kMaxThreadLocalBytes)
       return too_much_local(entry, draft.function, file_name);
-    finish(draft);
-    result.functions.push_back(std::move(draft.function));
+    result.drafts.push_back(std::move(draft));
   }
   if (!errors.empty()) return errors;
   if (program.declared_shared_bytes > ir::kMaxStaticSharedBytes)
-    return too_much_shared(entry, result.functions[0], program.declared_shared_bytes, file_name);
+    return too_much_shared(entry, result.drafts[0].function, program.declared_shared_bytes, file_name);
   result.symbols = std::move(program.symbols);
   result.static_shared_bytes = program.static_shared_bytes;
   return result;
+}
+
+ir::Module collect_functions(Translation translation) {
+  ir::Module module;
+  for (Draft& draft : translation.drafts) module.functions.push_back(std::move(draft.function));
+  module.symbols = std::move(translation.symbols);
+  module.static_shared_bytes = translation.static_shared_bytes;
+  return module;
 }
 
 }  // namespace quern::cpu::lower

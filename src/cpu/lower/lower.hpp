@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// PTX -> SIMT IR: resolve state spaces, legalise guards, vectors and calls, inline callees, build SSA. Pure.
+// PTX -> drafts of SIMT IR: resolves state spaces, legalises guards, vectors and calls, inlines callees. The
+// passes of passes.hpp finish the drafts; compiler/passes.cpp has their order. Pure.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "cpu/ir/ir.hpp"
+#include "cpu/lower/draft.hpp"
 #include "ptx/module.hpp"
 #include "quern/expected.hpp"
 
@@ -17,16 +20,26 @@ enum class CallForm : std::uint8_t {
   activations,  ///< parts of the kernel's own graph; what is live across a call is kept in local memory
 };
 
-/// The kernel `name` and its callees, in SSA form: critical edges split, single return block, reducible loops
-/// in simplified (one preheader, one latch) and LCSSA form. Unsupported instructions are errors with code
-/// "ptx-unsupported": the instruction, the author's line if known, the PTX line, and the reason; all of them
-/// are reported, not only the first.
-Expected<ir::Module> lower(const ptx::Module& module, std::string_view kernel,
-                           std::string_view file_name = "<ptx>", CallForm calls = CallForm::functions);
-/// The same for a kernel that is already found, for callers that process all kernels of a module and have
-/// called check_parameters().
-Expected<ir::Module> lower(const ptx::Module& module, const ptx::Function& entry,
-                           std::string_view file_name = "<ptx>", CallForm calls = CallForm::functions);
+/// The functions that a kernel's code is made of, on their way to an ir::Module.
+struct Translation {
+  std::vector<Draft> drafts;  ///< [0]: the kernel
+  std::vector<ir::Symbol> symbols;
+  std::uint64_t static_shared_bytes = 0;
+};
+
+/// The kernel's definition. Errors: there is none of that name.
+Expected<const ptx::Function*> find_kernel(const ptx::Module& module, std::string_view kernel,
+                                           std::string_view file_name);
+
+/// Translates the kernel `entry` and its callees, for callers that have called check_parameters().
+/// Unsupported instructions are errors with code "ptx-unsupported": the instruction, the author's line if
+/// known, the PTX line, and the reason; all of them are reported, not only the first.
+Expected<Translation> translate(const ptx::Module& module, const ptx::Function& entry,
+                                std::string_view file_name, CallForm calls);
+
+/// The module of finished drafts: critical edges split, single return block, reducible loops in simplified
+/// (one preheader, one latch) and LCSSA form.
+ir::Module collect_functions(Translation translation);
 
 /// No function of the module, called or not, passes a structure that is too large.
 Expected<void> check_parameters(const ptx::Module& module, std::string_view file_name);

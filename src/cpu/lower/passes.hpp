@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes from a translated Draft to finished IR, in the order in which lower.cpp runs them.
+// The passes from a translated Draft to finished IR; compiler/passes.cpp has their order.
 #pragma once
 
 #include <vector>

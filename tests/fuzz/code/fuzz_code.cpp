@@ -26,7 +26,7 @@ void try_image(std::string_view bytes) {
   const std::string written = write_image(*image);
   const Expected<CodeImage> again = read_image(written);
   check(again.has_value() && write_image(*again) == written);
-  const emit::Helper helpers[] = {{"memcpy", nullptr}, {"quern_cpu_trap", nullptr}};
+  const cpu::Helper helpers[] = {{"memcpy", nullptr}, {"quern_cpu_trap", nullptr}};
   const Expected<LoadedImage> loaded = map_code(image->code, helpers);
   if (!loaded) return;  // it names other helpers
   check(loaded->text_begin <= loaded->entry && loaded->entry < loaded->text_end);

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "cpu/analysis/analysis.hpp"
+#include "cpu/compiler/lowering.hpp"
 #include "cpu/lower/lower.hpp"
 #include "ptx/ptx.hpp"
 
@@ -51,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return -1;  // not worth keeping: fuzz-ptx looks at those
   for (const ptx::Function& entry : module->functions) {
     if (!entry.entry || !entry.defined) continue;
-    const auto lowered = cpu::lower::lower(*module, entry.name, "fuzz.ptx");
+    const auto lowered = cpu::lower_kernel(*module, entry.name, "fuzz.ptx");
     if (!lowered) continue;
     if (const auto good = cpu::lower::verify(*lowered); !good)
       broken("lowering made invalid IR", text, good.errors());

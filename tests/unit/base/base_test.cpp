@@ -234,3 +234,17 @@ TEST_CASE("a library that is not there is a diagnostic with the loader's reason"
   CHECK(libc->symbol("strlen") != nullptr);
   CHECK(libc->symbol("no_such_symbol_here") == nullptr);
 }
+
+TEST_CASE("a file that must be a regular one of a bounded size is refused before it is read") {
+  const TemporaryDirectory directory;
+  const fs::path file = directory.path / "file", pipe = directory.path / "pipe";
+  REQUIRE(write_file_atomically(file, bytes("twelve bytes")));
+  CHECK(*read_regular_file(file, 12) == "twelve bytes");
+  CHECK_FALSE(read_regular_file(file, 11));
+  fs::resize_file(file, std::uintmax_t{1} << 40);  // sparse
+  CHECK_FALSE(read_regular_file(file, 1 << 30));
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);  // without a writer, reading would wait for ever
+  CHECK_FALSE(read_regular_file(pipe, 100));
+  CHECK_FALSE(read_regular_file(directory.path, 100));
+  CHECK_FALSE(read_regular_file("/dev/zero", 100));
+}

@@ -57,6 +57,19 @@ TEST_CASE("a value is computed once and then found") {
   CHECK(cache.stats().size_bytes == 3);
 }
 
+TEST_CASE("a dropped value is computed again, and its size is given back") {
+  Cache cache = make(100);
+  const auto held = cache.get_or_compute(key(1), [] { return text("one"); });
+  REQUIRE(cache.get_or_compute(key(2), [] { return text("other"); }));
+  cache.drop(key(1));
+  cache.drop(key(3));
+  CHECK(cache.find(key(1)) == nullptr);
+  CHECK(cache.find(key(2)) != nullptr);
+  CHECK(**held == "one");
+  CHECK(cache.stats().size_bytes == 5);
+  CHECK(**cache.get_or_compute(key(1), [] { return text("new"); }) == "new");
+}
+
 TEST_CASE("of many threads that ask for one key at once, one computes and all get its value") {
   Cache cache = make(100);
   constexpr int kThreads = 8;

@@ -12,6 +12,7 @@
 
 #include "../support/scratch.hpp"
 #include "compile/device_headers.hpp"
+#include "compile/file_states.hpp"
 #include "compile/header_tree.hpp"
 #include "compile/library_identity.hpp"
 #include "compile/watched_file.hpp"
@@ -183,6 +184,66 @@ TEST_CASE("a changed, a new and a removed header are noticed, also where one sha
   CHECK(is_kept(store, request));
 }
 
+TEST_CASE("two names of one file are known from two equal files, as #pragma once knows them") {
+  if (!test::have_nvrtc()) return;
+  const Scratch scratch;
+  cache::DiskStore store(in(scratch.path / "cache"));
+  const std::string header = "#pragma once\n#ifdef A\n#define B\n#endif\n#define A\n";
+  scratch.write("h1.h", header);
+  scratch.write("h2.h", header);
+  abi::KernelRequest request = test::cuda(
+      "#include <h1.h>\n#include <h2.h>\n#ifdef B\n#define V 2\n#else\n#define V 1\n#endif\n"
+      "extern \"C\" __global__ void k(int* p) { *p = V; }");
+  request.options = {"-I" + scratch.path.string()};
+  const auto stores = [&](const std::string& value) {
+    return compile_in(store, request)->ptx.find(", " + value + ";") != std::string::npos;
+  };
+  CHECK(stores("2"));
+  fs::remove(scratch.path / "h2.h");
+  fs::create_hard_link(scratch.path / "h1.h", scratch.path / "h2.h");
+  CHECK(stores("1"));
+  fs::remove(scratch.path / "h2.h");
+  scratch.write("h2.h", header);
+  CHECK(stores("2"));
+}
+
+TEST_CASE("a file that was replaced and put back leaves a trace") {
+  const Scratch scratch;
+  fs::create_directories(scratch.path / "one");
+  fs::create_directories(scratch.path / "two");
+  scratch.write("one/a.h", "");
+  scratch.write("two/a.h", "");
+  fs::create_directory_symlink(scratch.path / "one", scratch.path / "link");
+  compile::IncludeScan scan;
+  scan.files = {{(scratch.path / "link/a.h").string(), {}}};
+  const compile::FileStates before(scan);
+  CHECK(before == compile::FileStates(scan));
+  fs::remove(scratch.path / "link");
+  fs::create_directory_symlink(scratch.path / "two", scratch.path / "link");
+  CHECK_FALSE(before == compile::FileStates(scan));
+  fs::remove(scratch.path / "link");
+  fs::create_directory_symlink(scratch.path / "one", scratch.path / "link");
+  CHECK_FALSE(before == compile::FileStates(scan));
+  const compile::FileStates again(scan);
+  fs::rename(scratch.path / "one", scratch.path / "three");
+  fs::rename(scratch.path / "three", scratch.path / "one");
+  CHECK_FALSE(again == compile::FileStates(scan));
+}
+
+TEST_CASE("what NVRTC compiles without descriptors to spare is not kept") {
+  if (!test::have_nvrtc()) return;
+  const Scratch scratch;
+  scratch.write("k.cu",
+                "#if __has_include(\"a.h\")\n#include \"a.h\"\n#else\n#define V 9\n#endif\n"
+                "extern \"C\" __global__ void k(int* p) { *p = V; }\n");
+  scratch.write("a.h", "#define V 3\n");
+  const std::string cache = at(scratch.path / "cache");
+  const std::string few = "bash -c 'ulimit -n 14; exec \"$@\"' bash ";
+  CHECK(run(cache + " " + few, scratch.path, "k.cu")["runs"] == "1");
+  CHECK(run(cache, scratch.path, "k.cu")["runs"] == "1");
+  CHECK(run(cache, scratch.path, "k.cu")["runs"] == "0");
+}
+
 TEST_CASE("what only a preprocessor can know is not kept") {
   if (!test::have_nvrtc()) return;
   const Scratch scratch;
@@ -198,7 +259,8 @@ TEST_CASE("what only a preprocessor can know is not kept") {
   CHECK_FALSE(kept("#define HAS __has_include(HEADER)\n#define HEADER <x.h>\n#if HAS\n#endif"));
   CHECK_FALSE(kept("%:include <quern/device.cuh>"));
   CHECK_FALSE(kept("#/**/include <quern/device.cuh>"));
-  CHECK_FALSE(kept("#inc\\\nlude <quern/device.cuh>"));
+  CHECK(kept("#inc\\\nlude <quern/device.cuh>"));
+  CHECK_FALSE(kept("%\\\n:include <quern/device.cuh>"));
   CHECK_FALSE(kept("#ifdef __has_include_next\n#if __has_include_next(<x.h>)\n#endif\n#endif"));
   CHECK(kept("#define HAS __has_include(<x.h>)\n#if HAS\n#endif\n# pragma once\n#\n#line 7\n#undef X"));
 }

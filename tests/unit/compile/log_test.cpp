@@ -153,3 +153,14 @@ TEST_CASE("an empty log has no messages, and a log may end anywhere") {
       "8\nnvrtc: error: x\n";
   for (std::size_t end = 0; end <= whole.size(); ++end) (void)parse_log(whole.substr(0, end), "c.cu");
 }
+
+TEST_CASE("an error for lack of memory is not the source's") {
+  const Diagnostics found = parse_log("k.cu(1): error: out of memory\n  int a;\n      ^\n\n", "k.cu");
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].code == "nvrtc-failed");
+  CHECK(found[0].hint.find("memory") != std::string::npos);
+  const Diagnostics own =
+      parse_log("k.cu(1): error: static assertion failed with \"out of memory\"\n", "k.cu");
+  REQUIRE(own.size() == 1);
+  CHECK(own[0].code == "cuda-error");
+}

@@ -59,7 +59,7 @@ TEST_CASE("headers come under the names by which they are included") {
   CHECK(texts == wanted);
 }
 
-TEST_CASE("the first directory wins, and the source's own is the last for names in angle brackets") {
+TEST_CASE("the first directory wins, and names in angle brackets are not looked for beside the source") {
   const test::Scratch folder;
   folder.write("one/a.h", "one");
   folder.write("two/a.h", "two");
@@ -69,7 +69,30 @@ TEST_CASE("the first directory wins, and the source's own is the last for names 
   const std::string file = (folder.path / "src/k.cu").string();
   CHECK(headers_of(request_of(file, "#include <a.h>\n", {two, one})) == Texts{{"a.h", "two"}});
   CHECK(headers_of(request_of(file, "#include \"a.h\"\n", {two, one})) == Texts{{"a.h", "src"}});
-  CHECK(headers_of(request_of(file, "#include <a.h>\n")) == Texts{{"a.h", "src"}});
+  CHECK(headers_of(request_of(file, "#include <a.h>\n")) == Texts{});
+}
+
+TEST_CASE("a source that a server would read otherwise is not sent") {
+  const test::Scratch folder;
+  folder.write("src/x.h", "");
+  folder.write("src/i/d.h", "#if __has_include(\"x.h\")\n#endif\n");
+  folder.write("src/once.h", "#pragma once\n");
+  folder.write("src/named.h", "inline const char* f() { return __FILE__; }\n");
+  std::filesystem::create_symlink(folder.path / "src/once.h", folder.path / "src/link.h");
+  const auto refused = [&](const std::string& text) {
+    return refusal_of(request_of((folder.path / "src/k.cu").string(), text)) == "not-remote";
+  };
+  CHECK_FALSE(refused("#include \"x.h\"\n"));
+  CHECK_FALSE(refused("#include \"i/d.h\"\n"));
+  CHECK(refused("#include \"x.h\"\n#include \"i/d.h\"\n"));  // i/x.h is not there
+  CHECK(refused("#include \"x.h\"\n#if __has_include(<x.h>)\n#endif\n"));
+  CHECK(refused("#include \"x.h\"\n#include \"./x.h\"\n"));
+  CHECK_FALSE(refused("#include \"once.h\"\n"));
+  CHECK(refused("#include \"once.h\"\n#include \"link.h\"\n"));
+  CHECK(refused("#include \"named.h\"\n"));
+  CHECK(refused("#define H __has_include\n#if H(\"x.h\")\n#endif\n"));
+  CHECK(refused("%:include \"x.h\"\n"));
+  CHECK_FALSE(refused("#inc\\\nlude \"x.h\"\n"));
 }
 
 TEST_CASE("options that name directories are removed, and others are kept") {

@@ -2,7 +2,7 @@
 // For programs that compile kernels and run none: nothing calls what the device's scheduler gives them.
 #include <cstdlib>
 
-#include "cpu/engine/abi.hpp"
+#include "cpu/abi/state.hpp"
 
 namespace quern::cpu::engine {
 extern "C" void quern_cpu_yield(WorkerState*) { std::abort(); }

@@ -296,6 +296,34 @@ TEST_CASE("arithmetic on literals that 64 bits do not hold is refused, and no ot
   CHECK(!holds(line("1**200"), "error"));
 }
 
+TEST_CASE("the least of two indices may be negative, and then counts from the end") {
+  const auto line = [](const std::string& index) {
+    return cuda_of("@cuda.jit\ndef k(a, i):\n    a[0] = a[" + index + "]\n", "(float32[::1], int64[::1])");
+  };
+  CHECK(holds(line("min(i[0], 3)"), "quern::wrap("));
+  CHECK(holds(line("np.minimum(i[0], 3)"), "quern::wrap("));
+  CHECK(!holds(line("max(i[0], 3)"), "quern::wrap("));
+  CHECK(!holds(line("np.maximum(i[0], 3)"), "quern::wrap("));
+}
+
+TEST_CASE("of several integer forms, a call takes the first that holds the arguments' values") {
+  const auto line = [](const std::string& call) {
+    return cuda_of("@cuda.jit\ndef k(b, s, i, l, u, v):\n    r = " + call + "\n    l[0] = r\n",
+                   "(uint8[::1], int16[::1], int32[::1], int64[::1], uint32[::1], uint64[::1])");
+  };
+  CHECK(holds(line("np.gcd(i[0], i[1])"), "const int r = (int)quern::gcd(i[0], i[1]);"));
+  CHECK(holds(line("np.gcd(i[0], l[1])"), "const long long r = quern::gcd((long long)i[0], l[1]);"));
+  CHECK(holds(line("np.gcd(l[0], 6)"), "const long long r = quern::gcd(l[0], 6LL);"));
+  CHECK(holds(line("np.gcd(u[0], u[1])"), "const unsigned r = (unsigned)quern::gcd(u[0], u[1]);"));
+  CHECK(
+      holds(line("np.gcd(u[0], i[1])"), "const long long r = quern::gcd((long long)u[0], (long long)i[1]);"));
+  CHECK(holds(line("np.gcd(b[0], s[1])"), "const short r = (short)quern::gcd(short(b[0]), s[1]);"));
+  CHECK(holds(line("np.gcd(v[0], v[1])"), "const unsigned long long r = quern::unsigned_gcd(v[0], v[1]);"));
+  CHECK(holds(line("np.gcd(v[0], l[1])"), "const long long r = quern::gcd((long long)v[0], l[1]);"));
+  CHECK(holds(line("np.lcm(i[0], i[1])"), "const int r = (int)quern::lcm(i[0], i[1]);"));
+  CHECK(holds(line("np.lcm(v[0], v[1])"), "const unsigned long long r = quern::unsigned_lcm(v[0], v[1]);"));
+}
+
 TEST_CASE("what math rounds to a whole number counts loops and indexes, as in Python") {
   const std::string text = quern::test::cuda_of(
       "@cuda.jit\ndef k(a, x):\n    for i in range(math.ceil(x)):\n        a[i] = 1.0\n"

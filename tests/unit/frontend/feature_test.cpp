@@ -391,7 +391,7 @@ TEST_CASE("debug builds check what nobody uses as well") {
   CHECK_FALSE(holds(body("v = a[i]", "debug=False"), "a["));
 }
 
-TEST_CASE("what a settled choice leaves out is not looked at") {
+TEST_CASE("what a known_outcome choice leaves out is not looked at") {
   const std::string text = cuda_of(
       "@cuda.jit(debug=True)\ndef k(a, n):\n    b = 3\n    a[n] = n % 5 if not b else n // n\n"
       "    c = b or a[7] // divmod(a[8], n)[0]\n    a[1] = c\n",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/lexer.hpp"
+#include "frontend/syntax/lexer.hpp"
 #include "helpers.hpp"
 
 #include <doctest/doctest.h>

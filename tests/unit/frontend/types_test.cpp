@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tables of operators against the results of Numba's own typing: numba_types.txt, written by
 // numba_types.py.
-#include "frontend/types.hpp"
+#include "frontend/types/types.hpp"
 
 #include <doctest/doctest.h>
 

@@ -27,7 +27,7 @@ TEST_CASE("a token of the file is accepted, and nothing like it") {
 }
 
 TEST_CASE("files that hold no tokens are refused") {
-  for (const char* text :
-       {"", "# nothing\n", "short\n", "abcdefghijklmnop with spaces\n", "abcdefghijklmn\x01op\n"})
+  for (const char* text : {"", "# nothing\n", "short\n", "abcdefghijklmnop with spaces\n",
+                           "abcdefghijklmn\x01op\n", "abcdefghijkl%41mnop\n"})
     CHECK_FALSE(Tokens::parse(text, "tokens"));
 }

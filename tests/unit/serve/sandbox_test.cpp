@@ -20,6 +20,8 @@
 #include <string>
 #include <thread>
 
+#include "serve/temporary_file.hpp"
+
 using namespace quern::serve;
 
 namespace {
@@ -41,9 +43,12 @@ struct Folder {
 };
 
 /// Runs `check` in a child behind the sandbox; true if it returned true.
-bool inside(const std::vector<std::string>& readable, const std::function<bool()>& check) {
+bool inside(
+    const std::vector<std::string>& readable, const std::function<bool()>& check,
+    const std::function<void()>& before = [] {}) {
   const pid_t child = ::fork();
   if (child == 0) {
+    before();
     enter_sandbox(readable);
     ::_exit(check() ? 0 : 1);
   }
@@ -144,4 +149,46 @@ TEST_CASE("threads that were there before are behind the sandbox too") {
   int status = 0;
   ::waitpid(child, &status, 0);
   CHECK_EQ(status, 0);
+}
+
+TEST_CASE("a temporary file of fixed size is all that can be opened for writing") {
+  const Folder folder;
+  const std::string name = std::string(kTemporaryFolder) + "/edg0_1";
+  CHECK(inside({folder.path.string()}, [&] {
+    return refused(::open(name.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600)) &&
+           refused(::open((folder.path / "b").c_str(), O_RDWR)) && refused(::unlink(name.c_str()));
+  }));
+  CHECK(inside(
+      {folder.path.string()},
+      [&] {
+        const int file = ::open(name.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
+        if (file < 0 || ::unlink(name.c_str()) != 0) return false;
+        const bool holds = ::lseek(file, 4095, SEEK_SET) == 4095 && ::write(file, "", 1) == 1;
+        void* const memory = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
+        return holds && memory != MAP_FAILED && ::write(file, "", 1) == -1 &&
+               ::open(name.c_str(), O_RDONLY) == -1 &&
+               refused(::open((folder.path / "c").c_str(), O_RDWR | O_CREAT, 0600)) &&
+               refused(::open((folder.path / "b").c_str(), O_WRONLY)) &&
+               refused(::unlink((folder.path / "b").c_str()));
+      },
+      [] { make_temporary_file(4096); }));
+}
+
+TEST_CASE("one folder can be given for writing") {
+  const Folder folder;
+  const fs::path inner = folder.path / "inside";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    enter_sandbox({}, inner.string());
+    const bool good = opens(inner / "new", O_WRONLY | O_CREAT) && ::unlink((inner / "a").c_str()) == 0 &&
+                      !opens(folder.path / "new", O_WRONLY | O_CREAT) &&
+                      !opens(folder.path / "b", O_RDONLY) && ::unlink((folder.path / "b").c_str()) != 0 &&
+                      refused(::socket(AF_INET, SOCK_STREAM, 0));
+    ::_exit(good ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  CHECK_EQ(status, 0);
+  CHECK(fs::exists(inner / "new"));
+  CHECK_FALSE(fs::exists(inner / "a"));
 }

@@ -135,6 +135,24 @@ TEST_CASE("a saved module of CUDA C++ runs as the original does, without NVRTC")
   CHECK(to_string(loaded.log()) == to_string(original.log()));
 }
 
+TEST_CASE("load_file() loads a saved module by its suffix, and refuses options that it cannot follow") {
+  if (!ready()) return;
+  const Folder folder;
+  on_cpu().load_cuda("extern \"C\" __global__ void one(int* x) { *x = 1; }").save(folder / "m.quern");
+  const auto x = on_cpu().to_device(std::vector<int>{0});
+  on_cpu()
+      .load_file(folder / "m.quern", {.name_expressions = {"one"}})
+      .kernel("one")({.grid = 1, .block = 1})(x);
+  const std::vector<int> result = x.copy_to_host();
+  CHECK(result.at(0) == 1);
+  const Refused macro =
+      refused([&] { static_cast<void>(on_cpu().load_file(folder / "m.quern", {.defines = {"N=1"}})); });
+  CHECK(macro.code == ErrorCode::usage);
+  CHECK(holds(macro.message, "it is compiled already"));
+  CHECK(refused([&] { static_cast<void>(on_cpu().load_file(folder / "missing.quern")); }).code ==
+        ErrorCode::not_found);
+}
+
 TEST_CASE("variables of a saved module are found, and begin as the source says") {
   if (!ready()) return;
   const Module original = on_cpu().load_cuda(kCuda);

@@ -8,10 +8,10 @@
 #include <array>
 #include <cassert>
 
+#include "cpu/abi/state.hpp"
 #include "cpu/emit/operations/alignment.hpp"
 #include "cpu/emit/operations/operands.hpp"
 #include "cpu/emit/operations/vectors.hpp"
-#include "cpu/engine/abi.hpp"
 
 namespace quern::cpu::emit {
 namespace {

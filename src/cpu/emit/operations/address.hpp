@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From an address in a state space to a host pointer that cannot leave the device window (see
-// engine/abi.hpp):
+// abi/state.hpp):
 //   global, generic, constant   window base + min(address - window base, window size), unsigned: outside
 //   becomes the inaccessible
 //                               end; constants and scaled 32-bit indices added after that stay within the

@@ -5,10 +5,6 @@
 
 #include "cpu/emit/operations/helper_code.hpp"
 
-extern "C" const std::byte
-    __start_quern_helper_text[];  // NOLINT(bugprone-reserved-identifier): named by the linker
-extern "C" const std::byte __stop_quern_helper_text[];  // NOLINT(bugprone-reserved-identifier)
-
 namespace quern::cpu::emit {
 
 std::span<const Helper> helpers() {
@@ -21,7 +17,5 @@ std::span<const Helper> helpers() {
   }();
   return all;
 }
-
-TextRange helper_text() { return {__start_quern_helper_text, __stop_quern_helper_text}; }
 
 }  // namespace quern::cpu::emit

@@ -1,30 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers that emitted code calls. Those that access memory for a kernel lie together in one text section: a
-// fault in that section is a fault of the kernel.
+// The helpers that emitted code calls (cpu/abi/helpers.hpp).
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string_view>
+
+#include "cpu/abi/helpers.hpp"
 
 namespace quern::cpu::emit {
 
-struct Helper {
-  std::string_view name;
-  void* address = nullptr;
-};
-
-/// Every function that emitted code may call by name, including the scheduler's (engine/abi.hpp) and those
+/// Every function that emitted code may call by name, including the scheduler's (abi/state.hpp) and those
 /// that LLVM itself may call.
 std::span<const Helper> helpers();
-
-struct TextRange {
-  const std::byte* begin = nullptr;
-  const std::byte* end = nullptr;
-};
-/// The helpers that access kernel memory: a fault with its pc in here is the kernel's.
-TextRange helper_text();
 
 // The numbers that emitted code passes.
 enum class RoundedOp : std::uint32_t { add, sub, mul, div, sqrt, fma };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Engine functions that dispatched code calls.
+#include "cpu/abi/warps.hpp"
 #include "cpu/emit/operations/helper_code.hpp"
-#include "cpu/engine/warps.hpp"
 
 namespace quern::cpu::emit {
 

@@ -2,8 +2,8 @@
 // Host calls, and the C functions that LLVM's code generator may call.
 #include <cstring>
 
+#include "cpu/abi/state.hpp"
 #include "cpu/emit/operations/helper_code.hpp"
-#include "cpu/engine/abi.hpp"
 
 namespace quern::cpu::emit {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "cpu/engine/abi.hpp"
+#include "cpu/abi/state.hpp"
 
 namespace quern::cpu::emit {
 namespace {

@@ -47,7 +47,7 @@ struct Reach {
   std::int64_t distance;       ///< of lanes whose distances are known
   std::uint64_t indexed_span;  ///< of lanes at a 32-bit index times a scale; 0: each lane is checked
 };
-/// The gaps of a wide window (engine/abi.hpp) take 2 GiB of each, and 36 GiB of indices.
+/// The gaps of a wide window (abi/state.hpp) take 2 GiB of each, and 36 GiB of indices.
 extern const Reach kWideReach;
 extern const Reach kCompactReach;
 

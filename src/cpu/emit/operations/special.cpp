@@ -6,10 +6,10 @@
 #include <cassert>
 #include <cstddef>
 
+#include "cpu/abi/state.hpp"
 #include "cpu/emit/operations/address.hpp"
 #include "cpu/emit/operations/operands.hpp"
 #include "cpu/emit/operations/vectors.hpp"
-#include "cpu/engine/abi.hpp"
 
 namespace quern::cpu::emit {
 namespace {

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "cpu/compiler/lowering.hpp"
 #include "cpu/lower/lower.hpp"
 #include "ptx/ptx.hpp"
 #include "random_program.hpp"
@@ -24,7 +25,7 @@ test::RandomProgram kernel_of(const char* file) {
   REQUIRE(ptx::verify(*parsed).has_value());
   for (const ptx::Function& function : parsed->functions) {
     if (!function.entry) continue;
-    Expected<ir::Module> lowered = cpu::lower::lower(*parsed, function.name);
+    Expected<ir::Module> lowered = cpu::lower_kernel(*parsed, function.name);
     REQUIRE(lowered.has_value());
     test::RandomProgram program;
     program.module = *std::move(lowered);

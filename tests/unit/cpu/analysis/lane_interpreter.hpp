@@ -8,9 +8,9 @@
 #include <map>
 #include <vector>
 
+#include "cpu/abi/specialisation.hpp"
 #include "cpu/analysis/analysis.hpp"
 #include "cpu/ir/ir.hpp"
-#include "cpu/specialisation.hpp"
 
 namespace quern::cpu::test {
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <random>
 
+#include "cpu/abi/specialisation.hpp"
 #include "cpu/ir/ir.hpp"
-#include "cpu/specialisation.hpp"
 #include "lane_interpreter.hpp"
 
 namespace quern::cpu::test {

@@ -20,8 +20,8 @@ namespace {
 int answer() { return 42; }
 int question() { return 17; }
 
-const emit::Helper kHelpers[] = {{"question", reinterpret_cast<void*>(&question)},
-                                 {"answer", reinterpret_cast<void*>(&answer)}};
+const cpu::Helper kHelpers[] = {{"question", reinterpret_cast<void*>(&question)},
+                                {"answer", reinterpret_cast<void*>(&answer)}};
 
 /// At 0: calls the stub at 32. At 16: returns the word at 64, a constant. The stub jumps to the first helper.
 LinkedCode code_by_hand() {

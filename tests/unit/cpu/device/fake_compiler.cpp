@@ -9,7 +9,7 @@
 #include <map>
 #include <thread>
 
-#include "cpu/compiler.hpp"
+#include "cpu/compiler/compiler.hpp"
 #include "driver/cpu_plugin.h"
 #include "ptx/ptx.hpp"
 
@@ -223,7 +223,8 @@ Expected<CodeSites> find_sites(const ptx::Module&, std::string_view, const Speci
   return Diagnostic{.code = "fake", .message = "faults of fake kernels stay unexplained"};
 }
 
-Expected<std::string> stage_text(const ptx::Module&, std::string_view kernel, const Specialisation&, Stage) {
+Expected<std::string> stage_text(const ptx::Module&, std::string_view kernel, const Specialisation&,
+                                 const StageRequest&) {
   return "stage of " + std::string(kernel);
 }
 
@@ -233,6 +234,7 @@ const std::string& generator_identity() {
 }
 
 Isa host_isa() { return Isa::baseline; }
+bool runs_portable(Isa) { return true; }
 
 }  // namespace quern::cpu
 

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "cpu/abi/warps.hpp"
 #include "cpu/engine/output.hpp"
-#include "cpu/engine/warps.hpp"
 
 using namespace quern::cpu::engine;
 

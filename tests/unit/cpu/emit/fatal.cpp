@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "cpu/emit/llvm_target.hpp"
-#include "cpu/emit/optimise.hpp"
+#include "cpu/emit/machine_code.hpp"
 
 // LeakSanitizer's, where a test is built with it.
 extern "C" void __lsan_disable() __attribute__((weak));  // NOLINT

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
-#include "cpu/emit/gang_plan.hpp"
+#include "cpu/cuts/gang_plan.hpp"
 #include "harness.hpp"
 #include "ir_builder.hpp"
 
 namespace quern::cpu::test {
 namespace {
 
-using emit::choose_gang;
-using emit::GangPlan;
+using cuts::choose_gang;
+using cuts::GangPlan;
 using ir::Icmp;
 using ir::Type;
 using ir::Value;

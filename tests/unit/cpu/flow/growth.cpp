@@ -2,7 +2,7 @@
 // The amount of LLVM IR for a kernel: four times the branches or loops give four times as much.
 #include <doctest/doctest.h>
 
-#include "cpu/emit/emit.hpp"
+#include "cpu/compiler/lowering.hpp"
 #include "ir_builder.hpp"
 
 namespace quern::cpu::emit {
@@ -57,7 +57,7 @@ void loop(Data& data, unsigned number) {
 
 std::size_t size_of(ir::Module module, std::uint8_t opt_level) {
   const Specialisation specialisation{.block = {64, 1, 1}, .isa = Isa::avx2, .opt_level = opt_level};
-  const auto text = emit_text(std::move(module), specialisation, Stage::llvm);
+  const auto text = stage_text(std::move(module), specialisation, Stage::llvm);
   REQUIRE(text);
   return text->size();
 }

@@ -8,8 +8,9 @@
 #include <csetjmp>
 #include <cstdlib>
 
+#include "cpu/abi/warps.hpp"
+#include "cpu/compiler/lowering.hpp"
 #include "cpu/emit/emit.hpp"
-#include "cpu/engine/warps.hpp"
 
 namespace quern::cpu::engine {
 namespace {
@@ -102,11 +103,11 @@ std::optional<ir::Trap> TestDevice::launch(const KernelCode& code, const Special
 
 std::shared_ptr<const KernelCode> compile_ir(const ir::Module& module, const Specialisation& specialisation) {
   if (std::getenv("FLOW_DUMP") != nullptr) {
-    auto text = emit::emit_text(module, specialisation,
-                                std::getenv("FLOW_DUMP")[0] == 'a' ? Stage::assembly : Stage::llvm);
+    auto text = stage_text(module, specialisation,
+                           std::getenv("FLOW_DUMP")[0] == 'a' ? Stage::assembly : Stage::llvm);
     if (text) std::fputs(text->c_str(), stderr);
   }
-  const auto image = emit::emit_image(module, specialisation);
+  const auto image = compile_image(module, specialisation);
   if (!image) FAIL(to_string(image.errors()));
   const auto code = load_image(*image);
   if (!code) FAIL(to_string(code.errors()));

@@ -12,8 +12,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "cpu/compiler.hpp"
-#include "cpu/engine/abi.hpp"
+#include "cpu/abi/state.hpp"
+#include "cpu/compiler/compiler.hpp"
 #include "cpu/ir/ir.hpp"
 
 namespace quern::cpu::test {

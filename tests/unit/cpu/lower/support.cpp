@@ -9,6 +9,7 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "cpu/compiler/lowering.hpp"
 #include "cpu/lower/lower.hpp"
 #include "ptx/ptx.hpp"
 
@@ -47,7 +48,7 @@ ld.param.u64 %rd1, [out];
 }
 
 cpu::ir::Module lowered(const std::string& text, std::string_view kernel, cpu::lower::CallForm calls) {
-  Expected<cpu::ir::Module> module = cpu::lower::lower(parsed(text), kernel, "<ptx>", calls);
+  Expected<cpu::ir::Module> module = cpu::lower_kernel(parsed(text), kernel, "<ptx>", calls);
   if (!module) throw std::runtime_error(to_string(module.errors()));
   if (const Expected<void> good = cpu::lower::verify(*module); !good) {
     throw std::runtime_error(to_string(good.errors()) + cpu::ir::print(*module));
@@ -56,7 +57,7 @@ cpu::ir::Module lowered(const std::string& text, std::string_view kernel, cpu::l
 }
 
 Diagnostics refusals(const std::string& text, std::string_view kernel) {
-  Expected<cpu::ir::Module> module = cpu::lower::lower(parsed(text), kernel, "test.ptx");
+  Expected<cpu::ir::Module> module = cpu::lower_kernel(parsed(text), kernel, "test.ptx");
   return module ? Diagnostics{} : std::move(module).errors();
 }
 

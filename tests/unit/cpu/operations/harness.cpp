@@ -14,13 +14,15 @@
 #include <cstring>
 #include <map>
 
+#include "cpu/abi/warps.hpp"
 #include "cpu/code/load.hpp"
+#include "cpu/compiler/passes.hpp"
 #include "cpu/emit/context.hpp"
 #include "cpu/emit/link.hpp"
+#include "cpu/emit/llvm_code.hpp"
 #include "cpu/emit/llvm_target.hpp"
+#include "cpu/emit/machine_code.hpp"
 #include "cpu/emit/operations/helpers.hpp"
-#include "cpu/emit/optimise.hpp"
-#include "cpu/engine/warps.hpp"
 
 namespace quern::cpu::engine {
 
@@ -195,12 +197,6 @@ class TestContext final : public Context {
   bool full_;
 };
 
-struct Emitted {
-  std::unique_ptr<llvm::LLVMContext> context = std::make_unique<llvm::LLVMContext>();
-  std::unique_ptr<llvm::Module> module;
-  llvm::TargetMachine* machine = nullptr;
-};
-
 /// Making one takes as long as compiling a small operation.
 llvm::TargetMachine* target_machine(const Machine& machine) {
   static std::map<std::pair<Isa, unsigned>, std::unique_ptr<llvm::TargetMachine>> made;
@@ -238,15 +234,13 @@ ir::Module module_of(const Operation& operation, analysis::Analysis& analysis) {
   return module;
 }
 
-Emitted emit(const Operation& operation, const Machine& machine) {
+OwnedLlvmCode emit(const Operation& operation, const Machine& machine) {
   analysis::Analysis analysis;
   const ir::Module module = module_of(operation, analysis);
   REQUIRE_MESSAGE(can_emit(module.functions[0].insts.back()), "can_emit refuses the operation");
-  Emitted out;
-  out.machine = target_machine(machine);
-  out.module = std::make_unique<llvm::Module>("test", *out.context);
-  out.module->setTargetTriple(out.machine->getTargetTriple().str());
-  out.module->setDataLayout(out.machine->createDataLayout());
+  Compilation compilation(ir::Module{}, Specialisation{});
+  compilation.llvm = OwnedLlvmCode(new LlvmCode("test", *target_machine(machine), machine.opt_level));
+  LlvmCode& out = *compilation.llvm;
   llvm::IRBuilder<> builder(*out.context);
   auto* const type = llvm::FunctionType::get(builder.getVoidTy(), {builder.getPtrTy()}, false);
   auto* const function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, "test", *out.module);
@@ -255,11 +249,9 @@ Emitted emit(const Operation& operation, const Machine& machine) {
   TestContext context(builder, module, analysis, machine, function->getArg(0));
   emit_operation(context, static_cast<ir::Value>(module.functions[0].insts.size() - 1));
   builder.CreateRetVoid();
-  std::string complaint;
-  llvm::raw_string_ostream stream(complaint);
-  REQUIRE_MESSAGE(!llvm::verifyModule(*out.module, &stream), complaint);
-  optimise(*out.module, *out.machine, machine.opt_level);
-  return out;
+  const auto done = run_passes(compilation, "verify_llvm", Form::llvm);
+  REQUIRE_MESSAGE(done.has_value(), (done ? "" : done.errors()[0].message));
+  return std::move(compilation.llvm);
 }
 
 }  // namespace
@@ -289,8 +281,8 @@ std::vector<Lanes> Compiled::run(const std::vector<Lanes>& inputs, std::uint32_t
 }
 
 Compiled compile(const Operation& operation, const Machine& machine) {
-  Emitted emitted = emit(operation, machine);
-  auto object = make_object(*emitted.module, *emitted.machine);
+  const OwnedLlvmCode emitted = emit(operation, machine);
+  auto object = make_object(*emitted->module, emitted->machine);
   REQUIRE_MESSAGE(object.has_value(), (object ? "" : object.errors()[0].message));
   const auto linked = link_object((*object)->getMemBufferRef(), "test");
   REQUIRE_MESSAGE(linked.has_value(), (linked ? "" : linked.errors()[0].message));
@@ -305,8 +297,8 @@ Compiled compile(const Operation& operation, const Machine& machine) {
 }
 
 std::string assembly(const Operation& operation, const Machine& machine) {
-  Emitted emitted = emit(operation, machine);
-  auto text = make_assembly(*emitted.module, *emitted.machine);
+  const OwnedLlvmCode emitted = emit(operation, machine);
+  auto text = print_assembly(*emitted);
   return text ? *text : text.errors()[0].message;
 }
 

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "cpu/abi/specialisation.hpp"
+#include "cpu/abi/state.hpp"
 #include "cpu/analysis/analysis.hpp"
-#include "cpu/engine/abi.hpp"
 #include "cpu/ir/ir.hpp"
-#include "cpu/specialisation.hpp"
 
 namespace quern::cpu::emit::testing {
 

@@ -6,11 +6,15 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
 #include <map>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "cache/bundle_format.hpp"
 #include "driver/cpu_plugin.h"
 #include "driver/driver_table.hpp"
 
@@ -146,6 +150,41 @@ void print_counters(const QuernCpuPlugin& plugin) {
   print("from_memory", counted.codes_from_memory);
   print("texts_checked", counted.texts_checked);
   print("texts_from_disk", counted.texts_from_disk);
+  print("from_bundles", counted.codes_from_bundles);
+  print("texts_from_bundles", counted.texts_from_bundles);
+}
+
+/// Writes a bundle of the text to the file that QUERN_TEST_BUNDLE names: for the block, and every instruction
+/// set. No device is open.
+int write_bundle_file(const char* library, unsigned block) {
+  void* const loaded = ::dlopen(library, RTLD_NOW | RTLD_LOCAL);
+  if (loaded == nullptr) return 2;
+  const QuernCpuPlugin* const plugin =
+      reinterpret_cast<const QuernCpuPlugin* (*)()>(::dlsym(loaded, "quern_cpu_device"))();
+  const std::uint32_t blocks[][3] = {{block, 1, 1}};
+  const QuernCpuBundleRequest request{
+      sizeof request, QUERN_CPU_ISA_BASELINE | QUERN_CPU_ISA_AVX2 | QUERN_CPU_ISA_AVX512,
+      kText,          std::strlen(kText),
+      blocks,         1};
+  std::vector<cache::BundleEntry> entries;
+  const int failed = plugin->bundle_code(
+      &request,
+      [](void* user, const QuernCpuEntry* from) {
+        cache::BundleEntry entry;
+        entry.kind = static_cast<cache::EntryKind>(from->kind);
+        std::memcpy(entry.key.bytes.data(), from->key, entry.key.bytes.size());
+        entry.content.assign(static_cast<const char*>(from->content), from->content_bytes);
+        static_cast<std::vector<cache::BundleEntry>*>(user)->push_back(std::move(entry));
+      },
+      [](void*, const char* name, std::size_t size) {
+        std::printf("without_code %.*s\n", static_cast<int>(size), name);
+      },
+      [](void*, const char*, const char*, std::uint32_t, std::uint32_t, const char* message, const char*,
+         const char*) { std::printf("error %s\n", message); },
+      &entries);
+  print("entries", entries.size());
+  std::ofstream(std::getenv("QUERN_TEST_BUNDLE"), std::ios::binary) << *cache::write_bundle(entries, nullptr);
+  return failed;
 }
 
 }  // namespace
@@ -153,6 +192,7 @@ void print_counters(const QuernCpuPlugin& plugin) {
 int run_child(const char* library, const char* scenario, unsigned block) {
   const std::map<std::string, void (*)(Device&, unsigned)> scenarios = {
       {"fill", fill}, {"stray", stray}, {"cancel", cancel}, {"limit", limit}};
+  if (std::string(scenario) == "bundle") return write_bundle_file(library, block);
   Device device;
   const auto wanted = scenarios.find(scenario);
   if (wanted == scenarios.end() || !device.open(library)) return 2;

@@ -267,3 +267,80 @@ TEST_CASE("an entry says what it is of") {
   CHECK(components["ptx"].size() == 64);
   CHECK(components["CPU device"].starts_with("build "));
 }
+
+namespace {
+
+/// Processes with an empty store and a bundle for blocks of 64 threads.
+struct Bundled : Store {
+  std::string file = (scratch.path / "b.qbundle").string();
+
+  Bundled() {
+    environment = "QUERN_TEST_BUNDLE='" + file + "'";
+    made = run("bundle");
+    std::filesystem::permissions(file, std::filesystem::perms(0600));
+    environment = "QUERN_CACHE_BUNDLES='" + file + "'";
+    mode = "0";
+  }
+  Report made;
+};
+
+}  // namespace
+
+TEST_CASE("a process with a bundle generates no machine code and inspects no PTX, on every instruction set") {
+  Bundled bundled;
+  CHECK(bundled.made.at("entries") == "10");  // facts; three kernels, three instruction sets
+  const std::string plain = bundled.environment;
+  for (const char* more : {"", " QUERN_CPU_ISA=avx2", " QUERN_CPU_ISA=baseline", " QUERN_CPU_WORKERS=1"}) {
+    CAPTURE(more);
+    bundled.environment = plain + more;
+    const Report report = bundled.run("fill");
+    check_generated(report, "0");
+    CHECK(report.at("from_bundles") == "1");
+    CHECK(report.at("texts_from_bundles") == "1");
+    CHECK(report.at("texts_checked") == "0");
+    CHECK(report.at("from_disk") == "0");
+  }
+}
+
+TEST_CASE("a block shape that is not in the bundle is generated") {
+  const Bundled bundled;
+  const Report report = bundled.run("fill", 32);
+  check_generated(report, "1");
+  CHECK(report.at("from_bundles") == "0");
+}
+
+TEST_CASE("code of a bundle tells of a fault as other code does") {
+  const Bundled bundled;
+  const Report report = bundled.run("stray");
+  CHECK(report.at("generated") == "0");
+  CHECK(report.at("from_bundles") == "1");
+  CHECK(report.at("line") == "42");
+  CHECK(report.at("first_thread") == "37");
+  CHECK(report.at("last_thread") == "37");
+  CHECK(report.at("address") == "4096");
+}
+
+TEST_CASE("code of a bundle can be cancelled and timed out") {
+  const Bundled bundled;
+  CHECK(bundled.run("cancel").at("result") == "0");
+  CHECK(bundled.run("limit").at("result") == "702");  // CUDA_ERROR_LAUNCH_TIMEOUT
+}
+
+TEST_CASE("a bundle of another build of the device is not used") {
+  const Bundled bundled;
+  const Report report = bundled.run("fill", 64, "QUERN_OTHER_BUILD");
+  check_generated(report, "1");
+  CHECK(report.at("from_bundles") == "0");
+}
+
+TEST_CASE("two processes make the same bundle") {
+  const Bundled one;
+  const Bundled other;
+  const auto bytes = [](const std::string& file) {
+    std::stringstream whole;
+    whole << std::ifstream(file, std::ios::binary).rdbuf();
+    return whole.str();
+  };
+  CHECK(bytes(one.file).size() > 1000);
+  CHECK(bytes(one.file) == bytes(other.file));
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions that emitted code calls by name. Those that access memory for a kernel lie together in one text
+// section: a fault in that section is a fault of the kernel.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+// The bounds of that section, named by the linker; null in programs without these helpers, such as tests of
+// the device alone.
+extern "C" {
+extern const std::byte __start_quern_helper_text[] __attribute__((weak, visibility("hidden")));  // NOLINT
+extern const std::byte __stop_quern_helper_text[] __attribute__((weak, visibility("hidden")));   // NOLINT
+}
+
+namespace quern::cpu {
+
+struct Helper {
+  std::string_view name;
+  void* address = nullptr;
+};
+
+struct TextRange {
+  const std::byte* begin = nullptr;
+  const std::byte* end = nullptr;
+};
+
+/// The helpers that access kernel memory: a fault with its pc in here is the kernel's. For signal handlers,
+/// too.
+inline TextRange helper_text() noexcept { return {__start_quern_helper_text, __stop_quern_helper_text}; }
+
+}  // namespace quern::cpu

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/compiler/passes.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <type_traits>
+#include <utility>
+
+#include "cpu/analysis/analysis.hpp"
+#include "cpu/cuts/passes.hpp"
+#include "cpu/emit/emit.hpp"
+#include "cpu/lower/lower.hpp"
+#include "cpu/lower/passes.hpp"
+
+namespace quern::cpu {
+namespace {
+
+Expected<void> translate(Compilation& c) {
+  Expected<lower::Translation> translation = lower::translate(*c.ptx, *c.entry, c.file_name, c.calls);
+  if (!translation) return std::move(translation).errors();
+  c.translation = std::move(*translation);
+  return {};
+}
+
+/// A pass over the draft of each function.
+template <void (*kPass)(lower::Draft&)>
+Expected<void> draft(Compilation& c) {
+  for (lower::Draft& draft : c.translation.drafts) kPass(draft);
+  return {};
+}
+
+Expected<void> collect_functions(Compilation& c) {
+  c.module = lower::collect_functions(std::exchange(c.translation, {}));
+  return {};
+}
+
+/// Functions that are not inlined are called, unless threads wait for others in them, or (in tests) the
+/// dispatcher is requested.
+Expected<void> choose_call_form(Compilation& c) {
+  if (c.keeps_call_form || c.module.functions.size() == 1 || c.calls == lower::CallForm::activations)
+    return {};
+  if (!c.specialisation.dispatch && !analysis::waits_in_calls(c.module, c.specialisation)) return {};
+  c.calls = lower::CallForm::activations;
+  c.translate_again = true;
+  return {};
+}
+
+Expected<void> check_operations(Compilation& c) { return emit::check_emittable(c.module); }
+
+/// A pass over each function of finished IR and its plan.
+template <auto kPass>
+Expected<void> plan(Compilation& c) {
+  for (std::size_t i = 0; i < c.plans.size(); ++i) {
+    ir::Function& function = c.module.functions[i];
+    if constexpr (std::is_void_v<decltype(kPass(function, c.plans[i], c.specialisation))>)
+      kPass(function, c.plans[i], c.specialisation);
+    else if (Expected<void> done = kPass(function, c.plans[i], c.specialisation); !done)
+      return done;
+  }
+  return {};
+}
+
+Expected<void> choose_dispatch(Compilation& c) {
+  c.plans.clear();
+  for (ir::Function& function : c.module.functions) {
+    cuts::Plan& made = c.plans.emplace_back();
+    made.module = &c.module;
+    made.function = &function;
+  }
+  return plan<cuts::choose_dispatch>(c);
+}
+
+Expected<void> gather_locations(Compilation& c) {
+  c.locations = emit::gather_locations(c.module);
+  return {};
+}
+
+Expected<void> emit_llvm(Compilation& c) {
+  Expected<emit::OwnedLlvmCode> code = emit::emit_llvm(c.module, c.plans, c.specialisation, c.sites);
+  if (!code) return std::move(code).errors();
+  c.llvm = std::move(*code);
+  return {};
+}
+
+/// A pass over the LLVM IR.
+template <Expected<void> (*kPass)(emit::LlvmCode&)>
+Expected<void> llvm(Compilation& c) {
+  return kPass(*c.llvm);
+}
+
+Expected<void> link_image(Compilation& c) {
+  Expected<CodeImage> image = emit::link_image(*c.llvm, c.module, std::move(c.locations));
+  if (!image) return std::move(image).errors();
+  c.image = std::move(*image);
+  return {};
+}
+
+}  // namespace
+
+std::span<const Pass> pass_list() {
+  static constexpr Pass kPasses[] = {
+      // PTX -> SIMT IR, function by function (lower/passes.hpp)
+      {"translate", Form::draft, &translate},
+      {"drop_unreachable", Form::draft, &draft<lower::drop_unreachable>},
+      {"simplify_loops", Form::draft, &draft<lower::simplify_loops>},
+      {"split_critical_edges", Form::draft, &draft<lower::split_critical_edges>},
+      {"build_ssa", Form::draft, &draft<lower::build_ssa>},
+      {"propagate", Form::draft, &draft<lower::propagate>},
+      {"share_values", Form::draft, &draft<lower::share_values>},
+      {"hoist_invariants", Form::draft, &draft<lower::hoist_invariants>},
+      {"remove_dead", Form::draft, &draft<lower::remove_dead>},
+      {"settle_nan_bits", Form::draft, &draft<lower::settle_nan_bits>},
+      {"merge_chains", Form::draft, &draft<lower::merge_chains>},
+      {"close_loops", Form::draft, &draft<lower::close_loops>},
+      {"number_all", Form::draft, &draft<lower::number_all>},
+      {"collect_functions", Form::simt, &collect_functions},
+      {"choose_call_form", Form::simt, &choose_call_form},
+      {"check_operations", Form::checked, &check_operations},
+      {"choose_dispatch", Form::checked, &choose_dispatch},
+      // SIMT IR -> plans (cuts/passes.hpp)
+      {"place_extracts", Form::cut, &plan<cuts::place_extracts>},
+      {"cut_at_waits", Form::cut, &plan<cuts::cut_at_waits>},
+      {"cut_after_barriers", Form::cut, &plan<cuts::cut_after_barriers>},
+      {"analyse_uncut", Form::cut, &plan<cuts::analyse_uncut>},
+      {"choose_gangs", Form::cut, &plan<cuts::choose_gangs>},
+      {"cut_before_assumed", Form::cut, &plan<cuts::cut_before_assumed>},
+      {"cut_where_gangs_part", Form::cut, &plan<cuts::cut_where_gangs_part>},
+      {"analyse_masked", Form::cut, &plan<cuts::analyse_masked>},
+      {"analyse_full", Form::cut, &plan<cuts::analyse_full>},
+      {"find_ends", Form::cut, &plan<cuts::find_ends>},
+      {"find_waits", Form::cut, &plan<cuts::find_waits>},
+      {"choose_versions", Form::cut, &plan<cuts::choose_versions>},
+      {"find_live_values", Form::cut, &plan<cuts::find_live_values>},
+      {"find_bounded_branches", Form::cut, &plan<cuts::find_bounded_branches>},
+      {"gather_locations", Form::cut, &gather_locations},
+      // SIMT IR + plans -> LLVM IR -> machine code (emit/emit.hpp)
+      {"emit_llvm", Form::llvm, &emit_llvm},
+      {"verify_llvm", Form::llvm, &llvm<emit::verify_llvm>},
+      {"promote_slots", Form::llvm, &llvm<emit::promote_slots>},
+      {"replace_aggregates", Form::llvm, &llvm<emit::replace_aggregates>},
+      {"merge_equal_values", Form::llvm, &llvm<emit::merge_equal_values>},
+      {"simplify_control_flow", Form::llvm, &llvm<emit::simplify_control_flow>},
+      {"combine_small_functions", Form::llvm, &llvm<emit::combine_small_functions>},
+      {"hoist_out_of_loops", Form::llvm, &llvm<emit::hoist_out_of_loops>},
+      {"remove_redundant_loads", Form::llvm, &llvm<emit::remove_redundant_loads>},
+      {"combine_instructions", Form::llvm, &llvm<emit::combine_instructions>},
+      {"remove_dead_code", Form::llvm, &llvm<emit::remove_dead_code>},
+      {"simplify_control_flow_again", Form::llvm, &llvm<emit::simplify_control_flow>},
+      {"reduce_loop_strength", Form::llvm, &llvm<emit::reduce_loop_strength>},
+      {"compute_masks_as_words", Form::llvm, &llvm<emit::compute_masks_as_words>},
+      {"keep_logic_from_choices", Form::llvm, &llvm<emit::keep_logic_from_choices>},
+      {"make_object", Form::object, &llvm<emit::make_object>},
+      {"link_image", Form::image, &link_image},
+  };
+  return kPasses;
+}
+
+Expected<void> run_passes(Compilation& compilation, Form from, Form to, std::span<const AfterPass> hooks) {
+  return run_passes(compilation, std::ranges::find(pass_list(), from, &Pass::form)->name, to, hooks);
+}
+
+Expected<void> run_passes(Compilation& compilation, std::string_view first, Form to,
+                          std::span<const AfterPass> hooks) {
+  const std::span<const Pass> passes = pass_list();
+  const auto begin = std::ranges::find(passes, first, &Pass::name);
+  const auto makes_last = [&](const Pass& pass) { return pass.form == to; };
+  const auto end = std::find_if(passes.rbegin(), passes.rend(), makes_last).base();
+  for (auto pass = begin; pass < end;) {
+    const auto start = std::chrono::steady_clock::now();
+    if (Expected<void> done = pass->run(compilation); !done) return done;
+    const auto time = std::chrono::steady_clock::now() - start;
+    for (const AfterPass& hook : hooks)
+      if (Expected<void> done = hook(*pass, compilation, time); !done) return done;
+    pass = std::exchange(compilation.translate_again, false) ? begin : std::next(pass);
+  }
+  return {};
+}
+
+}  // namespace quern::cpu

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The list of passes, and the one loop that runs them.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+
+#include "cpu/compiler/compilation.hpp"
+#include "quern/expected.hpp"
+
+namespace quern::cpu {
+
+/// The kernel as a pass leaves it.
+enum class Form : std::uint8_t {
+  draft,    ///< SIMT IR under construction: a graph of blocks; SSA form comes later
+  simt,     ///< finished SIMT IR, which verify() accepts
+  checked,  ///< the same; every error that an author can make has been reported
+  cut,      ///< the same with blocks cut as the emitter needs them, and a plan for each function
+  llvm,     ///< LLVM IR
+  object,   ///< an object file in memory
+  image,    ///< linked machine code
+};
+
+struct Pass {
+  std::string_view name;  ///< a verb phrase
+  Form form = Form::draft;
+  Expected<void> (*run)(Compilation& compilation) = nullptr;
+};
+
+/// Every pass, in order.
+std::span<const Pass> pass_list();
+
+/// Is called after each pass with the time that it took. Errors end the compilation.
+using AfterPass =
+    std::function<Expected<void>(const Pass& pass, Compilation& compilation, std::chrono::nanoseconds time)>;
+
+/// Runs the passes from the first of form `from` to the last of form `to`.
+Expected<void> run_passes(Compilation& compilation, Form from, Form to,
+                          std::span<const AfterPass> hooks = {});
+/// The same from the pass `first` on, which must be in the list.
+Expected<void> run_passes(Compilation& compilation, std::string_view first, Form to,
+                          std::span<const AfterPass> hooks = {});
+
+}  // namespace quern::cpu

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/cuts/gang_plan.hpp"
+
+#include <algorithm>
+
+#include "cpu/analysis/shared.hpp"
+#include "cpu/cuts/liveness.hpp"
+
+namespace quern::cpu::cuts {
+namespace {
+
+constexpr std::uint32_t kWarp = 32;
+/// Wider gangs gain nothing more: eight accumulators hide the latency of one operation.
+constexpr std::uint32_t kMaxWidth = 8;
+/// Limit for instructions times width: above it, the compile time outweighs the gain.
+constexpr std::size_t kMaxInsts = 2500;
+
+/// True for a branch in a loop whose outcome depends on data: the gang would soon split.
+bool parts_by_data(const ir::Function& function, const analysis::Analysis& facts) {
+  return std::ranges::any_of(facts.order, [&](ir::BlockId id) {
+    if (!facts.divergent_branch[id] || facts.loop_of[id] == ir::kNone) return false;
+    const ir::Inst& condition = function[function[function.blocks[id].insts.back()].args[0]];
+    return condition.op != ir::Op::icmp ||
+           !std::ranges::all_of(condition.args, [&](ir::Value arg) { return facts.shapes[arg].scalar(); });
+  });
+}
+
+bool loads_in_loop(const ir::Function& function, const analysis::Analysis& facts) {
+  return std::ranges::any_of(facts.order, [&](ir::BlockId id) {
+    return facts.loop_of[id] != ir::kNone &&
+           std::ranges::any_of(function.blocks[id].insts,
+                               [&](ir::Value value) { return function[value].op == ir::Op::load; });
+  });
+}
+
+/// Bytes a lane of the vectors that a warp of the gang keeps, at the worst place between two blocks.
+std::uint64_t pressure(const ir::Function& function, const analysis::Analysis& facts,
+                       const std::vector<bool>& shared) {
+  const Liveness liveness = find_liveness(function, {&facts});
+  std::uint64_t worst = 0;
+  for (const ir::BlockId id : facts.order) {
+    std::uint64_t bytes = 0;
+    const auto count = [&](ir::Value value) {
+      if (!facts.shapes[value].scalar() && !shared[value])
+        bytes += std::max(8u, ir::bit_size(function[value].type)) / 8;
+    };
+    std::ranges::for_each(liveness.live_in[id], count);
+    for (const ir::Value value : function.blocks[id].insts)
+      if (function[value].op == ir::Op::phi) count(value);
+    worst = std::max(worst, bytes);
+  }
+  return worst;
+}
+
+/// The rest of the registers is for intermediate results.
+std::uint64_t register_bytes(Isa isa) {
+  switch (isa) {
+    case Isa::avx512:
+      return 64 * (32 - 12);
+    case Isa::avx2:
+      return 32 * (16 - 6);
+    case Isa::baseline:
+      break;
+  }
+  return 16 * (16 - 6);
+}
+
+}  // namespace
+
+GangPlan choose_gang(const ir::Function& function, const analysis::Analysis& facts,
+                     const Specialisation& specialisation, bool barriers) {
+  const std::uint32_t full_warps = specialisation.threads() / kWarp;
+  if (specialisation.gang != 0) {
+    if (specialisation.gang < 2 || full_warps % specialisation.gang != 0 || full_warps == 0) return {};
+    return {specialisation.gang, analysis::find_shared(function, specialisation)};
+  }
+  if (full_warps < 2 || !(barriers || loads_in_loop(function, facts)) || parts_by_data(function, facts))
+    return {};
+  std::vector<bool> shared = analysis::find_shared(function, specialisation);
+  const std::uint64_t bytes = kWarp * std::max<std::uint64_t>(4, pressure(function, facts, shared));
+  const std::uint64_t most =
+      std::min<std::uint64_t>({kMaxWidth, full_warps, register_bytes(specialisation.isa) / bytes,
+                               kMaxInsts / std::max<std::size_t>(1, function.insts.size())});
+  for (auto width = static_cast<std::uint32_t>(most); width >= 2; --width)
+    if (full_warps % width == 0) return {width, std::move(shared)};
+  return {};
+}
+
+}  // namespace quern::cpu::cuts

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Computes which values are read in or after a block. A read of a value is also a read of the values that its
+// shape refers to (coefficients, the index of an offset32), since its vector is computed from them.
+#pragma once
+
+#include <vector>
+
+#include "cpu/analysis/analysis.hpp"
+#include "cpu/ir/ir.hpp"
+
+namespace quern::cpu::cuts {
+
+struct Liveness {
+  std::vector<std::vector<ir::Value>> live_in;  ///< by BlockId, without the block's own phis, ascending
+  std::vector<bool> crosses;                    ///< by Value: a phi, or read outside its block
+};
+
+/// `facts`: the analyses whose shapes are in use.
+Liveness find_liveness(const ir::Function& function, const std::vector<const analysis::Analysis*>& facts);
+
+}  // namespace quern::cpu::cuts

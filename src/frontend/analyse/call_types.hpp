@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "frontend/analyse/infer.hpp"
+
+namespace quern::frontend {
+
+/// The types of calls of the file's functions and of types; built-ins have BuiltinCall.
+class CallTypes : private InferenceContext {
+ public:
+  explicit CallTypes(Inference& inference) : InferenceContext(inference.context()), inference_(inference) {}
+
+  Type call_function(const Expr& expr, Declaration& callee);
+  /// float32(x), int64(x): a conversion. float32x4(1, 2, xy): a vector.
+  Type call_dtype(const Expr& expr, Type to);
+
+ private:
+  Type call_external(const Expr& expr, const Declaration& callee);
+  Type make_vector(const Expr& expr, Type to);
+  bool bind_arguments(const Expr& expr, Declaration& callee, std::vector<Type>& types,
+                      std::vector<Value>& values);
+
+  Inference& inference_;
+};
+
+}  // namespace quern::frontend

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bounds of integers: from their type, at joins of the control flow, and through operators.
+#pragma once
+
+#include "frontend/analyse/program.hpp"
+
+namespace quern::frontend {
+
+using Wide = __int128;
+
+inline constexpr Range kNothing{1, 0, true};  ///< no value yet
+
+inline bool is_nothing(const Range& range) { return range.low > range.high; }
+
+/// All values of the type; unbounded for types that are not integers.
+Range of_type(Type type);
+
+/// From `low` to `high`; not exact if they do not fit 64 bits.
+Range bounded(Wide low, Wide high, bool exact);
+
+/// Either.
+Range join(const Range& a, const Range& b);
+
+/// `a op b`; not exact if the result may wrap.
+Range of_operator(Tok op, const Range& a, const Range& b);
+
+}  // namespace quern::frontend

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace quern::frontend {
+
+/// The meaning of a built-in for all passes: a row of rules.def.
+enum class Rule : std::uint8_t {
+#define QUERN_RULE(rule, stands, arguments, keywords, infer, emit, range, fold, effects, fails) rule,
+#include "frontend/builtins/rules.def"
+};
+
+/// The position of a built-in's name in a kernel.
+enum class Stands : std::uint8_t {
+  call,
+  statement,  ///< a call whose C++ may be a statement of its own
+  loop,       ///< a call in the line of a `for`
+  method,     ///< a call of an attribute: x.conjugate()
+  dim3,       ///< without parentheses, with .x, .y and .z behind it
+  integer,    ///< without parentheses: a number
+};
+/// The check of a call's arguments before the rule is asked for a type.
+enum class Arguments : std::uint8_t {
+  counted,  ///< their number is the row's, and each has a type
+  seen,     ///< their types are inferred, but may be missing
+  own,      ///< the rule looks at them itself
+};
+/// The arguments that may be given by name.
+enum class Keywords : std::uint8_t { none, any, complex_parts, digits, start };
+/// Side effects of a computation. Reads of local variables count as none.
+enum class Effects : std::uint8_t { none, reads, writes };
+/// The check of a call in debug builds: an index, or that the second argument is not 0.
+enum class Fails : std::uint8_t { never, index, divisor };
+
+struct RuleFacts {
+  Stands stands;
+  Arguments arguments;
+  Keywords keywords;
+  Effects effects;
+  Fails fails;
+};
+const RuleFacts& facts_of(Rule rule);
+
+/// cuda.grid and cuda.gridsize: a number, or one for each axis.
+inline bool is_grid(Rule rule) { return rule == Rule::grid || rule == Rule::grid_size; }
+
+/// The module that has a built-in.
+enum class Home : std::uint8_t { python, operator_, math, cmath, numpy, numba, other };
+
+/// A row of builtins.def.
+struct Builtin {
+  std::string_view path;  ///< "numba.cuda.grid"
+  Rule rule;
+  std::string_view cuda;
+  std::uint8_t least;
+  std::uint8_t most;
+  std::string_view doc;
+
+  /// The author's spelling: "cuda.grid", "len", "math.sqrt".
+  std::string_view shown() const;
+  const RuleFacts& facts() const { return facts_of(rule); }
+  Home home() const;
+};
+
+const Builtin* find_builtin(std::string_view path);
+/// The name of quern's complex counterpart of a NumPy function: "quern::cmath::sqrt"; empty if there is none.
+std::string_view complex_function(const Builtin& row);
+/// The name of CUDA's float16 counterpart of a math function: "hsqrt"; empty if Numba has none.
+std::string_view half_function(const Builtin& row);
+std::optional<double> find_constant(std::string_view path);
+/// Is there anything below `path`: is it a module as far as kernels see it?
+bool is_module(std::string_view path);
+/// The names directly below a module.
+std::vector<std::string_view> names_in(std::string_view path);
+
+}  // namespace quern::frontend

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The forms of a typed built-in: "f32 sinf(f32)", "(f64,i32) quern::frexp(f64)", "b
+// isclose(f64,f64,tol:f64=0.5)".
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "frontend/builtins/builtins.hpp"
+#include "frontend/types/types.hpp"
+
+namespace quern::frontend {
+
+struct Form {
+  struct Parameter {
+    Type type = nullptr;
+    std::string_view name;      ///< of one that is given by name
+    std::string_view fallback;  ///< the default for the others, as C++
+  };
+  Type result = nullptr;
+  std::string_view cuda;  ///< the callee; "(int)__brev" if its result is converted
+  std::vector<Parameter> parameters;
+
+  std::size_t positional() const;
+};
+
+/// All of them, those for narrower types first.
+std::vector<Form> forms_of(TypeTable& table, const Builtin& row);
+/// The first form whose types hold all values of these positional arguments. If there is none, the last of
+/// those that lose values of the fewest arguments.
+std::optional<Form> choose_form(TypeTable& table, const Builtin& row, const std::vector<Type>& arguments);
+/// The type that a form calls "f32"; null for unknown names.
+Type type_of_code(const TypeTable& table, std::string_view code);
+/// "float32, float32"
+std::string parameters_text(const Form& form);
+
+/// The type in which a function of two numbers computes. Numba provides these functions for floats only and
+/// converts small integers to float32. With `whole_too` there is an integer form as well, and two integers
+/// become float64.
+Type real_operand2(const TypeTable& table, Type a, Type b, bool whole_too);
+/// Does math.pow take the exponent for a whole number, as ** does?
+bool is_whole_exponent(Type base, Type exponent);
+
+}  // namespace quern::frontend

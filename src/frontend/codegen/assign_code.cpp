@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "frontend/codegen/emit.hpp"
+
+namespace quern::frontend {
+namespace {
+
+bool compound(Tok op) { return op == Tok::plus || op == Tok::minus || op == Tok::times || op == Tok::divide; }
+
+}  // namespace
+
+void AssignCode::assign(const Stmt& node) {
+  const Expr& value = *node.value;
+  if (is_valueless(specialisation_.type(value))) return emitter_.order().discard(value);
+  if (node.targets.size() == 1) {
+    const Expr& target = *node.targets[0];
+    if (target.kind == ExprKind::name) {
+      if (is_unused(target)) return emitter_.order().discard(value);
+      const std::uint32_t id = variables_.of_version[scope_.defined(target)];
+      if (id != kNoVariable && variables_.all[id].storage != nullptr) {
+        variables_.all[id].declared = true;
+        return emitter_.storage_declaration(variables_.all[id]);
+      }
+    }
+    if (target.kind == ExprKind::tuple || target.kind == ExprKind::list) return assign_tuple(target, value);
+    if (target.kind == ExprKind::subscript && is_array(specialisation_.type(target)))
+      return assign_array(target, value);
+    const Type type = specialisation_.type(value);
+    Code code = is_array(type) ? emitter_.arrays().array_value(value) : emitter_.expression(value);
+    // The value is computed before the subexpressions of the target.
+    if (target.kind != ExprKind::name && emitter_.effects(target) == Effects::writes &&
+        emitter_.effects(value) != Effects::none)
+      code = emitter_.order().held(code, type);
+    return assign_to(target, code, type);
+  }
+  const Type type = specialisation_.type(value);
+  Code code = is_array(type) ? emitter_.arrays().array_value(value) : emitter_.expression(value);
+  if (!emitter_.is_simple(value)) code = emitter_.order().held(code, type);
+  for (const Expr* target : node.targets) assign_to(*target, code, type);
+}
+
+void AssignCode::assign_to(const Expr& target, const Code& value, Type type) {
+  switch (target.kind) {
+    case ExprKind::name:
+      return assign_name(target, value, type);
+    case ExprKind::tuple:
+    case ExprKind::list:
+      return unpack(target, value, type);
+    default: {
+      const Type place = specialisation_.type(target);
+      if (is_array(place)) {
+        emitter_.line(
+            call("quern::fill",
+                 {emitter_.expression(target).text, emitter_.converted(value, type, place->element).text},
+                 CppType::other)
+                .text +
+            ";");
+        return;
+      }
+      const std::size_t mark = emitter_.order().mark();
+      emitter_.order().hold_operands(target);
+      const Code element = target.kind == ExprKind::subscript ? emitter_.arrays().subscript(target)
+                                                              : emitter_.attribute(target);
+      emitter_.order().release(mark);
+      emitter_.line(fmt::format("{} = {};", element.text, emitter_.converted(value, type, place).text));
+    }
+  }
+}
+
+void AssignCode::assign_name(const Expr& target, const Code& value, Type type) {
+  const std::uint32_t version = scope_.defined(target);
+  const std::uint32_t id = variables_.of_version[version];
+  Code held = value;
+  const auto text_for = [&](std::uint32_t to) {
+    const Type wanted = variables_.all[to].type;
+    if (is_record(wanted))
+      return held.text.starts_with("(*") ? held.text.substr(2, held.text.size() - 3)
+                                         : "&" + inside(held, Precedence::primary);
+    if (wanted != type && (is_tuple(wanted) || is_array(wanted)))
+      return fmt::format("{}({})", type_text(wanted), held.text);
+    return emitter_.converted(held, type, wanted).text;
+  };
+  if (id != kNoVariable) {
+    emitter_.line(
+        fmt::format("{} = {};", emitter_.declared(id, emitter_.can_declare_here(id)), text_for(id)));
+    held = emitter_.variable(id);
+  }
+  for (const std::uint32_t other : variables_.also[version])
+    emitter_.line(
+        fmt::format("{} = {};", emitter_.declared(other, emitter_.can_declare_here(other)), text_for(other)));
+}
+
+/// A name that nothing reads before it is assigned again.
+bool AssignCode::is_unused(const Expr& target) const {
+  if (target.kind != ExprKind::name) return false;
+  const std::uint32_t version = scope_.defined(target);
+  return variables_.of_version[version] == kNoVariable && variables_.also[version].empty();
+}
+
+void AssignCode::assign_tuple(const Expr& target, const Expr& value) {
+  const Type type = specialisation_.type(value);
+  const std::size_t count = target.items.size();
+  if (value.kind == ExprKind::tuple || value.kind == ExprKind::list) {
+    // The assignments are emitted in order, unless a value reads a variable that an earlier target has
+    // changed.
+    bool safe = true;
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool element = target.items[i]->kind != ExprKind::name;
+      for (std::size_t k = i + 1; k < count; ++k) {
+        const std::uint32_t version = element ? kNoVersion : scope_.defined(*target.items[i]);
+        if (element ? !emitter_.is_simple(*value.items[k])
+                    : version != kNoVersion && reads(scope_, *value.items[k], scope_.versions[version].local))
+          safe = false;
+      }
+    }
+    std::vector<Code> codes;
+    for (std::size_t i = 0; i < count; ++i) {
+      const Expr& item = *value.items[i];
+      if (safe && is_unused(*target.items[i])) {
+        emitter_.order().discard(item);
+        continue;
+      }
+      Code code = is_array(specialisation_.type(item)) ? emitter_.arrays().array_value(item)
+                                                       : emitter_.expression(item);
+      if (!safe) {
+        codes.push_back(emitter_.order().held(code, specialisation_.type(item)));
+      } else {
+        assign_to(*target.items[i], code, specialisation_.type(item));
+      }
+    }
+    if (!safe)
+      for (std::size_t i = 0; i < count; ++i) assign_to(*target.items[i], codes[i], type->items[i]);
+    return;
+  }
+  const Type callee = value.kind == ExprKind::call ? specialisation_.type(*value.items[0]) : nullptr;
+  const Builtin* row = callee != nullptr && callee->kind == TypeKind::builtin ? callee->builtin : nullptr;
+  if (row != nullptr && is_grid(row->rule)) {
+    for (std::size_t i = 0; i < count; ++i) assign_to(*target.items[i], grid_axis(*row, i), type->items[i]);
+    return;
+  }
+  if (row != nullptr && row->rule == Rule::divmod && !unit_.debug && emitter_.is_simple(*value.items[1]) &&
+      emitter_.is_simple(*value.items[2])) {
+    const Expr &a = *value.items[1], &b = *value.items[2];
+    const bool safe = target.items[0]->kind == ExprKind::name &&
+                      !reads(scope_, value, scope_.versions[scope_.defined(*target.items[0])].local);
+    if (safe) {
+      const Tok ops[] = {Tok::floor_divide, Tok::mod};
+      for (std::size_t i = 0; i < count; ++i)
+        assign_to(*target.items[i],
+                  emitter_.operators().operate(ops[i], emitter_.expression(a), specialisation_.type(a),
+                                               emitter_.expression(b), specialisation_.type(b),
+                                               type->items[i], Range{}, emitter_.range(a), emitter_.range(b)),
+                  type->items[i]);
+      return;
+    }
+  }
+  if (value.kind == ExprKind::attribute && value.name == "shape" && !emitter_.order().is_kept(value)) {
+    for (std::size_t i = 0; i < count; ++i)
+      assign_to(*target.items[i], emitter_.arrays().extent(*value.items[0], i), type->items[i]);
+    return;
+  }
+  unpack(target, emitter_.expression(value), type);
+}
+
+/// Each item of a tuple that is computed once.
+void AssignCode::unpack(const Expr& target, const Code& value, Type type) {
+  const std::string name = emitter_.temporary("values");
+  emitter_.line(fmt::format("const auto {} = {};", name, value.text));
+  for (std::size_t i = 0; i < target.items.size(); ++i) {
+    const Code part =
+        emitter_.arrays().item(Code{name, Precedence::primary, CppType::other}, i, type->items[i]);
+    assign_to(*target.items[i], part, type->items[i]);
+  }
+}
+
+/// a[1:n] = value: of every element of the view.
+void AssignCode::assign_array(const Expr& target, const Expr& value) {
+  const Type place = specialisation_.type(target), type = specialisation_.type(value);
+  const std::string view = emitter_.expression(target).text;
+  const auto is_half = [](Type t) { return is_floating(t) && t->bits == 16; };
+  if (is_array(type))
+    emitter_.line(call(is_half(place->element) && is_half(type->element) && place->element != type->element
+                           ? "quern::copy<float>"
+                           : "quern::copy",
+                       {view, emitter_.arrays().array_value(value).text}, CppType::other)
+                      .text +
+                  ";");
+  else
+    emitter_.line(call("quern::fill", {view, emitter_.as(value, place->element).text}, CppType::other).text +
+                  ";");
+}
+
+/// Can C++ say it as `place op= operand`, with the same conversions?
+bool AssignCode::same_in_cpp(const Stmt& node, const Code& place, const Code& operand, Type result) const {
+  const Type left = specialisation_.type(*node.targets[0]), right = specialisation_.type(*node.value);
+  if (left->kind == TypeKind::boolean) return false;
+  const CppType cpp_type = cpp_type_of(result);
+  const auto is_half = [](const Code& code) {
+    return code.cpp_type == CppType::f16 || code.cpp_type == CppType::bf16;
+  };
+  const bool half = is_half(place) || is_half(operand);
+  const bool integral = is_integral(left) && is_integral(right);
+  const bool bits = node.op == Tok::bit_and || node.op == Tok::bit_or || node.op == Tok::bit_xor;
+  if (!compound(node.op) && !(bits && integral)) return false;
+  if (integral) return node.op != Tok::divide;
+  if (half || promoted(place.cpp_type, operand.cpp_type) != cpp_type) return false;
+  if (is_complex(result)) return left == result && node.op != Tok::divide;
+  return node.op != Tok::divide || is_floating(left);
+}
+
+/// a[i] op= value: the element's place is computed once, and read before the value.
+void AssignCode::hold_place(const Expr& target, const Expr& value) {
+  std::vector<const Expr*> parts = {target.items[0]};
+  if (target.kind == ExprKind::subscript) {
+    const Expr& index = *target.items[1];
+    if (index.kind == ExprKind::tuple)
+      parts.insert(parts.end(), index.items.begin(), index.items.end());
+    else
+      parts.push_back(&index);
+  }
+  for (const Expr* part : parts) {
+    const bool plain =
+        emitter_.effects(*part) == Effects::none ||
+        (emitter_.effects(*part) == Effects::reads && emitter_.effects(value) != Effects::writes);
+    const bool repeated = emitter_.effects(*part) != Effects::none;
+    if (!plain || repeated) emitter_.order().hold(*part);
+  }
+}
+
+void AssignCode::augmented(const Stmt& node) {
+  const Expr &target = *node.targets[0], &value = *node.value;
+  const bool is_name = target.kind == ExprKind::name;
+  const Type left = specialisation_.type(target), right = specialisation_.type(value);
+  const auto operation_found = operation(*unit_.types, node.op, left, right);
+  if (!operation_found) return;  // tuples cannot come here: they are refused
+  const Type result = operation_found->result;
+  std::uint32_t id = kNoVariable;
+  if (is_name) {
+    const std::uint32_t version = scope_.defined(target), read = scope_.load(target);
+    id = variables_.of_version[version];
+    if (is_unused(target)) {
+      if (!unit_.debug || !specialisation_.may_divide_by_zero(node.op, value))
+        return emitter_.order().discard(value);
+      return emitter_.line(
+          fmt::format("(void)({});",
+                      emitter_.operators().checked_divisor(node.op, emitter_.expression(value), value).text));
+    }
+    if (id != variables_.of_version[read] || !variables_.also[version].empty()) id = kNoVariable;
+  }
+  const std::size_t mark = emitter_.order().mark();
+  if (!is_name) hold_place(target, value);
+  const Code place = is_name ? emitter_.variable(variables_.of_version[scope_.load(target)])
+                     : target.kind == ExprKind::subscript ? emitter_.arrays().subscript(target)
+                                                          : emitter_.attribute(target);
+  Code before = place;
+  if (!is_name && emitter_.effects(value) == Effects::writes) before = emitter_.order().held(place, left);
+  Code operand = emitter_.operators().checked_divisor(node.op, emitter_.expression(value), value);
+  if (is_complex(result)) operand = convert(operand, cpp_type_of(result));
+  emitter_.order().release(mark);
+  if (before.text == place.text && (!is_name || id != kNoVariable) &&
+      same_in_cpp(node, place, operand, result)) {
+    emitter_.line(fmt::format("{} {}= {};", place.text, text_of(node.op), operand.text));
+    return;
+  }
+  const Range all = is_name ? specialisation_.version_ranges[scope_.defined(target)] : Range{};
+  const Range left_range = is_name ? specialisation_.ranges[target.id] : Range{};
+  const Code computed = emitter_.operators().operate(node.op, before, left, operand, right, result, all,
+                                                     left_range, emitter_.range(value));
+  if (is_name) return assign_name(target, computed, result);
+  emitter_.line(fmt::format("{} = {};", place.text, emitter_.converted(computed, result, left).text));
+}
+
+}  // namespace quern::frontend

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// Statements.
+#include "frontend/codegen/emit.hpp"
+
+#include <algorithm>
+
+namespace quern::frontend {
+// Lines.
+
+void Emitter::line(std::string text) {
+  lines_.push_back({std::string(static_cast<std::size_t>(indent_) * 2, ' ') + std::move(text), source_line_});
+}
+void Emitter::open(std::string text) {
+  line(std::move(text));
+  ++indent_;
+}
+void Emitter::close(std::string text) {
+  --indent_;
+  lines_.push_back({std::string(static_cast<std::size_t>(indent_) * 2, ' ') + std::move(text), 0});
+}
+
+std::string Emitter::temporary(std::string_view stem) {
+  for (;;) {
+    const int number = temporary_counts_[std::string(stem)]++;
+    std::string name = number == 0 ? std::string(stem) : fmt::format("{}{}", stem, number + 1);
+    if (names_.empty())
+      for (const Variable& variable : variables_.all) names_.insert(variable.name);
+    if (!names_.contains(name)) return name;
+  }
+}
+
+// Declarations.
+
+std::string Emitter::header() {
+  const Declaration& declaration = *specialisation_.declaration;
+  std::string text;
+  if (specialisation_.kernel) {
+    text = "extern \"C\" __global__ ";
+    if (!declaration.options.launch_bounds.empty())
+      text += fmt::format("__launch_bounds__({}) ", fmt::join(declaration.options.launch_bounds, ", "));
+  } else {
+    text = declaration.options.force_inline ? "static __device__ __forceinline__ " : "static __device__ ";
+  }
+  text +=
+      fmt::format("{}{} {}(", type_text(specialisation_.result), is_record(specialisation_.result) ? "&" : "",
+                  unit_.function_names.at(&specialisation_));
+  for (std::size_t i = 0; i < specialisation_.parameters.size(); ++i) {
+    const std::uint32_t id = variables_.of_version[i];
+    const Type type = specialisation_.parameters[i];
+    if (is_valueless(type)) continue;  // known where it is called
+    // A record is the caller's, not a copy; a kernel gets its address.
+    const std::string_view by = !is_record(type) ? " " : specialisation_.kernel ? "* " : "& ";
+    text += fmt::format("{}{}{}{}", text.ends_with('(') ? "" : ", ", type_text(type), by,
+                        id == kNoVariable ? fmt::format("unused{}", i) : variables_.all[id].name);
+  }
+  return text + ")";
+}
+
+std::vector<Line> Emitter::function() {
+  source_line_ = unit_.source->line_of(scope_.function->place.begin);
+  open(header() + " {");
+  for (std::size_t i = 0; i < specialisation_.parameters.size(); ++i) {
+    if (variables_.of_version[i] != kNoVariable) variables_.all[variables_.of_version[i]].declared = true;
+    for (const std::uint32_t other : variables_.also[i]) {
+      const Variable& parameter = variables_.all[variables_.of_version[i]];
+      line(fmt::format(
+          "{} = {};", declared(other, true),
+          converted(variable(variables_.of_version[i]), parameter.type, variables_.all[other].type).text));
+    }
+  }
+  block(scope_.function->body, 0);
+  close();
+  return std::move(lines_);
+}
+
+bool Emitter::can_declare_here(std::uint32_t id) const {
+  const Variable& variable = variables_.all[id];
+  return !variable.declared && variable.block == block_ && variable.index == index_;
+}
+
+/// Returns the left side of an assignment: the name, with its type where the variable is declared.
+std::string Emitter::declared(std::uint32_t id, bool fresh) {
+  Variable& variable = variables_.all[id];
+  if (!fresh) return variable.name;
+  variable.declared = true;
+  const std::string type = variable.narrow ? "int" : type_text(variable.type);
+  if (is_record(variable.type))
+    return fmt::format("{}* {}{}", type, variable.written_once() ? "const " : "", variable.name);
+  return fmt::format("{}{} {}", variable.written_once() ? "const " : "", type, variable.name);
+}
+
+void Emitter::declare(Variable& variable) {
+  variable.declared = true;
+  const std::string type = variable.narrow ? "int" : type_text(variable.type);
+  line(fmt::format("{}{} {}{};", type, is_record(variable.type) ? "*" : "", variable.name,
+                   variable.maybe_unset ? "{}" : ""));
+}
+
+/// Variables that statement `index` of a block mentions first, unless its own assignment declares them.
+void Emitter::declare_before(const Stmt& node, std::uint32_t id, int index) {
+  const auto found = variables_.at_place.find({id, index});
+  if (found == variables_.at_place.end()) return;
+  for (const std::uint32_t number : found->second) {
+    Variable& variable = variables_.all[number];
+    if (variable.declared || variable.storage != nullptr) continue;
+    const auto makes = [&](const Expr& target) {
+      const std::uint32_t version = scope_.defined(target);
+      if (version == kNoVersion) return false;
+      const std::vector<std::uint32_t>& also = variables_.also[version];
+      return variables_.of_version[version] == number ||
+             std::find(also.begin(), also.end(), number) != also.end();
+    };
+    bool itself = false;
+    if (node.kind == StmtKind::assign)
+      for (const Expr* target : node.targets) {
+        itself = itself || makes(*target);
+        for (const Expr* item : target->items)
+          if (target->kind == ExprKind::tuple || target->kind == ExprKind::list)
+            itself = itself || makes(*item);
+      }
+    if (!itself) declare(variable);
+  }
+}
+
+void Emitter::storage_declaration(const Variable& variable) {
+  const Storage& storage = *variable.storage;
+  std::string extents;
+  for (const std::int64_t extent : storage.extents) extents += fmt::format("[{}]", extent);
+  const std::string element = type_text(storage.element);
+  if (storage.space == Space::constant) {
+    line(fmt::format("const auto& {} = {};", variable.name, cpp_name(storage.name)));
+  } else {
+    line(fmt::format("{}{} {}{};", storage.space == Space::shared ? "__shared__ " : "", element,
+                     variable.name, extents));
+  }
+}
+
+// Statements.
+
+void Emitter::block(const std::vector<Stmt*>& body, std::uint32_t id) {
+  const std::uint32_t outer = block_;
+  const int outer_index = index_;
+  block_ = id;
+  for (std::size_t i = 0; i < body.size(); ++i) {
+    const Stmt& node = *body[i];
+    if (specialisation_.dead[node.id]) continue;
+    index_ = static_cast<int>(i);
+    source_line_ = unit_.source->line_of(node.place.begin);
+    declare_before(node, id, index_);
+    statement(node);
+  }
+  block_ = outer;
+  index_ = outer_index;
+}
+
+void Emitter::leave_thread() { line(specialisation_.kernel ? "return;" : "quern::end_thread();"); }
+
+/// A failed assertion or a 'raise' ends the thread; debug builds report the reason.
+void Emitter::raise(const Stmt& node) {
+  if (!unit_.debug) return leave_thread();
+  const bool assertion = node.kind == StmtKind::assert_;
+  const Expr* error = assertion ? (node.targets.empty() ? nullptr : node.targets[0]) : node.value;
+  std::string text = assertion ? "AssertionError" : "RuntimeError";
+  if (error != nullptr && !assertion) {
+    const Expr& type = error->kind == ExprKind::call ? *error->items[0] : *error;
+    text = std::string(unit_.source->at(type.place));
+    error = error->kind == ExprKind::call && error->items.size() > 1 ? error->items[1] : nullptr;
+  }
+  if (error != nullptr)
+    text +=
+        ": " + std::string(error->kind == ExprKind::string ? error->name : unit_.source->at(error->place));
+  line(fmt::format("quern::debug::raise({}, {});", unit_.source->line_of(node.place.begin), quoted(text)));
+}
+
+void Emitter::statement(const Stmt& node) {
+  switch (node.kind) {
+    case StmtKind::expression:
+      return order_.discard(*node.value);
+    case StmtKind::assign:
+      return assignments_.assign(node);
+    case StmtKind::augmented:
+      return assignments_.augmented(node);
+    case StmtKind::if_:
+      return if_statement(node, false);
+    case StmtKind::while_:
+      return loops_.while_statement(node);
+    case StmtKind::for_:
+      return loops_.for_statement(node);
+    case StmtKind::break_:
+      if (!loops_.flag().empty()) line(loops_.flag() + " = false;");
+      line("break;");
+      return;
+    case StmtKind::continue_:
+      line("continue;");
+      return;
+    case StmtKind::return_:
+      if (node.value == nullptr || is_valueless(specialisation_.type(*node.value))) {
+        if (node.value != nullptr) order_.discard(*node.value);
+        line("return;");
+      } else if (is_array(specialisation_.result))
+        line(fmt::format("return {};", arrays_.array_value(*node.value).text));
+      else if (is_tuple(specialisation_.result) &&
+               specialisation_.type(*node.value) != specialisation_.result)
+        line(fmt::format("return {}({});", type_text(specialisation_.result), expression(*node.value).text));
+      else
+        line(fmt::format("return {};", as(*node.value, specialisation_.result).text));
+      return;
+    case StmtKind::assert_: {
+      const Code test = truths_.condition(*node.value);
+      open(fmt::format("if (!{}) {{", inside(test, Precedence::unary)));
+      raise(node);
+      close();
+      return;
+    }
+    case StmtKind::raise:
+      return raise(node);
+    default:
+      return;
+  }
+}
+
+void Emitter::if_statement(const Stmt& node, bool chained) {
+  if (const std::optional<bool> known = specialisation_.known_branch(node)) {
+    const std::vector<Stmt*>& taken = *known ? node.body : node.orelse;
+    if (chained) lines_.back().text += " {", ++indent_;
+    if (!chained && !taken.empty()) open("{");
+    if (!taken.empty()) block(taken, variables_.block_of[&taken]);
+    if (chained || !taken.empty()) close();
+    return;
+  }
+  const std::size_t before = lines_.size();
+  Code test = truths_.condition(*node.value);
+  if (chained && lines_.size() != before) {
+    // The condition needs lines of its own: an `else` with an `if` inside.
+    lines_.resize(before);
+    lines_.back().text += " {";
+    ++indent_;
+    if_statement(node, false);
+    close();
+    return;
+  }
+  if (chained)
+    lines_.back().text += fmt::format(" if ({}) {{", test.text), lines_.back().source = source_line_;
+  else
+    line(fmt::format("if ({}) {{", test.text));
+  ++indent_;
+  block(node.body, node.body.empty() ? 0 : variables_.block_of[&node.body]);
+  const bool any_else = std::any_of(node.orelse.begin(), node.orelse.end(), [&](const Stmt* s) {
+    return !specialisation_.dead[s->id] && s->kind != StmtKind::pass;
+  });
+  if (!any_else) return close();
+  const Stmt& first = *node.orelse.front();
+  const std::uint32_t inner = variables_.block_of[&node.orelse];
+  const bool needs_declarations = variables_.at_place.contains({inner, 0});
+  if (node.orelse.size() == 1 && first.kind == StmtKind::if_ && !needs_declarations) {
+    source_line_ = unit_.source->line_of(first.place.begin);
+    close("} else");
+    if_statement(first, true);
+    return;
+  }
+  close("} else {");
+  ++indent_;
+  block(node.orelse, inner);
+  close();
+}
+
+}  // namespace quern::frontend

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// CUDA C++ that a person reads, from functions with types.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "frontend/codegen/array_code.hpp"
+#include "frontend/codegen/assign_code.hpp"
+#include "frontend/codegen/call_code.hpp"
+#include "frontend/codegen/emitter_part.hpp"
+#include "frontend/codegen/loop_code.hpp"
+#include "frontend/codegen/operand_order.hpp"
+#include "frontend/codegen/operator_code.hpp"
+#include "frontend/codegen/truth_code.hpp"
+
+namespace quern::frontend {
+
+/// A line of CUDA C++ and the author's line that it was made from; 0: none.
+struct Line {
+  std::string text;
+  std::uint32_t source = 0;
+};
+
+/// Emits one function: its statements and expressions. The collaborators emit what their names say.
+class Emitter {
+ public:
+  Emitter(Unit& unit, const Specialisation& specialisation)
+      : unit_(unit),
+        specialisation_(specialisation),
+        scope_(*specialisation.scope),
+        variables_(find_variables(specialisation)) {}
+  Emitter(const Emitter&) = delete;
+  Emitter& operator=(const Emitter&) = delete;
+
+  std::vector<Line> function();
+  /// Its first line without the brace, for functions that call each other.
+  std::string header();
+
+  // For the collaborators and the functions of built-ins.
+  const Specialisation& specialisation() const { return specialisation_; }
+  Unit& unit() { return unit_; }
+  Code expression(const Expr& expr);
+  Code constant(const Value& value, Type type);
+  const Range& range(const Expr& expr) const { return specialisation_.ranges[expr.id]; }
+  void line(std::string text);
+  std::string temporary(std::string_view stem);
+  void block(const std::vector<Stmt*>& body, std::uint32_t id);
+  void storage_declaration(const Variable& variable);
+  std::string declared(std::uint32_t variable, bool fresh);
+  bool can_declare_here(std::uint32_t variable) const;
+  void open(std::string text);
+  Effects effects(const Expr& expr) const { return specialisation_.expr_effects[expr.id]; }
+  /// Converts to the C++ type of `type`, unless C++ does so implicitly.
+  Code as(const Expr& expr, Type type);
+  Code converted(const Code& code, Type from, Type to);
+  Code variable(std::uint32_t id);
+  Code attribute(const Expr& expr);
+  bool is_simple(const Expr& expr) const;
+  Code call_builtin(const Expr& expr, const Builtin& row);
+  void close(std::string text = "}");
+  OperandOrder& order() { return order_; }
+  ArrayCode& arrays() { return arrays_; }
+  TruthCode& truths() { return truths_; }
+  OperatorCode& operators() { return operators_; }
+  LoopCode& loops() { return loops_; }
+  CallCode& calls() { return calls_; }
+  AssignCode& assignments() { return assignments_; }
+
+ private:
+  friend class LoopCode;  // they cut out lines
+  friend class OperandOrder;
+
+  void statement(const Stmt& node);
+  void if_statement(const Stmt& node, bool chained);
+  void declare_before(const Stmt& node, std::uint32_t id, int index);
+  void declare(Variable& variable);
+  void leave_thread();
+  Code folded(const Expr& expr);
+  Code compute(const Expr& expr);
+  Code name(const Expr& expr);
+  Code global(const Expr& expr, const Value& value);
+  Code tuple(const Expr& expr);
+  void raise(const Stmt& node);
+
+  Unit& unit_;
+  const Specialisation& specialisation_;
+  const Scope& scope_;
+  Variables variables_;
+  std::vector<Line> lines_;
+  std::uint32_t source_line_ = 0;
+  int indent_ = 0;
+  std::uint32_t block_ = 0;  // the block that receives statements now
+  int index_ = 0;
+  std::map<std::string, int> temporary_counts_;
+  std::unordered_set<std::string> names_;  // of the variables, once a temporary was asked for
+  OperandOrder order_{*this, unit_, specialisation_, variables_};
+  ArrayCode arrays_{*this, unit_, specialisation_, variables_};
+  TruthCode truths_{*this, unit_, specialisation_, variables_};
+  OperatorCode operators_{*this, unit_, specialisation_, variables_};
+  LoopCode loops_{*this, unit_, specialisation_, variables_};
+  CallCode calls_{*this, unit_, specialisation_, variables_};
+  AssignCode assignments_{*this, unit_, specialisation_, variables_};
+};
+
+/// One axis of cuda.grid(n) or cuda.gridsize(n), as one writes it in CUDA C++.
+Code grid_axis(const Builtin& row, std::size_t axis);
+
+/// The text as a string literal of C++.
+std::string quoted(std::string_view text);
+
+/// True if the expression reads a variable that a loop with this target and body assigns.
+bool reads_assigned(const Scope& scope, const Expr& expr, const std::vector<Stmt*>& body, const Expr& target);
+
+/// Does the expression read a version of that local?
+bool reads(const Scope& scope, const Expr& expr, std::uint32_t local);
+
+/// A constant expression of C++ for a number, a record or the elements of an array.
+std::string initialiser(const Value& value, Type type);
+/// The declaration of constant memory.
+std::string constant_array_declaration(std::string_view name, const Value& values, Type element);
+
+}  // namespace quern::frontend

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers, records and arrays of a file's own level as constant expressions of C++: no function of CUDA's is
+// one, so infinities are quotients and halves their bits.
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+
+#include "frontend/codegen/emit.hpp"
+#include "quern/half.hpp"
+
+namespace quern::frontend {
+namespace {
+
+/// Rounds to float such that a second rounding, to fewer bits, gives the same result as a single one: an
+/// inexact result is odd.
+float rounded_to_odd(double value) {
+  const auto nearest = static_cast<float>(value);
+  if (static_cast<double>(nearest) == value || !std::isfinite(nearest)) return nearest;
+  const float inner =
+      std::abs(static_cast<double>(nearest)) > std::abs(value) ? std::nextafter(nearest, 0.0F) : nearest;
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(inner) | 1U);
+}
+
+std::string real_initialiser(double value, CppType cpp_type) {
+  if (cpp_type == CppType::f16)
+    return fmt::format("__half_raw{{0x{:04x}}}", quern::float16(rounded_to_odd(value)).bits());
+  if (cpp_type == CppType::bf16)
+    return fmt::format("__nv_bfloat16_raw{{0x{:04x}}}", quern::bfloat16(rounded_to_odd(value)).bits());
+  const bool single = cpp_type == CppType::f32;
+  const std::string_view zero = single ? "0.0f" : "0.0";
+  if (std::isnan(value)) return fmt::format("-({0} / {0})", zero);
+  if (std::isinf(value) || (single && std::isinf(static_cast<float>(value))))
+    return fmt::format("{}{} / {}", value < 0 ? "-" : "", single ? "1.0f" : "1.0", zero);
+  return real_literal(value, single);
+}
+
+/// With the padding that the struct has as members.
+std::string record_initialiser(const Value& value, Type type) {
+  std::string text = type_text(type) + "{";
+  std::uint32_t at = 0;
+  for (std::size_t i = 0; i < type->fields.size(); ++i) {
+    const Field& field = type->fields[i];
+    text += i == 0 ? "" : ", ";
+    if (field.offset > at) text += "{}, ";
+    text += initialiser(value.items[i], field.type);
+    at = field.offset + size_of(field);
+  }
+  return text + (type->size_bytes > at ? ", {}}" : "}");
+}
+
+}  // namespace
+
+/// Arrays are flat, whatever their dimensions: compound values name their type, so that C++ can tell them
+/// apart.
+std::string initialiser(const Value& value, Type type) {
+  if (value.kind == Value::Kind::array) {
+    std::string text;
+    for (const Value& item : value.items) text += (text.empty() ? "" : ", ") + initialiser(item, type);
+    return "{" + text + "}";
+  }
+  if (is_record(type)) return record_initialiser(value, type);
+  const CppType cpp_type = cpp_type_of(type);
+  if (is_complex(type)) {
+    const CppType part = cpp_type == CppType::c64 ? CppType::f32 : CppType::f64;
+    return fmt::format("{}{{{}, {}}}", cpp_of(cpp_type), real_initialiser(value.as_real(), part),
+                       real_initialiser(value.imag, part));
+  }
+  if (is_real(cpp_type)) return real_initialiser(value.as_real(), cpp_type);
+  if (cpp_type == CppType::boolean) return value.is_zero() ? "false" : "true";
+  if (value.kind == Value::Kind::big) return fmt::format("{}ULL", *value.big.as_uint64());
+  return integer_literal(value.integer);
+}
+
+std::string constant_array_declaration(std::string_view name, const Value& values, Type element) {
+  std::string text = fmt::format("__constant__ const {} {}", type_text(element), name);
+  for (const std::int64_t extent : values.shape) text += fmt::format("[{}]", extent);
+  text += " = {";
+  constexpr std::size_t kOnALine = 16;
+  for (std::size_t i = 0; i < values.items.size(); ++i) {
+    text += i == 0 ? "" : ", ";
+    if (i > 0 && i % kOnALine == 0) text += "\n  ";
+    text += initialiser(values.items[i], element);
+  }
+  return text + "};\n";
+}
+
+}  // namespace quern::frontend

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// CUDA C++ of built-ins that make arrays or work on the elements of arrays.
+#include "frontend/codegen/builtin_code.hpp"
+
+namespace quern::frontend {
+namespace {
+
+/// CUDA C++ has some of its operations not for long long: quern's header adds them, which costs NVRTC time,
+/// so only kernels that need it name it.
+std::string_view atomic_function(std::string_view cuda, CppType cpp_type) {
+  constexpr std::pair<std::string_view, std::string_view> kAdded[] = {{"atomicAdd", "quern::atomic_add"},
+                                                                      {"atomicExch", "quern::atomic_exch"},
+                                                                      {"atomicCAS", "quern::atomic_cas"}};
+  for (const auto& [of_cuda, of_quern] : kAdded)
+    if (cpp_type == CppType::i64 && cuda == of_cuda) return of_quern;
+  return cuda;
+}
+
+/// The row's function of the element's address and of the arguments from `first_value` on.
+Code atomic_on(const BuiltinCode& call, const Code& element, std::size_t first_value) {
+  const CppType cpp_type = cpp_type_of(call.type_of(1)->element);
+  std::vector<std::string> arguments = {"&" + inside(element, Precedence::primary)};
+  for (std::size_t i = first_value; i <= call.count(); ++i) arguments.push_back(call.as(i, cpp_type));
+  return frontend::call(atomic_function(call.row.cuda, cpp_type), arguments, cpp_type);
+}
+
+/// The address of the element that cuda.ldcg(array, index) and cuda.stcg(array, index, value) name.
+std::string address(const BuiltinCode& call) {
+  return "&" + inside(call.emitter.arrays().element(call.argument(1), call.argument(2)), Precedence::primary);
+}
+
+}  // namespace
+
+Code emit_rules::atomic(const BuiltinCode& call) {
+  return atomic_on(call, call.emitter.arrays().element(call.argument(1), call.argument(2)), 3);
+}
+
+/// The address of an array's first element.
+Code emit_rules::atomic_swap(const BuiltinCode& call) {
+  const Code first =
+      call.emitter.arrays().element_of(call.argument(1), {Code{"0", Precedence::primary, CppType::i32}});
+  return atomic_on(call, first, 2);
+}
+
+Code emit_rules::load_hint(const BuiltinCode& call) {
+  return frontend::call(call.row.cuda, {address(call)}, cpp_type_of(call.type_of(1)->element));
+}
+
+Code emit_rules::store_hint(const BuiltinCode& call) {
+  const std::string place = address(call);
+  return frontend::call(call.row.cuda, {place, call.as(3, cpp_type_of(call.type_of(1)->element))},
+                        CppType::other);
+}
+
+/// An array that is used without a name gets the same code as a named one.
+Code emit_rules::array(const BuiltinCode& call) {
+  const Storage& storage = call.emitter.specialisation().storages.at(call.expr.id);
+  if (storage.space == Space::constant) {
+    const std::string name = cpp_name(storage.name);
+    return {fmt::format("quern::view({})", name), Precedence::primary, CppType::other};
+  }
+  const std::string element = type_text(storage.element);
+  if (storage.space == Space::dynamic_shared)
+    return frontend::call(fmt::format("quern::dynamic_shared<{}>", element), {}, CppType::other);
+  const std::string name = call.emitter.temporary(storage.space == Space::shared ? "shared" : "local");
+  std::string extents;
+  for (const std::int64_t extent : storage.extents) extents += fmt::format("[{}]", extent);
+  call.emitter.line(
+      fmt::format("{}{} {}{};", storage.space == Space::shared ? "__shared__ " : "", element, name, extents));
+  return {fmt::format("quern::view({})", name), Precedence::primary, CppType::other};
+}
+
+Code emit_rules::random(const BuiltinCode& call) {
+  std::vector<std::string> arguments = {call.emitter.arrays().array_value(call.argument(1)).text};
+  for (std::size_t i = 2; i <= call.count(); ++i) arguments.push_back(call.code(i).text);
+  return frontend::call(call.row.cuda.substr(call.row.cuda.find(' ') + 1), arguments, call.cpp_type);
+}
+
+}  // namespace quern::frontend

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "frontend/analyse/program.hpp"
+#include "frontend/codegen/variables.hpp"
+#include "frontend/cpp/code.hpp"
+
+namespace quern::frontend {
+
+class Emitter;
+
+/// Data shared by all functions of a file.
+struct Unit {
+  const SourceText* source = nullptr;
+  TypeTable* types = nullptr;
+  Names* names = nullptr;
+  std::map<const Specialisation*, std::string> function_names;
+  std::map<std::string, std::string, std::less<>> constants;  ///< declarations, by the name they declare
+  std::map<std::string, std::string, std::less<>> linked;     ///< prototypes of functions of linked code
+  std::set<std::string, std::less<>> links;                   ///< the files that hold it
+  bool debug = false;  ///< indices, divisors and assertions report what is wrong
+};
+
+/// State that the collaborators of the emitter share. They are members of the emitter and live as long.
+class EmitterPart {
+ public:
+  EmitterPart(Emitter& emitter, Unit& unit, const Specialisation& specialisation, Variables& variables)
+      : emitter_(emitter),
+        unit_(unit),
+        specialisation_(specialisation),
+        scope_(*specialisation.scope),
+        variables_(variables) {}
+  EmitterPart(const EmitterPart&) = delete;
+  EmitterPart& operator=(const EmitterPart&) = delete;
+
+ protected:
+  Emitter& emitter_;
+  Unit& unit_;
+  const Specialisation& specialisation_;
+  const Scope& scope_;
+  Variables& variables_;
+};
+
+}  // namespace quern::frontend

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loops.
+#include <algorithm>
+
+#include "frontend/codegen/emit.hpp"
+
+namespace quern::frontend {
+namespace {
+
+bool defines(const Scope& scope, const Expr& target, std::uint32_t local) {
+  if (scope.defined(target) != kNoVersion && scope.versions[scope.defined(target)].local == local)
+    return true;
+  return (target.kind == ExprKind::tuple || target.kind == ExprKind::list) &&
+         std::any_of(target.items.begin(), target.items.end(),
+                     [&](const Expr* item) { return defines(scope, *item, local); });
+}
+
+bool defines(const Scope& scope, const std::vector<Stmt*>& body, std::uint32_t local) {
+  return std::any_of(body.begin(), body.end(), [&](const Stmt* node) {
+    if (node->kind != StmtKind::assert_)
+      for (const Expr* target : node->targets)
+        if (defines(scope, *target, local)) return true;
+    return defines(scope, node->body, local) || defines(scope, node->orelse, local);
+  });
+}
+
+/// Does the loop that these statements are the body of end by a `break` of its own? A loop inside has its
+/// own, but not in its `else`.
+bool breaks(const std::vector<Stmt*>& body) {
+  return std::any_of(body.begin(), body.end(), [](const Stmt* node) {
+    if (node->kind == StmtKind::break_) return true;
+    return (node->kind == StmtKind::if_ && breaks(node->body)) || breaks(node->orelse);
+  });
+}
+
+}  // namespace
+
+bool reads_assigned(const Scope& scope, const Expr& expr, const std::vector<Stmt*>& body,
+                    const Expr& target) {
+  if (const std::uint32_t version = scope.load(expr); version != kNoVersion) {
+    const std::uint32_t local = scope.versions[version].local;
+    if (defines(scope, target, local) || defines(scope, body, local)) return true;
+  }
+  return std::any_of(expr.items.begin(), expr.items.end(), [&](const Expr* item) {
+    return item != nullptr && reads_assigned(scope, *item, body, target);
+  });
+}
+
+bool reads(const Scope& scope, const Expr& expr, std::uint32_t local) {
+  if (scope.load(expr) != kNoVersion && scope.versions[scope.load(expr)].local == local) return true;
+  return std::any_of(expr.items.begin(), expr.items.end(),
+                     [&](const Expr* item) { return item != nullptr && reads(scope, *item, local); });
+}
+
+std::string LoopCode::loop_flag(const Stmt& node) {
+  const bool any_else = std::any_of(node.orelse.begin(), node.orelse.end(),
+                                    [](const Stmt* s) { return s->kind != StmtKind::pass; });
+  if (!any_else || !breaks(node.body)) return {};
+  std::string flag = emitter_.temporary("completed");
+  emitter_.line(fmt::format("bool {} = true;", flag));
+  return flag;
+}
+
+void LoopCode::loop_body(const Stmt& node) { emitter_.block(node.body, variables_.block_of[&node.body]); }
+
+void LoopCode::loop_else(const Stmt& node, const std::string& flag) {
+  flags_.pop_back();
+  if (node.orelse.empty()) return;
+  if (!flag.empty()) emitter_.open(fmt::format("if ({}) {{", flag));
+  emitter_.block(node.orelse, variables_.block_of[&node.orelse]);
+  if (!flag.empty()) emitter_.close();
+}
+
+void LoopCode::while_statement(const Stmt& node) {
+  if (specialisation_.known_branch(node) == false) {
+    flags_.emplace_back();
+    return loop_else(node, {});
+  }
+  const std::string flag = loop_flag(node);
+  flags_.push_back(flag);
+  const std::size_t before = emitter_.lines_.size();
+  const Code test = emitter_.truths().condition(*node.value);
+  if (emitter_.lines_.size() == before) {
+    emitter_.open(fmt::format("while ({}) {{", node.value->kind == ExprKind::integer ? "true" : test.text));
+  } else {
+    emitter_.lines_.resize(before);
+    emitter_.open("while (true) {");
+    const Code again = emitter_.truths().condition(*node.value);
+    emitter_.line(fmt::format("if (!{}) break;", inside(again, Precedence::unary)));
+  }
+  loop_body(node);
+  emitter_.close();
+  loop_else(node, flag);
+}
+
+void LoopCode::for_statement(const Stmt& node) {
+  const std::string flag = loop_flag(node);
+  flags_.push_back(flag);
+  const Type iterable = specialisation_.type(*node.value);
+  const std::size_t mark = emitter_.order().mark();
+  if (node.value->kind == ExprKind::call) emitter_.order().hold_operands(*node.value);
+  if (iterable->kind == TypeKind::range)
+    for_range(node);
+  else
+    for_items(node);
+  emitter_.order().release(mark);
+  loop_body(node);
+  emitter_.close();
+  loop_else(node, flag);
+}
+
+/// for (int i = 0; i < n; ++i), if the variable is used only in the loop and the bound does not change in it.
+bool LoopCode::plain_for(const Stmt& node, const Expr& call) {
+  const Expr& target = *node.targets[0];
+  const std::uint32_t version = scope_.defined(target), id = variables_.of_version[version];
+  const std::size_t count = call.items.size() - 1;
+  const auto changes = [&](const Expr& bound) { return reads_assigned(scope_, bound, node.body, target); };
+  std::int64_t step = 1;
+  const Expr* stride = nullptr;  // a step that is not known, but positive
+  if (count == 3) {
+    const Value& value = specialisation_.constant(*call.items[3]);
+    step = value.integer;
+    if (value.kind != Value::Kind::integer || step == INT64_MIN) {
+      stride = call.items[3];
+      constexpr std::int64_t kFar = INT64_MAX / 2;
+      const Range &by = emitter_.range(*stride), &end = emitter_.range(*call.items[2]);
+      if (!by.within(1, kFar) || !end.within(-kFar, kFar) || !emitter_.is_simple(*stride) || changes(*stride))
+        return false;
+      if (specialisation_.type(call)->element != unit_.types->int64) return false;
+      step = 1;
+    }
+  }
+  if (!variables_.also[version].empty()) return false;
+  if (id != kNoVariable) {
+    const Variable& variable = variables_.all[id];
+    const bool own =
+        !variable.declared && variable.block == variables_.block_of[&node.body] && variable.index == -1;
+    if (!own || variable.versions != 1) return false;
+  }
+  const Type element = specialisation_.type(call)->element;
+  const Range bounds = specialisation_.version_ranges[version];
+  const bool narrow = id != kNoVariable
+                          ? variables_.all[id].narrow
+                          : element == unit_.types->int64 && bounds.within(INT32_MIN, INT32_MAX);
+  // The last step goes beyond the end by less than the stride.
+  const bool stays =
+      stride == nullptr || emitter_.range(*call.items[2]).high + emitter_.range(*stride).high <= INT32_MAX;
+  const bool in_int = stays && (narrow || (stride == nullptr && element == unit_.types->int32));
+  if (in_int && (step > 1 || step < -1) &&
+      !bounds.within(INT32_MIN - std::min<std::int64_t>(step, 0),
+                     INT32_MAX - std::max<std::int64_t>(step, 0)))
+    return false;
+  const CppType cpp_type = in_int ? CppType::i32 : cpp_type_of(element);
+  const Expr& stop = *call.items[count >= 2 ? 2 : 1];
+  Code start =
+      count >= 2 ? emitter_.expression(*call.items[1]) : Code{"0", Precedence::primary, CppType::i32};
+  Code end = emitter_.expression(stop);
+  if (end.cpp_type == CppType::u32 && cpp_type != CppType::u64)
+    end = convert(end, cpp_type == CppType::i32 && emitter_.range(stop).within(0, INT32_MAX) ? CppType::i32
+                                                                                             : CppType::i64);
+  bool stable =
+      emitter_.is_simple(stop) || specialisation_.constant(stop).kind == Value::Kind::integer ||
+      (stop.kind == ExprKind::subscript && stop.items[0]->kind == ExprKind::attribute &&
+       stop.items[0]->name == "shape") ||
+      (stop.kind == ExprKind::call && specialisation_.type(*stop.items[0])->kind == TypeKind::builtin &&
+       specialisation_.type(*stop.items[0])->builtin->rule == Rule::len) ||
+      (stop.kind == ExprKind::binary && emitter_.is_simple(*stop.items[0]) &&
+       emitter_.is_simple(*stop.items[1]));
+  stable = stable && !changes(stop);
+  const std::string name = id == kNoVariable ? emitter_.temporary("count") : variables_.all[id].name;
+  if (id != kNoVariable) variables_.all[id].declared = true;
+  if (!stable) {
+    const std::string held = emitter_.temporary("end");
+    emitter_.line(fmt::format("const {} {} = {};", cpp_of(end.cpp_type), held, end.text));
+    end = {held, Precedence::primary, end.cpp_type};
+  }
+  if (id != kNoVariable && stride != nullptr && !in_int) variables_.all[id].narrow = false;
+  std::string advance = step == 1 ? "++" + name : "--" + name;
+  if (step > 1 || step < -1) advance = fmt::format("{} {}= {}", name, step > 0 ? '+' : '-', std::abs(step));
+  if (stride != nullptr) advance = fmt::format("{} += {}", name, emitter_.expression(*stride).text);
+  if (count >= 2 && specialisation_.constant(*call.items[1]).kind != Value::Kind::integer &&
+      cpp_type == CppType::u64)
+    start = convert(start, cpp_type);
+  emitter_.open(fmt::format("for ({} {} = {}; {} {} {}; {}) {{", cpp_of(cpp_type), name, start.text, name,
+                            step > 0 ? "<" : ">", inside(end, Precedence::shift), advance));
+  return true;
+}
+
+void LoopCode::for_range(const Stmt& node) {
+  const Expr& call_expr = *node.value;
+  if (plain_for(node, call_expr)) return;
+  const Expr& target = *node.targets[0];
+  const Type element = specialisation_.type(call_expr)->element;
+  const CppType cpp_type = cpp_type_of(element);
+  const std::string range = range_code(call_expr).text;
+  const std::uint32_t version = scope_.defined(target), id = variables_.of_version[version];
+  if (id != kNoVariable && variables_.also[version].empty()) {
+    Variable& variable = variables_.all[id];
+    if (!variable.declared && variable.block == variables_.block_of[&node.body] && variable.index == -1) {
+      variable.declared = true;
+      emitter_.open(fmt::format("for ({}{} {} : {}) {{", variable.written_once() ? "const " : "",
+                                variable.narrow ? "int" : type_text(variable.type), variable.name, range));
+      return;
+    }
+  }
+  const std::string name = emitter_.temporary("item");
+  emitter_.open(fmt::format("for (const {} {} : {}) {{", cpp_of(cpp_type), name, range));
+  const std::uint32_t outer = emitter_.block_;
+  const int outer_index = emitter_.index_;
+  emitter_.block_ = variables_.block_of[&node.body];
+  emitter_.index_ = -1;
+  emitter_.assignments().assign_name(target, {name, Precedence::primary, cpp_type}, element);
+  emitter_.block_ = outer;
+  emitter_.index_ = outer_index;
+}
+
+// Loops over arrays and tuples, also enumerated and zipped, to any depth: by one index.
+
+Code LoopCode::range_code(const Expr& expr) {
+  std::vector<std::string> bounds;
+  for (std::size_t i = 1; i < expr.items.size(); ++i)
+    bounds.push_back(emitter_.expression(*expr.items[i]).text);
+  const CppType cpp_type = cpp_type_of(specialisation_.type(expr)->element);
+  return call(fmt::format("quern::range<{}>", cpp_of(cpp_type)), bounds, CppType::other);
+}
+
+/// An array, a tuple or a range, computed before the loop unless that costs nothing.
+LoopCode::Items LoopCode::plain_items(const Stmt& loop, const Expr& source, const std::string& index) {
+  const Type of = specialisation_.type(source);
+  Code code;
+  if (of->kind == TypeKind::range) {
+    code = range_code(source);
+  } else {
+    code = is_array(of) ? emitter_.arrays().array_value(source) : emitter_.expression(source);
+  }
+  // The body may rebind the name; the loop iterates over the original value.
+  if (!emitter_.is_simple(source) || reads_assigned(scope_, source, loop.body, *loop.targets[0])) {
+    const std::string held = emitter_.temporary("items");
+    emitter_.line(fmt::format("const auto {} = {};", held, code.text));
+    code = {held, Precedence::primary, code.cpp_type};
+  }
+  const std::string name = inside(code, Precedence::primary);
+  if (of->kind == TypeKind::range)
+    return {of->element,
+            name + ".size()",
+            {fmt::format("{}[{}]", name, index), Precedence::primary, cpp_type_of(of->element)},
+            {}};
+  if (is_tuple(of)) {
+    const Type item = of->items.empty() ? unit_.types->int64 : of->items[0];
+    return {item,
+            fmt::format("{}LL", of->items.size()),
+            {fmt::format("quern::item_at({}, {})", code.text, index), Precedence::primary, cpp_type_of(item)},
+            {}};
+  }
+  const std::string length = fmt::format("{}.extents[0]", name);
+  if (of->ndim == 1)
+    return {of->element,
+            length,
+            {fmt::format("{}[{}]", name, index), Precedence::primary, cpp_type_of(of->element)},
+            {}};
+  const Type item =
+      unit_.types->array(of->element, of->ndim - 1u, of->layout == 'C' ? 'C' : 'A', of->read_only);
+  std::string all;
+  for (unsigned axis = 1; axis < of->ndim; ++axis) all += ", quern::slice_all{}";
+  return {item,
+          length,
+          {fmt::format("quern::subview<{}>({}, {}{})", type_text(item), code.text, index, all),
+           Precedence::primary, CppType::other},
+          {}};
+}
+
+/// Side by side, to the shortest.
+LoopCode::Items LoopCode::zipped(std::vector<Items> parts) {
+  Items result;
+  std::vector<Type> types;
+  for (const Items& part : parts) {
+    types.push_back(part.type);
+    if (part.length.empty()) continue;
+    result.length =
+        result.length.empty() ? part.length : call("min", {result.length, part.length}, CppType::i64).text;
+  }
+  result.type = unit_.types->tuple(std::move(types));
+  result.parts = std::move(parts);
+  return result;
+}
+
+LoopCode::Items LoopCode::items_of(const Stmt& loop, const Expr& source, const std::string& index) {
+  const TypeKind kind = specialisation_.type(source)->kind;
+  if (kind != TypeKind::enumerate && kind != TypeKind::zip) return plain_items(loop, source, index);
+  std::vector<Items> parts;
+  if (kind == TypeKind::zip) {
+    for (std::size_t i = 1; i < source.items.size(); ++i)
+      parts.push_back(items_of(loop, *source.items[i], index));
+    return zipped(std::move(parts));
+  }
+  parts.push_back(items_of(loop, *source.items[1], index));
+  Items number{unit_.types->int64, {}, {index, Precedence::primary, CppType::i64}, {}};
+  if (const Expr* start = enumerate_start(source)) {
+    const bool changes = reads_assigned(scope_, *start, loop.body, *loop.targets[0]);
+    const Code first = changes
+                           ? emitter_.order().held(emitter_.expression(*start), specialisation_.type(*start))
+                           : emitter_.order().once(*start);
+    number.code = infix(Tok::plus, number.code, first, CppType::i64);
+  }
+  parts.insert(parts.begin(), std::move(number));
+  return zipped(std::move(parts));
+}
+
+/// All items as one value: a tuple for enumerate and zip.
+Code LoopCode::whole_item(const Items& items) {
+  if (items.parts.empty()) return items.code;
+  std::vector<std::string> parts;
+  for (const Items& part : items.parts) parts.push_back(whole_item(part).text);
+  return {fmt::format("{}{{{}}}", type_text(items.type), fmt::join(parts, ", ")), Precedence::primary,
+          CppType::other};
+}
+
+void LoopCode::assign_item(const Expr& target, const Items& items) {
+  const bool several = target.kind == ExprKind::tuple || target.kind == ExprKind::list;
+  // A target that is not a name could change variables that the later parts read.
+  const bool names = std::all_of(target.items.begin(), target.items.end(), [](const Expr* each) {
+    return each->kind == ExprKind::name || each->kind == ExprKind::tuple || each->kind == ExprKind::list;
+  });
+  if (!several || items.parts.empty() || !names)
+    return emitter_.assignments().assign_to(target, whole_item(items), items.type);
+  for (std::size_t i = 0; i < target.items.size(); ++i) assign_item(*target.items[i], items.parts[i]);
+}
+
+void LoopCode::for_items(const Stmt& node) {
+  const std::string index = emitter_.temporary("k");
+  const Items items = items_of(node, *node.value, index);
+  emitter_.open(fmt::format("for (long long {0} = 0; {0} < {1}; ++{0}) {{", index, items.length));
+  const std::uint32_t outer = emitter_.block_;
+  const int outer_index = emitter_.index_;
+  emitter_.block_ = variables_.block_of[&node.body];
+  emitter_.index_ = -1;
+  assign_item(*node.targets[0], items);
+  emitter_.block_ = outer;
+  emitter_.index_ = outer_index;
+}
+
+}  // namespace quern::frontend

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "frontend/codegen/emitter_part.hpp"
+
+namespace quern::frontend {
+
+/// C++ of loops.
+class LoopCode : private EmitterPart {
+ public:
+  using EmitterPart::EmitterPart;
+
+  void while_statement(const Stmt& node);
+  void for_statement(const Stmt& node);
+  Code range_code(const Expr& expr);
+
+  /// The variable that a `break` sets to false, so that the loop's `else` does not run; empty if there is
+  /// none.
+  std::string flag() const { return flags_.empty() ? std::string() : flags_.back(); }
+
+ private:
+  struct Items {
+    Type type = nullptr;       ///< of an item
+    std::string length;        ///< the number of items
+    Code code;                 ///< the one at the index, where there are no parts
+    std::vector<Items> parts;  ///< the parts of an item of enumerate and zip
+  };
+  void for_range(const Stmt& node);
+  bool plain_for(const Stmt& node, const Expr& call);
+  void loop_body(const Stmt& node);
+  void for_items(const Stmt& node);
+  Items items_of(const Stmt& loop, const Expr& source, const std::string& index);
+  Items plain_items(const Stmt& loop, const Expr& source, const std::string& index);
+  Items zipped(std::vector<Items> parts);
+  Code whole_item(const Items& items);
+  void assign_item(const Expr& target, const Items& items);
+  void loop_else(const Stmt& node, const std::string& flag);
+  std::string loop_flag(const Stmt& node);
+
+  std::vector<std::string> flags_;  // of the loops around
+};
+
+}  // namespace quern::frontend

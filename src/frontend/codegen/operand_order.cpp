@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// Python evaluates operands from left to right, C++ in any order. If the difference is observable, because an
+// operand changes memory or takes part in a warp operation, earlier operands are stored in variables.
+#include <algorithm>
+
+#include "frontend/codegen/emit.hpp"
+
+namespace quern::frontend {
+namespace {
+
+/// True if an operand must be computed before a later one.
+bool must_hold(Effects own, Effects later) {
+  return (own == Effects::writes && later != Effects::none) ||
+         (own == Effects::reads && later == Effects::writes);
+}
+
+/// Collects the subexpressions in order of evaluation; the parts of an index and of a tuple are operands,
+/// too.
+void collect(const Expr& expr, std::vector<const Expr*>& out) {
+  switch (expr.kind) {
+    case ExprKind::keyword:
+      return collect(*expr.items[0], out);
+    case ExprKind::tuple:
+    case ExprKind::slice:
+      for (const Expr* item : expr.items)
+        if (item != nullptr) collect(*item, out);
+      return;
+    default:
+      out.push_back(&expr);
+  }
+}
+
+std::vector<const Expr*> operands_of(const Expr& expr) {
+  std::vector<const Expr*> operands;
+  switch (expr.kind) {
+    case ExprKind::logical:
+    case ExprKind::conditional:
+      return operands;  // C++ computes them as Python does
+    case ExprKind::compare:
+      operands.assign(expr.items.begin(), expr.items.begin() + 2);
+      return operands;
+    case ExprKind::tuple:
+      collect(expr, operands);
+      return operands;
+    default:
+      for (std::size_t i = expr.kind == ExprKind::call ? 1 : 0; i < expr.items.size(); ++i)
+        if (expr.items[i] != nullptr) collect(*expr.items[i], operands);
+      return operands;
+  }
+}
+
+}  // namespace
+
+void OperandOrder::hold_operands(const Expr& expr) {
+  if (emitter_.effects(expr) != Effects::writes || expr.items.empty()) return;
+  hold_in_order(operands_of(expr));
+}
+
+void OperandOrder::hold_in_order(const std::vector<const Expr*>& operands) {
+  for (std::size_t i = 0; i + 1 < operands.size(); ++i) {
+    Effects later = Effects::none;
+    for (std::size_t k = i + 1; k < operands.size(); ++k)
+      later = std::max(later, emitter_.effects(*operands[k]));
+    if (must_hold(emitter_.effects(*operands[i]), later)) hold(*operands[i]);
+  }
+}
+
+/// For calls that become operators of C++ which leave operands out.
+void OperandOrder::hold_effects(const Expr& call) {
+  for (std::size_t i = 1; i < call.items.size(); ++i)
+    if (emitter_.effects(*call.items[i]) == Effects::writes) hold(*call.items[i]);
+}
+
+/// Computes the expression now; from here on it is the variable that holds it.
+void OperandOrder::hold(const Expr& expr) {
+  const Type type = specialisation_.type(expr);
+  if (held_code(expr) != nullptr || type == nullptr) return;
+  if (is_valueless(type)) return;
+  if (is_record(type)) return;  // a reference: what it refers to is read later
+  if (!is_number(type) && !is_tuple(type) && !is_array(type) && !is_vector(type)) return;
+  temporaries_.push_back(
+      {&expr, held(is_array(type) ? emitter_.arrays().array_value(expr) : emitter_.expression(expr), type)});
+}
+
+Code OperandOrder::held(Code code, Type type) {
+  const std::string name = emitter_.temporary("value");
+  const bool number = is_number(type) && code.cpp_type != CppType::other;
+  emitter_.line(fmt::format("const {} {} = {};", number ? cpp_of(code.cpp_type) : std::string_view("auto"),
+                            name, code.text));
+  return {name, Precedence::primary, code.cpp_type};
+}
+
+/// True if it must be computed although its value is not used: it has side effects, or debug builds check it.
+bool OperandOrder::is_kept(const Expr& expr) const {
+  return emitter_.effects(expr) == Effects::writes || (unit_.debug && specialisation_.expr_may_fail[expr.id]);
+}
+
+/// A call that can be a statement of its own. Others are converted or compared: `double(f(x));` would declare
+/// x.
+bool OperandOrder::is_statement(const Expr& expr) const {
+  if (expr.kind != ExprKind::call) return false;
+  const Type callee = specialisation_.type(*expr.items[0]);
+  if (callee->kind == TypeKind::function || specialisation_.type(expr)->kind == TypeKind::none) return true;
+  return callee->kind == TypeKind::builtin && callee->builtin->facts().stands == Stands::statement;
+}
+
+/// Computes the side effects of an expression whose value is not used.
+void OperandOrder::discard(const Expr& expr) {
+  if (!is_kept(expr)) return;
+  const std::string text = emitter_.expression(expr).text;
+  if (text.empty()) return;
+  emitter_.line(is_statement(expr) ? text + ";" : fmt::format("(void)({});", text));
+}
+
+const Code* OperandOrder::held_code(const Expr& expr) const {
+  for (const Temporary& each : temporaries_)
+    if (each.expr == &expr) return &each.code;
+  return nullptr;
+}
+
+/// For expressions that are written more than once.
+Code OperandOrder::once(const Expr& expr) {
+  if (emitter_.is_simple(expr) || held_code(expr) != nullptr) return emitter_.expression(expr);
+  const Type type = specialisation_.type(expr);
+  return held(is_array(type) ? emitter_.arrays().array_value(expr) : emitter_.expression(expr), type);
+}
+
+/// For expressions that are computed only under a condition: the lines that they need go into a function of
+/// their own.
+Code OperandOrder::isolated(const Expr& expr) {
+  const std::size_t before = emitter_.lines_.size();
+  Code code =
+      is_array(specialisation_.type(expr)) ? emitter_.arrays().array_value(expr) : emitter_.expression(expr);
+  if (emitter_.lines_.size() == before) return code;
+  std::string text = "[&] { ";
+  for (std::size_t i = before; i < emitter_.lines_.size(); ++i)
+    text += emitter_.lines_[i].text.substr(
+                std::min(emitter_.lines_[i].text.find_first_not_of(' '), emitter_.lines_[i].text.size())) +
+            ' ';
+  emitter_.lines_.resize(before);
+  return {fmt::format("{}return {}; }}()", text, code.text), Precedence::primary, code.cpp_type};
+}
+
+}  // namespace quern::frontend

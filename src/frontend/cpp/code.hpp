@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pieces of CUDA C++ with the facts needed to combine them: operator precedence and C++ type.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "frontend/types/types.hpp"
+
+namespace quern::frontend {
+
+/// The C++ type of an expression; `other` for everything that is not a number.
+enum class CppType : std::uint8_t {
+  other,
+  boolean,
+  i8,
+  i16,
+  i32,
+  i64,
+  u8,
+  u16,
+  u32,
+  u64,
+  f16,
+  bf16,
+  f32,
+  f64,
+  c64,
+  c128
+};
+
+/// From the tightest.
+enum class Precedence : std::uint8_t {
+  primary,
+  unary,
+  times,
+  plus,
+  shift,
+  relation,
+  equality,
+  bit_and,
+  bit_xor,
+  bit_or,
+  logical_and,
+  logical_or,
+  conditional,
+};
+
+struct Code {
+  std::string text;
+  Precedence precedence = Precedence::primary;
+  CppType cpp_type = CppType::other;
+};
+
+CppType cpp_type_of(Type type);
+std::string_view cpp_of(CppType cpp_type);
+/// "float", "quern::c_array<float, 2>"
+std::string type_text(Type type);
+
+/// A name that C++ and CUDA leave free, as close to the author's as can be.
+std::string cpp_name(std::string_view name);
+
+bool is_signed(CppType cpp_type);
+bool is_integer(CppType cpp_type);
+bool is_real(CppType cpp_type);
+/// Numbers that C++ itself has, and converts as it likes: neither halves nor complex ones.
+bool is_plain(CppType cpp_type);
+/// True for bool, int and smaller integers: C++ computes with them in int.
+bool fits_int(CppType cpp_type);
+/// The result of C++'s usual arithmetic conversions for two operands.
+CppType promoted(CppType a, CppType b);
+
+/// In parentheses if it binds less tightly than `wanted`.
+std::string inside(const Code& code, Precedence wanted);
+/// Converted, unless it is of that type already; literals are written in it.
+Code convert(const Code& code, CppType to);
+/// Converts as little as lets C++ compute with both in `to`. It mixes no other number with halves and complex
+/// ones.
+void meet(Code& a, Code& b, CppType to);
+/// `a op b` with the parentheses that it needs.
+Code infix(Tok op, const Code& a, const Code& b, CppType cpp_type);
+Precedence precedence_of(Tok op);
+Code call(std::string_view function, const std::vector<std::string>& arguments, CppType cpp_type);
+
+std::string integer_literal(std::int64_t value);
+std::string real_literal(double value, bool single);
+
+/// The names of quern's device headers that the text uses: "quern/cuda/view.cuh".
+std::set<std::string> headers_of(std::string_view text);
+
+}  // namespace quern::frontend

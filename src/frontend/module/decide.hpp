@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conditions at a file's own level whose outcome is known without running the file.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "frontend/module/names.hpp"
+
+namespace quern::frontend {
+
+/// Looks at expressions as of the moment that Names looks at. It reports nothing.
+class Decision {
+ public:
+  explicit Decision(Names& names) : names_(names) {}
+  /// Is the expression true?
+  std::optional<bool> truth_of(std::size_t at, std::size_t end);
+  /// True if the iterable of a loop has any items; unknown if that is not known.
+  std::optional<bool> any_of(std::size_t at, std::size_t end);
+  /// Is it a value that is computed here, so that it raises nothing?
+  bool is_value(std::size_t at, std::size_t end);
+  /// Does `from module import name` succeed, of "module.name"?
+  bool imports(const std::string& path);
+
+ private:
+  template <class Read>
+  auto quietly(const Read& read);
+  const Expr* parse(std::size_t at, std::size_t end);
+  std::optional<bool> truth(const Expr& expr);
+
+  Names& names_;
+};
+
+/// The truth of a value as `if` takes it.
+std::optional<bool> truth_of(const Value& value);
+/// Compares strings, versions and tuples; unknown for other values.
+Value compare_texts(Tok op, const Value& left, const Value& right);
+/// Reads a version such as "0.61.2" for packaging's and other modules' Version; unknown for malformed text.
+Value version_of(std::string_view text);
+/// Does calling this give the version that a string names?
+bool makes_version(std::string_view path);
+/// Known attributes of modules that only host code uses: numba.__version__, typing.TYPE_CHECKING.
+std::optional<Value> known_attribute(std::string_view path);
+
+}  // namespace quern::frontend

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// The arrays that a file's own level makes with NumPy.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "frontend/module/names.hpp"
+#include "frontend/values/literal.hpp"
+
+namespace quern::frontend {
+using Kind = Value::Kind;
+
+Value array_of(std::vector<Value> elements, std::vector<std::int64_t> shape, Type dtype) {
+  Value array;
+  array.kind = Kind::array;
+  for (Value& element : elements) {
+    element = cast(element, dtype);
+    if (element.kind == Kind::unknown)
+      return Value::host(fmt::format("an array with a value that is no {}", text_of(dtype)));
+  }
+  array.items = std::move(elements);
+  array.shape = std::move(shape);
+  array.type = dtype;
+  return array;
+}
+
+namespace {
+
+constexpr std::size_t kMostElements = std::size_t{1} << 16;
+
+/// The numbers of nested lists, or the records, which are tuples there; false if they are ragged or anything
+/// else.
+bool flatten(const Value& nested, bool records, std::size_t depth, std::vector<Value>& elements,
+             std::vector<std::int64_t>& shape) {
+  if (nested.kind == Kind::array) {
+    if (depth != 0) return false;
+    elements = nested.items;
+    shape = nested.shape;
+    return true;
+  }
+  const bool leaf = records ? nested.kind == Kind::tuple && !nested.list : nested.kind != Kind::tuple;
+  if (leaf) {
+    if ((!records && !nested.is_any_number()) || depth != shape.size()) return false;
+    elements.push_back(nested);
+    return true;
+  }
+  if (nested.kind != Kind::tuple) return false;
+  const auto extent = static_cast<std::int64_t>(nested.items.size());
+  if (depth == shape.size()) {
+    if (!elements.empty()) return false;
+    shape.push_back(extent);
+  }
+  if (shape[depth] != extent) return false;
+  return std::all_of(nested.items.begin(), nested.items.end(),
+                     [&](const Value& item) { return flatten(item, records, depth + 1, elements, shape); });
+}
+
+/// np.array's dtype if none is given: the largest kind among the elements. Null if NumPy would have to choose
+/// between NumPy types.
+Type natural_dtype(const TypeTable& types, const std::vector<Value>& elements) {
+  if (elements.empty()) return types.float64;
+  const auto any = [&](Kind kind) {
+    return std::any_of(elements.begin(), elements.end(),
+                       [&](const Value& each) { return each.kind == kind; });
+  };
+  const Type first = elements.front().type;
+  if (std::any_of(elements.begin(), elements.end(), [&](const Value& each) { return each.type != first; }))
+    return nullptr;
+  if (first != nullptr) return first;
+  if (any(Kind::complex)) return types.complex128;
+  if (any(Kind::real)) return types.float64;
+  if (any(Kind::big)) {
+    const bool fit = std::all_of(elements.begin(), elements.end(),
+                                 [](const Value& each) { return each.as_whole().as_uint64().has_value(); });
+    return fit ? types.uint64 : nullptr;
+  }
+  return any(Kind::integer) ? types.int64 : types.boolean;
+}
+
+Value filled(const Value& shape, const Value& with, Type dtype) {
+  const auto extents = shape_of(shape);
+  if (!extents || dtype == nullptr || is_record(dtype)) return {};
+  std::size_t count = 1;
+  for (const std::int64_t extent : *extents) {
+    if (extent < 0 || (extent > 0 && count > kMostElements / static_cast<std::size_t>(extent))) return {};
+    count *= static_cast<std::size_t>(extent);
+  }
+  return array_of(std::vector<Value>(count, with), *extents, dtype);
+}
+
+/// As in NumPy, the step is the difference of the first two elements after rounding.
+template <class T>
+Value arange_of(double start, double step, std::size_t count, Type dtype) {
+  const T first = static_cast<T>(start), between = static_cast<T>(static_cast<T>(start + step) - first);
+  std::vector<Value> elements;
+  for (std::size_t i = 0; i < count; ++i)
+    elements.push_back(Value::of(static_cast<double>(first + static_cast<T>(i) * between)));
+  return array_of(std::move(elements), {static_cast<std::int64_t>(count)}, dtype);
+}
+
+Value arange(const std::vector<Value>& arguments, Type dtype, const TypeTable& types) {
+  Value start = Value::of(std::int64_t{0}), step = Value::of(std::int64_t{1}), stop;
+  if (arguments.size() == 1) stop = arguments[0];
+  if (arguments.size() >= 2) start = arguments[0], stop = arguments[1];
+  if (arguments.size() >= 3) step = arguments[2];
+  if (arguments.size() > 3 || !start.is_number() || !stop.is_number() || !step.is_number() || step.is_zero())
+    return {};
+  const double extent = std::ceil((stop.as_real() - start.as_real()) / step.as_real());
+  if (!(extent <= static_cast<double>(kMostElements))) return {};
+  const auto count = extent > 0 ? static_cast<std::size_t>(extent) : std::size_t{0};
+  const bool whole = start.is_whole() && stop.is_whole() && step.is_whole();
+  if (dtype == nullptr) dtype = whole ? types.int64 : types.float64;
+  if (is_floating(dtype))
+    return dtype->bits < 64 ? arange_of<float>(start.as_real(), step.as_real(), count, dtype)
+                            : arange_of<double>(start.as_real(), step.as_real(), count, dtype);
+  if (!whole) return {};
+  std::vector<Value> elements;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto far =
+        BigInteger::compute(Tok::times, step.as_whole(), BigInteger(static_cast<std::int64_t>(i)));
+    elements.push_back(Value::of(*BigInteger::compute(Tok::plus, start.as_whole(), *far)));
+  }
+  return array_of(std::move(elements), {static_cast<std::int64_t>(count)}, dtype);
+}
+
+Value linspace(const std::vector<Value>& arguments, Type dtype, const TypeTable& types) {
+  const Value count = arguments.size() == 2   ? Value::of(std::int64_t{50})
+                      : arguments.size() == 3 ? arguments[2]
+                                              : Value{};
+  if (count.kind != Kind::integer || !arguments[0].is_number() || !arguments[1].is_number() ||
+      count.integer < 0 || count.integer > static_cast<std::int64_t>(kMostElements))
+    return {};
+  const double start = arguments[0].as_real(), stop = arguments[1].as_real();
+  const double step = count.integer > 1 ? (stop - start) / static_cast<double>(count.integer - 1) : 0;
+  std::vector<Value> elements;
+  for (std::int64_t i = 0; i < count.integer; ++i)
+    elements.push_back(Value::of(
+        i == count.integer - 1 && count.integer > 1 ? stop : start + static_cast<double>(i) * step));
+  return array_of(std::move(elements), {count.integer}, dtype != nullptr ? dtype : types.float64);
+}
+
+/// True for keyword arguments that change nothing here, and for `dtype`, which was read. All others are
+/// rejected by name.
+bool is_harmless(std::string_view name, const Value& value) {
+  if (name == "dtype" || name == "copy") return true;
+  if (name == "order")
+    return value.kind == Kind::string && (value.text == "C" || value.text == "K" || value.text == "A");
+  return name == "endpoint" && value.kind == Kind::boolean && !value.is_zero();
+}
+
+constexpr std::string_view kMakers[] = {"numpy.array", "numpy.asarray", "numpy.arange", "numpy.linspace",
+                                        "numpy.zeros", "numpy.ones",    "numpy.full"};
+
+}  // namespace
+
+Value Names::numpy_array(std::string_view path, const HostCall& call) {
+  if (std::find(std::begin(kMakers), std::end(kMakers), path) == std::end(kMakers)) return {};
+  if (call.odd_dtype) return Value::host("an array of a type that kernels do not have");
+  std::int64_t least = 0;
+  for (const auto& [name, value] : call.named) {
+    if (name == "ndmin" && path == "numpy.array" && value.kind == Kind::integer && value.integer <= 8)
+      least = value.integer;
+    else if (!is_harmless(name, value))
+      return Value::host(fmt::format("an array made with '{}'", name));
+  }
+  const std::vector<Value>& arguments = call.arguments;
+  const Type dtype = call.dtype, real = dtype != nullptr ? dtype : types_.float64;
+  if (path == "numpy.arange") return arange(arguments, dtype, types_);
+  if (path == "numpy.linspace") return linspace(arguments, dtype, types_);
+  if (path == "numpy.zeros" && arguments.size() == 1) return filled(arguments[0], Value::of(0.0), real);
+  if (path == "numpy.ones" && arguments.size() == 1) return filled(arguments[0], Value::of(1.0), real);
+  if (path == "numpy.full" && arguments.size() == 2 && arguments[1].is_any_number())
+    return filled(arguments[0], arguments[1],
+                  dtype != nullptr ? dtype : natural_dtype(types_, {arguments[1]}));
+  if (!path.ends_with("array") || arguments.size() != 1) return {};
+  std::vector<Value> elements;
+  std::vector<std::int64_t> shape;
+  const bool records = dtype != nullptr && is_record(dtype);
+  if (!flatten(arguments[0], records, 0, elements, shape)) return {};
+  const Type natural = arguments[0].kind == Kind::array ? arguments[0].type : natural_dtype(types_, elements);
+  if (dtype == nullptr && natural == nullptr) return Value::host("an array of several of NumPy's types");
+  while (static_cast<std::int64_t>(shape.size()) < least) shape.insert(shape.begin(), 1);
+  return array_of(std::move(elements), std::move(shape), dtype != nullptr ? dtype : natural);
+}
+
+namespace {
+
+Value cast_record(const Value& value, Type record) {
+  if (value.kind != Kind::tuple || value.items.size() != record->fields.size()) return {};
+  Value result;
+  result.kind = Kind::tuple;
+  for (std::size_t i = 0; i < record->fields.size(); ++i) {
+    const Field& field = record->fields[i];
+    if (field.shape.empty()) {
+      result.items.push_back(cast(value.items[i], field.type));
+    } else {
+      std::vector<Value> elements;
+      std::vector<std::int64_t> shape;
+      if (is_record(field.type) || !flatten(value.items[i], false, 0, elements, shape) ||
+          shape != field.shape)
+        return {};
+      result.items.push_back(array_of(std::move(elements), std::move(shape), field.type));
+      if (result.items.back().kind != Kind::array) return {};
+    }
+    if (result.items.back().kind == Kind::unknown) return {};
+  }
+  return result;
+}
+
+Value cast_integer(const Value& value, Type type) {
+  const Value number = value.kind == Kind::real ? whole_part(value.real) : value;
+  if (!number.is_whole()) return {};
+  const BigInteger whole = number.as_whole();
+  const BigInteger span = *BigInteger::compute(Tok::left_shift, BigInteger(1),
+                                               BigInteger(type->bits - (type->is_signed ? 1 : 0)));
+  const BigInteger least = type->is_signed ? span.negated() : BigInteger(0);
+  if (BigInteger::compare(whole, least) < 0 || BigInteger::compare(whole, span) >= 0) return {};
+  return Value::of(whole);
+}
+
+}  // namespace
+
+Value cast(const Value& value, Type type) {
+  if (is_record(type)) return cast_record(value, type);
+  if (!value.is_any_number() || (value.kind == Kind::complex && !is_complex(type))) return {};
+  if (type->kind == TypeKind::boolean) return Value::boolean(!value.is_zero());
+  if (is_integer(type)) return cast_integer(value, type);
+  const auto rounded = [&](double number) {
+    const bool single = type->bits == (is_complex(type) ? 64 : 32);
+    return single ? static_cast<double>(static_cast<float>(number)) : number;
+  };
+  return is_complex(type) ? Value::complex(rounded(value.as_real()), rounded(value.imag))
+                          : Value::of(rounded(value.as_real()));
+}
+
+}  // namespace quern::frontend

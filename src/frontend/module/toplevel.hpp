@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// The import of a file, statement by statement, as far as it is known without running it: the lines that bind
+// a name for certain, those between which a line decides, and other changes on the way. Its result is the
+// Timeline of Names. Unknown conditions are never guessed: both paths are followed, and the names that they
+// bind are uncertain.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "frontend/module/names.hpp"
+
+namespace quern::frontend {
+
+/// The name of an attribute of a module on the timeline.
+inline std::string attribute_key(std::string_view path) { return "." + std::string(path); }
+/// Can `from module import *` bind the name? `python`: a name of Python's own. `import`: the file imported
+/// it.
+bool may_export(std::string_view module, std::string_view name, bool python, bool import);
+/// Does an import of the module succeed wherever the file is imported?
+bool is_known_module(std::string_view path);
+/// A name of Python's builtins.
+bool is_python_name(std::string_view name);
+
+/// Effects of a call on the arrays that it receives.
+enum class Manners : std::uint8_t {
+  fresh,     ///< it reads them
+  hands_on,  ///< the result may be one of them, or a view
+  changes,
+};
+Manners manners_of_function(std::string_view path);
+Manners manners_of_method(std::string_view name);
+
+class TopLevel {
+ public:
+  explicit TopLevel(Names& names);
+  void run();
+
+ private:
+  // A header with its ':' and the statements that it owns.
+  struct Suite {
+    std::size_t header = 0, colon = 0, begin = 0, end = 0, next = 0;
+  };
+  struct Outcome {
+    Time end = 0;
+  };
+  using Block = std::function<void()>;
+
+  // Statements.
+  void suite(std::size_t at, std::size_t end);
+  std::size_t statement(std::size_t at, std::size_t end);
+  std::optional<Suite> suite_at(std::size_t at) const;
+  std::size_t if_chain(const Suite& first);
+  std::size_t try_statement(const Suite& first);
+  std::size_t loop(const Suite& header);
+  std::size_t with(const Suite& header);
+  std::size_t match(const Suite& header);
+  std::size_t function(std::size_t at, std::size_t next);
+  void default_values(std::size_t open);
+  std::size_t host_class(const Suite& header);
+  void line(std::size_t at, std::size_t end);
+  void simple(std::size_t at, std::size_t end);
+  void assignment(std::size_t at, std::size_t end);
+  void import(std::size_t at, std::size_t end);
+  void from(std::size_t at, std::size_t end);
+  void star(std::size_t at, const std::string& module);
+  void remove(std::size_t at, std::size_t end);
+  void bind_targets(std::size_t at, std::size_t end, const std::vector<Binding*>& shared);
+
+  // Ways that the import may take.
+  void branches(const std::vector<Block>& ways, Place because, const char* why);
+  void merge(std::size_t mark, const std::vector<Outcome>& outcomes, Place because, const char* why);
+  void doubt_since(std::size_t mark, Time before, Place because, const char* why);
+  std::optional<bool> decide(std::size_t at, std::size_t end);
+  void risk(std::size_t token);
+  Binding& bind(std::string_view name, Binding binding);
+
+  // Side effects of statements besides binding names: toplevel_effects.cpp.
+  enum class Use : std::uint8_t { read, flows, called, changed };
+  struct Facts {
+    struct Mention {
+      std::size_t token = 0;
+      Use use = Use::read;
+    };
+    std::vector<Mention> mentions;  ///< of names that are not its own
+    std::vector<std::size_t> sets;  ///< of names that it declares `global`
+  };
+  /// Applies the side effects of the tokens; returns the bindings that their value may share memory with.
+  std::vector<Binding*> effects(std::size_t at, std::size_t end, std::size_t value);
+  void mention(std::size_t token, Use use, std::size_t from, std::vector<Binding*>* flows);
+  void change_attribute(std::size_t token, const Binding& module, std::size_t from);
+  void hidden_text(std::size_t token, std::vector<Binding*>* flows);
+  void run_function(Binding& root, std::size_t from, bool escapes);
+  void apply(const Facts& facts, std::size_t from, bool escapes, std::vector<Binding*>& open);
+  const Facts& facts_of(const Binding& binding);
+  void read_body(std::size_t at, std::size_t end, std::set<std::string_view> own, Facts& facts);
+  void own_names(std::size_t at, std::size_t end, std::set<std::string_view>& own,
+                 std::set<std::string_view>& outer, Facts& facts) const;
+  Use use_of(std::size_t token, bool target) const;
+  Use use_outside(std::size_t token) const;
+  std::string path_of(std::size_t first, std::size_t end) const;
+  std::size_t chain_begin(std::size_t open) const;
+  std::size_t value_begin(std::size_t at, std::size_t end) const;
+  std::size_t statement_end(std::size_t at, std::size_t end) const;
+
+  // Broken text may end anywhere: beyond the tokens there is the end of the file.
+  Tok kind(std::size_t token) const {
+    return token < names_.tokens_.size() ? names_.tokens_[token].kind : Tok::end;
+  }
+  Place place(std::size_t token) const {
+    return token < names_.tokens_.size() ? names_.tokens_[token].place : names_.tokens_.back().place;
+  }
+  std::string_view text(std::size_t token) const { return names_.source_.at(place(token)); }
+  Place line_place(std::size_t token) const;
+  bool is_name_itself(std::size_t token) const;
+
+  Names& names_;
+  Timeline& timeline_;
+  std::vector<std::size_t> partner_;  ///< of a bracket: the other one
+  std::vector<std::size_t> around_;   ///< the bracket that is open around a token; 0: none
+  std::vector<std::size_t> decorators_;
+  std::map<std::size_t, Declaration*> declared_;  ///< by the token of the `def`
+  std::map<std::size_t, Facts> facts_;            ///< by the token of a `def`, a class or an assignment
+  bool deciding_ = true;                          ///< not in a loop, whose lines may run again
+  bool ended_ = false;                            ///< a `raise` was met
+  bool failed_ = false;                           ///< a line cannot but raise NameError
+  unsigned guarded_ = 0;                          ///< the number of enclosing `try`
+  std::optional<Change> risk_;                    ///< the first line that may raise
+  std::size_t budget_ = 0;
+};
+
+}  // namespace quern::frontend

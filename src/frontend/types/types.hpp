@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Types as Numba has them. Types of one table are equal if their addresses are.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "frontend/syntax/token.hpp"
+#include "quern/dtype.hpp"
+
+namespace quern::frontend {
+
+struct Declaration;
+struct Builtin;
+struct TypeInfo;
+/// Null if nothing is known yet.
+using Type = const TypeInfo*;
+
+enum class TypeKind : std::uint8_t {
+  error,  ///< reported already
+  none,
+  boolean,
+  integer,
+  floating,
+  complex,
+  array,
+  tuple,
+  record,
+  string,    ///< a literal; it has no value in a kernel
+  dtype,     ///< a type as a value: float32
+  function,  ///< a function of the file
+  builtin,   ///< of builtins.def
+  module_,   ///< `cuda`, `math`
+  dim3,      ///< threadIdx and its like
+  range,
+  enumerate,
+  zip,
+  slice,
+  ellipsis,
+  group,   ///< cooperative groups: the grid
+  vector,  ///< float32x4: its parts are x, y, z, w
+};
+
+struct Field {
+  std::string name;
+  Type type = nullptr;  ///< of one element, where `shape` is given
+  std::uint32_t offset = 0;
+  std::vector<std::int64_t> shape;  ///< of a field that is an array
+};
+
+struct TypeInfo {
+  TypeKind kind = TypeKind::error;
+  std::uint8_t bits = 0;  ///< of a number; of a complex one both parts
+  bool is_signed = false;
+  bool brain = false;       ///< bfloat16
+  std::uint8_t ndim = 0;    ///< of an array; the parts of a vector
+  char layout = 'C';        ///< 'C', 'F' or 'A'
+  bool read_only = false;   ///< an array that cannot be written
+  Type element = nullptr;   ///< of an array, vector, range or dtype
+  std::vector<Type> items;  ///< of a tuple; what enumerate and zip go over
+  std::vector<Field> fields;
+  std::uint32_t size_bytes = 0;  ///< of a record
+  std::uint32_t weight = 1;      ///< of a tuple: all items, those of its items included
+  const Declaration* function = nullptr;
+  const Builtin* builtin = nullptr;
+  std::string name;   ///< a record's or built-in's; a module's path
+  std::string label;  ///< a record's name in CUDA C++
+};
+
+/// Makes types, each once.
+class TypeTable {
+ public:
+  TypeTable();
+
+  Type error, none, boolean, string, slice, ellipsis, group;
+  Type int8, int16, int32, int64, uint8, uint16, uint32, uint64;
+  Type float16, bfloat16, float32, float64, complex64, complex128;
+
+  Type of(Dtype dtype) const;
+  Type integer(unsigned bits, bool is_signed) const;
+  Type floating(unsigned bits) const;
+  Type complex(unsigned bits) const { return bits <= 64 ? complex64 : complex128; }
+  Type array(Type element, unsigned ndim, char layout, bool read_only = false);
+  Type tuple(std::vector<Type> items);
+  Type dtype(Type element);
+  Type range(Type element);
+  Type enumerate(Type of);
+  Type zip(std::vector<Type> items);
+  Type function(const Declaration* declaration);
+  /// `shown` is the name for messages.
+  Type builtin(const Builtin* row, std::string_view shown);
+  /// The type of threadIdx and similar objects; `row` identifies it.
+  Type dim3(const Builtin* row, std::string_view shown);
+  Type module_(std::string path);
+  Type record(std::vector<Field> fields, std::uint32_t size_bytes);
+  Type vector(Type element, unsigned count);
+  /// The type of "float32x4" and CUDA's "float4"; null if the name is not a vector type.
+  Type vector_named(std::string_view name);
+  /// "float32", "int_", "f4", ...: the names that Numba and NumPy give scalar types.
+  Type scalar_named(std::string_view name) const;
+  std::vector<std::string_view> scalar_names() const;
+
+ private:
+  Type intern(TypeInfo info);
+
+  std::string label_for(const std::vector<Field>& fields) const;
+
+  std::deque<TypeInfo> all_;
+  std::unordered_map<std::string, Type> known_;
+};
+
+/// "array(float32, 2d, C)", "Tuple(int64, float32)": Numba's words.
+std::string text_of(Type type);
+/// Bytes of one element in memory.
+std::uint32_t size_of(Type type);
+/// Bytes of the whole field.
+std::uint32_t size_of(const Field& field);
+
+inline bool is_integer(Type t) { return t->kind == TypeKind::integer; }
+inline bool is_integral(Type t) { return t->kind == TypeKind::integer || t->kind == TypeKind::boolean; }
+inline bool is_floating(Type t) { return t->kind == TypeKind::floating; }
+inline bool is_complex(Type t) { return t->kind == TypeKind::complex; }
+inline bool is_number(Type t) { return is_integral(t) || is_floating(t) || is_complex(t); }
+inline bool is_array(Type t) { return t->kind == TypeKind::array; }
+inline bool is_tuple(Type t) { return t->kind == TypeKind::tuple; }
+inline bool is_record(Type t) { return t->kind == TypeKind::record; }
+inline bool is_vector(Type t) { return t->kind == TypeKind::vector; }
+inline bool is_error(Type t) { return t->kind == TypeKind::error; }
+/// True if the type determines the value, so that no value exists at run time: functions, types, None, and
+/// tuples of these.
+bool is_valueless(Type t);
+/// Larger tuples are rejected: their types would grow faster than the source.
+inline constexpr std::uint32_t kMostItems = 1000;
+/// True for a tuple with one or more elements, all of one type.
+bool is_uniform(Type tuple);
+
+/// The common type of two assignments that meet, or null. Numba's unification.
+Type unify(TypeTable& table, Type a, Type b);
+
+/// The operand type and the result type of a binary operator on two numbers.
+struct Operation {
+  Type operand = nullptr;
+  Type result = nullptr;
+  Type exponent = nullptr;  ///< of a power by an integer: the right operand's own type
+};
+/// Nothing if the operator does not accept these types. `op` is a binary operator or a comparison.
+std::optional<Operation> operation(const TypeTable& table, Tok op, Type a, Type b);
+/// The operator with this text: "+" of one or two operands, "not", "//".
+Tok unary_operator(std::string_view text);
+Tok binary_operator(std::string_view text);
+/// The type of `op a`: +, -, ~ or not.
+Type unary_result(const TypeTable& table, Tok op, Type a);
+/// The type in which a real function of math computes `a`: float32 or float64.
+Type real_operand(const TypeTable& table, Type a);
+/// May a value of type `from` be assigned to a place of type `to`, as Numba converts in assignments?
+bool converts(Type from, Type to);
+
+}  // namespace quern::frontend
