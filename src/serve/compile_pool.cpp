@@ -164,7 +164,8 @@ void CompilePool::enqueue(const FlightPointer& flight) {
       if (flight->ticket) fleet_->finish(flight->ticket);
       return;
     }
-    if (queue_.size() < settings_.max_queue) {
+    // A flight that a worker is free for does not wait, even if the worker's thread has yet to wake up.
+    if (queue_.size() + metrics_.workers_busy < settings_.max_queue + slots_.size()) {
       queue_.push_back(flight);
       metrics_.queue_length = queue_.size();
       work_there_.notify_one();
@@ -230,6 +231,7 @@ CompilePool::FlightPointer CompilePool::next(std::uint64_t generation) {
   FlightPointer flight = queue_.front();
   queue_.pop_front();
   metrics_.queue_length = queue_.size();
+  ++metrics_.workers_busy;
   flight->running = true;
   return flight;
 }
@@ -263,9 +265,9 @@ void CompilePool::run_slot() {
     // Much may have happened while nothing was to be done.
     if (!renew_worker(slot) && !slot.worker) {
       conclude(flight, error_result(503, "starting", "no worker could be started"), false);
+      --metrics_.workers_busy;
       continue;
     }
-    ++metrics_.workers_busy;
     const bool good = work(slot, flight);
     --metrics_.workers_busy;
     if (good) continue;

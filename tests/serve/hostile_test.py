@@ -259,6 +259,18 @@ class Clients(ServerCase):
         self.server.wait_for(lambda: self.busy() == (0, 0), 10)
         self.still_works()
 
+    def test_a_burst_that_free_workers_can_take_is_not_refused(self):
+        server = Server("--workers", 8, "--max-queue", 1, "--compile-timeout", 60, "--precompiled-headers", 0).ready()
+        with contextlib.ExitStack() as open_connections:
+            connections = [open_connections.enter_context(contextlib.closing(server.connection())) for _ in range(9)]
+            for each in connections:
+                each.connect()
+            for number, each in enumerate(connections):
+                each.request("POST", "/v1/compile", json.dumps({"name": "k.cu", **endless(700 + number)}))
+            server.wait_for(lambda: (server.stats()["workers"]["busy"], server.stats()["queue_length"]) == (8, 1))
+            self.assertEqual(server.compile(KERNEL % 90002).code, "busy")
+        server.stop()
+
     def test_a_worker_killed_during_a_compile_costs_that_request_alone(self):
         doomed = Client(self.server, **endless(200))
         self.server.wait_for(lambda: self.busy()[0] == 1)
