@@ -34,6 +34,7 @@ class Scanner {
 
   IncludeScan scan(string_view source, const std::string& file_name) {
     main_directory_ = fs::path(file_name).parent_path().string();
+    watch_folder();
     for (const std::string& macro : search_.macros)
       if (std::string why = read_macro_option(macro).unsure; !why.empty()) unsure(std::move(why));
     for (const std::string& name : search_.pre_includes) include({name, true}, main_directory_);
@@ -45,6 +46,7 @@ class Scanner {
       file(path);
     }
     if (result_.toolkit) look_for_stand_ins();
+    if (!result_.files.empty() || !result_.complete) result_.folder.reset();
     result_.digest = digest_.finish();
     return result_;
   }
@@ -57,6 +59,21 @@ class Scanner {
                        [&](const std::string& known) {
                          return (real + "/").starts_with(fs::weakly_canonical(known, error).string() + "/");
                        });
+  }
+
+  /// Later names decide whether the search depends on this folder alone.
+  void watch_folder() {
+    if (!directories_.empty() || !search_.pre_includes.empty()) return;
+    result_.folder = watch(main_directory_.empty() ? "." : main_directory_);
+    if (!result_.folder->state.exists || !is_settled(result_.folder->state)) result_.folder.reset();
+  }
+
+  /// The state of a folder says which names it has, and nothing of what stands below or above it.
+  void note_name(const fs::path& name) {
+    std::error_code ignored;
+    const fs::path first = name.empty() ? name : *name.begin();
+    const bool is_below = !name.is_absolute() && first != ".." && first != ".";
+    if (!is_below || fs::exists(fs::symlink_status(main_directory_ / first, ignored))) result_.folder.reset();
   }
 
   void unsure(std::string why) {
@@ -73,6 +90,7 @@ class Scanner {
 
   void include(const IncludeName& name, const std::string& directory) {
     result_.any = true;
+    note_name(name.name);
     digest_.add(name.name).add(std::uint64_t{name.quoted});
     std::vector<std::string> roots = directories_;
     roots.push_back(main_directory_);
@@ -137,11 +155,13 @@ class Scanner {
   }
 
   /// A file below `root` with the name of one below `toolkit`; empty: none.
-  static std::string stand_in(const std::string& toolkit, const std::string& root) {
+  std::string stand_in(const std::string& toolkit, const std::string& root) {
     std::error_code error;
     for (const fs::directory_entry& each : fs::directory_iterator(toolkit, error)) {
       const std::string own = root + "/" + each.path().filename().string();
       std::error_code ignored;
+      if (!fs::exists(fs::symlink_status(own, ignored))) continue;
+      result_.folder.reset();
       const fs::file_status status = fs::status(own, ignored);
       if (!fs::exists(status)) continue;
       if (!each.is_directory(ignored)) return own;

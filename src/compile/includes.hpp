@@ -4,12 +4,14 @@
 // directory that has a file of the name counts, so the result covers whatever NVRTC chooses.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "abi/kernel_request.hpp"
 #include "base/digest.hpp"
+#include "compile/watched_file.hpp"
 
 namespace quern::compile {
 
@@ -38,6 +40,10 @@ struct IncludeScan {
   base::Digest
       digest;  ///< of the names, places and contents of everything included, and of what was not found
   std::vector<IncludedFile> files;
+  /// The folder of the source, as it was before the search: while it and the toolkit's headers stay as they
+  /// are, a search would find the same. Nothing: the search depends on more than these, or the folder has just
+  /// been changed.
+  std::optional<WatchedFile> folder;
 };
 
 IncludeScan scan_includes(std::string_view source, const std::string& file_name, const IncludeSearch& search);

@@ -37,13 +37,18 @@ std::optional<base::Digest> KeyMemo::find(const abi::KernelRequest& request) {
     found = at->second;
   }
   if (!is_same(found->request, request)) return std::nullopt;
+  if (found->files && !found->files->are_as_they_were()) return std::nullopt;
   return found->key;
+}
+
+bool KeyMemo::Files::are_as_they_were() const {
+  return state_of(folder.path) == folder.state && tree->digest() == tree_digest;
 }
 
 void KeyMemo::keep(const CudaPlan& plan, const base::Digest& key) {
   const abi::KernelRequest& request = *plan.request;
   // The working directory is in the keys of what has debug information or machine code.
-  const bool depends = plan.includes.any || !request.headers.empty() || plan.options.debug || plan.machine ||
+  const bool depends = (plan.includes.any && !plan.includes.folder) || !request.headers.empty() || plan.options.debug || plan.machine ||
                        !plan.options.include_directories.empty() || !plan.options.pre_includes.empty() ||
                        !plan.options.cacheable || !nvrtc_environment().is_plain();
   if (depends || request.source.text.size() > kMostBytes / 16) return;
@@ -53,6 +58,10 @@ void KeyMemo::keep(const CudaPlan& plan, const base::Digest& key) {
   known->request.name_expressions = request.name_expressions;
   known->request.target = request.target;
   known->key = key;
+  if (plan.includes.any) {
+    const std::shared_ptr<HeaderTree>& tree = plan.toolkit->header_tree;
+    known->files = Files{*plan.includes.folder, tree, tree->digest()};
+  }
   const base::LockGuard lock(mutex_);
   size_bytes_ += request.source.text.size() + sizeof(Known);
   if (size_bytes_ > kMostBytes) {
