@@ -41,8 +41,8 @@ struct IncludeScan {
       digest;  ///< of the names, places and contents of everything included, and of what was not found
   std::vector<IncludedFile> files;
   /// The folder of the source, as it was before the search: while it and the toolkit's headers stay as they
-  /// are, a search would find the same. Nothing: the search depends on more than these, or the folder has just
-  /// been changed.
+  /// are, a search would find the same. Nothing: the search depends on more than these, or the folder has
+  /// just been changed.
   std::optional<WatchedFile> folder;
 };
 

@@ -48,9 +48,10 @@ bool KeyMemo::Files::are_as_they_were() const {
 void KeyMemo::keep(const CudaPlan& plan, const base::Digest& key) {
   const abi::KernelRequest& request = *plan.request;
   // The working directory is in the keys of what has debug information or machine code.
-  const bool depends = (plan.includes.any && !plan.includes.folder) || !request.headers.empty() || plan.options.debug || plan.machine ||
-                       !plan.options.include_directories.empty() || !plan.options.pre_includes.empty() ||
-                       !plan.options.cacheable || !nvrtc_environment().is_plain();
+  const bool depends = (plan.includes.any && !plan.includes.folder) || !request.headers.empty() ||
+                       plan.options.debug || plan.machine || !plan.options.include_directories.empty() ||
+                       !plan.options.pre_includes.empty() || !plan.options.cacheable ||
+                       !nvrtc_environment().is_plain();
   if (depends || request.source.text.size() > kMostBytes / 16) return;
   auto known = std::make_shared<Known>();
   known->request.source = request.source;

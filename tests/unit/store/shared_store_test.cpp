@@ -127,7 +127,8 @@ TEST_CASE("a refused command is no failure of the store") {
   FakeStore fake;
   Watched watched(fake, {2000ms, 1000ms});
   REQUIRE(watched.becomes(true));
-  // A connection must be open: a new one's ping would be refused too, and that does say that the store is down.
+  // A connection must be open: a new one's ping would be refused too, and that does say that the store is
+  // down.
   watched.store.put(kKind, key_of(1), "x");
   REQUIRE(watched.store.figures().puts == 1);
   fake.state = State::refuses_commands;
