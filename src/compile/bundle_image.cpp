@@ -86,30 +86,16 @@ void remove_directory(abi::PtxImage& image, const std::string& prefix) {
 
 }  // namespace
 
-std::optional<BundleToolkit> bundle_toolkit(const Toolkit& toolkit, bool with_headers) {
-  if (!toolkit.facts || toolkit.facts->identity.empty()) return std::nullopt;
-  BundleToolkit result;
-  result.nvrtc = fmt::format("{}.{} {}", toolkit.facts->major, toolkit.facts->minor, toolkit.facts->identity);
-  if (!with_headers) return result;
-  const std::optional<base::Digest> tree = toolkit.header_tree->contents_digest();
-  if (!tree) return result;
-  base::DigestBuilder headers;
-  headers.add(tree->hex());
-  for (const abi::HeaderText& header : toolkit.standard_headers) headers.add(header.name).add(header.text);
-  result.headers = fmt::format("{} {}", toolkit.headers_version, headers.finish().hex());
-  return result;
-}
-
-cache::BundleEntry toolkit_entry(const BundleToolkit& toolkit) {
+cache::BundleEntry toolkit_entry(const ToolkitContents& toolkit) {
   return {cache::EntryKind::toolkit_facts, toolkit_key(), "",
           base::ByteWriter().text(toolkit.nvrtc).text(toolkit.headers).take()};
 }
 
-std::optional<BundleToolkit> toolkit_of(cache::Bundle& bundle) {
+std::optional<ToolkitContents> toolkit_of(cache::Bundle& bundle) {
   const std::optional<std::string> bytes = bundle.get(cache::EntryKind::toolkit_facts, toolkit_key());
   if (!bytes) return std::nullopt;
   base::ByteReader from(*bytes);
-  BundleToolkit toolkit{from.string(), from.string()};
+  ToolkitContents toolkit{from.string(), from.string()};
   if (!from.good() || !from.at_end()) return std::nullopt;
   return toolkit;
 }
@@ -126,7 +112,7 @@ Expected<BundleRequest> bundle_request(const abi::KernelRequest& cuda) {
   return request;
 }
 
-base::Digest bundle_key(const BundleRequest& request, const BundleToolkit& toolkit, std::uint32_t sm) {
+base::Digest bundle_key(const BundleRequest& request, const ToolkitContents& toolkit, std::uint32_t sm) {
   return base::DigestBuilder()
       .add(request.digest.hex())
       .add(toolkit.nvrtc)
@@ -135,7 +121,7 @@ base::Digest bundle_key(const BundleRequest& request, const BundleToolkit& toolk
       .finish();
 }
 
-Components bundle_components(const BundleRequest& request, const BundleToolkit& toolkit, std::uint32_t sm) {
+Components bundle_components(const BundleRequest& request, const ToolkitContents& toolkit, std::uint32_t sm) {
   const abi::KernelRequest& whole = request.whole.request;
   std::string options;
   for (const std::string& option : whole.options) options += (options.empty() ? "" : " ") + option;
@@ -155,7 +141,7 @@ Components bundle_components(const BundleRequest& request, const BundleToolkit& 
   return components;
 }
 
-cache::BundleEntry image_entry(const BundleRequest& request, const BundleToolkit& toolkit,
+cache::BundleEntry image_entry(const BundleRequest& request, const ToolkitContents& toolkit,
                                const std::vector<std::string>& toolkit_directories, abi::PtxImage image) {
   const std::uint32_t sm = image.machine_code.empty() ? 0 : request.whole.request.target.sm.value_or(0);
   for (const std::string& directory : toolkit_directories) remove_directory(image, directory + "/");

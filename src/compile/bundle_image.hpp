@@ -15,24 +15,14 @@
 #include "cache/bundle.hpp"
 #include "compile/key.hpp"
 #include "compile/own_headers.hpp"
-#include "compile/toolkit.hpp"
+#include "compile/toolkit_contents.hpp"
 #include "quern/expected.hpp"
 
 namespace quern::compile {
 
-/// The identity of a toolkit, wherever it is installed.
-struct BundleToolkit {
-  std::string nvrtc;    ///< version and identity of its libraries
-  std::string headers;  ///< version and digest of the contents; empty: they cannot be read
-  friend bool operator==(const BundleToolkit&, const BundleToolkit&) = default;
-};
-
-/// Nothing: NVRTC's libraries are not identified. `with_headers`: reads the toolkit's headers.
-std::optional<BundleToolkit> bundle_toolkit(const Toolkit& toolkit, bool with_headers);
-
 /// The entry by which a bundle says its toolkit, and back; nothing: the bundle has none.
-cache::BundleEntry toolkit_entry(const BundleToolkit& toolkit);
-std::optional<BundleToolkit> toolkit_of(cache::Bundle& bundle);
+cache::BundleEntry toolkit_entry(const ToolkitContents& toolkit);
+std::optional<ToolkitContents> toolkit_of(cache::Bundle& bundle);
 
 /// A request of CUDA C++ as bundles know it.
 struct BundleRequest {
@@ -44,14 +34,14 @@ struct BundleRequest {
 Expected<BundleRequest> bundle_request(const abi::KernelRequest& cuda);
 
 /// `sm`: 0 for PTX alone.
-base::Digest bundle_key(const BundleRequest& request, const BundleToolkit& toolkit, std::uint32_t sm);
+base::Digest bundle_key(const BundleRequest& request, const ToolkitContents& toolkit, std::uint32_t sm);
 
 /// The key's components, for `quern cache why`.
-Components bundle_components(const BundleRequest& request, const BundleToolkit& toolkit, std::uint32_t sm);
+Components bundle_components(const BundleRequest& request, const ToolkitContents& toolkit, std::uint32_t sm);
 
 /// The image's entry, for the request under the name `file`: without times, and without the places of the
 /// toolkit's headers.
-cache::BundleEntry image_entry(const BundleRequest& request, const BundleToolkit& toolkit,
+cache::BundleEntry image_entry(const BundleRequest& request, const ToolkitContents& toolkit,
                                const std::vector<std::string>& toolkit_directories, abi::PtxImage image);
 
 }  // namespace quern::compile

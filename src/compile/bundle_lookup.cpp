@@ -22,19 +22,19 @@ std::optional<BundleLookup::Image> read_module(cache::Bundle& bundle, const base
 
 }  // namespace
 
-bool BundleLookup::accepts(const BundleToolkit& theirs, const BundleRequest& request) const {
+bool BundleLookup::accepts(const ToolkitContents& theirs, const BundleRequest& request) const {
   if (any_toolkit_) return true;
   const Toolkit& here = here_();
   if (!here.facts) return true;
   const bool with_headers = request.whole.needs_toolkit;
-  const std::optional<BundleToolkit> ours = bundle_toolkit(here, with_headers);
+  const std::optional<ToolkitContents> ours = toolkit_contents(here, with_headers);
   return ours && ours->nvrtc == theirs.nvrtc && (!with_headers || ours->headers == theirs.headers);
 }
 
 std::optional<BundleLookup::Found> BundleLookup::find_in(
     cache::Bundle& bundle, const BundleRequest& wanted,
     const std::function<Image(const base::Digest&)>& in_memory) const {
-  const std::optional<BundleToolkit> theirs = toolkit_of(bundle);
+  const std::optional<ToolkitContents> theirs = toolkit_of(bundle);
   if (!theirs) return std::nullopt;
   const abi::Target& target = wanted.whole.request.target;
   std::vector<std::uint32_t> machines{0};

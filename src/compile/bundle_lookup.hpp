@@ -33,7 +33,7 @@ class BundleLookup {
                             const std::function<Image(const base::Digest&)>& in_memory) const;
 
   /// False: this machine has another toolkit, as far as the request depends on it.
-  bool accepts(const BundleToolkit& theirs, const BundleRequest& request) const;
+  bool accepts(const ToolkitContents& theirs, const BundleRequest& request) const;
 
  private:
   std::optional<Found> find_in(cache::Bundle& bundle, const BundleRequest& wanted,

@@ -19,6 +19,7 @@
 #include "compile/key_memo.hpp"
 #include "compile/own_headers.hpp"
 #include "compile/ptx_source.hpp"
+#include "compile/remote_toolkits.hpp"
 #include "compile/toolkit.hpp"
 #include "compile/toolkit_facts.hpp"
 #include "frontend/translate.hpp"
@@ -75,6 +76,7 @@ struct Compiler::State {
   KeyMemo keys;
   const BundleLookup bundles{options.bundles, options.any_bundle_toolkit,
                              [this]() -> const Toolkit& { return toolkit_here(); }};
+  RemoteToolkits servers{options.remote.get(), options.store};
   CompileCounters counters;  // of all requests
 
   using Counter = std::atomic<std::uint64_t> CompileCounters::*;
@@ -135,15 +137,16 @@ struct Compiler::State {
   }
 
   /// The server's toolkit stands for the one here: what it makes may be kept under the same key.
-  bool is_alike(const RemoteOutcome& outcome) const {
-    return found.facts &&
-           outcome.nvrtc_version == fmt::format("{}.{}", found.facts->major, found.facts->minor) &&
-           outcome.headers_version == version_text(found.headers_version);
+  bool is_alike(const RemoteToolkit& server, const CudaPlan& plan) const {
+    if (!server.is_known() || server.own != own_contents()) return false;
+    const std::optional<ToolkitContents> here = compile::toolkit_contents(found, plan.includes.toolkit);
+    return here && here->nvrtc == server.contents.nvrtc &&
+           (!plan.includes.toolkit || here->headers == server.contents.headers);
   }
 
   Expected<abi::PtxImage> run(const CudaPlan& plan, const Requester& requester, bool* keep) {
     if (std::optional<RemoteOutcome> outcome = ask_server(*plan.request, requester)) {
-      *keep = is_alike(*outcome);
+      *keep = is_alike(outcome->toolkit, plan);
       return std::move(outcome->image);
     }
     count(&CompileCounters::nvrtc_runs, requester);
@@ -202,21 +205,33 @@ struct Compiler::State {
     return shared(std::move(image));
   }
 
-  /// Compiles if there is no NVRTC here. The toolkit is the server's, and not known here: nothing is kept on
-  /// disk.
+  /// A server's outcome, by a disk that has it under the toolkit that servers use now; where none answers,
+  /// under the one that they used last.
+  Expected<Image> compile_elsewhere(const abi::KernelRequest& request, const WholeRequest* whole,
+                                    const Requester& requester) {
+    if (whole != nullptr)
+      if (const std::optional<RemoteToolkit> toolkit = servers.toolkit())
+        if (std::optional<Expected<Image>> outcome = recall(remote_key(*whole, *toolkit), requester))
+          return *std::move(outcome);
+    std::optional<RemoteOutcome> outcome = ask_server(request, requester);
+    if (!outcome) return toolkit().missing;
+    if (outcome->image && outcome->toolkit.is_known()) {
+      servers.note(outcome->toolkit);
+      if (whole != nullptr && options.store != nullptr)
+        remember_image(*options.store, remote_key(*whole, outcome->toolkit), outcome->image);
+    }
+    return shared(std::move(outcome->image));
+  }
+
+  /// Compiles if there is no NVRTC here.
   Expected<Image> compile_elsewhere(const abi::KernelRequest& request, const Requester& requester) {
-    const auto ask = [&]() -> Expected<Image> {
-      if (std::optional<RemoteOutcome> outcome = ask_server(request, requester))
-        return shared(std::move(outcome->image));
-      return toolkit().missing;
-    };
     const Expected<WholeRequest> whole = with_own_headers(request, {});
-    if (!whole) return ask();  // which says why it cannot
+    if (!whole) return compile_elsewhere(request, nullptr, requester);  // which says why it cannot
     for (;;) {
       bool asked = false;
       Expected<Image> image = images.get_or_compute(digest_of(whole->request), [&] {
         asked = true;
-        return ask();
+        return compile_elsewhere(request, &*whole, requester);
       });
       if (!asked && is_cancelled(image)) continue;
       if (image && !asked) count(&CompileCounters::cache_hits, requester);
@@ -255,10 +270,10 @@ struct Compiler::State {
     if (!cuda) return cuda.errors();
     const Expected<BundleRequest> wanted = bundle_request(*cuda);
     if (!wanted) return RequestKey{wanted.errors().front().message, "", {}};
-    std::optional<BundleToolkit> counts = toolkit_of(bundle);
+    std::optional<ToolkitContents> counts = toolkit_of(bundle);
     if (!counts) return unnamed();
     if (!bundles.accepts(*counts, *wanted))
-      counts = compile::bundle_toolkit(toolkit(), wanted->whole.needs_toolkit);
+      counts = compile::toolkit_contents(toolkit(), wanted->whole.needs_toolkit);
     if (!counts) return unidentified();
     return RequestKey{"", bundle_key(*wanted, *counts, 0).hex(), bundle_components(*wanted, *counts, 0)};
   }
@@ -282,7 +297,7 @@ struct Compiler::State {
     const Expected<Image> image = compile_cuda(wanted->whole.request, {});
     if (!image) return image.errors();
     const Toolkit& here = toolkit_here();
-    const std::optional<BundleToolkit> ours = compile::bundle_toolkit(here, wanted->whole.needs_toolkit);
+    const std::optional<ToolkitContents> ours = compile::toolkit_contents(here, wanted->whole.needs_toolkit);
     if (!ours) return unidentified();
     cache::BundleEntry entry = image_entry(*wanted, *ours, here.include_directories, **image);
     // The bundle's machine code is made of the PTX that it holds.
@@ -434,16 +449,16 @@ Expected<RequestKey> Compiler::key_in_bundle(abi::KernelRequest request, cache::
   return base::secluded([&] { return state_->key_in_bundle(std::move(request), bundle); });
 }
 
-Expected<cache::BundleEntry> Compiler::bundle_toolkit() {
+Expected<ToolkitContents> Compiler::toolkit_contents() {
   gate.hold_this_thread();
   const base::ExitGate::Pass pass(gate);
   if (!pass) return base::rejected(gate, "open NVRTC");
-  return base::secluded([&]() -> Expected<cache::BundleEntry> {
+  return base::secluded([&]() -> Expected<ToolkitContents> {
     const Toolkit& here = state_->toolkit();
     if (!here.facts) return here.missing;
-    const std::optional<BundleToolkit> ours = compile::bundle_toolkit(here, true);
+    std::optional<ToolkitContents> ours = compile::toolkit_contents(here, true);
     if (!ours) return State::unidentified();
-    return toolkit_entry(*ours);
+    return *std::move(ours);
   });
 }
 

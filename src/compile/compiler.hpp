@@ -126,8 +126,8 @@ class Compiler {
   /// The key under which that bundle would have the request's PTX. With an NVRTC here whose code bundles must
   /// have, the key is of its toolkit. Fails if the bundle is refused.
   Expected<RequestKey> key_in_bundle(abi::KernelRequest request, cache::Bundle& bundle);
-  /// The entry that every bundle needs: the toolkit here. Errors: there is no NVRTC, or it is not identified.
-  Expected<cache::BundleEntry> bundle_toolkit();
+  /// The toolkit here; reads its headers. Errors: there is no NVRTC, or it is not identified.
+  Expected<ToolkitContents> toolkit_contents();
 
   ToolkitReport toolkit();
   /// True if NVRTC was searched for and not found. It is not searched for again.

@@ -8,6 +8,7 @@
 
 #include "abi/kernel_request.hpp"
 #include "base/progress.hpp"
+#include "compile/toolkit_contents.hpp"
 #include "quern/expected.hpp"
 
 namespace quern::compile {
@@ -15,10 +16,18 @@ namespace quern::compile {
 /// The code of errors that say nothing of the source: no server answered, and this process must not compile.
 inline constexpr const char* kNoServer = "remote-unavailable";
 
+/// All that decides what a server makes of a request, beside the request.
+struct RemoteToolkit {
+  ToolkitContents contents;
+  std::string own;  ///< own_contents() of the server's quern
+  /// False: the server does not say what it compiles with, and nothing that it makes may be kept.
+  bool is_known() const { return !contents.nvrtc.empty() && !contents.headers.empty() && !own.empty(); }
+  friend bool operator==(const RemoteToolkit&, const RemoteToolkit&) = default;
+};
+
 struct RemoteOutcome {
   Expected<abi::PtxImage> image;
-  std::string nvrtc_version;  ///< of the server: "13.0"; empty where the image is an error of kNoServer
-  std::string headers_version;
+  RemoteToolkit toolkit;  ///< empty where the image is an error
 };
 
 /// Thread-safe.
@@ -34,6 +43,12 @@ class RemoteCompiler {
   virtual std::optional<RemoteOutcome> compile(const abi::KernelRequest& request,
                                                const std::vector<std::string>& toolkit_directories,
                                                base::ProgressSlot* progress) = 0;
+
+  /// The toolkit of the first server that answers; nothing: none does.
+  virtual std::optional<RemoteToolkit> toolkit() = 0;
+
+  /// Equal for equal settings of the servers.
+  virtual std::string name() const = 0;
 };
 
 }  // namespace quern::compile

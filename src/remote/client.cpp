@@ -289,6 +289,19 @@ Client::~Client() = default;
 
 const ClientOptions& Client::options() const noexcept { return state_->options; }
 
+std::optional<ToolkitIdentity> Client::toolkit() {
+  const std::string id = new_id();
+  for (std::size_t i = 0; i < state_->options.servers.size(); ++i) {
+    if (!state_->is_awake(i)) continue;
+    const Expected<HttpAnswer> answer =
+        state_->ask(i, {"GET", "/v1/stats", state_->headers(id), ""}, state_->options.patience);
+    if (!answer) state_->rest(i, false);
+    if (!answer || answer->status != 200) continue;
+    if (std::optional<ToolkitIdentity> identity = read_toolkit_of_stats(answer->body)) return identity;
+  }
+  return std::nullopt;
+}
+
 Client::Outcome Client::compile(const abi::KernelRequest& request, const std::function<bool()>& goes_on,
                                 const Judge& judge) {
   Outcome outcome;

@@ -68,6 +68,9 @@ class Client {
   Outcome compile(const abi::KernelRequest& request, const std::function<bool()>& goes_on,
                   const Judge& judge = {});
 
+  /// The toolkit of the first server that answers; nothing: none does.
+  std::optional<ToolkitIdentity> toolkit();
+
   const ClientOptions& options() const noexcept;
 
  private:

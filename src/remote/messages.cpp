@@ -308,6 +308,12 @@ abi::EntryInfo read_entry(const Json& json) {
   return entry;
 }
 
+ToolkitIdentity read_toolkit(const Json& json) {
+  ObjectReader object(json, "toolkit");
+  return {object.text("nvrtc"),     object.text("headers"),         object.text("digest"),
+          object.text("libraries"), object.text("header_contents"), object.text("quern")};
+}
+
 CompileAnswer read_answer_json(std::string_view text) {
   const Json json = parse_limited(text, kMaxAnswerValues);
   ObjectReader object(json, "");
@@ -316,8 +322,7 @@ CompileAnswer read_answer_json(std::string_view text) {
     throw BadJson("protocol", "it answers in another version of the protocol");
   answer.key = object.required_text("key");
   if (const Json* toolkit = object.find("toolkit")) {
-    ObjectReader inner(*toolkit, "toolkit");
-    answer.toolkit = {inner.text("nvrtc"), inner.text("headers"), inner.text("digest")};
+    answer.toolkit = read_toolkit(*toolkit);
   }
   abi::PtxImage& image = answer.image;
   image.ptx = object.required_text("ptx");
@@ -346,7 +351,10 @@ std::string write_answer(const CompileAnswer& answer) {
                {"toolkit",
                 {{"nvrtc", answer.toolkit.nvrtc},
                  {"headers", answer.toolkit.headers},
-                 {"digest", answer.toolkit.digest}}},
+                 {"digest", answer.toolkit.digest},
+                 {"libraries", answer.toolkit.libraries},
+                 {"header_contents", answer.toolkit.header_contents},
+                 {"quern", answer.toolkit.quern}}},
                {"ptx", image.ptx},
                {"entries", Json::array()},
                {"variables", Json::array()},
@@ -364,6 +372,18 @@ std::string write_answer(const CompileAnswer& answer) {
 
 Expected<CompileAnswer> read_answer(std::string_view json) {
   return gate([&] { return read_answer_json(json); });
+}
+
+std::optional<ToolkitIdentity> read_toolkit_of_stats(std::string_view json) {
+  const Expected<ToolkitIdentity> identity = gate([&]() -> ToolkitIdentity {
+    const Json stats = parse_limited(json, kMaxAnswerValues);
+    ObjectReader object(stats, "");
+    const Json* const toolkit = object.find("toolkit");
+    if (toolkit == nullptr || toolkit->is_null()) return {};
+    return read_toolkit(*toolkit);
+  });
+  if (!identity || identity->nvrtc.empty()) return std::nullopt;
+  return *identity;
 }
 
 std::string write_error(const ErrorAnswer& error) {

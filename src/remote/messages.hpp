@@ -35,7 +35,11 @@ struct CompileMessage {
 struct ToolkitIdentity {
   std::string nvrtc;    ///< "13.0"
   std::string headers;  ///< "13.0"; empty: not known
-  std::string digest;
+  std::string digest;   ///< of all files
+  /// The same by parts, which a client compares with its own; empty: not known, or a server of an earlier
+  /// version.
+  std::string libraries, header_contents;
+  std::string quern;  ///< the server's own part of a compilation
 };
 
 /// The body of the answer 200.
@@ -64,6 +68,8 @@ Expected<std::string> write_compile_message(const CompileMessage& message);
 
 /// Bytes that are not UTF-8 are replaced: messages may quote the author's.
 std::string write_answer(const CompileAnswer& answer);
+/// The server's toolkit in the document of GET /v1/stats; nothing: it is not there.
+std::optional<ToolkitIdentity> read_toolkit_of_stats(std::string_view json);
 Expected<CompileAnswer> read_answer(std::string_view json);
 
 std::string write_error(const ErrorAnswer& error);

@@ -39,6 +39,9 @@ class Nursery {
     hello_.nvrtc_path = facts.nvrtc_path;
     hello_.nvrtc_version = facts.nvrtc_version;
     hello_.headers_version = facts.headers_version;
+    hello_.libraries = facts.libraries;
+    hello_.header_contents = facts.header_contents;
+    hello_.quern = facts.quern;
     hello_.include_directories = facts.include_directories;
     if (facts.nvrtc_path.empty())
       hello_.problem = to_string(facts.missing);

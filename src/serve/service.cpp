@@ -561,6 +561,9 @@ std::string Service::stats() const {
     json["toolkit"] = {{"nvrtc", facts->toolkit.nvrtc},
                        {"headers", facts->toolkit.headers},
                        {"digest", facts->toolkit.digest},
+                       {"libraries", facts->toolkit.libraries},
+                       {"header_contents", facts->toolkit.header_contents},
+                       {"quern", facts->toolkit.quern},
                        {"problem", facts->problem}};
     json["sandbox"] = {{"landlock", facts->sandbox.landlock},
                        {"seccomp", facts->sandbox.seccomp},

@@ -15,6 +15,9 @@ std::string write_hello(const WorkerHello& hello) {
   const Json json = {{"nvrtc_path", hello.nvrtc_path},
                      {"nvrtc_version", hello.nvrtc_version},
                      {"headers_version", hello.headers_version},
+                     {"libraries", hello.libraries},
+                     {"header_contents", hello.header_contents},
+                     {"quern", hello.quern},
                      {"include_directories", hello.include_directories},
                      {"problem", hello.problem},
                      {"landlock", sandbox.landlock},
@@ -32,6 +35,9 @@ Expected<WorkerHello> read_hello(std::string_view text) {
     json.at("nvrtc_path").get_to(hello.nvrtc_path);
     json.at("nvrtc_version").get_to(hello.nvrtc_version);
     json.at("headers_version").get_to(hello.headers_version);
+    json.at("libraries").get_to(hello.libraries);
+    json.at("header_contents").get_to(hello.header_contents);
+    json.at("quern").get_to(hello.quern);
     json.at("include_directories").get_to(hello.include_directories);
     json.at("problem").get_to(hello.problem);
     json.at("landlock").get_to(hello.sandbox.landlock);

@@ -19,6 +19,7 @@ struct WorkerHello {
   std::string nvrtc_path;
   std::string nvrtc_version;
   std::string headers_version;
+  std::string libraries, header_contents, quern;  ///< as remote::ToolkitIdentity has them
   std::vector<std::string> include_directories;
   std::string problem;  ///< why it cannot compile CUDA C++; empty: it can
   SandboxState sandbox;

@@ -128,7 +128,9 @@ ToolkitState identify_toolkit(const WorkerHello& hello, cache::DiskStore* store)
     if (store != nullptr && is_settled(files) && toolkit_stamp(hello) == states.hex())
       store->put(cache::EntryKind::toolkit_facts, states, digest);
   }
-  return {{hello.nvrtc_version, hello.headers_version, digest}, states.hex()};
+  return {{hello.nvrtc_version, hello.headers_version, digest, hello.libraries, hello.header_contents,
+           hello.quern},
+          states.hex()};
 }
 
 std::string toolkit_stamp(const WorkerHello& hello) { return digest_of_states(toolkit_files(hello)).hex(); }

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "cache/bundle.hpp"
+#include "compile/bundle_image.hpp"
 #include "compile/compiler.hpp"
 #include "quern/bundle.hpp"
 #include "quern/file.hpp"
@@ -66,7 +67,11 @@ class Maker {
     for (const Dim3& block : options.blocks) blocks_.push_back({block.x, block.y, block.z});
   }
 
-  Expected<cache::BundleEntry> toolkit() { return compiler_.bundle_toolkit(); }
+  Expected<cache::BundleEntry> toolkit() {
+    const Expected<compile::ToolkitContents> here = compiler_.toolkit_contents();
+    if (!here) return here.errors();
+    return compile::toolkit_entry(*here);
+  }
 
   Made make(const BundleUnit& unit, const abi::Target& target) try {
     Made made;

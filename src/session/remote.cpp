@@ -27,7 +27,7 @@ class Servers final : public compile::RemoteCompiler {
     const Expected<compile::WholeRequest> whole = compile::with_own_headers(request, toolkit_directories);
     if (!whole) return decline(file, whole.errors());
     base::Work work(progress, ProgressStage::compile, file, 0);
-    if (!work.begin()) return RemoteOutcome{base::cancelled("compile " + file), "", ""};
+    if (!work.begin()) return RemoteOutcome{base::cancelled("compile " + file), {}};
     std::uint64_t ticks = 0;
     remote::Client::Outcome outcome = client_.compile(
         whole->request, [&] { return work.advance(++ticks); },
@@ -38,17 +38,29 @@ class Servers final : public compile::RemoteCompiler {
     if (!*outcome.answer) {
       Diagnostics errors = std::move(*outcome.answer).errors();
       compile::rename_files(errors, whole->files);
-      return RemoteOutcome{std::move(errors), "", ""};
+      return RemoteOutcome{std::move(errors), {}};
     }
     remote::CompileAnswer& answer = **outcome.answer;
     compile::rename_files(answer.image, whole->files);
     base::log({LogLevel::debug,
                fmt::format("{} compiled {}, request {}", outcome.server, file, outcome.request_id),
                {{"file", file}, {"server", outcome.server}, {"request_id", outcome.request_id}}});
-    return RemoteOutcome{answer.image, answer.toolkit.nvrtc, answer.toolkit.headers};
+    return RemoteOutcome{answer.image, toolkit_of(answer.toolkit)};
   }
 
+  std::optional<compile::RemoteToolkit> toolkit() override {
+    const std::optional<remote::ToolkitIdentity> identity = client_.toolkit();
+    if (!identity) return std::nullopt;
+    return toolkit_of(*identity);
+  }
+
+  std::string name() const override { return remote::identity_of(client_.options()); }
+
  private:
+  static compile::RemoteToolkit toolkit_of(const remote::ToolkitIdentity& identity) {
+    return {{identity.libraries, identity.header_contents}, identity.quern};
+  }
+
   /// Requests that servers do not take, which is nobody's failure: compiled here.
   std::optional<RemoteOutcome> decline(const std::string& file, const Diagnostics& reasons) const {
     if (client_.options().only) return refused(file, reasons);
@@ -60,7 +72,7 @@ class Servers final : public compile::RemoteCompiler {
 
   std::optional<RemoteOutcome> unanswered(const std::string& file, const Diagnostics& reasons) {
     if (!reasons.empty() && reasons.back().code == "cancelled")
-      return RemoteOutcome{base::cancelled("compile " + file), "", ""};
+      return RemoteOutcome{base::cancelled("compile " + file), {}};
     if (!reasons.empty() && reasons.back().code == remote::kWorkerFailed)
       return crashed(file, reasons.back());
     if (!reasons.empty() && reasons.back().code == "not-remote") return decline(file, {reasons.back()});
@@ -80,7 +92,7 @@ class Servers final : public compile::RemoteCompiler {
     error.code = compile::kNoServer;
     error.message = fmt::format("cannot compile {}: {}", file, reason.message);
     error.hint = "divide the source, or unset QUERN_REMOTE to compile it in this process, which it may end";
-    return {std::move(error), "", ""};
+    return {std::move(error), {}};
   }
 
   static RemoteOutcome refused(const std::string& file, const Diagnostics& reasons) {
@@ -90,7 +102,7 @@ class Servers final : public compile::RemoteCompiler {
         "cannot compile {}: no server did, and QUERN_REMOTE_ONLY forbids to compile it here", file);
     for (const Diagnostic& reason : reasons) error.notes.push_back({{}, reason.message});
     error.hint = "see that a server of QUERN_REMOTE is up and reachable, or unset QUERN_REMOTE_ONLY";
-    return {std::move(error), "", ""};
+    return {std::move(error), {}};
   }
 
   remote::Client client_;

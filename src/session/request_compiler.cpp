@@ -41,8 +41,19 @@ Expected<std::shared_ptr<const abi::PtxImage>> RequestCompiler::compile(const ab
 
 CompilerFacts RequestCompiler::facts() {
   compile::ToolkitReport report = state_->compiler.toolkit();
-  return {std::move(report.nvrtc_path), std::move(report.nvrtc_version), std::move(report.headers_version),
-          std::move(report.include_directories), std::move(report.missing)};
+  CompilerFacts facts{std::move(report.nvrtc_path),
+                      std::move(report.nvrtc_version),
+                      std::move(report.headers_version),
+                      std::move(report.include_directories),
+                      std::move(report.missing),
+                      "",
+                      "",
+                      compile::own_contents()};
+  if (Expected<compile::ToolkitContents> contents = state_->compiler.toolkit_contents()) {
+    facts.libraries = std::move(contents->nvrtc);
+    facts.header_contents = std::move(contents->headers);
+  }
+  return facts;
 }
 
 Expected<base::Digest> RequestCompiler::precompile(const abi::KernelRequest& lines, const std::string& file) {

@@ -21,6 +21,10 @@ struct CompilerFacts {
   std::string headers_version;  ///< empty: not known
   std::vector<std::string> include_directories;
   Diagnostic missing;
+  /// The identity of NVRTC's libraries and of the headers' contents, as compile::ToolkitContents has them;
+  /// empty: not known.
+  std::string libraries, header_contents;
+  std::string quern;  ///< compile::own_contents()
 };
 
 /// Keeps no results. Thread-safe.

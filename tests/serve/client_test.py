@@ -305,12 +305,53 @@ class Client(unittest.TestCase):
         self.assertEqual(self.quern("compile", "k.cu", "-D", "X", remote=self.url, **cache).returncode, 0)
 
     def test_what_another_toolkit_made_is_not_kept_as_this_ones(self):
-        body = self.server.compile((self.folder / "k.cu").read_text()).body.decode()
-        other = FakeServer(http(200, body.replace("4711", "1147").replace('"nvrtc":"13.0"', '"nvrtc":"99.9"')))
-        cache = {"cache": "1", "QUERN_CACHE_DIR": str(self.folder / "cache")}
-        self.assertIn("1147", self.quern("compile", "k.cu", remote=other.url, **cache).stdout)
-        self.assertIn("4711", self.quern("compile", "k.cu", **cache).stdout)
-        other.close()
+        self.write("h.cu", "#include <cuda_fp16.h>\n" + (self.folder / "k.cu").read_text())
+        for name, member in (("k.cu", "libraries"), ("k.cu", "quern"), ("h.cu", "libraries"), ("h.cu", "header_contents")):
+            answer = self.server.compile((self.folder / name).read_text()).json
+            answer["ptx"] = answer["ptx"].replace("4711", "1147")
+            answer["toolkit"][member] += "0"
+            cache = {"cache": "1", "QUERN_CACHE_DIR": str(self.folder / ("cache-" + name + member))}
+            with contextlib.closing(FakeServer(http(200, json.dumps(answer)))) as other:
+                self.assertIn("1147", self.quern("compile", name, remote=other.url, **cache).stdout)
+                self.assertIn("4711", self.quern("compile", name, **cache).stdout, member)
+
+    def test_what_a_server_with_this_toolkit_made_is_kept_as_this_ones(self):
+        self.write("h.cu", "#include <cuda_fp16.h>\n" + (self.folder / "k.cu").read_text())
+        for name in ("k.cu", "h.cu"):
+            answer = self.server.compile((self.folder / name).read_text()).json
+            answer["ptx"] = answer["ptx"].replace("4711", "1147")
+            cache = {"cache": "1", "QUERN_CACHE_DIR": str(self.folder / ("cache-" + name))}
+            with contextlib.closing(FakeServer(http(200, json.dumps(answer)))) as alike:
+                self.quern("compile", name, remote=alike.url, **cache)
+            self.assertIn("1147", self.quern("compile", name, **cache).stdout)
+
+    def test_a_machine_without_nvrtc_keeps_what_servers_made(self):
+        server = Server("--workers", 1).ready()
+        url = "unix:" + server.socket
+        away = {"cache": "1", "QUERN_CACHE_DIR": str(self.folder / "cache"), "QUERN_NVRTC": "/nonexistent/libnvrtc.so"}
+        self.write("a.h", "#define A 815\n")
+        self.write("h.cu", '#include "a.h"\n#include <cuda_fp16.h>\nextern "C" __global__ void k(int* p) { *p = A; }\n')
+        first = self.quern("compile", "h.cu", remote=url, **away)
+        self.assertEqual((server.stats()["nvrtc_runs"], "815" in first.stdout), (1, True))
+        self.assertEqual(self.quern("compile", "h.cu", remote=url, **away).stdout, first.stdout)
+        # A server with another toolkit makes it anew, and so does this one once the header is another.
+        body = server.compile((self.folder / "k.cu").read_text()).json
+        body["toolkit"]["header_contents"] += "0"
+        body["ptx"] = body["ptx"].replace("4711", "1147")
+        with contextlib.closing(FakeServer(http(200, json.dumps(body), Connection="close"))) as other:
+            self.assertIn("1147", self.quern("compile", "h.cu", remote=other.url, **away).stdout)
+        self.write("a.h", "#define A 518\n")
+        self.assertIn("518", self.quern("compile", "h.cu", remote=url, **away).stdout)
+        self.write("a.h", "#define A 815\n")
+
+        def compile_requests():
+            return len([each for each in server.events("request") if each["path"] == "/v1/compile"])
+        server.wait_for(lambda: compile_requests() >= 5)  # this one, and two for each text of the header, which is sent when asked for
+        self.assertEqual(compile_requests(), 5)
+        server.stop()
+        # No server answers: what it made last stands.
+        self.assertEqual(self.quern("compile", "h.cu", remote=url, **away).stdout, first.stdout)
+        self.quern("compile", "h.cu", "-D", "X", remote=url, status=1, **away)
 
     def test_tokens(self):
         token = self.folder / "token"

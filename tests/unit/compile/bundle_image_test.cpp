@@ -40,7 +40,7 @@ struct Made {
 
   explicit Made(const std::vector<abi::KernelRequest>& requests) {
     compile::Compiler compiler(plain_options());
-    entries.push_back(*compiler.bundle_toolkit());
+    entries.push_back(compile::toolkit_entry(*compiler.toolkit_contents()));
     for (const abi::KernelRequest& request : requests) {
       auto image = compiler.compile_for_bundle(request, "k.cu");
       REQUIRE_MESSAGE(image, (image ? "" : to_string(image.errors())));
@@ -158,7 +158,7 @@ TEST_CASE("the author's headers count by their contents, wherever they lie") {
 TEST_CASE("a bundle of another toolkit is used without NVRTC, and elsewhere only if asked for") {
   if (!test::have_nvrtc()) return;
   Made made({request_of(kKernel)});
-  const compile::BundleToolkit other{"12.9 build-id:0123", "12090 4567"};
+  const compile::ToolkitContents other{"12.9 build-id:0123", "12090 4567"};
   const auto wanted = compile::bundle_request(request_of(kKernel));
   REQUIRE(wanted);
   made.entries[0] = compile::toolkit_entry(other);
@@ -182,7 +182,7 @@ TEST_CASE("the toolkit's headers count where a source may read them, and leave n
   for (const std::string& directory : compiler.toolkit().include_directories)
     CHECK(made.entries[1].content.find(directory) == std::string::npos);
   // The same NVRTC with other headers.
-  compile::BundleToolkit other = *compile::toolkit_of(*made.bundle);
+  compile::ToolkitContents other = *compile::toolkit_of(*made.bundle);
   other.headers += "0";
   made.entries[0] = compile::toolkit_entry(other);
   made.entries[1].key = compile::bundle_key(*compile::bundle_request(request), other, 0);

@@ -151,7 +151,7 @@ TEST_CASE("small texts that would become large trees are refused") {
 TEST_CASE("an answer reads back as it was written") {
   CompileAnswer answer;
   answer.key = "k";
-  answer.toolkit = {"13.0", "13.1", "d"};
+  answer.toolkit = {"13.0", "13.1", "d", "l", "c", "q"};
   answer.image.ptx = ".version 8.0\n";
   answer.image.entries = {{"k<int>", "_Z1kIiE", {{"p", "const int*", 8, 8, 8, true, true, "int"}}, 48, 256}};
   answer.image.variables = {{"v", "_v"}};
@@ -165,6 +165,7 @@ TEST_CASE("an answer reads back as it was written") {
   const Expected<CompileAnswer> again = read_answer(write_answer(answer));
   REQUIRE(again);
   CHECK_EQ(again->toolkit.headers, "13.1");
+  CHECK_EQ(again->toolkit.libraries + again->toolkit.header_contents + again->toolkit.quern, "lcq");
   CHECK_EQ(again->image.ptx, answer.image.ptx);
   CHECK_EQ(again->image.compile_ms, 1.5);
   REQUIRE_EQ(again->image.entries.size(), 1);

@@ -59,10 +59,19 @@ TEST_CASE("a wait ends when the other side is gone, or when it is told to") {
 }
 
 TEST_CASE("a worker's first message reads back") {
-  WorkerHello hello{"/lib/libnvrtc.so", "13.0", "13.1", {"/include"}, "no", {3, true, true, false, "limits"}};
+  WorkerHello hello{"/lib/libnvrtc.so",
+                    "13.0",
+                    "13.1",
+                    "l",
+                    "c",
+                    "q",
+                    {"/include"},
+                    "no",
+                    {3, true, true, false, "limits"}};
   const Expected<WorkerHello> again = read_hello(write_hello(hello));
   REQUIRE(again);
   CHECK_EQ(again->nvrtc_path, hello.nvrtc_path);
+  CHECK_EQ(again->libraries + again->header_contents + again->quern, "lcq");
   CHECK(again->include_directories == hello.include_directories);
   CHECK_EQ(again->sandbox.landlock, 3);
   CHECK_FALSE(again->sandbox.limits);

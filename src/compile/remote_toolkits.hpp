@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a machine without NVRTC knows of the toolkits that servers compile with: the disk keeps what they made
+// under the toolkit that made it.
+#pragma once
+
+#include <mutex>
+#include <optional>
+
+#include "base/thread_annotations.hpp"
+#include "cache/disk_store.hpp"
+#include "compile/key.hpp"
+#include "compile/own_headers.hpp"
+#include "compile/remote_compiler.hpp"
+
+namespace quern::compile {
+
+/// The toolkit that servers use, as far as this process has heard of it. Thread-safe.
+class RemoteToolkits {
+ public:
+  /// Either may be null; both must outlive this.
+  RemoteToolkits(RemoteCompiler* servers, cache::DiskStore* store) : servers_(servers), store_(store) {}
+
+  /// That of the last answer. Before the first answer, servers are asked once; if none answers, it is the one
+  /// that an earlier process noted. Nothing: not known, or there is no store to look in.
+  std::optional<RemoteToolkit> toolkit() QUERN_EXCLUDES(mutex_);
+
+  /// A server has answered with this toolkit.
+  void note(const RemoteToolkit& toolkit) QUERN_EXCLUDES(mutex_);
+
+ private:
+  base::Digest place() const;
+  std::optional<RemoteToolkit> recall();
+
+  RemoteCompiler* const servers_;
+  cache::DiskStore* const store_;
+  std::once_flag asked_;
+  base::Mutex mutex_;
+  std::optional<RemoteToolkit> last_ QUERN_GUARDED_BY(mutex_);
+};
+
+/// The key of what a server with this toolkit makes of the request. The names of files are in the outcome, so
+/// they are in the key.
+CudaKey remote_key(const WholeRequest& whole, const RemoteToolkit& toolkit);
+
+}  // namespace quern::compile
