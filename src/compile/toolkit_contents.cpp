@@ -5,6 +5,7 @@
 
 #include "compile/device_headers.hpp"
 #include "compile/room_digest.hpp"
+#include "frontend/room_digest.hpp"
 
 namespace quern::compile {
 
@@ -23,7 +24,12 @@ std::optional<ToolkitContents> toolkit_contents(const Toolkit& toolkit, bool wit
 }
 
 std::string own_contents() {
-  return base::DigestBuilder().add(room_digest()).add(device_headers_digest()).finish().hex();
+  return base::DigestBuilder()
+      .add(room_digest())
+      .add(device_headers_digest())
+      .add(frontend::room_digest())
+      .finish()
+      .hex();
 }
 
 }  // namespace quern::compile

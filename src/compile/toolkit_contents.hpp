@@ -18,7 +18,8 @@ struct ToolkitContents {
 /// Nothing: NVRTC's libraries are not identified. `with_headers`: reads the toolkit's headers.
 std::optional<ToolkitContents> toolkit_contents(const Toolkit& toolkit, bool with_headers);
 
-/// The identity of quern's own part of a compilation: its headers, and what it makes of NVRTC's output.
+/// The identity of quern's own part of a compilation: its front end and headers, and what it makes of
+/// NVRTC's output.
 std::string own_contents();
 
 }  // namespace quern::compile

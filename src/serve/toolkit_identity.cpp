@@ -128,6 +128,8 @@ ToolkitState identify_toolkit(const WorkerHello& hello, cache::DiskStore* store)
     if (store != nullptr && is_settled(files) && toolkit_stamp(hello) == states.hex())
       store->put(cache::EntryKind::toolkit_facts, states, digest);
   }
+  // Servers of two versions of quern may share a store.
+  digest = base::DigestBuilder().add(digest).add(hello.quern).finish().hex();
   return {{hello.nvrtc_version, hello.headers_version, digest, hello.libraries, hello.header_contents,
            hello.quern},
           states.hex()};
