@@ -239,7 +239,8 @@ struct Client::State {
     const std::string reason = error.message.empty() ? fmt::format("status {}", http.status) : error.message;
     const bool ours = error.code == "option-refused" || error.code == "include-refused" || http.status == 413;
     outcome.reasons.push_back(diagnostic(
-        ours               ? "not-remote"
+        http.status == 413 ? kTooLarge
+        : ours             ? "not-remote"
         : error.code == "" ? "protocol"
                            : error.code.c_str(),
         fmt::format("compile server {}: {} (request {})", server, reason, outcome.request_id), error.hint));

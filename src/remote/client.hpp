@@ -19,6 +19,9 @@ namespace quern::remote {
 /// The code of a reason: the compiler crashed on this source, or exhausted its memory, on two tries.
 inline constexpr const char* kWorkerFailed = "worker-failed";
 
+/// The code of a reason: the request is larger than the server takes.
+inline constexpr const char* kTooLarge = "too-large";
+
 struct ClientOptions {
   std::vector<Endpoint> servers;  ///< tried in this order
   bool only = false;              ///< this process must not compile itself

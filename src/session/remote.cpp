@@ -76,6 +76,7 @@ class Servers final : public compile::RemoteCompiler {
     if (!reasons.empty() && reasons.back().code == remote::kWorkerFailed)
       return crashed(file, reasons.back());
     if (!reasons.empty() && reasons.back().code == "not-remote") return decline(file, {reasons.back()});
+    if (!reasons.empty() && reasons.back().code == remote::kTooLarge) return too_large(file, reasons.back());
     if (client_.options().only) return refused(file, reasons);
     // Once, until a server answers again: each compile would say the same.
     if (!reasons.empty() && !is_told_.exchange(true)) {
@@ -84,6 +85,16 @@ class Servers final : public compile::RemoteCompiler {
       base::log({LogLevel::warning, text, {{"file", file}}});
     }
     return std::nullopt;
+  }
+
+  /// The operator can raise the server's limit, so that he is told, once.
+  std::optional<RemoteOutcome> too_large(const std::string& file, const Diagnostic& reason) {
+    if (!client_.options().only && !is_told_size_.exchange(true))
+      base::log({LogLevel::warning,
+                 fmt::format("kernels that are too large for the compile server are compiled here: {}\n  {}",
+                             file, reason.message),
+                 {{"file", file}}});
+    return decline(file, {reason});
   }
 
   /// The compiler would end this process instead of a worker.
@@ -107,6 +118,7 @@ class Servers final : public compile::RemoteCompiler {
 
   remote::Client client_;
   std::atomic<bool> is_told_{false};
+  std::atomic<bool> is_told_size_{false};
 };
 
 }  // namespace

@@ -353,6 +353,17 @@ class Client(unittest.TestCase):
         self.assertEqual(self.quern("compile", "h.cu", remote=url, **away).stdout, first.stdout)
         self.quern("compile", "h.cu", "-D", "X", remote=url, status=1, **away)
 
+    def test_what_is_too_large_for_the_server_is_compiled_here_with_a_warning(self):
+        server = Server("--workers", 1, "--max-source", "8K").ready()
+        url = "unix:" + server.socket
+        self.write("big.cu", "//" + "x" * 10000 + "\n" + (self.folder / "k.cu").read_text())
+        done = self.quern("compile", "big.cu", remote=url)
+        self.assertIn("4711", done.stdout)
+        self.assertEqual(len(re.findall("too large for the compile server", done.stderr)), 1, done.stderr)
+        done = self.quern("compile", "big.cu", remote=url, QUERN_REMOTE_ONLY="1", status=1)
+        self.assertIn("QUERN_REMOTE_ONLY", done.stderr)
+        server.stop()
+
     def test_tokens(self):
         token = self.folder / "token"
         token.write_text("0123456789abcdef0123\n")
