@@ -64,7 +64,7 @@ Expected<ClientOptions> client_options_for(std::string_view servers) {
   options.certificate = base::env("QUERN_REMOTE_CERT").value_or("");
   options.key = base::env("QUERN_REMOTE_KEY").value_or("");
   if (const auto seconds = base::env_real("QUERN_REMOTE_TIMEOUT", kTimeoutRange, base::warn_of_env))
-    options.patience.answer = std::chrono::milliseconds(static_cast<std::int64_t>(*seconds * 1e3));
+    options.timeouts.answer = std::chrono::milliseconds(static_cast<std::int64_t>(*seconds * 1e3));
   if (const auto file = base::env("QUERN_REMOTE_TOKEN_FILE")) {
     Expected<std::string> text = base::read_file(*file);
     if (!text) return std::move(text).errors();
@@ -86,7 +86,7 @@ std::string identity_of(const ClientOptions& options) {
   for (const Endpoint& server : options.servers) digest.add(server.text);
   digest.add("").add(std::uint64_t{options.only}).add(options.token).add(options.authority);
   digest.add(options.certificate).add(options.key);
-  digest.add(static_cast<std::uint64_t>(options.patience.answer.count()));
+  digest.add(static_cast<std::uint64_t>(options.timeouts.answer.count()));
   return digest.finish().hex();
 }
 
@@ -145,9 +145,9 @@ struct Client::State {
     return !servers[index].refused && servers[index].rests_until_ns <= base::now_ns();
   }
 
-  Expected<HttpAnswer> ask(std::size_t index, const HttpRequest& request, const Patience& patience) {
+  Expected<HttpAnswer> ask(std::size_t index, const HttpRequest& request, const Timeouts& timeouts) {
     if (std::optional<HttpConnection> connection = idle_connection(index)) {
-      Expected<HttpAnswer> answer = connection->ask(request, patience);
+      Expected<HttpAnswer> answer = connection->ask(request, timeouts);
       // The server may have closed it at this very moment; a compile may be asked for again.
       if (answer || answer.errors().front().code != "lost") {
         if (answer) keep(index, *std::move(connection));
@@ -156,9 +156,9 @@ struct Client::State {
     }
     const Endpoint& endpoint = options.servers[index];
     if (endpoint.tls && !tls) return tls_problem;
-    Expected<HttpConnection> fresh = HttpConnection::open(endpoint, tls, patience);
+    Expected<HttpConnection> fresh = HttpConnection::open(endpoint, tls, timeouts);
     if (!fresh) return std::move(fresh).errors();
-    Expected<HttpAnswer> answer = fresh->ask(request, patience);
+    Expected<HttpAnswer> answer = fresh->ask(request, timeouts);
     if (answer) keep(index, *std::move(fresh));
     return answer;
   }
@@ -169,13 +169,13 @@ struct Client::State {
     return all;
   }
 
-  Expected<HttpAnswer> post(std::size_t index, CompileMessage message, const Patience& patience,
+  Expected<HttpAnswer> post(std::size_t index, CompileMessage message, const Timeouts& timeouts,
                             const std::string& id) {
     Expected<HttpAnswer> answer = Diagnostics{};
     for (int attempt = 0; attempt < 3; ++attempt) {
       const Expected<std::string> body = write_compile_message(message);
       if (!body) return body.errors();
-      answer = ask(index, {"POST", "/v1/compile", headers(id), *body}, patience);
+      answer = ask(index, {"POST", "/v1/compile", headers(id), *body}, timeouts);
       if (!answer || answer->status != 409) return answer;
       // A server that forgot some meanwhile gets all.
       add_texts(message, attempt == 0 ? read_error(answer->body).missing : std::vector<std::string>());
@@ -183,11 +183,11 @@ struct Client::State {
     return answer;
   }
 
-  Expected<void> fetch_code(std::size_t index, CompileAnswer& answer, const Patience& patience,
+  Expected<void> fetch_code(std::size_t index, CompileAnswer& answer, const Timeouts& timeouts,
                             const std::string& id) {
     if (answer.machine_code_digest.empty()) return {};
     Expected<HttpAnswer> got =
-        ask(index, {"GET", "/v1/artifact/" + answer.machine_code_digest, headers(id), ""}, patience);
+        ask(index, {"GET", "/v1/artifact/" + answer.machine_code_digest, headers(id), ""}, timeouts);
     if (!got) return std::move(got).errors();
     const auto bytes = std::as_bytes(std::span(got->body));
     if (got->status != 200 || base::sha256(bytes).hex() != answer.machine_code_digest)
@@ -200,7 +200,7 @@ struct Client::State {
   /// The question to the servers.
   struct Asking {
     const CompileMessage& message;
-    const Patience& patience;
+    const Timeouts& timeouts;
     const Judge& judge;
   };
 
@@ -220,7 +220,7 @@ struct Client::State {
     if (http.status == 200) {
       Expected<CompileAnswer> answer = read_answer(http.body);
       if (!answer) return no_answer(answer.errors().front().message);
-      if (Expected<void> code = fetch_code(index, *answer, asking.patience, outcome.request_id); !code)
+      if (Expected<void> code = fetch_code(index, *answer, asking.timeouts, outcome.request_id); !code)
         return outcome.reasons.push_back(code.errors().front()), Step::next;
       const std::string wrong = asking.judge ? asking.judge(answer->image) : std::string();
       if (!wrong.empty()) return no_answer(wrong);
@@ -251,7 +251,7 @@ struct Client::State {
   }
 
   Step try_server(std::size_t index, const Asking& asking, Outcome& outcome) {
-    const Expected<HttpAnswer> http = post(index, asking.message, asking.patience, outcome.request_id);
+    const Expected<HttpAnswer> http = post(index, asking.message, asking.timeouts, outcome.request_id);
     if (http) return take(index, *http, asking, outcome);
     Diagnostic reason = http.errors().front();
     const bool cancelled = reason.code == "cancelled" || reason.code == "not-utf8";
@@ -270,11 +270,11 @@ Expected<std::string> fetch_stats(const ClientOptions& options) {
     if (!made) return std::move(made).errors();
     tls = *std::move(made);
   }
-  Expected<HttpConnection> connection = HttpConnection::open(server, tls, options.patience);
+  Expected<HttpConnection> connection = HttpConnection::open(server, tls, options.timeouts);
   if (!connection) return std::move(connection).errors();
   HttpRequest request{"GET", "/v1/stats", {{"Quern-Request-Id", new_id()}, {"Connection", "close"}}, ""};
   if (!options.token.empty()) request.headers["Authorization"] = "Bearer " + options.token;
-  Expected<HttpAnswer> answer = connection->ask(request, options.patience);
+  Expected<HttpAnswer> answer = connection->ask(request, options.timeouts);
   if (!answer) return std::move(answer).errors();
   if (answer->status == 200) return std::move(answer->body);
   const ErrorAnswer error = read_error(answer->body);
@@ -295,7 +295,7 @@ std::optional<ToolkitIdentity> Client::toolkit() {
   for (std::size_t i = 0; i < state_->options.servers.size(); ++i) {
     if (!state_->is_awake(i)) continue;
     const Expected<HttpAnswer> answer =
-        state_->ask(i, {"GET", "/v1/stats", state_->headers(id), ""}, state_->options.patience);
+        state_->ask(i, {"GET", "/v1/stats", state_->headers(id), ""}, state_->options.timeouts);
     if (!answer) state_->rest(i, false);
     if (!answer || answer->status != 200) continue;
     if (std::optional<ToolkitIdentity> identity = read_toolkit_of_stats(answer->body)) return identity;
@@ -308,15 +308,15 @@ Client::Outcome Client::compile(const abi::KernelRequest& request, const std::fu
   Outcome outcome;
   outcome.request_id = new_id();
   const CompileMessage message = message_of(request);
-  Patience patience = state_->options.patience;
-  patience.goes_on = goes_on;
+  Timeouts timeouts = state_->options.timeouts;
+  timeouts.goes_on = goes_on;
   int crashes = 0;
   for (int round = 0; round < kRounds; ++round) {
     bool busy = false;
     for (std::size_t i = 0; i < state_->options.servers.size(); ++i) {
       // One that must not compile itself has nobody else to ask.
       if (!state_->is_awake(i) && !state_->options.only) continue;
-      const State::Step step = state_->try_server(i, {message, patience, judge}, outcome);
+      const State::Step step = state_->try_server(i, {message, timeouts, judge}, outcome);
       if (step == State::Step::answered || step == State::Step::stop) return outcome;
       busy = busy || step == State::Step::busy;
       // A worker can be ended for no fault of the source's: once more, here or elsewhere.

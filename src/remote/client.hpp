@@ -29,7 +29,7 @@ struct ClientOptions {
   std::string authority;          ///< PEM file for TLS; empty: the system's
   std::string certificate;        ///< the client's own, PEM; empty: none
   std::string key;
-  Patience patience;
+  Timeouts timeouts;
 };
 
 /// The meaning of QUERN_REMOTE and its relatives; nothing where QUERN_REMOTE is not set. Fails for values

@@ -14,8 +14,8 @@ constexpr std::uint64_t kMaxHeadBytes = 64 << 10;
 constexpr std::uint64_t kMaxBodyBytes = std::uint64_t{256} << 20;
 constexpr std::size_t kMaxHeaders = 100;
 
-std::int64_t after(std::chrono::milliseconds patience) {
-  return base::now_ns() + std::chrono::duration_cast<std::chrono::nanoseconds>(patience).count();
+std::int64_t after(std::chrono::milliseconds timeout) {
+  return base::now_ns() + std::chrono::duration_cast<std::chrono::nanoseconds>(timeout).count();
 }
 
 std::string lower(std::string_view text) {
@@ -48,8 +48,8 @@ Diagnostic HttpConnection::failure(const char* code, const std::string& reason) 
 }
 
 Expected<HttpConnection> HttpConnection::open(const Endpoint& endpoint, const TlsClientContext& tls,
-                                              const Patience& patience, const std::string& peer) {
-  Expected<Stream> stream = Stream::open(endpoint, tls, peer + ' ' + endpoint.text, after(patience.connect));
+                                              const Timeouts& timeouts, const std::string& peer) {
+  Expected<Stream> stream = Stream::open(endpoint, tls, peer + ' ' + endpoint.text, after(timeouts.connect));
   if (!stream) return std::move(stream).errors();
   return HttpConnection(*std::move(stream), endpoint);
 }
@@ -138,10 +138,10 @@ Expected<void> HttpConnection::read_body(HttpAnswer& answer) {
   return {};
 }
 
-Expected<HttpAnswer> HttpConnection::ask(const HttpRequest& request, const Patience& patience) {
+Expected<HttpAnswer> HttpConnection::ask(const HttpRequest& request, const Timeouts& timeouts) {
   usable_ = false;
-  stream_.set_goes_on(patience.goes_on);
-  stream_.set_pace(patience.pace ? *patience.pace : Pace{after(patience.answer), 0});
+  stream_.set_goes_on(timeouts.goes_on);
+  stream_.set_pace(timeouts.pace ? *timeouts.pace : Pace{after(timeouts.answer), 0});
   const std::string host = endpoint_.socket_path.empty() ? endpoint_.host : "quern";
   std::string head = fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n", request.method,
                                  request.path, host, request.body.size());
@@ -151,7 +151,7 @@ Expected<HttpAnswer> HttpConnection::ask(const HttpRequest& request, const Patie
   // A server that refuses a body answers and closes before it has read it all.
   const Expected<void> body_sent = stream_.send(request.body);
   if (!body_sent && body_sent.errors().front().code != "lost") return body_sent.errors();
-  if (!patience.pace) stream_.set_pace({after(patience.answer), 0});
+  if (!timeouts.pace) stream_.set_pace({after(timeouts.answer), 0});
   HttpAnswer answer;
   do {
     answer.headers.clear();

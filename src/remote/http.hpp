@@ -18,7 +18,7 @@
 namespace quern::remote {
 
 /// Limits for the time of each part, and a question whether to go on at all.
-struct Patience {
+struct Timeouts {
   std::chrono::milliseconds connect{2000};
   std::chrono::milliseconds answer{90'000};  ///< from the request's end
   std::function<bool()> goes_on;             ///< asked ten times a second; may be empty
@@ -45,9 +45,9 @@ class HttpConnection {
  public:
   /// `peer` names the other side in messages.
   static Expected<HttpConnection> open(const Endpoint& endpoint, const TlsClientContext& tls,
-                                       const Patience& patience, const std::string& peer = "compile server");
+                                       const Timeouts& timeouts, const std::string& peer = "compile server");
 
-  Expected<HttpAnswer> ask(const HttpRequest& request, const Patience& patience);
+  Expected<HttpAnswer> ask(const HttpRequest& request, const Timeouts& timeouts);
   /// With the deadline as the last exchange has left it.
   const Pace& pace() const noexcept { return stream_.pace(); }
   /// True if another request may be sent.

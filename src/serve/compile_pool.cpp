@@ -15,7 +15,7 @@ namespace quern::serve {
 namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(200);  // between looks at whether a client is still there
-constexpr auto kStartPatience = std::chrono::seconds(60);
+constexpr auto kStartTimeout = std::chrono::seconds(60);
 constexpr auto kAfterFailedStart = std::chrono::seconds(2);
 constexpr std::uint64_t kCrashesOfNursery = 16;
 constexpr std::int64_t kBetweenLooks_ns = 2'000'000'000;  // at the files of the toolkit
@@ -303,7 +303,7 @@ bool CompilePool::renew_worker(Slot& slot) {
   if (slot.worker && !is_used_up && slot.nursery == current && slot.header_count == current->header_count())
     return true;
   const std::uint64_t header_count = current->header_count();
-  Expected<WorkerProcess> forked = current->fork_worker(kStartPatience);
+  Expected<WorkerProcess> forked = current->fork_worker(kStartTimeout);
   if (!forked) {
     log_event(Level::error, "worker-not-started", {{"reason", forked.errors().front().message}});
     drop_nursery(current);
@@ -337,8 +337,8 @@ bool CompilePool::has_toolkit_changed() {
 bool CompilePool::start_nursery(std::uint64_t generation) {
   nursery_.reset();
   metrics_.precompiled_headers = metrics_.precompiled_bytes = 0;
-  auto started = NurseryProcess::start({settings_.worker_memory_bytes, settings_.precompiled_bytes != 0},
-                                       kStartPatience);
+  auto started =
+      NurseryProcess::start({settings_.worker_memory_bytes, settings_.precompiled_bytes != 0}, kStartTimeout);
   if (!started) {
     log_event(Level::error, "worker-not-started", {{"reason", started.errors().front().message}});
     return false;

@@ -17,8 +17,8 @@ namespace {
 constexpr auto kLinger = std::chrono::milliseconds(2000);
 constexpr std::uint64_t kLingerBytes = std::uint64_t{256} << 20;
 
-std::int64_t after(std::chrono::milliseconds patience) {
-  return base::now_ns() + std::chrono::duration_cast<std::chrono::nanoseconds>(patience).count();
+std::int64_t after(std::chrono::milliseconds timeout) {
+  return base::now_ns() + std::chrono::duration_cast<std::chrono::nanoseconds>(timeout).count();
 }
 
 }  // namespace
@@ -56,8 +56,8 @@ bool Connection::settle(int result) {
   }
 }
 
-bool Connection::start_tls(SSL_CTX& context, Milliseconds patience) {
-  deadline_ns_ = after(patience);
+bool Connection::start_tls(SSL_CTX& context, Milliseconds timeout) {
+  deadline_ns_ = after(timeout);
   ssl_.reset(SSL_new(&context));
   if (!ssl_ || SSL_set_fd(ssl_.get(), socket_) != 1) return false;
   for (int result = SSL_accept(ssl_.get()); result != 1; result = SSL_accept(ssl_.get()))
@@ -65,24 +65,24 @@ bool Connection::start_tls(SSL_CTX& context, Milliseconds patience) {
   return true;
 }
 
-bool Connection::wait_for_request(Milliseconds patience) {
+bool Connection::wait_for_request(Milliseconds timeout) {
   if (begin_ != end_ || (ssl_ && SSL_pending(ssl_.get()) > 0)) return true;
   pollfd ready[2] = {{socket_, POLLIN, 0}, {wake_, POLLIN, 0}};
   int count = 0;
   do {
-    count = ::poll(ready, 2, static_cast<int>(patience.count()));
+    count = ::poll(ready, 2, static_cast<int>(timeout.count()));
   } while (count < 0 && errno == EINTR);
   // A request that is there when the server stops is still answered.
   return count > 0 && ready[0].revents != 0;
 }
 
-void Connection::begin_request(Milliseconds patience, std::uint64_t head_bytes) {
-  deadline_ns_ = after(patience);
+void Connection::begin_request(Milliseconds timeout, std::uint64_t head_bytes) {
+  deadline_ns_ = after(timeout);
   head_left_ = head_bytes;
 }
 
-void Connection::begin_answer(Milliseconds patience) {
-  deadline_ns_ = after(patience);
+void Connection::begin_answer(Milliseconds timeout) {
+  deadline_ns_ = after(timeout);
   if (trouble_ != Trouble::gone) trouble_ = Trouble::none;
 }
 

@@ -24,15 +24,15 @@ class Connection final : public httplib::Stream {
   ~Connection() override;
 
   /// The handshake; false where it failed.
-  bool start_tls(SSL_CTX& context, Milliseconds patience);
+  bool start_tls(SSL_CTX& context, Milliseconds timeout);
   /// Waits for the first byte of a request. False: there is none, or the server stops.
-  bool wait_for_request(Milliseconds patience);
-  /// From now on the request must arrive: within `patience`, its line and headers within `head_bytes`.
-  void begin_request(Milliseconds patience, std::uint64_t head_bytes);
+  bool wait_for_request(Milliseconds timeout);
+  /// From now on the request must arrive: within `timeout`, its line and headers within `head_bytes`.
+  void begin_request(Milliseconds timeout, std::uint64_t head_bytes);
   /// Line and headers are there: what follows is limited by its reader.
   void begin_body() noexcept { head_left_ = UINT64_MAX; }
-  /// From now on the answer must be taken within `patience`.
-  void begin_answer(Milliseconds patience);
+  /// From now on the answer must be taken within `timeout`.
+  void begin_answer(Milliseconds timeout);
   /// Closes so that the client can still read the answer, though it may be sending.
   void finish();
 

@@ -41,8 +41,8 @@ struct Fleet::Ticket {
 };
 
 Fleet::Fleet(std::unique_ptr<store::SharedStore> store, std::string address,
-             std::chrono::nanoseconds patience)
-    : store_(std::move(store)), address_(std::move(address)), patience_ns_(nanoseconds(patience)) {
+             std::chrono::nanoseconds longest_wait)
+    : store_(std::move(store)), address_(std::move(address)), longest_wait_ns_(nanoseconds(longest_wait)) {
   watcher_ = std::thread([this] { watch(); });
   writer_ = std::thread([this] { write(); });
 }
@@ -115,7 +115,7 @@ void Fleet::wait(const TicketPointer& ticket, Job job) {
   const std::int64_t now = base::now_ns();
   ticket->job = std::move(job);
   ticket->waits = true;
-  ticket->give_up_ns = now + patience_ns_;
+  ticket->give_up_ns = now + longest_wait_ns_;
   const base::LockGuard lock(mutex_);
   ++waiting_;
   waits_.emplace(now + ticket->pause_ns, ticket);

@@ -38,8 +38,9 @@ class Fleet {
     wait,     ///< another server compiles: call wait()
   };
 
-  /// `patience`: after so long a wait for another server this one compiles itself.
-  Fleet(std::unique_ptr<store::SharedStore> store, std::string address, std::chrono::nanoseconds patience);
+  /// `longest_wait`: after so long a wait for another server this one compiles itself.
+  Fleet(std::unique_ptr<store::SharedStore> store, std::string address,
+        std::chrono::nanoseconds longest_wait);
   /// Stores what is finished and releases the locks.
   ~Fleet();
   Fleet(const Fleet&) = delete;
@@ -79,7 +80,7 @@ class Fleet {
 
   const std::unique_ptr<store::SharedStore> store_;
   const std::string address_;
-  const std::int64_t patience_ns_;
+  const std::int64_t longest_wait_ns_;
   Histogram seconds_;  // of a question to the store
   mutable base::Mutex mutex_;
   base::ConditionVariable due_changed_, finished_there_;

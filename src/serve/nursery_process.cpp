@@ -108,15 +108,15 @@ int spawn(pid_t& process, int workers, int headers, const NurseryOptions& option
   return error;
 }
 
-std::function<bool()> until(std::chrono::milliseconds patience) {
+std::function<bool()> until(std::chrono::milliseconds timeout) {
   const std::int64_t deadline =
-      base::now_ns() + std::chrono::duration_cast<std::chrono::nanoseconds>(patience).count();
+      base::now_ns() + std::chrono::duration_cast<std::chrono::nanoseconds>(timeout).count();
   return [deadline] { return base::now_ns() < deadline; };
 }
 
-Expected<WorkerHello> first_message(int socket, std::chrono::milliseconds patience) {
+Expected<WorkerHello> first_message(int socket, std::chrono::milliseconds timeout) {
   Frame frame;
-  const Receive got = receive_frame(socket, kMaxHelloBytes, until(patience), frame);
+  const Receive got = receive_frame(socket, kMaxHelloBytes, until(timeout), frame);
   if (got == Receive::stopped) return failure("it did not begin to work in time");
   if (got != Receive::frame) return failure("it has ended");
   return read_hello(frame.text);
@@ -133,7 +133,7 @@ std::optional<Number> number_of(const std::string& text) {
 }  // namespace
 
 Expected<std::shared_ptr<NurseryProcess>> NurseryProcess::start(const NurseryOptions& options,
-                                                                std::chrono::milliseconds patience) {
+                                                                std::chrono::milliseconds timeout) {
   SocketPair workers, headers;
   if (!workers.good() || !headers.good()) return failure(std::strerror(errno));
   pid_t process = -1;
@@ -143,7 +143,7 @@ Expected<std::shared_ptr<NurseryProcess>> NurseryProcess::start(const NurseryOpt
   nursery->process_ = process;
   ::close(std::exchange(workers.theirs, -1));
   ::close(std::exchange(headers.theirs, -1));
-  Expected<WorkerHello> hello = first_message(nursery->workers_, patience);
+  Expected<WorkerHello> hello = first_message(nursery->workers_, timeout);
   if (!hello) return std::move(hello).errors();
   nursery->hello_ = *std::move(hello);
   return nursery;
@@ -158,21 +158,21 @@ NurseryProcess::~NurseryProcess() {
   }
 }
 
-Expected<WorkerProcess> NurseryProcess::fork_worker(std::chrono::milliseconds patience) {
+Expected<WorkerProcess> NurseryProcess::fork_worker(std::chrono::milliseconds timeout) {
   SocketPair pair;
   if (!pair.good()) return failure(std::strerror(errno));
   Frame answer;
   {
     const base::LockGuard lock(mutex_);
     if (!send_frame(workers_, {kForkFrame, "", ""}) || !send_descriptor(workers_, pair.theirs) ||
-        receive_frame(workers_, kMaxHelloBytes, until(patience), answer) != Receive::frame)
+        receive_frame(workers_, kMaxHelloBytes, until(timeout), answer) != Receive::frame)
       return failure("the process that workers are forked from has ended");
   }
   const std::optional<pid_t> process = number_of<pid_t>(answer.text);
   if (!process || *process <= 0) return failure("it could not be forked");
   ::close(std::exchange(pair.theirs, -1));
   WorkerProcess worker(*process, pair.take());
-  Expected<WorkerHello> hello = first_message(worker.socket(), patience);
+  Expected<WorkerHello> hello = first_message(worker.socket(), timeout);
   if (!hello) return failure(hello.errors().front().message + ": " + worker.end());
   worker.set_hello(*std::move(hello));
   return worker;

@@ -25,7 +25,7 @@ class NurseryProcess {
   /// Starts this program again as a nursery, and waits for its first message. The thread that calls this must
   /// outlive the nursery and its workers, which the kernel ends with it.
   static Expected<std::shared_ptr<NurseryProcess>> start(const NurseryOptions& options,
-                                                         std::chrono::milliseconds patience);
+                                                         std::chrono::milliseconds timeout);
   NurseryProcess(const NurseryProcess&) = delete;
   NurseryProcess& operator=(const NurseryProcess&) = delete;
   /// Kills it.
@@ -37,7 +37,7 @@ class NurseryProcess {
   void set_toolkit(ToolkitState toolkit) { toolkit_ = std::move(toolkit); }
   const ToolkitState& toolkit() const noexcept { return toolkit_; }
 
-  Expected<WorkerProcess> fork_worker(std::chrono::milliseconds patience) QUERN_EXCLUDES(mutex_);
+  Expected<WorkerProcess> fork_worker(std::chrono::milliseconds timeout) QUERN_EXCLUDES(mutex_);
 
   /// Makes the precompiled header of a source of #include lines, for workers that are forked later. Returns
   /// its size in bytes.

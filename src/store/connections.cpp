@@ -122,7 +122,7 @@ void Connections::tend() {
 }
 
 Expected<std::unique_ptr<Connection>> Connections::connect_and_ping() {
-  Expected<std::unique_ptr<Connection>> connection = connector_.connect(kPatience);
+  Expected<std::unique_ptr<Connection>> connection = connector_.connect(kTimeout);
   if (!connection) return connection;
   if (Expected<void> ping = (*connection)->ping({base::now_ns() + budget_ns_, 0}); !ping)
     return std::move(ping).errors();

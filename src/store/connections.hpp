@@ -39,7 +39,7 @@ class Connections {
 
  private:
   static constexpr std::size_t kMost = 16;
-  static constexpr std::chrono::milliseconds kPatience{2000};  // of the thread, to connect
+  static constexpr std::chrono::milliseconds kTimeout{2000};  // of the thread, to connect
 
   /// Lets all know that the store is down. True: it was up.
   bool open_breaker() QUERN_REQUIRES(mutex_);

@@ -53,7 +53,7 @@ class Connector {
  public:
   virtual ~Connector() = default;
   /// A connection that is logged in.
-  virtual Expected<std::unique_ptr<Connection>> connect(std::chrono::milliseconds patience) = 0;
+  virtual Expected<std::unique_ptr<Connection>> connect(std::chrono::milliseconds timeout) = 0;
 };
 
 }  // namespace quern::store

@@ -38,9 +38,9 @@ class HttpStore {
     remote::HttpRequest request{method, folder_ + path, {}, body};
     if (!authorization_.empty()) request.headers["Authorization"] = authorization_;
     if (method == "DELETE") request.headers["Depth"] = "infinity";
-    remote::Patience patience;
-    patience.pace = pace;
-    Expected<HttpAnswer> answer = connection_.ask(request, patience);
+    remote::Timeouts timeouts;
+    timeouts.pace = pace;
+    Expected<HttpAnswer> answer = connection_.ask(request, timeouts);
     pace = connection_.pace();
     if (answer && answer->status >= 500 && answer->status != 507)
       return failure("protocol", method, answer->status);
@@ -232,9 +232,9 @@ class HttpConnector final : public Connector {
   HttpConnector(const Address& address, remote::TlsClientContext tls, LoginSource login)
       : address_(address), tls_(std::move(tls)), login_(std::move(login)) {}
 
-  Expected<std::unique_ptr<Connection>> connect(std::chrono::milliseconds patience) override {
-    remote::Patience each;
-    each.connect = patience;
+  Expected<std::unique_ptr<Connection>> connect(std::chrono::milliseconds timeout) override {
+    remote::Timeouts each;
+    each.connect = timeout;
     Expected<remote::HttpConnection> connection =
         remote::HttpConnection::open(address_.endpoint, tls_, each, "store");
     if (!connection) return std::move(connection).errors();

@@ -168,9 +168,9 @@ class RedisConnector final : public Connector {
   RedisConnector(const Address& address, remote::TlsClientContext tls, LoginSource login)
       : address_(address), tls_(std::move(tls)), login_(std::move(login)) {}
 
-  Expected<std::unique_ptr<Connection>> connect(std::chrono::milliseconds patience) override {
+  Expected<std::unique_ptr<Connection>> connect(std::chrono::milliseconds timeout) override {
     const std::int64_t deadline_ns =
-        base::now_ns() + std::chrono::duration_cast<std::chrono::nanoseconds>(patience).count();
+        base::now_ns() + std::chrono::duration_cast<std::chrono::nanoseconds>(timeout).count();
     Expected<remote::Stream> stream =
         remote::Stream::open(address_.endpoint, tls_, "store " + address_.endpoint.text, deadline_ns);
     if (!stream) return std::move(stream).errors();

@@ -14,7 +14,7 @@
 namespace quern::cli {
 namespace {
 
-constexpr std::chrono::seconds kPatience{1};
+constexpr std::chrono::seconds kTimeout{1};
 constexpr std::size_t kBarWidth = 24;
 
 }  // namespace
@@ -61,7 +61,7 @@ void Progress::clear() {
 }
 
 void Progress::draw() {
-  if (!shown_ || std::chrono::steady_clock::now() - begin_ < kPatience) return;
+  if (!shown_ || std::chrono::steady_clock::now() - begin_ < kTimeout) return;
   std::fputs(("\r\x1b[K" + progress_text(done_, total_, what_, terminal_width())).c_str(), stderr);
   std::fflush(stderr);
   drawn_ = true;

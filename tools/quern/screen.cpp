@@ -67,14 +67,14 @@ void Screen::draw(const std::vector<std::string>& lines) {
   flush_output();
 }
 
-char Screen::key(std::chrono::milliseconds patience) {
+char Screen::key(std::chrono::milliseconds timeout) {
   pollfd ready{STDIN_FILENO, POLLIN, 0};
   if (!before_ || keys_ended_) {
-    std::this_thread::sleep_for(patience);
+    std::this_thread::sleep_for(timeout);
     return '\0';
   }
   char key = '\0';
-  if (::poll(&ready, 1, static_cast<int>(patience.count())) <= 0) return '\0';
+  if (::poll(&ready, 1, static_cast<int>(timeout.count())) <= 0) return '\0';
   keys_ended_ = ::read(STDIN_FILENO, &key, 1) != 1;
   return key;
 }

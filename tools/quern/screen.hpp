@@ -34,7 +34,7 @@ class Screen {
   /// Replaces what is shown, in one write. Lines beyond the size are not shown. Throws OutputError.
   void draw(const std::vector<std::string>& lines);
   /// Waits that long for a key; returns it, or '\0'.
-  char key(std::chrono::milliseconds patience);
+  char key(std::chrono::milliseconds timeout);
 
  private:
   std::optional<termios> before_;  // of stdin, if that is a terminal

@@ -145,9 +145,9 @@ class Watch {
     screen_->draw(top_lines(frame_));
   }
 
-  void attend(std::chrono::milliseconds patience) {
-    if (!screen_) return std::this_thread::sleep_for(patience);
-    const char key = screen_->key(patience);
+  void attend(std::chrono::milliseconds timeout) {
+    if (!screen_) return std::this_thread::sleep_for(timeout);
+    const char key = screen_->key(timeout);
     quit_ = quit_ || key == 'q' || key == 'Q';
     if (screen_->size() != size_) show();
   }

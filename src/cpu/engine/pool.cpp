@@ -41,23 +41,23 @@ void Scheduler::call_for_help(GroupId id, bool urgent) {
   if (its_group.parked > 0) {
     --its_group.parked;
     ++its_group.notified;
-    ++aftermath_.notify[index];
+    ++deferred_.notify[index];
   } else if ((urgent || !its_group.polling) && its_group.threads < its_group.max_threads) {
     ++its_group.threads;
-    ++aftermath_.start[index];
+    ++deferred_.start[index];
   }
 }
 
-void Scheduler::carry_out(Aftermath aftermath) {
+void Scheduler::carry_out(DeferredActions deferred) {
   for (std::size_t index = 0; index < kGroupCount; ++index) {
     // The condition variable needs no lock; the groups are never moved.
     base::ConditionVariable& wake = [&]() QUERN_NO_THREAD_SAFETY_ANALYSIS -> base::ConditionVariable& {
       return groups_[index].wake;
     }();
-    for (; aftermath.notify[index] > 0; --aftermath.notify[index]) wake.notify_one();
-    for (; aftermath.start[index] > 0; --aftermath.start[index]) start_thread(static_cast<GroupId>(index));
+    for (; deferred.notify[index] > 0; --deferred.notify[index]) wake.notify_one();
+    for (; deferred.start[index] > 0; --deferred.start[index]) start_thread(static_cast<GroupId>(index));
   }
-  if (aftermath.progress) progress_.notify_all();
+  if (deferred.progress) progress_.notify_all();
 }
 
 void Scheduler::start_thread(GroupId id) {

@@ -21,7 +21,7 @@ constexpr std::uint64_t kSystemSharedBytes = 1024;  ///< of each block
 
 /// Between rounds in which every block only waited: first the processor is kept, then offered to other
 /// threads, then left to them.
-class Patience {
+class Backoff {
  public:
   /// True if it took long, so that the caller may do other work as well.
   bool rest() {
@@ -97,19 +97,19 @@ void LanesLocal::put_back() const {
   }
 }
 
-// --- a seat
+// --- a resident block
 
-Seat::Seat(Worker& worker, GuardedStack stack)
+ResidentBlock::ResidentBlock(Worker& worker, GuardedStack stack)
     : worker_(worker), state_(worker.state()), stack_(std::move(stack)) {}
 
-Expected<std::unique_ptr<Seat>> Seat::make(Worker& worker) {
+Expected<std::unique_ptr<ResidentBlock>> ResidentBlock::make(Worker& worker) {
   Expected<GuardedStack> stack = GuardedStack::make(
       worker.services().window->compact() ? GuardedStack::kSmallStackBytes : GuardedStack::kStackBytes[0]);
   if (!stack) return std::move(stack).errors();
-  return std::unique_ptr<Seat>(new Seat(worker, std::move(*stack)));
+  return std::unique_ptr<ResidentBlock>(new ResidentBlock(worker, std::move(*stack)));
 }
 
-bool Seat::prepare(const LaunchJob& job) {
+bool ResidentBlock::prepare(const LaunchJob& job) {
   state_ = worker_.state();
   shared_bytes_ = job.state.total_shared_bytes;
   local_ = LanesLocal(state_, job.needs);
@@ -119,7 +119,7 @@ bool Seat::prepare(const LaunchJob& job) {
   return true;
 }
 
-void Seat::begin(LaunchJob& job, std::uint64_t block) {
+void ResidentBlock::begin(LaunchJob& job, std::uint64_t block) {
   job_ = &job;
   block_ = block;
   forget_place(state_);
@@ -133,20 +133,20 @@ void Seat::begin(LaunchJob& job, std::uint64_t block) {
   started_ = has_copy_ = false;
 }
 
-void Seat::move_in() {
+void ResidentBlock::move_in() {
   if (!has_copy_) return;
   std::copy(shared_.begin(), shared_.end(), state_.shared_base);
   local_.put_back();
 }
 
-void Seat::move_out() {
+void ResidentBlock::move_out() {
   if (!taken_) return;
   copy(shared_, state_.shared_base, shared_bytes_);
   local_.save();
   has_copy_ = true;
 }
 
-StayEnd Seat::go_on() {
+StayEnd ResidentBlock::go_on() {
   worker_.chunk_first = block_;
   worker_.chunk_count = 1;
   StayEnd end = StayEnd::finished;
@@ -158,8 +158,8 @@ StayEnd Seat::go_on() {
     end = run_guarded(
         *run_,
         [](void* argument) {
-          auto& seat = *static_cast<Seat*>(argument);
-          seat.job_->run(&seat.job_->state, &seat.state_, seat.block_, 1);
+          auto& resident = *static_cast<ResidentBlock*>(argument);
+          resident.job_->run(&resident.job_->state, &resident.state_, resident.block_, 1);
         },
         this);
   }
@@ -177,18 +177,18 @@ class Residents {
   Residents(LaunchJob& job, Worker& worker) : job_(job), worker_(worker), most_(most(job)) {}
 
   Fault run() {
-    Patience patience;
+    Backoff backoff;
     while (!job_.stopped.load(std::memory_order_relaxed)) {
       ended_ = false;
       const bool waiting = turn_of_each();
       if (fault_.kind != FaultKind::none) return fault_;
       // Other threads may be about to release them: only after a long wait does it start another block.
-      const bool started = (job_.cooperative || !waiting || patience.is_short_of()) && start_one();
+      const bool started = (job_.cooperative || !waiting || backoff.is_short_of()) && start_one();
       if (fault_.kind != FaultKind::none) return fault_;
       if (!waiting && !started && !any_taken()) break;
       if (started || ended_)
-        patience.renew();
-      else if (patience.rest())
+        backoff.renew();
+      else if (backoff.rest())
         for (const std::shared_ptr<Mapping>& mapping : job_.mappings) mapping->bring_together();
     }
     return fault_;
@@ -203,60 +203,62 @@ class Residents {
   }
 
   bool any_taken() const {
-    return std::any_of(seats().begin(), seats().end(), [](const auto& seat) { return seat->is_taken(); });
+    return std::any_of(residents().begin(), residents().end(),
+                       [](const auto& resident) { return resident->is_taken(); });
   }
-  const std::vector<std::unique_ptr<Seat>>& seats() const { return worker_.seats; }
+  const std::vector<std::unique_ptr<ResidentBlock>>& residents() const { return worker_.residents; }
 
   /// True if some block still waits.
   bool turn_of_each() {
     bool waiting = false;
     for (std::size_t i = 0; i < ready_; ++i) {
-      Seat& seat = *worker_.seats[i];
-      if (!seat.is_taken()) continue;
-      if (go_on(seat) == StayEnd::suspended) waiting = true;
+      ResidentBlock& resident = *worker_.residents[i];
+      if (!resident.is_taken()) continue;
+      if (go_on(resident) == StayEnd::suspended) waiting = true;
       if (fault_.kind != FaultKind::none || job_.stopped.load(std::memory_order_relaxed)) break;
     }
     return waiting;
   }
 
-  StayEnd go_on(Seat& seat) {
-    if (present_ != &seat) {
+  StayEnd go_on(ResidentBlock& resident) {
+    if (present_ != &resident) {
       if (present_ != nullptr) present_->move_out();
-      seat.move_in();
-      present_ = &seat;
+      resident.move_in();
+      present_ = &resident;
     }
-    const StayEnd end = seat.go_on();
+    const StayEnd end = resident.go_on();
     if (end != StayEnd::suspended) ended_ = true;
-    if (end == StayEnd::left) fault_ = seat.fault();
+    if (end == StayEnd::left) fault_ = resident.fault();
     return end;
   }
 
   /// The next block of the grid, if there is one and room for it.
   bool start_one() {
     if (job_.exhausted()) return false;
-    Seat* seat = free_seat();
-    if (seat == nullptr) return false;
+    ResidentBlock* resident = free_resident();
+    if (resident == nullptr) return false;
     const std::uint64_t block = job_.next_block.fetch_add(1, std::memory_order_relaxed);
     if (block >= job_.block_count) return false;
-    seat->begin(job_, block);
-    go_on(*seat);
+    resident->begin(job_, block);
+    go_on(*resident);
     return true;
   }
 
-  Seat* free_seat() {
+  ResidentBlock* free_resident() {
     for (std::size_t i = 0; i < ready_; ++i)
-      if (!worker_.seats[i]->is_taken()) return worker_.seats[i].get();
+      if (!worker_.residents[i]->is_taken()) return worker_.residents[i].get();
     if (ready_ >= most_) return nullptr;
-    if (ready_ == worker_.seats.size()) {
-      Expected<std::unique_ptr<Seat>> seat = Seat::make(worker_);
-      if (!seat) return no_room();
-      worker_.seats.push_back(std::move(*seat));
+    if (ready_ == worker_.residents.size()) {
+      Expected<std::unique_ptr<ResidentBlock>> resident = ResidentBlock::make(worker_);
+      if (!resident) return no_room();
+      worker_.residents.push_back(std::move(*resident));
     }
-    if (!worker_.seats[ready_]->prepare(job_)) return no_room();
-    return worker_.seats[ready_++].get();
+    if (!worker_.residents[ready_]->prepare(job_)) return no_room();
+    return worker_.residents[ready_++].get();
   }
-  /// With one seat the grid still makes progress, block after block, unless it needs several at a time.
-  Seat* no_room() {
+  /// With one resident block the grid still makes progress, block after block, unless it needs several at a
+  /// time.
+  ResidentBlock* no_room() {
     if (ready_ == 0 || job_.cooperative) fault_.kind = FaultKind::out_of_memory;
     return nullptr;
   }
@@ -264,9 +266,9 @@ class Residents {
   LaunchJob& job_;
   Worker& worker_;
   const std::uint64_t most_;
-  std::size_t ready_ = 0;    ///< seats prepared for this launch
-  Seat* present_ = nullptr;  ///< the seat whose memory is in place
-  bool ended_ = false;       ///< some block ended in this round
+  std::size_t ready_ = 0;             ///< blocks prepared for this launch
+  ResidentBlock* present_ = nullptr;  ///< the block whose memory is in place
+  bool ended_ = false;                ///< some block ended in this round
   Fault fault_;
 };
 
@@ -274,7 +276,7 @@ class Residents {
 
 Fault run_resident(LaunchJob& job, Worker& worker) {
   const Fault fault = Residents(job, worker).run();
-  for (const auto& seat : worker.seats) seat->abandon();
+  for (const auto& resident : worker.residents) resident->abandon();
   return fault;
 }
 

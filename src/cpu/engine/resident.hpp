@@ -36,11 +36,11 @@ class LanesLocal {
 
 /// The state of a started block while other blocks of its thread run: its stack and frames, and a copy of its
 /// shared and local memory, since those have the same addresses for all blocks of a thread.
-class Seat {
+class ResidentBlock {
  public:
-  static Expected<std::unique_ptr<Seat>> make(Worker& worker);
+  static Expected<std::unique_ptr<ResidentBlock>> make(Worker& worker);
 
-  /// Prepares the seat for blocks of a launch. False if there is not enough memory.
+  /// Prepares memory and stack for blocks of a launch. False if there is not enough memory.
   bool prepare(const LaunchJob& job);
   void begin(LaunchJob& job, std::uint64_t block);
   /// Runs the block until it has ended or waits.
@@ -55,7 +55,7 @@ class Seat {
   void move_out();
 
  private:
-  Seat(Worker& worker, GuardedStack stack);
+  ResidentBlock(Worker& worker, GuardedStack stack);
 
   Worker& worker_;
   WorkerState state_;

@@ -16,9 +16,9 @@ namespace {
 
 /// Launches that a fault elsewhere ended stop at the end of a chunk of blocks. Only threads that have not
 /// come to one by then are sent a signal, which the host's own handlers may see...
-constexpr std::chrono::milliseconds kPatience{50};
+constexpr std::chrono::milliseconds kTimeout{50};
 /// The same for launches that the host cancels: somebody waits for them to end.
-constexpr std::chrono::milliseconds kCancelPatience{5};
+constexpr std::chrono::milliseconds kCancelTimeout{5};
 /// ... and again this soon, as long as they are in code that is not the kernel's.
 constexpr std::chrono::milliseconds kAskAgain{1};
 /// Times for exit(): how long launches may continue, and when the process has usually ended.
@@ -70,7 +70,7 @@ void Scheduler::drop_from_domain(Stream& stream) {
   std::vector<std::shared_ptr<Stream>>& streams = stream.domain_->streams_;
   const auto found = std::find(streams.begin(), streams.end(), stream.shared_from_this());
   if (found == streams.end()) return;
-  aftermath_.dropped.push_back(std::move(*found));  // kept until the mutex is free
+  deferred_.dropped.push_back(std::move(*found));  // kept until the mutex is free
   streams.erase(found);
 }
 
@@ -164,11 +164,11 @@ void Scheduler::pop_head(Stream& stream, std::vector<std::shared_ptr<Stream>>& u
   std::unique_ptr<Command> done = std::move(stream.queue_.front());
   stream.queue_.pop_front();
   stream.completed_.store(done->sequence, std::memory_order_release);
-  aftermath_.finished.push_back(std::move(done));
+  deferred_.finished.push_back(std::move(done));
   for (std::shared_ptr<Stream>& dependent : stream.dependents_) unblocked.push_back(std::move(dependent));
   stream.dependents_.clear();
   ++progress_count_;
-  aftermath_.progress = waiting_callers_ > 0;
+  deferred_.progress = waiting_callers_ > 0;
   if (stream.retired_ && stream.queue_.empty()) drop_from_domain(stream);
 }
 
@@ -183,7 +183,7 @@ void Scheduler::make_ready(Command& command) {
       std::upper_bound(its_group.ready.begin(), its_group.ready.end(), &command, is_before), &command);
   ++its_group.activity;
   ++progress_count_;
-  aftermath_.progress = waiting_callers_ > 0;  // a caller that waits for this stream may take it
+  deferred_.progress = waiting_callers_ > 0;  // a caller that waits for this stream may take it
   const bool urgent = command.launch() != nullptr ? is_big(*command.launch()) : id == GroupId::host;
   call_for_help(id, urgent);
 }
@@ -235,7 +235,7 @@ void Scheduler::wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t 
   std::optional<FaultSignals> fault_signals;  // this is a thread of the host's
   Section section(*this);
   bool spun = false;
-  std::chrono::milliseconds patience = kPatience;
+  std::chrono::milliseconds timeout = kTimeout;
   while (stream->completed() < sequence) {
     if (std::optional<Task> task = take_for(*stream)) {
       section.outside([&] {
@@ -252,9 +252,9 @@ void Scheduler::wait_until(const std::shared_ptr<Stream>& stream, std::uint64_t 
       ++waiting_callers_;
       if (stream->domain_->fault() == FaultKind::none) {
         section.wait(progress_, progressed);
-      } else if (!section.wait_for(progress_, patience, progressed)) {
+      } else if (!section.wait_for(progress_, timeout, progressed)) {
         ask_to_leave(*stream->domain_);
-        patience = kAskAgain;
+        timeout = kAskAgain;
       }
       --waiting_callers_;
     }
@@ -280,12 +280,12 @@ void Scheduler::cancel(const std::shared_ptr<Stream>& stream) {
     return worker->command != nullptr && worker->command->stream == stream.get() &&
            worker->command->sequence <= last && is_to_end(*worker->command);
   };
-  for (std::chrono::milliseconds patience = kCancelPatience;
-       std::any_of(workers_.begin(), workers_.end(), runs); patience = kAskAgain) {
+  for (std::chrono::milliseconds timeout = kCancelTimeout;
+       std::any_of(workers_.begin(), workers_.end(), runs); timeout = kAskAgain) {
     const std::uint64_t seen = progress_count_;
     const auto progressed = [&]() QUERN_NO_THREAD_SAFETY_ANALYSIS { return progress_count_ != seen; };
     ++waiting_callers_;
-    const bool moved = section.wait_for(progress_, patience, progressed);
+    const bool moved = section.wait_for(progress_, timeout, progressed);
     --waiting_callers_;
     if (moved) continue;
     for (const std::unique_ptr<Worker>& worker : workers_)

@@ -96,7 +96,7 @@ class Scheduler {
     Fault fault;
   };
   /// Work to be done after the mutex is released.
-  struct Aftermath {
+  struct DeferredActions {
     std::array<std::uint32_t, kGroupCount> notify{};
     std::array<std::uint32_t, kGroupCount> start{};
     bool progress = false;
@@ -108,7 +108,7 @@ class Scheduler {
       return !progress && notify == none && start == none && finished.empty() && dropped.empty();
     }
   };
-  /// Holds the mutex; carries out the aftermath whenever it releases it.
+  /// Holds the mutex; carries out the deferred actions whenever it releases it.
   class QUERN_SCOPED_CAPABILITY Section;
 
   static GroupId group_of(const Command& command) noexcept;
@@ -145,7 +145,7 @@ class Scheduler {
   void poll(GroupId id, Section& section) QUERN_REQUIRES(mutex_);
   void park(GroupId id, Section& section) QUERN_REQUIRES(mutex_);
   void start_thread(GroupId id) QUERN_EXCLUDES(mutex_);
-  void carry_out(Aftermath aftermath) QUERN_EXCLUDES(mutex_);
+  void carry_out(DeferredActions deferred) QUERN_EXCLUDES(mutex_);
 
   const std::vector<std::unique_ptr<Worker>> workers_;
   const std::chrono::milliseconds limit_;  ///< of launches without one of their own; 0: none
@@ -157,7 +157,7 @@ class Scheduler {
   std::uint64_t progress_count_ QUERN_GUARDED_BY(mutex_) = 0;
   std::uint32_t waiting_callers_ QUERN_GUARDED_BY(mutex_) = 0;
   base::ConditionVariable progress_;
-  Aftermath aftermath_ QUERN_GUARDED_BY(mutex_);
+  DeferredActions deferred_ QUERN_GUARDED_BY(mutex_);
   std::atomic<pthread_t> exiting_thread_{};  ///< 0: the process is not exiting
 };
 

@@ -24,7 +24,7 @@ class QUERN_SCOPED_CAPABILITY Scheduler::Section {
     work();
     scheduler_.mutex_.lock();
   }
-  /// Waits on `condition`, the aftermath so far carried out first.
+  /// Waits on `condition`, the deferred actions so far carried out first.
   template <class Predicate>
   void wait(base::ConditionVariable& condition, Predicate ready) QUERN_NO_THREAD_SAFETY_ANALYSIS {
     outside([] {});
@@ -40,10 +40,10 @@ class QUERN_SCOPED_CAPABILITY Scheduler::Section {
 
  private:
   void unlock_for_good() QUERN_NO_THREAD_SAFETY_ANALYSIS {
-    if (scheduler_.aftermath_.empty()) return scheduler_.mutex_.unlock();  // most sections only look
-    Aftermath aftermath = std::exchange(scheduler_.aftermath_, {});
+    if (scheduler_.deferred_.empty()) return scheduler_.mutex_.unlock();  // most sections only look
+    DeferredActions deferred = std::exchange(scheduler_.deferred_, {});
     scheduler_.mutex_.unlock();
-    scheduler_.carry_out(std::move(aftermath));
+    scheduler_.carry_out(std::move(deferred));
   }
   Scheduler& scheduler_;
 };

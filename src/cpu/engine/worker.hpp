@@ -63,7 +63,7 @@ class AlignedMemory {
 };
 
 struct Command;
-class Seat;
+class ResidentBlock;
 
 /// The resources that one thread needs to run blocks: shared and local memory, warp frames, a stack. A thread
 /// borrows a worker while it runs chunks of a launch. Thread-compatible.
@@ -115,7 +115,7 @@ class Worker {
   /// again until it has (request_stop). The caller must ensure that the thread has not returned the worker.
   void ask_to_leave() noexcept;
 
-  std::vector<std::unique_ptr<Seat>> seats;  ///< for blocks that take turns (resident.cpp)
+  std::vector<std::unique_ptr<ResidentBlock>> residents;  ///< for blocks that take turns (resident.cpp)
 
   ~Worker();
   Worker(const Worker&) = delete;

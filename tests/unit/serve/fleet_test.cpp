@@ -20,11 +20,11 @@ using store::State;
 
 namespace {
 
-std::unique_ptr<Fleet> make_fleet(FakeStore& fake, std::chrono::nanoseconds patience = 60s) {
+std::unique_ptr<Fleet> make_fleet(FakeStore& fake, std::chrono::nanoseconds longest_wait = 60s) {
   const store::SharedStore::Limits limits{2000ms, 300ms};
   auto shared =
       std::make_unique<store::SharedStore>(std::make_unique<FakeConnector>(fake), limits, [](const auto&) {});
-  auto fleet = std::make_unique<Fleet>(std::move(shared), "fake", patience);
+  auto fleet = std::make_unique<Fleet>(std::move(shared), "fake", longest_wait);
   for (int i = 0; i < 1000 && !fleet->figures().is_up; ++i) std::this_thread::sleep_for(5ms);
   REQUIRE(fleet->figures().is_up);
   return fleet;
@@ -43,8 +43,8 @@ bool becomes(const std::function<bool()>& condition) {
 
 /// A fleet that waits for somebody else's lock of key 1.
 struct Waiting {
-  explicit Waiting(FakeStore& fake, std::chrono::nanoseconds patience = 60s)
-      : fleet(make_fleet(fake, patience)) {
+  explicit Waiting(FakeStore& fake, std::chrono::nanoseconds longest_wait = 60s)
+      : fleet(make_fleet(fake, longest_wait)) {
     {
       const std::lock_guard lock(fake.mutex);
       fake.locks[key_of(1)] = "somebody";
@@ -138,7 +138,7 @@ TEST_CASE("a server that waits compiles when the store goes down") {
   CHECK(becomes([&] { return waiting.compiles.load(); }));
 }
 
-TEST_CASE("a lock that is never released is waited for no longer than the patience") {
+TEST_CASE("a lock that is never released is waited for no longer than the longest wait") {
   FakeStore fake;
   const std::int64_t begin = base::now_ns();
   Waiting waiting(fake, 300ms);
