@@ -16,7 +16,7 @@ struct Unsupported<CUresult (*)(Args...)> {
 
 DriverTable unsupported_table() noexcept {
   DriverTable table;
-#define QUERN_DRIVER_FUNCTION(name) table.name = &Unsupported<decltype(table.name)>::call;
+#define QUERN_DRIVER_FUNCTION(name, ...) table.name = &Unsupported<decltype(table.name)>::call;
 #include "driver/functions.def"
   return table;
 }

@@ -11,7 +11,7 @@ namespace quern::driver {
 /// driver lacks is filled with a function that answers CUDA_ERROR_NOT_SUPPORTED: no slot is ever null. Plain
 /// data; copy freely.
 struct DriverTable {
-#define QUERN_DRIVER_FUNCTION(name) decltype(&::name) name = nullptr;
+#define QUERN_DRIVER_FUNCTION(name, ...) decltype(&::name) name = nullptr;
 #include "driver/functions.def"
 };
 

@@ -8,27 +8,20 @@
 #include <optional>
 
 #include "base/thread_annotations.hpp"
+#include "driver/function_facts.hpp"
 
 namespace quern::driver {
 namespace {
 
-enum class Slot : std::size_t {
-#define QUERN_DRIVER_FUNCTION(name) name,
-#include "driver/functions.def"
-};
-constexpr std::string_view kNames[] = {
-#define QUERN_DRIVER_FUNCTION(name) #name,
-#include "driver/functions.def"
-};
-constexpr std::size_t kSlotCount = std::size(kNames);
+constexpr std::size_t kSlotCount = std::size(kFunctions);
 constexpr std::size_t kAnySlot = kSlotCount;
 constexpr std::size_t kTraceLength = 65536;
 
 std::optional<std::size_t> slot_named(std::string_view name) noexcept {
   if (name.empty()) return kAnySlot;
-  for (std::size_t i = 0; i < kSlotCount; ++i)
-    if (kNames[i] == name) return i;
-  return std::nullopt;
+  const FunctionFacts* function = find_function(name);
+  if (function == nullptr) return std::nullopt;
+  return static_cast<std::size_t>(function - kFunctions);
 }
 
 struct PlannedFailure {
@@ -92,7 +85,7 @@ class Decorator {
   std::vector<std::string> trace() QUERN_EXCLUDES(mutex_) {
     const base::LockGuard lock(mutex_);
     std::vector<std::string> names;
-    for (const std::size_t slot : trace_) names.emplace_back(kNames[slot]);
+    for (const std::size_t slot : trace_) names.emplace_back(kFunctions[slot].symbol);
     return names;
   }
 
@@ -123,9 +116,9 @@ struct Observed {
   Observed& operator=(const Observed&) = delete;
 };
 
-template <Slot kSlot, class F, F DriverTable::* kMember>
+template <FunctionRow kSlot, class F, F DriverTable::* kMember>
 struct Trampoline;
-template <Slot kSlot, class... Args, CUresult (*DriverTable::*kMember)(Args...)>
+template <FunctionRow kSlot, class... Args, CUresult (*DriverTable::*kMember)(Args...)>
 struct Trampoline<kSlot, CUresult (*)(Args...), kMember> {
   static CUresult call(Args... args) {
     const Observed observed;
@@ -147,8 +140,8 @@ void FailingTable::observe(void (*told)(bool) noexcept) { observer.store(told, s
 
 DriverTable FailingTable::table() const noexcept {
   DriverTable table;
-#define QUERN_DRIVER_FUNCTION(name) \
-  table.name = &Trampoline<Slot::name, decltype(table.name), &DriverTable::name>::call;
+#define QUERN_DRIVER_FUNCTION(name, ...) \
+  table.name = &Trampoline<FunctionRow::name, decltype(table.name), &DriverTable::name>::call;
 #include "driver/functions.def"
   return table;
 }

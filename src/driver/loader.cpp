@@ -96,7 +96,7 @@ Expected<LoadedDriver> load_libcuda(const std::string& name) {
     return diagnostic("driver-incomplete",
                       fmt::format("{} does not export cuInit: it is no CUDA driver", driver.library.path()),
                       "install the NVIDIA driver, or use the CPU device");
-#define QUERN_DRIVER_FUNCTION(function) fill(driver.table.function, driver.library, #function);
+#define QUERN_DRIVER_FUNCTION(function, ...) fill(driver.table.function, driver.library, #function);
 #include "driver/functions.def"
   return driver;
 }

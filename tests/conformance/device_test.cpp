@@ -108,3 +108,35 @@ TEST_CASE("functions are found by their unversioned names") {
     CHECK(cu().cuGetExportTable(&table, &id) == CUDA_ERROR_NOT_FOUND);
   }
 }
+
+TEST_CASE("a client is given only functions that its CUDA version has") {
+  void* function = nullptr;
+  CUdriverProcAddressQueryResult status{};
+  const auto found = [&](const char* name, int version) {
+    cu().cuGetProcAddress_v2(name, &function, version, CU_GET_PROC_ADDRESS_DEFAULT, &status);
+    CHECK((function != nullptr) == (status == CU_GET_PROC_ADDRESS_SUCCESS));
+    return status;
+  };
+  CHECK(found("cuFuncGetName", 12030) == CU_GET_PROC_ADDRESS_SUCCESS);
+  CHECK(found("cuFuncGetName", 12020) == CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+  CHECK(found("cuLaunchKernelEx", 11060) == CU_GET_PROC_ADDRESS_SUCCESS);
+  CHECK(found("cuLaunchKernelEx", 11050) == CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
+  CHECK(found("cuEventElapsedTime", 12000) == CU_GET_PROC_ADDRESS_SUCCESS);  // version 1 is of the same type
+  CHECK(found("cuDeviceGetUuid", 11030) == CU_GET_PROC_ADDRESS_SUCCESS);
+}
+
+TEST_CASE("the per-thread flag finds functions that use no default stream") {
+  const auto find = [](const char* name) {
+    void* function = nullptr;
+    CUdriverProcAddressQueryResult status{};
+    cu().cuGetProcAddress_v2(name, &function, 13000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, &status);
+    CHECK((function != nullptr) == (status == CU_GET_PROC_ADDRESS_SUCCESS));
+    return function;
+  };
+  for (const char* name : {"cuStreamCreate", "cuStreamCreateWithPriority", "cuStreamDestroy", "cuMemAlloc"})
+    CHECK_MESSAGE(find(name) != nullptr, name);
+  if (!is_cpu()) return;
+  CHECK(find("cuStreamDestroy") == reinterpret_cast<void*>(cu().cuStreamDestroy_v2));
+  for (const char* name : {"cuStreamSynchronize", "cuStreamGetFlags", "cuMemcpyHtoD", "cuLaunchKernel"})
+    CHECK_MESSAGE(find(name) == nullptr, name);  // their variants use another default stream
+}

@@ -9,6 +9,7 @@
 
 #include "audit.hpp"
 #include "device.hpp"
+#include "driver/function_facts.hpp"
 #include "host_memory.hpp"
 #include "scenarios.hpp"
 #include "session/state.hpp"
@@ -63,13 +64,12 @@ Run run_short(const Scenario& scenario, std::uint64_t nth, bool for_good) {
   return run;
 }
 
-/// The calls that release something: a failure there loses that one thing, which is reported.
+/// The calls that release something: a failure there loses that one thing, which is reported. A release needs
+/// its context, so it may fail in making that current.
 bool is_release(const std::string& call) {
-  for (const char* name :
-       {"cuMemFree_v2", "cuMemFreeHost", "cuMemFreeAsync", "cuMemHostUnregister", "cuStreamDestroy_v2",
-        "cuEventDestroy_v2", "cuModuleUnload", "cuLinkDestroy", "cuCtxPopCurrent_v2", "cuCtxPushCurrent_v2"})
-    if (call == name) return true;
-  return false;
+  const driver::FunctionFacts* const function = driver::find_function(call);
+  return function != nullptr && (function->releases != driver::DriverObject::none ||
+                                 function->creates == driver::DriverObject::current);
 }
 
 std::string live_text() {

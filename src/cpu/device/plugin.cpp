@@ -49,7 +49,7 @@ int refuse(const std::string& code, const std::string& message, const std::strin
 int driver_table(void* table, std::size_t table_bytes) {
   driver::DriverTable ours;
   if (table == nullptr || table_bytes != sizeof ours) return 1;
-#define QUERN_DRIVER_FUNCTION(name) ours.name = &::name;
+#define QUERN_DRIVER_FUNCTION(name, ...) ours.name = &::name;
 #include "driver/functions.def"
   Driver::expect_reader();
   *static_cast<driver::DriverTable*>(table) = ours;

@@ -15,7 +15,7 @@ std::string in_test_dir(const char* name) { return std::string(QUERN_TEST_DIR) +
 
 TEST_CASE("a table without a driver answers NOT_SUPPORTED in every slot") {
   const driver::DriverTable table = driver::unsupported_table();
-#define QUERN_DRIVER_FUNCTION(name) CHECK_MESSAGE((table.name != nullptr), #name);
+#define QUERN_DRIVER_FUNCTION(name, ...) CHECK_MESSAGE((table.name != nullptr), #name);
 #include "driver/functions.def"
   CHECK(table.cuInit(0) == CUDA_ERROR_NOT_SUPPORTED);
   CHECK(table.cuMemFree_v2(16) == CUDA_ERROR_NOT_SUPPORTED);

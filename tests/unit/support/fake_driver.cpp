@@ -4,8 +4,13 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "tests/unit/support/driver_objects.hpp"
+
 namespace quern::test {
 namespace {
+
+using driver::DriverObject;
+using driver::FunctionRow;
 
 FakeDriver* fake = nullptr;
 
@@ -66,7 +71,7 @@ CUresult release_memory(CUdeviceptr address) {
   if (fake->free_result != CUDA_SUCCESS) return std::exchange(fake->free_result, CUDA_SUCCESS);
   if (fake->memory.erase(address) == 0) return CUDA_ERROR_INVALID_VALUE;
   fake->used_bytes -= fake->memory_bytes[address];
-  fake->released.emplace_back("memory");
+  fake->released.emplace_back(to_string(DriverObject::memory));
   return CUDA_SUCCESS;
 }
 
@@ -89,6 +94,38 @@ CUresult record(FakeDriver::Launch launch, void** parameters) {
   }
   fake->launches.push_back(std::move(launch));
   return fake->launch_result;
+}
+
+/// Objects that the fake knows only as handles.
+constexpr bool is_handle_only(DriverObject object) {
+  return object == DriverObject::stream || object == DriverObject::event || object == DriverObject::module;
+}
+
+/// A function that creates a handle or records a release, as its row of functions.def says.
+template <FunctionRow kRow, class F>
+struct Objects;
+template <FunctionRow kRow, class... Args>
+struct Objects<kRow, CUresult (*)(Args...)> {
+  static CUresult create(Args... arguments) {
+    using Handle = typename HandleOf<driver::facts_of(kRow).creates>::type;
+    **argument_of_type<Handle*>(arguments...) = handle<Handle>();
+    return CUDA_SUCCESS;
+  }
+  static CUresult release(Args...) {
+    fake->released.emplace_back(to_string(driver::facts_of(kRow).releases));
+    return CUDA_SUCCESS;
+  }
+};
+
+template <FunctionRow kRow, class F>
+void fill_object_function(F& slot) {
+  if constexpr (is_handle_only(driver::facts_of(kRow).creates)) slot = &Objects<kRow, F>::create;
+  if constexpr (is_handle_only(driver::facts_of(kRow).releases)) slot = &Objects<kRow, F>::release;
+}
+
+void fill_objects(driver::DriverTable& api) {
+#define QUERN_DRIVER_FUNCTION(symbol, ...) fill_object_function<FunctionRow::symbol>(api.symbol);
+#include "driver/functions.def"
 }
 
 void fill_context(driver::DriverTable& api) {
@@ -140,15 +177,11 @@ void fill_memory(driver::DriverTable& api) {
 }
 
 void fill_streams(driver::DriverTable& api) {
-  api.cuStreamCreate = [](CUstream* stream, unsigned) { return *stream = handle<CUstream>(), CUDA_SUCCESS; };
-  api.cuStreamDestroy_v2 = [](CUstream) { return fake->released.emplace_back("stream"), CUDA_SUCCESS; };
   api.cuStreamSynchronize = [](CUstream) { return ++fake->stream_waits, CUDA_SUCCESS; };
   api.cuStreamQuery = [](CUstream) { return CUDA_ERROR_NOT_READY; };
   api.cuLaunchHostFunc = [](CUstream, CUhostFn function, void* user) {
     return fake->host_functions.emplace_back(function, user), CUDA_SUCCESS;
   };
-  api.cuEventCreate = [](CUevent* event, unsigned) { return *event = handle<CUevent>(), CUDA_SUCCESS; };
-  api.cuEventDestroy_v2 = [](CUevent) { return fake->released.emplace_back("event"), CUDA_SUCCESS; };
   api.cuEventRecord = [](CUevent, CUstream) { return CUDA_SUCCESS; };
 }
 
@@ -158,7 +191,6 @@ void fill_modules(driver::DriverTable& api) {
     if (result == CUDA_SUCCESS) *module = handle<CUmodule>();
     return result;
   };
-  api.cuModuleUnload = [](CUmodule) { return fake->released.emplace_back("module"), CUDA_SUCCESS; };
   api.cuModuleGetFunction = [](CUfunction* function, CUmodule, const char*) {
     return *function = handle<CUfunction>(), CUDA_SUCCESS;
   };
@@ -197,6 +229,7 @@ FakeDriver::~FakeDriver() { fake = nullptr; }
 
 driver::DriverTable FakeDriver::table() const {
   driver::DriverTable api = driver::unsupported_table();
+  fill_objects(api);
   fill_context(api);
   fill_memory(api);
   fill_streams(api);

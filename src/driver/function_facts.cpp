@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "driver/function_facts.hpp"
+
+namespace quern::driver {
+
+std::string_view to_string(DriverObject object) noexcept {
+  switch (object) {
+    case DriverObject::none:
+      return "none";
+    case DriverObject::memory:
+      return "memory";
+    case DriverObject::pooled:
+      return "pooled";
+    case DriverObject::host:
+      return "host";
+    case DriverObject::registered:
+      return "registered";
+    case DriverObject::stream:
+      return "stream";
+    case DriverObject::event:
+      return "event";
+    case DriverObject::module:
+      return "module";
+    case DriverObject::link:
+      return "link";
+    case DriverObject::context:
+      return "context";
+    case DriverObject::primary:
+      return "primary";
+    case DriverObject::current:
+      return "current";
+  }
+  return "none";
+}
+
+const FunctionFacts* find_function(std::string_view symbol) noexcept {
+  for (const FunctionFacts& function : kFunctions)
+    if (function.symbol == symbol) return &function;
+  return nullptr;
+}
+
+}  // namespace quern::driver
