@@ -167,8 +167,8 @@ Expected<std::string> write_compile_message(const CompileMessage& message) {
   try {
     return to_json(message).dump();
   } catch (const Json::exception&) {
-    return diagnostic_of({"not-utf8", fmt::format("cannot send {}: it holds bytes that are not UTF-8",
-                                                  message.request.source.file_name)});
+    return diagnostic_of(BadJson("not-utf8", fmt::format("cannot send {}: it holds bytes that are not UTF-8",
+                                                         message.request.source.file_name)));
   }
 }
 

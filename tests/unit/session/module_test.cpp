@@ -221,5 +221,6 @@ TEST_CASE("the gate gives each diagnostic its kind of exception") {
   CHECK(code("io") == ErrorCode::io);
   CHECK(code("unknown-kernel") == ErrorCode::not_found);
   CHECK(code("device-missing") == ErrorCode::not_found);
-  CHECK(code("nvrtc-error") == ErrorCode::compile);
+  CHECK(code("nvrtc-failed") == ErrorCode::compile);
+  CHECK(code("no-such-code") == ErrorCode::internal);  // base/diagnostic_codes.def lists the codes
 }
