@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "frontend/module/names.hpp"
+#include "frontend/module/bindings.hpp"
 #include "frontend/module/toplevel.hpp"
 #include "quern/half.hpp"
 
@@ -64,9 +64,7 @@ bool is_pythons(Dtype dtype) {
          dtype == Dtype::complex128;
 }
 
-}  // namespace
-
-Value Names::constant_value(const abi::Constant& constant) {
+Value constant_value(TypeTable& types, const abi::Constant& constant) {
   Value whole;
   const std::size_t size = size_bytes(constant.dtype);
   for (std::size_t at = 0; at + size <= constant.bytes.size(); at += size) {
@@ -76,26 +74,27 @@ Value Names::constant_value(const abi::Constant& constant) {
   }
   if (constant.shape.empty() && !whole.items.empty()) {
     Value single = std::move(whole.items.front());
-    if (!is_pythons(constant.dtype)) single.type = types_.of(constant.dtype);
+    if (!is_pythons(constant.dtype)) single.type = types.of(constant.dtype);
     return single;
   }
   whole.kind = Value::Kind::array;
-  whole.type = types_.of(constant.dtype);
+  whole.type = types.of(constant.dtype);
   whole.shape = constant.shape;
   return whole;
 }
 
 /// A number or an array, as far as it is known: not a function, a class or a module.
-bool Names::may_be_bound(const Binding& binding) {
+bool may_be_bound(Bindings& bindings, const Binding& binding) {
   switch (binding.kind) {
     case Binding::Kind::function:
     case Binding::Kind::host_class:
       return false;
     case Binding::Kind::uncertain:
-      return std::all_of(binding.choices.begin(), binding.choices.end(),
-                         [&](const Binding* each) { return each == nullptr || may_be_bound(*each); });
+      return std::all_of(binding.choices.begin(), binding.choices.end(), [&](const Binding* each) {
+        return each == nullptr || may_be_bound(bindings, *each);
+      });
     case Binding::Kind::import: {
-      const Value value = evaluate_path(canonical(binding.path));
+      const Value value = bindings.path_value(canonical(binding.path));
       return value.is_any_number() || (value.kind == Value::Kind::host && !is_known_module(binding.path));
     }
     default:
@@ -103,35 +102,37 @@ bool Names::may_be_bound(const Binding& binding) {
   }
 }
 
-void Names::bind_constants(std::span<const abi::Constant> constants) {
+}  // namespace
+
+void bind_constants(ModuleFile& file, Bindings& bindings, std::span<const abi::Constant> constants) {
   for (const abi::Constant& constant : constants) {
-    const Binding* known = timeline_.find(constant.name, kImported);
+    const Binding* known = file.timeline.find(constant.name, kImported);
     const Place place = known == nullptr ? Place{} : known->place;
-    const bool mentioned = std::any_of(tokens_.begin(), tokens_.end(), [&](const Token& token) {
-      return token.kind == Tok::name && source_.at(token.place) == constant.name;
+    const bool mentioned = std::any_of(file.tokens.begin(), file.tokens.end(), [&](const Token& token) {
+      return token.kind == Tok::name && file.source.at(token.place) == constant.name;
     });
     const auto refuse = [&](const std::string& why, const std::string& hint) {
       const std::string message = fmt::format("cannot bind '{}': {}", constant.name, why);
       if (place.end > place.begin)
-        report_.error(place, "bind", message, hint);
+        file.report.error(place, "bind", message, hint);
       else
-        report_.error_of_file("bind", message, hint);
+        file.report.error_of_file("bind", message, hint);
     };
     if (!mentioned) {
-      refuse(fmt::format("nothing in {} has that name", source_.file_name()),
+      refuse(fmt::format("nothing in {} has that name", file.source.file_name()),
              "bind a name that a kernel of the file uses");
       continue;
     }
-    if (known != nullptr && !may_be_bound(*known)) {
+    if (known != nullptr && !may_be_bound(bindings, *known)) {
       refuse("it is a function, a class, a module or a type of the file",
              "bind the name of a number or an array");
       continue;
     }
-    Value value = constant_value(constant);
+    Value value = constant_value(file.types, constant);
     if (value.kind == Value::Kind::unknown)
       refuse(fmt::format("kernels have no constants of {}", quern::name(constant.dtype)),
              "bind numbers or arrays of numbers");
-    constants_.insert_or_assign(constant.name, std::move(value));
+    bindings.give(constant.name, std::move(value));
   }
 }
 

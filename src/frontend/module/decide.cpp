@@ -222,22 +222,21 @@ std::optional<bool> truth_of(const Value& value) {
 
 template <class Read>
 auto Decision::quietly(const Read& read) {
-  Report own(names_.source_);
-  std::swap(names_.report_, own);
-  const bool quiet = std::exchange(names_.quiet_, true);
+  Report own(file_.source);
+  std::swap(file_.report, own);
+  const bool quiet = std::exchange(file_.quiet, true);
   auto result = read();
-  names_.quiet_ = quiet;
-  std::swap(names_.report_, own);
+  file_.quiet = quiet;
+  std::swap(file_.report, own);
   return result;
 }
 
 /// Null if the tokens are not exactly one expression.
 const Expr* Decision::parse(std::size_t at, std::size_t end) {
   if (at >= end) return nullptr;
-  const std::size_t before = names_.report_.errors();
-  const Expr* expr =
-      Parser(names_.tokens_, names_.source_, names_.arena_, names_.report_).parse_expression(at, end);
-  return names_.report_.errors() == before ? expr : nullptr;
+  const std::size_t before = file_.report.errors();
+  const Expr* expr = file_.parser().parse_expression(at, end);
+  return file_.report.errors() == before ? expr : nullptr;
 }
 
 std::optional<bool> Decision::truth(const Expr& expr) {
@@ -253,7 +252,7 @@ std::optional<bool> Decision::truth(const Expr& expr) {
     }
     return !decisive;
   }
-  return frontend::truth_of(names_.evaluate(expr));
+  return frontend::truth_of(evaluator_.evaluate(expr));
 }
 
 std::optional<bool> Decision::truth_of(std::size_t at, std::size_t end) {
@@ -268,14 +267,14 @@ std::optional<bool> Decision::any_of(std::size_t at, std::size_t end) {
     const Expr* expr = parse(at, end);
     if (expr == nullptr) return std::nullopt;
     const bool range = expr->kind == ExprKind::call && expr->items[0]->kind == ExprKind::name;
-    const Value callee = range ? names_.evaluate(*expr->items[0]) : Value{};
+    const Value callee = range ? evaluator_.evaluate(*expr->items[0]) : Value{};
     if (callee.kind != Kind::builtin || callee.builtin->path != "builtins.range") {
-      const Value items = names_.evaluate(*expr);
+      const Value items = evaluator_.evaluate(*expr);
       return items.kind == Kind::tuple ? std::optional(!items.items.empty()) : std::nullopt;
     }
     std::vector<std::int64_t> given;
     for (std::size_t i = 1; i < expr->items.size(); ++i) {
-      const Value value = names_.evaluate(*expr->items[i]);
+      const Value value = evaluator_.evaluate(*expr->items[i]);
       if (value.kind != Kind::integer) return std::nullopt;
       given.push_back(value.integer);
     }
@@ -289,7 +288,7 @@ bool Decision::is_value(std::size_t at, std::size_t end) {
   return quietly([&] {
     const Expr* expr = parse(at, end);
     if (expr == nullptr) return false;
-    const Kind kind = names_.evaluate(*expr).kind;
+    const Kind kind = evaluator_.evaluate(*expr).kind;
     return kind != Kind::host && kind != Kind::unknown;
   });
 }
@@ -298,7 +297,7 @@ bool Decision::imports(const std::string& path) {
   const std::string full = canonical(path);
   if (holds(kHostNames, full) || is_known_module(full)) return true;
   if (!is_known_module(full.substr(0, full.rfind('.')))) return false;
-  const Value value = quietly([&] { return names_.evaluate_path(full); });
+  const Value value = quietly([&] { return bindings_.path_value(full); });
   return value.kind != Kind::host && value.kind != Kind::unknown;
 }
 

@@ -5,14 +5,15 @@
 #include <optional>
 #include <string>
 
-#include "frontend/module/names.hpp"
+#include "frontend/module/evaluate.hpp"
 
 namespace quern::frontend {
 
-/// Looks at expressions as of the moment that Names looks at. It reports nothing.
+/// Looks at expressions as of the moment that the file's names are looked at. It reports nothing.
 class Decision {
  public:
-  explicit Decision(Names& names) : names_(names) {}
+  Decision(ModuleFile& file, Evaluator& evaluator, Bindings& bindings)
+      : file_(file), evaluator_(evaluator), bindings_(bindings) {}
   /// Is the expression true?
   std::optional<bool> truth_of(std::size_t at, std::size_t end);
   /// True if the iterable of a loop has any items; unknown if that is not known.
@@ -28,7 +29,9 @@ class Decision {
   const Expr* parse(std::size_t at, std::size_t end);
   std::optional<bool> truth(const Expr& expr);
 
-  Names& names_;
+  ModuleFile& file_;
+  Evaluator& evaluator_;
+  Bindings& bindings_;
 };
 
 /// The truth of a value as `if` takes it.

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // @cuda.jit and similar decorators above a function, or applied to one: k = cuda.jit(f). Errors in a
 // decorator are reported when its function is used, so that the file's other functions stay usable.
+#include "frontend/module/decorators.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "frontend/module/names.hpp"
 #include "frontend/syntax/parser.hpp"
 
 namespace quern::frontend {
@@ -32,10 +33,10 @@ const Decorator* find_decorator(std::string_view path) {
 }  // namespace
 
 /// The decorator whose name begins at the token, or null: other decorators may be any host code.
-std::optional<Role> Names::role_at(std::size_t token) {
-  const std::string words = dotted(token);
+std::optional<Role> Decorators::role_at(std::size_t token) {
+  const std::string words = file_.dotted(token);
   if (words.empty()) return std::nullopt;
-  const Value& root = probably(words.substr(0, words.find('.')));
+  const Value& root = bindings_.probably(words.substr(0, words.find('.')));
   std::string path = root.kind == Value::Kind::module_ || root.is_imported() ? root.text : "";
   if (const std::size_t dot = words.find('.'); dot != std::string::npos) path += words.substr(dot);
   const Decorator* found = find_decorator(canonical(path));
@@ -44,56 +45,56 @@ std::optional<Role> Names::role_at(std::size_t token) {
 
 /// Collects the diagnostics of `read` in a separate report.
 template <class Read>
-Diagnostics Names::reported_apart(const Read& read) {
-  Report own(source_);
-  std::swap(report_, own);
+Diagnostics Decorators::reported_apart(const Read& read) {
+  Report own(file_.source);
+  std::swap(file_.report, own);
   read();
-  std::swap(report_, own);
+  std::swap(file_.report, own);
   return own.take();
 }
 
-void Names::read_decorators(Declaration& declaration) {
-  const Time before = std::exchange(now_, declaration.time);
+void Decorators::read(Declaration& declaration) {
+  const Time before = std::exchange(file_.now, declaration.time);
   declaration.errors = reported_apart([&] {
     for (const std::size_t token : declaration.decorators) {
       const std::optional<Role> role = role_at(token);
       if (!role) continue;
       declaration.role = *role;
-      report_doubt(text(token), tokens_[token].place);
-      read_decorator(declaration, *Parser(tokens_, source_, arena_, report_).parse_decorator(token));
+      bindings_.report_doubt(file_.text(token), file_.tokens[token].place);
+      read_decorator(declaration, *file_.parser().parse_decorator(token));
     }
     if (declaration.role != Role::host && declaration.replaced.end > 0)
-      report_.error(declaration.replaced, "decorator",
-                    fmt::format("this decorator may make '{}' something else", declaration.name),
-                    "only jit stands above a kernel or a device function");
+      file_.report.error(declaration.replaced, "decorator",
+                         fmt::format("this decorator may make '{}' something else", declaration.name),
+                         "only jit stands above a kernel or a device function");
   });
-  now_ = before;
+  file_.now = before;
 }
 
 /// The host function that a name refers to, or null.
-const Declaration* Names::function_named(const Expr& expr) const {
+const Declaration* Decorators::function_named(const Expr& expr) const {
   if (expr.kind != ExprKind::name) return nullptr;
-  const Binding* found = meant(expr.name);
+  const Binding* found = file_.meant(expr.name);
   return found == nullptr ? nullptr : found->declaration;
 }
 
 /// k = cuda.jit(f), k = cuda.jit("void(float32[:])")(f): a kernel of its own, with the function's text.
-void Names::read_application(std::string_view name, Binding& binding) {
+void Decorators::read_application(std::string_view name, Binding& binding) {
   const std::size_t at = binding.token;
-  if (binding.kind != Binding::Kind::assignment || tokens_[at].kind != Tok::name ||
-      tokens_[at + 1].kind != Tok::assign)
+  if (binding.kind != Binding::Kind::assignment || file_.tokens[at].kind != Tok::name ||
+      file_.tokens[at + 1].kind != Tok::assign)
     return;
-  const Time before = std::exchange(now_, binding.time);
+  const Time before = std::exchange(file_.now, binding.time);
   const std::optional<Role> role = role_at(at + 2);
   Declaration* made = nullptr;
   Diagnostics errors = reported_apart([&] {
-    const Expr* value = role ? assigned_expr_of(binding, name) : nullptr;
+    const Expr* value = role ? type_reader_.assigned_expr_of(binding, name) : nullptr;
     const Declaration* function = nullptr;
     if (value != nullptr && value->kind == ExprKind::call)
       for (std::size_t i = 1; i < value->items.size() && function == nullptr; ++i)
         function = function_named(*value->items[i]);
     if (function == nullptr) return;
-    made = &declarations_.emplace_back();
+    made = &file_.declarations.emplace_back();
     made->name = name;
     made->place = binding.place;
     made->token = function->token;
@@ -101,7 +102,7 @@ void Names::read_application(std::string_view name, Binding& binding) {
     made->time = binding.time;
     read_decorator(*made, value->items[0]->kind == ExprKind::call ? *value->items[0] : *value);
   });
-  now_ = before;
+  file_.now = before;
   if (made == nullptr) return;
   made->errors = std::move(errors);
   binding.kind = Binding::Kind::function;
@@ -109,7 +110,7 @@ void Names::read_application(std::string_view name, Binding& binding) {
   binding.known = false;
 }
 
-void Names::read_decorator(Declaration& declaration, const Expr& decorator) {
+void Decorators::read_decorator(Declaration& declaration, const Expr& decorator) {
   if (decorator.kind != ExprKind::call) return;
   for (std::size_t i = 1; i < decorator.items.size(); ++i) {
     const Expr& argument = *decorator.items[i];
@@ -118,12 +119,12 @@ void Names::read_decorator(Declaration& declaration, const Expr& decorator) {
       continue;
     }
     if (function_named(argument) != nullptr) continue;  // the function that it is applied to
-    const Expr& given = signature_meant(argument);
+    const Expr& given = type_reader_.signature_meant(argument);
     std::vector<const Expr*> all = {&given};
     if (given.kind == ExprKind::list) all.assign(given.items.begin(), given.items.end());
     for (const Expr* one : all) {
       SignatureTypes types;
-      if (read_signature(*one, types))
+      if (type_reader_.read_signature(*one, types))
         declaration.signatures.push_back(std::move(types));
       else
         declaration.broken = true;
@@ -131,20 +132,20 @@ void Names::read_decorator(Declaration& declaration, const Expr& decorator) {
   }
 }
 
-void Names::read_option(Declaration& declaration, const Expr& keyword) {
+void Decorators::read_option(Declaration& declaration, const Expr& keyword) {
   const Expr& expr = *keyword.items[0];
   Options& options = declaration.options;
   const std::string_view name = keyword.name;
-  const Value value = evaluate(expr);
+  const Value value = evaluator_.evaluate(expr);
   const bool truth = value.is_number() && value.as_real() != 0;
   constexpr std::string_view kRead[] = {"device", "fastmath",      "debug",        "lineinfo",
                                         "inline", "max_registers", "launch_bounds"};
   if ((value.kind == Value::Kind::host || value.kind == Value::Kind::unknown) &&
       std::find(std::begin(kRead), std::end(kRead), name) != std::end(kRead)) {
-    if (value.doubt != nullptr) return report_doubt(*value.doubt, source_.at(expr.place), expr.place);
-    report_.error(expr.place, "decorator",
-                  fmt::format("the value of the option '{}' is not known here", name),
-                  "give a constant: no Python runs here");
+    if (value.doubt != nullptr) return doubts_.report(*value.doubt, file_.source.at(expr.place), expr.place);
+    file_.report.error(expr.place, "decorator",
+                       fmt::format("the value of the option '{}' is not known here", name),
+                       "give a constant: no Python runs here");
     return;
   }
   if (name == "device") {
@@ -168,14 +169,66 @@ void Names::read_option(Declaration& declaration, const Expr& keyword) {
              name != "forceinline" && name != "fastmath" && name != "parallel" && name != "error_model") {
     constexpr std::string_view kKnown =
         "device, fastmath, debug, lineinfo, inline, max_registers, launch_bounds, link";
-    report_.error(keyword.place, "decorator", fmt::format("jit has no option '{}'", name),
-                  fmt::format("its options are {}", kKnown));
+    file_.report.error(keyword.place, "decorator", fmt::format("jit has no option '{}'", name),
+                       fmt::format("its options are {}", kKnown));
   }
 }
 
-void Names::report_errors(Declaration& declaration) {
-  report_.take_over(declaration.errors);
-  declaration.errors.clear();
+/// cuda.declare_device('mul', 'float32(float32, float32)', link='mul.cu', abi='c'): a function of linked CUDA
+/// C++.
+Value Decorators::declare_device(const Expr& call) {
+  if (call.items.size() < 3 || call.items[1]->kind != ExprKind::string)
+    return Value::host("a function that cuda.declare_device does not name");
+  Declaration& declaration = file_.declarations.emplace_back();
+  declaration.external = call.items[1]->name;
+  declaration.name = declaration.external;
+  declaration.place = call.place;
+  declaration.role = Role::device;
+  SignatureTypes signature;
+  const std::size_t before = file_.report.diagnostics().size();
+  if (type_reader_.read_signature(*call.items[2], signature) && signature.result == nullptr)
+    file_.report.error(call.items[2]->place, "signature",
+                       "a declared function has a result: float32(float32, float32)");
+  for (const Type type : signature.parameters)
+    if (!is_number(type) && file_.report.diagnostics().size() == before)
+      file_.report.error(call.items[2]->place, "unsupported",
+                         fmt::format("a linked function takes numbers, not {}", text_of(type)),
+                         "write what works on arrays in Kernel Python, or the kernel in CUDA C++");
+  declaration.broken = file_.report.diagnostics().size() != before;
+  declaration.signatures = {std::move(signature)};
+  for (std::size_t i = 3; i < call.items.size(); ++i) {
+    const Expr& item = *call.items[i];
+    if (item.kind != ExprKind::keyword) continue;
+    if (item.name == "link") read_links(*item.items[0], declaration.options.links);
+    if (item.name == "abi")
+      declaration.c_abi = item.items[0]->kind == ExprKind::string && item.items[0]->name == "c";
+  }
+  Value value;
+  value.kind = Value::Kind::function;
+  value.function = &declaration;
+  return value;
+}
+
+/// link='f.cu', link=['f.cu', 'g.cu']
+void Decorators::read_links(const Expr& expr, std::vector<std::string>& out) {
+  constexpr std::string_view kSources[] = {".cu", ".cuh", ".h", ".hpp", ".inl"};
+  const Value value = evaluator_.evaluate(expr);
+  std::vector<Value> files = {value};
+  if (value.kind == Value::Kind::tuple) files = value.items;
+  for (const Value& file : files) {
+    const bool source = file.kind == Value::Kind::string &&
+                        std::any_of(std::begin(kSources), std::end(kSources),
+                                    [&](std::string_view suffix) { return file.text.ends_with(suffix); });
+    if (source && file.text.find_first_of("\"\n\\") == std::string::npos) {
+      out.push_back(file.text);
+      continue;
+    }
+    file_.report.error(expr.place, "unsupported",
+                       file.kind == Value::Kind::string
+                           ? fmt::format("'{}' cannot be linked: it is no CUDA C++ source", file.text)
+                           : std::string("the name of the linked file is not known at compile time"),
+                       "link files of CUDA C++: link='functions.cu'");
+  }
 }
 
 }  // namespace quern::frontend

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Evaluates calls at a file's own level as far as kernels use their results: numbers that Python functions
 // compute from numbers, types, and arrays.
-#include "frontend/module/fold_builtin.hpp"
-#include "frontend/module/names.hpp"
+#include <algorithm>
+
+#include "frontend/module/decorators.hpp"
+#include "frontend/module/evaluate.hpp"
+#include "frontend/module/signature.hpp"
+#include "frontend/values/fold_builtin.hpp"
 
 namespace quern::frontend {
 namespace {
@@ -11,26 +15,11 @@ using Kind = Value::Kind;
 
 }  // namespace
 
-Value fold_single(const TypeTable& types, Tok op, const Value& a, const Value& b) {
-  const auto fits = [&](const Value& value) {
-    return value.is_number() && (value.type == nullptr || value.type == types.float32);
-  };
-  if (!fits(a) || !fits(b) || (a.type == nullptr && b.type == nullptr)) return {};
-  const auto x = static_cast<float>(a.as_real()), y = static_cast<float>(b.as_real());
-  Value result;
-  if (op == Tok::plus) result = Value::of(static_cast<double>(x + y));
-  if (op == Tok::minus) result = Value::of(static_cast<double>(x - y));
-  if (op == Tok::times) result = Value::of(static_cast<double>(x * y));
-  if (op == Tok::divide && y != 0) result = Value::of(static_cast<double>(x / y));
-  if (result.kind == Kind::real) result.type = types.float32;
-  return result;
-}
-
 /// Its arguments in order, those with names, and the type of elements among them.
-Names::HostCall Names::read_call(const Expr& expr) {
+HostCall Evaluator::read_call(const Expr& expr) {
   HostCall call;
   const auto take_dtype = [&](const Expr& item) {
-    call.dtype = element_type(item);
+    call.dtype = type_reader_.element_type(item);
     call.odd_dtype = call.odd_dtype || call.dtype == nullptr;
   };
   for (std::size_t i = 1; i < expr.items.size(); ++i) {
@@ -51,46 +40,64 @@ Names::HostCall Names::read_call(const Expr& expr) {
   return call;
 }
 
-Value Names::evaluate_call(const Expr& expr) {
+Value Evaluator::call(const Expr& expr) {
   if (Value text = text_call(expr); text.kind != Kind::unknown) return text;
   // The object of a method is evaluated only once: calls may form a chain of any length.
   const Expr& named = *expr.items[0];
   const Value base = named.kind == ExprKind::attribute ? evaluate(*named.items[0]) : Value{};
   if (base.kind == Kind::array) {
-    const Value value = evaluate_method(expr, base);
+    const Value value = method(expr, base);
     return value.kind == Kind::unknown ? Value::computed() : value;
   }
   const Value callee = named.kind == ExprKind::attribute ? attribute_of(base, named.name) : evaluate(named);
   const std::string path = callee.kind != Kind::host ? dotted_text(named)
                            : callee.is_imported()    ? callee.text
                                                      : std::string();
-  if (path == "numba.cuda.declare_device") return declare_device(expr);
-  const HostCall call = read_call(expr);
+  if (path == "numba.cuda.declare_device") return decorators_.declare_device(expr);
+  const HostCall given = read_call(expr);
   const Expr* fields = expr.items.size() > 1 ? expr.items[1] : nullptr;
   if (fields != nullptr && fields->kind == ExprKind::keyword)
     fields = fields->name == "dtype" ? fields->items[0] : nullptr;
   if (path == "numpy.dtype" && fields != nullptr) {
     bool align = false;
-    for (const auto& [name, value] : call.named) {
+    for (const auto& [name, value] : given.named) {
       if (name == "dtype" && fields != expr.items[1]) continue;
       if (name != "align" || !value.is_number())
         return Value::host("a type made with an argument that is not read here");
       align = !value.is_zero();
     }
-    return record_dtype(*fields, align);
+    return type_reader_.record_dtype(*fields, align);
   }
-  const bool one = call.arguments.size() == 1 && call.named.empty();
-  if (path == "numba.from_dtype" && one && call.arguments[0].kind == Kind::dtype) return call.arguments[0];
+  const bool one = given.arguments.size() == 1 && given.named.empty();
+  if (path == "numba.from_dtype" && one && given.arguments[0].kind == Kind::dtype) return given.arguments[0];
   Value value;
   if (callee.kind == Kind::dtype && one && is_number(callee.type)) {
-    value = cast(call.arguments[0], callee.type);
+    value = cast(given.arguments[0], callee.type);
     value.type = callee.type;
-  } else if (callee.kind == Kind::builtin && call.named.empty()) {
-    value = fold_builtin(*callee.builtin, call.arguments);
+  } else if (callee.kind == Kind::builtin && given.named.empty()) {
+    value = fold_builtin(*callee.builtin, given.arguments);
   } else {
-    value = numpy_array(path, call);
+    value = numpy_array(file_.types, path, given);
   }
   return value.kind == Kind::unknown ? Value::computed() : value;
+}
+
+Value Evaluator::method(const Expr& expr, const Value& array) {
+  const std::string_view name = expr.items[0]->name;
+  const bool plain = std::none_of(expr.items.begin(), expr.items.end(),
+                                  [](const Expr* item) { return item->kind == ExprKind::keyword; });
+  if (!plain || expr.items.size() < 2) return {};
+  if (name == "astype" && expr.items.size() == 2) {
+    const Type type = type_reader_.element_type(*expr.items[1]);
+    return type == nullptr || !is_number(type) || is_record(array.type)
+               ? Value{}
+               : array_of(array.items, array.shape, type);
+  }
+  if (name != "reshape") return {};
+  Value extents;
+  extents.kind = Kind::tuple;
+  for (std::size_t i = 1; i < expr.items.size(); ++i) extents.items.push_back(evaluate(*expr.items[i]));
+  return reshaped(array, extents);
 }
 
 }  // namespace quern::frontend

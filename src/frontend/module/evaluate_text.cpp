@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "frontend/module/decide.hpp"
-#include "frontend/module/names.hpp"
+#include "frontend/module/evaluate.hpp"
 
 namespace quern::frontend {
 namespace {
@@ -42,7 +42,7 @@ Value whole_of(const std::string& text) {
 }  // namespace
 
 /// Unknown if it is not such a call.
-Value Names::text_call(const Expr& expr) {
+Value Evaluator::text_call(const Expr& expr) {
   const Expr& named = *expr.items[0];
   const std::size_t count = expr.items.size() - 1;
   if (named.kind == ExprKind::attribute && (named.name == "split" || named.name == "startswith") &&
@@ -62,7 +62,7 @@ Value Names::text_call(const Expr& expr) {
       return text.kind == Kind::string ? version_of(text.text) : Value{};
     }
     const bool pythons =
-        named.kind == ExprKind::name && meant(named.name) == nullptr && callee.doubt == nullptr;
+        named.kind == ExprKind::name && file_.meant(named.name) == nullptr && callee.doubt == nullptr;
     if (!pythons || count == 0) return {};
     if ((words == "tuple" || words == "list") && count == 1) {
       const Value items = evaluate(*expr.items[1]);
@@ -72,7 +72,8 @@ Value Names::text_call(const Expr& expr) {
       const Value text = evaluate(*expr.items[1]);
       return text.kind == Kind::string ? whole_of(text.text) : Value{};
     }
-    if (words == "map" && count == 2 && dotted_text(*expr.items[1]) == "int" && meant("int") == nullptr) {
+    if (words == "map" && count == 2 && dotted_text(*expr.items[1]) == "int" &&
+        file_.meant("int") == nullptr) {
       std::vector<Value> numbers;
       for (const Value& item : evaluate(*expr.items[2]).items) {
         numbers.push_back(item.kind == Kind::string ? whole_of(item.text) : Value{});
@@ -85,7 +86,7 @@ Value Names::text_call(const Expr& expr) {
 }
 
 /// int(x) for x in items, without conditions.
-Value Names::comprehension(const Expr& expr) {
+Value Evaluator::comprehension(const Expr& expr) {
   const Value items = evaluate(*expr.items[2]);
   if (items.kind != Kind::tuple || items.version || items.items.size() > 1000) return Value::computed();
   std::vector<Value> values;
@@ -99,7 +100,7 @@ Value Names::comprehension(const Expr& expr) {
 }
 
 /// items[a:b]
-Value Names::slice_of(const Value& items, const Expr& slice) {
+Value Evaluator::slice_of(const Value& items, const Expr& slice) {
   if (items.kind != Kind::tuple || items.version || slice.items[2] != nullptr) return Value::computed();
   const auto count = static_cast<std::int64_t>(items.items.size());
   std::int64_t bounds[2] = {0, count};

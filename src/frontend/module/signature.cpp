@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Types and signatures in Numba's own syntax: float32[:, ::1], void(int32, float64[:]), UniTuple(int64, 2).
+#include "frontend/module/signature.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "frontend/module/names.hpp"
+#include "frontend/module/evaluate.hpp"
 #include "frontend/syntax/lexer.hpp"
 #include "frontend/syntax/parser.hpp"
 
 namespace quern::frontend {
 namespace {
+
+using Kind = Value::Kind;
 
 constexpr std::size_t kMostDimensions = 31;
 constexpr std::size_t kMostNames = 20;  // that stand for each other
@@ -39,19 +43,27 @@ Place place_in(const SourceText& source, Place string, std::string_view text, co
   return {begin + span.column - 1, begin + span.end_column - 1};
 }
 
+std::uint32_t alignment_of(Type type) {
+  if (is_complex(type)) return size_of(type) / 2;
+  if (!is_record(type)) return std::max(size_of(type), 1u);
+  std::uint32_t widest = 1;
+  for (const Field& field : type->fields) widest = std::max(widest, alignment_of(field.type));
+  return widest;
+}
+
 }  // namespace
 
 /// The expression that a single line of the file's level assigns to the name; null if there is no such line.
-const Expr* Names::assigned_expr(std::string_view name) {
-  const Binding* found = meant(name);
-  if (found == nullptr || found->kind != Binding::Kind::assignment || doubt_about(name, found, nullptr) ||
-      timeline_.changed(*found, found->time, now_) != nullptr)
+const Expr* TypeReader::assigned_expr(std::string_view name) {
+  const Binding* found = file_.meant(name);
+  if (found == nullptr || found->kind != Binding::Kind::assignment || doubts_.about(name, found, nullptr) ||
+      file_.timeline.changed(*found, found->time, file_.now) != nullptr)
     return nullptr;
   return assigned_expr_of(*found, name);
 }
 
-const Expr* Names::assigned_expr_of(const Binding& binding, std::string_view name) {
-  for (const Stmt* line : Parser(tokens_, source_, arena_, report_).parse_line(binding.token))
+const Expr* TypeReader::assigned_expr_of(const Binding& binding, std::string_view name) {
+  for (const Stmt* line : file_.parser().parse_line(binding.token))
     if (line->kind == StmtKind::assign)
       for (const Expr* target : line->targets)
         if (target->kind == ExprKind::name && target->name == name) return line->value;
@@ -59,7 +71,7 @@ const Expr* Names::assigned_expr_of(const Binding& binding, std::string_view nam
 }
 
 /// Behind names for it: SIG = void(float32[:]), or a string.
-const Expr& Names::signature_meant(const Expr& expr) {
+const Expr& TypeReader::signature_meant(const Expr& expr) {
   const Expr* meant = &expr;
   for (std::size_t names = 0; meant->kind == ExprKind::name && names < kMostNames; ++names) {
     const Expr* value = assigned_expr(meant->name);
@@ -69,60 +81,61 @@ const Expr& Names::signature_meant(const Expr& expr) {
   return *meant;
 }
 
-Type Names::array_type(const Expr& expr) {
+Type TypeReader::array_type(const Expr& expr) {
   const Type element = type_of(*expr.items[0]);
   if (is_error(element)) return element;
   const Expr& inside = *expr.items[1];
   std::vector<const Expr*> axes = {&inside};
   if (inside.kind == ExprKind::tuple) axes.assign(inside.items.begin(), inside.items.end());
   if (axes.size() > kMostDimensions) {
-    report_.error(expr.place, "signature", fmt::format("an array has at most {} dimensions", kMostDimensions),
-                  "use fewer dimensions");
-    return types_.error;
+    file_.report.error(expr.place, "signature",
+                       fmt::format("an array has at most {} dimensions", kMostDimensions),
+                       "use fewer dimensions");
+    return file_.types.error;
   }
   for (const Expr* axis : axes)
     if (!is_full_slice(*axis) || (axis->items[2] != nullptr && !is_unit_slice(*axis))) {
-      report_.error(axis->place, "signature", "an array type has ':' or '::1' for each dimension",
-                    "write float32[:, ::1] for a C-contiguous array of two dimensions");
-      return types_.error;
+      file_.report.error(axis->place, "signature", "an array type has ':' or '::1' for each dimension",
+                         "write float32[:, ::1] for a C-contiguous array of two dimensions");
+      return file_.types.error;
     }
   const bool first = is_unit_slice(*axes.front()), last = is_unit_slice(*axes.back());
-  return types_.array(element, static_cast<unsigned>(axes.size()), last ? 'C' : first ? 'F' : 'A');
+  return file_.types.array(element, static_cast<unsigned>(axes.size()), last ? 'C' : first ? 'F' : 'A');
 }
 
 /// Array(float32, 1, 'C', readonly=True): the word that its arguments end in, or nothing.
-std::optional<bool> Names::read_only_of(const Expr& expr) {
+std::optional<bool> TypeReader::read_only_of(const Expr& expr) {
   if (expr.items.size() == 4) return false;
   const Expr& last = *expr.items[4];
   const bool named = last.kind == ExprKind::keyword;
   if (expr.items.size() > 5 || (named && last.name != "readonly")) return std::nullopt;
-  const Value value = evaluate(named ? *last.items[0] : last);
+  const Value value = evaluator_.evaluate(named ? *last.items[0] : last);
   if (value.kind != Value::Kind::boolean) return std::nullopt;
   return value.integer != 0;
 }
 
 /// Array(float32, 1, 'C'), UniTuple(int64, 2), Tuple((int64, float32)).
-Type Names::called_type(const Expr& expr) {
+Type TypeReader::called_type(const Expr& expr) {
   const std::string_view name = last_name(*expr.items[0]);
   const std::size_t count = expr.items.size() - 1;
   if (name == "Array" && count >= 3) {
-    const Value ndim = evaluate(*expr.items[2]), layout = evaluate(*expr.items[3]);
+    const Value ndim = evaluator_.evaluate(*expr.items[2]), layout = evaluator_.evaluate(*expr.items[3]);
     const Type element = type_of(*expr.items[1]);
     const std::optional<bool> read_only = read_only_of(expr);
     if (read_only && ndim.kind == Value::Kind::integer && ndim.integer >= 0 &&
         ndim.integer <= std::int64_t{kMostDimensions} && layout.text.size() == 1 && !is_error(element))
-      return types_.array(element, static_cast<unsigned>(ndim.integer), layout.text[0], *read_only);
+      return file_.types.array(element, static_cast<unsigned>(ndim.integer), layout.text[0], *read_only);
   }
   if (name == "UniTuple" && count == 2) {
-    const Value length = evaluate(*expr.items[2]);
+    const Value length = evaluator_.evaluate(*expr.items[2]);
     if (length.kind == Value::Kind::integer && length.integer >= 0 && length.integer <= 1000)
-      return types_.tuple(
+      return file_.types.tuple(
           std::vector<Type>(static_cast<std::size_t>(length.integer), type_of(*expr.items[1])));
   }
   if (name == "Tuple" && count == 1) {
     std::vector<Type> items;
     for (const Expr* item : expr.items[1]->items) items.push_back(type_of(*item));
-    return types_.tuple(std::move(items));
+    return file_.types.tuple(std::move(items));
   }
   if (name == "from_dtype" && count == 1) return type_of(*expr.items[1]);
   if (name == "Record" && count == 2) return record_type(*expr.items[1], *expr.items[2]);
@@ -131,8 +144,8 @@ Type Names::called_type(const Expr& expr) {
 
 /// Record([('x', float32, 0), ('v', float32, 4, (3,))], 16): names, types, offsets, and shapes of fields that
 /// are arrays.
-Type Names::record_type(const Expr& list, const Expr& size) {
-  const Value bytes = evaluate(size);
+Type TypeReader::record_type(const Expr& list, const Expr& size) {
+  const Value bytes = evaluator_.evaluate(size);
   if (list.kind != ExprKind::list || bytes.kind != Value::Kind::integer || bytes.integer < 0 ||
       bytes.integer > kMostRecordBytes)
     return nullptr;
@@ -141,10 +154,10 @@ Type Names::record_type(const Expr& list, const Expr& size) {
     const std::size_t parts = item->items.size();
     if (item->kind != ExprKind::tuple || parts < 3 || parts > 4 || item->items[0]->kind != ExprKind::string)
       return nullptr;
-    const Value offset = evaluate(*item->items[2]);
+    const Value offset = evaluator_.evaluate(*item->items[2]);
     Field field{std::string(item->items[0]->name), type_of(*item->items[1]), 0, {}};
     const std::optional<std::vector<std::int64_t>> shape =
-        parts == 4 ? shape_of(evaluate(*item->items[3])) : std::vector<std::int64_t>{};
+        parts == 4 ? shape_of(evaluator_.evaluate(*item->items[3])) : std::vector<std::int64_t>{};
     if (offset.kind != Value::Kind::integer || !shape || !(is_number(field.type) || is_record(field.type)))
       return nullptr;
     if (!fits_record(*shape, field.type)) return nullptr;
@@ -154,23 +167,23 @@ Type Names::record_type(const Expr& list, const Expr& size) {
     if (!fields.empty() && field.offset < fields.back().offset + size_of(fields.back())) return nullptr;
     fields.push_back(std::move(field));
   }
-  return types_.record(std::move(fields), static_cast<std::uint32_t>(bytes.integer));
+  return file_.types.record(std::move(fields), static_cast<std::uint32_t>(bytes.integer));
 }
 
-Type Names::type_of(const Expr& expr) {
+Type TypeReader::type_of(const Expr& expr) {
   switch (expr.kind) {
     case ExprKind::name:
     case ExprKind::attribute: {
-      const Value value = evaluate(expr);
+      const Value value = evaluator_.evaluate(expr);
       if (value.kind == Value::Kind::dtype) return value.type;
-      if (const Type type = types_.scalar_named(last_name(expr)); type != nullptr) return type;
-      if (last_name(expr) == "float") return types_.float64;
-      if (last_name(expr) == "int") return types_.int64;
+      if (const Type type = file_.types.scalar_named(last_name(expr)); type != nullptr) return type;
+      if (last_name(expr) == "float") return file_.types.float64;
+      if (last_name(expr) == "int") return file_.types.int64;
       if (const Expr& meant = signature_meant(expr);
-          meant.kind == ExprKind::subscript && depth_ < kMostNames) {
-        ++depth_;
+          meant.kind == ExprKind::subscript && file_.depth < kMostNames) {
+        ++file_.depth;
         const Type type = type_of(meant);
-        --depth_;
+        --file_.depth;
         return type;
       }
       break;
@@ -181,20 +194,20 @@ Type Names::type_of(const Expr& expr) {
       if (const Type type = called_type(expr)) return type;
       break;
     case ExprKind::none:
-      return types_.none;
+      return file_.types.none;
     case ExprKind::broken:
-      return types_.error;
+      return file_.types.error;
     default:
       break;
   }
-  const std::string_view near = closest(last_name(expr), types_.scalar_names());
-  report_.error(expr.place, "signature", "this is no type that kernels have",
-                near.empty() ? "types are written as in Numba: float32, int64[:], float32[:, ::1]"
-                             : fmt::format("did you mean '{}'?", near));
-  return types_.error;
+  const std::string_view near = closest(last_name(expr), file_.types.scalar_names());
+  file_.report.error(expr.place, "signature", "this is no type that kernels have",
+                     near.empty() ? "types are written as in Numba: float32, int64[:], float32[:, ::1]"
+                                  : fmt::format("did you mean '{}'?", near));
+  return file_.types.error;
 }
 
-bool Names::read_signature(const Expr& given, SignatureTypes& out) {
+bool TypeReader::read_signature(const Expr& given, SignatureTypes& out) {
   const Expr& expr = signature_meant(given);
   if (expr.kind == ExprKind::string) return read_signature_text(expr.name, "the signature", expr.place, out);
   std::vector<const Expr*> parameters = {&expr};
@@ -212,25 +225,77 @@ bool Names::read_signature(const Expr& given, SignatureTypes& out) {
   return good;
 }
 
-bool Names::read_signature_text(std::string_view text, const std::string& what, Place place,
-                                SignatureTypes& out) {
+bool TypeReader::read_signature_text(std::string_view text, const std::string& what, Place place,
+                                     SignatureTypes& out) {
   const SourceText source(text, what);
   Report inner(source);
   const std::vector<Token> tokens = read_tokens(source, inner);
   bool good = true;
   if (text.find_first_not_of(" \t") != std::string_view::npos) {
-    const Expr* expr = Parser(tokens, source, arena_, inner).parse_only_expression();
+    const Expr* expr = Parser(tokens, source, file_.arena, inner).parse_only_expression();
     if (!inner.failed()) {
       // Its places refer to another text; errors are reported at this text's place.
-      std::swap(report_, inner);
+      std::swap(file_.report, inner);
       good = read_signature(*expr, out);
-      std::swap(report_, inner);
+      std::swap(file_.report, inner);
     }
   }
   for (const Diagnostic& diagnostic : inner.diagnostics())
-    report_.error(place_in(source_, place, text, diagnostic.span), "signature",
-                  fmt::format("in {} '{}': {}", what, text, diagnostic.message), diagnostic.hint);
+    file_.report.error(place_in(file_.source, place, text, diagnostic.span), "signature",
+                       fmt::format("in {} '{}': {}", what, text, diagnostic.message), diagnostic.hint);
   return good && !inner.failed();
+}
+
+/// np.dtype([('x', np.float32), ('y', 'i4', (3,))], align=True)
+Value TypeReader::record_dtype(const Expr& fields, bool align) {
+  Value value;
+  value.kind = Kind::dtype;
+  if (fields.kind != ExprKind::list) {
+    value.type = element_type(fields);
+    return value.type != nullptr ? value : Value::computed();
+  }
+  std::vector<Field> list;
+  std::uint32_t offset = 0, widest = 1;
+  for (const Expr* item : fields.items) {
+    const std::size_t parts = item->items.size();
+    if (item->kind != ExprKind::tuple || parts < 2 || parts > 3 || item->items[0]->kind != ExprKind::string)
+      return Value::host("a record type that only Python computes");
+    Field field{std::string(item->items[0]->name), element_type(*item->items[1]), 0, {}};
+    const auto shape =
+        parts == 3 ? shape_of(evaluator_.evaluate(*item->items[2])) : std::vector<std::int64_t>{};
+    if (field.type == nullptr || !shape || !fits_record(*shape, field.type))
+      return Value::host("a record type that only Python computes");
+    field.shape = *shape;
+    const std::uint32_t alignment = alignment_of(field.type);
+    if (align) offset = (offset + alignment - 1) / alignment * alignment;
+    widest = std::max(widest, alignment);
+    field.offset = offset;
+    offset += size_of(field);
+    list.push_back(std::move(field));
+  }
+  if (align) offset = (offset + widest - 1) / widest * widest;
+  value.type = file_.types.record(std::move(list), offset);
+  return value;
+}
+
+/// np.float32, float32, 'f4', int, a record type or a list of its fields; null for other expressions.
+Type TypeReader::element_type(const Expr& expr) {
+  if (expr.kind == ExprKind::list) return record_dtype(expr, false).type;
+  const Value value = evaluator_.evaluate(expr);
+  if (value.kind == Kind::dtype && (is_number(value.type) || is_record(value.type))) return value.type;
+  if (value.kind == Kind::builtin) {
+    const Rule rule = value.builtin->rule;
+    return rule == Rule::to_int       ? file_.types.int64
+           : rule == Rule::to_float   ? file_.types.float64
+           : rule == Rule::to_bool    ? file_.types.boolean
+           : rule == Rule::to_complex ? file_.types.complex128
+                                      : nullptr;
+  }
+  if (value.kind != Kind::string) return nullptr;
+  std::string_view word = value.text;
+  if (!word.empty() && (word[0] == '<' || word[0] == '=' || word[0] == '|')) word.remove_prefix(1);
+  const Type type = file_.types.scalar_named(word);
+  return type == file_.types.none ? nullptr : type;
 }
 
 }  // namespace quern::frontend

@@ -28,10 +28,24 @@ Binding made(Binding::Kind kind, Place place, std::size_t token = 0) {
   return binding;
 }
 
+/// The names that `from module import *` binds, as far as kernels use them.
+std::vector<std::string_view> all_in(const TypeTable& types, std::string_view module) {
+  std::vector<std::string_view> names = names_in(module);
+  if (module == "numba" || module == "numba.types" || module == "numpy")
+    for (const std::string_view type : types.scalar_names()) names.push_back(type);
+  if (module == "numba.cuda.random") names.insert(names.end(), {"xoroshiro128p_dtype", "xoroshiro128p_type"});
+  return names;
+}
+
 }  // namespace
 
-TopLevel::TopLevel(Names& names) : names_(names), timeline_(names.timeline_), budget_(kMostSteps) {
-  const std::size_t count = names_.tokens_.size();
+TopLevel::TopLevel(ModuleFile& file, Evaluator& evaluator, Bindings& bindings, Decorators& decorators)
+    : file_(file),
+      roles_(decorators),
+      decision_(file, evaluator, bindings),
+      timeline_(file.timeline),
+      budget_(kMostSteps) {
+  const std::size_t count = file_.tokens.size();
   partner_.assign(count, 0);
   around_.assign(count, 0);
   std::vector<std::size_t> open;
@@ -48,8 +62,8 @@ TopLevel::TopLevel(Names& names) : names_(names), timeline_(names.timeline_), bu
 }
 
 void TopLevel::run() {
-  suite(0, names_.tokens_.size() - 1);
-  names_.now_ = kImported;
+  suite(0, file_.tokens.size() - 1);
+  file_.now = kImported;
 }
 
 Place TopLevel::line_place(std::size_t token) const {
@@ -86,7 +100,7 @@ std::optional<TopLevel::Suite> TopLevel::suite_at(std::size_t at) const {
     }
     found.colon = i;
     found.begin = i + 1;
-    found.next = names_.end_of_statement(at);
+    found.next = file_.end_of_statement(at);
     found.end = found.next;
     if (kind(i + 1) == Tok::newline && kind(i + 2) == Tok::indent)
       found.begin = i + 3, found.end = found.next - 1;
@@ -96,8 +110,8 @@ std::optional<TopLevel::Suite> TopLevel::suite_at(std::size_t at) const {
 }
 
 std::size_t TopLevel::statement(std::size_t at, std::size_t end) {
-  names_.now_ = timeline_.now();
-  const std::size_t next = names_.end_of_statement(at);
+  file_.now = timeline_.now();
+  const std::size_t next = file_.end_of_statement(at);
   if (kind(at) == Tok::at) {
     decorators_.push_back(at + 1);
     effects(at + 1, next, at);
@@ -139,7 +153,7 @@ std::size_t TopLevel::if_chain(const Suite& first) {
       known = decide(at->header + 1, at->colon);
       if (!pure_before && !deciding_) known.reset();
       effects(at->header + 1, at->colon, at->header);
-      names_.now_ = timeline_.now();
+      file_.now = timeline_.now();
     }
     if (!known && because.end == 0) because = line_place(at->header);
     if (known.value_or(true)) ways.emplace_back([this, each = *at] { suite(each.begin, each.end); });
@@ -256,10 +270,9 @@ std::size_t TopLevel::loop(const Suite& header) {
   std::size_t in = header.header;
   const bool counted = kind(header.header) == Tok::k_for;
   while (counted && in < header.colon && kind(in) != Tok::k_in) ++in;
-  const std::optional<bool> runs =
-      deciding_ ? (counted ? Decision(names_).any_of(in + 1, header.colon)
-                           : Decision(names_).truth_of(header.header + 1, header.colon))
-                : std::nullopt;
+  const std::optional<bool> runs = deciding_ ? (counted ? decision_.any_of(in + 1, header.colon)
+                                                        : decision_.truth_of(header.header + 1, header.colon))
+                                             : std::nullopt;
   const std::vector<Binding*> items = effects(in + 1, header.colon, in);
   std::size_t next = header.next;
   std::optional<Suite> otherwise;
@@ -338,7 +351,7 @@ std::size_t TopLevel::function(std::size_t at, std::size_t next) {
   if (kind(at + 2) == Tok::open_round) default_values(at + 2);
   Declaration*& declared = declared_[at];
   const bool anew = declared == nullptr;
-  if (anew) declared = &names_.declarations_.emplace_back();
+  if (anew) declared = &file_.declarations.emplace_back();
   declared->time = timeline_.now();
   if (anew) {
     declared->name = text(at + 1);
@@ -346,9 +359,9 @@ std::size_t TopLevel::function(std::size_t at, std::size_t next) {
     declared->token = at;
     declared->decorators = decorators;
   }
-  names_.now_ = timeline_.now();
+  file_.now = timeline_.now();
   bool compiled = false, foreign = false;
-  for (const std::size_t token : decorators) (names_.role_at(token) ? compiled : foreign) = true;
+  for (const std::size_t token : decorators) (roles_.role_at(token) ? compiled : foreign) = true;
   if (foreign) risk(at);
   Binding binding = made(Binding::Kind::function, declared->place, at);
   binding.declaration = declared;
@@ -357,7 +370,7 @@ std::size_t TopLevel::function(std::size_t at, std::size_t next) {
   if (foreign && !compiled) run_function(bound, at, true);
   if (foreign && compiled)
     for (const std::size_t token : decorators)
-      if (!names_.role_at(token)) declared->replaced = line_place(token);
+      if (!roles_.role_at(token)) declared->replaced = line_place(token);
   return next;
 }
 
@@ -378,7 +391,7 @@ std::size_t TopLevel::host_class(const Suite& header) {
   const std::vector<std::size_t> decorators = std::exchange(decorators_, {});
   if (kind(header.header + 1) != Tok::name) return header.next;
   // Its lines are run in a space of their own.
-  for (std::size_t at = header.begin; at < header.end; at = std::max(names_.end_of_statement(at), at + 1))
+  for (std::size_t at = header.begin; at < header.end; at = std::max(file_.end_of_statement(at), at + 1))
     if (kind(at) != Tok::k_def) effects(at, statement_end(at, header.end), value_begin(at, header.end));
   Binding& bound =
       bind(text(header.header + 1), made(Binding::Kind::host_class, place(header.header + 1), header.header));
@@ -396,7 +409,7 @@ void TopLevel::line(std::size_t at, std::size_t end) {
 }
 
 void TopLevel::simple(std::size_t at, std::size_t end) {
-  names_.now_ = timeline_.now();
+  file_.now = timeline_.now();
   switch (kind(at)) {
     case Tok::k_import:
       return import(at, end);
@@ -422,7 +435,7 @@ void TopLevel::simple(std::size_t at, std::size_t end) {
   }
   if (value_begin(at, end) > at) return assignment(at, end);
   const bool lone = end == at + 1 && kind(at) == Tok::name;
-  if (lone && names_.meant(text(at)) == nullptr && !is_python_name(text(at)) && names_.stars_.empty() &&
+  if (lone && file_.meant(text(at)) == nullptr && !is_python_name(text(at)) && file_.stars.empty() &&
       guarded_ > 0) {
     risk(at);
     failed_ = true;
@@ -439,7 +452,7 @@ void TopLevel::assignment(std::size_t at, std::size_t end) {
   const std::size_t value = value_begin(at, end);
   const Time before = timeline_.now();
   const bool augmented = kind(value) != Tok::assign;
-  if (guarded_ > 0 && (augmented || !Decision(names_).is_value(value + 1, end))) risk(at);
+  if (guarded_ > 0 && (augmented || !decision_.is_value(value + 1, end))) risk(at);
   const std::vector<Binding*> shared = effects(at, end, value);
   const auto add = [&](std::size_t token, Binding::Kind sort) {
     Binding binding = made(sort, place(token), at);
@@ -477,7 +490,7 @@ void TopLevel::bind_targets(std::size_t at, std::size_t end, const std::vector<B
 void TopLevel::import(std::size_t at, std::size_t end) {
   while (++at < end) {
     Binding binding = made(Binding::Kind::import, place(at));
-    const std::string path = names_.dotted(at);
+    const std::string path = file_.dotted(at);
     if (path.empty()) return;
     if (!is_known_module(path)) risk(at - 1);
     binding.path = path;
@@ -496,7 +509,7 @@ void TopLevel::import(std::size_t at, std::size_t end) {
 /// from a.b import c, d as e
 void TopLevel::from(std::size_t at, std::size_t end) {
   const std::size_t first = at++;
-  const std::string module = names_.dotted(at);
+  const std::string module = file_.dotted(at);
   if (kind(at) != Tok::k_import) return;
   for (++at; at < end; ++at) {
     if (kind(at) == Tok::times) star(first, module);
@@ -504,7 +517,7 @@ void TopLevel::from(std::size_t at, std::size_t end) {
     Binding binding = made(Binding::Kind::import, place(at));
     binding.path = module + "." + std::string(text(at));
     binding.member = true;
-    if (guarded_ > 0 && !Decision(names_).imports(binding.path)) risk(first);
+    if (guarded_ > 0 && !decision_.imports(binding.path)) risk(first);
     std::string_view name = text(at);
     if (kind(at + 1) == Tok::k_as && kind(at + 2) == Tok::name) {
       name = text(at + 2);
@@ -518,7 +531,7 @@ void TopLevel::from(std::size_t at, std::size_t end) {
 void TopLevel::star(std::size_t at, const std::string& module) {
   if (!is_known_module(module)) risk(at);
   const Time before = timeline_.now();
-  std::vector<std::string_view> names = names_.all_in(canonical(module));
+  std::vector<std::string_view> names = all_in(file_.types, canonical(module));
   for (const std::string_view name : names) {
     // If the name already has a meaning, the import replaces it for certain only if all names of the module
     // are known.
@@ -530,7 +543,7 @@ void TopLevel::star(std::size_t at, const std::string& module) {
     binding.path = module + "." + std::string(name);
     bind(name, std::move(binding));
   }
-  names_.stars_.push_back({before, line_place(at), canonical(module)});
+  file_.stars.push_back({before, line_place(at), canonical(module)});
 }
 
 /// del a, b[0]
@@ -543,7 +556,7 @@ void TopLevel::remove(std::size_t at, std::size_t end) {
 }
 
 std::optional<bool> TopLevel::decide(std::size_t at, std::size_t end) {
-  return deciding_ ? Decision(names_).truth_of(at, end) : std::nullopt;
+  return deciding_ ? decision_.truth_of(at, end) : std::nullopt;
 }
 
 }  // namespace quern::frontend

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The import of a file, statement by statement, as far as it is known without running it: the lines that bind
 // a name for certain, those between which a line decides, and other changes on the way. Its result is the
-// Timeline of Names. Unknown conditions are never guessed: both paths are followed, and the names that they
-// bind are uncertain.
+// Timeline of the file. Unknown conditions are never guessed: both paths are followed, and the names that
+// they bind are uncertain.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "frontend/module/names.hpp"
+#include "frontend/module/decide.hpp"
+#include "frontend/module/decorators.hpp"
 
 namespace quern::frontend {
 
@@ -38,7 +39,7 @@ Manners manners_of_method(std::string_view name);
 
 class TopLevel {
  public:
-  explicit TopLevel(Names& names);
+  TopLevel(ModuleFile& file, Evaluator& evaluator, Bindings& bindings, Decorators& decorators);
   void run();
 
  private:
@@ -110,16 +111,18 @@ class TopLevel {
 
   // Broken text may end anywhere: beyond the tokens there is the end of the file.
   Tok kind(std::size_t token) const {
-    return token < names_.tokens_.size() ? names_.tokens_[token].kind : Tok::end;
+    return token < file_.tokens.size() ? file_.tokens[token].kind : Tok::end;
   }
   Place place(std::size_t token) const {
-    return token < names_.tokens_.size() ? names_.tokens_[token].place : names_.tokens_.back().place;
+    return token < file_.tokens.size() ? file_.tokens[token].place : file_.tokens.back().place;
   }
-  std::string_view text(std::size_t token) const { return names_.source_.at(place(token)); }
+  std::string_view text(std::size_t token) const { return file_.source.at(place(token)); }
   Place line_place(std::size_t token) const;
   bool is_name_itself(std::size_t token) const;
 
-  Names& names_;
+  ModuleFile& file_;
+  Decorators& roles_;  ///< the roles that decorators give
+  Decision decision_;
   Timeline& timeline_;
   std::vector<std::size_t> partner_;  ///< of a bracket: the other one
   std::vector<std::size_t> around_;   ///< the bracket that is open around a token; 0: none

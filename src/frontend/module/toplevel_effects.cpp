@@ -266,7 +266,7 @@ TopLevel::Use TopLevel::use_of(std::size_t token, bool target) const {
 
 std::vector<Binding*> TopLevel::effects(std::size_t at, std::size_t end, std::size_t value) {
   std::vector<Binding*> flows;
-  for (std::size_t i = at; i < end && i + 1 < names_.tokens_.size(); ++i) {
+  for (std::size_t i = at; i < end && i + 1 < file_.tokens.size(); ++i) {
     if (kind(i) == Tok::format_string) hidden_text(i, &flows);
     if (!is_name_itself(i)) continue;
     if (kind(i + 1) == Tok::walrus) {
@@ -327,7 +327,7 @@ void TopLevel::change_attribute(std::size_t token, const Binding& module, std::s
     if (kind(i - 1) == Tok::k_del) stores = at > token + 1;
   // In a list of targets, any of them may be the attribute: math.pi, x = 3, 4
   if (!stores && at > token + 1 && (kind(at) == Tok::comma || closes(kind(at)) || kind(at) == Tok::k_in)) {
-    const std::size_t behind = statement_end(at, names_.tokens_.size() - 1);
+    const std::size_t behind = statement_end(at, file_.tokens.size() - 1);
     for (std::size_t i = at; i < behind && !stores; ++i) stores = kind(i) == Tok::assign && around_[i] == 0;
     if (kind(at) == Tok::k_in) stores = true;
   }
@@ -430,7 +430,7 @@ const TopLevel::Facts& TopLevel::facts_of(const Binding& binding) {
   const auto [found, fresh] = facts_.try_emplace(binding.token);
   Facts& facts = found->second;
   if (!fresh) return facts;
-  const std::size_t at = binding.token, end = names_.end_of_statement(at);
+  const std::size_t at = binding.token, end = file_.end_of_statement(at);
   if (binding.kind == Binding::Kind::assignment) {
     const std::size_t behind = statement_end(at, end);
     for (std::size_t i = value_begin(at, behind); i < behind; ++i)
@@ -440,7 +440,7 @@ const TopLevel::Facts& TopLevel::facts_of(const Binding& binding) {
   // A kernel cannot bind names of the file, nor change its arrays.
   if (binding.declaration != nullptr)
     for (const std::size_t token : binding.declaration->decorators)
-      if (names_.role_at(token)) return facts;
+      if (roles_.role_at(token)) return facts;
   read_body(at, end, {}, facts);
   return facts;
 }
@@ -462,7 +462,7 @@ void TopLevel::own_names(std::size_t at, std::size_t end, std::set<std::string_v
   for (std::size_t i = body; i < end; ++i) {
     if (i > at && (kind(i) == Tok::k_def || kind(i) == Tok::k_class)) {
       own.insert(text(i + 1));
-      i = std::max(i, names_.end_of_statement(i) - 1);  // it has names of its own
+      i = std::max(i, file_.end_of_statement(i) - 1);  // it has names of its own
       continue;
     }
     const bool declares = kind(i) == Tok::k_global;
@@ -506,7 +506,7 @@ void TopLevel::read_body(std::size_t at, std::size_t end, std::set<std::string_v
     if (before == Tok::newline || before == Tok::indent || before == Tok::dedent || before == Tok::semicolon)
       begin = i, value = value_begin(i, end);
     if (kind(i) == Tok::k_def || kind(i) == Tok::k_class) {
-      const std::size_t behind = names_.end_of_statement(i);
+      const std::size_t behind = file_.end_of_statement(i);
       read_body(i, behind, own, facts);
       i = std::max(i, behind - 1);
       continue;

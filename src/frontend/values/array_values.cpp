@@ -1,15 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arrays that a file's own level makes with NumPy.
+#include "frontend/values/array_values.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "frontend/module/names.hpp"
 #include "frontend/values/literal.hpp"
 
 namespace quern::frontend {
 using Kind = Value::Kind;
+
+namespace {
+
+constexpr std::int64_t kMostFieldBytes = std::int64_t{1} << 20;
+
+}  // namespace
+
+std::optional<std::vector<std::int64_t>> shape_of(const Value& value) {
+  if (value.kind == Kind::integer) return std::vector<std::int64_t>{value.integer};
+  if (value.kind != Kind::tuple) return std::nullopt;
+  std::vector<std::int64_t> shape;
+  for (const Value& item : value.items) {
+    if (item.kind != Kind::integer) return std::nullopt;
+    shape.push_back(item.integer);
+  }
+  return shape;
+}
+
+bool fits_record(const std::vector<std::int64_t>& shape, Type element) {
+  std::int64_t bytes = std::max<std::int64_t>(size_of(element), 1);
+  for (const std::int64_t extent : shape) {
+    if (extent <= 0 || extent > kMostFieldBytes / bytes) return false;
+    bytes *= extent;
+  }
+  return true;
+}
 
 Value array_of(std::vector<Value> elements, std::vector<std::int64_t> shape, Type dtype) {
   Value array;
@@ -154,7 +180,7 @@ constexpr std::string_view kMakers[] = {"numpy.array", "numpy.asarray", "numpy.a
 
 }  // namespace
 
-Value Names::numpy_array(std::string_view path, const HostCall& call) {
+Value numpy_array(const TypeTable& types, std::string_view path, const HostCall& call) {
   if (std::find(std::begin(kMakers), std::end(kMakers), path) == std::end(kMakers)) return {};
   if (call.odd_dtype) return Value::host("an array of a type that kernels do not have");
   std::int64_t least = 0;
@@ -165,20 +191,20 @@ Value Names::numpy_array(std::string_view path, const HostCall& call) {
       return Value::host(fmt::format("an array made with '{}'", name));
   }
   const std::vector<Value>& arguments = call.arguments;
-  const Type dtype = call.dtype, real = dtype != nullptr ? dtype : types_.float64;
-  if (path == "numpy.arange") return arange(arguments, dtype, types_);
-  if (path == "numpy.linspace") return linspace(arguments, dtype, types_);
+  const Type dtype = call.dtype, real = dtype != nullptr ? dtype : types.float64;
+  if (path == "numpy.arange") return arange(arguments, dtype, types);
+  if (path == "numpy.linspace") return linspace(arguments, dtype, types);
   if (path == "numpy.zeros" && arguments.size() == 1) return filled(arguments[0], Value::of(0.0), real);
   if (path == "numpy.ones" && arguments.size() == 1) return filled(arguments[0], Value::of(1.0), real);
   if (path == "numpy.full" && arguments.size() == 2 && arguments[1].is_any_number())
     return filled(arguments[0], arguments[1],
-                  dtype != nullptr ? dtype : natural_dtype(types_, {arguments[1]}));
+                  dtype != nullptr ? dtype : natural_dtype(types, {arguments[1]}));
   if (!path.ends_with("array") || arguments.size() != 1) return {};
   std::vector<Value> elements;
   std::vector<std::int64_t> shape;
   const bool records = dtype != nullptr && is_record(dtype);
   if (!flatten(arguments[0], records, 0, elements, shape)) return {};
-  const Type natural = arguments[0].kind == Kind::array ? arguments[0].type : natural_dtype(types_, elements);
+  const Type natural = arguments[0].kind == Kind::array ? arguments[0].type : natural_dtype(types, elements);
   if (dtype == nullptr && natural == nullptr) return Value::host("an array of several of NumPy's types");
   while (static_cast<std::int64_t>(shape.size()) < least) shape.insert(shape.begin(), 1);
   return array_of(std::move(elements), std::move(shape), dtype != nullptr ? dtype : natural);
@@ -232,6 +258,94 @@ Value cast(const Value& value, Type type) {
   };
   return is_complex(type) ? Value::complex(rounded(value.as_real()), rounded(value.imag))
                           : Value::of(rounded(value.as_real()));
+}
+
+Value fold_single(const TypeTable& types, Tok op, const Value& a, const Value& b) {
+  const auto fits = [&](const Value& value) {
+    return value.is_number() && (value.type == nullptr || value.type == types.float32);
+  };
+  if (!fits(a) || !fits(b) || (a.type == nullptr && b.type == nullptr)) return {};
+  const auto x = static_cast<float>(a.as_real()), y = static_cast<float>(b.as_real());
+  Value result;
+  if (op == Tok::plus) result = Value::of(static_cast<double>(x + y));
+  if (op == Tok::minus) result = Value::of(static_cast<double>(x - y));
+  if (op == Tok::times) result = Value::of(static_cast<double>(x * y));
+  if (op == Tok::divide && y != 0) result = Value::of(static_cast<double>(x / y));
+  if (result.kind == Kind::real) result.type = types.float32;
+  return result;
+}
+
+namespace {
+
+bool is_plain_real(Type type) { return is_floating(type) && type->bits >= 32; }
+
+/// NumPy's type of an operator's result for elements of these types; null if it is not known. A null type
+/// stands for a Python number, of which only the kind affects the result type.
+Type element_of(const TypeTable& types, Tok op, Type a, Type b, const Value& number) {
+  const Type typed = a != nullptr ? a : b;
+  if (!is_integer(typed) && !is_plain_real(typed)) return nullptr;
+  const bool one = a == b || ((a == nullptr || b == nullptr) && (number.is_whole() || is_floating(typed)));
+  if (one) return op == Tok::divide && is_integer(typed) ? types.float64 : typed;
+  if (a == nullptr || b == nullptr) return number.kind == Kind::real ? types.float64 : nullptr;
+  const bool wide = (a == types.float64 && (is_integer(b) || is_plain_real(b))) ||
+                    (b == types.float64 && (is_integer(a) || is_plain_real(a)));
+  return wide ? types.float64 : nullptr;
+}
+
+/// The caller rounds to the elements' type when it stores the result: for float32 that is as exact as
+/// computing in float32.
+Value computed(Tok op, const Value& x, const Value& y, Type type) {
+  if (is_integer(type)) {
+    const auto whole = BigInteger::compute(op, x.as_whole(), y.as_whole());
+    return whole ? Value::of(*whole) : Value{};
+  }
+  const double a = x.as_real(), b = y.as_real();
+  return Value::of(op == Tok::plus ? a + b : op == Tok::minus ? a - b : op == Tok::times ? a * b : a / b);
+}
+
+}  // namespace
+
+Value fold_elements(const TypeTable& types, const Expr& expr, const Value& left, const Value& right) {
+  const bool basic =
+      expr.op == Tok::plus || expr.op == Tok::minus || expr.op == Tok::times || expr.op == Tok::divide;
+  const bool both = left.kind == Kind::array && right.kind == Kind::array;
+  const Value& array = left.kind == Kind::array ? left : right;
+  const Value& other = left.kind == Kind::array ? right : left;
+  if (!basic || (both ? left.shape != right.shape : !other.is_number())) return {};
+  // A name may hold NumPy's float64, and float32 combined with that gives float64.
+  const bool sure = is_literal(*expr.items[left.kind == Kind::array ? 1 : 0]) || array.type->bits == 64;
+  if (other.kind == Kind::real && other.type == nullptr && is_floating(array.type) && !sure) return {};
+  const Type type = element_of(types, expr.op, left.type, right.type, other);
+  if (type == nullptr) return {};
+  std::vector<Value> elements;
+  for (std::size_t i = 0; i < array.items.size(); ++i) {
+    const Value x = cast(left.kind == Kind::array ? left.items[i] : left, type);
+    const Value y = cast(right.kind == Kind::array ? right.items[i] : right, type);
+    if (x.kind == Kind::unknown || y.kind == Kind::unknown) return {};
+    elements.push_back(computed(expr.op, x, y, type));
+  }
+  return array_of(std::move(elements), array.shape, type);
+}
+
+Value reshaped(const Value& array, const Value& extents) {
+  const auto shape = shape_of(extents.items.size() == 1 ? extents.items[0] : extents);
+  if (!shape || std::any_of(shape->begin(), shape->end(), [](std::int64_t n) { return n < -1 || n == 0; }))
+    return {};
+  std::int64_t count = static_cast<std::int64_t>(array.items.size()), rest = count;
+  std::int64_t* open = nullptr;
+  std::vector<std::int64_t> whole = *shape;
+  for (std::int64_t& extent : whole) {
+    if (extent == -1 ? open != nullptr : rest % extent != 0) return {};
+    if (extent == -1)
+      open = &extent;
+    else
+      rest /= extent;
+  }
+  if (open != nullptr) *open = rest;
+  if (count == 0 || (open == nullptr && rest != 1)) return {};
+  Value result = array;
+  result.shape = std::move(whole);
+  return result;
 }
 
 }  // namespace quern::frontend

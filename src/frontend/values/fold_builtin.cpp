@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "frontend/module/fold_builtin.hpp"
+#include "frontend/values/fold_builtin.hpp"
 
 #include <algorithm>
 #include <cmath>
