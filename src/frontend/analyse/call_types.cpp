@@ -78,17 +78,11 @@ Type Inference::call(const Expr& expr) {
               shown(*expr.items[0]), text_of(callee));
 }
 
-/// Argument types in the order of the parameters, and the known values; defaults replace missing arguments.
-bool CallTypes::bind_arguments(const Expr& expr, Declaration& callee, std::vector<Type>& types,
-                               std::vector<Value>& values) {
+/// Sorts the arguments by parameters; returns false if they do not fit, which is reported.
+bool CallTypes::match_arguments(const Expr& expr, Declaration& callee, Arguments& out) {
   const Function* function = program_.names().body_of(callee);
-  const auto count =
-      static_cast<std::size_t>(std::count_if(function->parameters.begin(), function->parameters.end(),
-                                             [](const Parameter& parameter) { return !parameter.captured; }));
-  std::vector<Type> given(count, nullptr);
-  values.assign(count, {});
+  const std::size_t count = out.types.size();
   std::vector<bool> seen(count, false);
-  bool unknown = false;
   std::size_t position = 0;
   for (std::size_t i = 1; i < expr.items.size(); ++i) {
     const Expr& item = *expr.items[i];
@@ -114,9 +108,9 @@ bool CallTypes::bind_arguments(const Expr& expr, Declaration& callee, std::vecto
       return false;
     }
     seen[index] = true;
-    given[index] = type;
-    values[index] = specialisation_.constant(item.kind == ExprKind::keyword ? *item.items[0] : item);
-    unknown = unknown || type == nullptr || is_error(type);
+    out.types[index] = type;
+    out.values[index] = specialisation_.constant(item.kind == ExprKind::keyword ? *item.items[0] : item);
+    out.unknown = out.unknown || type == nullptr || is_error(type);
   }
   if (position > count) {
     fail(expr.place, "calls", "", "'{}' takes {} argument{}, {} are given", callee.name, count,
@@ -124,32 +118,46 @@ bool CallTypes::bind_arguments(const Expr& expr, Declaration& callee, std::vecto
     note(callee.place, fmt::format("'{}' is defined here", callee.name));
     return false;
   }
-  for (std::size_t i = 0; i < count; ++i) {
-    if (seen[i]) continue;
-    const Parameter& parameter = function->parameters[i];
-    if (parameter.fallback == nullptr) {
-      fail(expr.place, "calls", "", "no value is given for parameter '{}' of '{}'", parameter.name,
-           callee.name);
-      note(callee.place, fmt::format("'{}' is defined here", callee.name));
-      return false;
-    }
-    const Value value = program_.names().default_value(callee, *parameter.fallback);
-    const Type number = value.is_any_number() ? type_of_number(types_, value) : nullptr;
-    values[i] = value;
-    given[i] = value.kind == Value::Kind::none ? types_.none : number != nullptr ? number : types_.error;
-    if (is_error(given[i])) {
-      fail(parameter.fallback->place, "calls", "give a number or None", "this default value is no constant");
-      return false;
-    }
+  for (std::size_t i = 0; i < count; ++i)
+    if (!seen[i] && !default_argument(expr, callee, i, out)) return false;
+  return true;
+}
+
+bool CallTypes::default_argument(const Expr& expr, Declaration& callee, std::size_t index, Arguments& out) {
+  const Parameter& parameter = program_.names().body_of(callee)->parameters[index];
+  if (parameter.fallback == nullptr) {
+    fail(expr.place, "calls", "", "no value is given for parameter '{}' of '{}'", parameter.name,
+         callee.name);
+    note(callee.place, fmt::format("'{}' is defined here", callee.name));
+    return false;
   }
+  const Value value = program_.names().default_value(callee, *parameter.fallback);
+  const Type number = value.is_any_number() ? type_of_number(types_, value) : nullptr;
+  const Type type = value.kind == Value::Kind::none ? types_.none : number != nullptr ? number : types_.error;
+  out.values[index] = value;
+  out.types[index] = type;
+  if (!is_error(type)) return true;
+  fail(parameter.fallback->place, "calls", "give a number or None", "this default value is no constant");
+  return false;
+}
+
+/// Argument types in the order of the parameters, and the known values; defaults replace missing arguments.
+bool CallTypes::bind_arguments(const Expr& expr, Declaration& callee, Arguments& out) {
+  const Function* function = program_.names().body_of(callee);
+  const auto count =
+      static_cast<std::size_t>(std::count_if(function->parameters.begin(), function->parameters.end(),
+                                             [](const Parameter& parameter) { return !parameter.captured; }));
+  out.types.assign(count, nullptr);
+  out.values.assign(count, {});
+  if (!match_arguments(expr, callee, out)) return false;
   for (const std::uint32_t version : scope_.captures(expr)) {
-    given.push_back(specialisation_.version_types[version]);
-    values.push_back(specialisation_.version_constants[version]);
-    unknown = unknown || given.back() == nullptr || is_error(given.back());
+    out.types.push_back(specialisation_.version_types[version]);
+    out.values.push_back(specialisation_.version_constants[version]);
+    out.unknown = out.unknown || out.types.back() == nullptr || is_error(out.types.back());
   }
-  if (given.size() != function->parameters.size()) return false;  // a function as a value: refused already
-  types = std::move(given);
-  return !unknown;
+  if (out.types.size() != function->parameters.size())
+    return false;  // a function as a value: refused already
+  return !out.unknown;
 }
 
 Type CallTypes::call_function(const Expr& expr, Declaration& callee) {
@@ -161,9 +169,9 @@ Type CallTypes::call_function(const Expr& expr, Declaration& callee) {
     return type;
   }
   if (!callee.external.empty()) return call_external(expr, callee);
-  std::vector<Type> types;
-  std::vector<Value> values;
-  if (!bind_arguments(expr, callee, types, values)) return refused();
+  Arguments arguments;
+  if (!bind_arguments(expr, callee, arguments)) return refused();
+  std::vector<Type>& types = arguments.types;
   const std::size_t captured = scope_.captures(expr).size();
   for (std::size_t i = 0; i + captured < types.size(); ++i)
     if (cannot_be_passed(types[i]))
@@ -177,7 +185,8 @@ Type CallTypes::call_function(const Expr& expr, Declaration& callee) {
       break;
     }
   }
-  Specialisation* specialisation = program_.specialisation(callee, types, std::move(values), expr.place);
+  Specialisation* specialisation =
+      program_.specialisation(callee, types, std::move(arguments.values), expr.place);
   if (specialisation != nullptr) specialisation_.callees[expr.id] = specialisation;
   if (specialisation != nullptr && !specialisation->failed) return specialisation->result;
   specialisation_.failed = specialisation_.failed || reporting_;

@@ -17,8 +17,15 @@ class CallTypes : private InferenceContext {
  private:
   Type call_external(const Expr& expr, const Declaration& callee);
   Type make_vector(const Expr& expr, Type to);
-  bool bind_arguments(const Expr& expr, Declaration& callee, std::vector<Type>& types,
-                      std::vector<Value>& values);
+  /// The arguments of a call in the order of the function's parameters.
+  struct Arguments {
+    std::vector<Type> types;
+    std::vector<Value> values;  ///< unknown where they are not known at compile time
+    bool unknown = false;       ///< the type of one is not known yet, or an error
+  };
+  bool bind_arguments(const Expr& expr, Declaration& callee, Arguments& out);
+  bool match_arguments(const Expr& expr, Declaration& callee, Arguments& out);
+  bool default_argument(const Expr& expr, Declaration& callee, std::size_t index, Arguments& out);
 
   Inference& inference_;
 };

@@ -44,6 +44,7 @@ class Inference : private InferenceContext {
   Type name(const Expr& expr);
   Type from_value(const Value& value, const Expr& expr);
   Type attribute(const Expr& expr);
+  Type module_attribute(const Expr& expr);
   Type method(std::string_view path);
   Type array_attribute(const Expr& expr, Type base);
   Type numpy_limit(const Expr& expr);

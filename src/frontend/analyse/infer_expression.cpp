@@ -278,24 +278,24 @@ Type Inference::numpy_limit(const Expr& expr) {
   return value.is_number() ? from_value(value, expr) : nullptr;
 }
 
+Type Inference::module_attribute(const Expr& expr) {
+  const Value& module = specialisation_.constant(*expr.items[0]);
+  // A missing attribute is reported once, in the last walk.
+  Report quiet(report_.source());
+  if (!reporting_) std::swap(quiet, report_);
+  const Value value = program_.names().attribute(module, expr.name, expr.place);
+  if (!reporting_) std::swap(quiet, report_);
+  if (value.kind == Value::Kind::host) return refused();
+  return from_value(value, expr);
+}
+
 Type Inference::attribute(const Expr& expr) {
   if (const Type limit = numpy_limit(expr)) return limit;
   const Type base = expression(*expr.items[0]);
   if (base == nullptr || is_error(base)) return base;
   switch (base->kind) {
     case TypeKind::module_:
-      if (!reporting_) {  // a missing attribute is reported once, in the last walk
-        const Value& module = specialisation_.constant(*expr.items[0]);
-        Report quiet(report_.source());
-        std::swap(quiet, report_);
-        const Value value = program_.names().attribute(module, expr.name, expr.place);
-        std::swap(quiet, report_);
-        return value.kind == Value::Kind::host ? nullptr : from_value(value, expr);
-      } else {
-        const Value value =
-            program_.names().attribute(specialisation_.constant(*expr.items[0]), expr.name, expr.place);
-        return value.kind == Value::Kind::host ? types_.error : from_value(value, expr);
-      }
+      return module_attribute(expr);
     case TypeKind::dim3:
       if (expr.name == "x" || expr.name == "y" || expr.name == "z") return types_.int32;
       return fail(expr.place, "unknown-name", "its dimensions are x, y and z", "'{}' has no '{}'",

@@ -43,66 +43,88 @@ bool shape_of(BuiltinCall& call, const Expr& expr, std::vector<std::int64_t>& ex
   return true;
 }
 
-/// cuda.shared.array(shape, dtype), cuda.local.array(shape, dtype)
-Type make_array(BuiltinCall& call, Space space) {
-  const Expr& expr = call.expr;
+/// The arguments of cuda.shared.array and cuda.local.array; null: not given.
+struct ArrayArguments {
   const Expr* shape = nullptr;
   const Expr* dtype = nullptr;
+};
+
+/// Returns false if the arguments are not a shape and a type, which is reported.
+bool read_arguments(BuiltinCall& call, ArrayArguments& out) {
+  const Expr& expr = call.expr;
   std::size_t position = 0;
   for (std::size_t i = 1; i < expr.items.size(); ++i) {
     const Expr& item = *expr.items[i];
     const bool named = item.kind == ExprKind::keyword;
     if (named && item.name == "shape")
-      shape = item.items[0];
+      out.shape = item.items[0];
     else if (named && (item.name == "dtype" || item.name == "type"))
-      dtype = item.items[0];
+      out.dtype = item.items[0];
     else if (named) {
-      if (item.name != "alignment")
-        return call.fail(item.place, "calls", "it takes shape and dtype", "{} has no parameter '{}'",
-                         call.row.shown(), item.name);
+      if (item.name != "alignment") {
+        call.fail(item.place, "calls", "it takes shape and dtype", "{} has no parameter '{}'",
+                  call.row.shown(), item.name);
+        return false;
+      }
     } else {
-      (position == 0 ? shape : dtype) = &item;
+      (position == 0 ? out.shape : out.dtype) = &item;
       ++position;
     }
   }
-  if (shape == nullptr || dtype == nullptr)
-    return call.fail(expr.place, "calls", fmt::format("write {}((16, 16), float32)", call.row.shown()),
-                     "{} takes a shape and a type", call.row.shown());
+  if (out.shape != nullptr && out.dtype != nullptr) return true;
+  call.fail(expr.place, "calls", fmt::format("write {}((16, 16), float32)", call.row.shown()),
+            "{} takes a shape and a type", call.row.shown());
+  return false;
+}
+
+/// Returns false if memory of that kind cannot hold the array, which is reported.
+bool check_extents(BuiltinCall& call, Place place, const Storage& storage) {
+  const bool dynamic = storage.space == Space::dynamic_shared;
+  std::int64_t bytes = size_of(storage.element);
+  for (const std::int64_t extent : storage.extents) {
+    if (extent <= 0 && !dynamic) {
+      call.fail(place, "shape",
+                storage.space == Space::local ? "" : "a shape of 0, in one dimension, is sized by the launch",
+                "an extent of the shape is {}", extent);
+      return false;
+    }
+    if (!dynamic && bytes > (std::int64_t{1} << 40) / extent) {
+      call.fail(place, "shape", "", "the array is larger than any memory");
+      return false;
+    }
+    if (!dynamic) bytes *= extent;
+  }
+  if (storage.space != Space::shared || bytes <= kMostSharedBytes) return true;
+  call.fail(place, "shape", "use a smaller array, or device memory",
+            "the array takes {} bytes, and a block has at most {} of shared memory", bytes, kMostSharedBytes);
+  return false;
+}
+
+/// cuda.shared.array(shape, dtype), cuda.local.array(shape, dtype)
+Type make_array(BuiltinCall& call, Space space) {
+  ArrayArguments given;
+  if (!read_arguments(call, given)) return call.refused();
   Storage storage;
   storage.space = space;
-  const Type type = call.specialisation.type(*dtype);
-  if (type == nullptr || call.specialisation.type(*shape) == nullptr) return nullptr;
-  if (is_error(type) || is_error(call.specialisation.type(*shape))) return call.table.error;
+  const Type type = call.specialisation.type(*given.dtype), shape = call.specialisation.type(*given.shape);
+  if (type == nullptr || shape == nullptr) return nullptr;
+  if (is_error(type) || is_error(shape)) return call.table.error;
   const Type element = type->kind == TypeKind::dtype ? type->element
                        : type->kind == TypeKind::string
-                           ? call.table.scalar_named(call.specialisation.constant(*dtype).text)
+                           ? call.table.scalar_named(call.specialisation.constant(*given.dtype).text)
                            : nullptr;
   if (element == nullptr || (!is_number(element) && !is_record(element)))
-    return call.fail(dtype->place, "types", "name a type: float32, int64, ...",
+    return call.fail(given.dtype->place, "types", "name a type: float32, int64, ...",
                      "the array's type is {}, which is no element type", text_of(type));
   storage.element = element;
-  if (!shape_of(call, *shape, storage.extents)) return call.refused();
+  if (!shape_of(call, *given.shape, storage.extents)) return call.refused();
   const bool dynamic =
       storage.space == Space::shared && storage.extents.size() == 1 && storage.extents[0] == 0;
   if (dynamic) storage.space = Space::dynamic_shared;
-  std::int64_t bytes = size_of(storage.element);
-  for (const std::int64_t extent : storage.extents) {
-    if (extent <= 0 && !dynamic)
-      return call.fail(
-          shape->place, "shape",
-          storage.space == Space::local ? "" : "a shape of 0, in one dimension, is sized by the launch",
-          "an extent of the shape is {}", extent);
-    if (!dynamic && bytes > (std::int64_t{1} << 40) / extent)
-      return call.fail(shape->place, "shape", "", "the array is larger than any memory");
-    if (!dynamic) bytes *= extent;
-  }
-  if (storage.space == Space::shared && bytes > kMostSharedBytes)
-    return call.fail(shape->place, "shape", "use a smaller array, or device memory",
-                     "the array takes {} bytes, and a block has at most {} of shared memory", bytes,
-                     kMostSharedBytes);
+  if (!check_extents(call, given.shape->place, storage)) return call.refused();
   const auto ndim = static_cast<unsigned>(storage.extents.size());
   const Type array = call.table.array(storage.element, ndim, 'C');
-  call.specialisation.storages.insert_or_assign(expr.id, std::move(storage));
+  call.specialisation.storages.insert_or_assign(call.expr.id, std::move(storage));
   return array;
 }
 

@@ -98,63 +98,74 @@ bool AssignCode::is_unused(const Expr& target) const {
   return variables_.of_version[version] == kNoVariable && variables_.also[version].empty();
 }
 
+/// Can the items be assigned in order? Not if a value reads a variable that an earlier target has changed.
+bool AssignCode::in_order(const Expr& target, const Expr& value) const {
+  const std::size_t count = target.items.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool element = target.items[i]->kind != ExprKind::name;
+    for (std::size_t k = i + 1; k < count; ++k) {
+      const std::uint32_t version = element ? kNoVersion : scope_.defined(*target.items[i]);
+      if (element ? !emitter_.is_simple(*value.items[k])
+                  : version != kNoVersion && reads(scope_, *value.items[k], scope_.versions[version].local))
+        return false;
+    }
+  }
+  return true;
+}
+
+/// a, b = x, y
+void AssignCode::assign_items(const Expr& target, const Expr& value) {
+  const Type type = specialisation_.type(value);
+  const std::size_t count = target.items.size();
+  const bool safe = in_order(target, value);
+  std::vector<Code> codes;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Expr& item = *value.items[i];
+    if (safe && is_unused(*target.items[i])) {
+      emitter_.order().discard(item);
+      continue;
+    }
+    Code code = is_array(specialisation_.type(item)) ? emitter_.arrays().array_value(item)
+                                                     : emitter_.expression(item);
+    if (!safe) {
+      codes.push_back(emitter_.order().held(code, specialisation_.type(item)));
+    } else {
+      assign_to(*target.items[i], code, specialisation_.type(item));
+    }
+  }
+  if (!safe)
+    for (std::size_t i = 0; i < count; ++i) assign_to(*target.items[i], codes[i], type->items[i]);
+}
+
+/// q, r = divmod(a, b) by two operators; returns false if it cannot.
+bool AssignCode::assign_divmod(const Expr& target, const Expr& value) {
+  const Expr &a = *value.items[1], &b = *value.items[2];
+  if (unit_.debug || !emitter_.is_simple(a) || !emitter_.is_simple(b)) return false;
+  const Expr& first = *target.items[0];
+  if (first.kind != ExprKind::name || reads(scope_, value, scope_.versions[scope_.defined(first)].local))
+    return false;
+  const Type type = specialisation_.type(value);
+  const Tok ops[] = {Tok::floor_divide, Tok::mod};
+  for (std::size_t i = 0; i < target.items.size(); ++i)
+    assign_to(*target.items[i],
+              emitter_.operators().operate(ops[i], emitter_.expression(a), specialisation_.type(a),
+                                           emitter_.expression(b), specialisation_.type(b), type->items[i],
+                                           Range{}, emitter_.range(a), emitter_.range(b)),
+              type->items[i]);
+  return true;
+}
+
 void AssignCode::assign_tuple(const Expr& target, const Expr& value) {
   const Type type = specialisation_.type(value);
   const std::size_t count = target.items.size();
-  if (value.kind == ExprKind::tuple || value.kind == ExprKind::list) {
-    // The assignments are emitted in order, unless a value reads a variable that an earlier target has
-    // changed.
-    bool safe = true;
-    for (std::size_t i = 0; i < count; ++i) {
-      const bool element = target.items[i]->kind != ExprKind::name;
-      for (std::size_t k = i + 1; k < count; ++k) {
-        const std::uint32_t version = element ? kNoVersion : scope_.defined(*target.items[i]);
-        if (element ? !emitter_.is_simple(*value.items[k])
-                    : version != kNoVersion && reads(scope_, *value.items[k], scope_.versions[version].local))
-          safe = false;
-      }
-    }
-    std::vector<Code> codes;
-    for (std::size_t i = 0; i < count; ++i) {
-      const Expr& item = *value.items[i];
-      if (safe && is_unused(*target.items[i])) {
-        emitter_.order().discard(item);
-        continue;
-      }
-      Code code = is_array(specialisation_.type(item)) ? emitter_.arrays().array_value(item)
-                                                       : emitter_.expression(item);
-      if (!safe) {
-        codes.push_back(emitter_.order().held(code, specialisation_.type(item)));
-      } else {
-        assign_to(*target.items[i], code, specialisation_.type(item));
-      }
-    }
-    if (!safe)
-      for (std::size_t i = 0; i < count; ++i) assign_to(*target.items[i], codes[i], type->items[i]);
-    return;
-  }
+  if (value.kind == ExprKind::tuple || value.kind == ExprKind::list) return assign_items(target, value);
   const Type callee = value.kind == ExprKind::call ? specialisation_.type(*value.items[0]) : nullptr;
   const Builtin* row = callee != nullptr && callee->kind == TypeKind::builtin ? callee->builtin : nullptr;
   if (row != nullptr && is_grid(row->rule)) {
     for (std::size_t i = 0; i < count; ++i) assign_to(*target.items[i], grid_axis(*row, i), type->items[i]);
     return;
   }
-  if (row != nullptr && row->rule == Rule::divmod && !unit_.debug && emitter_.is_simple(*value.items[1]) &&
-      emitter_.is_simple(*value.items[2])) {
-    const Expr &a = *value.items[1], &b = *value.items[2];
-    const bool safe = target.items[0]->kind == ExprKind::name &&
-                      !reads(scope_, value, scope_.versions[scope_.defined(*target.items[0])].local);
-    if (safe) {
-      const Tok ops[] = {Tok::floor_divide, Tok::mod};
-      for (std::size_t i = 0; i < count; ++i)
-        assign_to(*target.items[i],
-                  emitter_.operators().operate(ops[i], emitter_.expression(a), specialisation_.type(a),
-                                               emitter_.expression(b), specialisation_.type(b),
-                                               type->items[i], Range{}, emitter_.range(a), emitter_.range(b)),
-                  type->items[i]);
-      return;
-    }
-  }
+  if (row != nullptr && row->rule == Rule::divmod && assign_divmod(target, value)) return;
   if (value.kind == ExprKind::attribute && value.name == "shape" && !emitter_.order().is_kept(value)) {
     for (std::size_t i = 0; i < count; ++i)
       assign_to(*target.items[i], emitter_.arrays().extent(*value.items[0], i), type->items[i]);

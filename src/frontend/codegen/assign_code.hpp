@@ -21,6 +21,9 @@ class AssignCode : private EmitterPart {
 
  private:
   void assign_tuple(const Expr& target, const Expr& value);
+  bool in_order(const Expr& target, const Expr& value) const;
+  void assign_items(const Expr& target, const Expr& value);
+  bool assign_divmod(const Expr& target, const Expr& value);
   void assign_array(const Expr& target, const Expr& value);
   bool is_unused(const Expr& target) const;
   void unpack(const Expr& target, const Code& value, Type type);

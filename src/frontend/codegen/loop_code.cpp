@@ -111,46 +111,13 @@ void LoopCode::for_statement(const Stmt& node) {
 
 /// for (int i = 0; i < n; ++i), if the variable is used only in the loop and the bound does not change in it.
 bool LoopCode::plain_for(const Stmt& node, const Expr& call) {
-  const Expr& target = *node.targets[0];
-  const std::uint32_t version = scope_.defined(target), id = variables_.of_version[version];
+  const std::uint32_t version = scope_.defined(*node.targets[0]), id = variables_.of_version[version];
   const std::size_t count = call.items.size() - 1;
-  const auto changes = [&](const Expr& bound) { return reads_assigned(scope_, bound, node.body, target); };
-  std::int64_t step = 1;
-  const Expr* stride = nullptr;  // a step that is not known, but positive
-  if (count == 3) {
-    const Value& value = specialisation_.constant(*call.items[3]);
-    step = value.integer;
-    if (value.kind != Value::Kind::integer || step == INT64_MIN) {
-      stride = call.items[3];
-      constexpr std::int64_t kFar = INT64_MAX / 2;
-      const Range &by = emitter_.range(*stride), &end = emitter_.range(*call.items[2]);
-      if (!by.within(1, kFar) || !end.within(-kFar, kFar) || !emitter_.is_simple(*stride) || changes(*stride))
-        return false;
-      if (specialisation_.type(call)->element != unit_.types->int64) return false;
-      step = 1;
-    }
-  }
-  if (!variables_.also[version].empty()) return false;
-  if (id != kNoVariable) {
-    const Variable& variable = variables_.all[id];
-    const bool own =
-        !variable.declared && variable.block == variables_.block_of[&node.body] && variable.index == -1;
-    if (!own || variable.versions != 1) return false;
-  }
-  const Type element = specialisation_.type(call)->element;
-  const Range bounds = specialisation_.version_ranges[version];
-  const bool narrow = id != kNoVariable
-                          ? variables_.all[id].narrow
-                          : element == unit_.types->int64 && bounds.within(INT32_MIN, INT32_MAX);
-  // The last step goes beyond the end by less than the stride.
-  const bool stays =
-      stride == nullptr || emitter_.range(*call.items[2]).high + emitter_.range(*stride).high <= INT32_MAX;
-  const bool in_int = stays && (narrow || (stride == nullptr && element == unit_.types->int32));
-  if (in_int && (step > 1 || step < -1) &&
-      !bounds.within(INT32_MIN - std::min<std::int64_t>(step, 0),
-                     INT32_MAX - std::max<std::int64_t>(step, 0)))
-    return false;
-  const CppType cpp_type = in_int ? CppType::i32 : cpp_type_of(element);
+  const std::optional<Step> by = step_of(node, call);
+  if (!by || !owns_variable(node)) return false;
+  const std::optional<CppType> counter = counter_type(call, version, *by);
+  if (!counter) return false;
+  const CppType cpp_type = *counter;
   const Expr& stop = *call.items[count >= 2 ? 2 : 1];
   Code start =
       count >= 2 ? emitter_.expression(*call.items[1]) : Code{"0", Precedence::primary, CppType::i32};
@@ -158,7 +125,74 @@ bool LoopCode::plain_for(const Stmt& node, const Expr& call) {
   if (end.cpp_type == CppType::u32 && cpp_type != CppType::u64)
     end = convert(end, cpp_type == CppType::i32 && emitter_.range(stop).within(0, INT32_MAX) ? CppType::i32
                                                                                              : CppType::i64);
-  bool stable =
+  const std::string name = id == kNoVariable ? emitter_.temporary("count") : variables_.all[id].name;
+  if (id != kNoVariable) variables_.all[id].declared = true;
+  if (!is_stable(node, stop)) {
+    const std::string held = emitter_.temporary("end");
+    emitter_.line(fmt::format("const {} {} = {};", cpp_of(end.cpp_type), held, end.text));
+    end = {held, Precedence::primary, end.cpp_type};
+  }
+  if (id != kNoVariable && by->stride != nullptr && cpp_type != CppType::i32)
+    variables_.all[id].narrow = false;
+  const std::int64_t step = by->length;
+  std::string advance = step == 1 ? "++" + name : "--" + name;
+  if (step > 1 || step < -1) advance = fmt::format("{} {}= {}", name, step > 0 ? '+' : '-', std::abs(step));
+  if (by->stride != nullptr) advance = fmt::format("{} += {}", name, emitter_.expression(*by->stride).text);
+  if (count >= 2 && specialisation_.constant(*call.items[1]).kind != Value::Kind::integer &&
+      cpp_type == CppType::u64)
+    start = convert(start, cpp_type);
+  emitter_.open(fmt::format("for ({} {} = {}; {} {} {}; {}) {{", cpp_of(cpp_type), name, start.text, name,
+                            step > 0 ? "<" : ">", inside(end, Precedence::shift), advance));
+  return true;
+}
+
+/// The step of a range; nothing if its sign is not known or it may overflow.
+std::optional<LoopCode::Step> LoopCode::step_of(const Stmt& node, const Expr& call) const {
+  if (call.items.size() != 4) return Step{};
+  const Expr& expr = *call.items[3];
+  const Value& value = specialisation_.constant(expr);
+  if (value.kind == Value::Kind::integer && value.integer != INT64_MIN) return Step{value.integer, nullptr};
+  constexpr std::int64_t kFar = INT64_MAX / 2;
+  if (!emitter_.range(expr).within(1, kFar) || !emitter_.range(*call.items[2]).within(-kFar, kFar) ||
+      !emitter_.is_simple(expr) || reads_assigned(scope_, expr, node.body, *node.targets[0]) ||
+      specialisation_.type(call)->element != unit_.types->int64)
+    return std::nullopt;
+  return Step{1, &expr};
+}
+
+/// True if only the loop uses the variable that it counts with.
+bool LoopCode::owns_variable(const Stmt& node) {
+  const std::uint32_t version = scope_.defined(*node.targets[0]), id = variables_.of_version[version];
+  if (!variables_.also[version].empty()) return false;
+  if (id == kNoVariable) return true;
+  const Variable& variable = variables_.all[id];
+  return !variable.declared && variable.block == variables_.block_of[&node.body] && variable.index == -1 &&
+         variable.versions == 1;
+}
+
+/// The C++ type to count in; nothing if int would overflow at the last step.
+std::optional<CppType> LoopCode::counter_type(const Expr& call, std::uint32_t version, const Step& by) const {
+  const std::uint32_t id = variables_.of_version[version];
+  const std::int64_t step = by.length;
+  const Type element = specialisation_.type(call)->element;
+  const Range bounds = specialisation_.version_ranges[version];
+  const bool narrow = id != kNoVariable
+                          ? variables_.all[id].narrow
+                          : element == unit_.types->int64 && bounds.within(INT32_MIN, INT32_MAX);
+  // The last step goes beyond the end by less than the stride.
+  const bool stays = by.stride == nullptr ||
+                     emitter_.range(*call.items[2]).high + emitter_.range(*by.stride).high <= INT32_MAX;
+  const bool in_int = stays && (narrow || (by.stride == nullptr && element == unit_.types->int32));
+  if (in_int && (step > 1 || step < -1) &&
+      !bounds.within(INT32_MIN - std::min<std::int64_t>(step, 0),
+                     INT32_MAX - std::max<std::int64_t>(step, 0)))
+    return std::nullopt;
+  return in_int ? CppType::i32 : cpp_type_of(element);
+}
+
+/// True if the end of a range may be computed again for each item.
+bool LoopCode::is_stable(const Stmt& node, const Expr& stop) const {
+  const bool cheap =
       emitter_.is_simple(stop) || specialisation_.constant(stop).kind == Value::Kind::integer ||
       (stop.kind == ExprKind::subscript && stop.items[0]->kind == ExprKind::attribute &&
        stop.items[0]->name == "shape") ||
@@ -166,24 +200,7 @@ bool LoopCode::plain_for(const Stmt& node, const Expr& call) {
        specialisation_.type(*stop.items[0])->builtin->rule == Rule::len) ||
       (stop.kind == ExprKind::binary && emitter_.is_simple(*stop.items[0]) &&
        emitter_.is_simple(*stop.items[1]));
-  stable = stable && !changes(stop);
-  const std::string name = id == kNoVariable ? emitter_.temporary("count") : variables_.all[id].name;
-  if (id != kNoVariable) variables_.all[id].declared = true;
-  if (!stable) {
-    const std::string held = emitter_.temporary("end");
-    emitter_.line(fmt::format("const {} {} = {};", cpp_of(end.cpp_type), held, end.text));
-    end = {held, Precedence::primary, end.cpp_type};
-  }
-  if (id != kNoVariable && stride != nullptr && !in_int) variables_.all[id].narrow = false;
-  std::string advance = step == 1 ? "++" + name : "--" + name;
-  if (step > 1 || step < -1) advance = fmt::format("{} {}= {}", name, step > 0 ? '+' : '-', std::abs(step));
-  if (stride != nullptr) advance = fmt::format("{} += {}", name, emitter_.expression(*stride).text);
-  if (count >= 2 && specialisation_.constant(*call.items[1]).kind != Value::Kind::integer &&
-      cpp_type == CppType::u64)
-    start = convert(start, cpp_type);
-  emitter_.open(fmt::format("for ({} {} = {}; {} {} {}; {}) {{", cpp_of(cpp_type), name, start.text, name,
-                            step > 0 ? "<" : ">", inside(end, Precedence::shift), advance));
-  return true;
+  return cheap && !reads_assigned(scope_, stop, node.body, *node.targets[0]);
 }
 
 void LoopCode::for_range(const Stmt& node) {

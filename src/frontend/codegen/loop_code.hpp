@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,7 +32,16 @@ class LoopCode : private EmitterPart {
     std::vector<Items> parts;  ///< the parts of an item of enumerate and zip
   };
   void for_range(const Stmt& node);
+  /// The step of a range.
+  struct Step {
+    std::int64_t length = 1;       ///< 1 where there is a stride
+    const Expr* stride = nullptr;  ///< a step that is not known, but positive
+  };
   bool plain_for(const Stmt& node, const Expr& call);
+  std::optional<Step> step_of(const Stmt& node, const Expr& call) const;
+  bool owns_variable(const Stmt& node);
+  std::optional<CppType> counter_type(const Expr& call, std::uint32_t version, const Step& by) const;
+  bool is_stable(const Stmt& node, const Expr& stop) const;
   void loop_body(const Stmt& node);
   void for_items(const Stmt& node);
   Items items_of(const Stmt& loop, const Expr& source, const std::string& index);
