@@ -217,8 +217,11 @@ const std::vector<std::int64_t>* ArrayCode::field_extents(const Expr& expr) cons
 }
 
 Code ArrayCode::extent(const Expr& array, std::size_t axis) {
-  if (const auto* extents = direct(array))
-    return {integer_literal((*extents)[axis]), Precedence::primary, CppType::i32};
+  if (const auto* extents = direct(array)) {
+    Code known = integer_code((*extents)[axis]);
+    known.cpp_type = CppType::i32;
+    return known;
+  }
   return {fmt::format("{}.extents[{}]", inside(emitter_.expression(array), Precedence::primary), axis),
           Precedence::primary, CppType::i64};
 }
@@ -237,11 +240,7 @@ Code ArrayCode::item(const Code& tuple, std::size_t index, Type type) {
 
 /// record.field; of a variable that refers to one, pointer->field.
 Code ArrayCode::record_part(const Expr& base, std::string_view field) {
-  const std::string text = inside(emitter_.expression(base), Precedence::primary);
-  const bool refers = text.starts_with("(*") && text.find(')') == text.size() - 1;
-  return {refers ? fmt::format("{}->{}", text.substr(2, text.size() - 3), cpp_name(field))
-                 : fmt::format("{}.{}", text, cpp_name(field)),
-          Precedence::primary, CppType::other};
+  return {member_of(emitter_.expression(base), cpp_name(field)), Precedence::primary, CppType::other};
 }
 
 /// A field of every record of an array.

@@ -74,9 +74,7 @@ void AssignCode::assign_name(const Expr& target, const Code& value, Type type) {
   Code held = value;
   const auto text_for = [&](std::uint32_t to) {
     const Type wanted = variables_.all[to].type;
-    if (is_record(wanted))
-      return held.text.starts_with("(*") ? held.text.substr(2, held.text.size() - 3)
-                                         : "&" + inside(held, Precedence::primary);
+    if (is_record(wanted)) return address_of(held);
     if (wanted != type && (is_tuple(wanted) || is_array(wanted)))
       return fmt::format("{}({})", type_text(wanted), held.text);
     return emitter_.converted(held, type, wanted).text;

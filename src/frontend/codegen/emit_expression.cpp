@@ -43,7 +43,7 @@ Code Emitter::compute(const Expr& expr) {
     case ExprKind::boolean:
       return constant(literal_value(expr), type);
     case ExprKind::none:
-      return {"0", Precedence::primary, CppType::i32};
+      return integer_code(0);
     case ExprKind::tuple:
       return tuple(expr);
     case ExprKind::attribute:
@@ -95,8 +95,7 @@ Code Emitter::constant(const Value& value, Type type) {
   if (is_floating(type)) {
     const double number = value.as_real();
     const bool single = cpp_type == CppType::f32;
-    Code code{real_literal(number, single), number < 0 ? Precedence::unary : Precedence::primary,
-              single ? CppType::f32 : CppType::f64};
+    Code code = real_code(number, single);
     return cpp_type == CppType::f16 || cpp_type == CppType::bf16 ? convert(code, cpp_type) : code;
   }
   if (is_complex(type)) {
@@ -106,18 +105,19 @@ Code Emitter::constant(const Value& value, Type type) {
             Precedence::primary, cpp_type};
   }
   if (value.kind == Value::Kind::big)
-    return {fmt::format("{}ULL", *value.big.as_uint64()), Precedence::primary, CppType::u64};
-  const bool narrow = value.integer >= INT32_MIN && value.integer <= INT32_MAX;
-  Code code{integer_literal(value.integer),
-            value.integer < 0 && value.integer != INT32_MIN ? Precedence::unary : Precedence::primary,
-            narrow ? CppType::i32 : CppType::i64};
+    return {fmt::format("{}ULL", *value.big.as_uint64()),
+            Precedence::primary,
+            CppType::u64,
+            {Literal::Form::suffixed},
+            {}};
+  Code code = integer_code(value.integer);
   return cpp_type == CppType::u64 && value.integer >= 0 ? convert(code, CppType::u64) : code;
 }
 
 Code Emitter::variable(std::uint32_t id) {
   const Variable& variable = variables_.all[id];
   if (is_record(variable.type) && !(variable.parameter && !specialisation_.kernel))
-    return {fmt::format("(*{})", variable.name), Precedence::primary, CppType::other};
+    return dereference(variable.name);
   return {variable.name, Precedence::primary, variable.narrow ? CppType::i32 : cpp_type_of(variable.type)};
 }
 
@@ -125,7 +125,7 @@ Code Emitter::name(const Expr& expr) {
   const std::uint32_t version = scope_.load(expr);
   if (version != kNoVersion) {
     if (variables_.of_version[version] != kNoVariable) return variable(variables_.of_version[version]);
-    return {"0", Precedence::primary, CppType::i32};
+    return integer_code(0);
   }
   return global(expr, unit_.names->global(expr.name));
 }
@@ -135,8 +135,8 @@ Code Emitter::global(const Expr& expr, const Value& value) {
   const Type type = specialisation_.type(expr);
   if (value.kind == Value::Kind::builtin && value.builtin->facts().stands == Stands::integer) {
     // CUDA's warpSize is 32 everywhere, and yet no constant: loops up to it would not be unrolled.
-    const bool warp_size = value.builtin->rule == Rule::warp_size;
-    return {warp_size ? "32" : std::string(value.builtin->cuda), Precedence::primary, CppType::i32};
+    if (value.builtin->rule == Rule::warp_size) return integer_code(32);
+    return {std::string(value.builtin->cuda), Precedence::primary, CppType::i32};
   }
   if (value.kind == Value::Kind::tuple) return constant(value, type);
   if (!value.is_any_number()) return {};

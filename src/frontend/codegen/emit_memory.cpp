@@ -37,8 +37,7 @@ Code emit_rules::atomic(const BuiltinCode& call) {
 
 /// The address of an array's first element.
 Code emit_rules::atomic_swap(const BuiltinCode& call) {
-  const Code first =
-      call.emitter.arrays().element_of(call.argument(1), {Code{"0", Precedence::primary, CppType::i32}});
+  const Code first = call.emitter.arrays().element_of(call.argument(1), {integer_code(0)});
   return atomic_on(call, first, 2);
 }
 

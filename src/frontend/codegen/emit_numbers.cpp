@@ -39,9 +39,7 @@ Code truths(const BuiltinCode& call, Precedence precedence) {
           precedence, CppType::boolean};
 }
 
-Code not_of(const Code& code) {
-  return {"!" + inside(code, Precedence::unary), Precedence::unary, CppType::boolean};
-}
+Code not_of(const Code& code) { return prefix(Tok::k_not, code, CppType::boolean); }
 
 /// The argument in the type of the result of + and of - and ~.
 Code promoted_argument(const BuiltinCode& call) {

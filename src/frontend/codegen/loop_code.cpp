@@ -119,8 +119,7 @@ bool LoopCode::plain_for(const Stmt& node, const Expr& call) {
   if (!counter) return false;
   const CppType cpp_type = *counter;
   const Expr& stop = *call.items[count >= 2 ? 2 : 1];
-  Code start =
-      count >= 2 ? emitter_.expression(*call.items[1]) : Code{"0", Precedence::primary, CppType::i32};
+  Code start = count >= 2 ? emitter_.expression(*call.items[1]) : integer_code(0);
   Code end = emitter_.expression(stop);
   if (end.cpp_type == CppType::u32 && cpp_type != CppType::u64)
     end = convert(end, cpp_type == CppType::i32 && emitter_.range(stop).within(0, INT32_MAX) ? CppType::i32

@@ -13,11 +13,7 @@ Code OperatorCode::negated(const Expr& expr, Code code, Type own) {
   const CppType cpp_type = cpp_type_of(own);
   const bool word = own->bits >= 32;
   if (word) code = convert(code, cpp_type);
-  const std::string text = inside(code, Precedence::unary);
-  const std::string_view sign = text_of(expr.op);
-  const std::string_view gap = text.starts_with(sign) ? " " : "";  // - -x is not --x
-  const Code result{fmt::format("{}{}{}", sign, gap, text), Precedence::unary,
-                    word ? cpp_type : CppType::i32};
+  const Code result = prefix(expr.op, code, word ? cpp_type : CppType::i32);
   const bool fits = own->is_signed && (expr.op == Tok::invert ||
                                        emitter_.range(*expr.items[0]).low > -(1LL << (own->bits - 1)));
   return word || fits ? result : convert(result, cpp_type);
@@ -27,12 +23,11 @@ Code OperatorCode::unary(const Expr& expr) {
   const Expr& operand = *expr.items[0];
   const Type type = specialisation_.type(expr);
   if (expr.op == Tok::k_not) {
-    const Code code = emitter_.truths().condition(operand);
-    return {"!" + inside(code, Precedence::unary), Precedence::unary, CppType::boolean};
+    return prefix(Tok::k_not, emitter_.truths().condition(operand), CppType::boolean);
   }
   Code code = emitter_.expression(operand);
   if (expr.op == Tok::invert && type->kind == TypeKind::boolean)
-    return {"!" + inside(code, Precedence::unary), Precedence::unary, CppType::boolean};
+    return prefix(Tok::k_not, code, CppType::boolean);
   if (is_integral(type)) {
     // Numba negates and inverts in the operand's own type and widens then.
     const Type own = specialisation_.type(operand);
@@ -40,13 +35,13 @@ Code OperatorCode::unary(const Expr& expr) {
       return negated(expr, code, own);
     const bool narrow = fits_int(code.cpp_type) &&
                         (expr.op != Tok::minus || emitter_.range(expr).within(INT32_MIN, INT32_MAX));
-    code = narrow ? Code{code.text, code.precedence, CppType::i32} : convert(code, cpp_type_of(type));
+    if (narrow)
+      code.cpp_type = CppType::i32;
+    else
+      code = convert(code, cpp_type_of(type));
   }
   if (expr.op == Tok::plus) return code;
-  const std::string_view sign = text_of(expr.op);
-  const std::string text = inside(code, Precedence::unary);
-  const bool doubled = text.starts_with(sign);  // - -x is not --x
-  return {fmt::format("{}{}{}", sign, doubled ? " " : "", text), Precedence::unary, code.cpp_type};
+  return prefix(expr.op, code, code.cpp_type);
 }
 
 Code OperatorCode::binary(const Expr& expr, Tok op, const Expr& left, const Expr& right) {
@@ -135,8 +130,7 @@ Code OperatorCode::integer_operation(Tok op, Code left, Code right, CppType resu
   // Converting one operand converts the other; of different signs both are.
   if (left.cpp_type == CppType::u64 || right.cpp_type == CppType::u64)
     return infix(op, convert(left, result), convert(right, result), result);
-  const bool literal_left = left.precedence == Precedence::primary && !left.text.empty() &&
-                            left.text[0] >= '0' && left.text[0] <= '9';
+  const bool literal_left = left.literal.form != Literal::Form::none && !left.literal.negative;
   if (literal_left) return infix(op, left, convert(right, result), result);
   return infix(op, convert(left, result), right, result);
 }

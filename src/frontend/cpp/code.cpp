@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
+#include <optional>
 #include <unordered_set>
 
 namespace quern::frontend {
@@ -158,13 +158,35 @@ Precedence tighter(Precedence p) {
   return p == Precedence::primary ? p : static_cast<Precedence>(static_cast<int>(p) - 1);
 }
 
-bool is_literal(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
+// Types that decimal digits are written in by a suffix.
+struct Suffix {
+  CppType to;
+  std::string_view suffix;
+  bool of_negative;  // not of unsigned types, where the minus would stand behind the conversion
+};
+constexpr Suffix kSuffixes[] = {
+    {CppType::i64, "LL", true}, {CppType::u64, "ULL", false}, {CppType::u32, "u", false},
+    {CppType::f64, ".0", true}, {CppType::f32, ".0f", true},
+};
 
-/// True for a number literal with an optional C++ suffix.
-bool is_literal_of(std::string_view text) {
-  return text.find_first_not_of("0123456789.feLU") == std::string_view::npos;
+/// The literal in the type; nothing if it takes a cast.
+std::optional<Code> rewritten(const Code& code, CppType to) {
+  const Literal& literal = code.literal;
+  if (literal.form == Literal::Form::digits)
+    for (const Suffix& row : kSuffixes)
+      if (row.to == to && (row.of_negative || !literal.negative)) {
+        const Literal::Form form = to == CppType::f64 ? Literal::Form::real : Literal::Form::suffixed;
+        return Code{code.text + std::string(row.suffix),
+                    code.precedence,
+                    to,
+                    {form, literal.negative, literal.value},
+                    {}};
+      }
+  // A float literal that is exact in float32 is written as one.
+  const bool exact = static_cast<double>(static_cast<float>(literal.value)) == literal.value;
+  if (literal.form == Literal::Form::real && to == CppType::f32 && code.cpp_type == CppType::f64 && exact)
+    return Code{code.text + "f", code.precedence, to, {Literal::Form::suffixed, literal.negative, 0}, {}};
+  return std::nullopt;
 }
 
 }  // namespace
@@ -261,26 +283,7 @@ std::string inside(const Code& code, Precedence wanted) {
 
 Code convert(const Code& code, CppType to) {
   if (code.cpp_type == to || to == CppType::other) return code;
-  if (is_literal(code.text)) {
-    if (to == CppType::i64) return {code.text + "LL", Precedence::primary, to};
-    if (to == CppType::u64) return {code.text + "ULL", Precedence::primary, to};
-    if (to == CppType::u32) return {code.text + "u", Precedence::primary, to};
-    if (to == CppType::f64) return {code.text + ".0", Precedence::primary, to};
-    if (to == CppType::f32) return {code.text + ".0f", Precedence::primary, to};
-  }
-  if (code.text.starts_with('-') && is_literal(std::string_view(code.text).substr(1)) &&
-      (is_real(to) || to == CppType::i64)) {
-    const Code positive = convert({code.text.substr(1), Precedence::primary, code.cpp_type}, to);
-    if (positive.precedence == Precedence::primary && is_literal_of(positive.text))
-      return {"-" + positive.text, Precedence::unary, to};
-  }
-  // A float literal that is exact in float32 is written as one.
-  if (to == CppType::f32 && code.cpp_type == CppType::f64 &&
-      code.text.find_first_not_of("0123456789.e-+") == std::string::npos) {
-    const double value = std::strtod(code.text.c_str(), nullptr);
-    if (static_cast<double>(static_cast<float>(value)) == value)
-      return {code.text + "f", code.precedence, to};
-  }
+  if (std::optional<Code> literal = rewritten(code, to)) return *std::move(literal);
   const std::string_view type = cpp_of(to);
   if (to == CppType::f16 || to == CppType::bf16)
     return {fmt::format("{}({})", type,
@@ -314,6 +317,30 @@ Code infix(Tok op, const Code& a, const Code& b, CppType cpp_type) {
   return {fmt::format("{} {} {}", inside(a, left), row.cpp, inside(b, right)), row.precedence, cpp_type};
 }
 
+Code prefix(Tok op, const Code& operand, CppType cpp_type) {
+  const std::string_view sign = op == Tok::k_not ? "!" : text_of(op);
+  const std::string text = inside(operand, Precedence::unary);
+  const std::string_view gap = text.starts_with(sign) && op != Tok::k_not ? " " : "";  // - -x is not --x
+  Code result{fmt::format("{}{}{}", sign, gap, text), Precedence::unary, cpp_type};
+  const Literal& literal = operand.literal;
+  const bool whole = literal.form == Literal::Form::digits || literal.form == Literal::Form::real;
+  if (op == Tok::minus && whole && !literal.negative) result.literal = {literal.form, true, -literal.value};
+  return result;
+}
+
+Code dereference(std::string_view pointer) {
+  return {fmt::format("(*{})", pointer), Precedence::primary, CppType::other, {}, std::string(pointer)};
+}
+
+std::string address_of(const Code& object) {
+  return object.pointer.empty() ? "&" + inside(object, Precedence::primary) : object.pointer;
+}
+
+std::string member_of(const Code& object, std::string_view member) {
+  return object.pointer.empty() ? fmt::format("{}.{}", inside(object, Precedence::primary), member)
+                                : fmt::format("{}->{}", object.pointer, member);
+}
+
 Code call(std::string_view function, const std::vector<std::string>& arguments, CppType cpp_type) {
   std::string text(function);
   text += '(';
@@ -326,6 +353,32 @@ std::string integer_literal(std::int64_t value) {
   if (value > INT32_MAX || value < INT32_MIN) return fmt::format("{}LL", value);
   if (value == INT32_MIN) return "(-2147483647 - 1)";
   return fmt::format("{}", value);
+}
+
+Code integer_code(std::int64_t value) {
+  const bool narrow = value >= INT32_MIN && value <= INT32_MAX;
+  // The least numbers are differences: C++ has no literals of them.
+  const bool difference = value == INT32_MIN || value == INT64_MIN;
+  const Literal::Form form = difference ? Literal::Form::none
+                             : narrow   ? Literal::Form::digits
+                                        : Literal::Form::suffixed;
+  return {integer_literal(value),
+          value < 0 && value != INT32_MIN ? Precedence::unary : Precedence::primary,
+          narrow ? CppType::i32 : CppType::i64,
+          {form, value < 0, static_cast<double>(value)},
+          {}};
+}
+
+Code real_code(double value, bool single) {
+  const bool finite = std::isfinite(single ? static_cast<double>(static_cast<float>(value)) : value);
+  const Literal::Form form = !finite  ? Literal::Form::none
+                             : single ? Literal::Form::suffixed
+                                      : Literal::Form::real;
+  return {real_literal(value, single),
+          value < 0 ? Precedence::unary : Precedence::primary,
+          single ? CppType::f32 : CppType::f64,
+          {form, std::signbit(value), value},
+          {}};
 }
 
 std::string real_literal(double value, bool single) {

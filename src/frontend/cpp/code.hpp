@@ -49,10 +49,25 @@ enum class Precedence : std::uint8_t {
   conditional,
 };
 
+/// A number that is written out.
+struct Literal {
+  enum class Form : std::uint8_t {
+    none,
+    digits,    ///< 12: in another type it has a suffix
+    real,      ///< 1.5, of type double
+    suffixed,  ///< 12LL, 1.5f
+  };
+  Form form = Form::none;
+  bool negative = false;  ///< it stands behind a minus
+  double value = 0;       ///< of digits and real ones
+};
+
 struct Code {
   std::string text;
   Precedence precedence = Precedence::primary;
   CppType cpp_type = CppType::other;
+  Literal literal;
+  std::string pointer;  ///< of `(*pointer)`; else empty
 };
 
 CppType cpp_type_of(Type type);
@@ -84,6 +99,18 @@ void meet(Code& a, Code& b, CppType to);
 Code infix(Tok op, const Code& a, const Code& b, CppType cpp_type);
 Precedence precedence_of(Tok op);
 Code call(std::string_view function, const std::vector<std::string>& arguments, CppType cpp_type);
+
+/// Numbers as literals of int, long long, float or double.
+Code integer_code(std::int64_t value);
+Code real_code(double value, bool single);
+/// `-operand`, `~operand`, `!operand`
+Code prefix(Tok op, const Code& operand, CppType cpp_type);
+/// `(*pointer)`
+Code dereference(std::string_view pointer);
+/// The address of an object: of `(*pointer)`, the pointer.
+std::string address_of(const Code& object);
+/// `object.member`, or `pointer->member` of `(*pointer)`.
+std::string member_of(const Code& object, std::string_view member);
 
 std::string integer_literal(std::int64_t value);
 std::string real_literal(double value, bool single);
