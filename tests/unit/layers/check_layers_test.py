@@ -35,6 +35,13 @@ class CheckLayers(unittest.TestCase):
     def test_a_room_may_use_the_rooms_of_its_row(self):
         self.accepted({"src/base/a.hpp": "", "src/ptx/b.hpp": '#include "base/a.hpp"\n#include <vector>\n', "src/cpu/lower/c.cpp": '#include "ptx/b.hpp"\n'})
 
+    def test_every_file_and_folder_is_built(self):
+        tree = {"meson.build": "subdir('src/base')\n", "src/base/meson.build": "files('a.cpp',\n 'sub/b.cpp')\n", "src/base/a.cpp": "", "src/base/sub/b.cpp": ""}
+        self.accepted(tree)
+        self.refused({**tree, "src/base/sub/c.cpp": ""}, "src/base/sub/c.cpp: error: it stands in no meson.build")
+        self.refused({**tree, "include/quern/cuda/x.cuh": ""}, "include/quern/cuda/x.cuh: error: it stands in no meson.build")
+        self.refused({**tree, "tests/fuzz/new/meson.build": ""}, "tests/fuzz/new: error: it stands in no meson.build")
+
     def test_a_room_outside_the_row_is_refused_with_file_and_line(self):
         self.refused({"src/launch/a.hpp": "", "src/driver/b.cpp": '// text\n#include "launch/a.hpp"\n'}, "src/driver/b.cpp:2: error: room driver may not use room launch")
 
