@@ -77,6 +77,8 @@ struct EntryInfo {
   std::vector<ParameterInfo> parameters;
   std::uint64_t static_shared_bytes = 0;
   std::uint32_t max_threads = 0;  ///< from .maxntid/.reqntid; 0: not limited by the kernel
+  bool reports_failures = false;  ///< a debug build of Kernel Python: abi/failure.hpp
+  bool grid_wide = false;         ///< Kernel Python that waits for its grid: launched cooperatively
 };
 
 /// A variable of a compiled module in global or constant memory.

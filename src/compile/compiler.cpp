@@ -12,6 +12,7 @@
 #include "compile/bundle_image.hpp"
 #include "compile/bundle_lookup.hpp"
 #include "compile/cuda_source.hpp"
+#include "compile/entries.hpp"
 #include "compile/file_states.hpp"
 #include "compile/image_format.hpp"
 #include "compile/image_store.hpp"
@@ -388,6 +389,7 @@ struct Compiler::State {
     abi::PtxImage complete = **image;
     complete.cuda_source = std::move(cuda.source.text);
     complete.of_python = true;
+    note_python_facts(complete);
     complete.log.insert(complete.log.begin(), source->log.begin(), source->log.end());
     return std::make_shared<const abi::PtxImage>(std::move(complete));
   }

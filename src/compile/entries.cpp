@@ -5,6 +5,7 @@
 #include <iterator>
 #include <unordered_map>
 
+#include "abi/failure.hpp"
 #include "compile/names.hpp"
 #include "compile/type_text.hpp"
 
@@ -181,6 +182,17 @@ void name_variables(std::vector<abi::VariableInfo>& variables, const std::vector
     const auto found = meant.find(variable.lowered_name);
     variable.name = found == meant.end() ? without_internal(demangle(variable.lowered_name).name)
                                          : std::string(plain_expression(*found->second));
+  }
+}
+
+void note_python_facts(abi::PtxImage& image) {
+  if (!image.of_python) return;
+  const bool reports_failures = image.ptx.find(abi::kFailureVariable) != std::string::npos;
+  // The register with the address of the grid's barrier is set for cooperative launches only.
+  const bool grid_wide = image.ptx.find("%envreg2") != std::string::npos;
+  for (abi::EntryInfo& entry : image.entries) {
+    entry.reports_failures = reports_failures;
+    entry.grid_wide = grid_wide;
   }
 }
 

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include "compile/entries.hpp"
+
 namespace quern::compile {
 namespace {
 
@@ -147,6 +149,7 @@ Expected<abi::PtxImage> read_image(std::string_view bytes) {
   image.compile_ms = reader.real();
   if (!reader.good() || !reader.at_end())
     return refusal("image-damaged", "the compiled code is damaged: its parts do not fit into its bytes");
+  note_python_facts(image);  // not stored, so that stored images keep their format
   return image;
 }
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "abi/failure.hpp"
 #include "base/background.hpp"
 #include "launch/global.hpp"
 #include "launch/host_arguments.hpp"
@@ -58,10 +57,7 @@ LoadedKernel::LoadedKernel(std::shared_ptr<runtime::Module> module, Image image,
   // Reports of faults name the kernel as its author does.
   if (const QuernCpuPlugin* const plugin = module_->context()->driver().plugin; plugin != nullptr)
     plugin->name_kernel(function_.handle, entry_.name.c_str());
-  if (image_->of_python && image_->ptx.find(abi::kFailureVariable) != std::string::npos)
-    failure_check_.emplace(*module_, entry_.name);
-  // The register with the address of the grid's barrier is set for cooperative launches only.
-  grid_wide_ = image_->of_python && image_->ptx.find("%envreg2") != std::string::npos;
+  if (entry_.reports_failures) failure_check_.emplace(*module_, entry_.name);
 }
 
 /// The buffer that the driver reads must be the one that the compiler described.
@@ -318,7 +314,7 @@ runtime::InFlight::Work LoadedKernel::to_keep(CUstream stream, std::span<const A
 
 void LoadedKernel::launch_packed(const LaunchConfig& wanted, std::span<const Argument> arguments) const {
   LaunchConfig config = wanted;
-  config.cooperative = config.cooperative || grid_wide_;
+  config.cooperative = config.cooperative || entry_.grid_wide;
   const runtime::Context& context = *module_->context();
   const CUstream stream = runtime::stream_handle(config.stream, context);
   PackedArguments packed(signature_, arguments);

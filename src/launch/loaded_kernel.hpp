@@ -71,7 +71,6 @@ class LoadedKernel final : public KernelState {
   const Signature signature_;
   std::vector<Parameter> parameters_;
   std::optional<FailureCheck> failure_check_;  ///< of debug builds
-  bool grid_wide_ = false;  ///< Kernel Python that waits for its grid: launched cooperatively
   mutable std::atomic<std::size_t> allowed_shared_bytes_;
   mutable std::atomic<std::uint32_t> suggested_block_{0};  ///< 0: not asked for yet
 };

@@ -97,6 +97,24 @@ TEST_CASE("an image that was written is read as it was") {
   CHECK(read->compile_ms == image.compile_ms);
 }
 
+TEST_CASE("entries of Kernel Python have the facts that the PTX tells, and those of other languages do not") {
+  abi::PtxImage image = sample();
+  image.ptx += ".global .align 8 .b8 quern_failure[368];\nmov.u32 %r1, %envreg2;\n";
+  for (const bool of_python : {true, false}) {
+    image.of_python = of_python;
+    const Expected<abi::PtxImage> read = compile::read_image(compile::write_image(image));
+    REQUIRE(read);
+    for (const abi::EntryInfo& entry : read->entries) {
+      CHECK(entry.reports_failures == of_python);
+      CHECK(entry.grid_wide == of_python);
+    }
+  }
+  const Expected<abi::PtxImage> without = compile::read_image(compile::write_image(sample()));
+  REQUIRE(without);
+  for (const abi::EntryInfo& entry : without->entries)
+    CHECK_FALSE((entry.reports_failures || entry.grid_wide));
+}
+
 TEST_CASE("an empty image is written and read") {
   const Expected<abi::PtxImage> read = compile::read_image(compile::write_image({}));
   REQUIRE(read);
