@@ -291,17 +291,16 @@ class Translation {
   /// gaps, #line for others.
   void append(const std::vector<Line>& lines, std::string& text) const {
     std::uint32_t next = 0;  // the number that the next line would have
-    const auto indent_of = [](const Line& line) { return line.text.find_first_not_of(' '); };
     for (std::size_t i = 0; i < lines.size(); ++i) {
       const Line& line = lines[i];
       // Statements from one line of the author's source are joined on one line, if there is room.
       const bool joins = i > 0 && line.source != 0 && line.text.ends_with(';') &&
                          line.source == lines[i - 1].source && lines[i - 1].text.ends_with(';') &&
-                         indent_of(line) == indent_of(lines[i - 1]);
+                         line.depth == lines[i - 1].depth;
       const std::size_t begin = text.rfind('\n', text.size() - 2) + 1;
-      if (joins && text.size() - begin + line.text.size() <= kWidestLine) {
+      if (joins && text.size() - begin + line.indent() + line.text.size() <= kWidestLine) {
         text.pop_back();
-        text += ' ' + line.text.substr(indent_of(line)) + '\n';
+        text += ' ' + line.text + '\n';
         continue;
       }
       if (line.source != 0 && line.source != next) {
@@ -313,7 +312,7 @@ class Translation {
           text += fmt::format("#line {}\n", line.source);
         next = line.source;
       }
-      text += line.text + '\n';
+      text += std::string(line.indent(), ' ') + line.text + '\n';
       ++next;
     }
   }

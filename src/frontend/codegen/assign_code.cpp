@@ -50,7 +50,7 @@ void AssignCode::assign_to(const Expr& target, const Code& value, Type type) {
     default: {
       const Type place = specialisation_.type(target);
       if (is_array(place)) {
-        emitter_.line(
+        emitter_.lines().add(
             call("quern::fill",
                  {emitter_.expression(target).text, emitter_.converted(value, type, place->element).text},
                  CppType::other)
@@ -63,7 +63,8 @@ void AssignCode::assign_to(const Expr& target, const Code& value, Type type) {
       const Code element = target.kind == ExprKind::subscript ? emitter_.arrays().subscript(target)
                                                               : emitter_.attribute(target);
       emitter_.order().release(mark);
-      emitter_.line(fmt::format("{} = {};", element.text, emitter_.converted(value, type, place).text));
+      emitter_.lines().add(
+          fmt::format("{} = {};", element.text, emitter_.converted(value, type, place).text));
     }
   }
 }
@@ -80,12 +81,12 @@ void AssignCode::assign_name(const Expr& target, const Code& value, Type type) {
     return emitter_.converted(held, type, wanted).text;
   };
   if (id != kNoVariable) {
-    emitter_.line(
+    emitter_.lines().add(
         fmt::format("{} = {};", emitter_.declared(id, emitter_.can_declare_here(id)), text_for(id)));
     held = emitter_.variable(id);
   }
   for (const std::uint32_t other : variables_.also[version])
-    emitter_.line(
+    emitter_.lines().add(
         fmt::format("{} = {};", emitter_.declared(other, emitter_.can_declare_here(other)), text_for(other)));
 }
 
@@ -175,7 +176,7 @@ void AssignCode::assign_tuple(const Expr& target, const Expr& value) {
 /// Each item of a tuple that is computed once.
 void AssignCode::unpack(const Expr& target, const Code& value, Type type) {
   const std::string name = emitter_.temporary("values");
-  emitter_.line(fmt::format("const auto {} = {};", name, value.text));
+  emitter_.lines().add(fmt::format("const auto {} = {};", name, value.text));
   for (std::size_t i = 0; i < target.items.size(); ++i) {
     const Code part =
         emitter_.arrays().item(Code{name, Precedence::primary, CppType::other}, i, type->items[i]);
@@ -189,15 +190,16 @@ void AssignCode::assign_array(const Expr& target, const Expr& value) {
   const std::string view = emitter_.expression(target).text;
   const auto is_half = [](Type t) { return is_floating(t) && t->bits == 16; };
   if (is_array(type))
-    emitter_.line(call(is_half(place->element) && is_half(type->element) && place->element != type->element
-                           ? "quern::copy<float>"
-                           : "quern::copy",
-                       {view, emitter_.arrays().array_value(value).text}, CppType::other)
-                      .text +
-                  ";");
+    emitter_.lines().add(
+        call(is_half(place->element) && is_half(type->element) && place->element != type->element
+                 ? "quern::copy<float>"
+                 : "quern::copy",
+             {view, emitter_.arrays().array_value(value).text}, CppType::other)
+            .text +
+        ";");
   else
-    emitter_.line(call("quern::fill", {view, emitter_.as(value, place->element).text}, CppType::other).text +
-                  ";");
+    emitter_.lines().add(
+        call("quern::fill", {view, emitter_.as(value, place->element).text}, CppType::other).text + ";");
 }
 
 /// Can C++ say it as `place op= operand`, with the same conversions?
@@ -251,7 +253,7 @@ void AssignCode::augmented(const Stmt& node) {
     if (is_unused(target)) {
       if (!unit_.debug || !specialisation_.may_divide_by_zero(node.op, value))
         return emitter_.order().discard(value);
-      return emitter_.line(
+      return emitter_.lines().add(
           fmt::format("(void)({});",
                       emitter_.operators().checked_divisor(node.op, emitter_.expression(value), value).text));
     }
@@ -269,7 +271,7 @@ void AssignCode::augmented(const Stmt& node) {
   emitter_.order().release(mark);
   if (before.text == place.text && (!is_name || id != kNoVariable) &&
       same_in_cpp(node, place, operand, result)) {
-    emitter_.line(fmt::format("{} {}= {};", place.text, text_of(node.op), operand.text));
+    emitter_.lines().add(fmt::format("{} {}= {};", place.text, text_of(node.op), operand.text));
     return;
   }
   const Range all = is_name ? specialisation_.version_ranges[scope_.defined(target)] : Range{};
@@ -277,7 +279,7 @@ void AssignCode::augmented(const Stmt& node) {
   const Code computed = emitter_.operators().operate(node.op, before, left, operand, right, result, all,
                                                      left_range, emitter_.range(value));
   if (is_name) return assign_name(target, computed, result);
-  emitter_.line(fmt::format("{} = {};", place.text, emitter_.converted(computed, result, left).text));
+  emitter_.lines().add(fmt::format("{} = {};", place.text, emitter_.converted(computed, result, left).text));
 }
 
 }  // namespace quern::frontend

@@ -22,7 +22,7 @@ Code CallCode::call_expression(const Expr& expr) {
   const Type callee = specialisation_.type(*expr.items[0]);
   // A call that gives the function may do more than that.
   if (expr.items[0]->kind == ExprKind::call && emitter_.effects(*expr.items[0]) == Effects::writes)
-    emitter_.line(emitter_.expression(*expr.items[0]).text + ";");
+    emitter_.lines().add(emitter_.expression(*expr.items[0]).text + ";");
   if (callee->kind == TypeKind::function && !callee->function->external.empty())
     return call_external(expr, *callee->function);
   if (callee->kind == TypeKind::function) return call_function(expr, *specialisation_.callees.at(expr.id));

@@ -3,21 +3,9 @@
 #include "frontend/codegen/emit.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace quern::frontend {
-// Lines.
-
-void Emitter::line(std::string text) {
-  lines_.push_back({std::string(static_cast<std::size_t>(indent_) * 2, ' ') + std::move(text), source_line_});
-}
-void Emitter::open(std::string text) {
-  line(std::move(text));
-  ++indent_;
-}
-void Emitter::close(std::string text) {
-  --indent_;
-  lines_.push_back({std::string(static_cast<std::size_t>(indent_) * 2, ' ') + std::move(text), 0});
-}
 
 std::string Emitter::temporary(std::string_view stem) {
   for (;;) {
@@ -57,20 +45,20 @@ std::string Emitter::header() {
 }
 
 std::vector<Line> Emitter::function() {
-  source_line_ = unit_.source->line_of(scope_.function->place.begin);
-  open(header() + " {");
+  lines_.set_source(unit_.source->line_of(scope_.function->place.begin));
+  lines_.open(header() + " {");
   for (std::size_t i = 0; i < specialisation_.parameters.size(); ++i) {
     if (variables_.of_version[i] != kNoVariable) variables_.all[variables_.of_version[i]].declared = true;
     for (const std::uint32_t other : variables_.also[i]) {
       const Variable& parameter = variables_.all[variables_.of_version[i]];
-      line(fmt::format(
+      lines_.add(fmt::format(
           "{} = {};", declared(other, true),
           converted(variable(variables_.of_version[i]), parameter.type, variables_.all[other].type).text));
     }
   }
   block(scope_.function->body, 0);
-  close();
-  return std::move(lines_);
+  lines_.close();
+  return lines_.take();
 }
 
 bool Emitter::can_declare_here(std::uint32_t id) const {
@@ -92,8 +80,8 @@ std::string Emitter::declared(std::uint32_t id, bool fresh) {
 void Emitter::declare(Variable& variable) {
   variable.declared = true;
   const std::string type = variable.narrow ? "int" : type_text(variable.type);
-  line(fmt::format("{}{} {}{};", type, is_record(variable.type) ? "*" : "", variable.name,
-                   variable.maybe_unset ? "{}" : ""));
+  lines_.add(fmt::format("{}{} {}{};", type, is_record(variable.type) ? "*" : "", variable.name,
+                         variable.maybe_unset ? "{}" : ""));
 }
 
 /// Variables that statement `index` of a block mentions first, unless its own assignment declares them.
@@ -128,10 +116,10 @@ void Emitter::storage_declaration(const Variable& variable) {
   for (const std::int64_t extent : storage.extents) extents += fmt::format("[{}]", extent);
   const std::string element = type_text(storage.element);
   if (storage.space == Space::constant) {
-    line(fmt::format("const auto& {} = {};", variable.name, cpp_name(storage.name)));
+    lines_.add(fmt::format("const auto& {} = {};", variable.name, cpp_name(storage.name)));
   } else {
-    line(fmt::format("{}{} {}{};", storage.space == Space::shared ? "__shared__ " : "", element,
-                     variable.name, extents));
+    lines_.add(fmt::format("{}{} {}{};", storage.space == Space::shared ? "__shared__ " : "", element,
+                           variable.name, extents));
   }
 }
 
@@ -145,7 +133,7 @@ void Emitter::block(const std::vector<Stmt*>& body, std::uint32_t id) {
     const Stmt& node = *body[i];
     if (specialisation_.dead[node.id]) continue;
     index_ = static_cast<int>(i);
-    source_line_ = unit_.source->line_of(node.place.begin);
+    lines_.set_source(unit_.source->line_of(node.place.begin));
     declare_before(node, id, index_);
     statement(node);
   }
@@ -153,7 +141,15 @@ void Emitter::block(const std::vector<Stmt*>& body, std::uint32_t id) {
   index_ = outer_index;
 }
 
-void Emitter::leave_thread() { line(specialisation_.kernel ? "return;" : "quern::end_thread();"); }
+void Emitter::before_block(std::uint32_t id, const std::function<void()>& write) {
+  const std::uint32_t outer = std::exchange(block_, id);
+  const int outer_index = std::exchange(index_, -1);
+  write();
+  block_ = outer;
+  index_ = outer_index;
+}
+
+void Emitter::leave_thread() { lines_.add(specialisation_.kernel ? "return;" : "quern::end_thread();"); }
 
 /// A failed assertion or a 'raise' ends the thread; debug builds report the reason.
 void Emitter::raise(const Stmt& node) {
@@ -169,7 +165,8 @@ void Emitter::raise(const Stmt& node) {
   if (error != nullptr)
     text +=
         ": " + std::string(error->kind == ExprKind::string ? error->name : unit_.source->at(error->place));
-  line(fmt::format("quern::debug::raise({}, {});", unit_.source->line_of(node.place.begin), quoted(text)));
+  lines_.add(
+      fmt::format("quern::debug::raise({}, {});", unit_.source->line_of(node.place.begin), quoted(text)));
 }
 
 void Emitter::statement(const Stmt& node) {
@@ -187,29 +184,30 @@ void Emitter::statement(const Stmt& node) {
     case StmtKind::for_:
       return loops_.for_statement(node);
     case StmtKind::break_:
-      if (!loops_.flag().empty()) line(loops_.flag() + " = false;");
-      line("break;");
+      if (!loops_.flag().empty()) lines_.add(loops_.flag() + " = false;");
+      lines_.add("break;");
       return;
     case StmtKind::continue_:
-      line("continue;");
+      lines_.add("continue;");
       return;
     case StmtKind::return_:
       if (node.value == nullptr || is_valueless(specialisation_.type(*node.value))) {
         if (node.value != nullptr) order_.discard(*node.value);
-        line("return;");
+        lines_.add("return;");
       } else if (is_array(specialisation_.result))
-        line(fmt::format("return {};", arrays_.array_value(*node.value).text));
+        lines_.add(fmt::format("return {};", arrays_.array_value(*node.value).text));
       else if (is_tuple(specialisation_.result) &&
                specialisation_.type(*node.value) != specialisation_.result)
-        line(fmt::format("return {}({});", type_text(specialisation_.result), expression(*node.value).text));
+        lines_.add(
+            fmt::format("return {}({});", type_text(specialisation_.result), expression(*node.value).text));
       else
-        line(fmt::format("return {};", as(*node.value, specialisation_.result).text));
+        lines_.add(fmt::format("return {};", as(*node.value, specialisation_.result).text));
       return;
     case StmtKind::assert_: {
       const Code test = truths_.condition(*node.value);
-      open(fmt::format("if (!{}) {{", inside(test, Precedence::unary)));
+      lines_.open(fmt::format("if (!{}) {{", inside(test, Precedence::unary)));
       raise(node);
-      close();
+      lines_.close();
       return;
     }
     case StmtKind::raise:
@@ -222,46 +220,42 @@ void Emitter::statement(const Stmt& node) {
 void Emitter::if_statement(const Stmt& node, bool chained) {
   if (const std::optional<bool> known = specialisation_.known_branch(node)) {
     const std::vector<Stmt*>& taken = *known ? node.body : node.orelse;
-    if (chained) lines_.back().text += " {", ++indent_;
-    if (!chained && !taken.empty()) open("{");
+    if (chained) lines_.reopen("} else {");
+    if (!chained && !taken.empty()) lines_.open("{");
     if (!taken.empty()) block(taken, variables_.block_of[&taken]);
-    if (chained || !taken.empty()) close();
+    if (chained || !taken.empty()) lines_.close();
     return;
   }
-  const std::size_t before = lines_.size();
+  const std::size_t before = lines_.mark();
   Code test = truths_.condition(*node.value);
-  if (chained && lines_.size() != before) {
+  if (chained && lines_.mark() != before) {
     // The condition needs lines of its own: an `else` with an `if` inside.
-    lines_.resize(before);
-    lines_.back().text += " {";
-    ++indent_;
+    lines_.cut(before);
+    lines_.reopen("} else {");
     if_statement(node, false);
-    close();
+    lines_.close();
     return;
   }
   if (chained)
-    lines_.back().text += fmt::format(" if ({}) {{", test.text), lines_.back().source = source_line_;
+    lines_.reopen_at_source(fmt::format("}} else if ({}) {{", test.text));
   else
-    line(fmt::format("if ({}) {{", test.text));
-  ++indent_;
+    lines_.open(fmt::format("if ({}) {{", test.text));
   block(node.body, node.body.empty() ? 0 : variables_.block_of[&node.body]);
   const bool any_else = std::any_of(node.orelse.begin(), node.orelse.end(), [&](const Stmt* s) {
     return !specialisation_.dead[s->id] && s->kind != StmtKind::pass;
   });
-  if (!any_else) return close();
+  if (!any_else) return lines_.close();
   const Stmt& first = *node.orelse.front();
   const std::uint32_t inner = variables_.block_of[&node.orelse];
   const bool needs_declarations = variables_.at_place.contains({inner, 0});
   if (node.orelse.size() == 1 && first.kind == StmtKind::if_ && !needs_declarations) {
-    source_line_ = unit_.source->line_of(first.place.begin);
-    close("} else");
+    lines_.set_source(unit_.source->line_of(first.place.begin));
     if_statement(first, true);
     return;
   }
-  close("} else {");
-  ++indent_;
+  lines_.reopen("} else {");
   block(node.orelse, inner);
-  close();
+  lines_.close();
 }
 
 }  // namespace quern::frontend

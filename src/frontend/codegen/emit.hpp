@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -18,14 +19,9 @@
 #include "frontend/codegen/operand_order.hpp"
 #include "frontend/codegen/operator_code.hpp"
 #include "frontend/codegen/truth_code.hpp"
+#include "frontend/cpp/lines.hpp"
 
 namespace quern::frontend {
-
-/// A line of CUDA C++ and the author's line that it was made from; 0: none.
-struct Line {
-  std::string text;
-  std::uint32_t source = 0;
-};
 
 /// Emits one function: its statements and expressions. The collaborators emit what their names say.
 class Emitter {
@@ -48,13 +44,14 @@ class Emitter {
   Code expression(const Expr& expr);
   Code constant(const Value& value, Type type);
   const Range& range(const Expr& expr) const { return specialisation_.ranges[expr.id]; }
-  void line(std::string text);
+  Lines& lines() { return lines_; }
   std::string temporary(std::string_view stem);
   void block(const std::vector<Stmt*>& body, std::uint32_t id);
+  /// Writes what stands at the beginning of a block, before its first statement.
+  void before_block(std::uint32_t id, const std::function<void()>& write);
   void storage_declaration(const Variable& variable);
   std::string declared(std::uint32_t variable, bool fresh);
   bool can_declare_here(std::uint32_t variable) const;
-  void open(std::string text);
   Effects effects(const Expr& expr) const { return specialisation_.expr_effects[expr.id]; }
   /// Converts to the C++ type of `type`, unless C++ does so implicitly.
   Code as(const Expr& expr, Type type);
@@ -63,7 +60,6 @@ class Emitter {
   Code attribute(const Expr& expr);
   bool is_simple(const Expr& expr) const;
   Code call_builtin(const Expr& expr, const Builtin& row);
-  void close(std::string text = "}");
   OperandOrder& order() { return order_; }
   ArrayCode& arrays() { return arrays_; }
   TruthCode& truths() { return truths_; }
@@ -73,9 +69,6 @@ class Emitter {
   AssignCode& assignments() { return assignments_; }
 
  private:
-  friend class LoopCode;  // they cut out lines
-  friend class OperandOrder;
-
   void statement(const Stmt& node);
   void if_statement(const Stmt& node, bool chained);
   void declare_before(const Stmt& node, std::uint32_t id, int index);
@@ -92,9 +85,7 @@ class Emitter {
   const Specialisation& specialisation_;
   const Scope& scope_;
   Variables variables_;
-  std::vector<Line> lines_;
-  std::uint32_t source_line_ = 0;
-  int indent_ = 0;
+  Lines lines_;
   std::uint32_t block_ = 0;  // the block that receives statements now
   int index_ = 0;
   std::map<std::string, int> temporary_counts_;

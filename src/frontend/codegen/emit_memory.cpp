@@ -64,7 +64,7 @@ Code emit_rules::array(const BuiltinCode& call) {
   const std::string name = call.emitter.temporary(storage.space == Space::shared ? "shared" : "local");
   std::string extents;
   for (const std::int64_t extent : storage.extents) extents += fmt::format("[{}]", extent);
-  call.emitter.line(
+  call.emitter.lines().add(
       fmt::format("{}{} {}{};", storage.space == Space::shared ? "__shared__ " : "", element, name, extents));
   return {fmt::format("quern::view({})", name), Precedence::primary, CppType::other};
 }

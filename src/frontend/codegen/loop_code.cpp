@@ -57,7 +57,7 @@ std::string LoopCode::loop_flag(const Stmt& node) {
                                     [](const Stmt* s) { return s->kind != StmtKind::pass; });
   if (!any_else || !breaks(node.body)) return {};
   std::string flag = emitter_.temporary("completed");
-  emitter_.line(fmt::format("bool {} = true;", flag));
+  emitter_.lines().add(fmt::format("bool {} = true;", flag));
   return flag;
 }
 
@@ -66,9 +66,9 @@ void LoopCode::loop_body(const Stmt& node) { emitter_.block(node.body, variables
 void LoopCode::loop_else(const Stmt& node, const std::string& flag) {
   flags_.pop_back();
   if (node.orelse.empty()) return;
-  if (!flag.empty()) emitter_.open(fmt::format("if ({}) {{", flag));
+  if (!flag.empty()) emitter_.lines().open(fmt::format("if ({}) {{", flag));
   emitter_.block(node.orelse, variables_.block_of[&node.orelse]);
-  if (!flag.empty()) emitter_.close();
+  if (!flag.empty()) emitter_.lines().close();
 }
 
 void LoopCode::while_statement(const Stmt& node) {
@@ -78,18 +78,19 @@ void LoopCode::while_statement(const Stmt& node) {
   }
   const std::string flag = loop_flag(node);
   flags_.push_back(flag);
-  const std::size_t before = emitter_.lines_.size();
+  const std::size_t before = emitter_.lines().mark();
   const Code test = emitter_.truths().condition(*node.value);
-  if (emitter_.lines_.size() == before) {
-    emitter_.open(fmt::format("while ({}) {{", node.value->kind == ExprKind::integer ? "true" : test.text));
+  if (emitter_.lines().mark() == before) {
+    emitter_.lines().open(
+        fmt::format("while ({}) {{", node.value->kind == ExprKind::integer ? "true" : test.text));
   } else {
-    emitter_.lines_.resize(before);
-    emitter_.open("while (true) {");
+    emitter_.lines().cut(before);
+    emitter_.lines().open("while (true) {");
     const Code again = emitter_.truths().condition(*node.value);
-    emitter_.line(fmt::format("if (!{}) break;", inside(again, Precedence::unary)));
+    emitter_.lines().add(fmt::format("if (!{}) break;", inside(again, Precedence::unary)));
   }
   loop_body(node);
-  emitter_.close();
+  emitter_.lines().close();
   loop_else(node, flag);
 }
 
@@ -105,7 +106,7 @@ void LoopCode::for_statement(const Stmt& node) {
     for_items(node);
   emitter_.order().release(mark);
   loop_body(node);
-  emitter_.close();
+  emitter_.lines().close();
   loop_else(node, flag);
 }
 
@@ -128,7 +129,7 @@ bool LoopCode::plain_for(const Stmt& node, const Expr& call) {
   if (id != kNoVariable) variables_.all[id].declared = true;
   if (!is_stable(node, stop)) {
     const std::string held = emitter_.temporary("end");
-    emitter_.line(fmt::format("const {} {} = {};", cpp_of(end.cpp_type), held, end.text));
+    emitter_.lines().add(fmt::format("const {} {} = {};", cpp_of(end.cpp_type), held, end.text));
     end = {held, Precedence::primary, end.cpp_type};
   }
   if (id != kNoVariable && by->stride != nullptr && cpp_type != CppType::i32)
@@ -140,8 +141,8 @@ bool LoopCode::plain_for(const Stmt& node, const Expr& call) {
   if (count >= 2 && specialisation_.constant(*call.items[1]).kind != Value::Kind::integer &&
       cpp_type == CppType::u64)
     start = convert(start, cpp_type);
-  emitter_.open(fmt::format("for ({} {} = {}; {} {} {}; {}) {{", cpp_of(cpp_type), name, start.text, name,
-                            step > 0 ? "<" : ">", inside(end, Precedence::shift), advance));
+  emitter_.lines().open(fmt::format("for ({} {} = {}; {} {} {}; {}) {{", cpp_of(cpp_type), name, start.text,
+                                    name, step > 0 ? "<" : ">", inside(end, Precedence::shift), advance));
   return true;
 }
 
@@ -214,20 +215,17 @@ void LoopCode::for_range(const Stmt& node) {
     Variable& variable = variables_.all[id];
     if (!variable.declared && variable.block == variables_.block_of[&node.body] && variable.index == -1) {
       variable.declared = true;
-      emitter_.open(fmt::format("for ({}{} {} : {}) {{", variable.written_once() ? "const " : "",
-                                variable.narrow ? "int" : type_text(variable.type), variable.name, range));
+      emitter_.lines().open(fmt::format("for ({}{} {} : {}) {{", variable.written_once() ? "const " : "",
+                                        variable.narrow ? "int" : type_text(variable.type), variable.name,
+                                        range));
       return;
     }
   }
   const std::string name = emitter_.temporary("item");
-  emitter_.open(fmt::format("for (const {} {} : {}) {{", cpp_of(cpp_type), name, range));
-  const std::uint32_t outer = emitter_.block_;
-  const int outer_index = emitter_.index_;
-  emitter_.block_ = variables_.block_of[&node.body];
-  emitter_.index_ = -1;
-  emitter_.assignments().assign_name(target, {name, Precedence::primary, cpp_type}, element);
-  emitter_.block_ = outer;
-  emitter_.index_ = outer_index;
+  emitter_.lines().open(fmt::format("for (const {} {} : {}) {{", cpp_of(cpp_type), name, range));
+  emitter_.before_block(variables_.block_of[&node.body], [&] {
+    emitter_.assignments().assign_name(target, {name, Precedence::primary, cpp_type}, element);
+  });
 }
 
 // Loops over arrays and tuples, also enumerated and zipped, to any depth: by one index.
@@ -252,7 +250,7 @@ LoopCode::Items LoopCode::plain_items(const Stmt& loop, const Expr& source, cons
   // The body may rebind the name; the loop iterates over the original value.
   if (!emitter_.is_simple(source) || reads_assigned(scope_, source, loop.body, *loop.targets[0])) {
     const std::string held = emitter_.temporary("items");
-    emitter_.line(fmt::format("const auto {} = {};", held, code.text));
+    emitter_.lines().add(fmt::format("const auto {} = {};", held, code.text));
     code = {held, Precedence::primary, code.cpp_type};
   }
   const std::string name = inside(code, Precedence::primary);
@@ -345,14 +343,8 @@ void LoopCode::assign_item(const Expr& target, const Items& items) {
 void LoopCode::for_items(const Stmt& node) {
   const std::string index = emitter_.temporary("k");
   const Items items = items_of(node, *node.value, index);
-  emitter_.open(fmt::format("for (long long {0} = 0; {0} < {1}; ++{0}) {{", index, items.length));
-  const std::uint32_t outer = emitter_.block_;
-  const int outer_index = emitter_.index_;
-  emitter_.block_ = variables_.block_of[&node.body];
-  emitter_.index_ = -1;
-  assign_item(*node.targets[0], items);
-  emitter_.block_ = outer;
-  emitter_.index_ = outer_index;
+  emitter_.lines().open(fmt::format("for (long long {0} = 0; {0} < {1}; ++{0}) {{", index, items.length));
+  emitter_.before_block(variables_.block_of[&node.body], [&] { assign_item(*node.targets[0], items); });
 }
 
 }  // namespace quern::frontend

@@ -85,8 +85,8 @@ void OperandOrder::hold(const Expr& expr) {
 Code OperandOrder::held(Code code, Type type) {
   const std::string name = emitter_.temporary("value");
   const bool number = is_number(type) && code.cpp_type != CppType::other;
-  emitter_.line(fmt::format("const {} {} = {};", number ? cpp_of(code.cpp_type) : std::string_view("auto"),
-                            name, code.text));
+  emitter_.lines().add(fmt::format(
+      "const {} {} = {};", number ? cpp_of(code.cpp_type) : std::string_view("auto"), name, code.text));
   return {name, Precedence::primary, code.cpp_type};
 }
 
@@ -109,7 +109,7 @@ void OperandOrder::discard(const Expr& expr) {
   if (!is_kept(expr)) return;
   const std::string text = emitter_.expression(expr).text;
   if (text.empty()) return;
-  emitter_.line(is_statement(expr) ? text + ";" : fmt::format("(void)({});", text));
+  emitter_.lines().add(is_statement(expr) ? text + ";" : fmt::format("(void)({});", text));
 }
 
 const Code* OperandOrder::held_code(const Expr& expr) const {
@@ -128,16 +128,12 @@ Code OperandOrder::once(const Expr& expr) {
 /// For expressions that are computed only under a condition: the lines that they need go into a function of
 /// their own.
 Code OperandOrder::isolated(const Expr& expr) {
-  const std::size_t before = emitter_.lines_.size();
+  const std::size_t before = emitter_.lines().mark();
   Code code =
       is_array(specialisation_.type(expr)) ? emitter_.arrays().array_value(expr) : emitter_.expression(expr);
-  if (emitter_.lines_.size() == before) return code;
+  if (emitter_.lines().mark() == before) return code;
   std::string text = "[&] { ";
-  for (std::size_t i = before; i < emitter_.lines_.size(); ++i)
-    text += emitter_.lines_[i].text.substr(
-                std::min(emitter_.lines_[i].text.find_first_not_of(' '), emitter_.lines_[i].text.size())) +
-            ' ';
-  emitter_.lines_.resize(before);
+  for (const Line& line : emitter_.lines().cut(before)) text += line.text + ' ';
   return {fmt::format("{}return {}; }}()", text, code.text), Precedence::primary, code.cpp_type};
 }
 
