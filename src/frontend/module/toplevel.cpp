@@ -39,12 +39,7 @@ std::vector<std::string_view> all_in(const TypeTable& types, std::string_view mo
 
 }  // namespace
 
-TopLevel::TopLevel(ModuleFile& file, Evaluator& evaluator, Bindings& bindings, Decorators& decorators)
-    : file_(file),
-      roles_(decorators),
-      decision_(file, evaluator, bindings),
-      timeline_(file.timeline),
-      budget_(kMostSteps) {
+TokenReader::TokenReader(ModuleFile& file) : file_(file), timeline_(file.timeline) {
   const std::size_t count = file_.tokens.size();
   partner_.assign(count, 0);
   around_.assign(count, 0);
@@ -61,12 +56,15 @@ TopLevel::TopLevel(ModuleFile& file, Evaluator& evaluator, Bindings& bindings, D
   for (const std::size_t at : open) partner_[at] = count - 1;
 }
 
+TopLevel::TopLevel(ModuleFile& file, Evaluator& evaluator, Bindings& bindings, Decorators& decorators)
+    : TokenReader(file), roles_(decorators), decision_(file, evaluator, bindings), budget_(kMostSteps) {}
+
 void TopLevel::run() {
   suite(0, file_.tokens.size() - 1);
   file_.now = kImported;
 }
 
-Place TopLevel::line_place(std::size_t token) const {
+Place TokenReader::line_place(std::size_t token) const {
   std::size_t end = token;
   while (!ends_line(kind(end)) && kind(end) != Tok::colon) ++end;
   return end == token ? place(token) : join(place(token), place(end - 1));

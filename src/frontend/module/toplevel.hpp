@@ -37,7 +37,38 @@ enum class Manners : std::uint8_t {
 Manners manners_of_function(std::string_view path);
 Manners manners_of_method(std::string_view name);
 
-class TopLevel {
+/// Reads the tokens of statements: their ends, the brackets around them, and the use of the names in them.
+class TokenReader {
+ protected:
+  explicit TokenReader(ModuleFile& file);
+
+  enum class Use : std::uint8_t { read, flows, called, changed };
+  Use use_of(std::size_t token, bool target) const;
+  Use use_outside(std::size_t token) const;
+  std::string path_of(std::size_t first, std::size_t end) const;
+  std::size_t chain_begin(std::size_t open) const;
+  std::size_t value_begin(std::size_t at, std::size_t end) const;
+  std::size_t statement_end(std::size_t at, std::size_t end) const;
+
+  // Broken text may end anywhere: beyond the tokens there is the end of the file.
+  Tok kind(std::size_t token) const {
+    return token < file_.tokens.size() ? file_.tokens[token].kind : Tok::end;
+  }
+  Place place(std::size_t token) const {
+    return token < file_.tokens.size() ? file_.tokens[token].place : file_.tokens.back().place;
+  }
+  std::string_view text(std::size_t token) const { return file_.source.at(place(token)); }
+  Place line_place(std::size_t token) const;
+  bool is_name_itself(std::size_t token) const;
+
+  ModuleFile& file_;
+  Timeline& timeline_;
+  std::vector<std::size_t> partner_;  ///< of a bracket: the other one
+  std::vector<std::size_t> around_;   ///< the bracket that is open around a token; 0: none
+};
+
+/// The import, statement by statement.
+class TopLevel : private TokenReader {
  public:
   TopLevel(ModuleFile& file, Evaluator& evaluator, Bindings& bindings, Decorators& decorators);
   void run();
@@ -82,7 +113,6 @@ class TopLevel {
   Binding& bind(std::string_view name, Binding binding);
 
   // Side effects of statements besides binding names: toplevel_effects.cpp.
-  enum class Use : std::uint8_t { read, flows, called, changed };
   struct Facts {
     struct Mention {
       std::size_t token = 0;
@@ -102,30 +132,9 @@ class TopLevel {
   void read_body(std::size_t at, std::size_t end, std::set<std::string_view> own, Facts& facts);
   void own_names(std::size_t at, std::size_t end, std::set<std::string_view>& own,
                  std::set<std::string_view>& outer, Facts& facts) const;
-  Use use_of(std::size_t token, bool target) const;
-  Use use_outside(std::size_t token) const;
-  std::string path_of(std::size_t first, std::size_t end) const;
-  std::size_t chain_begin(std::size_t open) const;
-  std::size_t value_begin(std::size_t at, std::size_t end) const;
-  std::size_t statement_end(std::size_t at, std::size_t end) const;
 
-  // Broken text may end anywhere: beyond the tokens there is the end of the file.
-  Tok kind(std::size_t token) const {
-    return token < file_.tokens.size() ? file_.tokens[token].kind : Tok::end;
-  }
-  Place place(std::size_t token) const {
-    return token < file_.tokens.size() ? file_.tokens[token].place : file_.tokens.back().place;
-  }
-  std::string_view text(std::size_t token) const { return file_.source.at(place(token)); }
-  Place line_place(std::size_t token) const;
-  bool is_name_itself(std::size_t token) const;
-
-  ModuleFile& file_;
   Decorators& roles_;  ///< the roles that decorators give
   Decision decision_;
-  Timeline& timeline_;
-  std::vector<std::size_t> partner_;  ///< of a bracket: the other one
-  std::vector<std::size_t> around_;   ///< the bracket that is open around a token; 0: none
   std::vector<std::size_t> decorators_;
   std::map<std::size_t, Declaration*> declared_;  ///< by the token of the `def`
   std::map<std::size_t, Facts> facts_;            ///< by the token of a `def`, a class or an assignment

@@ -152,7 +152,7 @@ Manners manners_of_method(std::string_view name) {
 }
 
 /// The end of a simple statement: a ';' or the line's end.
-std::size_t TopLevel::statement_end(std::size_t at, std::size_t end) const {
+std::size_t TokenReader::statement_end(std::size_t at, std::size_t end) const {
   for (; at < end; ++at) {
     if ((kind(at) == Tok::newline || kind(at) == Tok::semicolon) && around_[at] == 0) return at;
     if (partner_[at] > at && partner_[at] < end) at = partner_[at];
@@ -161,7 +161,7 @@ std::size_t TopLevel::statement_end(std::size_t at, std::size_t end) const {
 }
 
 /// The last '=' or '+=' of a statement, `at` if there is none.
-std::size_t TopLevel::value_begin(std::size_t at, std::size_t end) const {
+std::size_t TokenReader::value_begin(std::size_t at, std::size_t end) const {
   std::size_t value = at;
   const std::size_t behind = statement_end(at, end);
   for (std::size_t i = at; i < behind; ++i) {
@@ -173,7 +173,7 @@ std::size_t TopLevel::value_begin(std::size_t at, std::size_t end) const {
 }
 
 /// A name, and neither an attribute nor the keyword of an argument.
-bool TopLevel::is_name_itself(std::size_t token) const {
+bool TokenReader::is_name_itself(std::size_t token) const {
   if (kind(token) != Tok::name || (token > 0 && kind(token - 1) == Tok::dot)) return false;
   if (kind(token + 1) != Tok::assign || around_[token] == 0) return true;
   const std::size_t open = around_[token] - 1;
@@ -181,7 +181,7 @@ bool TopLevel::is_name_itself(std::size_t token) const {
 }
 
 /// "numpy.add" of the tokens, if they are names and dots and the first is of an import or of Python itself.
-std::string TopLevel::path_of(std::size_t first, std::size_t end) const {
+std::string TokenReader::path_of(std::size_t first, std::size_t end) const {
   if (first >= end || kind(first) != Tok::name) return {};
   const Binding* binding = timeline_.find(text(first), timeline_.now());
   if (binding != nullptr && binding->kind != Binding::Kind::import) return {};
@@ -194,7 +194,7 @@ std::string TopLevel::path_of(std::size_t first, std::size_t end) const {
 }
 
 /// The token where the expression begins that ends before `open`: a(b)[c].d
-std::size_t TopLevel::chain_begin(std::size_t open) const {
+std::size_t TokenReader::chain_begin(std::size_t open) const {
   std::size_t at = open;
   for (std::size_t steps = 0; at > 0 && steps < kMostBrackets; ++steps) {
     const Tok before = kind(at - 1);
@@ -213,7 +213,7 @@ std::size_t TopLevel::chain_begin(std::size_t open) const {
 }
 
 /// The use of a value according to the brackets around it.
-TopLevel::Use TopLevel::use_outside(std::size_t token) const {
+TokenReader::Use TokenReader::use_outside(std::size_t token) const {
   std::size_t inner = token;
   for (std::size_t depth = 0; around_[inner] != 0; ++depth) {
     if (depth > kMostBrackets) return Use::changed;
@@ -238,7 +238,7 @@ TopLevel::Use TopLevel::use_outside(std::size_t token) const {
 }
 
 /// The use of the name at the token; `target`: it stands before the '=' of its statement.
-TopLevel::Use TopLevel::use_of(std::size_t token, bool target) const {
+TokenReader::Use TokenReader::use_of(std::size_t token, bool target) const {
   std::size_t at = token + 1;
   bool whole = true;
   for (;;) {
