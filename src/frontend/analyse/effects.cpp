@@ -60,9 +60,9 @@ bool own_may_fail(const Specialisation& specialisation, const Expr& expr) {
   return is_array(base) && index.kind != ExprKind::slice && index.kind != ExprKind::string;
 }
 
-class Finder {
+class EffectFinder {
  public:
-  explicit Finder(Specialisation& specialisation) : specialisation_(specialisation) {
+  explicit EffectFinder(Specialisation& specialisation) : specialisation_(specialisation) {
     specialisation_.expr_effects.assign(specialisation_.scope->function->expr_count, Effects::none);
     specialisation_.expr_may_fail.assign(specialisation_.scope->function->expr_count, false);
   }
@@ -130,7 +130,7 @@ bool Specialisation::may_divide_by_zero(Tok op, const Expr& divisor) const {
 }
 
 void find_effects(Specialisation& specialisation) {
-  Finder finder(specialisation);
+  EffectFinder finder(specialisation);
   specialisation.effects = finder.statements(specialisation.scope->function->body);
   specialisation.may_fail = finder.may_fail();
 }

@@ -17,9 +17,9 @@ constexpr int kWalksBeforeWidening = 3;
 constexpr int kMostWalks = 16;
 constexpr std::int64_t kWord = std::int64_t{1} << 30;  // tried for a growing bound before it is given up
 
-class Finder {
+class RangeFinder {
  public:
-  explicit Finder(Specialisation& specialisation)
+  explicit RangeFinder(Specialisation& specialisation)
       : specialisation_(specialisation), scope_(*specialisation.scope) {}
 
   void run() {
@@ -475,9 +475,9 @@ class Finder {
   // The column `range` of rules.def. `expr` is the call, or the attribute of a built-in without parentheses.
 
   Range by_rule(const Builtin& row, const Expr& expr) {
-    constexpr Range (Finder::* kRanges[])(const Expr&) = {
+    constexpr Range (RangeFinder::* kRanges[])(const Expr&) = {
 #define QUERN_RULE(rule, stands, arguments, keywords, infer, emit, range, fold, effects, fails) \
-  &Finder::rule_##range,
+  &RangeFinder::rule_##range,
 #include "frontend/builtins/rules.def"
     };
     return (this->*kRanges[static_cast<std::size_t>(row.rule)])(expr);
@@ -545,6 +545,6 @@ class Finder {
 
 }  // namespace
 
-void find_ranges(Specialisation& specialisation) { Finder(specialisation).run(); }
+void find_ranges(Specialisation& specialisation) { RangeFinder(specialisation).run(); }
 
 }  // namespace quern::frontend

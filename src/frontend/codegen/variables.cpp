@@ -40,9 +40,9 @@ class Occupied {
   bool everywhere_ = false;  // a parameter
 };
 
-class Finder {
+class VariableFinder {
  public:
-  explicit Finder(const Specialisation& specialisation)
+  explicit VariableFinder(const Specialisation& specialisation)
       : specialisation_(specialisation), scope_(*specialisation.scope) {}
 
   Variables run() {
@@ -383,6 +383,8 @@ class Finder {
 
 }  // namespace
 
-Variables find_variables(const Specialisation& specialisation) { return Finder(specialisation).run(); }
+Variables find_variables(const Specialisation& specialisation) {
+  return VariableFinder(specialisation).run();
+}
 
 }  // namespace quern::frontend

@@ -21,7 +21,7 @@ struct Row {
   std::string_view cpp;
   int rank;  // of C++'s arithmetic conversions
 };
-constexpr Row kCarriers[] = {
+constexpr Row kCppTypes[] = {
     {CppType::other, "", 0},
     {CppType::boolean, "bool", 1},
     {CppType::i8, "signed char", 1},
@@ -39,7 +39,7 @@ constexpr Row kCarriers[] = {
     {CppType::c64, "quern::complex<float>", 8},
     {CppType::c128, "quern::complex<double>", 9},
 };
-const Row& row_of(CppType cpp_type) { return kCarriers[static_cast<std::size_t>(cpp_type)]; }
+const Row& row_of(CppType cpp_type) { return kCppTypes[static_cast<std::size_t>(cpp_type)]; }
 
 // Maps a word of the emitted code to the header that declares it.
 struct Header {
