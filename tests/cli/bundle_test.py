@@ -51,7 +51,7 @@ class Bundle(Case):
 
     def run_with(self, bundle, *words, status=0, **more):
         """Without NVRTC, and with an empty cache."""
-        env = self.environment(QUERN_HIDE_TOOLKIT="1", QUERN_CACHE_BUNDLES=str(self.place / bundle), **more)
+        env = self.environment(QUERN_NVRTC="/nonexistent/libnvrtc.so", QUERN_CACHE_BUNDLES=str(self.place / bundle), **more)
         env["QUERN_CACHE_DIR"] = tempfile.mkdtemp(dir=self.place)
         return self.quern("run", *words, env=env, status=status)
 
