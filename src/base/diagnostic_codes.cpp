@@ -23,12 +23,21 @@ bool is_numbered(std::string_view code) noexcept {
          code.find_first_not_of("0123456789", kPrefix.size()) == std::string_view::npos;
 }
 
+/// Null: there is none.
+const CodeRow* row_of(std::string_view code) noexcept {
+  const auto* const row = std::ranges::lower_bound(kCodes, code, {}, &CodeRow::code);
+  return row != std::end(kCodes) && row->code == code ? row : nullptr;
+}
+
 }  // namespace
 
 ErrorCode error_code_of(std::string_view code) noexcept {
-  const auto* const row = std::ranges::lower_bound(kCodes, code, {}, &CodeRow::code);
-  if (row != std::end(kCodes) && row->code == code) return row->error;
+  if (const CodeRow* const row = row_of(code)) return row->error;
   return is_numbered(code) ? ErrorCode::compile : ErrorCode::internal;
+}
+
+bool is_diagnostic_code(std::string_view code) noexcept {
+  return row_of(code) != nullptr || is_numbered(code);
 }
 
 }  // namespace quern::base

@@ -11,4 +11,7 @@ namespace quern::base {
 /// quern's own: ErrorCode::internal.
 ErrorCode error_code_of(std::string_view code) noexcept;
 
+/// True for a code with a row, and for a numbered one of NVRTC.
+bool is_diagnostic_code(std::string_view code) noexcept;
+
 }  // namespace quern::base

@@ -8,6 +8,7 @@
 #include <atomic>
 
 #include "base/clock.hpp"
+#include "base/diagnostic_codes.hpp"
 #include "base/env.hpp"
 #include "base/file.hpp"
 #include "base/thread_annotations.hpp"
@@ -231,6 +232,9 @@ struct Client::State {
     if (http.status == 422 && error.code == "compile") {
       if (!has_error(error.diagnostics))
         return no_answer("it tells an error of the source without a message");
+      // A later version's code for an error of the source.
+      for (Diagnostic& each : error.diagnostics)
+        if (!base::is_diagnostic_code(each.code)) each.code = "compile";
       const std::string place = fmt::format("compiled by {}, request {}", server, outcome.request_id);
       error.diagnostics.back().notes.push_back({{}, place});
       outcome.answer = Expected<CompileAnswer>(std::move(error.diagnostics));

@@ -509,6 +509,17 @@ Json store_json(const Fleet* fleet) {
           {"waiting", fleet->waiting()}};
 }
 
+Json toolkit_json(const PoolFacts& facts) {
+  const remote::ToolkitIdentity& toolkit = facts.toolkit;
+  return {{"nvrtc", toolkit.nvrtc},
+          {"headers", toolkit.headers},
+          {"digest", toolkit.digest},
+          {"libraries", toolkit.libraries},
+          {"header_contents", toolkit.header_contents},
+          {"quern", toolkit.quern},
+          {"problem", facts.problem}};
+}
+
 }  // namespace
 
 std::string Service::stats() const {
@@ -558,13 +569,7 @@ std::string Service::stats() const {
                {"toolkit", nullptr},
                {"sandbox", nullptr}};
   if (facts) {
-    json["toolkit"] = {{"nvrtc", facts->toolkit.nvrtc},
-                       {"headers", facts->toolkit.headers},
-                       {"digest", facts->toolkit.digest},
-                       {"libraries", facts->toolkit.libraries},
-                       {"header_contents", facts->toolkit.header_contents},
-                       {"quern", facts->toolkit.quern},
-                       {"problem", facts->problem}};
+    json["toolkit"] = toolkit_json(*facts);
     json["sandbox"] = {{"landlock", facts->sandbox.landlock},
                        {"seccomp", facts->sandbox.seccomp},
                        {"no_new_privileges", facts->sandbox.no_new_privileges},

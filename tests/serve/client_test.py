@@ -289,6 +289,14 @@ class Client(unittest.TestCase):
                 self.assertNotIn(character, done.stderr)
             self.assertNotIn("\nquern: forged", done.stderr)
 
+    def test_an_error_of_the_source_with_a_code_of_a_later_version_is_one(self):
+        diagnostic = {"file": "k.cu", "line": 1, "column": 1, "severity": "error", "code": "later", "message": "wrong", "notes": [], "hint": ""}
+        body = json.dumps({"error": {"code": "compile", "message": "", "diagnostics": [diagnostic]}})
+        with contextlib.closing(FakeServer(http(422, body))) as later:
+            done = self.quern("compile", "k.cu", "--json", remote=later.url, QUERN_REMOTE_ONLY="1", status=1)
+        error = json.loads(done.stdout)["error"]
+        self.assertEqual((error["code"], error["diagnostics"][0]["message"]), ("compile", "wrong"))
+
     def test_a_chunked_answer_is_read(self):
         good = self.server.compile((self.folder / "k.cu").read_text()).body.decode().replace("4711", "1147")
         chunks = "".join(f"{len(part):x};x=y\r\n{part}\r\n" for part in (good[:100], good[100:])) + "0\r\nTrailer: x\r\n\r\n"

@@ -6,6 +6,7 @@
 
 using namespace quern;
 using base::error_code_of;
+using base::is_diagnostic_code;
 
 TEST_CASE("a diagnostic's code decides the kind of error") {
   CHECK(error_code_of("usage") == ErrorCode::usage);
@@ -23,6 +24,8 @@ TEST_CASE("the code that a diagnostic of an exception has is of the exception's 
 
 TEST_CASE("numbered messages of NVRTC are about source, and other unknown codes are a defect") {
   CHECK(error_code_of("cuda-20012") == ErrorCode::compile);
+  CHECK(is_diagnostic_code("cuda-20012"));
+  CHECK(is_diagnostic_code("internal"));
   for (const char* unknown : {"", "cuda-", "cuda-x1", "no-such-code", "zz"})
-    CHECK(error_code_of(unknown) == ErrorCode::internal);
+    CHECK((error_code_of(unknown) == ErrorCode::internal && !is_diagnostic_code(unknown)));
 }
