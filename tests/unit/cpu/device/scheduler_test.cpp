@@ -307,26 +307,38 @@ TEST_CASE("a fault ends a launch of which other blocks wait for ever") {
   CHECK(domain->fault() == FaultKind::trap);
 }
 
+/// The linker's names for the bounds of the section that `loop_for_ever` alone stands in.
+extern "C" const std::byte __start_endless_kernel[], __stop_endless_kernel[];
+
+std::atomic<int>& begun_of(const LaunchState* launch) {
+  return *const_cast<std::atomic<int>*>(reinterpret_cast<const std::atomic<int>*>(launch->params));
+}
+
+/// It stands in a section of its own: a signal may end a run wherever it finds the thread in the kernel's
+/// text, and the engine's own code must not be there.
+__attribute__((section("endless_kernel"), noinline)) void loop_for_ever(const LaunchState* launch,
+                                                                        WorkerState*, std::uint64_t,
+                                                                        std::uint64_t) {
+  begun_of(launch).fetch_add(1);
+  for (volatile bool on = true; on;) {
+  }
+}
+
 /// A launch of two blocks that never end; `begun` counts those that run.
 std::unique_ptr<LaunchJob> endless(std::atomic<int>& begun, bool waits) {
-  auto job = launch_of(
-      [](const LaunchState* launch, WorkerState*, std::uint64_t, std::uint64_t) {
-        const_cast<std::atomic<int>*>(reinterpret_cast<const std::atomic<int>*>(launch->params))
-            ->fetch_add(1);
-        for (volatile bool on = true; on;) {
-        }
-      },
-      2, &begun);
-  if (waits) {
-    job->run = [](const LaunchState* launch, WorkerState* worker, std::uint64_t, std::uint64_t) {
-      const_cast<std::atomic<int>*>(reinterpret_cast<const std::atomic<int>*>(launch->params))->fetch_add(1);
-      for (;;) quern_cpu_yield(worker);
-    };
-    job->waits = true;
+  if (!waits) {
+    auto job = launch_of(&loop_for_ever, 2, &begun);
+    job->text_begin = __start_endless_kernel;
+    job->text_end = __stop_endless_kernel;
     return job;
   }
-  // Wherever the signal finds the thread, it is in the kernel.
-  job->text_end = reinterpret_cast<const std::byte*>(~std::uintptr_t{0});
+  auto job = launch_of(
+      [](const LaunchState* launch, WorkerState* worker, std::uint64_t, std::uint64_t) {
+        begun_of(launch).fetch_add(1);
+        for (;;) quern_cpu_yield(worker);
+      },
+      2, &begun);
+  job->waits = true;
   return job;
 }
 
