@@ -128,6 +128,8 @@ bool StreamView::is_non_blocking() const {
 
 void StreamView::add_callback(std::function<void()> callback) const {
   runtime::Context& context = context_of(*this);
+  // The callback may call exit(), which destroys static sessions, before this call has returned.
+  const std::shared_ptr<runtime::Context> alive = context.shared_from_this();
   const runtime::CurrentContext current(context);
   const auto warn = [device = context.device_state(), stream = handle_](std::string_view what) {
     base::log({LogLevel::warning,
