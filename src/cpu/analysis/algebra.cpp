@@ -3,10 +3,13 @@
 
 #include <algorithm>
 
-#include "cpu/analysis/fold.hpp"
+#include "cpu/ir/fold.hpp"
 
 namespace quern::cpu::analysis {
 namespace {
+
+using ir::sign_extend;
+using ir::truncate;
 
 constexpr std::size_t kMaxTerms = 2;
 constexpr std::int64_t kMaxScale = 16;  // the scale of an address of a 128-bit element

@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "cpu/analysis/fold.hpp"
+#include "cpu/ir/fold.hpp"
 
 namespace quern::cpu::analysis {
 namespace {
+
+using ir::sign_extend;
 
 __extension__ using Wide = __int128;
 

@@ -5,11 +5,14 @@
 #include <bit>
 #include <utility>
 
-#include "cpu/analysis/fold.hpp"
 #include "cpu/analysis/lanes.hpp"
+#include "cpu/ir/fold.hpp"
 
 namespace quern::cpu::analysis {
 namespace {
+
+using ir::sign_extend;
+using ir::truncate;
 
 constexpr std::int64_t kGridLimit =
     INT32_MAX;  // gridDim.d, and with Specialisation::small_grid gridDim.d * blockDim.d

@@ -11,7 +11,7 @@
 #include <set>
 #include <vector>
 
-#include "cpu/analysis/fold.hpp"
+#include "cpu/ir/fold.hpp"
 
 namespace quern::cpu::device {
 namespace {
@@ -285,7 +285,7 @@ class Thread {
       from |= arg->from;
     }
     const Bits bits =
-        analysis::fold(what, ir::bit_size(inst(what.args[0]).type), std::span(args).first(what.args.size()));
+        ir::fold(what, ir::bit_size(inst(what.args[0]).type), std::span(args).first(what.args.size()));
     return bits ? Result({*bits, from}) : std::nullopt;
   }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/ir/ir.hpp"
 
+#include <algorithm>
+
 namespace quern::cpu::ir {
 namespace {
 
@@ -16,13 +18,91 @@ constexpr TypeRow kTypes[] = {
 
 struct OpRow {
   std::string_view name;
-  int arity;
+  std::string_view types;
   std::string_view traits;
 };
 constexpr OpRow kOps[] = {
-#define QUERN_IR_OP(name, arity, traits, meaning) {#name, arity, traits},
+#define QUERN_IR_OP(name, types, traits, folded, meaning) {#name, types, traits},
 #include "cpu/ir/ops.def"
 };
+
+constexpr std::string_view kWidthRelations = "<>=";
+
+/// The column `types` of an operation.
+struct TypePatterns {
+  char relation = ' ';  ///< of the instruction's width to that of its first operand; ' ': none is asked for
+  char result = '?';
+  std::string_view operands;  ///< a letter each, a blank between two
+  bool repeats = false;       ///< the last one stands for any number of operands
+
+  constexpr std::size_t count() const { return (operands.size() + 1) / 2; }
+  constexpr char operand(std::size_t index) const { return operands[2 * std::min(index, count() - 1)]; }
+};
+
+constexpr TypePatterns patterns_of(std::string_view types) {
+  TypePatterns patterns;
+  if (kWidthRelations.find(types.front()) != std::string_view::npos) {
+    patterns.relation = types.front();
+    types.remove_prefix(1);
+  }
+  patterns.result = types.front();
+  patterns.repeats = types.ends_with('*');
+  if (patterns.repeats) types.remove_suffix(1);
+  if (types.size() > 2) patterns.operands = types.substr(2);
+  return patterns;
+}
+
+constexpr bool is_well_formed(const OpRow& row) {
+  constexpr std::string_view kLetters = "ifx?148";
+  const TypePatterns patterns = patterns_of(row.types);
+  if (patterns.result != '-' && kLetters.find(patterns.result) == std::string_view::npos) return false;
+  if (patterns.relation != ' ' && patterns.count() == 0) return false;
+  for (std::size_t i = 0; i < patterns.count(); ++i) {
+    const char letter = patterns.operand(i);
+    if (letter != 't' && !(letter == 's' && i > 0) && kLetters.find(letter) == std::string_view::npos)
+      return false;
+  }
+  return patterns.count() == 0 ? !patterns.repeats : patterns.operands.size() % 2 == 1;
+}
+static_assert(std::ranges::all_of(kOps, is_well_formed), "a row of ops.def has types that are no patterns");
+
+bool width_fits(char relation, std::uint32_t bits, std::uint32_t first_bits) {
+  switch (relation) {
+    case '<':
+      return bits < first_bits;
+    case '>':
+      return bits > first_bits;
+    case '=':
+      return bits == first_bits;
+    default:
+      return true;
+  }
+}
+
+bool matches(char letter, Type type, Type result, Type first) {
+  switch (letter) {
+    case 'i':
+      return type != Type::none && !is_float(type);
+    case 'f':
+      return is_float(type);
+    case 'x':
+      return type != Type::none;
+    case '-':
+      return type == Type::none;
+    case '1':
+      return type == Type::i1;
+    case '4':
+      return type == Type::i32;
+    case '8':
+      return type == Type::i64;
+    case 't':
+      return type == result;
+    case 's':
+      return type == first;
+    default:
+      return true;
+  }
+}
 
 constexpr std::string_view kSpecials[] = {"tid.x",
                                           "tid.y",
@@ -72,7 +152,22 @@ std::string_view name(Op op) noexcept {
 bool has_trait(Op op, char trait) noexcept {
   return kOps[static_cast<std::size_t>(op)].traits.find(trait) != std::string_view::npos;
 }
-int arity(Op op) noexcept { return kOps[static_cast<std::size_t>(op)].arity; }
+int arity(Op op) noexcept {
+  const TypePatterns patterns = patterns_of(kOps[static_cast<std::size_t>(op)].types);
+  return patterns.repeats ? -1 : static_cast<int>(patterns.count());
+}
+bool types_fit(Op op, Type type, std::span<const Type> operands) noexcept {
+  const TypePatterns patterns = patterns_of(kOps[static_cast<std::size_t>(op)].types);
+  const std::size_t least = patterns.count() - (patterns.repeats ? 1 : 0);
+  if (operands.size() < least || (operands.size() > least && !patterns.repeats)) return false;
+  const Type first = operands.empty() ? Type::none : operands[0];
+  if (!matches(patterns.result, type, type, first)) return false;
+  if (!width_fits(patterns.relation, bit_size(type), bit_size(first))) return false;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (!matches(patterns.operand(i), operands[i], type, first)) return false;
+  }
+  return true;
+}
 bool is_barrier(Op op) noexcept {
   return op == Op::barrier || op == Op::barrier_arrive || op == Op::barrier_reduce;
 }

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,12 +25,15 @@ bool is_float(Type type) noexcept;
 std::string_view name(Type type) noexcept;
 
 enum class Op : std::uint8_t {
-#define QUERN_IR_OP(name, arity, traits, meaning) name,
+#define QUERN_IR_OP(name, types, traits, folded, meaning) name,
 #include "cpu/ir/ops.def"
 };
 std::string_view name(Op op) noexcept;
 bool has_trait(Op op, char trait) noexcept;
+/// The number of operands; -1 where it varies.
 int arity(Op op) noexcept;
+/// Whether an instruction may have this type and operands of these types, by its row of ops.def.
+bool types_fit(Op op, Type type, std::span<const Type> operands) noexcept;
 /// At which threads of the block meet.
 bool is_barrier(Op op) noexcept;
 /// Waits for the lanes that its last operand, a membermask, names.

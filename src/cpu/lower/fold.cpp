@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "cpu/ir/fold.hpp"
 #include "cpu/lower/draft.hpp"
 
 namespace quern::cpu::lower {
@@ -11,35 +12,6 @@ namespace {
 
 using ir::Op;
 using ir::Value;
-
-/// The result of an operation on constants, if it is one of the simple ones. `a` and `b` are zero-extended.
-std::optional<std::uint64_t> evaluate(const ir::Inst& inst, std::uint64_t a, std::uint64_t b,
-                                      std::uint32_t width) {
-  switch (inst.op) {
-    case Op::iadd:
-      return a + b;
-    case Op::isub:
-      return a - b;
-    case Op::imul:
-      return a * b;
-    case Op::and_:
-      return a & b;
-    case Op::or_:
-      return a | b;
-    case Op::xor_:
-      return a ^ b;
-    case Op::shl:
-      return b >= width ? 0 : a << b;
-    case Op::lshr:
-      return b >= width ? 0 : a >> b;
-    case Op::ashr:
-      return static_cast<std::uint64_t>(ir::sign_extend(a, width) >> (b >= width ? width - 1 : b));
-    case Op::icmp:
-      return ir::holds(inst.attr.icmp, a, b, width) ? 1 : 0;
-    default:
-      return std::nullopt;
-  }
-}
 
 struct Folder {
   Draft& draft;
@@ -101,7 +73,8 @@ struct Folder {
     }
     const std::uint32_t width = ir::bit_size(operand(0).type);
     if (a && b) {
-      if (const auto result = evaluate(inst, *a, *b, width)) return constant(*result);
+      const std::array<std::uint64_t, 2> known{*a, *b};
+      if (const auto result = ir::fold(inst, width, known)) return constant(*result);
     }
     if (b) return identity(*b);
     const bool commutes = inst.op == Op::iadd || inst.op == Op::imul || inst.op == Op::and_ ||

@@ -141,14 +141,6 @@ class Verifier {
 
   Type type(const ir::Inst& inst, std::size_t index) const { return function_[inst.args[index]].type; }
 
-  /// Operands from `first` on are of the instruction's own type.
-  bool same_types(const ir::Inst& inst, std::size_t first, std::size_t count) const {
-    for (std::size_t i = first; i < first + count; ++i) {
-      if (type(inst, i) != inst.type) return false;
-    }
-    return true;
-  }
-
   void check_types(Value value) {
     const ir::Inst& inst = function_[value];
     if (!types_fit(inst)) {
@@ -159,113 +151,16 @@ class Verifier {
   }
 
   bool types_fit(const ir::Inst& inst) const {
-    const bool integer = !ir::is_float(inst.type) && inst.type != Type::none;
-    const auto bits = [](Type t) { return ir::bit_size(t); };
-    switch (inst.op) {
-      case Op::phi:
-        return same_types(inst, 0, inst.args.size());
-      case Op::iadd:
-      case Op::isub:
-      case Op::imul:
-      case Op::imulhi_s:
-      case Op::imulhi_u:
-      case Op::sdiv:
-      case Op::udiv:
-      case Op::srem:
-      case Op::urem:
-      case Op::smin:
-      case Op::smax:
-      case Op::umin:
-      case Op::umax:
-      case Op::iadd_sat:
-      case Op::isub_sat:
-      case Op::and_:
-      case Op::or_:
-      case Op::xor_:
-        return integer && same_types(inst, 0, 2);
-      case Op::iabs:
-      case Op::brev:
-        return integer && same_types(inst, 0, 1);
-      case Op::shl:
-      case Op::lshr:
-      case Op::ashr:
-        return integer && same_types(inst, 0, 1) && type(inst, 1) == Type::i32;
-      case Op::bfe:
-        return integer && same_types(inst, 0, 1) && type(inst, 1) == Type::i32 && type(inst, 2) == Type::i32;
-      case Op::bfi:
-        return integer && same_types(inst, 0, 2) && type(inst, 2) == Type::i32 && type(inst, 3) == Type::i32;
-      case Op::funnel_l:
-      case Op::funnel_r:
-      case Op::prmt:
-      case Op::lop3:
-        return inst.type == Type::i32 && same_types(inst, 0, 3);
-      case Op::popc:
-      case Op::clz:
-      case Op::bfind:
-        return inst.type == Type::i32 && !ir::is_float(type(inst, 0));
-      case Op::add_carry:
-        return integer && same_types(inst, 0, 2) && type(inst, 2) == Type::i1;
-      case Op::carry_of_add:
-        return inst.type == Type::i1 && type(inst, 0) == type(inst, 1) && type(inst, 2) == Type::i1;
-      case Op::icmp:
-        return inst.type == Type::i1 && type(inst, 0) == type(inst, 1) && !ir::is_float(type(inst, 0));
-      case Op::fcmp:
-        return inst.type == Type::i1 && type(inst, 0) == type(inst, 1) && ir::is_float(type(inst, 0));
-      case Op::select:
-        return type(inst, 0) == Type::i1 && same_types(inst, 1, 2);
-      case Op::fadd:
-      case Op::fsub:
-      case Op::fmul:
-      case Op::fdiv:
-      case Op::fmin:
-      case Op::fmax:
-      case Op::copysign:
-        return ir::is_float(inst.type) && same_types(inst, 0, 2);
-      case Op::ffma:
-        return ir::is_float(inst.type) && same_types(inst, 0, 3);
-      case Op::fsqrt:
-      case Op::frcp:
-      case Op::fneg:
-      case Op::fabs:
-      case Op::canonical_nan:
-        return ir::is_float(inst.type) && same_types(inst, 0, 1);
-      case Op::approx:
-        return ir::is_float(inst.type) && same_types(inst, 0, inst.args.size());
-      case Op::trunc:
-        return integer && !ir::is_float(type(inst, 0)) && bits(inst.type) < bits(type(inst, 0));
-      case Op::zext:
-      case Op::sext:
-        return integer && !ir::is_float(type(inst, 0)) && bits(inst.type) > bits(type(inst, 0));
-      case Op::bitcast:
-        return bits(inst.type) == bits(type(inst, 0));
-      case Op::f_to_s:
-      case Op::f_to_u:
-        return integer && ir::is_float(type(inst, 0));
-      case Op::s_to_f:
-      case Op::u_to_f:
-        return ir::is_float(inst.type) && !ir::is_float(type(inst, 0));
-      case Op::f_to_f:
-        return ir::is_float(inst.type) && ir::is_float(type(inst, 0));
-      case Op::saturate_s:
-      case Op::saturate_u:
-        return integer && bits(inst.type) < bits(type(inst, 0));
-      case Op::load:
-        return inst.type != Type::none && type(inst, 0) == Type::i64;
+    std::vector<Type> operands;
+    for (std::size_t i = 0; i < inst.args.size(); ++i) operands.push_back(type(inst, i));
+    if (!ir::types_fit(inst.op, inst.type, operands)) return false;
+    switch (inst.op) {  // the operations whose types other things settle too
       case Op::store:
-        return type(inst, 0) == Type::i64 && inst.args.size() == std::size_t{inst.attr.count} + 1;
-      case Op::atomic:
-        return type(inst, 0) == Type::i64 && same_types(inst, 1, inst.args.size() - 1);
-      case Op::to_generic:
-      case Op::from_generic:
-        return inst.type == Type::i64 && type(inst, 0) == Type::i64;
-      case Op::cond_br:
-        return type(inst, 0) == Type::i1;
-      case Op::switch_br:
-        return type(inst, 0) == Type::i32;
+        return inst.args.size() == std::size_t{inst.attr.count} + 1;
       case Op::call:
         return inst.imm < module_.functions.size() && call_fits(inst);
       case Op::symbol:
-        return inst.type == Type::i64 && inst.imm < module_.symbols.size();
+        return inst.imm < module_.symbols.size();
       default:
         return true;
     }

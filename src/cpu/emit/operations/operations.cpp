@@ -13,7 +13,7 @@ namespace quern::cpu::emit {
 namespace {
 
 constexpr std::size_t kOpCount = 0
-#define QUERN_IR_OP(name, arity, traits, meaning) +1
+#define QUERN_IR_OP(name, types, traits, folded, meaning) +1
 #include "cpu/ir/ops.def"
     ;
 
