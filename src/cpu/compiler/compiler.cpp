@@ -14,7 +14,7 @@
 #include "cpu/compiler/lowering.hpp"
 #include "cpu/compiler/passes.hpp"
 #include "cpu/emit/emit.hpp"
-#include "cpu/emit/operations/helpers.hpp"
+#include "cpu/emit/helpers/helpers.hpp"
 
 namespace quern::cpu {
 namespace {

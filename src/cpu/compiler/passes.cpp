@@ -148,7 +148,7 @@ std::span<const Pass> pass_list() {
       {"simplify_control_flow_again", Form::llvm, &llvm<emit::simplify_control_flow>},
       {"reduce_loop_strength", Form::llvm, &llvm<emit::reduce_loop_strength>},
       {"compute_masks_as_words", Form::llvm, &llvm<emit::compute_masks_as_words>},
-      {"keep_logic_from_choices", Form::llvm, &llvm<emit::keep_logic_from_choices>},
+      {"keep_logic_from_selects", Form::llvm, &llvm<emit::keep_logic_from_selects>},
       {"make_object", Form::object, &llvm<emit::make_object>},
       {"link_image", Form::image, &link_image},
   };

@@ -2,8 +2,8 @@
 // Rejects operations that the emitter does not support, before anything is emitted.
 #include <string>
 
-#include "cpu/emit/context.hpp"
 #include "cpu/emit/emit.hpp"
+#include "cpu/emit/operations/context.hpp"
 
 namespace quern::cpu::emit {
 namespace {

@@ -6,14 +6,14 @@
 
 #include <utility>
 
-#include "cpu/emit/calls.hpp"
-#include "cpu/emit/driver_loop.hpp"
-#include "cpu/emit/fatal.hpp"
-#include "cpu/emit/link.hpp"
-#include "cpu/emit/llvm_code.hpp"
-#include "cpu/emit/llvm_target.hpp"
-#include "cpu/emit/machine_code.hpp"
-#include "cpu/emit/sites.hpp"
+#include "cpu/emit/block_loop.hpp"
+#include "cpu/emit/device_functions.hpp"
+#include "cpu/emit/llvm/fatal.hpp"
+#include "cpu/emit/llvm/link.hpp"
+#include "cpu/emit/llvm/llvm_code.hpp"
+#include "cpu/emit/llvm/llvm_target.hpp"
+#include "cpu/emit/llvm/machine_code.hpp"
+#include "cpu/emit/llvm/sites.hpp"
 
 namespace quern::cpu::emit {
 namespace {

@@ -54,7 +54,7 @@ Expected<void> combine_instructions(LlvmCode& code);     ///< InstCombine
 Expected<void> remove_dead_code(LlvmCode& code);         ///< ADCE
 Expected<void> reduce_loop_strength(LlvmCode& code);     ///< LoopStrengthReduce
 Expected<void> compute_masks_as_words(LlvmCode& code);   ///< AVX-512 (mask_words.hpp)
-Expected<void> keep_logic_from_choices(LlvmCode& code);  ///< AVX-512 (chosen_bits.hpp)
+Expected<void> keep_logic_from_selects(LlvmCode& code);  ///< AVX-512 (masked_ternlog.hpp)
 
 /// Makes an object file in memory. After it, the LLVM IR is no longer as it was.
 Expected<void> make_object(LlvmCode& code);

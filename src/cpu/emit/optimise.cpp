@@ -17,12 +17,12 @@
 
 #include <utility>
 
-#include "cpu/emit/chosen_bits.hpp"
 #include "cpu/emit/emit.hpp"
-#include "cpu/emit/fatal.hpp"
-#include "cpu/emit/llvm_code.hpp"
-#include "cpu/emit/mask_words.hpp"
-#include "cpu/emit/slots.hpp"
+#include "cpu/emit/llvm/fatal.hpp"
+#include "cpu/emit/llvm/llvm_code.hpp"
+#include "cpu/emit/llvm/mask_words.hpp"
+#include "cpu/emit/llvm/masked_ternlog.hpp"
+#include "cpu/emit/llvm/promote_slots.hpp"
 
 namespace quern::cpu::emit {
 namespace {
@@ -127,8 +127,8 @@ Expected<void> compute_masks_as_words(LlvmCode& code) {
   return for_each_function_of_avx512(code, &compute_masks_as_words);
 }
 
-Expected<void> keep_logic_from_choices(LlvmCode& code) {
-  return for_each_function_of_avx512(code, &keep_logic_from_choices);
+Expected<void> keep_logic_from_selects(LlvmCode& code) {
+  return for_each_function_of_avx512(code, &keep_logic_from_selects);
 }
 
 }  // namespace quern::cpu::emit

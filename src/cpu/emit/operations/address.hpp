@@ -17,7 +17,7 @@
 //   param                       parameters + min(offset, their size)
 #pragma once
 
-#include "cpu/emit/context.hpp"
+#include "cpu/emit/operations/context.hpp"
 #include "cpu/emit/operations/layout.hpp"
 
 namespace quern::cpu::emit {

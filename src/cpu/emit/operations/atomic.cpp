@@ -6,8 +6,8 @@
 
 #include <optional>
 
+#include "cpu/emit/helpers/helpers.hpp"
 #include "cpu/emit/operations/atomic.hpp"
-#include "cpu/emit/operations/helpers.hpp"
 #include "cpu/emit/operations/lanes.hpp"
 #include "cpu/emit/operations/operands.hpp"
 #include "cpu/emit/operations/vectors.hpp"

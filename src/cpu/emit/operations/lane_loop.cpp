@@ -3,7 +3,7 @@
 
 #include <llvm/IR/Intrinsics.h>
 
-#include "cpu/emit/operations/opaque.hpp"
+#include "cpu/emit/llvm/opaque.hpp"
 #include "cpu/emit/operations/vectors.hpp"
 
 namespace quern::cpu::emit {

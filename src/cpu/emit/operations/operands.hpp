@@ -7,7 +7,7 @@
 
 #include <span>
 
-#include "cpu/emit/context.hpp"
+#include "cpu/emit/operations/context.hpp"
 
 namespace quern::cpu::emit {
 

@@ -3,7 +3,7 @@
 // MXCSR elsewhere.
 #pragma once
 
-#include "cpu/emit/operations/helpers.hpp"
+#include "cpu/emit/helpers/helpers.hpp"
 #include "cpu/emit/operations/operands.hpp"
 
 namespace quern::cpu::emit {

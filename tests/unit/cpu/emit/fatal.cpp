@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // LLVM's fatal errors as diagnostics: LLVM IR that its code generator cannot select ends it.
-#include "cpu/emit/fatal.hpp"
+#include "cpu/emit/llvm/fatal.hpp"
 
 #include <doctest/doctest.h>
 #include <llvm/IR/IRBuilder.h>
@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "cpu/emit/llvm_target.hpp"
-#include "cpu/emit/machine_code.hpp"
+#include "cpu/emit/llvm/llvm_target.hpp"
+#include "cpu/emit/llvm/machine_code.hpp"
 
 // LeakSanitizer's, where a test is built with it.
 extern "C" void __lsan_disable() __attribute__((weak));  // NOLINT

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu/emit/mask_words.hpp"
+#include "cpu/emit/llvm/mask_words.hpp"
 
 #include <doctest/doctest.h>
 #include <llvm/IR/IRBuilder.h>

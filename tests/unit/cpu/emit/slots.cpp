@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions in memory form and what promote_slots makes of them, both walked along the same paths by an
 // interpreter of the few instructions there are.
-#include "cpu/emit/slots.hpp"
+#include "cpu/emit/llvm/promote_slots.hpp"
 
 #include <doctest/doctest.h>
 #include <llvm/IR/CFG.h>

@@ -124,7 +124,7 @@ TEST_CASE("passes are timed and the kernel is printed after each") {
     CHECK(times[i].time.count() >= 0);
     CHECK(!texts[i].empty());
   }
-  CHECK(times.back().name == "keep_logic_from_choices");
+  CHECK(times.back().name == "keep_logic_from_selects");
 }
 
 TEST_CASE("functions in which threads wait for others are translated again as parts of the kernel") {

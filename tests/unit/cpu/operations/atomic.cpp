@@ -6,7 +6,7 @@
 #include <cstring>
 #include <thread>
 
-#include "cpu/emit/context.hpp"
+#include "cpu/emit/operations/context.hpp"
 #include "harness.hpp"
 #include "narrow.hpp"
 

@@ -17,12 +17,12 @@
 #include "cpu/abi/warps.hpp"
 #include "cpu/code/load.hpp"
 #include "cpu/compiler/passes.hpp"
-#include "cpu/emit/context.hpp"
-#include "cpu/emit/link.hpp"
-#include "cpu/emit/llvm_code.hpp"
-#include "cpu/emit/llvm_target.hpp"
-#include "cpu/emit/machine_code.hpp"
-#include "cpu/emit/operations/helpers.hpp"
+#include "cpu/emit/helpers/helpers.hpp"
+#include "cpu/emit/llvm/link.hpp"
+#include "cpu/emit/llvm/llvm_code.hpp"
+#include "cpu/emit/llvm/llvm_target.hpp"
+#include "cpu/emit/llvm/machine_code.hpp"
+#include "cpu/emit/operations/context.hpp"
 
 namespace quern::cpu::engine {
 
@@ -60,16 +60,17 @@ class TestContext final : public Context {
  public:
   TestContext(llvm::IRBuilder<>& builder, const ir::Module& module, const analysis::Analysis& analysis,
               const Machine& machine, Value* frame)
-      : frame_(frame), full_(machine.full) {
+      : analysis_(analysis), frame_(frame), full_(machine.full) {
     builder_ = &builder;
     module_ = &module;
     function_ = &module.functions[0];
-    analysis_ = &analysis;
     specialisation_.isa = machine.isa;
     specialisation_.block = machine.block;
     specialisation_.alone = machine.alone;
     specialisation_.compact = machine.compact;
   }
+
+  const analysis::Analysis& analysis() const override { return analysis_; }
 
   Value* scalar(ir::Value value) override {
     REQUIRE_MESSAGE(shape(value).scalar(), "a scalar was asked of a vector");
@@ -193,6 +194,7 @@ class TestContext final : public Context {
         lanes, term.sign_extend ? builder_->CreateSExt(factor, type) : builder_->CreateZExt(factor, type));
   }
 
+  const analysis::Analysis& analysis_;
   Value* frame_;
   bool full_;
 };

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <string>
 
-#include "cpu/emit/operations/helpers.hpp"
+#include "cpu/emit/helpers/helpers.hpp"
 #include "harness.hpp"
 
 namespace quern::cpu::emit::testing {

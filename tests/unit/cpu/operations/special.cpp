@@ -4,7 +4,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "cpu/emit/context.hpp"
+#include "cpu/emit/operations/context.hpp"
 #include "harness.hpp"
 
 namespace quern::cpu::emit::testing {

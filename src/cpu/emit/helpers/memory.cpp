@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gathers and scatters for processors without instructions for them (or with ones for some sizes only).
+#include <immintrin.h>
+
+#include "cpu/emit/helpers/helper_code.hpp"
+
+namespace quern::cpu::emit {
+namespace {
+
+template <class T>
+QUERN_INLINE void gather_lanes(T* out, const std::int64_t* addresses, std::uint32_t mask) {
+  if (mask == 0xffffffffu) {
+    for (unsigned lane = 0; lane < kHelperLanes; ++lane) out[lane] = read_at<T>(addresses[lane]);
+    return;
+  }
+  for (unsigned lane = 0; lane < kHelperLanes; ++lane)
+    out[lane] = (mask >> lane & 1) != 0 ? read_at<T>(addresses[lane]) : T{0};
+}
+
+template <class T>
+QUERN_INLINE void scatter_lanes(const T* values, const std::int64_t* addresses, std::uint32_t mask) {
+  for_each_lane(mask, [&](unsigned lane) QUERN_INLINE_BODY { write_at(addresses[lane], values[lane]); });
+}
+
+}  // namespace
+
+extern "C" {
+
+QUERN_KERNEL_MEMORY static void quern_cpu_gather_8(std::uint8_t* out, const std::int64_t* addresses,
+                                                   std::uint32_t mask) {
+  gather_lanes(out, addresses, mask);
+}
+QUERN_KERNEL_MEMORY static void quern_cpu_gather_16(std::uint16_t* out, const std::int64_t* addresses,
+                                                    std::uint32_t mask) {
+  gather_lanes(out, addresses, mask);
+}
+QUERN_KERNEL_MEMORY static void quern_cpu_gather_32(std::uint32_t* out, const std::int64_t* addresses,
+                                                    std::uint32_t mask) {
+  gather_lanes(out, addresses, mask);
+}
+QUERN_KERNEL_MEMORY static void quern_cpu_gather_64(std::uint64_t* out, const std::int64_t* addresses,
+                                                    std::uint32_t mask) {
+  gather_lanes(out, addresses, mask);
+}
+
+__attribute__((target("avx2"))) QUERN_KERNEL_MEMORY static void quern_cpu_gather_32_avx2(
+    std::uint32_t* out, const std::int64_t* addresses, std::uint32_t mask) {
+  const __m128i bits = _mm_setr_epi32(1, 2, 4, 8);
+  for (unsigned lane = 0; lane < kHelperLanes; lane += 4, mask >>= 4) {
+    const __m256i places = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(addresses + lane));
+    const __m128i all = _mm_set1_epi32(static_cast<int>(mask));
+    const __m128i running = _mm_cmpeq_epi32(_mm_and_si128(all, bits), bits);
+    const __m128i values = _mm256_mask_i64gather_epi32(_mm_setzero_si128(), nullptr, places, running, 1);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + lane), values);
+  }
+}
+
+__attribute__((target("avx2"))) QUERN_KERNEL_MEMORY static void quern_cpu_gather_64_avx2(
+    std::uint64_t* out, const std::int64_t* addresses, std::uint32_t mask) {
+  const __m256i bits = _mm256_setr_epi64x(1, 2, 4, 8);
+  for (unsigned lane = 0; lane < kHelperLanes; lane += 4, mask >>= 4) {
+    const __m256i places = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(addresses + lane));
+    const __m256i running = _mm256_cmpeq_epi64(_mm256_and_si256(_mm256_set1_epi64x(mask), bits), bits);
+    const __m256i values = _mm256_mask_i64gather_epi64(_mm256_setzero_si256(), nullptr, places, running, 1);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + lane), values);
+  }
+}
+
+QUERN_KERNEL_MEMORY static void quern_cpu_scatter_8(const std::uint8_t* values, const std::int64_t* addresses,
+                                                    std::uint32_t mask) {
+  scatter_lanes(values, addresses, mask);
+}
+QUERN_KERNEL_MEMORY static void quern_cpu_scatter_16(const std::uint16_t* values,
+                                                     const std::int64_t* addresses, std::uint32_t mask) {
+  scatter_lanes(values, addresses, mask);
+}
+QUERN_KERNEL_MEMORY static void quern_cpu_scatter_32(const std::uint32_t* values,
+                                                     const std::int64_t* addresses, std::uint32_t mask) {
+  scatter_lanes(values, addresses, mask);
+}
+QUERN_KERNEL_MEMORY static void quern_cpu_scatter_64(const std::uint64_t* values,
+                                                     const std::int64_t* addresses, std::uint32_t mask) {
+  scatter_lanes(values, addresses, mask);
+}
+
+}  // extern "C"
+
+std::span<const Helper> memory_helpers() {
+  static const Helper rows[] = {
+      QUERN_HELPER(quern_cpu_gather_8),       QUERN_HELPER(quern_cpu_gather_16),
+      QUERN_HELPER(quern_cpu_gather_32),      QUERN_HELPER(quern_cpu_gather_64),
+      QUERN_HELPER(quern_cpu_gather_32_avx2), QUERN_HELPER(quern_cpu_gather_64_avx2),
+      QUERN_HELPER(quern_cpu_scatter_8),      QUERN_HELPER(quern_cpu_scatter_16),
+      QUERN_HELPER(quern_cpu_scatter_32),     QUERN_HELPER(quern_cpu_scatter_64),
+  };
+  return rows;
+}
+
+}  // namespace quern::cpu::emit

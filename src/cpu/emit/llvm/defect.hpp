@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace quern::cpu::emit {
+
+/// A state that the passes before exclude. Thrown inside cpu/emit only; LlvmCode::defect makes a diagnostic
+/// (code "internal") of it, so that a defect here never ends the host's process.
+class Defect : public std::logic_error {
+ public:
+  explicit Defect(const std::string& message) : std::logic_error(message) {}
+};
+
+}  // namespace quern::cpu::emit

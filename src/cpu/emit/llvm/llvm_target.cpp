@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/emit/llvm/llvm_target.hpp"
+
+#include <llvm/ADT/StringMap.h>
+#include <llvm/Config/llvm-config.h>
+#include <llvm/IR/Function.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/CommandLine.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Target/TargetOptions.h>
+#include <llvm/TargetParser/Host.h>
+#include <llvm/TargetParser/SubtargetFeature.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+
+namespace quern::cpu::emit {
+namespace {
+
+constexpr const char* kTriple = "x86_64-unknown-linux-gnu";
+
+template <class T>
+void set_option(llvm::StringRef name, T value) {
+  auto& options = llvm::cl::getRegisteredOptions();
+  const auto found = options.find(name);
+  if (found != options.end()) static_cast<llvm::cl::opt<T>*>(found->second)->setValue(value);
+}
+
+/// Sets code generator options that LLVM exposes only as command-line options. This LLVM is ours alone:
+/// nobody else sees its options.
+void set_options() {
+  // A pass of optimise.cpp, which knows when it takes too long.
+  set_option("disable-lsr", true);
+  // LLVM compares each memory access of a block with up to this many others; with LLVM's default of 1,000
+  // this takes most of the compile time of a long kernel. Measured: the kernels of tools/bench run as fast
+  // with 250 as with 1,000.
+  set_option("dag-maps-huge-region", 250u);
+  // It looks for words of masks to keep in mask registers, in time that grows with the square of a long
+  // kernel's length.
+  set_option("disable-x86-domain-reassignment", true);
+  // This pass splits copies of 16 and 32 bytes if narrower stores come before them. It fails with a fatal
+  // error for a masked load with a constant mask, whose size LLVM does not keep, and it would split the
+  // volatile 16-byte loads that implement ordered accesses of PTX.
+  set_option("x86-disable-avoid-SFB", true);
+}
+
+const llvm::Target& x86_target() {
+  static const llvm::Target* const target = [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    set_options();
+    std::string error;
+    return llvm::TargetRegistry::lookupTarget(kTriple, error);
+  }();
+  if (target == nullptr) std::abort();  // the X86 target is linked in: nothing but a broken build gets here
+  return *target;
+}
+
+const char* class_cpu(Isa isa) {
+  switch (isa) {
+    case Isa::avx512:
+      return "skylake-avx512";
+    case Isa::avx2:
+      return "haswell";
+    case Isa::baseline:
+      break;
+  }
+  return "x86-64";
+}
+
+/// Detected once: it takes as long as emitting a small kernel.
+struct HostCpu {
+  std::string name = llvm::sys::getHostCPUName().str();
+  std::string features;
+  HostCpu() {
+    llvm::SubtargetFeatures list;
+    for (const auto& feature : llvm::sys::getHostCPUFeatures())
+      list.AddFeature(feature.first(), feature.second);
+    features = list.getString();
+  }
+};
+const HostCpu& host_cpu() {
+  static const HostCpu cpu;
+  return cpu;
+}
+
+}  // namespace
+
+Isa widest_isa() {
+  __builtin_cpu_init();
+  const bool avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
+                    __builtin_cpu_supports("bmi2") != 0 && __builtin_cpu_supports("f16c") != 0;
+  const bool avx512 = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+                      __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
+                      __builtin_cpu_supports("avx512cd") != 0;
+  return avx2 && avx512 ? Isa::avx512 : avx2 ? Isa::avx2 : Isa::baseline;
+}
+
+std::string host_identity() {
+  return "processor " + host_cpu().name + " " + host_cpu().features + ", LLVM " LLVM_VERSION_STRING;
+}
+
+bool has_class(Isa isa) {
+  if (isa > widest_isa()) return false;
+  // Instructions that the code generator uses for the class, beyond those that widest_isa() asks for.
+  constexpr const char* kOfAvx2[] = {"bmi", "lzcnt", "movbe", "popcnt", "pclmul", "sse4.2"};
+  const auto host = llvm::sys::getHostCPUFeatures();
+  return isa == Isa::baseline ||
+         std::ranges::all_of(kOfAvx2, [&](const char* name) { return host.lookup(name); });
+}
+
+std::unique_ptr<llvm::TargetMachine> make_target_machine(Isa isa, unsigned opt_level, bool portable) {
+  const bool is_host = isa == widest_isa() && !portable;
+  const std::string cpu = is_host ? host_cpu().name : class_cpu(isa);
+  llvm::TargetOptions options;
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  const auto level = opt_level == 0 ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Default;
+  return std::unique_ptr<llvm::TargetMachine>(
+      x86_target().createTargetMachine(kTriple, cpu, is_host ? host_cpu().features : "", options,
+                                       llvm::Reloc::PIC_, llvm::CodeModel::Small, level, /*JIT=*/true));
+}
+
+void set_function_attributes(llvm::Function& function, Isa isa) {
+  function.addFnAttr(llvm::Attribute::NoUnwind);
+  function.addFnAttr("probe-stack", "inline-asm");
+  if (isa == Isa::avx512) function.addFnAttr("prefer-vector-width", "512");
+}
+
+}  // namespace quern::cpu::emit

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// The interface to the function being emitted, for code that emits one operation. WarpBody implements it; the
+// operations use it and know nothing of blocks and versions.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+
+#include <string_view>
+
+#include "cpu/abi/specialisation.hpp"
+#include "cpu/analysis/analysis.hpp"
+#include "cpu/emit/llvm/defect.hpp"
+#include "cpu/ir/ir.hpp"
+
+namespace quern::cpu::emit {
+
+inline constexpr unsigned kLanes = 32;
+
+/// The LLVM type of one lane's value. f16 and bf16 are kept as their bits: if the processor lacks a format,
+/// LLVM converts even a `select` of it to float and back, by library functions that quiet NaNs.
+llvm::Type* scalar_type(llvm::LLVMContext& context, ir::Type type);
+
+class Context {
+ public:
+  virtual ~Context() = default;
+
+  llvm::IRBuilder<>& builder() { return *builder_; }
+  llvm::LLVMContext& llvm() { return builder_->getContext(); }
+  const ir::Module& module() const { return *module_; }
+  const ir::Function& function() const { return *function_; }
+  const Specialisation& specialisation() const { return specialisation_; }
+  /// Of the version being emitted.
+  virtual const analysis::Analysis& analysis() const = 0;
+  const analysis::Shape& shape(ir::Value value) const { return analysis().shapes[value]; }
+  const analysis::Residue& residue(ir::Value value) const { return analysis().residues[value]; }
+
+  /// The scalar the emitter keeps: a uniform value, or the base of an affine or offset32 one
+  /// (Shape::scalar()).
+  virtual llvm::Value* scalar(ir::Value value) = 0;
+  /// The value in all 32 lanes, <32 x T> (<32 x i1> for i1); made from the scalar if only that is stored.
+  virtual llvm::Value* vector(ir::Value value) = 0;
+  /// Defines `value`: a scalar if its shape is scalar(), otherwise a <32 x T>.
+  virtual void define(ir::Value value, llvm::Value* what) = 0;
+  /// The same for element `index` of a multi-result operation; `extract` reads it. Shape is that of the
+  /// extract.
+  virtual void define_element(ir::Value value, unsigned index, llvm::Value* what) = 0;
+
+  /// True if all 32 lanes run (the full version of a block): no masking is needed.
+  virtual bool full() const = 0;
+  /// The running lanes, <32 x i1>; all ones where full(). Never empty while an operation with an effect or a
+  /// memory access is emitted; a short run of pure operations may be executed with no lane at all.
+  virtual llvm::Value* mask() = 0;
+  /// The running lanes as an i32, bit l = lane l.
+  virtual llvm::Value* mask_bits() = 0;
+
+  // Fields of LaunchState and WorkerState, loaded once and marked invariant.
+  virtual llvm::Value* params() = 0;        ///< ptr
+  virtual llvm::Value* window_base() = 0;   ///< i64
+  virtual llvm::Value* window_bytes() = 0;  ///< i64
+  virtual llvm::Value* shared_base() = 0;   ///< ptr
+  virtual llvm::Value* local_base() = 0;    ///< ptr to lane 0's local memory in this warp
+  virtual llvm::Value* local_stride() = 0;  ///< i64
+  virtual llvm::Value* local_begin() = 0;   ///< i64: where in a lane's local memory the function's own begins
+  /// i64: window_bytes() if the low bits `mask` of the parameter at byte `param` are `low`; otherwise 0.
+  /// Computed once, not at each call.
+  virtual llvm::Value* window_limit(std::uint32_t param, std::uint32_t mask, std::uint32_t low) = 0;
+  virtual llvm::Value* launch() = 0;                   ///< ptr to LaunchState
+  virtual llvm::Value* worker() = 0;                   ///< ptr to WorkerState
+  virtual llvm::Value* ctaid(unsigned dimension) = 0;  ///< i32
+  virtual llvm::Value* warp_index() = 0;               ///< i32, warp in the block
+  virtual llvm::Value* live_bits() = 0;                ///< i32: lanes of the warp that have not exited
+
+  /// A function of helpers.hpp, declared in the module under construction.
+  virtual llvm::FunctionCallee helper(std::string_view name, llvm::FunctionType* type) = 0;
+  /// A new block of the function being emitted, and the builder moved to it: for operations that need control
+  /// flow.
+  virtual llvm::BasicBlock* new_block(const char* name) = 0;
+
+  llvm::Type* type_of(ir::Type type);         ///< scalar_type
+  llvm::Type* vector_type_of(ir::Type type);  ///< <32 x T>
+
+ protected:
+  llvm::IRBuilder<>* builder_ = nullptr;
+  const ir::Module* module_ = nullptr;
+  const ir::Function* function_ = nullptr;
+  Specialisation specialisation_;
+};
+
+/// Emits one non-terminator, non-phi, non-barrier operation at the builder's place. One table inside maps
+/// ir::Op to the emitter of its family.
+void emit_operation(Context& context, ir::Value value);
+
+/// True for operations for which emit_operation has a row; the others are rejected at load by name.
+bool can_emit(ir::Op op) noexcept;
+/// The same for one instruction: also its attributes are done (space, rounding, ...).
+bool can_emit(const ir::Inst& inst) noexcept;
+
+}  // namespace quern::cpu::emit

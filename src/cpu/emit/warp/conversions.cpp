@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/emit/warp/conversions.hpp"
+
+#include <algorithm>
+
+namespace quern::cpu::emit {
+namespace {
+
+using analysis::Shape;
+using analysis::ShapeKind;
+
+/// Both keep the same scalar: lane 0's value, or the same part of an offset32.
+bool same_base(const Shape& a, const Shape& b) {
+  const bool a_offset = a.kind == ShapeKind::offset32;
+  const bool b_offset = b.kind == ShapeKind::offset32;
+  if (a_offset != b_offset) return false;
+  return !a_offset || (a.index == b.index && a.index_signed == b.index_signed && a.scale == b.scale);
+}
+
+}  // namespace
+
+/// What `shape` keeps of a value whose lane 0 holds `lane0`.
+llvm::Value* Conversions::base_of(const Shape& shape, llvm::Value* lane0) {
+  if (shape.kind != ShapeKind::offset32) return lane0;
+  llvm::Value* index = lane0_of(shape.index);
+  index = shape.index_signed ? code_.CreateSExt(index, lane0->getType())
+                             : code_.CreateZExt(index, lane0->getType());
+  llvm::Constant* scale =
+      llvm::ConstantInt::get(lane0->getType(), static_cast<std::uint64_t>(shape.scale), /*IsSigned=*/true);
+  return code_.CreateSub(lane0, code_.CreateMul(index, scale));
+}
+
+/// Lane 0 of `value` in the version being emitted; all lanes run.
+llvm::Value* Conversions::lane0_of(ir::Value value) {
+  const ShapeKind kind = shape(value).kind;
+  if (kind == ShapeKind::uniform || kind == ShapeKind::affine) return values_.scalar(value);
+  return code_.CreateExtractElement(values_.vector(value), std::uint64_t{0});
+}
+
+llvm::Value* Conversions::masked_from_full(ir::Value value) {
+  const Shape& wanted = shape_in(Version::masked, value);
+  if (!wanted.scalar()) return values_.as_kept(value, false);
+  if (llvm::Constant* constant = slots_.known_constant(Version::masked, value)) return constant;
+  if (shape(value).scalar() && same_base(shape(value), wanted)) return values_.scalar(value);
+  if (shape(value).kind == ShapeKind::undefined) return values_.as_kept(value, true);
+  return base_of(wanted, lane0_of(value));
+}
+
+Conversions::MaskedValues Conversions::masked_values_on(ir::BlockId block,
+                                                        const std::vector<unsigned>& edges) {
+  const std::vector<ir::BlockId>& succs = function_->blocks[block].succs;
+  MaskedValues made;
+  const auto carry = [&](ir::Value value) {
+    for (const auto& [carried, what] : made)
+      if (carried == value) return;
+    if (slots_.has(Version::masked, value)) made.emplace_back(value, masked_from_full(value));
+  };
+  for (const unsigned edge : edges) std::ranges::for_each(plan_.live_in[succs[edge]], carry);
+  for (const unsigned edge : edges)
+    for (const auto& [phi, operand] : edges_.phi_operands(block, edge))
+      if (slots_.has(Version::masked, phi))
+        made.emplace_back(phi, kept_scalar(Version::masked, phi) ? masked_from_full(operand)
+                                                                 : values_.as_kept(operand, false));
+  return made;
+}
+
+/// In masked code with all lanes running: `value` as full code keeps it. Where full code assumes more of the
+/// value than is known here, `holds` becomes the test of it.
+llvm::Value* Conversions::full_from_masked(ir::Value value, std::map<ir::Value, llvm::Value*>& done,
+                                           llvm::Value*& holds) {
+  if (const auto found = done.find(value); found != done.end()) return found->second;
+  const Shape& wanted = shape_in(Version::full, value);
+  const Shape& have = shape(value);
+  llvm::Value*& result = done[value];
+  if (!wanted.scalar()) return result = values_.as_kept(value, false);
+  if (have.kind == ShapeKind::undefined) return result = values_.as_kept(value, true);
+  if (have.scalar() && have.kind == wanted.kind && have.terms == wanted.terms && same_base(have, wanted))
+    return result = values_.scalar(value);
+
+  llvm::Value* base = slots_.known_constant(Version::full, value);
+  if (base == nullptr) base = base_of(wanted, lane0_of(value));
+  done[value] = base;  // `result` may have moved: the next line adds to `done`
+  llvm::Value* expected = values_.expand(wanted, inst(value).type, base, [&](ir::Value coefficient) {
+    return full_from_masked(coefficient, done, holds);
+  });
+  llvm::Value* actual = values_.vector(value);
+  llvm::Type* words = llvm::VectorType::getInteger(llvm::cast<llvm::VectorType>(actual->getType()));
+  llvm::Value* equal =
+      code_.CreateICmpEQ(code_.CreateBitCast(actual, words), code_.CreateBitCast(expected, words));
+  llvm::Value* all = code_.CreateICmpEQ(masks_.word_of(equal), code_.getInt32(0xffffffffu));
+  holds = holds == nullptr ? all : code_.CreateAnd(holds, all);
+  return base;
+}
+
+void Conversions::reenter_full(ir::BlockId block) {
+  llvm::BasicBlock* convert = make_block("convert");
+  llvm::BasicBlock* stay = make_block("stay");
+  code_.CreateCondBr(masks_.every(body_.running.lanes), convert, stay);
+  code_.SetInsertPoint(convert);
+
+  std::map<ir::Value, llvm::Value*> done;
+  llvm::Value* holds = nullptr;
+  std::vector<ir::Value> values = plan_.live_in[block];
+  for (const ir::Value value : function_->blocks[block].insts)
+    if (is_phi(value)) values.push_back(value);
+  for (const ir::Value value : values) full_from_masked(value, done, holds);
+  if (holds != nullptr) {
+    llvm::BasicBlock* enter = make_block("reenter");
+    code_.CreateCondBr(holds, enter, stay);
+    code_.SetInsertPoint(enter);
+  }
+  for (const ir::Value value : values) slots_.write(Version::full, value, done[value]);
+  code_.CreateBr(body_.full_blocks[block]);
+  code_.SetInsertPoint(stay);
+}
+
+}  // namespace quern::cpu::emit

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values between the full version and the masked one. Their shapes may differ (the safe analysis knows less),
+// and so may what is kept of a value.
+#pragma once
+
+#include "cpu/emit/warp/edges.hpp"
+
+namespace quern::cpu::emit {
+
+class Conversions : private BodyPart {
+ public:
+  /// Values in the form that masked code keeps them in.
+  using MaskedValues = std::vector<std::pair<ir::Value, llvm::Value*>>;
+
+  Conversions(BodyState& body, Slots& slots, Values& values, const Edges& edges)
+      : BodyPart(body), slots_(slots), values_(values), edges_(edges) {}
+
+  /// In full code: `value` as masked code keeps it.
+  llvm::Value* masked_from_full(ir::Value value);
+  /// In full code at the end of `block`: the values that its successors on `edges` read, and their phis.
+  MaskedValues masked_values_on(ir::BlockId block, const std::vector<unsigned>& edges);
+  /// In masked code: continues in the full version of `block` if all lanes run and its values have the form
+  /// it needs; otherwise behind this code.
+  void reenter_full(ir::BlockId block);
+
+ private:
+  llvm::Value* full_from_masked(ir::Value value, std::map<ir::Value, llvm::Value*>& done,
+                                llvm::Value*& holds);
+  llvm::Value* base_of(const analysis::Shape& shape, llvm::Value* lane0);
+  llvm::Value* lane0_of(ir::Value value);
+
+  Slots& slots_;
+  Values& values_;
+  const Edges& edges_;
+};
+
+}  // namespace quern::cpu::emit

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dispatched code (Plan::dispatched), for kernels whose lanes wait for each other: masked code in another
+// order, in which the next block is chosen while the warp runs. Each lane has its place, the number of the
+// block that it runs next, in the head of the warp's frame; the dispatcher selects the least one and runs
+// that block for the lanes that are there. There are no waiting variables. The masked slots are in the frame,
+// so that a warp can be left at any time, and a definition changes those of the running lanes only. The step
+// returns when only other warps can make progress, and is entered again at the dispatcher.
+// Source: docs/decisions/0004-dispatcher.md.
+#pragma once
+
+#include "cpu/emit/warp/conversions.hpp"
+#include "cpu/emit/warp/instructions.hpp"
+
+namespace quern::cpu::emit {
+
+class DispatchedCode : private BodyPart {
+ public:
+  DispatchedCode(BodyState& body, Slots& slots, Values& values, EngineCalls& engine, Edges& edges,
+                 Conversions& conversions, Instructions& instructions)
+      : BodyPart(body),
+        slots_(slots),
+        values_(values),
+        engine_(engine),
+        edges_(edges),
+        conversions_(conversions),
+        instructions_(instructions) {}
+
+  /// Lays the frame out: its head, then every value that leaves its block, vectors first.
+  void lay_out_frame();
+  /// Makes the dispatcher's block and goes there. The engine initialises a kernel's frame; a device function
+  /// initialises its own at each call.
+  void begin();
+  void emit();
+
+  // From full code.
+  /// Switches to dispatched code on the edges of `block` (indices into its successors).
+  void enter(ir::BlockId block, const std::vector<unsigned>& edges);
+  /// The threads of the lanes in `word` have ended.
+  void end_lanes(llvm::Value* word);
+
+ private:
+  std::uint32_t place_of(ir::BlockId block) const;
+  llvm::Value* head_field(std::uint64_t offset);
+  llvm::Value* load_places();
+  void store_places(llvm::Value* places);
+  void emit_dispatcher();
+  void leave_step(llvm::Value* end);
+  void emit_block(ir::BlockId block);
+  void emit_terminator(ir::BlockId block);
+  void send(ir::BlockId block, unsigned successor_index, llvm::Value* lanes);
+  bool goes_straight(ir::BlockId block) const;
+
+  // --- warp_sync.cpp
+  void sync_lanes(ir::BlockId block);
+  void sync_block(ir::BlockId block);
+  void define_reduction(ir::BlockId block);
+
+  Slots& slots_;
+  Values& values_;
+  EngineCalls& engine_;
+  Edges& edges_;
+  Conversions& conversions_;
+  Instructions& instructions_;
+  llvm::BasicBlock* dispatch_ = nullptr;
+  llvm::SwitchInst* places_ = nullptr;
+};
+
+}  // namespace quern::cpu::emit

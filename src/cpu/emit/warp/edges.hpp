@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The edges from a block to its successors: the operands that phis have on an edge, and the lanes that take
+// it.
+#pragma once
+
+#include "cpu/emit/warp/values.hpp"
+
+namespace quern::cpu::emit {
+
+class Edges : private BodyPart {
+ public:
+  Edges(BodyState& body, Values& values) : BodyPart(body), values_(values) {}
+
+  /// The phis of successor `successor_index` of `block`, each with its operand on that edge.
+  std::vector<std::pair<ir::Value, ir::Value>> phi_operands(ir::BlockId block,
+                                                            unsigned successor_index) const;
+  /// By successor of a cond_br or switch_br: which of the lanes `among` take that edge. Those that no case
+  /// names take the last.
+  std::vector<llvm::Value*> lanes_by_edge(ir::BlockId block, llvm::Value* among);
+  /// The indices of all successors of `block`.
+  std::vector<unsigned> all(ir::BlockId block) const;
+
+ private:
+  Values& values_;
+};
+
+}  // namespace quern::cpu::emit

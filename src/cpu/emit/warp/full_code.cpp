@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/emit/warp/full_code.hpp"
+
+#include <algorithm>
+
+namespace quern::cpu::emit {
+
+void FullCode::emit() {
+  for (const ir::BlockId id : plan_.full.order) {
+    if (!plan_.full_needed[id]) continue;
+    values_.begin_block(Version::full, id, body_.full_blocks[id]);
+    instructions_.emit(id);
+    if (plan_.barrier[id] == ir::kNone)
+      emit_terminator(id);
+    else if (is_gang())
+      gang_.barrier(id);
+    else
+      barriers_.emit(id);
+  }
+}
+
+void FullCode::emit_terminator(ir::BlockId block) {
+  const ir::Inst& last = terminator(block);
+  switch (last.op) {
+    case ir::Op::br:
+      if (!plan_.tested[block].empty()) emit_tests(block);
+      return emit_edge(block, 0);
+    case ir::Op::cond_br:
+      return emit_cond_branch(block);
+    case ir::Op::switch_br:
+      return emit_switch(block);
+    case ir::Op::trap:
+      return engine_.trap(last.imm, last.location);
+    case ir::Op::ret:
+    case ir::Op::exit:
+      if (plan_.dispatched) dispatched_.end_lanes(code_.getInt32(0xffffffffu));
+      code_.CreateBr(inputs_.done);
+      return;
+    default:
+      throw Defect("a block ends with " + std::string(ir::name(last.op)));
+  }
+}
+
+/// To successor `successor_index` with all lanes: its phis take their operands.
+void FullCode::emit_edge(ir::BlockId block, unsigned successor_index) {
+  const ir::BlockId successor = function_->blocks[block].succs[successor_index];
+  if (!plan_.full_needed[successor]) return dispatched_.enter(block, {successor_index});
+  for_each_warp([&] { store_phis(block, successor_index); });
+  code_.CreateBr(body_.full_blocks[successor]);
+}
+
+void FullCode::store_phis(ir::BlockId block, unsigned successor_index) {
+  std::vector<std::pair<ir::Value, llvm::Value*>>
+      stores;  // all reads before the first write: a phi may read another
+  for (const auto& [phi, operand] : edges_.phi_operands(block, successor_index))
+    if (slots_.has(Version::full, phi) && !(is_shared(phi) && body_.current != 0))
+      stores.emplace_back(phi, values_.as_kept(operand, kept_scalar(Version::full, phi)));
+  // Not to the frame: the phi's block does that once, whichever edge it was entered by.
+  for (const auto& [phi, what] : stores)
+    code_.CreateStore(slots_.pack_bits(what), slots_.at(Version::full, phi).memory);
+}
+
+void FullCode::emit_cond_branch(ir::BlockId block) {
+  const ir::Value condition = terminator(block).args[0];
+  llvm::BasicBlock* taken = make_block("taken");
+  llvm::BasicBlock* not_taken = make_block("not_taken");
+  const cuts::BoundedBranch& bounded = plan_.bounded[block];
+  if (bounded.comparison != ir::kNone) {
+    llvm::BasicBlock* perhaps = make_block("perhaps");
+    code_.CreateCondBr(every_lane_below(bounded), bounded.if_below ? taken : not_taken, perhaps);
+    code_.SetInsertPoint(perhaps);
+    for_each_warp(condition, [&] { instructions_.emit_one(condition); });
+  }
+  if (kept_scalar(Version::full, condition) && (!is_gang() || is_shared(condition))) {
+    code_.CreateCondBr(values_.scalar(condition), taken, not_taken);
+  } else {
+    llvm::BasicBlock* not_all = make_block("not_all");
+    llvm::BasicBlock* mixed = make_block("mixed");
+    const auto [all, any] = all_and_any(condition);
+    code_.CreateCondBr(all, taken, not_all);
+    code_.SetInsertPoint(not_all);
+    code_.CreateCondBr(any, mixed, not_taken);
+    code_.SetInsertPoint(mixed);
+    leave(block);
+  }
+  code_.SetInsertPoint(taken);
+  emit_edge(block, 0);
+  code_.SetInsertPoint(not_taken);
+  emit_edge(block, 1);
+}
+
+/// i1: the last lane's index does not wrap and lies below the bound, in every warp.
+llvm::Value* FullCode::every_lane_below(const cuts::BoundedBranch& branch) {
+  const bool exact = branch.is_signed && shape(branch.index).exact;
+  llvm::Value* all = nullptr;
+  const auto both = [&](llvm::Value* one) { all = all == nullptr ? one : code_.CreateAnd(all, one); };
+  for_each_warp(branch.comparison, [&] {
+    llvm::Value* first = values_.scalar(branch.index);
+    llvm::Value* last = code_.CreateAdd(first, llvm::ConstantInt::getSigned(first->getType(), branch.reach));
+    using Cmp = llvm::CmpInst;
+    if (!exact) both(code_.CreateICmp(branch.is_signed ? Cmp::ICMP_SLE : Cmp::ICMP_ULE, first, last));
+    const Cmp::Predicate below = branch.inclusive ? Cmp::ICMP_ULE : Cmp::ICMP_ULT;
+    both(code_.CreateICmp(branch.is_signed ? Cmp::getSignedPredicate(below) : below, last,
+                          values_.scalar(branch.bound)));
+  });
+  return all;
+}
+
+/// i1, i1: `condition` holds in all lanes of all warps, in any lane of any warp.
+std::pair<llvm::Value*, llvm::Value*> FullCode::all_and_any(ir::Value condition) {
+  llvm::Value* all = nullptr;
+  llvm::Value* any = nullptr;
+  const bool one_each = kept_scalar(body_.version, condition);
+  for_each_warp(condition, [&] {
+    llvm::Value* word = one_each ? values_.scalar(condition) : masks_.word_of(values_.vector(condition));
+    all = all == nullptr ? word : code_.CreateAnd(all, word);
+    any = any == nullptr ? word : code_.CreateOr(any, word);
+  });
+  if (one_each) return {all, any};
+  return {code_.CreateICmpEQ(all, code_.getInt32(0xffffffffu)), code_.CreateICmpNE(any, code_.getInt32(0))};
+}
+
+void FullCode::emit_switch(ir::BlockId block) {
+  const std::vector<ir::BlockId>& succs = function_->blocks[block].succs;
+  const ir::Value index = terminator(block).args[0];
+  llvm::Value* one = nullptr;
+  llvm::Value* same = nullptr;
+  for_each_warp(index, [&] {
+    llvm::Value* agrees = nullptr;
+    if (kept_scalar(Version::full, index) && shape(index).kind == analysis::ShapeKind::uniform) {
+      if (one == nullptr)
+        one = values_.scalar(index);
+      else
+        agrees = code_.CreateICmpEQ(values_.scalar(index), one);
+    } else {
+      llvm::Value* all = values_.vector(index);
+      if (one == nullptr) one = code_.CreateExtractElement(all, std::uint64_t{0});
+      llvm::Value* word = masks_.word_of(code_.CreateICmpEQ(all, code_.CreateVectorSplat(kLanes, one)));
+      agrees = code_.CreateICmpEQ(word, code_.getInt32(0xffffffffu));
+    }
+    if (agrees != nullptr) same = same == nullptr ? agrees : code_.CreateAnd(same, agrees);
+  });
+  if (same != nullptr) {
+    llvm::BasicBlock* agree = make_block("agree");
+    llvm::BasicBlock* mixed = make_block("mixed");
+    code_.CreateCondBr(same, agree, mixed);
+    code_.SetInsertPoint(mixed);
+    leave(block);
+    code_.SetInsertPoint(agree);
+  }
+  llvm::BasicBlock* last = make_block("case");
+  llvm::SwitchInst* choose = code_.CreateSwitch(one, last, static_cast<unsigned>(succs.size()));
+  for (unsigned i = 0; i < succs.size(); ++i) {
+    llvm::BasicBlock* at = last;
+    if (i + 1 < succs.size()) {
+      at = make_block("case");
+      choose->addCase(llvm::cast<llvm::ConstantInt>(llvm::ConstantInt::get(one->getType(), i)), at);
+    }
+    code_.SetInsertPoint(at);
+    emit_edge(block, i);
+  }
+}
+
+/// Continues behind the widenings that follow this block in the full version only if none of them wraps.
+void FullCode::emit_tests(ir::BlockId block) {
+  llvm::Value* holds = nullptr;
+  for (const ir::Value widening : plan_.tested[block])
+    for_each_warp(widening, [&] {
+      llvm::Value* one = widening_holds(widening);
+      holds = holds == nullptr ? one : code_.CreateAnd(holds, one);
+    });
+  llvm::BasicBlock* narrow = make_block("no_wrap");
+  llvm::BasicBlock* wraps = make_block("wraps");
+  code_.CreateCondBr(holds, narrow, wraps);
+  code_.SetInsertPoint(wraps);
+  leave(block);
+  code_.SetInsertPoint(narrow);
+}
+
+/// i1: base + terms, computed in 64 bits, lies within the narrow type in every lane. The extremes of the
+/// terms are added up one by one, which may reject a sum that would just fit, but never accepts one that does
+/// not.
+llvm::Value* FullCode::widening_holds(ir::Value widening) {
+  const ir::Inst& what = inst(widening);
+  const ir::Value operand = what.args[0];
+  const unsigned bits = ir::bit_size(inst(operand).type);
+  const bool is_signed = what.op != ir::Op::zext;
+  llvm::Type* wide = code_.getInt64Ty();
+  const auto number = [&](std::int64_t n) { return code_.getInt64(static_cast<std::uint64_t>(n)); };
+
+  llvm::Value* base = values_.scalar(operand);
+  llvm::Value* low = is_signed ? code_.CreateSExt(base, wide) : code_.CreateZExt(base, wide);
+  llvm::Value* high = low;
+  llvm::Value* holds = code_.getTrue();
+  for (const analysis::Term& term : shape(widening).terms) {
+    const auto [least, most] = std::minmax_element(term.pattern.begin(), term.pattern.end());
+    llvm::Value* at_least = number(*least);
+    llvm::Value* at_most = number(*most);
+    if (term.coefficient != ir::kNone) {
+      llvm::Value* factor = values_.scalar(term.coefficient);
+      if (factor->getType()->getIntegerBitWidth() > 32)  // the products below must fit 64 bits
+        holds =
+            code_.CreateAnd(holds, code_.CreateICmpULT(code_.CreateAdd(factor, number(std::int64_t{1} << 40)),
+                                                       number(std::int64_t{1} << 41)));
+      factor = term.sign_extend ? code_.CreateSExt(factor, wide) : code_.CreateZExt(factor, wide);
+      llvm::Value* a = code_.CreateMul(factor, at_least);
+      llvm::Value* b = code_.CreateMul(factor, at_most);
+      at_least = code_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b);
+      at_most = code_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, a, b);
+    }
+    low = code_.CreateAdd(low, at_least);
+    high = code_.CreateAdd(high, at_most);
+  }
+  const std::int64_t minimum = is_signed ? -(std::int64_t{1} << (bits - 1)) : 0;
+  const std::int64_t maximum = (std::int64_t{1} << (is_signed ? bits - 1 : bits)) - 1;
+  holds = code_.CreateAnd(holds, code_.CreateICmpSGE(low, number(minimum)));
+  return code_.CreateAnd(holds, code_.CreateICmpSLE(high, number(maximum)));
+}
+
+/// At the end of `block`: the full version cannot go on.
+void FullCode::leave(ir::BlockId block) {
+  if (is_gang())
+    gang_.split(block);
+  else if (plan_.dispatched)
+    dispatched_.enter(block, edges_.all(block));
+  else if (function_->blocks[block].succs.size() == 1)
+    masked_.enter_behind(block);
+  else
+    masked_.enter_at_branch(block);
+}
+
+}  // namespace quern::cpu::emit

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The full version of the blocks. All 32 lanes run, of one warp or of every warp of a gang; branches are
+// branches as long as the lanes agree.
+#pragma once
+
+#include "cpu/emit/warp/dispatched_code.hpp"
+#include "cpu/emit/warp/gang_code.hpp"
+#include "cpu/emit/warp/masked_code.hpp"
+
+namespace quern::cpu::emit {
+
+class FullCode : private BodyPart {
+ public:
+  /// Where the lanes diverge, control goes to one of `masked`, `dispatched` and `gang`.
+  FullCode(BodyState& body, Slots& slots, Values& values, EngineCalls& engine, Edges& edges,
+           Instructions& instructions, Barriers& barriers, MaskedCode& masked, DispatchedCode& dispatched,
+           GangCode& gang)
+      : BodyPart(body),
+        slots_(slots),
+        values_(values),
+        engine_(engine),
+        edges_(edges),
+        instructions_(instructions),
+        barriers_(barriers),
+        masked_(masked),
+        dispatched_(dispatched),
+        gang_(gang) {}
+
+  void emit();
+
+ private:
+  void emit_terminator(ir::BlockId block);
+  void emit_edge(ir::BlockId block, unsigned successor_index);
+  void store_phis(ir::BlockId block, unsigned successor_index);
+  void emit_cond_branch(ir::BlockId block);
+  llvm::Value* every_lane_below(const cuts::BoundedBranch& branch);
+  std::pair<llvm::Value*, llvm::Value*> all_and_any(ir::Value condition);
+  void emit_switch(ir::BlockId block);
+  void emit_tests(ir::BlockId block);
+  llvm::Value* widening_holds(ir::Value widening);
+  void leave(ir::BlockId block);
+
+  Slots& slots_;
+  Values& values_;
+  EngineCalls& engine_;
+  Edges& edges_;
+  Instructions& instructions_;
+  Barriers& barriers_;
+  MaskedCode& masked_;
+  DispatchedCode& dispatched_;
+  GangCode& gang_;
+};
+
+}  // namespace quern::cpu::emit

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/emit/warp/instructions.hpp"
+
+#include "cpu/abi/state.hpp"
+#include "cpu/emit/llvm/sites.hpp"
+
+namespace quern::cpu::emit {
+
+void Instructions::emit(ir::BlockId block) {
+  for (const ir::Value value : function_->blocks[block].insts) {
+    if (ir::has_trait(inst(value).op, 't') || value == plan_.barrier[block]) break;
+    if (full() && value == plan_.bounded[block].comparison) continue;  // FullCode emits it with the branch
+    if (body_.sites != nullptr) set_site(code_, *body_.sites, *plan_.module, *function_, value);
+    for_each_warp(value, [&] {
+      if (!is_phi(value))
+        emit_one(value);
+      else if (slots_.has(body_.version, value) && slots_.at(body_.version, value).framed)
+        slots_.store_to_frame(slots_.at(body_.version, value), slots_.pack_bits(values_.kept(value)));
+    });
+    if (body_.sites != nullptr) clear_site(code_);
+  }
+}
+
+void Instructions::emit_one(ir::Value value) {
+  const ir::Inst& what = inst(value);
+  switch (what.op) {
+    case ir::Op::extract:
+      return values_.emit_extract(value);
+    case ir::Op::call:
+      return calls_.emit(value);
+    case ir::Op::set_result:
+      return calls_.emit_set_result(value);
+    case ir::Op::arg:
+      return values_.define(value, calls_.argument(what));
+    default:
+      break;
+  }
+  // A value known at compile time has no code: its readers get the constant.
+  if (ir::has_trait(what.op, 'p') && what.type != ir::Type::none &&
+      slots_.known_constant(body_.version, value) != nullptr)
+    return;
+  // If lanes wait, other lanes get their turn while this one goes round its loop: sleeping would only delay
+  // them.
+  if (what.op == ir::Op::nanosleep && !plan_.full_needed[body_.block]) return;
+  if (what.op == ir::Op::host_call) {
+    engine_.note_block_and_warp();
+    engine_.note(offsetof(engine::WorkerState, fault_location), code_.getInt32(what.location));
+  }
+  emit_operation(context_, value);
+  if (what.op == ir::Op::load && full()) prefetcher_.emit(value);
+}
+
+}  // namespace quern::cpu::emit

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The instructions of a block, up to its terminator or barrier.
+#pragma once
+
+#include "cpu/emit/warp/calls.hpp"
+#include "cpu/emit/warp/prefetcher.hpp"
+
+namespace quern::cpu::emit {
+
+class Instructions : private BodyPart {
+ public:
+  /// Operations are emitted by way of `context`.
+  Instructions(BodyState& body, Slots& slots, Values& values, EngineCalls& engine, Calls& calls,
+               Prefetcher& prefetcher, Context& context)
+      : BodyPart(body),
+        slots_(slots),
+        values_(values),
+        engine_(engine),
+        calls_(calls),
+        prefetcher_(prefetcher),
+        context_(context) {}
+
+  void emit(ir::BlockId block);
+  /// One instruction, for the current warp.
+  void emit_one(ir::Value value);
+
+ private:
+  Slots& slots_;
+  Values& values_;
+  EngineCalls& engine_;
+  Calls& calls_;
+  Prefetcher& prefetcher_;
+  Context& context_;
+};
+
+}  // namespace quern::cpu::emit

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/emit/warp/prefetcher.hpp"
+
+#include <llvm/IR/Module.h>
+
+#include <algorithm>
+
+namespace quern::cpu::emit {
+namespace {
+
+constexpr std::int64_t kLineBytes = 64;
+/// Operations between a loop's variable and the address.
+constexpr unsigned kMaxDepth = 8;
+/// Lanes that touch more lines than that are a gather: asking costs as much as loading.
+constexpr std::size_t kMaxLines = 4;
+
+/// The latency of memory, in rounds of the loop. Measured.
+std::uint64_t rounds_ahead(RoundLength length, std::uint32_t gang_width) {
+  switch (length) {
+    case RoundLength::barrier:
+      return 2;
+    case RoundLength::atomics:
+      return std::max(2u, 8 / gang_width);
+    case RoundLength::none:
+      break;
+  }
+  return 4;
+}
+
+/// One lane for each cache line that the lanes access, if the lines of different coefficients are separate.
+std::vector<unsigned> lane_of_each_line(const analysis::Shape& address) {
+  const auto apart = [&](unsigned a, unsigned b) {
+    return std::ranges::any_of(address.terms, [&](const analysis::Term& term) {
+      const std::int64_t distance = term.pattern[a] - term.pattern[b];
+      return term.coefficient == ir::kNone ? std::abs(distance) >= kLineBytes : distance != 0;
+    });
+  };
+  std::vector<unsigned> lanes;
+  for (unsigned lane = 0; lane < kLanes; ++lane)
+    if (std::ranges::all_of(lanes, [&](unsigned other) { return apart(lane, other); })) lanes.push_back(lane);
+  return lanes;
+}
+
+}  // namespace
+
+/// Finds the operation that makes a round of the loop long.
+RoundLength Prefetcher::round_length(std::uint32_t loop) {
+  const auto known = round_lengths_.find(loop);
+  if (known != round_lengths_.end()) return known->second;
+  const auto by_lane = [&](ir::Value value) {
+    return inst(value).op == ir::Op::atomic &&
+           plan_.full.shapes[inst(value).args[0]].kind != analysis::ShapeKind::uniform;
+  };
+  RoundLength length = RoundLength::none;
+  for (const ir::BlockId id : plan_.full.loops[loop].blocks) {
+    if (plan_.barrier[id] != ir::kNone) return round_lengths_[loop] = RoundLength::barrier;
+    if (std::ranges::any_of(function_->blocks[id].insts, by_lane)) length = RoundLength::atomics;
+  }
+  return round_lengths_[loop] = length;
+}
+
+/// The amount that each round of the loop adds to `value`, as i64; null if zero, empty if unknown. It serves
+/// a hint, so it may wrap differently.
+std::optional<llvm::Value*> Prefetcher::advance_of(ir::Value value, std::uint32_t loop, unsigned depth) {
+  const auto inside = [&](ir::Value of) {
+    std::uint32_t at = plan_.full.loop_of[inst(of).block];
+    while (at != ir::kNone && at != loop) at = plan_.full.loops[at].parent;
+    return at == loop;
+  };
+  const auto constant_part = [&](ir::Value of) -> llvm::Value* {
+    const bool known = !inside(of) && shape(of).kind == analysis::ShapeKind::uniform &&
+                       (slots_.known_constant(body_.version, of) != nullptr || slots_.has(body_.version, of));
+    return known ? code_.CreateSExtOrTrunc(values_.scalar(of), code_.getInt64Ty()) : nullptr;
+  };
+  const ir::Inst& what = inst(value);
+  if (!inside(value)) return nullptr;
+  if (depth == 0) return std::nullopt;
+  switch (what.op) {
+    case ir::Op::phi:
+      if (plan_.full.loops[loop].header != what.block) return std::nullopt;
+      for (const ir::Value next : what.args)
+        for (const std::size_t i : {0u, 1u})
+          if (inst(next).op == ir::Op::iadd && inst(next).args[i] == value)
+            if (llvm::Value* step = constant_part(inst(next).args[1 - i])) return step;
+      return std::nullopt;
+    case ir::Op::sext:
+    case ir::Op::zext:
+      return advance_of(what.args[0], loop, depth - 1);
+    case ir::Op::iadd: {
+      const auto a = advance_of(what.args[0], loop, depth - 1), b = advance_of(what.args[1], loop, depth - 1);
+      if (!a || !b) return std::nullopt;
+      return *a == nullptr ? *b : *b == nullptr ? *a : code_.CreateAdd(*a, *b);
+    }
+    case ir::Op::imul: {
+      const auto a = advance_of(what.args[0], loop, depth - 1);
+      llvm::Value* const factor = constant_part(what.args[1]);
+      if (!a || *a == nullptr || factor == nullptr) return std::nullopt;
+      return code_.CreateMul(*a, factor);
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+void Prefetcher::emit(ir::Value load) {
+  const ir::Value address = inst(load).args[0];
+  const analysis::Shape& where = shape(address);
+  if (inst(load).attr.space != ir::Space::global || where.kind != analysis::ShapeKind::affine) return;
+  const std::uint32_t loop = plan_.full.loop_of[inst(load).block];
+  if (loop == ir::kNone) return;
+  const RoundLength length = round_length(loop);
+  const std::vector<unsigned> lanes = lane_of_each_line(where);
+  if (lanes.size() > kMaxLines) return;
+  const std::optional<llvm::Value*> stride = advance_of(address, loop, kMaxDepth);
+  if (!stride || *stride == nullptr) return;
+  // Strides known at compile time are short: the processor detects those itself if rounds are short, too.
+  if (length == RoundLength::none && llvm::isa<llvm::Constant>(*stride)) return;
+  llvm::Value* ahead = code_.CreateMul(*stride, code_.getInt64(rounds_ahead(length, body_.gang.width)));
+  ahead = code_.CreateAdd(code_.CreateAdd(values_.scalar(address), ahead), code_.getInt64(inst(load).imm));
+  for (const unsigned lane : lanes) {
+    llvm::Value* at = ahead;
+    for (const analysis::Term& term : where.terms) {
+      llvm::Value* part = code_.getInt64(static_cast<std::uint64_t>(term.pattern[lane]));
+      if (term.coefficient != ir::kNone) {
+        llvm::Value* factor = values_.scalar(term.coefficient);
+        factor = term.sign_extend ? code_.CreateSExtOrTrunc(factor, code_.getInt64Ty())
+                                  : code_.CreateZExtOrTrunc(factor, code_.getInt64Ty());
+        part = code_.CreateMul(factor, part);
+      }
+      at = code_.CreateAdd(at, part);
+    }
+    // A hint: it reads nothing and never faults, whatever the address.
+    code_.CreateIntrinsic(llvm::Intrinsic::prefetch, {code_.getPtrTy()},
+                          {code_.CreateIntToPtr(at, code_.getPtrTy()), code_.getInt32(0), code_.getInt32(3),
+                           code_.getInt32(1)});
+  }
+}
+
+}  // namespace quern::cpu::emit
