@@ -7,11 +7,11 @@
 #include <span>
 
 #include "base/byte_stream.hpp"
-#include "compile/device_headers.hpp"
 #include "compile/image_format.hpp"
-#include "compile/nvrtc_environment.hpp"
 #include "compile/options.hpp"
-#include "compile/room_digest.hpp"
+#include "compile/source/device_headers.hpp"
+#include "compile/source/room_digest.hpp"
+#include "compile/toolkit/nvrtc_environment.hpp"
 
 namespace quern::compile {
 namespace {

@@ -15,7 +15,7 @@
 #include "cache/bundle.hpp"
 #include "compile/key.hpp"
 #include "compile/own_headers.hpp"
-#include "compile/toolkit_contents.hpp"
+#include "compile/toolkit/toolkit_contents.hpp"
 #include "quern/expected.hpp"
 
 namespace quern::compile {

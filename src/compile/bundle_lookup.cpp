@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "compile/image_format.hpp"
-#include "compile/ptx_version.hpp"
+#include "compile/ptx/ptx_version.hpp"
 
 namespace quern::compile {
 namespace {

@@ -16,9 +16,9 @@
 #include "cache/bundle.hpp"
 #include "cache/disk_store.hpp"
 #include "cache/memory_cache.hpp"
-#include "compile/places.hpp"
 #include "compile/precompiled.hpp"
 #include "compile/remote_compiler.hpp"
+#include "compile/toolkit/search_locations.hpp"
 #include "quern/compile_stats.hpp"
 #include "quern/expected.hpp"
 

@@ -9,17 +9,17 @@
 #include <chrono>
 #include <functional>
 
-#include "compile/cpp_tokens.hpp"
-#include "compile/device_headers.hpp"
-#include "compile/directives.hpp"
-#include "compile/entries.hpp"
-#include "compile/file_names.hpp"
-#include "compile/hints.hpp"
-#include "compile/log.hpp"
-#include "compile/names.hpp"
-#include "compile/ptx_text.hpp"
-#include "compile/ptx_version.hpp"
-#include "compile/virtual_headers.hpp"
+#include "compile/ptx/entries.hpp"
+#include "compile/ptx/names.hpp"
+#include "compile/ptx/ptx_text.hpp"
+#include "compile/ptx/ptx_version.hpp"
+#include "compile/source/cpp_tokens.hpp"
+#include "compile/source/device_headers.hpp"
+#include "compile/source/directives.hpp"
+#include "compile/source/file_names.hpp"
+#include "compile/source/hints.hpp"
+#include "compile/source/log.hpp"
+#include "compile/source/virtual_headers.hpp"
 
 namespace quern::compile {
 namespace {

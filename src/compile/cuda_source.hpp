@@ -6,11 +6,11 @@
 
 #include "abi/kernel_request.hpp"
 #include "base/progress.hpp"
-#include "compile/includes.hpp"
-#include "compile/nvrtc.hpp"
 #include "compile/options.hpp"
 #include "compile/precompiled.hpp"
-#include "compile/toolkit.hpp"
+#include "compile/source/includes.hpp"
+#include "compile/toolkit/nvrtc.hpp"
+#include "compile/toolkit/toolkit.hpp"
 #include "quern/expected.hpp"
 
 namespace quern::compile {

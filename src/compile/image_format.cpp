@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "compile/entries.hpp"
+#include "compile/ptx/entries.hpp"
 
 namespace quern::compile {
 namespace {

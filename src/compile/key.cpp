@@ -9,9 +9,9 @@
 
 #include "base/byte_stream.hpp"
 #include "base/env.hpp"
-#include "compile/device_headers.hpp"
-#include "compile/nvrtc_environment.hpp"
-#include "compile/room_digest.hpp"
+#include "compile/source/device_headers.hpp"
+#include "compile/source/room_digest.hpp"
+#include "compile/toolkit/nvrtc_environment.hpp"
 
 namespace quern::compile {
 namespace {

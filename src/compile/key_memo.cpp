@@ -4,7 +4,7 @@
 #include <functional>
 #include <string_view>
 
-#include "compile/nvrtc_environment.hpp"
+#include "compile/toolkit/nvrtc_environment.hpp"
 
 namespace quern::compile {
 namespace {

@@ -12,11 +12,11 @@
 #include <string_view>
 
 #include "base/file.hpp"
-#include "compile/cpp_tokens.hpp"
-#include "compile/device_headers.hpp"
-#include "compile/directives.hpp"
-#include "compile/nvrtc_environment.hpp"
 #include "compile/options.hpp"
+#include "compile/source/cpp_tokens.hpp"
+#include "compile/source/device_headers.hpp"
+#include "compile/source/directives.hpp"
+#include "compile/toolkit/nvrtc_environment.hpp"
 
 namespace quern::compile {
 namespace {

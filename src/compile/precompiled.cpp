@@ -8,9 +8,9 @@
 #include <filesystem>
 
 #include "base/log.hpp"
-#include "compile/cpp_tokens.hpp"
 #include "compile/cuda_source.hpp"
-#include "compile/nvrtc.hpp"
+#include "compile/source/cpp_tokens.hpp"
+#include "compile/toolkit/nvrtc.hpp"
 
 namespace quern::compile {
 namespace {

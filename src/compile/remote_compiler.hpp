@@ -8,7 +8,7 @@
 
 #include "abi/kernel_request.hpp"
 #include "base/progress.hpp"
-#include "compile/toolkit_contents.hpp"
+#include "compile/toolkit/toolkit_contents.hpp"
 #include "quern/expected.hpp"
 
 namespace quern::compile {

@@ -11,8 +11,8 @@
 #include "base/columns.hpp"
 #include "base/dynamic_library.hpp"
 #include "base/env.hpp"
-#include "compile/line_map.hpp"
-#include "compile/ptx_author.hpp"
+#include "compile/ptx/ptx_author.hpp"
+#include "compile/source/line_map.hpp"
 #include "runtime/context.hpp"
 #include "session/gate.hpp"
 

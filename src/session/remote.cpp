@@ -7,7 +7,7 @@
 
 #include "base/log.hpp"
 #include "compile/own_headers.hpp"
-#include "compile/ptx_text.hpp"
+#include "compile/ptx/ptx_text.hpp"
 #include "compile/shared_compiler.hpp"
 #include "remote/client.hpp"
 

@@ -10,7 +10,7 @@
 #include "base/digest.hpp"
 #include "compile/compiler.hpp"
 #include "compile/image_format.hpp"
-#include "compile/ptx_text.hpp"
+#include "compile/ptx/ptx_text.hpp"
 #include "quern/session.hpp"
 #include "session/gate.hpp"
 

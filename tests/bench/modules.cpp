@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "compile/entries.hpp"
+#include "compile/ptx/entries.hpp"
 
 namespace {
 

@@ -5,7 +5,7 @@
   toolkit.py find              prints "nvrtc FILE" and "headers DIRECTORY"; status 1 where either is missing
   toolkit.py fetch WHEEL...    pip downloads the wheels; their libraries and headers are unpacked into .quern/cuda
 
-The places are those of src/compile/places.cpp, in its order.
+The places are those of src/compile/toolkit/search_locations.cpp, in its order.
 """
 import glob
 import os

@@ -5,14 +5,14 @@
 #include <cstdint>
 #include <string_view>
 
-#include "compile/entries.hpp"
-#include "compile/hints.hpp"
-#include "compile/log.hpp"
-#include "compile/names.hpp"
-#include "compile/ptx_text.hpp"
-#include "compile/ptx_version.hpp"
-#include "compile/source_reader.hpp"
-#include "compile/type_text.hpp"
+#include "compile/ptx/entries.hpp"
+#include "compile/ptx/names.hpp"
+#include "compile/ptx/ptx_text.hpp"
+#include "compile/ptx/ptx_version.hpp"
+#include "compile/source/hints.hpp"
+#include "compile/source/log.hpp"
+#include "compile/source/source_reader.hpp"
+#include "compile/source/type_text.hpp"
 
 using namespace quern;
 

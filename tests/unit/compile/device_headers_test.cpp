@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // include/quern/cuda: as NVRTC sees it, and array.cuh as the host sees it.
-#include "compile/device_headers.hpp"
+#include "compile/source/device_headers.hpp"
 
 #include <map>
 #include <set>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compile/directives.hpp"
+#include "compile/source/directives.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "compile/nvrtc_environment.hpp"
 #include "compile/options.hpp"
+#include "compile/toolkit/nvrtc_environment.hpp"
 
 using namespace quern::compile;
 

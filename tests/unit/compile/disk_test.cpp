@@ -11,11 +11,11 @@
 #include <thread>
 
 #include "../support/scratch.hpp"
-#include "compile/device_headers.hpp"
-#include "compile/file_states.hpp"
-#include "compile/header_tree.hpp"
-#include "compile/library_identity.hpp"
-#include "compile/watched_file.hpp"
+#include "compile/source/device_headers.hpp"
+#include "compile/source/file_states.hpp"
+#include "compile/source/watched_file.hpp"
+#include "compile/toolkit/header_tree.hpp"
+#include "compile/toolkit/library_identity.hpp"
 #include "toolkit.hpp"
 
 using namespace quern;

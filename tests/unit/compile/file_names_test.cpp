@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compile/file_names.hpp"
+#include "compile/source/file_names.hpp"
 
 #include <doctest/doctest.h>
 

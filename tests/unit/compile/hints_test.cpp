@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compile/hints.hpp"
+#include "compile/source/hints.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compile/line_map.hpp"
+#include "compile/source/line_map.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The logs here are NVRTC 13.0's, as it printed them.
-#include "compile/log.hpp"
+#include "compile/source/log.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compile/names.hpp"
+#include "compile/ptx/names.hpp"
 
 #include <doctest/doctest.h>
 
-#include "compile/entries.hpp"
-#include "compile/type_text.hpp"
+#include "compile/ptx/entries.hpp"
+#include "compile/source/type_text.hpp"
 
 using namespace quern;
 using namespace quern::compile;

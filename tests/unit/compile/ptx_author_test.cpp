@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compile/ptx_author.hpp"
+#include "compile/ptx/ptx_author.hpp"
 
 #include <doctest/doctest.h>
 

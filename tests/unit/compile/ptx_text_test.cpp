@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compile/ptx_text.hpp"
+#include "compile/ptx/ptx_text.hpp"
 
 #include <doctest/doctest.h>
 
-#include "compile/entries.hpp"
+#include "compile/ptx/entries.hpp"
 
 using namespace quern;
 using namespace quern::compile;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The version that introduced each feature: NVIDIA, "Parallel Thread Execution ISA", "Release Notes".
-#include "compile/ptx_version.hpp"
+#include "compile/ptx/ptx_version.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "compile/source_reader.hpp"
+#include "compile/source/source_reader.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Headers that are texts, alone and through NVRTC.
-#include "compile/virtual_headers.hpp"
+#include "compile/source/virtual_headers.hpp"
 
 #include <algorithm>
 
