@@ -10,9 +10,9 @@
 #include <string_view>
 
 #include "serve/log.hpp"
-#include "serve/nursery.hpp"
 #include "serve/options.hpp"
 #include "serve/server.hpp"
+#include "serve/worker/nursery.hpp"
 #include "store/address.hpp"
 
 namespace quern::serve {

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "serve/frames.hpp"
-#include "serve/shared_messages.hpp"
+#include "serve/worker/frames.hpp"
+#include "serve/worker/shared_messages.hpp"
 
 namespace quern::serve {
 namespace {

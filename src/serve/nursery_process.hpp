@@ -12,8 +12,8 @@
 
 #include "abi/kernel_request.hpp"
 #include "base/thread_annotations.hpp"
-#include "serve/nursery.hpp"
 #include "serve/toolkit_identity.hpp"
+#include "serve/worker/nursery.hpp"
 #include "serve/worker_process.hpp"
 
 namespace quern::serve {

@@ -5,7 +5,7 @@
 
 #include "cache/disk_store.hpp"
 #include "remote/messages.hpp"
-#include "serve/shared_messages.hpp"
+#include "serve/worker/shared_messages.hpp"
 
 namespace quern::serve {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "serve/frames.hpp"
-#include "serve/shared_messages.hpp"
+#include "serve/worker/frames.hpp"
+#include "serve/worker/shared_messages.hpp"
 
 namespace quern::serve {
 

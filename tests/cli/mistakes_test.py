@@ -312,7 +312,7 @@ class Words(Case):
 
     def test_every_row_of_the_table_stands_for_words_of_the_library(self):
         sources = "".join(re.sub(r'"\s*\n\s*"', "", file.read_text()) for file in (self.ROOT / "src").rglob("*.cpp"))
-        rows = re.findall(r'^QUERN_WORDS\("(.*?)", +"(.*?)"\)$', (self.ROOT / "tools/quern/words.def").read_text(), re.M)
+        rows = re.findall(r'^QUERN_WORDS\("(.*?)", +"(.*?)"\)$', (self.ROOT / "tools/quern/terminal/words.def").read_text(), re.M)
         self.assertGreater(len(rows), 10)
         for library, _ in rows:
             self.assertIn(library, sources)

@@ -120,9 +120,9 @@ class Systemd(Case):
         for line in self.entries("SystemCallFilter"):
             for word in line.split():
                 add(word)
-        needed = set(re.findall(r"QUERN_ALLOW(?:_IF)?\((\w+)", (ROOT / "src/serve/system_calls.def").read_text()))
+        needed = set(re.findall(r"QUERN_ALLOW(?:_IF)?\((\w+)", (ROOT / "src/serve/worker/system_calls.def").read_text()))
         self.assertGreater(len(needed), 30)
-        needed |= set(re.findall(r"SYS_(\w+)", (ROOT / "src/serve/sandbox.cpp").read_text())) - {"clone3", "QUERN"}
+        needed |= set(re.findall(r"SYS_(\w+)", (ROOT / "src/serve/worker/sandbox.cpp").read_text())) - {"clone3", "QUERN"}
         needed |= {"prctl", "setrlimit", "prlimit64", "execve", "clone", "socketpair", "accept4", "signalfd4", "eventfd2"}
         self.assertEqual(sorted(needed - allowed - {"name"}), [])  # the last is of the table's description
 

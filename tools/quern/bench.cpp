@@ -7,13 +7,13 @@
 #include <cstdio>
 #include <map>
 
+#include "arrays/files.hpp"
 #include "cases.hpp"
 #include "command.hpp"
 #include "commands.hpp"
-#include "files.hpp"
 #include "judge.hpp"
-#include "output.hpp"
-#include "progress.hpp"
+#include "terminal/output.hpp"
+#include "terminal/progress.hpp"
 
 namespace quern::cli {
 namespace {

@@ -8,10 +8,10 @@
 #include <optional>
 #include <tuple>
 
-#include "argument.hpp"
+#include "arrays/argument.hpp"
 #include "command.hpp"
 #include "commands.hpp"
-#include "output.hpp"
+#include "terminal/output.hpp"
 #include "top_view.hpp"
 
 namespace quern::cli {

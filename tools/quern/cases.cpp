@@ -6,8 +6,8 @@
 #include <toml++/toml.h>
 #include <algorithm>
 
-#include "figure.hpp"
-#include "files.hpp"
+#include "arrays/figure.hpp"
+#include "arrays/files.hpp"
 
 namespace quern::cli {
 namespace {

@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "output.hpp"
-#include "words.hpp"
+#include "terminal/output.hpp"
+#include "terminal/words.hpp"
 
 template class nlohmann::basic_json<nlohmann::ordered_map>;
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "job.hpp"
-#include "progress.hpp"
+#include "terminal/progress.hpp"
 
 namespace quern::cli {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "array.hpp"
+#include "arrays/array.hpp"
 #include "cases.hpp"
 
 namespace quern::cli {

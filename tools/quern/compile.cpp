@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "argument.hpp"
+#include "arrays/argument.hpp"
+#include "arrays/files.hpp"
 #include "command.hpp"
 #include "commands.hpp"
-#include "files.hpp"
 #include "job.hpp"
-#include "output.hpp"
-#include "work_bar.hpp"
+#include "terminal/output.hpp"
+#include "terminal/work_bar.hpp"
 
 namespace quern::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "argument.hpp"
+#include "arrays/argument.hpp"
 
 namespace quern::cli {
 

@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "arrays/npy.hpp"
 #include "command.hpp"
 #include "compare.hpp"
-#include "npy.hpp"
 #include "values.hpp"
 
 namespace quern::cli {

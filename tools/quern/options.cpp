@@ -18,7 +18,7 @@
 
 #include "command.hpp"
 #include "commands.hpp"
-#include "output.hpp"
+#include "terminal/output.hpp"
 
 namespace quern::cli {
 namespace {

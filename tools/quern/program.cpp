@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "command.hpp"
-#include "interrupt.hpp"
 #include "options.hpp"
-#include "output.hpp"
+#include "terminal/interrupt.hpp"
+#include "terminal/output.hpp"
 
 namespace quern::cli {
 namespace {

@@ -5,16 +5,16 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "arrays/npy.hpp"
+#include "arrays/picture.hpp"
+#include "arrays/show.hpp"
 #include "command.hpp"
 #include "commands.hpp"
 #include "job.hpp"
-#include "npy.hpp"
-#include "output.hpp"
-#include "picture.hpp"
-#include "show.hpp"
+#include "terminal/output.hpp"
+#include "terminal/words.hpp"
+#include "terminal/work_bar.hpp"
 #include "values.hpp"
-#include "words.hpp"
-#include "work_bar.hpp"
 
 namespace quern::cli {
 namespace {

@@ -11,14 +11,14 @@
 #include <regex>
 #include <thread>
 
+#include "arrays/files.hpp"
 #include "cases.hpp"
 #include "command.hpp"
 #include "commands.hpp"
-#include "files.hpp"
 #include "judge.hpp"
-#include "output.hpp"
-#include "progress.hpp"
-#include "words.hpp"
+#include "terminal/output.hpp"
+#include "terminal/progress.hpp"
+#include "terminal/words.hpp"
 
 namespace quern::cli {
 namespace {

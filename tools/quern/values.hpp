@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "array.hpp"
+#include "arrays/array.hpp"
 #include "command.hpp"
 
 namespace quern::cli {

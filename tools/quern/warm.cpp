@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "argument.hpp"
+#include "arrays/argument.hpp"
 #include "command.hpp"
 #include "commands.hpp"
-#include "output.hpp"
+#include "terminal/output.hpp"
 
 namespace quern::cli {
 namespace {

@@ -12,9 +12,9 @@
 #include <thread>
 
 #include "command.hpp"
-#include "interrupt.hpp"
-#include "output.hpp"
-#include "screen.hpp"
+#include "terminal/interrupt.hpp"
+#include "terminal/output.hpp"
+#include "terminal/screen.hpp"
 #include "top_view.hpp"
 
 namespace quern::cli {

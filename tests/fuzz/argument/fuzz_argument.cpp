@@ -12,8 +12,8 @@
 #include <new>
 #include <string_view>
 
-#include "argument.hpp"
-#include "npy.hpp"
+#include "arrays/argument.hpp"
+#include "arrays/npy.hpp"
 #include "small_memory.hpp"
 
 using namespace quern;

@@ -59,6 +59,8 @@ class CheckLayers(unittest.TestCase):
         abi = {"src/cpu/abi/a.hpp": "", "src/cpu/ir/i.hpp": "", "src/cpu/engine/e.hpp": ""}
         self.accepted({**abi, "src/cpu/emit/b.cpp": '#include "cpu/abi/a.hpp"\n#include "cpu/ir/i.hpp"\n', "src/cpu/engine/b.cpp": '#include "cpu/abi/a.hpp"\n'})
         self.refused({**abi, "src/cpu/emit/b.cpp": '#include "cpu/engine/e.hpp"\n'}, "room cpu/emit may not use room cpu/engine")
+        self.refused({"src/cpu/emit/warp/w.hpp": "", "src/cpu/emit/llvm/b.cpp": '#include "cpu/emit/warp/w.hpp"\n'}, "room cpu/emit/llvm may not use room cpu/emit/warp")
+        self.accepted({"src/cpu/emit/llvm/l.hpp": "", "src/cpu/emit/warp/b.cpp": '#include "cpu/emit/llvm/l.hpp"\n'})
         self.refused({**abi, "src/cpu/engine/b.cpp": '#include "cpu/ir/i.hpp"\n'}, "room cpu/engine may not use room cpu/ir")
 
     def test_a_public_header_belongs_to_the_room_it_names(self):
@@ -73,6 +75,8 @@ class CheckLayers(unittest.TestCase):
     def test_the_program_uses_only_the_public_headers(self):
         self.refused({"src/base/a.hpp": "", "tools/quern/main.cpp": '#include "base/a.hpp"\n'}, "tools/quern may use only include/quern")
         self.accepted({"include/quern/b.hpp": PUBLIC, "tools/quern/run.hpp": "", "tools/quern/main.cpp": '#include "quern/b.hpp"\n#include "run.hpp"\n'})
+        self.accepted({"tools/quern/arrays/a.hpp": "", "tools/quern/main.cpp": '#include "arrays/a.hpp"\n'})
+        self.refused({"tools/quern/terminal/t.hpp": "", "tools/quern/arrays/a.cpp": '#include "terminal/t.hpp"\n'}, "tools/quern/arrays may use only include/quern")
 
     def test_messages_go_through_the_log(self):
         self.refused({"src/ptx/a.cpp": "int x;\nvoid f() { std::fputs(text, stderr); }\n"}, "src/ptx/a.cpp:2: error: stderr is for src/base/log.cpp")

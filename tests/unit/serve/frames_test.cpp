@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "serve/frames.hpp"
+#include "serve/worker/frames.hpp"
 
 #include <doctest/doctest.h>
 #include <sys/socket.h>
@@ -7,7 +7,7 @@
 
 #include <thread>
 
-#include "serve/shared_messages.hpp"
+#include "serve/worker/shared_messages.hpp"
 
 using namespace quern;
 using namespace quern::serve;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "serve/sandbox.hpp"
+#include "serve/worker/sandbox.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 #include <string>
 #include <thread>
 
-#include "serve/temporary_file.hpp"
+#include "serve/worker/temporary_file.hpp"
 
 using namespace quern::serve;
 

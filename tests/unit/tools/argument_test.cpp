@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Expected numbers: NumPy 2 (numpy_reference.py beside this file prints them).
-#include "argument.hpp"
+#include "arrays/argument.hpp"
 
 #include <doctest/doctest.h>
 #include <quern/error.hpp>
@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "npy.hpp"
+#include "arrays/npy.hpp"
 #include "numpy_reference.hpp"
 
 using namespace quern;

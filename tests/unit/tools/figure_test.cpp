@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "figure.hpp"
-#include "progress.hpp"
+#include "arrays/figure.hpp"
+#include "terminal/progress.hpp"
 
 using namespace quern;
 using namespace quern::cli;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Expected texts: numpy.array2string with threshold=16, edgeitems=3 (NumPy 2).
-#include "show.hpp"
+#include "arrays/show.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +10,7 @@
 #include <limits>
 #include <numeric>
 
-#include "argument.hpp"
+#include "arrays/argument.hpp"
 
 using namespace quern;
 using namespace quern::cli;

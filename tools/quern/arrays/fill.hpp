@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arrays made from a rule, with NumPy's meaning and NumPy's bits.
+#pragma once
+
+#include "arrays/array.hpp"
+#include "arrays/scalar.hpp"
+
+namespace quern::cli {
+
+Array full(std::vector<std::int64_t> shape, const Scalar& value, Dtype dtype);
+/// numpy.arange: dtype follows the operands if none is given.
+Array arange(const Scalar& start, const Scalar& stop, const Scalar& step, std::optional<Dtype> dtype);
+Array linspace(const Scalar& start, const Scalar& stop, const Scalar& num, Dtype dtype);
+/// numpy.random.default_rng(seed).random(shape, dtype): float32 or float64, [0, 1).
+Array random(std::vector<std::int64_t> shape, Dtype dtype, const Scalar& seed);
+
+}  // namespace quern::cli

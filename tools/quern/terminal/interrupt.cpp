@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "terminal/interrupt.hpp"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <system_error>
+#include <thread>
+
+namespace quern::cli {
+namespace {
+
+bool is_ignored(int signal) {
+  struct sigaction action{};
+  return ::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+// Signals belong to the process, and so does this state.
+std::atomic<bool> keeps_next = false;
+std::atomic<int> kept_signal = 0;
+
+void wait_for_one(const sigset_t& signals) {
+  int signal = 0;
+  if (sigwait(&signals, &signal) != 0) return;
+  if (keeps_next.exchange(false)) {
+    kept_signal = signal;
+    return wait_for_one(signals);
+  }
+  std::signal(signal, SIG_DFL);
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  ::kill(::getpid(), signal);
+}
+
+}  // namespace
+
+void end_by_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM})
+    if (!is_ignored(signal)) sigaddset(&signals, signal);
+  // A signal that every thread blocks reaches no handler, and the one that waits for it.
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  try {
+    std::thread(wait_for_one, signals).detach();
+  } catch (const std::system_error&) {  // no thread to be had: then as if nothing had been asked
+    pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  }
+}
+
+void keep_interrupts() noexcept { keeps_next = true; }
+
+int interrupted() noexcept { return kept_signal; }
+
+}  // namespace quern::cli
