@@ -27,7 +27,7 @@ enum class Trap : std::uint8_t {
   barrier_of_part,  ///< or a number of threads that is no multiple of a warp's
 };
 
-/// The author's place; line 0: not known. `ptx_line` is the line in the PTX text.
+/// A location in the author's source; line 0: not known. `ptx_line` is the line in the PTX text.
 struct Location {
   std::string file;
   std::uint32_t line = 0;
@@ -36,8 +36,8 @@ struct Location {
   std::uint32_t inlined_at = kNone;
 };
 
-/// The place that `at`, one of `locations`, has for the author of the kernel: the innermost place, from which
-/// its code was inlined, in the file of the kernel itself. Not a line of a header that it includes.
+/// The location that `at`, one of `locations`, has for the author of the kernel: the innermost one, from
+/// which its code was inlined, in the file of the kernel itself. Not a line of a header that it includes.
 const Location& author_location(const std::vector<Location>& locations, const Location& at);
 
 struct Parameter {

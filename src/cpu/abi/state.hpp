@@ -89,7 +89,7 @@ inline constexpr std::uint64_t kUnknownIndex = ~std::uint64_t{0};
 inline constexpr std::uint32_t kUnknownWarp = ~std::uint32_t{0};
 
 /// Before kernel code runs: no block and no warp of it does yet.
-inline void forget_place(WorkerState& worker) noexcept {
+inline void forget_running_threads(WorkerState& worker) noexcept {
   worker.block_index = kUnknownIndex;
   worker.warp_index = kUnknownWarp;
   worker.blocks_left = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Warps whose lanes do not run in lockstep: shared by their emitted code (cpu/emit/dispatch.cpp) and the
-// functions it calls. Each lane has a place of its own, where it continues; the dispatcher in the emitted
-// code runs one place after another, for the lanes that are there. docs/decisions/0004-dispatcher.md gives
-// the reasons.
+// Warps whose lanes do not run in lockstep: shared by their emitted code (cpu/emit/warp/dispatched_code.hpp)
+// and the functions that it calls. Each lane has a program counter (PC) of its own, where it continues; the
+// dispatcher in the emitted code runs one block after another, for the lanes whose PC it is.
+// docs/decisions/0004-dispatcher.md gives the reasons.
 #pragma once
 
 #include <cstdint>
@@ -11,41 +11,42 @@
 
 namespace quern::cpu::engine {
 
-/// A place is the rank of a block, low numbers first in the order of the code, with marks in higher bits. The
-/// least place of the warp's lanes runs next: marks are ordered by urgency.
-namespace place {
+/// A lane's PC is the rank of a block, low numbers first in the order of the code, with marks in higher bits.
+/// The least PC of the warp's lanes runs next: marks are ordered by urgency.
+namespace lane_pc {
 inline constexpr std::uint32_t kRank = (1u << 27) - 1;
-inline constexpr std::uint32_t kMet = 1u << 27;    ///< of a warp_sync: its members have been there
-inline constexpr std::uint32_t kSync = 1u << 28;   ///< the block begins with a warp_sync
-inline constexpr std::uint32_t kMeets = 1u << 29;  ///< the block begins with what waits for other lanes
-inline constexpr std::uint32_t kTired = 1u
-                                        << 30;  ///< has gone round in a loop in which it may wait for others
+inline constexpr std::uint32_t kReleased = 1u << 27;  ///< of a warp_sync: its members have arrived
+inline constexpr std::uint32_t kSync = 1u << 28;      ///< the block begins with a warp_sync
+inline constexpr std::uint32_t kWaits =
+    1u << 29;  ///< the block begins with an operation that waits for other lanes
+inline constexpr std::uint32_t kSpinning =
+    1u << 30;  ///< took the back edge of a loop in which it may wait for others
 inline constexpr std::uint32_t kAsleep = 2u << 30;     ///< at such a block, but members are missing
-inline constexpr std::uint32_t kAtBarrier = 3u << 30;  ///< goes on there when the barrier is complete
+inline constexpr std::uint32_t kAtBarrier = 3u << 30;  ///< continues there when the barrier is complete
 inline constexpr std::uint32_t kMarks = 3u << 30;
 inline constexpr std::uint32_t kEnded = 0xffffffffu;
-}  // namespace place
+}  // namespace lane_pc
 
 /// The head of a warp's frame. The memory for its values follows.
 struct alignas(64) WarpFrame {
-  std::uint32_t place[32];
+  std::uint32_t pc[32];
   std::uint32_t members[32];     ///< of the lanes asleep
   std::uint32_t true_lanes[32];  ///< the count of a barrier_reduce, for each lane that it released
   std::uint32_t arrived_lanes[32];
   std::uint32_t live;      ///< lanes that have not ended
-  std::uint32_t turns;     ///< places run so far
-  std::uint32_t rounds;    ///< times that all lanes were tired since the step began
+  std::uint32_t turns;     ///< blocks run so far
+  std::uint32_t rounds;    ///< times that all lanes were spinning since the step began
   std::uint32_t location;  ///< of the last wait: an index into KernelCode::locations
 };
 inline constexpr std::uint32_t kWarpFrameBytes = sizeof(WarpFrame);
 /// After this many turns another lane than the least runs.
 inline constexpr std::uint32_t kFairTurns = 256;
 
-/// The result of a step; the numbers are not valid places.
+/// The result of a step; the numbers are not valid PCs.
 enum class StepEnd : std::uint32_t {
-  tired = place::kTired,        ///< lanes may wait for other warps: their turn
-  waiting = place::kAtBarrier,  ///< every lane that has not ended waits at a barrier, or for lanes that do
-  ended = place::kEnded,
+  spinning = lane_pc::kSpinning,  ///< lanes may wait for other warps: their turn
+  waiting = lane_pc::kAtBarrier,  ///< every lane that has not ended waits at a barrier, or for lanes that do
+  ended = lane_pc::kEnded,
 };
 /// Runs a warp until it has ended or has to wait: a StepEnd.
 using StepWarp = std::uint32_t (*)(const LaunchState*, WorkerState*, WarpFrame*, std::uint32_t ctaid_x,
@@ -64,17 +65,17 @@ extern "C" {
 /// Runs one block. Between its warps: each makes steps as long as it can go on; barriers are counted here.
 void quern_cpu_run_warps(const LaunchState* launch, WorkerState* worker, const WarpSteps* steps,
                          std::uint32_t ctaid_x, std::uint32_t ctaid_y, std::uint32_t ctaid_z);
-/// The place to run if the least one is marked, or if another lane's turn has come; or a StepEnd.
-std::uint32_t quern_cpu_choose_place(WorkerState* worker, WarpFrame* frame);
+/// The PC to run if the least one is marked, or if another lane's turn has come; or a StepEnd.
+std::uint32_t quern_cpu_choose_pc(WorkerState* worker, WarpFrame* frame);
 /// Returns those of the lanes at `at` whose members have all arrived. The others sleep.
-std::uint32_t quern_cpu_meet_lanes(WarpFrame* frame, std::uint32_t at, std::uint32_t location);
+std::uint32_t quern_cpu_sync_lanes(WarpFrame* frame, std::uint32_t at, std::uint32_t location);
 /// The lanes' threads have ended.
 void quern_cpu_end_lanes(WarpFrame* frame, std::uint32_t lanes);
 /// `lanes` arrive at barrier `id`, which is for `count` threads (0: all of the block), and continue at
 /// `next`. `how`: a BarrierStep. `yes`: the lanes for whose predicate a barrier_reduce found true.
-void quern_cpu_meet_block(WorkerState* worker, WarpFrame* frame, std::uint32_t lanes, std::uint32_t next,
-                          std::uint32_t how, std::uint32_t id, std::uint32_t count, std::uint32_t yes,
-                          std::uint32_t location);
+void quern_cpu_arrive_at_barrier(WorkerState* worker, WarpFrame* frame, std::uint32_t lanes,
+                                 std::uint32_t next, std::uint32_t how, std::uint32_t id, std::uint32_t count,
+                                 std::uint32_t yes, std::uint32_t location);
 /// The block can only wait for others: other work of this thread continues, if there is any. Returns when it
 /// is this block's turn again. Defined by the scheduler.
 void quern_cpu_yield(WorkerState* worker);

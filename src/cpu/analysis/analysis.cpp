@@ -11,9 +11,9 @@
 #include "cpu/analysis/control.hpp"
 #include "cpu/analysis/counters.hpp"
 #include "cpu/analysis/divergence.hpp"
-#include "cpu/analysis/place.hpp"
 #include "cpu/analysis/residues.hpp"
 #include "cpu/analysis/rules.hpp"
+#include "cpu/analysis/source_location.hpp"
 #include "cpu/analysis/structure.hpp"
 
 namespace quern::cpu::analysis {
@@ -224,12 +224,12 @@ class Solver {
   bool apart_;
   Rules rules_;
   DivergencePropagation divergence_;
-  std::vector<std::uint32_t> number_;  ///< by value: place in sequence_
+  std::vector<std::uint32_t> number_;  ///< by value: index in sequence_
   std::vector<ir::Value> sequence_;    ///< reachable values in the order of blocks
   std::vector<std::vector<ir::Value>> users_;
   std::vector<std::optional<Counter>> counters_;
   std::vector<std::uint32_t> evaluations_;
-  std::vector<std::uint32_t> queue_;  ///< heap of places in sequence_
+  std::vector<std::uint32_t> queue_;  ///< heap of indices in sequence_
   std::vector<bool> queued_;
 };
 

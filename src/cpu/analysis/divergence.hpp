@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the places where diverged lanes reconverge: joins whose phis differ between lanes, loops left at
+// Finds the blocks at which diverged lanes reconverge: joins whose phis differ between lanes, loops left at
 // different iterations, and blocks that not all live lanes reach together.
 #pragma once
 

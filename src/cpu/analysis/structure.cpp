@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "cpu/analysis/place.hpp"
 #include "cpu/analysis/regions.hpp"
+#include "cpu/analysis/source_location.hpp"
 
 namespace quern::cpu::analysis {
 namespace {
@@ -22,8 +22,8 @@ Graph reachable_graph(const ir::Function& function) {
   return graph;
 }
 
-std::string place_of(const ir::Function& function, ir::BlockId block) {
-  return line_of(function, placed_value(function, block));
+std::string line_of_block(const ir::Function& function, ir::BlockId block) {
+  return line_of(function, located_value(function, block));
 }
 
 /// A retreating edge must go to a dominator, or the cycle has more than one entry.
@@ -32,12 +32,13 @@ Expected<void> check_reducible(const ir::Function& function, const Structure& st
   for (const ir::BlockId from : structure.rpo) {
     for (const ir::BlockId to : structure.graph.succs[from]) {
       if (analysis.position[to] > analysis.position[from] || dominates(analysis, to, from)) continue;
-      return unsupported(function, placed_value(function, from),
-                         fmt::format("kernel '{}': the jump from {} to {} goes into the middle of a loop "
-                                     "(irreducible control flow), "
-                                     "where the lanes of a warp cannot be kept together",
-                                     function.name, place_of(function, from), place_of(function, to)),
-                         "Enter the loop only at its head: replace the goto by a loop with conditions.");
+      return unsupported(
+          function, located_value(function, from),
+          fmt::format("kernel '{}': the jump from {} to {} goes into the middle of a loop "
+                      "(irreducible control flow), "
+                      "where the lanes of a warp cannot be kept together",
+                      function.name, line_of_block(function, from), line_of_block(function, to)),
+          "Enter the loop only at its head: replace the goto by a loop with conditions.");
     }
   }
   return {};

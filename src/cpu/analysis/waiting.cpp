@@ -10,7 +10,7 @@
 
 #include "cpu/abi/limits.hpp"
 #include "cpu/analysis/analysis.hpp"
-#include "cpu/analysis/place.hpp"
+#include "cpu/analysis/source_location.hpp"
 #include "cpu/analysis/structure.hpp"
 
 namespace quern::cpu::analysis {
@@ -111,7 +111,7 @@ class WaitingLoop {
       follow(terminator(analysis_.order[at]));
   }
 
-  /// A read of a place that stays the same from iteration to iteration, and may give the same for ever.
+  /// A read of an address that stays the same from iteration to iteration, and may give the same for ever.
   bool waits(ir::Value value) const {
     const ir::Inst& inst = function_[value];
     const bool reads = inst.op == ir::Op::load && (is_ordered(inst) || (rereads_ && !inst.attr.invariant));
@@ -256,7 +256,7 @@ Diagnostic waiting_loop(const ir::Function& function, const Loop& loop, ir::Valu
           "kernel '{}': the loop at {} goes on until the {} at {} sees what another thread writes (a lock or "
           "a spin "
           "wait); the lanes of a warp that are kept together cannot wait for one another",
-          function.name, line_of(function, placed_value(function, loop.header)), what,
+          function.name, line_of(function, located_value(function, loop.header)), what,
           line_of(function, read)),
       "Replace the lock by atomic operations on the data (atomicAdd, or a compare-and-swap that retries with "
       "the value it "
@@ -320,7 +320,7 @@ std::vector<bool> find_waiting_loops(const ir::Function& function, const Analysi
 }
 
 bool waits_in_calls(const ir::Module& module, const Specialisation& specialisation) {
-  const auto meets = [](const ir::Inst& inst) { return ir::is_barrier(inst.op) || ir::meets_lanes(inst.op); };
+  const auto meets = [](const ir::Inst& inst) { return ir::is_barrier(inst.op) || ir::syncs_lanes(inst.op); };
   return std::any_of(module.functions.begin(), module.functions.end(), [&](const ir::Function& function) {
     return !function.kernel && (std::any_of(function.insts.begin(), function.insts.end(), meets) ||
                                 !needs_dispatcher(module, function, specialisation));

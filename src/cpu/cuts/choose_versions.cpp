@@ -165,18 +165,18 @@ void find_waits(ir::Function&, Plan& plan, const Specialisation&) {
   const std::size_t count = plan.function->blocks.size();
   plan.waits.resize(count, ir::kNone);
   plan.full_needed.assign(count, true);
-  plan.tires.assign(count, false);
+  plan.spins.assign(count, false);
   if (!plan.dispatched) return;
   const Analysis& facts = plan.masked;
   const std::vector<bool> waiting = analysis::find_waiting_loops(*plan.function, facts);
   for (const ir::BlockId id : facts.order) {
     plan.full_needed[id] =
         plan.waits[id] == ir::kNone || !ir::is_barrier((*plan.function)[plan.waits[id]].op);
-    plan.tires[id] = facts.irreducible;
+    plan.spins[id] = facts.irreducible;
     for (std::uint32_t loop = facts.loop_of[id]; loop != ir::kNone; loop = facts.loops[loop].parent) {
       if (!waiting[loop]) continue;
       plan.full_needed[id] = false;
-      if (facts.loops[loop].header == id) plan.tires[id] = true;
+      if (facts.loops[loop].header == id) plan.spins[id] = true;
     }
   }
 }

@@ -33,7 +33,7 @@ bool loads_in_loop(const ir::Function& function, const analysis::Analysis& facts
   });
 }
 
-/// Bytes a lane of the vectors that a warp of the gang keeps, at the worst place between two blocks.
+/// Bytes a lane of the vectors that a warp of the gang keeps, at the worst boundary of two blocks.
 std::uint64_t pressure(const ir::Function& function, const analysis::Analysis& facts,
                        const std::vector<bool>& shared) {
   const Liveness liveness = find_liveness(function, {&facts});

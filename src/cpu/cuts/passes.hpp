@@ -34,8 +34,8 @@ void choose_gangs(ir::Function& function, Plan& plan, const Specialisation& spec
 /// Cuts blocks before assumed widenings, which are tested at the end of the first part (Plan::tested).
 void cut_before_assumed(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
-/// Cuts blocks where the warps of the gang, or lanes of them, may diverge: each such place becomes a block of
-/// its own, where a warp can start (Plan::parts). A comparison that is computed only if scalars do not
+/// Cuts blocks where the warps of the gang, or lanes of them, may diverge: each such branch becomes a block
+/// of its own, where a warp can start (Plan::parts). A comparison that is computed only if scalars do not
 /// decide (see bounds.hpp) moves with its branch.
 void cut_where_gangs_part(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
@@ -49,7 +49,7 @@ Expected<void> analyse_full(ir::Function& function, Plan& plan, const Specialisa
 void find_ends(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
 /// Full code neither waits at barriers nor iterates in a loop that waits; lanes that wait let others run
-/// first (Plan::full_needed, Plan::tires).
+/// first (Plan::full_needed, Plan::spins).
 void find_waits(ir::Function& function, Plan& plan, const Specialisation& specialisation);
 
 /// Decides which blocks have masked code and where control returns to full code.

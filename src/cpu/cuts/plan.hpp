@@ -48,7 +48,7 @@ struct Plan {
   bool dispatched = false;
   std::vector<ir::Value> waits;   ///< by BlockId: what lanes wait at, its first instruction; ir::kNone
   std::vector<bool> full_needed;  ///< by BlockId: has a full version, where has_full
-  std::vector<bool> tires;  ///< by BlockId: lanes that go back to it from a later block let others run first
+  std::vector<bool> spins;  ///< by BlockId: lanes that go back to it from a later block let others run first
 
   const analysis::Analysis& facts(Version version) const { return version == Version::full ? full : masked; }
 };

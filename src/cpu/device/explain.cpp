@@ -91,26 +91,25 @@ bool find_thread(const CodeSites& sites, ir::Value access, engine::Fault& fault,
 
 /// The IR instruction that the machine code belongs to; LLVM does not know it for code that it merged from
 /// several.
-struct Place {
+struct Site {
   const ir::Function* function = nullptr;
   ir::Value value = ir::kNone;
 };
-Place place_of(const CodeSites& known, std::uint64_t offset) {
+Site site_of(const CodeSites& known, std::uint64_t offset) {
   const CodeSite* const site = site_at(known.sites, offset);
   if (site == nullptr) return {};
   const ir::Function& function = known.module.functions[site->function];
   return {&function, site->value};
 }
 
-void explain_access(const CodeSites& known, const Place& place, engine::Fault& fault,
+void explain_access(const CodeSites& known, const Site& site, engine::Fault& fault,
                     const engine::LaunchJob& job, const engine::Worker& worker) {
   const ir::Function* const kernel = known.module.functions.data();
-  const ir::Value access =
-      place.function == nullptr ? ir::kNone : access_behind(*place.function, place.value);
-  if (access != ir::kNone) describe(*place.function, access, fault);
+  const ir::Value access = site.function == nullptr ? ir::kNone : access_behind(*site.function, site.value);
+  if (access != ir::kNone) describe(*site.function, access, fault);
   // Threads are followed through the kernel alone, not into functions that it calls.
   const bool in_kernel =
-      place.function == nullptr ? known.module.functions.size() == 1 : place.function == kernel;
+      site.function == nullptr ? known.module.functions.size() == 1 : site.function == kernel;
   if (in_kernel && is_of_address(fault) && find_thread(known, access, fault, job, worker)) return;
   const bool global = fault.space == "global" || fault.space == "generic";
   if (global && processor_tells(fault, *worker.services().window, job.device))
@@ -182,9 +181,9 @@ void Explainer::explain(engine::Fault& fault, const engine::LaunchJob& job,
                         const engine::Worker& worker) const noexcept try {
   const CodeSites* const known = sites();
   if (known == nullptr) return;
-  const Place place = place_of(*known, static_cast<std::uint64_t>(fault.pc - code_.text_begin));
-  if (place.function != nullptr) fault.location = (*place.function)[place.value].location;
-  explain_access(*known, place, fault, job, worker);
+  const Site site = site_of(*known, static_cast<std::uint64_t>(fault.pc - code_.text_begin));
+  if (site.function != nullptr) fault.location = (*site.function)[site.value].location;
+  explain_access(*known, site, fault, job, worker);
 } catch (...) {  // no memory: the fault stays as it is
 }
 

@@ -35,12 +35,12 @@ std::uint64_t value_of(const ptx::Initializer& initializer, const ModuleObject& 
 }
 
 void initialise(const ptx::Variable& variable, const ModuleObject& module) {
-  const ModuleVariable& place = module.variables.find(variable.name)->second;
-  std::memset(place.address, 0, place.bytes);
+  const ModuleVariable& target = module.variables.find(variable.name)->second;
+  std::memset(target.address, 0, target.bytes);
   const std::uint64_t element_bytes = ptx::byte_size(variable.type);
-  std::byte* to = place.address;
+  std::byte* to = target.address;
   for (const ptx::Initializer& initializer : variable.initializer) {
-    if (to + element_bytes > place.address + place.bytes) return;
+    if (to + element_bytes > target.address + target.bytes) return;
     const std::uint64_t bits = value_of(initializer, module);
     std::memcpy(to, &bits, std::min<std::uint64_t>(element_bytes, sizeof bits));
     to += element_bytes;

@@ -317,8 +317,8 @@ void request_stop(KernelRun& run, pthread_t thread) {
   ::pthread_sigqueue(thread, SIGSEGV, {.sival_ptr = &stop_mark});
 }
 
-void note_place(Fault& fault, const WorkerState& worker, std::uint64_t chunk_first,
-                std::uint64_t chunk_count) {
+void note_running_threads(Fault& fault, const WorkerState& worker, std::uint64_t chunk_first,
+                          std::uint64_t chunk_count) {
   if (fault.kind == FaultKind::none || worker.blocks_left > chunk_count || worker.blocks_left == 0) return;
   fault.block = chunk_first + (chunk_count - worker.blocks_left);
   if (fault.warp_count != 0 || worker.running_warps == kUnknownWarp) return;

@@ -47,7 +47,7 @@ struct Fault {
   std::uint32_t access_bytes = 0;
   std::string_view space;
   std::optional<std::uint64_t> kernel_address;  ///< as the kernel computed it
-  // The threads that ran, for the report. Filled in when the run has ended (note_place).
+  // The threads that ran, for the report. Filled in when the run has ended (note_running_threads).
   std::uint64_t block = kUnknownIndex;
   std::uint32_t warp = 0;        ///< the first of
   std::uint32_t warp_count = 0;  ///< so many; 0: not known
@@ -106,8 +106,8 @@ StayEnd resume_guarded(KernelRun& run);
 /// matters may be alive on its stack.
 void suspend_run();
 /// The block and the warps that `worker` was in when the fault ended its run.
-void note_place(Fault& fault, const WorkerState& worker, std::uint64_t chunk_first,
-                std::uint64_t chunk_count);
+void note_running_threads(Fault& fault, const WorkerState& worker, std::uint64_t chunk_first,
+                          std::uint64_t chunk_count);
 
 /// Ends the current run of this thread if it shall stop.
 void end_if_stopped();

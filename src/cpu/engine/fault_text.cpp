@@ -36,7 +36,7 @@ Index3 coordinates(std::uint64_t index, const Index3& extent) {
 
 std::string text_of(const Index3& at) { return fmt::format("({},{},{})", at[0], at[1], at[2]); }
 
-void place_threads(const Fault& fault, FaultReport& report) {
+void locate_threads(const Fault& fault, FaultReport& report) {
   const Index3& dim = report.block_dim;
   const std::uint64_t threads = std::uint64_t{dim[0]} * dim[1] * dim[2];
   const std::uint64_t first = fault.warp * kWarpLanes;
@@ -47,7 +47,7 @@ void place_threads(const Fault& fault, FaultReport& report) {
   report.last_thread = exact ? report.first_thread : coordinates(end - 1, dim);
 }
 
-void place_line(const Fault& fault, const LaunchJob& job, FaultReport& report) {
+void locate_line(const Fault& fault, const LaunchJob& job, FaultReport& report) {
   if (job.locations == nullptr || fault.location >= job.locations->size()) return;
   const ir::Location& at = ir::author_location(*job.locations, (*job.locations)[fault.location]);
   const bool authors = at.line != 0 && !at.file.empty();
@@ -101,9 +101,9 @@ FaultReport report(const Fault& fault, const LaunchJob& job) {
   std::copy_n(job.state.block, 3, made.block_dim.begin());
   if (fault.block != kUnknownIndex) {
     made.block = coordinates(fault.block, made.grid);
-    place_threads(fault, made);
+    locate_threads(fault, made);
   }
-  place_line(fault, job, made);
+  locate_line(fault, job, made);
   made.access = fault.access;
   made.access_bytes = fault.access_bytes;
   made.space = fault.space;

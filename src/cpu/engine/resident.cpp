@@ -122,7 +122,7 @@ bool ResidentBlock::prepare(const LaunchJob& job) {
 void ResidentBlock::begin(LaunchJob& job, std::uint64_t block) {
   job_ = &job;
   block_ = block;
-  forget_place(state_);
+  forget_running_threads(state_);
   run_ = std::make_unique<KernelRun>();
   run_->text_begin = job.text_begin;
   run_->text_end = job.text_end;
@@ -163,7 +163,7 @@ StayEnd ResidentBlock::go_on() {
         },
         this);
   }
-  if (end == StayEnd::left) note_place(run_->fault, state_, block_, 1);
+  if (end == StayEnd::left) note_running_threads(run_->fault, state_, block_, 1);
   if (end != StayEnd::suspended) taken_ = false;
   return end;
 }

@@ -26,7 +26,7 @@ struct Loop {
       if (first >= job.block_count) break;
       worker.chunk_first = first;
       worker.chunk_count = std::min(chunk, job.block_count - first);
-      forget_place(worker.state());
+      forget_running_threads(worker.state());
       job.run(&job.state, &worker.state(), first, worker.chunk_count);
     }
   }
@@ -44,7 +44,7 @@ Fault run_chunks(LaunchJob& job, Worker& worker, std::uint32_t worker_count) {
     const Worker::Stay stay(worker, run);
     run_guarded(run, [](void* argument) { static_cast<Loop*>(argument)->run(); }, &loop);
   }
-  note_place(run.fault, worker.state(), worker.chunk_first, worker.chunk_count);
+  note_running_threads(run.fault, worker.state(), worker.chunk_first, worker.chunk_count);
   return run.fault;
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint32_t kLanes = 32;
 constexpr std::uint32_t kMaxWarps = 32;
-/// All lanes may be tired this often before other warps have their turn.
+/// All lanes may be spinning this often before other warps have their turn.
 constexpr std::uint32_t kRoundsInStep = 32;
 /// The largest number of turns in a step, whatever its loops are.
 constexpr std::uint32_t kTurnsInStep = 1u << 16;
@@ -32,12 +32,12 @@ template <class Predicate>
 std::uint32_t lanes_where(const WarpFrame& frame, const Predicate& predicate) {
   std::uint32_t lanes = 0;
   for (std::uint32_t lane = 0; lane < kLanes; ++lane)
-    if (predicate(frame.place[lane])) lanes |= bit(lane);
+    if (predicate(frame.pc[lane])) lanes |= bit(lane);
   return lanes;
 }
 
 bool marked(std::uint32_t at, std::uint32_t mark) {
-  return at != place::kEnded && (at & place::kMarks) == mark;
+  return at != lane_pc::kEnded && (at & lane_pc::kMarks) == mark;
 }
 
 // --- barriers
@@ -90,7 +90,7 @@ void open(Team& team, Barrier& barrier) {
   for (std::uint32_t warp = 0; warp < team.warps; ++warp) {
     WarpFrame& frame = team.frame(warp);
     for_each_lane(barrier.waiting[warp], [&](std::uint32_t lane) {
-      frame.place[lane] &= ~place::kMarks;
+      frame.pc[lane] &= ~lane_pc::kMarks;
       frame.true_lanes[lane] = barrier.true_lanes;
       frame.arrived_lanes[lane] = barrier.arrived_lanes;
     });
@@ -121,7 +121,7 @@ void note_warp(WorkerState* worker, std::uint32_t warp) {
 
 void begin(WarpFrame& frame, std::uint32_t lanes) {
   for (std::uint32_t lane = 0; lane < kLanes; ++lane)
-    frame.place[lane] = (lanes & bit(lane)) != 0 ? 0 : place::kEnded;
+    frame.pc[lane] = (lanes & bit(lane)) != 0 ? 0 : lane_pc::kEnded;
   frame.live = lanes;
   frame.turns = 0;
   frame.rounds = 0;
@@ -129,7 +129,7 @@ void begin(WarpFrame& frame, std::uint32_t lanes) {
 }
 
 bool can_go_on(const WarpFrame& frame) {
-  return frame.live != 0 && lanes_where(frame, [](std::uint32_t at) { return at < place::kAsleep; }) != 0;
+  return frame.live != 0 && lanes_where(frame, [](std::uint32_t at) { return at < lane_pc::kAsleep; }) != 0;
 }
 
 std::uint32_t location_of_wait(const Team& team, std::uint32_t warp) {
@@ -156,7 +156,7 @@ Round run_round(const LaunchState* launch, WorkerState* worker, const WarpSteps&
     const std::uint32_t live = frame.live;
     const StepWarp step = warp < steps.full_count ? steps.full : steps.partial;
     const std::uint32_t end = step(launch, worker, &frame, ctaid[0], ctaid[1], ctaid[2], warp);
-    if (end != static_cast<std::uint32_t>(StepEnd::tired)) round.progress = true;
+    if (end != static_cast<std::uint32_t>(StepEnd::spinning)) round.progress = true;
     if (frame.live != live) open_complete(team);
   }
   return round;
@@ -189,58 +189,60 @@ void quern_cpu_run_warps(const LaunchState* launch, WorkerState* worker, const W
   }
 }
 
-std::uint32_t quern_cpu_choose_place(WorkerState* worker, WarpFrame* frame) {
-  if (frame->turns % kTurnsInStep == 0) return static_cast<std::uint32_t>(StepEnd::tired);
-  const std::uint32_t ready = lanes_where(*frame, [](std::uint32_t at) { return at < place::kTired; });
+std::uint32_t quern_cpu_choose_pc(WorkerState* worker, WarpFrame* frame) {
+  if (frame->turns % kTurnsInStep == 0) return static_cast<std::uint32_t>(StepEnd::spinning);
+  const std::uint32_t ready = lanes_where(*frame, [](std::uint32_t at) { return at < lane_pc::kSpinning; });
   if (ready != 0) {  // whoever comes next after the lane that the count of turns says
     const int turn = static_cast<int>(frame->turns / kFairTurns % kLanes);
     const auto lane = static_cast<std::uint32_t>(std::countr_zero(std::rotr(ready, turn)) + turn) % kLanes;
-    return frame->place[lane];
+    return frame->pc[lane];
   }
-  const std::uint32_t tired = lanes_where(*frame, [](std::uint32_t at) { return marked(at, place::kTired); });
-  if (tired != 0) {
-    std::uint32_t least = place::kEnded;
-    for_each_lane(tired, [&](std::uint32_t lane) {
-      frame->place[lane] &= ~place::kMarks;
-      if (frame->place[lane] < least) least = frame->place[lane];
+  const std::uint32_t spinning =
+      lanes_where(*frame, [](std::uint32_t at) { return marked(at, lane_pc::kSpinning); });
+  if (spinning != 0) {
+    std::uint32_t least = lane_pc::kEnded;
+    for_each_lane(spinning, [&](std::uint32_t lane) {
+      frame->pc[lane] &= ~lane_pc::kMarks;
+      if (frame->pc[lane] < least) least = frame->pc[lane];
     });
-    return ++frame->rounds % kRoundsInStep == 0 ? static_cast<std::uint32_t>(StepEnd::tired) : least;
+    return ++frame->rounds % kRoundsInStep == 0 ? static_cast<std::uint32_t>(StepEnd::spinning) : least;
   }
-  if (frame->live == 0) return place::kEnded;
+  if (frame->live == 0) return lane_pc::kEnded;
   const bool at_barrier =
-      lanes_where(*frame, [](std::uint32_t at) { return marked(at, place::kAtBarrier); }) != 0;
+      lanes_where(*frame, [](std::uint32_t at) { return marked(at, lane_pc::kAtBarrier); }) != 0;
   if (!at_barrier) stuck(worker, frame->location, frame->live);
   return static_cast<std::uint32_t>(StepEnd::waiting);
 }
 
-std::uint32_t quern_cpu_meet_lanes(WarpFrame* frame, std::uint32_t at, std::uint32_t location) {
+std::uint32_t quern_cpu_sync_lanes(WarpFrame* frame, std::uint32_t at, std::uint32_t location) {
   const auto is_here = [&](std::uint32_t other) {
-    return other != place::kEnded && (other & ~(place::kMarks | place::kMet)) == at &&
-           other < place::kAtBarrier;
+    return other != lane_pc::kEnded && (other & ~(lane_pc::kMarks | lane_pc::kReleased)) == at &&
+           other < lane_pc::kAtBarrier;
   };
   const std::uint32_t here = lanes_where(*frame, is_here);
   // A warp_sync is met by members at any other one; all else only by those at the same instruction.
   const std::uint32_t present =
-      (at & place::kSync) == 0 ? here : lanes_where(*frame, [](std::uint32_t other) {
-        return other < place::kAtBarrier && (other & place::kSync) != 0 && (other & place::kMet) == 0;
+      (at & lane_pc::kSync) == 0 ? here : lanes_where(*frame, [](std::uint32_t other) {
+        return other < lane_pc::kAtBarrier && (other & lane_pc::kSync) != 0 &&
+               (other & lane_pc::kReleased) == 0;
       });
   std::uint32_t ready = 0;
   std::uint32_t met = 0;
   for_each_lane(here, [&](std::uint32_t lane) {
     const std::uint32_t members = frame->members[lane] & frame->live;
-    if ((frame->place[lane] & place::kMet) != 0) {
+    if ((frame->pc[lane] & lane_pc::kReleased) != 0) {
       ready |= bit(lane);
     } else if ((members & ~present) == 0) {
       ready |= bit(lane);
       met |= members;
     } else {
-      frame->place[lane] = at | place::kAsleep;
+      frame->pc[lane] = at | lane_pc::kAsleep;
       frame->location = location;
     }
   });
-  for_each_lane(ready, [&](std::uint32_t lane) { frame->place[lane] = at; });
+  for_each_lane(ready, [&](std::uint32_t lane) { frame->pc[lane] = at; });
   for_each_lane(met & ~here, [&](std::uint32_t lane) {
-    frame->place[lane] = (frame->place[lane] & ~place::kMarks) | place::kMet;
+    frame->pc[lane] = (frame->pc[lane] & ~lane_pc::kMarks) | lane_pc::kReleased;
   });
   return ready;
 }
@@ -248,21 +250,21 @@ std::uint32_t quern_cpu_meet_lanes(WarpFrame* frame, std::uint32_t at, std::uint
 void quern_cpu_end_lanes(WarpFrame* frame, std::uint32_t lanes) {
   if (lanes == 0) return;
   frame->live &= ~lanes;
-  for_each_lane(lanes, [&](std::uint32_t lane) { frame->place[lane] = place::kEnded; });
-  for (std::uint32_t& at : frame->place)  // lanes that wait for these members
-    if (marked(at, place::kAsleep)) at &= ~place::kMarks;
+  for_each_lane(lanes, [&](std::uint32_t lane) { frame->pc[lane] = lane_pc::kEnded; });
+  for (std::uint32_t& at : frame->pc)  // lanes that wait for these members
+    if (marked(at, lane_pc::kAsleep)) at &= ~lane_pc::kMarks;
 }
 
-void quern_cpu_meet_block(WorkerState* worker, WarpFrame* frame, std::uint32_t lanes, std::uint32_t next,
-                          std::uint32_t how, std::uint32_t id, std::uint32_t count, std::uint32_t yes,
-                          std::uint32_t location) {
+void quern_cpu_arrive_at_barrier(WorkerState* worker, WarpFrame* frame, std::uint32_t lanes,
+                                 std::uint32_t next, std::uint32_t how, std::uint32_t id, std::uint32_t count,
+                                 std::uint32_t yes, std::uint32_t location) {
   if (id >= ir::kBarriers) stuck(worker, location, lanes, ir::Trap::no_such_barrier);
   if (count % kLanes != 0) stuck(worker, location, lanes, ir::Trap::barrier_of_part);
   Team& team = *static_cast<Team*>(worker->team);
   Barrier& barrier = team.barriers[id];
   const bool waits = how == static_cast<std::uint32_t>(BarrierStep::wait);
   for_each_lane(lanes,
-                [&](std::uint32_t lane) { frame->place[lane] = waits ? next | place::kAtBarrier : next; });
+                [&](std::uint32_t lane) { frame->pc[lane] = waits ? next | lane_pc::kAtBarrier : next; });
   barrier.in_use = true;
   barrier.expected = count;
   barrier.location = location;

@@ -71,7 +71,7 @@ constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 /// An address range that the system usually leaves free, so that a window can grow: between 32 and 48 TiB, at
 /// another place each time a program is started. The system treats it as a hint.
-void* wished_place() noexcept {
+void* wished_address() noexcept {
   constexpr std::uint64_t kFirst = std::uint64_t{32} << 40, kStep = std::uint64_t{16} << 30, kSteps = 1024;
   std::uint64_t random = 0;
   if (const auto* const bytes = reinterpret_cast<const void*>(::getauxval(AT_RANDOM)))
@@ -106,7 +106,7 @@ Window::Window(std::byte* reservation, const WindowLayout& layout)
 Expected<std::unique_ptr<Window>> Window::reserve(const WindowLayout& asked) {
   const WindowLayout layout = rounded(asked);
   const std::uint64_t bytes = reservation_bytes(layout);
-  void* start = ::mmap(wished_place(), bytes, PROT_NONE, kFlags, -1, 0);
+  void* start = ::mmap(wished_address(), bytes, PROT_NONE, kFlags, -1, 0);
   if (start == MAP_FAILED) {
     Diagnostic diagnostic;
     diagnostic.code = "address-space";

@@ -171,7 +171,7 @@ bool types_fit(Op op, Type type, std::span<const Type> operands) noexcept {
 bool is_barrier(Op op) noexcept {
   return op == Op::barrier || op == Op::barrier_arrive || op == Op::barrier_reduce;
 }
-bool meets_lanes(Op op) noexcept { return has_trait(op, 'c') && !is_barrier(op) && op != Op::activemask; }
+bool syncs_lanes(Op op) noexcept { return has_trait(op, 'c') && !is_barrier(op) && op != Op::activemask; }
 std::string_view name(Special which) noexcept { return kSpecials[static_cast<std::size_t>(which)]; }
 
 std::int64_t sign_extend(std::uint64_t value, std::uint32_t bits) noexcept {

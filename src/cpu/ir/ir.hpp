@@ -37,7 +37,7 @@ bool types_fit(Op op, Type type, std::span<const Type> operands) noexcept;
 /// At which threads of the block meet.
 bool is_barrier(Op op) noexcept;
 /// Waits for the lanes that its last operand, a membermask, names.
-bool meets_lanes(Op op) noexcept;
+bool syncs_lanes(Op op) noexcept;
 
 /// An instruction and the value it makes are one thing, named by its index in Function::insts.
 using Value = std::uint32_t;

@@ -86,21 +86,21 @@ QUERN_INLINE T combine(T old, T operand, T second) {
 }
 
 template <AtomicOp op, class Kind>
-QUERN_INLINE typename Kind::Bits apply(typename Kind::Bits* place, bool is_shared,
-                                       typename Kind::Bits operand, typename Kind::Bits second) {
+QUERN_INLINE typename Kind::Bits apply(typename Kind::Bits* word, bool is_shared, typename Kind::Bits operand,
+                                       typename Kind::Bits second) {
   using Bits = typename Kind::Bits;
   const auto next = [&](Bits old) QUERN_INLINE_BODY {
     return Kind::encode(
         combine<op, typename Kind::Value>(Kind::decode(old), Kind::decode(operand), Kind::decode(second)));
   };
   if (is_shared) {
-    const auto address = reinterpret_cast<std::int64_t>(place);
+    const auto address = reinterpret_cast<std::int64_t>(word);
     const Bits old = read_at<Bits>(address);
     write_at(address, next(old));
     return old;
   }
-  Bits old = __atomic_load_n(place, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(place, &old, next(old), false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+  Bits old = __atomic_load_n(word, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(word, &old, next(old), false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
   }
   return old;
 }
@@ -120,8 +120,8 @@ QUERN_INLINE void run(const Call& call) {
   const auto* const operands = static_cast<const Bits*>(call.operand);
   const auto* const seconds = static_cast<const Bits*>(call.second);
   for_each_lane(call.mask, [&](unsigned lane) QUERN_INLINE_BODY {
-    auto* const place = reinterpret_cast<Bits*>(call.addresses[lane]);  // NOLINT(performance-no-int-to-ptr)
-    const Bits old = apply<op, Kind>(place, call.is_shared, operands[lane], seconds[lane]);
+    auto* const word = reinterpret_cast<Bits*>(call.addresses[lane]);  // NOLINT(performance-no-int-to-ptr)
+    const Bits old = apply<op, Kind>(word, call.is_shared, operands[lane], seconds[lane]);
     if (call.out != nullptr) static_cast<Bits*>(call.out)[lane] = old;
   });
 }

@@ -8,10 +8,10 @@ namespace quern::cpu::emit {
 std::span<const Helper> dispatch_helpers() {
   static const Helper rows[] = {
       {"quern_cpu_run_warps", reinterpret_cast<void*>(&engine::quern_cpu_run_warps)},
-      {"quern_cpu_choose_place", reinterpret_cast<void*>(&engine::quern_cpu_choose_place)},
-      {"quern_cpu_meet_lanes", reinterpret_cast<void*>(&engine::quern_cpu_meet_lanes)},
+      {"quern_cpu_choose_pc", reinterpret_cast<void*>(&engine::quern_cpu_choose_pc)},
+      {"quern_cpu_sync_lanes", reinterpret_cast<void*>(&engine::quern_cpu_sync_lanes)},
       {"quern_cpu_end_lanes", reinterpret_cast<void*>(&engine::quern_cpu_end_lanes)},
-      {"quern_cpu_meet_block", reinterpret_cast<void*>(&engine::quern_cpu_meet_block)},
+      {"quern_cpu_arrive_at_barrier", reinterpret_cast<void*>(&engine::quern_cpu_arrive_at_barrier)},
   };
   return rows;
 }

@@ -47,10 +47,10 @@ __attribute__((target("avx2"))) QUERN_KERNEL_MEMORY static void quern_cpu_gather
     std::uint32_t* out, const std::int64_t* addresses, std::uint32_t mask) {
   const __m128i bits = _mm_setr_epi32(1, 2, 4, 8);
   for (unsigned lane = 0; lane < kHelperLanes; lane += 4, mask >>= 4) {
-    const __m256i places = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(addresses + lane));
+    const __m256i chunk = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(addresses + lane));
     const __m128i all = _mm_set1_epi32(static_cast<int>(mask));
     const __m128i running = _mm_cmpeq_epi32(_mm_and_si128(all, bits), bits);
-    const __m128i values = _mm256_mask_i64gather_epi32(_mm_setzero_si128(), nullptr, places, running, 1);
+    const __m128i values = _mm256_mask_i64gather_epi32(_mm_setzero_si128(), nullptr, chunk, running, 1);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out + lane), values);
   }
 }
@@ -59,9 +59,9 @@ __attribute__((target("avx2"))) QUERN_KERNEL_MEMORY static void quern_cpu_gather
     std::uint64_t* out, const std::int64_t* addresses, std::uint32_t mask) {
   const __m256i bits = _mm256_setr_epi64x(1, 2, 4, 8);
   for (unsigned lane = 0; lane < kHelperLanes; lane += 4, mask >>= 4) {
-    const __m256i places = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(addresses + lane));
+    const __m256i chunk = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(addresses + lane));
     const __m256i running = _mm256_cmpeq_epi64(_mm256_and_si256(_mm256_set1_epi64x(mask), bits), bits);
-    const __m256i values = _mm256_mask_i64gather_epi64(_mm256_setzero_si256(), nullptr, places, running, 1);
+    const __m256i values = _mm256_mask_i64gather_epi64(_mm256_setzero_si256(), nullptr, chunk, running, 1);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + lane), values);
   }
 }

@@ -37,13 +37,13 @@ class Linker {
 
   LinkedCode link(std::string_view entry) {
     name_helpers();
-    place_sections(true);
+    lay_out_sections(true);
     code_.bytes.resize(round_up(code_.bytes.size(), sizeof kStub));
     stubs_ = code_.bytes.size();
     for (std::size_t i = 0; i < code_.helpers.size(); ++i)
       code_.bytes.append(reinterpret_cast<const char*>(kStub), sizeof kStub);
     code_.text_bytes = code_.bytes.size();
-    place_sections(false);
+    lay_out_sections(false);
     code_.bytes.resize(round_up(code_.bytes.size(), kImageAlignment));
     for (std::size_t i = 0; i < code_.helpers.size(); ++i)
       write_displacement(stub(i) + kStubOperand, slot(i), -4);
@@ -73,7 +73,7 @@ class Linker {
   }
 
   /// The section ".text" is the first: offsets in it are offsets in the image (sites.hpp).
-  void place_sections(bool code) {
+  void lay_out_sections(bool code) {
     std::vector<llvm::object::ELFSectionRef> sections;
     for (const llvm::object::ELFSectionRef section : file_.sections())
       if (is_loaded(section) && is_code(section) == code) sections.push_back(section);
@@ -84,7 +84,7 @@ class Linker {
       const std::size_t align = std::max<std::size_t>(section.getAlignment().value(), 1);
       if (align > kMostAlignment) throw Defect("a section wants an alignment of " + std::to_string(align));
       code_.bytes.resize(round_up(code_.bytes.size(), align));
-      places_[section.getIndex()] = code_.bytes.size();
+      section_offsets_[section.getIndex()] = code_.bytes.size();
       if (section.isBSS())
         code_.bytes.resize(code_.bytes.size() + section.getSize());
       else
@@ -95,10 +95,10 @@ class Linker {
   void relocate(const llvm::object::ELFSectionRef& table) {
     const llvm::object::section_iterator target = take(table.getRelocatedSection());
     if (target == file_.section_end()) return;
-    const auto place = places_.find(target->getIndex());
-    if (place == places_.end()) return;
+    const auto offset = section_offsets_.find(target->getIndex());
+    if (offset == section_offsets_.end()) return;
     for (const llvm::object::ELFRelocationRef relocation : table.relocations())
-      apply(relocation, place->second + relocation.getOffset());
+      apply(relocation, offset->second + relocation.getOffset());
   }
 
   void apply(const llvm::object::ELFRelocationRef& relocation, std::size_t at) {
@@ -125,9 +125,9 @@ class Linker {
     const llvm::object::ELFSymbolRef symbol = *relocation.getSymbol();
     const llvm::object::section_iterator section = take(symbol.getSection());
     if (section == file_.section_end()) return stub(helper_of(relocation));
-    const auto place = places_.find(section->getIndex());
-    if (place == places_.end()) throw Defect("its object refers to a section that is not loaded");
-    return place->second + take(symbol.getValue());
+    const auto offset = section_offsets_.find(section->getIndex());
+    if (offset == section_offsets_.end()) throw Defect("its object refers to a section that is not loaded");
+    return offset->second + take(symbol.getValue());
   }
 
   std::size_t helper_of(const llvm::object::ELFRelocationRef& relocation) const {
@@ -161,8 +161,8 @@ class Linker {
       if (take(symbol.getName()) == llvm::StringRef(entry)) {
         const llvm::object::section_iterator section = take(symbol.getSection());
         if (section == file_.section_end()) continue;  // the file's name
-        if (const auto place = places_.find(section->getIndex()); place != places_.end())
-          return place->second + take(symbol.getValue());
+        if (const auto offset = section_offsets_.find(section->getIndex()); offset != section_offsets_.end())
+          return offset->second + take(symbol.getValue());
       }
     throw Defect("its object has no function " + std::string(entry));
   }
@@ -171,7 +171,7 @@ class Linker {
 
   const ELF64LEObjectFile& file_;
   LinkedCode code_;
-  std::map<std::uint64_t, std::size_t> places_;  ///< of loaded sections, by index
+  std::map<std::uint64_t, std::size_t> section_offsets_;  ///< of loaded sections, by index
   std::map<std::string, std::size_t> helper_index_;
   std::size_t stubs_ = 0;
 };

@@ -11,7 +11,7 @@
 namespace quern::cpu::emit {
 namespace {
 
-namespace place = engine::place;
+namespace lane_pc = engine::lane_pc;
 using engine::WarpFrame;
 
 std::uint32_t number(engine::StepEnd end) { return static_cast<std::uint32_t>(end); }
@@ -58,8 +58,8 @@ void DispatchedCode::begin() {
   if (!function_->kernel) {
     llvm::Value* lanes = inputs_.lanes;
     llvm::Type* type = vector_type_of(ir::Type::i32);
-    store_places(code_.CreateSelect(masks_.bits_of_word(lanes), llvm::Constant::getNullValue(type),
-                                    llvm::Constant::getAllOnesValue(type)));
+    store_pcs(code_.CreateSelect(masks_.bits_of_word(lanes), llvm::Constant::getNullValue(type),
+                                 llvm::Constant::getAllOnesValue(type)));
     code_.CreateStore(lanes, body_.live);
     code_.CreateStore(code_.getInt32(0), head_field(offsetof(WarpFrame, turns)));
     code_.CreateStore(code_.getInt32(0), head_field(offsetof(WarpFrame, rounds)));
@@ -75,12 +75,12 @@ void DispatchedCode::emit() {
 void DispatchedCode::emit_dispatcher() {
   llvm::Type* word = code_.getInt32Ty();
   code_.SetInsertPoint(dispatch_);
-  llvm::Value* places = load_places();
-  llvm::Value* least = code_.CreateIntMinReduce(places, /*IsSigned=*/false);
+  llvm::Value* pcs = load_pcs();
+  llvm::Value* least = code_.CreateIntMinReduce(pcs, /*IsSigned=*/false);
   llvm::Value* turns_field = head_field(offsetof(WarpFrame, turns));
   llvm::Value* turns = code_.CreateAdd(code_.CreateLoad(word, turns_field), code_.getInt32(1));
   code_.CreateStore(turns, turns_field);
-  llvm::Value* marked = code_.CreateICmpUGE(least, code_.getInt32(place::kTired));
+  llvm::Value* marked = code_.CreateICmpUGE(least, code_.getInt32(lane_pc::kSpinning));
   llvm::Value* fair =
       code_.CreateICmpEQ(code_.CreateAnd(turns, code_.getInt32(engine::kFairTurns - 1)), code_.getInt32(0));
   llvm::BasicBlock* run = make_block("run");
@@ -89,8 +89,8 @@ void DispatchedCode::emit_dispatcher() {
   code_.CreateCondBr(code_.CreateOr(marked, fair), choose, run);
 
   code_.SetInsertPoint(choose);
-  llvm::Value* chosen = engine_.call("quern_cpu_choose_place", word, {inputs_.worker, inputs_.frame});
-  code_.CreateCondBr(code_.CreateICmpUGE(chosen, code_.getInt32(place::kTired)), leave, run);
+  llvm::Value* chosen = engine_.call("quern_cpu_choose_pc", word, {inputs_.worker, inputs_.frame});
+  code_.CreateCondBr(code_.CreateICmpUGE(chosen, code_.getInt32(lane_pc::kSpinning)), leave, run);
   code_.SetInsertPoint(leave);
   leave_step(chosen);
 
@@ -99,9 +99,9 @@ void DispatchedCode::emit_dispatcher() {
   at->addIncoming(least, dispatch_);
   at->addIncoming(chosen, choose);
   llvm::BasicBlock* nowhere = make_block("nowhere");
-  places_ = code_.CreateSwitch(code_.CreateAnd(at, code_.getInt32(place::kRank)), nowhere);
+  blocks_ = code_.CreateSwitch(code_.CreateAnd(at, code_.getInt32(lane_pc::kRank)), nowhere);
   for (const ir::BlockId id : plan_.masked.order)
-    places_->addCase(code_.getInt32(plan_.masked.position[id]), body_.masked_blocks[id].run);
+    blocks_->addCase(code_.getInt32(plan_.masked.position[id]), body_.masked_blocks[id].run);
   code_.SetInsertPoint(nowhere);
   code_.CreateUnreachable();
 }
@@ -118,11 +118,11 @@ void DispatchedCode::leave_step(llvm::Value* end) {
 
 void DispatchedCode::emit_block(ir::BlockId id) {
   values_.begin_block(Version::masked, id, body_.masked_blocks[id].run);
-  if (plan_.waits[id] != ir::kNone && ir::meets_lanes(inst(plan_.waits[id]).op)) {
+  if (plan_.waits[id] != ir::kNone && ir::syncs_lanes(inst(plan_.waits[id]).op)) {
     sync_lanes(id);
   } else {
     body_.running.bits =
-        code_.CreateICmpEQ(load_places(), code_.CreateVectorSplat(kLanes, code_.getInt32(place_of(id))));
+        code_.CreateICmpEQ(load_pcs(), code_.CreateVectorSplat(kLanes, code_.getInt32(pc_of(id))));
     body_.running.word = masks_.word_of(body_.running.bits);
     body_.running.lanes = masks_.lanes_of(body_.running.bits);
   }
@@ -166,7 +166,7 @@ bool DispatchedCode::goes_straight(ir::BlockId block) const {
   return function_->blocks[next].preds.size() == 1 && plan_.waits[next] == ir::kNone && !plan_.ends[next];
 }
 
-/// `lanes` go from `block` to its successor: that is their place, and its phis hold their operands in them.
+/// `lanes` go from `block` to its successor: it becomes their PC, and its phis hold their operands in them.
 void DispatchedCode::send(ir::BlockId block, unsigned successor_index, llvm::Value* lanes) {
   const ir::BlockId successor = function_->blocks[block].succs[successor_index];
   llvm::Value* bits = masks_.bits_of(lanes);
@@ -189,8 +189,8 @@ void DispatchedCode::send(ir::BlockId block, unsigned successor_index, llvm::Val
     code_.CreateAlignedStore(what, to.memory, Slots::frame_align(to.type));
   }
   const bool back = plan_.masked.position[successor] <= plan_.masked.position[block];
-  const std::uint32_t to = place_of(successor) | (back && plan_.tires[successor] ? place::kTired : 0);
-  store_places(code_.CreateSelect(bits, code_.CreateVectorSplat(kLanes, code_.getInt32(to)), load_places()));
+  const std::uint32_t to = pc_of(successor) | (back && plan_.spins[successor] ? lane_pc::kSpinning : 0);
+  store_pcs(code_.CreateSelect(bits, code_.CreateVectorSplat(kLanes, code_.getInt32(to)), load_pcs()));
 }
 
 void DispatchedCode::end_lanes(llvm::Value* word) {
@@ -204,36 +204,36 @@ void DispatchedCode::enter(ir::BlockId block, const std::vector<unsigned>& edges
   if (edges.size() > 1) lanes = edges_.lanes_by_edge(block, masks_.all());
   for (const auto& [value, what] : stores) slots_.write(Version::masked, value, what);
 
-  llvm::Value* places = llvm::Constant::getAllOnesValue(vector_type_of(ir::Type::i32));
+  llvm::Value* pcs = llvm::Constant::getAllOnesValue(vector_type_of(ir::Type::i32));
   for (std::size_t i = 0; i < edges.size(); ++i) {
-    const std::uint32_t at = plan_.ends[succs[edges[i]]] ? place::kEnded : place_of(succs[edges[i]]);
-    places = code_.CreateSelect(masks_.bits_of(lanes[i]), code_.CreateVectorSplat(kLanes, code_.getInt32(at)),
-                                places);
+    const std::uint32_t at = plan_.ends[succs[edges[i]]] ? lane_pc::kEnded : pc_of(succs[edges[i]]);
+    pcs = code_.CreateSelect(masks_.bits_of(lanes[i]), code_.CreateVectorSplat(kLanes, code_.getInt32(at)),
+                             pcs);
   }
-  store_places(places);
-  llvm::Value* ended = code_.CreateICmpEQ(places, llvm::Constant::getAllOnesValue(places->getType()));
+  store_pcs(pcs);
+  llvm::Value* ended = code_.CreateICmpEQ(pcs, llvm::Constant::getAllOnesValue(pcs->getType()));
   code_.CreateStore(code_.CreateNot(masks_.word_of(ended)), body_.live);
   code_.CreateBr(dispatch_);
 }
 
-std::uint32_t DispatchedCode::place_of(ir::BlockId block) const {
+std::uint32_t DispatchedCode::pc_of(ir::BlockId block) const {
   std::uint32_t at = plan_.masked.position[block];
   if (plan_.waits[block] == ir::kNone) return at;
-  if (inst(plan_.waits[block]).op == ir::Op::warp_sync) at |= place::kSync;
-  return at | place::kMeets;
+  if (inst(plan_.waits[block]).op == ir::Op::warp_sync) at |= lane_pc::kSync;
+  return at | lane_pc::kWaits;
 }
 
 llvm::Value* DispatchedCode::head_field(std::uint64_t offset) {
   return code_.CreateConstInBoundsGEP1_64(code_.getInt8Ty(), inputs_.frame, offset);
 }
 
-llvm::Value* DispatchedCode::load_places() {
-  return code_.CreateAlignedLoad(vector_type_of(ir::Type::i32), head_field(offsetof(WarpFrame, place)),
+llvm::Value* DispatchedCode::load_pcs() {
+  return code_.CreateAlignedLoad(vector_type_of(ir::Type::i32), head_field(offsetof(WarpFrame, pc)),
                                  llvm::Align(64));
 }
 
-void DispatchedCode::store_places(llvm::Value* places) {
-  code_.CreateAlignedStore(places, head_field(offsetof(WarpFrame, place)), llvm::Align(64));
+void DispatchedCode::store_pcs(llvm::Value* pcs) {
+  code_.CreateAlignedStore(pcs, head_field(offsetof(WarpFrame, pc)), llvm::Align(64));
 }
 
 }  // namespace quern::cpu::emit

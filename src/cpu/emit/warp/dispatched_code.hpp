@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dispatched code (Plan::dispatched), for kernels whose lanes wait for each other: masked code in another
-// order, in which the next block is chosen while the warp runs. Each lane has its place, the number of the
-// block that it runs next, in the head of the warp's frame; the dispatcher selects the least one and runs
-// that block for the lanes that are there. There are no waiting variables. The masked slots are in the frame,
-// so that a warp can be left at any time, and a definition changes those of the running lanes only. The step
-// returns when only other warps can make progress, and is entered again at the dispatcher.
-// Source: docs/decisions/0004-dispatcher.md.
+// order, in which the next block is chosen while the warp runs. Each lane has its PC, the number of the block
+// that it runs next, in the head of the warp's frame; the dispatcher selects the least one and runs that
+// block for the lanes whose PC it is. There are no waiting variables. The masked slots are in the frame, so
+// that a warp can be left at any time, and a definition changes those of the running lanes only. The step
+// returns when only other warps can make progress, and is entered again at the dispatcher. Source:
+// docs/decisions/0004-dispatcher.md.
 #pragma once
 
 #include "cpu/emit/warp/conversions.hpp"
@@ -39,10 +39,10 @@ class DispatchedCode : private BodyPart {
   void end_lanes(llvm::Value* word);
 
  private:
-  std::uint32_t place_of(ir::BlockId block) const;
+  std::uint32_t pc_of(ir::BlockId block) const;
   llvm::Value* head_field(std::uint64_t offset);
-  llvm::Value* load_places();
-  void store_places(llvm::Value* places);
+  llvm::Value* load_pcs();
+  void store_pcs(llvm::Value* pcs);
   void emit_dispatcher();
   void leave_step(llvm::Value* end);
   void emit_block(ir::BlockId block);
@@ -62,7 +62,7 @@ class DispatchedCode : private BodyPart {
   Conversions& conversions_;
   Instructions& instructions_;
   llvm::BasicBlock* dispatch_ = nullptr;
-  llvm::SwitchInst* places_ = nullptr;
+  llvm::SwitchInst* blocks_ = nullptr;
 };
 
 }  // namespace quern::cpu::emit

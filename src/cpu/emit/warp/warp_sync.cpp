@@ -11,7 +11,7 @@
 namespace quern::cpu::emit {
 namespace {
 
-namespace place = engine::place;
+namespace lane_pc = engine::lane_pc;
 using engine::WarpFrame;
 
 }  // namespace
@@ -20,11 +20,11 @@ using engine::WarpFrame;
 void DispatchedCode::sync_lanes(ir::BlockId block) {
   const ir::Value members = inst(plan_.waits[block]).args.back();
   llvm::Type* word = code_.getInt32Ty();
-  llvm::Value* places = load_places();
+  llvm::Value* pcs = load_pcs();
   llvm::Value* awake = code_.CreateAnd(
-      places, code_.CreateVectorSplat(kLanes, code_.getInt32(~(place::kAsleep | place::kMet))));
+      pcs, code_.CreateVectorSplat(kLanes, code_.getInt32(~(lane_pc::kAsleep | lane_pc::kReleased))));
   llvm::Value* here =
-      code_.CreateICmpEQ(awake, code_.CreateVectorSplat(kLanes, code_.getInt32(place_of(block))));
+      code_.CreateICmpEQ(awake, code_.CreateVectorSplat(kLanes, code_.getInt32(pc_of(block))));
   llvm::Value* field = head_field(offsetof(WarpFrame, members));
   llvm::Type* type = vector_type_of(ir::Type::i32);
   llvm::Value* old = code_.CreateAlignedLoad(type, field, llvm::Align(64));
@@ -34,15 +34,15 @@ void DispatchedCode::sync_lanes(ir::BlockId block) {
   llvm::BasicBlock* some = make_block("some");
   llvm::BasicBlock* together = make_block("together");
   llvm::Value* here_word = masks_.word_of(here);
-  llvm::Value* awake_too = code_.CreateICmpEQ(awake, places);
+  llvm::Value* awake_too = code_.CreateICmpEQ(awake, pcs);
   llvm::Value* all =
       code_.CreateAnd(code_.CreateICmpEQ(here_word, body_.live_bits()),
                       code_.CreateICmpEQ(masks_.word_of(code_.CreateAnd(awake_too, here)), here_word));
   code_.CreateCondBr(all, together, some);
   code_.SetInsertPoint(some);
   llvm::Value* ready = engine_.call(
-      "quern_cpu_meet_lanes", word,
-      {inputs_.frame, code_.getInt32(place_of(block)), code_.getInt32(inst(plan_.waits[block]).location)});
+      "quern_cpu_sync_lanes", word,
+      {inputs_.frame, code_.getInt32(pc_of(block)), code_.getInt32(inst(plan_.waits[block]).location)});
   code_.CreateCondBr(code_.CreateICmpEQ(ready, code_.getInt32(0)), dispatch_, together);
   code_.SetInsertPoint(together);
   llvm::PHINode* lanes = code_.CreatePHI(word, 2);
@@ -78,8 +78,8 @@ void DispatchedCode::sync_block(ir::BlockId block) {
   const auto how =
       barrier.op == ir::Op::barrier_arrive ? engine::BarrierStep::arrive : engine::BarrierStep::wait;
   engine_.call(
-      "quern_cpu_meet_block", code_.getVoidTy(),
-      {inputs_.worker, inputs_.frame, lanes, code_.getInt32(place_of(function_->blocks[block].succs[0])),
+      "quern_cpu_arrive_at_barrier", code_.getVoidTy(),
+      {inputs_.worker, inputs_.frame, lanes, code_.getInt32(pc_of(function_->blocks[block].succs[0])),
        code_.getInt32(static_cast<std::uint32_t>(how)), numbers[0], numbers[1], yes,
        code_.getInt32(barrier.location)});
   code_.CreateBr(dispatch_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The source place of an instruction, for messages.
+// The source location of an instruction, for messages.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace quern::cpu::analysis {
 
-/// The author's place, as far as known.
+/// The author's location, as far as known.
 Span span_of(const ir::Function& function, ir::Value value);
 /// "line 12" (the author's), else "PTX line 80", else "an unknown line".
 std::string line_of(const ir::Function& function, ir::Value value);
-/// A value of `block` that has a place: the terminator if possible, otherwise the nearest before it; kNone if
-/// none has.
-ir::Value placed_value(const ir::Function& function, ir::BlockId block);
+/// A value of `block` that has a location: the terminator if possible, otherwise the nearest before it; kNone
+/// if none has.
+ir::Value located_value(const ir::Function& function, ir::BlockId block);
 /// "ptx-unsupported" at `value`; the PTX line is added to the message if it is known.
 Diagnostic unsupported(const ir::Function& function, ir::Value value, std::string message, std::string hint);
 

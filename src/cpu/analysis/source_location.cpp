@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cpu/analysis/place.hpp"
+#include "cpu/analysis/source_location.hpp"
 
 #include <fmt/format.h>
 
@@ -18,8 +18,8 @@ const ir::Location* location_of(const ir::Function& function, ir::Value value) {
 Span span_of(const ir::Function& function, ir::Value value) {
   const ir::Location* location = location_of(function, value);
   if (location == nullptr || location->line == 0) return {};
-  const ir::Location& place = ir::author_location(function.locations, *location);
-  return {place.file, place.line, place.column, 0};
+  const ir::Location& at = ir::author_location(function.locations, *location);
+  return {at.file, at.line, at.column, 0};
 }
 
 std::string line_of(const ir::Function& function, ir::Value value) {
@@ -30,7 +30,7 @@ std::string line_of(const ir::Function& function, ir::Value value) {
   return "an unknown line";
 }
 
-ir::Value placed_value(const ir::Function& function, ir::BlockId block) {
+ir::Value located_value(const ir::Function& function, ir::BlockId block) {
   const std::vector<ir::Value>& insts = function.blocks[block].insts;
   for (auto value = insts.rbegin(); value != insts.rend(); ++value)
     if (location_of(function, *value) != nullptr) return *value;
