@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that are called rather than inlined, as parts of the kernel's own graph (activations.cpp).
+// Calls without a machine stack: a function that cannot be inlined is translated once, into the kernel's own
+// graph. A call is a branch to its first block, a return a switch over the calls. Each lane keeps the records
+// of its activations in local memory: the return location, the function's .local variables, and the caller's
+// live values, which the activations below it overwrite. So a thread may wait for others anywhere, and every
+// lane runs independently (docs/decisions/0009-called-functions.md).
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
 #include <vector>
 
 #include "cpu/abi/limits.hpp"
-#include "cpu/lower/frame.hpp"
+#include "cpu/lower/frames.hpp"
 
 namespace quern::cpu::lower {
 
@@ -50,6 +55,36 @@ struct Regions {
   std::vector<Region*> order;  ///< as calls of them were met
   std::vector<CallSite> sites;
   std::uint32_t kernel_bytes = 0;  ///< of local memory; the first record lies behind
+};
+
+class Activations {
+ public:
+  /// `translate_body` translates the body of the current frame's function.
+  Activations(Operands& translation, ParamArrays& params, Frames& frames,
+              std::function<void()> translate_body)
+      : t_(translation), params_(params), frames_(frames), translate_body_(std::move(translate_body)) {}
+
+  /// At the start of the kernel: it has no record.
+  void begin();
+  /// A call: the values become the callee's parameters; returns the values of its results, part by part.
+  std::vector<ir::Value> activate(std::uint32_t callee, const std::vector<ir::Value>& values);
+  /// After the kernel: translates the functions that it calls, and those that they call; then determines the
+  /// values that the calls save.
+  void finish();
+
+ private:
+  Region& region_of(std::uint32_t function);
+  void translate_region(Region& region);
+  void find_saved(Region& region);
+  void emit_saves(const CallSite& site);
+  void emit_return_to(const CallSite& site);
+  void emit_return(Region& region);
+
+  Operands& t_;
+  ParamArrays& params_;
+  Frames& frames_;
+  const std::function<void()> translate_body_;
+  Regions regions_;
 };
 
 }  // namespace quern::cpu::lower

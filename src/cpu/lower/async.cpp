@@ -3,6 +3,8 @@
 // PTX allows: waiting for it then has no effect.
 #include "cpu/lower/memory.hpp"
 
+#include "cpu/lower/rows.hpp"
+
 namespace quern::cpu::lower {
 namespace {
 

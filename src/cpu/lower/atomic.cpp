@@ -8,6 +8,8 @@
 #include "cpu/lower/floating.hpp"
 #include "cpu/lower/memory.hpp"
 
+#include "cpu/lower/rows.hpp"
+
 namespace quern::cpu::lower {
 namespace {
 

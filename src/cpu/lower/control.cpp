@@ -5,6 +5,8 @@
 
 #include "cpu/lower/translator.hpp"
 
+#include "cpu/lower/rows.hpp"
+
 namespace quern::cpu::lower {
 namespace {
 
@@ -48,7 +50,7 @@ void brx(Translator& t, In in) {
   t.switch_to(index, targets);
 }
 
-void call(Translator& t, In in) { t.call(in); }
+void call(Translator& t, In in) { t.calls().call(in); }
 void ret(Translator& t, In) { t.end_function(); }
 void exit(Translator& t, In) { t.end_thread(); }
 void trap(Translator& t, In) { t.fault(ir::Trap::trap); }

@@ -6,6 +6,8 @@
 #include "cpu/lower/floating.hpp"
 #include "cpu/lower/narrow.hpp"
 
+#include "cpu/lower/rows.hpp"
+
 namespace quern::cpu::lower {
 namespace {
 

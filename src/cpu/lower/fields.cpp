@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "cpu/lower/rows.hpp"
+
 namespace quern::cpu::lower {
 
 using In = const ptx::Instruction&;

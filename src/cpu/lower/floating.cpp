@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "cpu/lower/rows.hpp"
+
 namespace quern::cpu::lower {
 
 using ir::Op;

@@ -28,10 +28,13 @@ struct ParamArray {
 inline constexpr std::uint64_t kStackBytes = 8192;
 inline constexpr std::uint64_t kStackAlign = 16;
 
+struct Region;
+
 struct Frame {
   const ptx::Function* function = nullptr;
   const FunctionFacts* facts = nullptr;
   Frame* caller = nullptr;
+  Region* region = nullptr;  ///< that the function is a part of (activations.hpp); null: the function itself
   std::uint32_t call_location = ir::kNone;  ///< the call that was inlined: index into ir::Function::locations
   ir::BlockId return_block = ir::kNone;
   std::vector<ir::BlockId> blocks;  ///< by body position; kNone where no block begins

@@ -3,6 +3,8 @@
 // Instructions".
 #include "cpu/lower/translator.hpp"
 
+#include "cpu/lower/rows.hpp"
+
 namespace quern::cpu::lower {
 namespace {
 

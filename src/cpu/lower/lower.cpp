@@ -9,7 +9,7 @@
 
 #include "cpu/abi/limits.hpp"
 #include "cpu/lower/program.hpp"
-#include "cpu/lower/translator.hpp"
+#include "cpu/lower/rows.hpp"
 
 namespace quern::cpu::lower {
 namespace {
@@ -112,7 +112,7 @@ Expected<Translation> translate(const ptx::Module& module, const ptx::Function& 
   // recursive ones.
   for (std::size_t i = 0; i < program.functions().size(); ++i) {
     Draft draft;
-    Translator(program, draft, file_name, errors, calls).translate(program.functions()[i]);
+    Translator(program, draft, file_name, errors, &row_of, calls).translate(program.functions()[i]);
     if (!errors.empty()) continue;
     if (draft.function.local_bytes > ir::kMaxThreadLocalBytes)
       return too_much_local(entry, draft.function, file_name);

@@ -6,6 +6,8 @@
 
 #include "cpu/lower/wide.hpp"
 
+#include "cpu/lower/rows.hpp"
+
 namespace quern::cpu::lower {
 
 using In = const ptx::Instruction&;
@@ -111,7 +113,7 @@ ir::Attributes access_attributes(In in, const Address& address) {
 ParamArray* accessed_param(Translator& t, In in, const ptx::Operand& operand, std::uint32_t& offset) {
   const auto* address = operand.as<ptx::AddressOperand>();
   if (in.space() != ptx::Space::param || address == nullptr || !address->symbol) return nullptr;
-  ParamArray* array = t.param_array(*address->symbol);
+  ParamArray* array = t.params().find(*address->symbol);
   if (array == nullptr) return nullptr;
   const std::uint64_t size = std::uint64_t{ptx::byte_size(in.type())} * in.vector_count();
   if (static_cast<std::uint64_t>(address->offset) > array->size ||
@@ -151,7 +153,8 @@ std::vector<Value> load_elements(Translator& t, In in) {
   }
   std::uint32_t offset = 0;
   if (const ParamArray* array = accessed_param(t, in, operand, offset)) {
-    for (std::uint32_t i = 0; i < count; ++i) values.push_back(t.read_param(*array, offset + i * size, type));
+    for (std::uint32_t i = 0; i < count; ++i)
+      values.push_back(t.params().read(*array, offset + i * size, type));
     return values;
   }
   const auto address = address_of(t, in, operand);
@@ -191,7 +194,7 @@ void st(Translator& t, In in) {
   if (sources.size() != in.vector_count()) return t.refuse("the number of sources does not fit the vector");
   std::vector<Value> values;
   if (is_wide(in.type())) {
-    const Translator::Wide words = t.read_wide(sources[0]);
+    const Operands::Wide words = t.read_wide(sources[0]);
     values.assign(words.begin(), words.end());
   } else {
     for (const ptx::Operand& source : sources) values.push_back(t.read(source, in.type()));
@@ -199,7 +202,7 @@ void st(Translator& t, In in) {
   std::uint32_t offset = 0;
   if (ParamArray* array = accessed_param(t, in, operand, offset)) {
     const std::uint32_t step = ir::byte_size(elements_of(in).type);
-    for (std::uint32_t i = 0; i < values.size(); ++i) t.write_param(*array, offset + i * step, values[i]);
+    for (std::uint32_t i = 0; i < values.size(); ++i) t.params().write(*array, offset + i * step, values[i]);
     return;
   }
   const auto address = address_of(t, in, operand);

@@ -7,6 +7,8 @@
 #include "cpu/lower/memory.hpp"
 #include "cpu/lower/wide.hpp"
 
+#include "cpu/lower/rows.hpp"
+
 namespace quern::cpu::lower {
 namespace {
 
@@ -80,7 +82,7 @@ void prmt(Translator& t, In in) {
 // A kernel's parameter buffer has no generic address here: one gets the address of the copy in local memory.
 Value param_to_generic(Translator& t, Value address) {
   if (!t.in_kernel()) return t.emit(Op::to_generic, Type::i64, {address}, {.space = ir::Space::local});
-  const Value base = t.draft().nullary(Op::local_address, Type::i64, t.parameter_copy());
+  const Value base = t.draft().nullary(Op::local_address, Type::i64, t.frames().parameter_copy());
   return t.emit(Op::to_generic, Type::i64, {t.emit(Op::iadd, Type::i64, {base, address})},
                 {.space = ir::Space::local});
 }
@@ -88,13 +90,13 @@ Value param_to_generic(Translator& t, Value address) {
 Value param_from_generic(Translator& t, Value address) {
   const Value local = t.emit(Op::from_generic, Type::i64, {address}, {.space = ir::Space::local});
   if (!t.in_kernel()) return local;
-  const Value base = t.draft().nullary(Op::local_address, Type::i64, t.parameter_copy());
+  const Value base = t.draft().nullary(Op::local_address, Type::i64, t.frames().parameter_copy());
   return t.emit(Op::isub, Type::i64, {local, base});
 }
 
 /// A generic address lies in the copy of the kernel's parameters.
 Value is_parameter(Translator& t, Value address) {
-  const std::uint64_t bytes = t.parameter_copy_bytes();
+  const std::uint64_t bytes = t.frames().parameter_copy_bytes();
   if (bytes == 0) return t.constant(Type::i1, 0);
   return t.compare(ir::Icmp::ult, param_from_generic(t, address), t.constant(Type::i64, bytes));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The table of instructions, put together from the families' tables.
-#include <vector>
+#include "cpu/lower/rows.hpp"
 
-#include "cpu/lower/translator.hpp"
+#include <vector>
 
 namespace quern::cpu::lower {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "cpu/lower/translator.hpp"
+#include "cpu/lower/operands.hpp"
 
 namespace quern::cpu::lower {
 namespace {
@@ -77,7 +77,7 @@ std::optional<std::uint64_t> reserved_shared_register(ptx::SpecialRegister which
 
 }  // namespace
 
-Value Translator::read_special(ptx::SpecialRegister which) {
+Value Operands::read_special(ptx::SpecialRegister which) {
   const ir::Type type = ir_type(ptx::type(which));
   for (const FixedRow& row : kFixed) {
     if (row.ptx == which) return constant(type, row.value);
@@ -87,8 +87,8 @@ Value Translator::read_special(ptx::SpecialRegister which) {
     const auto imm = static_cast<std::uint64_t>(row.ir);
     // A clock is read at its instruction; the others have the same value everywhere in a thread.
     if (reads_a_clock(row.ir))
-      return draft_.append(block_, {.op = Op::special, .type = type, .imm = imm, .location = location_});
-    return draft_.nullary(Op::special, type, imm);
+      return draft().append(block(), {.op = Op::special, .type = type, .imm = imm, .location = location()});
+    return draft().nullary(Op::special, type, imm);
   }
   if (const auto fixed = reserved_shared_register(which, program_.reserved_shared_offset))
     return constant(type, *fixed);
@@ -97,17 +97,17 @@ Value Translator::read_special(ptx::SpecialRegister which) {
   const bool environment = which >= ptx::SpecialRegister::envreg0 && which <= ptx::SpecialRegister::envreg31;
   if (counter || environment) return constant(type, 0);
   refuse(fmt::format("special register {} is not implemented", ptx::name(which)));
-  return draft_.nullary(Op::undef, type, 0);
+  return draft().nullary(Op::undef, type, 0);
 }
 
-Value Translator::function_value(std::uint32_t function) {
+Value Operands::function_value(std::uint32_t function) {
   const std::uint32_t definition = program_.definition(function);
   if (definition != ptx::kNoIndex) return constant(ir::Type::i64, ir::function_address(definition));
   refuse(fmt::format("the module has no body for function '{}'", program_.ptx().functions.at(function).name));
   return constant(ir::Type::i64, 0);
 }
 
-Value Translator::symbol_address(const ptx::SymbolRef& symbol, std::int64_t offset) {
+Value Operands::symbol_address(const ptx::SymbolRef& symbol, std::int64_t offset) {
   const auto bits = static_cast<std::uint64_t>(offset);
   const ptx::Function& function = *frame_->function;
   const ptx::Variable* variable = nullptr;
@@ -120,7 +120,7 @@ Value Translator::symbol_address(const ptx::SymbolRef& symbol, std::int64_t offs
       break;
     case ptx::SymbolKind::parameter:
       if (function.entry)
-        return constant(ir::Type::i64, draft_.function.params.at(symbol.index).offset + bits);
+        return constant(ir::Type::i64, draft().function.params.at(symbol.index).offset + bits);
       if (const ParamArray& array = frame_->parameters.at(symbol.index); array.in_local) {
         return local_address(array.local_offset + bits);
       }
@@ -142,7 +142,7 @@ Value Translator::symbol_address(const ptx::SymbolRef& symbol, std::int64_t offs
     case ptx::Space::global:
     case ptx::Space::const_: {
       if (symbol.kind != ptx::SymbolKind::module_variable) break;
-      const Value base = draft_.nullary(Op::symbol, ir::Type::i64, program_.symbol(symbol.index));
+      const Value base = draft().nullary(Op::symbol, ir::Type::i64, program_.symbol(symbol.index));
       return emit(Op::iadd, ir::Type::i64, {base, constant(ir::Type::i64, bits)});
     }
     default:

@@ -1,219 +1,205 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands, variables and the building of instructions.
 #include "cpu/lower/translator.hpp"
 
 #include <fmt/format.h>
-
-#include <bit>
+#include <algorithm>
+#include <initializer_list>
 
 namespace quern::cpu::lower {
 
+using ir::BlockId;
 using ir::Op;
 using ir::Value;
 
-ir::Type integer_type(std::uint32_t bits) noexcept {
-  switch (bits) {
-    case 1:
-      return ir::Type::i1;
-    case 8:
-      return ir::Type::i8;
-    case 16:
-      return ir::Type::i16;
-    case 32:
-      return ir::Type::i32;
-    case 64:
-      return ir::Type::i64;
-    default:
-      return ir::Type::none;
-  }
+namespace {
+
+bool same_guard(const ptx::Guard& a, const std::optional<ptx::Guard>& b) {
+  return b && a.register_index == b->register_index && a.negated == b->negated;
 }
 
-ir::Type ir_type(ptx::Type type) noexcept {
-  switch (type) {
-    case ptx::Type::f16:
-      return ir::Type::f16;
-    case ptx::Type::bf16:
-      return ir::Type::bf16;
-    case ptx::Type::f32:
-      return ir::Type::f32;
-    case ptx::Type::f64:
-      return ir::Type::f64;
-    default:
-      break;
-  }
-  switch (ptx::kind(type)) {
-    // Formats for matrices and conversions only: nothing computes with them.
-    case ptx::TypeKind::floating:
-    case ptx::TypeKind::opaque:
-      return ir::Type::none;
-    case ptx::TypeKind::packed:
-      return half_of(type) == ptx::Type::none ? ir::Type::none : ir::Type::i32;
-    default:
-      return integer_type(ptx::bit_size(type));
-  }
+bool names_register(const ptx::Operand& operand, std::uint32_t index) {
+  if (const auto* reg = operand.as<ptx::RegisterOperand>()) return reg->index == index;
+  const auto any = [index](const std::vector<ptx::Operand>& elements) {
+    return std::any_of(elements.begin(), elements.end(),
+                       [index](const ptx::Operand& o) { return names_register(o, index); });
+  };
+  if (const auto* list = operand.as<ptx::VectorOperand>()) return any(list->elements);
+  if (const auto* pair = operand.as<ptx::PairOperand>()) return any(pair->elements);
+  return false;
 }
 
-bool is_signed(ptx::Type type) noexcept { return ptx::kind(type) == ptx::TypeKind::signed_; }
-
-ptx::Type half_of(ptx::Type type) noexcept {
-  switch (type) {
-    case ptx::Type::f16x2:
-      return ptx::Type::f16;
-    case ptx::Type::bf16x2:
-      return ptx::Type::bf16;
-    case ptx::Type::u16x2:
-      return ptx::Type::u16;
-    case ptx::Type::s16x2:
-      return ptx::Type::s16;
-    default:
-      return ptx::Type::none;
-  }
+/// May change the register: it is named in the destination.
+bool may_write(const ptx::Instruction& instruction, std::uint32_t index) {
+  return !instruction.operands.empty() && names_register(instruction.operands[0], index);
 }
+
+/// The reason why an instruction is deliberately not supported.
+std::string why_not(ptx::Opcode opcode) {
+  using Opcode = ptx::Opcode;
+  struct Family {
+    std::string_view reason;
+    std::initializer_list<Opcode> opcodes;
+  };
+  static const Family kFamilies[] = {
+      {"textures and surfaces are not supported",
+       {Opcode::tex, Opcode::tld4, Opcode::txq, Opcode::istypep, Opcode::suld, Opcode::sust, Opcode::sured,
+        Opcode::suq}},
+      {"matrix instructions (tensor cores) are not supported",
+       {Opcode::mma, Opcode::wmma, Opcode::ldmatrix, Opcode::stmatrix, Opcode::movmatrix, Opcode::wgmma,
+        Opcode::tcgen05}},
+      {"it needs a target above sm_89",
+       {Opcode::elect, Opcode::mapa, Opcode::getctarank, Opcode::multimem, Opcode::tensormap,
+        Opcode::griddepcontrol, Opcode::clusterlaunchcontrol, Opcode::setmaxnreg}},
+  };
+  for (const Family& family : kFamilies)
+    if (std::find(family.opcodes.begin(), family.opcodes.end(), opcode) != family.opcodes.end())
+      return std::string(family.reason);
+  return fmt::format("'{}' is not implemented", ptx::name(opcode));
+}
+
+/// The first modifier that the row does not know, or null.
+const ptx::Modifier* unknown_modifier(const Row& row, const ptx::Instruction& instruction) {
+  for (const ptx::Modifier& modifier : instruction.modifier_order) {
+    if (std::find(row.modifiers.begin(), row.modifiers.end(), modifier) == row.modifiers.end())
+      return &modifier;
+  }
+  return nullptr;
+}
+
+}  // namespace
 
 Translator::Translator(Program& program, Draft& draft, std::string_view file_name, Diagnostics& diagnostics,
-                       CallForm calls)
-    : program_(program), draft_(draft), calls_(calls), file_name_(file_name), diagnostics_(diagnostics) {}
+                       FindRow find_row, CallForm calls)
+    : Operands(program, draft, file_name, diagnostics),
+      find_row_(find_row),
+      call_form_(calls),
+      params_(*this),
+      frames_(*this, params_),
+      activations_(*this, params_, frames_, [this] { translate_body(); }),
+      calls_(*this, params_, frames_, activations_, calls, [this] { translate_body(); }) {}
 
-const ptx::Operand& Translator::operand(const ptx::Instruction& instruction, std::size_t index) {
-  static const ptx::Operand none{};
-  if (index < instruction.operands.size()) return instruction.operands[index];
-  refuse(fmt::format("operand {} is missing", index + 1));
-  return none;
-}
-
-Value Translator::read(const ptx::Operand& operand, ptx::Type type) {
-  const ir::Type wanted = ir_type(type);
-  if (wanted == ir::Type::none) {
-    refuse(fmt::format("values of type .{} are not implemented", ptx::name(type)));
-    return draft_.nullary(Op::undef, ir::Type::i32, 0);
+void Translator::translate(std::uint32_t function) {
+  Frame frame{.function = &program().ptx().functions.at(function), .facts = &program().facts(function)};
+  draft().function.name = frame.function->name;
+  draft().function.kernel = frame.function->entry;
+  set_block(new_block());
+  frame.return_block = new_block();
+  set_frame(&frame);
+  if (frame.function->entry) {
+    frames_.set_exit_block(frame.return_block);
+    frames_.lay_out_kernel_parameters(*frame.function);
   }
-  if (const auto* reg = operand.as<ptx::RegisterOperand>()) {
-    const Value value = read_register(*reg);
-    return resize(value, wanted, false);
+  if (call_form_ == CallForm::activations) activations_.begin();
+  frames_.set_up(frame);
+  if (frame.function->entry)
+    frames_.copy_parameter_buffer(frame);
+  else
+    frames_.declare_arguments(frame);
+  if (!frame.function->entry && frame.facts->ends_threads) frames_.declare_end(frame);
+  translate_body();
+  set_block(frame.return_block);
+  frames_.emit_results(frame);
+  end(Op::ret);
+  activations_.finish();
+}
+
+void Translator::end_function() { branch(frame().return_block); }
+
+void Translator::end_thread() { branch(frames_.exit_block()); }
+
+BlockId Translator::label_block(const ptx::SymbolRef& label) {
+  const std::uint32_t position = frame().function->labels.at(label.index).position;
+  BlockId& block = frame().blocks.at(position);
+  if (block == ir::kNone) block = new_block();
+  return block;
+}
+
+Value Translator::guard_value(const ptx::Guard& guard) {
+  return read({ptx::RegisterOperand{guard.register_index, guard.negated, -1}}, ptx::Type::pred);
+}
+
+void Translator::translate_body() {
+  const auto size = frame().function->body.size();
+  for (std::size_t position = 0; position < size;) {
+    if (frame().facts->is_target[position]) {
+      BlockId& target = frame().blocks[position];
+      if (target == ir::kNone) target = new_block();
+      if (block() != ir::kNone) branch(target);
+      set_block(target);
+    }
+    // Code after a terminator is dead until the next label.
+    position = block() == ir::kNone ? position + 1 : translate_at(position);
   }
-  if (const auto* number = operand.as<ptx::IntegerOperand>()) {
-    if (wanted == ir::Type::i1) return constant(wanted, number->bits != 0 ? 1 : 0);
-    return constant(wanted, number->bits);
+  if (frame().facts->is_target[size] && frame().blocks[size] != ir::kNone) {
+    if (block() != ir::kNone) branch(frame().blocks[size]);
+    set_block(frame().blocks[size]);
   }
-  if (const auto* number = operand.as<ptx::FloatOperand>()) return read_float(*number, type);
-  if (const auto* special = operand.as<ptx::SpecialOperand>())
-    return resize(read_special(special->which), wanted, false);
-  if (const auto* symbol = operand.as<ptx::SymbolOperand>()) {
-    return resize(symbol_address(symbol->symbol, symbol->offset), wanted, false);
+  if (block() != ir::kNone) end_function();
+}
+
+std::size_t Translator::translate_at(std::size_t position) {
+  const ptx::Instruction& instruction = frame().function->body[position];
+  begin(instruction);
+  const Row* row = find_row_(instruction);
+  if (!instruction.guard || row == nullptr || row->kind == Kind::control) {
+    lower(instruction);
+    return position + 1;
   }
-  refuse("an operand is not a value");
-  return draft_.nullary(Op::undef, wanted, 0);
-}
-
-Value Translator::read_register(const ptx::RegisterOperand& reg) {
-  const ptx::Register& declared = frame_->function->registers.at(reg.index);
-  if (ir_type(declared.type) == ir::Type::none) {
-    refuse(fmt::format("register {} is of type .{}, which is not implemented", declared.name,
-                       ptx::name(declared.type)));
-    return draft_.nullary(Op::undef, ir::Type::i32, 0);
+  if (row->kind == Kind::pure) {
+    set_guard(guard_value(*instruction.guard));
+    lower(instruction);
+    set_guard(ir::kNone);
+    return position + 1;
   }
-  if (reg.component >= declared.vector) {
-    refuse("parts of registers are not implemented");
-    return draft_.nullary(Op::undef, ir_type(declared.type), 0);
+  const std::size_t end = guarded_run_end(position);
+  translate_guarded(position, end);
+  return end;
+}
+
+std::size_t Translator::guarded_run_end(std::size_t position) {
+  const auto& body = frame().function->body;
+  const ptx::Guard guard = *body[position].guard;
+  std::size_t end = position + 1;
+  while (end < body.size() && same_guard(guard, body[end].guard) && !frame().facts->is_target[end] &&
+         !may_write(body[end - 1], guard.register_index)) {
+    const Row* row = find_row_(body[end]);
+    if (row == nullptr || row->kind == Kind::control) break;
+    ++end;
   }
-  const auto component = static_cast<Variable>(reg.component < 0 ? 0 : reg.component);
-  const Value value = read_variable(frame_->registers[reg.index] + component);
-  return reg.negated ? logical_not(value) : value;
+  return end;
 }
 
-Value Translator::read_float(const ptx::FloatOperand& number, ptx::Type type) {
-  if (ptx::bit_size(type) == 32) {
-    const auto single = static_cast<std::uint32_t>(number.bits);
-    if (number.single) return constant(ir_type(type), single);
-    return constant(ir_type(type),
-                    std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(number.bits))));
+void Translator::translate_guarded(std::size_t first, std::size_t end) {
+  const ptx::Guard& guard = *frame().function->body[first].guard;
+  const BlockId inside = new_block();
+  const BlockId after = new_block();
+  const Value condition = guard_value({guard.register_index, false});
+  if (guard.negated)
+    branch_if(condition, after, inside);
+  else
+    branch_if(condition, inside, after);
+  set_block(inside);
+  for (std::size_t position = first; position < end && block() != ir::kNone; ++position) {
+    const ptx::Instruction& instruction = frame().function->body[position];
+    begin(instruction);
+    lower(instruction);
   }
-  if (ptx::bit_size(type) == 64) {
-    if (!number.single) return constant(ir_type(type), number.bits);
-    const auto single = std::bit_cast<float>(static_cast<std::uint32_t>(number.bits));
-    return constant(ir_type(type), std::bit_cast<std::uint64_t>(static_cast<double>(single)));
+  if (block() != ir::kNone) branch(after);
+  set_block(after);
+}
+
+void Translator::lower(const ptx::Instruction& instruction) {
+  const Row* row = find_row_(instruction);
+  if (row == nullptr) return refuse(why_not(instruction.opcode));
+  if (const ptx::Modifier* modifier = unknown_modifier(*row, instruction)) {
+    return refuse(
+        fmt::format("'{}' with .{} is not implemented", ptx::name(instruction.opcode), ptx::name(*modifier)));
   }
-  refuse(fmt::format("a floating-point constant of type .{} is not implemented", ptx::name(type)));
-  return constant(ir_type(type), 0);
-}
-
-void Translator::write(const ptx::Operand& operand, Value value, bool sign_extended) {
-  if (is_sink(operand)) return;
-  const auto* reg = operand.as<ptx::RegisterOperand>();
-  if (reg == nullptr) return refuse("the destination is not a register");
-  const ptx::Register& declared = frame_->function->registers.at(reg->index);
-  const ir::Type type = ir_type(declared.type);
-  if (type == ir::Type::none) {
-    return refuse(fmt::format("register {} is of type .{}, which is not implemented", declared.name,
-                              ptx::name(declared.type)));
+  if (instruction.types.size() > row->types) {
+    return refuse(fmt::format("'{}' with operands of different types is not implemented",
+                              ptx::name(instruction.opcode)));
   }
-  if (reg->component >= declared.vector) return refuse("parts of registers are not implemented");
-  if (ir::bit_size(type) < ir::bit_size(type_of(value))) {
-    return refuse(fmt::format("register {} is too narrow for the result", declared.name));
-  }
-  const auto component = static_cast<Variable>(reg->component < 0 ? 0 : reg->component);
-  write_variable(frame_->registers[reg->index] + component, resize(value, type, sign_extended));
-}
-
-std::vector<ptx::Operand> Translator::elements(const ptx::Operand& operand) {
-  if (const auto* list = operand.as<ptx::VectorOperand>()) return list->elements;
-  if (const auto* pair = operand.as<ptx::PairOperand>()) return pair->elements;
-  const auto* reg = operand.as<ptx::RegisterOperand>();
-  if (reg == nullptr || reg->component >= 0) return {operand};
-  const std::uint8_t count = frame_->function->registers.at(reg->index).vector;
-  if (count <= 1) return {operand};
-  std::vector<ptx::Operand> result;
-  for (std::int8_t i = 0; i < count; ++i) result.push_back({ptx::RegisterOperand{reg->index, false, i}});
-  return result;
-}
-
-ptx::Type Translator::register_type(const ptx::Operand& operand) const {
-  const auto* reg = operand.as<ptx::RegisterOperand>();
-  return reg == nullptr ? ptx::Type::none : frame_->function->registers.at(reg->index).type;
-}
-
-Value Translator::emit(Op op, ir::Type type, std::initializer_list<Value> args, ir::Attributes attr,
-                       std::uint64_t imm) {
-  return emit(op, type, std::vector<Value>(args), attr, imm);
-}
-
-Value Translator::emit(Op op, ir::Type type, std::vector<Value> args, ir::Attributes attr,
-                       std::uint64_t imm) {
-  ir::Inst inst{
-      .op = op, .type = type, .attr = attr, .imm = imm, .args = std::move(args), .location = location_};
-  if (const Value known = fold(draft_, inst); known != ir::kNone) return known;
-  return draft_.append(block_, std::move(inst));
-}
-
-Value Translator::as(Value value, ir::Type type) { return emit(Op::bitcast, type, {value}); }
-
-Value Translator::resize(Value value, ir::Type type, bool sign_extended) {
-  const ir::Type from = type_of(value);
-  if (from == type) return value;
-  const std::uint32_t from_bits = ir::bit_size(from);
-  const std::uint32_t to_bits = ir::bit_size(type);
-  if (from_bits == to_bits) return as(value, type);
-  const Value bits = ir::is_float(from) ? as(value, integer_type(from_bits)) : value;
-  const Op op = from_bits > to_bits ? Op::trunc : sign_extended ? Op::sext : Op::zext;
-  return as(emit(op, integer_type(to_bits), {bits}), type);
-}
-
-Value Translator::logical_not(Value value) {
-  const ir::Type type = type_of(value);
-  return emit(Op::xor_, type, {value, constant(type, ~std::uint64_t{0})});
-}
-
-Value Translator::compare(ir::Icmp how, Value a, Value b) {
-  return emit(Op::icmp, ir::Type::i1, {a, b}, {.icmp = how});
-}
-
-Value Translator::select(Value condition, Value yes, Value no) {
-  return emit(Op::select, type_of(yes), {condition, yes, no});
-}
-
-void Translator::write_variable(Variable variable, Value value) {
-  if (guard_ != ir::kNone) value = select(guard_, value, read_variable(variable));
-  draft_.write(variable, block_, value);
+  row->lower(*this, instruction);
 }
 
 }  // namespace quern::cpu::lower

@@ -7,6 +7,8 @@
 #include "cpu/lower/fields.hpp"
 #include "ptx/selector.hpp"
 
+#include "cpu/lower/rows.hpp"
+
 namespace quern::cpu::lower {
 namespace {
 

@@ -5,6 +5,8 @@
 
 #include "cpu/lower/translator.hpp"
 
+#include "cpu/lower/rows.hpp"
+
 namespace quern::cpu::lower {
 namespace {
 

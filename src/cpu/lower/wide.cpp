@@ -7,9 +7,9 @@ namespace quern::cpu::lower {
 using ir::Op;
 using ir::Type;
 using ir::Value;
-using Wide = Translator::Wide;
+using Wide = Operands::Wide;
 
-Wide Translator::read_wide(const ptx::Operand& operand) {
+Wide Operands::read_wide(const ptx::Operand& operand) {
   if (const auto* number = operand.as<ptx::IntegerOperand>()) {
     const bool negative = !number->is_unsigned && static_cast<std::int64_t>(number->bits) < 0;
     return {constant(Type::i64, number->bits), constant(Type::i64, negative ? ~std::uint64_t{0} : 0)};
@@ -23,7 +23,7 @@ Wide Translator::read_wide(const ptx::Operand& operand) {
   return {read_variable(low), read_variable(low + 1)};
 }
 
-void Translator::write_wide(const ptx::Operand& operand, const Wide& value) {
+void Operands::write_wide(const ptx::Operand& operand, const Wide& value) {
   if (is_sink(operand)) return;
   const auto* reg = operand.as<ptx::RegisterOperand>();
   if (reg == nullptr || register_type(operand) != ptx::Type::b128)

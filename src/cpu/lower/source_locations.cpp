@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source places of instructions, and messages about rejected instructions.
-#include <fmt/format.h>
+#include "cpu/lower/source_locations.hpp"
 
+#include <fmt/format.h>
 #include <algorithm>
 
-#include "cpu/lower/translator.hpp"
 #include "ptx/ptx.hpp"
 
 namespace quern::cpu::lower {
@@ -15,8 +14,8 @@ std::string_view base_name(std::string_view path) { return path.substr(path.rfin
 
 }  // namespace
 
-std::uint32_t Translator::add_location(const Frame& frame, std::uint32_t index, std::uint32_t ptx_line,
-                                       std::uint32_t inlined_at) {
+std::uint32_t SourceLocations::add_location(const Frame& frame, std::uint32_t index, std::uint32_t ptx_line,
+                                            std::uint32_t inlined_at) {
   ir::Location location{.ptx_line = ptx_line, .inlined_at = inlined_at};
   if (index < frame.function->locations.size()) {
     const ptx::SourceLocation& source = frame.function->locations[index];
@@ -32,9 +31,9 @@ std::uint32_t Translator::add_location(const Frame& frame, std::uint32_t index, 
   return static_cast<std::uint32_t>(locations.size() - 1);
 }
 
-/// The location at `index` as the place into which something was inlined. The parser makes an inlined_at
+/// The location at `index` as the one into which something was inlined. The parser makes an inlined_at
 /// point backwards, so the chain ends.
-std::uint32_t Translator::scope_location(Frame& frame, std::uint32_t index, std::uint32_t ptx_line) {
+std::uint32_t SourceLocations::scope_location(Frame& frame, std::uint32_t index, std::uint32_t ptx_line) {
   if (index >= frame.function->locations.size()) return frame.call_location;
   frame.scope_locations.resize(frame.function->locations.size(), ir::kNone);
   if (frame.scope_locations[index] == ir::kNone) {
@@ -46,39 +45,39 @@ std::uint32_t Translator::scope_location(Frame& frame, std::uint32_t index, std:
   return frame.scope_locations[index];
 }
 
-std::uint32_t Translator::locate(const ptx::Instruction& instruction) {
-  std::uint32_t inlined_at = frame_->call_location;
-  if (instruction.location < frame_->function->locations.size()) {
-    const std::uint32_t outer = frame_->function->locations[instruction.location].inlined_at;
-    if (outer < instruction.location) inlined_at = scope_location(*frame_, outer, instruction.position.line);
+std::uint32_t SourceLocations::locate(Frame& frame, const ptx::Instruction& instruction) {
+  std::uint32_t inlined_at = frame.call_location;
+  if (instruction.location < frame.function->locations.size()) {
+    const std::uint32_t outer = frame.function->locations[instruction.location].inlined_at;
+    if (outer < instruction.location) inlined_at = scope_location(frame, outer, instruction.position.line);
   }
-  return add_location(*frame_, instruction.location, instruction.position.line, inlined_at);
+  return add_location(frame, instruction.location, instruction.position.line, inlined_at);
 }
 
-void Translator::refuse(std::string_view reason) {
+void Refusals::add(const ptx::Function& function, const ptx::Instruction& instruction,
+                   const std::vector<ir::Location>& locations, std::uint32_t location,
+                   std::string_view reason) {
   // Once for each instruction, however often its function is inlined.
-  if (!program_.refused.insert(instruction_).second) return;
-  const Span ptx_place{.file = std::string(file_name_),
-                       .line = instruction_->position.line,
-                       .column = instruction_->position.column};
+  if (!program_.refused.insert(&instruction).second) return;
+  const Span ptx_line{.file = std::string(file_name_),
+                      .line = instruction.position.line,
+                      .column = instruction.position.column};
   Diagnostic diagnostic{.code = "ptx-unsupported"};
-  diagnostic.message =
-      fmt::format("'{}' in {} '{}' cannot run on the CPU device: {}",
-                  ptx::print(program_.ptx(), *frame_->function, *instruction_),
-                  frame_->function->entry ? "kernel" : "function", frame_->function->name, reason);
-  const auto& locations = draft_.function.locations;
-  if (location_ < locations.size() && locations[location_].line != 0 && !locations[location_].file.empty()) {
-    const ir::Location& exact = locations[location_];
+  diagnostic.message = fmt::format("'{}' in {} '{}' cannot run on the CPU device: {}",
+                                   ptx::print(program_.ptx(), function, instruction),
+                                   function.entry ? "kernel" : "function", function.name, reason);
+  if (location < locations.size() && locations[location].line != 0 && !locations[location].file.empty()) {
+    const ir::Location& exact = locations[location];
     const ir::Location& where = ir::author_location(locations, exact);
     diagnostic.span = {.file = where.file, .line = where.line, .column = where.column};
     diagnostic.notes.push_back(
-        {ptx_place, fmt::format("the instruction is at line {} of the PTX", ptx_place.line)});
+        {ptx_line, fmt::format("the instruction is at line {} of the PTX", ptx_line.line)});
     if (&where != &exact)
       diagnostic.notes.push_back({{.file = exact.file, .line = exact.line, .column = exact.column},
                                   fmt::format("it comes from line {} of {}, which is inlined there",
                                               exact.line, base_name(exact.file))});
   } else {
-    diagnostic.span = ptx_place;
+    diagnostic.span = ptx_line;
   }
   diagnostics_.push_back(std::move(diagnostic));
 }
