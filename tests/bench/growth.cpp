@@ -130,7 +130,7 @@ Cost measure(const std::string& text, unsigned repeats) {
     need(inspect(module, "growth.ptx"), "inspect");
     Compilation compilation(module, *need(lower::find_kernel(module, "k", "growth.ptx"), "find"),
                             "growth.ptx", specialisation);
-    need(run_passes(compilation, Form::draft, Form::cut), "plan");
+    need(run_passes(compilation, Form::builder, Form::cut), "plan");
     cost.front = std::min(cost.front, since(start));
     start = std::chrono::steady_clock::now();
     need(run_passes(compilation, Form::llvm, Form::image), "compile");

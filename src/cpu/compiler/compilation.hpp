@@ -37,7 +37,7 @@ struct Compilation {
   bool keeps_call_form = false;  ///< for tests: choose_call_form leaves `calls` as it is
   emit::WithSites sites = emit::WithSites::no;
 
-  lower::Translation translation;       ///< while it is Form::draft
+  lower::Translation translation;       ///< while it is Form::builder
   ir::Module module;                    ///< from Form::simt on
   std::vector<cuts::Plan> plans;        ///< from choose_dispatch on, by function
   std::vector<ir::Location> locations;  ///< from gather_locations on

@@ -24,7 +24,7 @@ constexpr std::string_view kNoFile = "<ptx>";
 /// True if `stage` shows the kernel as passes leave it that make `form`.
 bool shows(Stage stage, Form form) {
   switch (form) {
-    case Form::draft:
+    case Form::builder:
     case Form::simt:
     case Form::checked:
     case Form::cut:
@@ -71,7 +71,7 @@ Expected<std::string> text_of(Compilation& compilation, Form from, const StageRe
   if (!request.pass.empty()) hooks.push_back(print_after(request.pass, text));
   // Not less than the stage's own text needs: choose_call_form may start the passes again.
   Form last = last_form(request.stage);
-  if (!request.pass.empty() && shown->form != Form::draft) last = shown->form;
+  if (!request.pass.empty() && shown->form != Form::builder) last = shown->form;
   if (Expected<void> done = run_passes(compilation, from, last, hooks); !done) return done.errors();
   if (!request.pass.empty()) return text;
   return request.stage == Stage::assembly ? assembly_of(compilation, request) : print(compilation, last);
@@ -86,7 +86,7 @@ Expected<std::vector<KernelInfo>> inspect(const ptx::Module& module, std::string
   for (const ptx::Function& entry : module.functions) {
     if (!entry.entry || !entry.defined) continue;
     Compilation compilation(module, entry, file_name, usual_specialisation(entry.performance, host_isa()));
-    if (auto done = run_passes(compilation, Form::draft, Form::checked); !done)
+    if (auto done = run_passes(compilation, Form::builder, Form::checked); !done)
       errors.insert(errors.end(), done.errors().begin(), done.errors().end());
     else
       kernels.push_back(describe_kernel(module, entry, compilation.module));
@@ -103,7 +103,7 @@ Expected<ir::Module> lower_kernel(const ptx::Module& module, std::string_view ke
   Compilation compilation(module, **entry, file_name, {});
   compilation.calls = calls;
   compilation.keeps_call_form = true;
-  if (auto done = run_passes(compilation, Form::draft, Form::simt); !done) return done.errors();
+  if (auto done = run_passes(compilation, Form::builder, Form::simt); !done) return done.errors();
   return std::move(compilation.module);
 }
 
@@ -112,7 +112,7 @@ Expected<CodeImage> compile_image(const ptx::Module& module, std::string_view ke
   const Expected<const ptx::Function*> entry = lower::find_kernel(module, kernel, kNoFile);
   if (!entry) return entry.errors();
   Compilation compilation(module, **entry, kNoFile, specialisation);
-  if (auto done = run_passes(compilation, Form::draft, Form::image); !done) return done.errors();
+  if (auto done = run_passes(compilation, Form::builder, Form::image); !done) return done.errors();
   return std::move(compilation.image);
 }
 
@@ -147,7 +147,7 @@ Expected<CodeSites> find_sites(const ptx::Module& module, std::string_view kerne
   if (!entry) return entry.errors();
   Compilation compilation(module, **entry, kNoFile, specialisation);
   compilation.sites = emit::WithSites::yes;
-  if (auto done = run_passes(compilation, Form::draft, Form::object); !done) return done.errors();
+  if (auto done = run_passes(compilation, Form::builder, Form::object); !done) return done.errors();
   Expected<CodeSites> sites = emit::read_sites(*compilation.llvm, compilation.module);
   if (sites) sites->module = std::move(compilation.module);
   return sites;
@@ -158,7 +158,7 @@ Expected<std::string> stage_text(const ptx::Module& module, std::string_view ker
   const Expected<const ptx::Function*> entry = lower::find_kernel(module, kernel, kNoFile);
   if (!entry) return entry.errors();
   Compilation compilation(module, **entry, kNoFile, specialisation);
-  return text_of(compilation, Form::draft, request);
+  return text_of(compilation, Form::builder, request);
 }
 
 Expected<std::string> stage_text(ir::Module module, const Specialisation& specialisation, Stage stage) {

@@ -5,17 +5,19 @@
 
 #include "cpu/emit/emit.hpp"
 #include "cpu/lower/lower.hpp"
+#include "cpu/lower/ssa/verify.hpp"
 
 namespace quern::cpu {
 namespace {
 
-/// Values without operands are shared by a draft's blocks, and get their place in the entry last of all.
-ir::Function with_prologue(const lower::Draft& draft) {
-  ir::Function function = draft.function;
+/// Values without operands are shared by all blocks of a function under construction, and join the entry
+/// block last.
+ir::Function with_prologue(const lower::FunctionBuilder& builder) {
+  ir::Function function = builder.function;
   if (function.blocks.empty()) return function;
   std::vector<ir::Value>& insts = function.blocks[0].insts;
   std::vector<ir::Value> missing;
-  for (const ir::Value value : draft.prologue)
+  for (const ir::Value value : builder.prologue)
     if (std::ranges::find(insts, value) == insts.end()) missing.push_back(value);
   insts.insert(insts.begin(), missing.begin(), missing.end());
   return function;
@@ -25,13 +27,14 @@ ir::Module snapshot(const lower::Translation& translation) {
   ir::Module module;
   module.symbols = translation.symbols;
   module.static_shared_bytes = translation.static_shared_bytes;
-  for (const lower::Draft& draft : translation.drafts) module.functions.push_back(with_prologue(draft));
+  for (const lower::FunctionBuilder& builder : translation.builders)
+    module.functions.push_back(with_prologue(builder));
   return module;
 }
 
 Expected<void> verify(Compilation& compilation, Form form) {
   switch (form) {
-    case Form::draft:
+    case Form::builder:
     case Form::object:
     case Form::image:
       return {};
@@ -49,7 +52,7 @@ Expected<void> verify(Compilation& compilation, Form form) {
 
 Expected<std::string> print(Compilation& compilation, Form form) {
   switch (form) {
-    case Form::draft:
+    case Form::builder:
       return ir::print(snapshot(compilation.translation));
     case Form::simt:
     case Form::checked:

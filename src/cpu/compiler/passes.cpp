@@ -10,7 +10,7 @@
 #include "cpu/cuts/passes.hpp"
 #include "cpu/emit/emit.hpp"
 #include "cpu/lower/lower.hpp"
-#include "cpu/lower/passes.hpp"
+#include "cpu/lower/ssa/passes.hpp"
 
 namespace quern::cpu {
 namespace {
@@ -22,10 +22,10 @@ Expected<void> translate(Compilation& c) {
   return {};
 }
 
-/// A pass over the draft of each function.
-template <void (*kPass)(lower::Draft&)>
-Expected<void> draft(Compilation& c) {
-  for (lower::Draft& draft : c.translation.drafts) kPass(draft);
+/// A pass over each function under construction.
+template <void (*kPass)(lower::FunctionBuilder&)>
+Expected<void> builder(Compilation& c) {
+  for (lower::FunctionBuilder& builder : c.translation.builders) kPass(builder);
   return {};
 }
 
@@ -100,19 +100,19 @@ Expected<void> link_image(Compilation& c) {
 std::span<const Pass> pass_list() {
   static constexpr Pass kPasses[] = {
       // PTX -> SIMT IR, function by function (lower/passes.hpp)
-      {"translate", Form::draft, &translate},
-      {"drop_unreachable", Form::draft, &draft<lower::drop_unreachable>},
-      {"simplify_loops", Form::draft, &draft<lower::simplify_loops>},
-      {"split_critical_edges", Form::draft, &draft<lower::split_critical_edges>},
-      {"build_ssa", Form::draft, &draft<lower::build_ssa>},
-      {"propagate", Form::draft, &draft<lower::propagate>},
-      {"share_values", Form::draft, &draft<lower::share_values>},
-      {"hoist_invariants", Form::draft, &draft<lower::hoist_invariants>},
-      {"remove_dead", Form::draft, &draft<lower::remove_dead>},
-      {"settle_nan_bits", Form::draft, &draft<lower::settle_nan_bits>},
-      {"merge_chains", Form::draft, &draft<lower::merge_chains>},
-      {"close_loops", Form::draft, &draft<lower::close_loops>},
-      {"number_all", Form::draft, &draft<lower::number_all>},
+      {"translate", Form::builder, &translate},
+      {"drop_unreachable", Form::builder, &builder<lower::drop_unreachable>},
+      {"simplify_loops", Form::builder, &builder<lower::simplify_loops>},
+      {"split_critical_edges", Form::builder, &builder<lower::split_critical_edges>},
+      {"build_ssa", Form::builder, &builder<lower::build_ssa>},
+      {"propagate", Form::builder, &builder<lower::propagate>},
+      {"share_values", Form::builder, &builder<lower::share_values>},
+      {"hoist_invariants", Form::builder, &builder<lower::hoist_invariants>},
+      {"remove_dead", Form::builder, &builder<lower::remove_dead>},
+      {"settle_nan_bits", Form::builder, &builder<lower::settle_nan_bits>},
+      {"merge_chains", Form::builder, &builder<lower::merge_chains>},
+      {"close_loops", Form::builder, &builder<lower::close_loops>},
+      {"number_all", Form::builder, &builder<lower::number_all>},
       {"collect_functions", Form::simt, &collect_functions},
       {"choose_call_form", Form::simt, &choose_call_form},
       {"check_operations", Form::checked, &check_operations},

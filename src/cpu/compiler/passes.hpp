@@ -15,7 +15,7 @@ namespace quern::cpu {
 
 /// The kernel as a pass leaves it.
 enum class Form : std::uint8_t {
-  draft,    ///< SIMT IR under construction: a graph of blocks; SSA form comes later
+  builder,  ///< SIMT IR under construction: a graph of blocks; SSA form comes later
   simt,     ///< finished SIMT IR, which verify() accepts
   checked,  ///< the same; every error that an author can make has been reported
   cut,      ///< the same with blocks cut as the emitter needs them, and a plan for each function
@@ -26,7 +26,7 @@ enum class Form : std::uint8_t {
 
 struct Pass {
   std::string_view name;  ///< a verb phrase
-  Form form = Form::draft;
+  Form form = Form::builder;
   Expected<void> (*run)(Compilation& compilation) = nullptr;
 };
 

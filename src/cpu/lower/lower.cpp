@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "cpu/abi/limits.hpp"
-#include "cpu/lower/program.hpp"
-#include "cpu/lower/rows.hpp"
+#include "cpu/lower/instructions/rows.hpp"
+#include "cpu/lower/translate/program.hpp"
 
 namespace quern::cpu::lower {
 namespace {
@@ -111,16 +111,16 @@ Expected<Translation> translate(const ptx::Module& module, const ptx::Function& 
   // The list grows during the loop if functions stay functions of the IR: translating a function finds
   // recursive ones.
   for (std::size_t i = 0; i < program.functions().size(); ++i) {
-    Draft draft;
-    Translator(program, draft, file_name, errors, &row_of, calls).translate(program.functions()[i]);
+    FunctionBuilder builder;
+    Translator(program, builder, file_name, errors, &row_of, calls).translate(program.functions()[i]);
     if (!errors.empty()) continue;
-    if (draft.function.local_bytes > ir::kMaxThreadLocalBytes)
-      return too_much_local(entry, draft.function, file_name);
-    result.drafts.push_back(std::move(draft));
+    if (builder.function.local_bytes > ir::kMaxThreadLocalBytes)
+      return too_much_local(entry, builder.function, file_name);
+    result.builders.push_back(std::move(builder));
   }
   if (!errors.empty()) return errors;
   if (program.declared_shared_bytes > ir::kMaxStaticSharedBytes)
-    return too_much_shared(entry, result.drafts[0].function, program.declared_shared_bytes, file_name);
+    return too_much_shared(entry, result.builders[0].function, program.declared_shared_bytes, file_name);
   result.symbols = std::move(program.symbols);
   result.static_shared_bytes = program.static_shared_bytes;
   return result;
@@ -128,7 +128,8 @@ Expected<Translation> translate(const ptx::Module& module, const ptx::Function& 
 
 ir::Module collect_functions(Translation translation) {
   ir::Module module;
-  for (Draft& draft : translation.drafts) module.functions.push_back(std::move(draft.function));
+  for (FunctionBuilder& builder : translation.builders)
+    module.functions.push_back(std::move(builder.function));
   module.symbols = std::move(translation.symbols);
   module.static_shared_bytes = translation.static_shared_bytes;
   return module;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PTX -> drafts of SIMT IR: resolves state spaces, legalises guards, vectors and calls, inlines callees. The
-// passes of passes.hpp finish the drafts; compiler/passes.cpp has their order. Pure.
+// PTX -> functions of SIMT IR: resolves state spaces, legalises guards, vectors and calls, inlines callees.
+// The passes of ssa/passes.hpp finish them; compiler/passes.cpp has their order. Pure.
 #pragma once
 
 #include <cstdint>
@@ -8,21 +8,16 @@
 #include <vector>
 
 #include "cpu/ir/ir.hpp"
-#include "cpu/lower/draft.hpp"
+#include "cpu/lower/ssa/function_builder.hpp"
+#include "cpu/lower/translate/program.hpp"
 #include "ptx/module.hpp"
 #include "quern/expected.hpp"
 
 namespace quern::cpu::lower {
 
-/// The treatment of functions that cannot be inlined.
-enum class CallForm : std::uint8_t {
-  functions,    ///< functions of the IR, called by ir::Op::call: threads cannot wait for others in them
-  activations,  ///< parts of the kernel's own graph; what is live across a call is kept in local memory
-};
-
 /// The functions that a kernel's code is made of, on their way to an ir::Module.
 struct Translation {
-  std::vector<Draft> drafts;  ///< [0]: the kernel
+  std::vector<FunctionBuilder> builders;  ///< [0]: the kernel
   std::vector<ir::Symbol> symbols;
   std::uint64_t static_shared_bytes = 0;
 };
@@ -37,14 +32,11 @@ Expected<const ptx::Function*> find_kernel(const ptx::Module& module, std::strin
 Expected<Translation> translate(const ptx::Module& module, const ptx::Function& entry,
                                 std::string_view file_name, CallForm calls);
 
-/// The module of finished drafts: critical edges split, single return block, reducible loops in simplified
+/// The module of finished functions: critical edges split, single return block, reducible loops in simplified
 /// (one preheader, one latch) and LCSSA form.
 ir::Module collect_functions(Translation translation);
 
 /// No function of the module, called or not, passes a structure that is too large.
 Expected<void> check_parameters(const ptx::Module& module, std::string_view file_name);
-
-/// Checks that the IR is well formed (types, dominance, phis, terminators). For tests and debug builds.
-Expected<void> verify(const ir::Module& module);
 
 }  // namespace quern::cpu::lower

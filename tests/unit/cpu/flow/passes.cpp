@@ -73,7 +73,7 @@ TEST_CASE("after every pass the IR of the samples is well formed") {
         CAPTURE(entry.name);
         Compilation compilation(module, entry, "<ptx>", specialisation);
         const AfterPass hooks[] = {verify_ir()};
-        const std::string errors = errors_of(run_passes(compilation, Form::draft, Form::image, hooks));
+        const std::string errors = errors_of(run_passes(compilation, Form::builder, Form::image, hooks));
         CHECK_MESSAGE(errors.empty(), errors);
       }
     }
@@ -116,7 +116,7 @@ TEST_CASE("passes are timed and the kernel is printed after each") {
   Specialisation specialisation;
   specialisation.block = {64, 1, 1};
   Compilation compilation(module, *entry, "<ptx>", specialisation);
-  CHECK(errors_of(run_passes(compilation, Form::draft, Form::llvm, hooks)).empty());
+  CHECK(errors_of(run_passes(compilation, Form::builder, Form::llvm, hooks)).empty());
   for (std::size_t i = 0; i < times.size(); ++i) {
     CAPTURE(times[i].name);
     CHECK(times[i].name == pass_list()[i].name);
@@ -136,7 +136,7 @@ TEST_CASE("functions in which threads wait for others are translated again as pa
   std::vector<PassTime> times;
   const AfterPass hooks[] = {record_times(times)};
   Compilation compilation(*module, *module->find_function("k"), "<ptx>", specialisation);
-  CHECK(errors_of(run_passes(compilation, Form::draft, Form::checked, hooks)).empty());
+  CHECK(errors_of(run_passes(compilation, Form::builder, Form::checked, hooks)).empty());
   CHECK(compilation.module.functions.size() == 1);
   CHECK(compilation.module.functions[0].stack_bytes != 0);
   const auto runs_of = [&](std::string_view name) {

@@ -3,7 +3,7 @@
 // activations are in the kernel's local memory.
 #include <doctest/doctest.h>
 
-#include "cpu/lower/activations.hpp"
+#include "cpu/lower/translate/activations.hpp"
 #include "ir_interpreter.hpp"
 #include "support.hpp"
 

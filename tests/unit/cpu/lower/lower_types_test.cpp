@@ -7,6 +7,7 @@
 
 #include "../ir_builder.hpp"
 #include "cpu/lower/lower.hpp"
+#include "cpu/lower/ssa/verify.hpp"
 
 using namespace quern;
 using cpu::ir::Op;

@@ -11,6 +11,7 @@
 
 #include "cpu/compiler/lowering.hpp"
 #include "cpu/lower/lower.hpp"
+#include "cpu/lower/ssa/verify.hpp"
 #include "ptx/ptx.hpp"
 
 namespace quern::test {

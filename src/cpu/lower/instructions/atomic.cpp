@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// "Parallel Synchronization and Communication Instructions": atom, red.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "cpu/lower/instructions/floating.hpp"
+#include "cpu/lower/instructions/memory.hpp"
+
+#include "cpu/lower/instructions/rows.hpp"
+
+namespace quern::cpu::lower {
+namespace {
+
+using In = const ptx::Instruction&;
+using ir::Op;
+using ir::Type;
+using ir::Value;
+using M = ptx::Modifier;
+
+struct AtomicRow {
+  M modifier;
+  ir::AtomicOp for_signed;
+  ir::AtomicOp for_unsigned;
+  ir::AtomicOp for_floating;
+  bool integer;
+  bool floating;
+};
+using A = ir::AtomicOp;
+constexpr AtomicRow kAtomics[] = {
+    {M::add, A::add, A::add, A::fadd, true, true},     {M::min, A::smin, A::umin, A::fmin, true, false},
+    {M::max, A::smax, A::umax, A::fmax, true, false},  {M::and_, A::and_, A::and_, A::and_, true, false},
+    {M::or_, A::or_, A::or_, A::or_, true, false},     {M::xor_, A::xor_, A::xor_, A::xor_, true, false},
+    {M::exch, A::exch, A::exch, A::exch, true, false}, {M::cas, A::cas, A::cas, A::cas, true, false},
+    {M::inc, A::inc, A::inc, A::inc, true, false},     {M::dec, A::dec, A::dec, A::dec, true, false},
+};
+
+bool fits(const AtomicRow& row, ptx::Type type) {
+  if (ptx::kind(type) == ptx::TypeKind::floating) return row.floating && ir::is_float(ir_type(type));
+  const Type integer = ir_type(type);
+  const bool whole = integer == Type::i32 || integer == Type::i64;
+  return row.integer && (whole || (integer == Type::i16 && row.modifier == M::cas)) &&
+         half_of(type) == ptx::Type::none;
+}
+
+/// "Atomicity is guaranteed separately for each of the two elements" of f16x2 and bf16x2: two operations.
+void atomic_pair(Translator& t, In in, ptx::Type half, bool returns) {
+  const std::size_t first = returns ? 1 : 0;
+  const auto address = address_of(t, in, t.operand(in, first));
+  if (!address) return;
+  ir::Attributes attr{.space = address->space,
+                      .atomic = in.has(M::min)   ? A::fmin
+                                : in.has(M::max) ? A::fmax
+                                                 : A::fadd,
+                      .scope = ir::Scope::gpu,
+                      .alignment = ptx::byte_size(half),
+                      .unused_result = !returns};
+  set_order(attr, in, ir::Semantics::relaxed);
+  const Value word = t.read(in, first + 1, ptx::Type::b32);
+  Value old[2];
+  for (const bool high : {false, true}) {
+    const Value number = half_of_word(t, word, ir_type(half), high);
+    old[high ? 1 : 0] =
+        t.emit(Op::atomic, ir_type(half), {address->base, number}, attr, address->offset + (high ? 2 : 0));
+  }
+  if (returns) t.write(in, word_of_halves(t, old[0], old[1]));
+}
+
+void atomic(Translator& t, In in, bool returns) {
+  if (in.vector_count() > 1) return t.refuse("atomic operations on vectors need a target above sm_89");
+  const ptx::Type half = half_of(in.type());
+  if (half == ptx::Type::f16 || half == ptx::Type::bf16) return atomic_pair(t, in, half, returns);
+  const auto row = std::find_if(std::begin(kAtomics), std::end(kAtomics),
+                                [&](const AtomicRow& r) { return in.has(r.modifier); });
+  if (row == std::end(kAtomics) || !fits(*row, in.type())) {
+    return t.refuse(fmt::format("this atomic operation on .{} is not implemented", ptx::name(in.type())));
+  }
+  const std::size_t first = returns ? 1 : 0;
+  const auto address = address_of(t, in, t.operand(in, first));
+  if (!address) return;
+  ir::Attributes attr{
+      .space = address->space, .alignment = ptx::byte_size(in.type()), .unused_result = !returns};
+  // Without a scope an atomic operation is one of the GPU's.
+  attr.scope = ir::Scope::gpu;
+  set_order(attr, in, ir::Semantics::relaxed);
+  attr.atomic = ptx::kind(in.type()) == ptx::TypeKind::floating ? row->for_floating
+                : is_signed(in.type())                          ? row->for_signed
+                                                                : row->for_unsigned;
+  std::vector<Value> operands{address->base, t.read(in, first + 1, in.type())};
+  if (attr.atomic == A::cas) operands.push_back(t.read(in, first + 2, in.type()));
+  const Value old = t.emit(Op::atomic, ir_type(in.type()), std::move(operands), attr, address->offset);
+  if (returns) t.write(in, old, is_signed(in.type()));
+}
+
+void atom(Translator& t, In in) { atomic(t, in, true); }
+void red(Translator& t, In in) { atomic(t, in, false); }
+
+constexpr M kModifiers[] = {M::global,  M::shared, M::shared_cta, M::relaxed, M::acquire,      M::release,
+                            M::acq_rel, M::cta,    M::cluster,    M::gpu,     M::sys,          M::add,
+                            M::min,     M::max,    M::and_,       M::or_,     M::xor_,         M::exch,
+                            M::cas,     M::inc,    M::dec,        M::noftz,   M::L2_cache_hint};
+
+constexpr Row kRows[] = {
+    {ptx::Opcode::atom, Kind::effect, 1, atom, kModifiers},
+    {ptx::Opcode::red, Kind::effect, 1, red, kModifiers},
+};
+
+}  // namespace
+
+std::span<const Row> atomic_rows() { return kRows; }
+
+}  // namespace quern::cpu::lower

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// "Floating-Point Instructions", "Half Precision Floating-Point Instructions".
+#include "cpu/lower/instructions/floating.hpp"
+
+#include <fmt/format.h>
+
+#include "cpu/lower/instructions/rows.hpp"
+
+namespace quern::cpu::lower {
+
+using ir::Op;
+using ir::Type;
+using ir::Value;
+using In = const ptx::Instruction&;
+using M = ptx::Modifier;
+
+ir::Attributes float_attributes(In in) {
+  ir::Attributes attr{
+      .ftz = in.has(M::ftz), .sat = in.has(M::sat), .nan = in.has(M::NaN), .relu = in.has(M::relu)};
+  if (in.has(M::rz) || in.has(M::rzi)) attr.rounding = ir::Rounding::rz;
+  if (in.has(M::rm) || in.has(M::rmi)) attr.rounding = ir::Rounding::rm;
+  if (in.has(M::rp) || in.has(M::rpi)) attr.rounding = ir::Rounding::rp;
+  if (in.has(M::rna)) attr.rounding = ir::Rounding::rna;
+  return attr;
+}
+
+Value half_of_word(Translator& t, Value word, Type type, bool high) {
+  if (high) word = t.emit(Op::lshr, Type::i32, {word, t.constant(Type::i32, 16)});
+  return t.resize(t.resize(word, Type::i16, false), type, false);
+}
+
+Value word_of_halves(Translator& t, Value low, Value high) {
+  const Value top = t.emit(Op::shl, Type::i32, {t.resize(high, Type::i32, false), t.constant(Type::i32, 16)});
+  return t.emit(Op::or_, Type::i32, {t.resize(low, Type::i32, false), top});
+}
+
+namespace {
+
+/// Applies `operation` to the operands 1..count, for a packed type to each half.
+template <class Operation>
+void write_each(Translator& t, In in, std::size_t count, Operation operation) {
+  const ptx::Type half = half_of(in.type());
+  const bool packed = half != ptx::Type::none;
+  std::vector<Value> operands;
+  for (std::size_t i = 1; i <= count; ++i)
+    operands.push_back(t.read(in, i, packed ? ptx::Type::b32 : in.type()));
+  if (!packed) return t.write(in, operation(ir_type(in.type()), operands));
+  Value halves[2];
+  for (const bool high : {false, true}) {
+    std::vector<Value> parts;
+    for (const Value word : operands) parts.push_back(half_of_word(t, word, ir_type(half), high));
+    halves[high ? 1 : 0] = operation(ir_type(half), parts);
+  }
+  t.write(in, word_of_halves(t, halves[0], halves[1]));
+}
+
+template <Op op, std::size_t count>
+void plain(Translator& t, In in) {
+  if (in.operands.size() > count + 1)
+    return t.refuse(fmt::format("the form with {} operands is not implemented", in.operands.size()));
+  write_each(t, in, count, [&](Type type, const std::vector<Value>& operands) {
+    return t.emit(op, type, operands, float_attributes(in), 0);
+  });
+}
+
+// min, max with .xorsign.abs: of the magnitudes; the sign is the exclusive or of the operands' signs.
+template <Op op>
+void min_or_max(Translator& t, In in) {
+  if (in.operands.size() > 3) return t.refuse("the form with three inputs is not implemented");
+  write_each(t, in, 2, [&](Type type, const std::vector<Value>& operands) {
+    if (!in.has(M::xorsign)) return t.emit(op, type, operands, float_attributes(in), 0);
+    const Type bits = integer_type(ir::bit_size(type));
+    const Value sign = t.emit(Op::xor_, bits, {t.as(operands[0], bits), t.as(operands[1], bits)});
+    const Value a = t.emit(Op::fabs, type, {operands[0]});
+    const Value b = t.emit(Op::fabs, type, {operands[1]});
+    const Value magnitude = t.emit(op, type, {a, b}, float_attributes(in));
+    return t.emit(Op::copysign, type, {t.as(sign, type), magnitude});
+  });
+}
+
+void copysign(Translator& t, In in) {
+  const Value a = t.read(in, 1, in.type());
+  t.write(in, t.emit(Op::copysign, t.type_of(a), {a, t.read(in, 2, in.type())}));
+}
+
+void approximate(Translator& t, In in, ir::Approx which, std::size_t count) {
+  write_each(t, in, count, [&](Type type, const std::vector<Value>& operands) {
+    return t.emit(Op::approx, type, operands, {.ftz = in.has(M::ftz)}, static_cast<std::uint64_t>(which));
+  });
+}
+
+void div(Translator& t, In in) {
+  if (in.has(M::approx)) return approximate(t, in, ir::Approx::div, 2);
+  if (in.has(M::full)) return approximate(t, in, ir::Approx::div_full, 2);
+  plain<Op::fdiv, 2>(t, in);
+}
+
+void sqrt(Translator& t, In in) {
+  if (in.has(M::approx)) return approximate(t, in, ir::Approx::sqrt, 1);
+  plain<Op::fsqrt, 1>(t, in);
+}
+
+void rcp(Translator& t, In in) {
+  if (in.has(M::approx)) return approximate(t, in, ir::Approx::rcp, 1);
+  plain<Op::frcp, 1>(t, in);
+}
+
+template <ir::Approx which>
+void approximation(Translator& t, In in) {
+  approximate(t, in, which, 1);
+}
+
+struct Property {
+  M modifier;
+  ir::TestProperty property;
+};
+constexpr Property kProperties[] = {
+    {M::finite, ir::TestProperty::finite}, {M::infinite, ir::TestProperty::infinite},
+    {M::number, ir::TestProperty::number}, {M::notanumber, ir::TestProperty::notanumber},
+    {M::normal, ir::TestProperty::normal}, {M::subnormal, ir::TestProperty::subnormal},
+};
+
+void testp(Translator& t, In in) {
+  for (const Property& row : kProperties) {
+    if (!in.has(row.modifier)) continue;
+    return t.write(in, t.emit(Op::testp, Type::i1, {t.read(in, 1, in.type())}, {},
+                              static_cast<std::uint64_t>(row.property)));
+  }
+  t.refuse("the property to test is missing");
+}
+
+constexpr M kArithmetic[] = {M::rn, M::rz, M::rm, M::rp, M::ftz, M::sat};
+constexpr M kFused[] = {M::rn, M::rz, M::rm, M::rp, M::ftz, M::sat, M::relu};
+constexpr M kFlush[] = {M::ftz};
+constexpr M kMinMax[] = {M::ftz, M::NaN, M::xorsign, M::abs};
+constexpr M kDivision[] = {M::rn, M::rz, M::rm, M::rp, M::ftz, M::approx, M::full};
+constexpr M kApproximate[] = {M::approx, M::ftz};
+constexpr M kTests[] = {M::finite, M::infinite, M::number, M::notanumber, M::normal, M::subnormal};
+
+using Opcode = ptx::Opcode;
+constexpr Row kRows[] = {
+    {Opcode::add, Kind::pure, 1, plain<Op::fadd, 2>, kArithmetic},
+    {Opcode::sub, Kind::pure, 1, plain<Op::fsub, 2>, kArithmetic},
+    {Opcode::mul, Kind::pure, 1, plain<Op::fmul, 2>, kArithmetic},
+    {Opcode::fma, Kind::pure, 1, plain<Op::ffma, 3>, kFused},
+    {Opcode::mad, Kind::pure, 1, plain<Op::ffma, 3>, kFused},
+    {Opcode::div, Kind::pure, 1, div, kDivision},
+    {Opcode::sqrt, Kind::pure, 1, sqrt, kDivision},
+    {Opcode::rcp, Kind::pure, 1, rcp, kDivision},
+    {Opcode::min, Kind::pure, 1, min_or_max<Op::fmin>, kMinMax},
+    {Opcode::max, Kind::pure, 1, min_or_max<Op::fmax>, kMinMax},
+    {Opcode::abs, Kind::pure, 1, plain<Op::fabs, 1>, kFlush},
+    {Opcode::neg, Kind::pure, 1, plain<Op::fneg, 1>, kFlush},
+    {Opcode::copysign, Kind::pure, 1, copysign, {}},
+    {Opcode::rsqrt, Kind::pure, 1, approximation<ir::Approx::rsqrt>, kApproximate},
+    {Opcode::sin, Kind::pure, 1, approximation<ir::Approx::sin>, kApproximate},
+    {Opcode::cos, Kind::pure, 1, approximation<ir::Approx::cos>, kApproximate},
+    {Opcode::lg2, Kind::pure, 1, approximation<ir::Approx::lg2>, kApproximate},
+    {Opcode::ex2, Kind::pure, 1, approximation<ir::Approx::ex2>, kApproximate},
+    {Opcode::tanh, Kind::pure, 1, approximation<ir::Approx::tanh>, kApproximate},
+    {Opcode::testp, Kind::pure, 1, testp, kTests},
+};
+
+}  // namespace
+
+std::span<const Row> floating_rows() { return kRows; }
+
+}  // namespace quern::cpu::lower

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Replacing values, and the phis that are not needed.
+#pragma once
+
+#include <vector>
+
+#include "cpu/lower/ssa/function_builder.hpp"
+
+namespace quern::cpu::lower {
+
+/// Maps values to their replacements during a pass; chains are followed and shortened.
+class Replacements {
+ public:
+  void set(ir::Value value, ir::Value by);
+  ir::Value find(ir::Value value);
+  /// Rewrites the operands of every instruction.
+  static void apply(Replacements& replacements, ir::Function& function);
+
+ private:
+  std::vector<ir::Value> to_;
+};
+
+/// Replaces each of `phis` whose operands are all one value (or the phi itself) by that value, until none is
+/// left.
+void remove_trivial_phis(FunctionBuilder& builder, const std::vector<ir::Value>& phis,
+                         Replacements& replaced);
+
+}  // namespace quern::cpu::lower

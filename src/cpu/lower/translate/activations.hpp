@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls without a machine stack: a function that cannot be inlined is translated once, into the kernel's own
+// graph. A call is a branch to its first block, a return a switch over the calls. Each lane keeps the records
+// of its activations in local memory: the return location, the function's .local variables, and the caller's
+// live values, which the activations below it overwrite. So a thread may wait for others anywhere, and every
+// lane runs independently (docs/decisions/0009-called-functions.md).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "cpu/abi/limits.hpp"
+#include "cpu/lower/translate/frames.hpp"
+
+namespace quern::cpu::lower {
+
+/// The memory of a thread for the records of its activations. It begins with a 32-bit number, the end of the
+/// last record, so that no more needs to be copied when blocks take turns (engine/resident.cpp).
+inline constexpr std::uint32_t kActivationBytes = ir::kCalledStackBytes;
+inline constexpr std::uint32_t kActivationHeadBytes = 16;
+/// At the start of a record: to which call the function returns (its number among the callee's calls).
+inline constexpr std::uint32_t kRecordHeadBytes = 16;
+
+/// One function. Its variables are there once; its record in local memory once for each activation.
+struct Region {
+  Frame frame;
+  ir::BlockId entry = ir::kNone;
+  std::uint32_t local_end =
+      kRecordHeadBytes;  ///< of its local variables in the record; behind: what is saved
+  std::uint32_t record_bytes = 0;
+  std::vector<ir::BlockId> returns_to;  ///< by the number of the call
+};
+
+/// One call: `save` -> `pass` -> the callee's blocks -> `resume` -> `next`. The edges are made at the end,
+/// when liveness is known.
+struct CallSite {
+  Region* caller = nullptr;  ///< null: the kernel, which has one activation and saves nothing
+  Region* callee = nullptr;
+  std::uint32_t number = 0;
+  ir::BlockId save = ir::kNone;
+  ir::BlockId pass = ir::kNone;
+  ir::BlockId resume = ir::kNone;
+  ir::BlockId next = ir::kNone;
+  std::uint32_t location = ir::kNone;
+  std::vector<Variable> saved;
+};
+
+struct Regions {
+  Variable record = 0;  ///< the start of the running activation's record in local memory
+  std::map<std::uint32_t, std::unique_ptr<Region>> by_function;
+  std::vector<Region*> order;  ///< as calls of them were met
+  std::vector<CallSite> sites;
+  std::uint32_t kernel_bytes = 0;  ///< of local memory; the first record lies behind
+};
+
+class Activations {
+ public:
+  /// `translate_body` translates the body of the current frame's function.
+  Activations(Operands& translation, ParamArrays& params, Frames& frames,
+              std::function<void()> translate_body)
+      : t_(translation), params_(params), frames_(frames), translate_body_(std::move(translate_body)) {}
+
+  /// At the start of the kernel: it has no record.
+  void begin();
+  /// A call: the values become the callee's parameters; returns the values of its results, part by part.
+  std::vector<ir::Value> activate(std::uint32_t callee, const std::vector<ir::Value>& values);
+  /// After the kernel: translates the functions that it calls, and those that they call; then determines the
+  /// values that the calls save.
+  void finish();
+
+ private:
+  Region& region_of(std::uint32_t function);
+  void translate_region(Region& region);
+  void find_saved(Region& region);
+  void emit_saves(const CallSite& site);
+  void emit_return_to(const CallSite& site);
+  void emit_return(Region& region);
+
+  Operands& t_;
+  ParamArrays& params_;
+  Frames& frames_;
+  const std::function<void()> translate_body_;
+  Regions regions_;
+};
+
+}  // namespace quern::cpu::lower

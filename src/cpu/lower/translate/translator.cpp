@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/lower/translate/translator.hpp"
+
+#include <fmt/format.h>
+#include <algorithm>
+#include <initializer_list>
+
+namespace quern::cpu::lower {
+
+using ir::BlockId;
+using ir::Op;
+using ir::Value;
+
+namespace {
+
+bool same_guard(const ptx::Guard& a, const std::optional<ptx::Guard>& b) {
+  return b && a.register_index == b->register_index && a.negated == b->negated;
+}
+
+bool names_register(const ptx::Operand& operand, std::uint32_t index) {
+  if (const auto* reg = operand.as<ptx::RegisterOperand>()) return reg->index == index;
+  const auto any = [index](const std::vector<ptx::Operand>& elements) {
+    return std::any_of(elements.begin(), elements.end(),
+                       [index](const ptx::Operand& o) { return names_register(o, index); });
+  };
+  if (const auto* list = operand.as<ptx::VectorOperand>()) return any(list->elements);
+  if (const auto* pair = operand.as<ptx::PairOperand>()) return any(pair->elements);
+  return false;
+}
+
+/// May change the register: it is named in the destination.
+bool may_write(const ptx::Instruction& instruction, std::uint32_t index) {
+  return !instruction.operands.empty() && names_register(instruction.operands[0], index);
+}
+
+/// The reason why an instruction is deliberately not supported.
+std::string why_not(ptx::Opcode opcode) {
+  using Opcode = ptx::Opcode;
+  struct Family {
+    std::string_view reason;
+    std::initializer_list<Opcode> opcodes;
+  };
+  static const Family kFamilies[] = {
+      {"textures and surfaces are not supported",
+       {Opcode::tex, Opcode::tld4, Opcode::txq, Opcode::istypep, Opcode::suld, Opcode::sust, Opcode::sured,
+        Opcode::suq}},
+      {"matrix instructions (tensor cores) are not supported",
+       {Opcode::mma, Opcode::wmma, Opcode::ldmatrix, Opcode::stmatrix, Opcode::movmatrix, Opcode::wgmma,
+        Opcode::tcgen05}},
+      {"it needs a target above sm_89",
+       {Opcode::elect, Opcode::mapa, Opcode::getctarank, Opcode::multimem, Opcode::tensormap,
+        Opcode::griddepcontrol, Opcode::clusterlaunchcontrol, Opcode::setmaxnreg}},
+  };
+  for (const Family& family : kFamilies)
+    if (std::find(family.opcodes.begin(), family.opcodes.end(), opcode) != family.opcodes.end())
+      return std::string(family.reason);
+  return fmt::format("'{}' is not implemented", ptx::name(opcode));
+}
+
+/// The first modifier that the row does not know, or null.
+const ptx::Modifier* unknown_modifier(const Row& row, const ptx::Instruction& instruction) {
+  for (const ptx::Modifier& modifier : instruction.modifier_order) {
+    if (std::find(row.modifiers.begin(), row.modifiers.end(), modifier) == row.modifiers.end())
+      return &modifier;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Translator::Translator(Program& program, FunctionBuilder& builder, std::string_view file_name,
+                       Diagnostics& diagnostics, FindRow find_row, CallForm calls)
+    : Operands(program, builder, file_name, diagnostics),
+      find_row_(find_row),
+      call_form_(calls),
+      params_(*this),
+      frames_(*this, params_),
+      activations_(*this, params_, frames_, [this] { translate_body(); }),
+      calls_(*this, params_, frames_, activations_, calls, [this] { translate_body(); }) {}
+
+void Translator::translate(std::uint32_t function) {
+  Frame frame{.function = &program().ptx().functions.at(function), .facts = &program().facts(function)};
+  builder().function.name = frame.function->name;
+  builder().function.kernel = frame.function->entry;
+  set_block(new_block());
+  frame.return_block = new_block();
+  set_frame(&frame);
+  if (frame.function->entry) {
+    frames_.set_exit_block(frame.return_block);
+    frames_.lay_out_kernel_parameters(*frame.function);
+  }
+  if (call_form_ == CallForm::activations) activations_.begin();
+  frames_.set_up(frame);
+  if (frame.function->entry)
+    frames_.copy_parameter_buffer(frame);
+  else
+    frames_.declare_arguments(frame);
+  if (!frame.function->entry && frame.facts->ends_threads) frames_.declare_end(frame);
+  translate_body();
+  set_block(frame.return_block);
+  frames_.emit_results(frame);
+  end(Op::ret);
+  activations_.finish();
+}
+
+void Translator::end_function() { branch(frame().return_block); }
+
+void Translator::end_thread() { branch(frames_.exit_block()); }
+
+BlockId Translator::label_block(const ptx::SymbolRef& label) {
+  const std::uint32_t position = frame().function->labels.at(label.index).position;
+  BlockId& block = frame().blocks.at(position);
+  if (block == ir::kNone) block = new_block();
+  return block;
+}
+
+Value Translator::guard_value(const ptx::Guard& guard) {
+  return read({ptx::RegisterOperand{guard.register_index, guard.negated, -1}}, ptx::Type::pred);
+}
+
+void Translator::translate_body() {
+  const auto size = frame().function->body.size();
+  for (std::size_t position = 0; position < size;) {
+    if (frame().facts->is_target[position]) {
+      BlockId& target = frame().blocks[position];
+      if (target == ir::kNone) target = new_block();
+      if (block() != ir::kNone) branch(target);
+      set_block(target);
+    }
+    // Code after a terminator is dead until the next label.
+    position = block() == ir::kNone ? position + 1 : translate_at(position);
+  }
+  if (frame().facts->is_target[size] && frame().blocks[size] != ir::kNone) {
+    if (block() != ir::kNone) branch(frame().blocks[size]);
+    set_block(frame().blocks[size]);
+  }
+  if (block() != ir::kNone) end_function();
+}
+
+std::size_t Translator::translate_at(std::size_t position) {
+  const ptx::Instruction& instruction = frame().function->body[position];
+  begin(instruction);
+  const Row* row = find_row_(instruction);
+  if (!instruction.guard || row == nullptr || row->kind == Kind::control) {
+    lower(instruction);
+    return position + 1;
+  }
+  if (row->kind == Kind::pure) {
+    set_guard(guard_value(*instruction.guard));
+    lower(instruction);
+    set_guard(ir::kNone);
+    return position + 1;
+  }
+  const std::size_t end = guarded_run_end(position);
+  translate_guarded(position, end);
+  return end;
+}
+
+std::size_t Translator::guarded_run_end(std::size_t position) {
+  const auto& body = frame().function->body;
+  const ptx::Guard guard = *body[position].guard;
+  std::size_t end = position + 1;
+  while (end < body.size() && same_guard(guard, body[end].guard) && !frame().facts->is_target[end] &&
+         !may_write(body[end - 1], guard.register_index)) {
+    const Row* row = find_row_(body[end]);
+    if (row == nullptr || row->kind == Kind::control) break;
+    ++end;
+  }
+  return end;
+}
+
+void Translator::translate_guarded(std::size_t first, std::size_t end) {
+  const ptx::Guard& guard = *frame().function->body[first].guard;
+  const BlockId inside = new_block();
+  const BlockId after = new_block();
+  const Value condition = guard_value({guard.register_index, false});
+  if (guard.negated)
+    branch_if(condition, after, inside);
+  else
+    branch_if(condition, inside, after);
+  set_block(inside);
+  for (std::size_t position = first; position < end && block() != ir::kNone; ++position) {
+    const ptx::Instruction& instruction = frame().function->body[position];
+    begin(instruction);
+    lower(instruction);
+  }
+  if (block() != ir::kNone) branch(after);
+  set_block(after);
+}
+
+void Translator::lower(const ptx::Instruction& instruction) {
+  const Row* row = find_row_(instruction);
+  if (row == nullptr) return refuse(why_not(instruction.opcode));
+  if (const ptx::Modifier* modifier = unknown_modifier(*row, instruction)) {
+    return refuse(
+        fmt::format("'{}' with .{} is not implemented", ptx::name(instruction.opcode), ptx::name(*modifier)));
+  }
+  if (instruction.types.size() > row->types) {
+    return refuse(fmt::format("'{}' with operands of different types is not implemented",
+                              ptx::name(instruction.opcode)));
+  }
+  row->lower(*this, instruction);
+}
+
+}  // namespace quern::cpu::lower
