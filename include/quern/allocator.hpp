@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: runtime
+// component: runtime
 #pragma once
 
 #include <concepts>
@@ -43,7 +43,7 @@ class QUERN_API DeviceAllocator {
   virtual void* native_pool() const noexcept { return nullptr; }
 };
 
-/// What RMM calls a resource: anything with these two functions.
+/// Any type with these two functions, as RMM's memory resources.
 template <class R>
 concept MemoryResource = requires(R& resource, void* address, std::size_t bytes, StreamView stream) {
   { resource.allocate(bytes, bytes, stream) } -> std::convertible_to<void*>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: abi
+// component: abi
 // Typed views of host memory with as many axes as their type says: what std::mdspan is from C++23 on, with
 // strides. Any mdspan (std's, or a library's for C++20) is taken wherever a host array is.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: session
+// component: session
 // Bundles: files that hold the compiled kernels of a program, so that it starts without compiling.
 // docs/caching.md describes them for users. A process reads the bundles that QUERN_CACHE_BUNDLES names when
 // it first compiles something. Thread-safe.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// room: session
+// component: session
 /* What quern.h's functions take and give; programs include that. Its first lines say how structs grow. */
 #ifndef QUERN_C_TYPES_H
 #define QUERN_C_TYPES_H

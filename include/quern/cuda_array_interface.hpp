@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: abi
+// component: abi
 // The CUDA Array Interface, version 3 (Numba manual, "CUDA Array Interface (Version 3)"), for C++: what
 // Python objects say in the dict __cuda_array_interface__, as a struct that any C++ type can give. quern.h
 // has the same as a C struct.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: compile
+// component: compile
 // For kernels only: everything that quern offers on the device side. Found by NVRTC without -I.
 #pragma once
 

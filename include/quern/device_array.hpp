@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: runtime
+// component: runtime
 #pragma once
 
 #include <algorithm>

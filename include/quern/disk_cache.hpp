@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: session
+// component: session
 // The compile cache on disk: what it holds, and why a source is or is not in it. docs/caching.md describes it
 // for users. These functions look at the folder that QUERN_CACHE, QUERN_CACHE_DIR, XDG_CACHE_HOME and HOME
 // name at the time of the call. They throw Error(io) if that folder cannot be used. Thread-safe.
@@ -30,7 +30,7 @@ struct CacheEntry {
   std::uint64_t size_bytes = 0;
   std::int64_t made_s = 0;                 ///< Unix time in seconds
   std::int64_t used_s = 0;                 ///< of the last use, to a minute
-  std::vector<CacheComponent> components;  ///< what the key was made of; empty for toolkit_facts
+  std::vector<CacheComponent> components;  ///< of the key; empty for toolkit_facts
 };
 
 /// Sums over the processes that used the cache and called exit() or returned from main(), since the cache was

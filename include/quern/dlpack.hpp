@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: session
+// component: session
 // Arrays to other libraries and from them by DLPack; dlpack_tensor.hpp has its structs.
 #pragma once
 

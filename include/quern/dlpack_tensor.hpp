@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: abi
+// component: abi
 // The structs of DLPack, the C ABI by which array libraries hand arrays to each other
 // (github.com/dmlc/dlpack, version 1.3). They have that ABI's layout under names of quern's own, so that this
 // header goes together with anybody's dlpack.h: cast between `dlpack::ManagedTensorVersioned*` and

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: driver
+// component: driver
 #pragma once
 
 #include <array>

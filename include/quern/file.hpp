@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: base
+// component: base
 #pragma once
 
 #include <cstddef>

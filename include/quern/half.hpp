@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: abi
+// component: abi
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: launch
+// component: launch
 #pragma once
 
 #include <array>
@@ -42,7 +42,7 @@ struct KernelInfo {
   std::string signature;     ///< "saxpy(int n, float a, const float* x, float* y)"
   std::vector<Parameter> parameters;
   std::string ptx;                 ///< of the module it is in
-  std::string cuda_source;         ///< what NVRTC was given; empty for PTX and for saved modules
+  std::string cuda_source;         ///< the input of NVRTC; empty for PTX and for saved modules
   int registers = 0;               ///< a thread
   std::size_t shared_bytes = 0;    ///< static, a block
   std::size_t local_bytes = 0;     ///< a thread

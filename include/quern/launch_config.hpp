@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: launch
+// component: launch
 #pragma once
 
 #include <chrono>

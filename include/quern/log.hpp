@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: base
+// component: base
 // Messages that quern cannot return or throw, for programs that keep a log of their own.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: runtime
+// component: runtime
 // For programs that use the CUDA Driver API themselves. Every object gives its native handle
 // (Session::native_context, StreamView::handle, Event::handle, Module::handle, Kernel::handle and
 // module_handle, DeviceAllocator::native_pool, DeviceNDArray::data), and sessions take the program's

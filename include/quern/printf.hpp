@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: driver
+// component: driver
 // Output of printf in kernels, for programs that do not want it on their stdout.
 #pragma once
 

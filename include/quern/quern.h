@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-// room: session
+// component: session
 /*
  * quern for other languages: a C ABI. Handles are opaque numbers, never addresses; 0 is none, and a handle
  * that was released or invented is recognised. Every function returns a status and leaves its results alone

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: session
+// component: session
 // All of quern's host API. A first program:
 //
 //   quern::Session session;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: abi
+// component: abi
 // States for the generators of cuda.random, made on the host as Numba makes them:
 //
 //   auto states = session.to_device(create_xoroshiro128p_states(blocks * threads, 1));

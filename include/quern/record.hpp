@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: abi
+// component: abi
 // From C++ types to element types. A plain struct is described by the compiler: its fields' names, types and
 // offsets are found at compile time, nothing is written a second time.
 //

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: session
+// component: session
 // The host side of Numba's ROC target (manual, "ROC memory management"), over the same sessions: programs
 // written for it keep their names. A session is ROC's context.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: session
+// component: session
 // Compile services (docs/service.md) as an observer sees them.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: session
+// component: session
 #pragma once
 
 #include <array>
@@ -65,7 +65,7 @@ struct SessionOptions {
   std::optional<std::uint64_t> compile_cache_bytes = {};
 };
 
-/// How Session::to_device(NDArray) copies.
+/// The way in which Session::to_device(NDArray) copies.
 struct ToDevice {
   std::optional<StreamView> stream = {};  ///< the copy is queued there; nothing: it is done on return
   bool copy = true;                       ///< false: only the memory is made

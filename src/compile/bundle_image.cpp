@@ -10,7 +10,7 @@
 #include "compile/image_format.hpp"
 #include "compile/options.hpp"
 #include "compile/source/device_headers.hpp"
-#include "compile/source/room_digest.hpp"
+#include "compile/source/source_digest.hpp"
 #include "compile/toolkit/nvrtc_environment.hpp"
 
 namespace quern::compile {
@@ -55,7 +55,7 @@ base::Digest digest_of_request(const WholeRequest& whole) {
   return base::DigestBuilder()
       .add("quern bundle cuda")
       .add(given.hex())
-      .add(room_digest())
+      .add(source_digest())
       .add(device_headers_digest())
       .finish();
 }
@@ -132,7 +132,7 @@ Components bundle_components(const BundleRequest& request, const ToolkitContents
       {"target", fmt::format("compute_{} sm_{}", whole.target.compute, sm)},
       {"nvrtc", toolkit.nvrtc},
       {"toolkit headers", request.whole.needs_toolkit ? toolkit.headers : ""},
-      {"quern", std::string(room_digest())},
+      {"quern", std::string(source_digest())},
       {"quern headers", std::string(device_headers_digest())},
   };
   for (const abi::HeaderText& header : whole.headers)

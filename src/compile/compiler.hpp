@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The room's front door: KernelRequest -> PtxImage.
+// The component's interface: KernelRequest -> PtxImage.
 #pragma once
 
 #include <atomic>

@@ -10,7 +10,7 @@
 #include "base/byte_stream.hpp"
 #include "base/env.hpp"
 #include "compile/source/device_headers.hpp"
-#include "compile/source/room_digest.hpp"
+#include "compile/source/source_digest.hpp"
 #include "compile/toolkit/nvrtc_environment.hpp"
 
 namespace quern::compile {
@@ -105,7 +105,7 @@ std::optional<CudaKey> cuda_key(const CudaPlan& plan, std::string* why) {
   key.add("target", target_text(request.target));
   add_toolkit(*plan.toolkit, key);
   if (!environment.values.empty()) key.add("environment", environment.values);
-  key.add("quern", std::string(room_digest()));
+  key.add("quern", std::string(source_digest()));
   key.add("quern headers", std::string(device_headers_digest()));
   key.add("given headers", digest_of(plan.headers));
   key.add("standard headers", digest_of(plan.standard_headers));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiling elsewhere, as far as this room knows of it: session gives the compiler an implementation.
+// Compiling elsewhere, as far as this component knows of it: session gives the compiler an implementation.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a machine without NVRTC knows of the toolkits that servers compile with: the disk keeps what they made
-// under the toolkit that made it.
+// The toolkits that servers compile with, as a machine without NVRTC knows them: the disk keeps results under
+// the toolkit that made them.
 #pragma once
 
 #include <mutex>

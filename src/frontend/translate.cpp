@@ -293,7 +293,7 @@ class Translation {
     std::uint32_t next = 0;  // the number that the next line would have
     for (std::size_t i = 0; i < lines.size(); ++i) {
       const Line& line = lines[i];
-      // Statements from one line of the author's source are joined on one line, if there is room.
+      // Statements from one line of the author's source are joined on one line, if they fit.
       const bool joins = i > 0 && line.source != 0 && line.text.ends_with(';') &&
                          line.source == lines[i - 1].source && lines[i - 1].text.ends_with(';') &&
                          line.depth == lines[i - 1].depth;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The room's front door: Kernel Python -> CUDA C++.
+// The component's interface: Kernel Python -> CUDA C++.
 #pragma once
 
 #include <span>

@@ -15,7 +15,7 @@ using Constant = std::variant<IntegerOperand, FloatOperand>;
 std::optional<Constant> parse_constant(ParseContext& context);
 /// As parse_constant, but an integer is required; `what` names it in the message.
 std::optional<IntegerOperand> parse_integer(ParseContext& context, std::string_view what);
-/// Whether `token` can begin a constant expression.
+/// True if `token` can begin a constant expression.
 bool starts_constant(const Token& token) noexcept;
 /// The value as a double.
 double as_double(const FloatOperand& value) noexcept;

@@ -15,7 +15,7 @@ bool is_letter(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && 
 bool starts_identifier(char c) noexcept { return is_letter(c) || c == '_' || c == '$' || c == '%'; }
 bool is_exponent(char c) noexcept { return c == 'e' || c == 'E'; }
 
-// Whether `text` is a decimal floating constant without a leading integer part's help: digits, '.', exponent.
+// True if `text` is a decimal floating constant without a leading integer part's help: digits, '.', exponent.
 bool is_decimal_float(std::string_view text) noexcept {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

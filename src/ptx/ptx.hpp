@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The room's front door: PTX text <-> module. Pure: no files, no globals, no exceptions but std::bad_alloc.
+// The component's interface: PTX text <-> module. Pure: no files, no globals, no exceptions but
+// std::bad_alloc.
 #pragma once
 
 #include <string>

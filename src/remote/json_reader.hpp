@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads objects of untrusted JSON field by field. Inside this room only: what does not fit is thrown as
+// Reads objects of untrusted JSON field by field. Inside this component only: what does not fit is thrown as
 // BadJson and becomes a diagnostic in the functions of messages.hpp.
 #pragma once
 

@@ -44,7 +44,7 @@ std::shared_ptr<std::byte> StagingPool::take(std::size_t bytes) {
   return {block.address, [this, block](std::byte*) { give_back(block); }};
 }
 
-/// Room in the list for one block more, so that giving one back needs no memory.
+/// Makes space in the list for one block more, so that giving one back needs no memory.
 bool StagingPool::expect_back() noexcept {
   const base::LockGuard lock(mutex_);
   try {

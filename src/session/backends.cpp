@@ -153,7 +153,7 @@ void collect_diagnostic(void* user, const char* code, const char* file, std::uin
   diagnostic.notes = take_notes(diagnostic.message);
   const bool of_ptx = diagnostic.span.file == kUnnamed;
   if (of_ptx && line != 0 && is_generated(collected.source)) show_author(diagnostic, collected);
-  // Of Kernel Python the places hold columns of the CUDA C++ that was made of it.
+  // For Kernel Python the locations hold columns of the CUDA C++ that was made of it.
   if (collected.source.language == abi::Language::python) diagnostic.span.column = 0;
   // Wrong usage is no matter of the file.
   if (diagnostic.code != "usage") diagnostic.span.file = shown_file(diagnostic.span.file, collected.source);

@@ -387,7 +387,7 @@ again:
   @%p bra again;
   ret;
 }
-// Whether the first is a multiple of 8 is the pointer's; the displacement counts.
+// The pointer decides if the first is a multiple of 8; the displacement counts.
 .visible .entry at_displacement(.param .u64 base)
 {
   .reg .b64 %rd<3>;

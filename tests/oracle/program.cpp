@@ -265,7 +265,7 @@ class Reader {
 
   std::uint32_t new_register(Type type) {
     const auto index = static_cast<std::uint32_t>(function_->registers.size());
-    // Of 128 bits: two words, one after the other.
+    // 128 bits: two words, one after the other.
     for (unsigned word = 0; word < (type.bits == 128 ? 2u : 1u); ++word)
       function_->registers.push_back({type.kind, std::min(type.bits, 64u)});
     return index;

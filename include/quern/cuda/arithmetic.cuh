@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: compile
+// component: compile
 // Python's arithmetic where C++ differs: division that rounds down, remainders with the divisor's sign,
 // powers.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: compile
+// component: compile
 // Arrays as kernels see them: quern::array, the argument type of a device array, and the arrays of fixed
 // extents that shared, local and constant memory hand out. Plain C++17 without any include: host code may use
 // it as well.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: compile
+// component: compile
 // Atomic operations that CUDA C++ lacks for some types. Each returns what was there before.
 #pragma once
 

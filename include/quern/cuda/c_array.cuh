@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: compile
+// component: compile
 // Contiguous arrays of one and of two dimensions: indexed by extents alone, without strides. They are what an
 // array argument is specialised to, have the fields of quern::array, and turn into one. Most kernels need no
 // more of quern than this, so that it is a header of its own, and each rank that is common is written out:

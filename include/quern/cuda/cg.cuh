@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: compile
+// component: compile
 // CUDA's cooperative groups, without the parts of the standard library that they take along unless told not
 // to: a kernel that only waits for its grid compiles twenty times as fast.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: compile
+// component: compile
 // Python's cmath: functions of complex numbers, composed of CUDA's real ones. Branch cuts are Python's.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: compile
+// component: compile
 // Complex numbers of float and double, laid out as NumPy's. Division as CPython computes it.
 #pragma once
 

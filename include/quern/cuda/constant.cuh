@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: compile
+// component: compile
 // Arrays in constant memory, from a constexpr array of the source:
 //
 //   constexpr float kWeights[2][3] = {{1, 2, 3}, {4, 5, 6}};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: compile
+// component: compile
 // Checks of debug builds. The first failure of a launch is kept for the host, which reads it behind the
 // launch; its thread ends. src/abi/failure.hpp has the host's side of `failure`.
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: compile
+// component: compile
 // math's functions over tuples: products, sums, distances.
 #pragma once
 

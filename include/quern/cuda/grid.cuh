@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: compile
+// component: compile
 // A thread's place in the whole grid:
 //
 //   const int i = quern::grid<1>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: compile
+// component: compile
 // Functions of float16 and bfloat16 that older toolkits lack.
 #pragma once
 

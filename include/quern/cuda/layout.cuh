@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: compile
+// component: compile
 // Arrays whose layout the compiler knows, of any rank, and views of C arrays as such.
 #pragma once
 

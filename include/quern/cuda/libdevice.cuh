@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: compile
+// component: compile
 // libdevice's functions of several results, as tuples.
 #pragma once
 

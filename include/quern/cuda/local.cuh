@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: compile
+// component: compile
 // Arrays of one thread:
 //
 //   auto window = quern::local::array<float, 8>();       // 8 floats of this thread, uninitialised

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: compile
+// component: compile
 // Functions of math and NumPy that CUDA C++ lacks.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: compile
+// component: compile
 // xoroshiro128+ generators, one for each element of an array of states {s0, s1}; seeded by SplitMix64. The
 // algorithms are by D. Blackman and S. Vigna, in the public domain (prng.di.unimi.it).
 #pragma once

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: compile
+// component: compile
 // Python's range, for loops whose step is not known or whose variable changes in them:
 //
 //   for (const int i : quern::range<int>(start, stop, step))

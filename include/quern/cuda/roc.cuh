@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: compile
+// component: compile
 // The device side of Numba's ROC target: work-items are threads, work-groups blocks, and a wavefront is a
 // warp of 32 lanes. Dimensions count from 0; beyond 2, ids are 0 and sizes 1, as in OpenCL.
 #pragma once

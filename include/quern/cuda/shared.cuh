@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: compile
+// component: compile
 // Arrays in shared memory.
 //
 //   auto tile = quern::shared::array<float, 16, 17>();   // 16 x 17 floats of this block

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: compile
+// component: compile
 // Barriers and fences under quern's names. Each is exactly the CUDA C++ function of the matching name.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: compile
+// component: compile
 // Tuples: quern::tuple<int, float>{1, 2.0f}, quern::item<0>(t).
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: compile
+// component: compile
 // Short vectors of numbers, as Kernel Python's float32x4: quern::vector<float, 4>{x, y, z, w}.
 #pragma once
 

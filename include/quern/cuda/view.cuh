@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: compile
+// component: compile
 // Parts of arrays as Python's slices take them: a[1:n], a[::-2], a[i, :].
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: compile
+// component: compile
 // Lanes, masks and bits under the names that Kernel Python uses.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// room: compile
+// component: compile
 #pragma once
 
 #include <quern/cuda/c_array.cuh>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Precompiled for every room of more than a few files: the standard library and fmt take longer to read than
-// most files to compile. Files still include what they use. (No include guard: GCC warns of it in a file that
-// is compiled by itself, and nothing includes it.)
+// Precompiled for every component of more than a few files: the standard library and fmt take longer to read
+// than most files to compile. Files still include what they use. (No include guard: GCC warns of it in a file
+// that is compiled by itself, and nothing includes it.)
 
 #include <fmt/format.h>
 

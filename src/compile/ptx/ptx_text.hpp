@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Facts about a PTX text that compile needs, read without a full parse: its version and target, its entries
-// with the layout of their parameters. The ptx room verifies PTX.
+// with the layout of their parameters. The ptx component verifies PTX.
 #pragma once
 
 #include <compare>

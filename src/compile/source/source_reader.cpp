@@ -219,7 +219,7 @@ class KernelReader {
     kernels_.push_back(std::move(kernel));
   }
 
-  // Whether `template <...>` at `head` belongs to the declaration at `start`: nothing between them ends a
+  // True if `template <...>` at `head` belongs to the declaration at `start`: nothing between them ends a
   // declaration.
   bool is_template_head(std::size_t head, std::size_t start) const {
     int depth = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVRTC, opened at run time. Nothing outside this room sees nvrtc.h.
+// NVRTC, opened at run time. Nothing outside this component sees nvrtc.h.
 #pragma once
 
 #include <nvrtc.h>

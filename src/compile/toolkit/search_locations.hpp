@@ -22,7 +22,7 @@ struct Surroundings {
   std::vector<std::string> system_roots;  ///< /usr/local/cuda and /usr/local/cuda-*, newest first
   std::vector<std::string> loader_names;  ///< names that the loader's path is asked for
   std::vector<std::string>
-      fetched_roots;  ///< what tools/setup fetched (build tree), and its like in an installation
+      fetched_roots;  ///< toolkits that tools/setup fetched (build tree), or an installation has
   std::vector<std::string> python_roots;  ///< `nvidia/...` directories of wheels in site-packages directories
   friend bool operator==(const Surroundings&, const Surroundings&) = default;
 };

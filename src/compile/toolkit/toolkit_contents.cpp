@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "compile/source/device_headers.hpp"
-#include "compile/source/room_digest.hpp"
-#include "frontend/room_digest.hpp"
+#include "compile/source/source_digest.hpp"
+#include "frontend/source_digest.hpp"
 
 namespace quern::compile {
 
@@ -25,9 +25,9 @@ std::optional<ToolkitContents> toolkit_contents(const Toolkit& toolkit, bool wit
 
 std::string own_contents() {
   return base::DigestBuilder()
-      .add(room_digest())
+      .add(source_digest())
       .add(device_headers_digest())
-      .add(frontend::room_digest())
+      .add(frontend::source_digest())
       .finish()
       .hex();
 }

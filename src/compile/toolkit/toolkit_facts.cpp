@@ -14,7 +14,7 @@
 
 #include "base/byte_stream.hpp"
 #include "base/log.hpp"
-#include "compile/source/room_digest.hpp"
+#include "compile/source/source_digest.hpp"
 #include "compile/source/watched_file.hpp"
 
 namespace quern::compile {
@@ -46,7 +46,7 @@ std::string own_program() {
 /// Covers everything that decides which files the search examines.
 base::Digest facts_key(const SearchEnvironment& environment) {
   base::DigestBuilder key;
-  key.add("toolkit facts").add(room_digest());
+  key.add("toolkit facts").add(source_digest());
   utsname host{};
   ::uname(&host);
   key.add(static_cast<const char*>(host.nodename));  // other hosts may have other files at the same places

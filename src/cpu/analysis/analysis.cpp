@@ -182,7 +182,7 @@ class Solver {
     }
     return false;
   }
-  /// Of all facts that may change during the iteration over shapes, this depends only on the value's own
+  /// The one fact that may change during the iteration over shapes and depends only on the value's own
   /// shape: its users are visited again when that changes.
   bool is_invariant(ir::Value value, std::uint32_t loop) const {
     const bool known = known_lanes(analysis_.shapes[value], ir::bit_size(function_[value].type)).has_value();

@@ -35,7 +35,7 @@ bool same_in_every_warp(ir::Special which, const std::array<std::uint32_t, 3>& b
   }
 }
 
-/// Whether `inst`, no phi, gives the same in every warp, given the same operands.
+/// True if `inst`, no phi, gives the same in every warp, given the same operands.
 bool same_of_same(const ir::Inst& inst, const Specialisation& specialisation) {
   const bool local = inst.attr.space == ir::Space::local;  // each thread has its own
   switch (inst.op) {

@@ -11,7 +11,7 @@
 
 namespace quern::cpu::analysis {
 
-/// Facts about one function that the passes of this room share, beside the public Analysis.
+/// Facts about one function that the passes of this component share, beside the public Analysis.
 struct Structure {
   Graph graph{0};  ///< the reachable blocks; an edge for each successor
   std::vector<ir::BlockId> rpo;

@@ -150,7 +150,7 @@ class WaitingLoop {
              !may_stay(at);
     });
   }
-  /// Whether `is_it` holds of the value or of one, within the loop, that it is computed from.
+  /// True if `is_it` holds of the value or of one, within the loop, that it is computed from.
   template <class Predicate>
   bool comes_from(ir::Value value, Predicate is_it) const {
     std::vector<bool> seen(function_.insts.size());

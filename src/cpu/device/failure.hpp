@@ -10,7 +10,7 @@
 
 namespace quern::cpu::device {
 
-/// The CUresult that a cu* function returns. Thrown and caught inside this room only.
+/// The CUresult that a cu* function returns. Thrown and caught inside this component only.
 struct Failure {
   CUresult result;
 };

@@ -35,7 +35,7 @@ struct Refusal {
 std::variant<LoadablePtx, Refusal> read_ptx(std::string_view text);
 
 /// PTX that modules share which were loaded from equal texts. Immutable. (The forms of its instructions are
-/// not set if the store knew its kernels; nothing in this room reads them.)
+/// not set if the store knew its kernels; nothing in this component reads them.)
 struct SharedPtx {
   SharedPtx(const base::Digest& text_digest, LoadablePtx read);
   SharedPtx(const SharedPtx&) = delete;

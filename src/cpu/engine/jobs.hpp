@@ -50,7 +50,7 @@ struct LaunchJob {
   std::shared_ptr<const void> keep_alive;                ///< owns code, symbols, locations and the explainer
   std::shared_ptr<const void> workspace;                 ///< owns the target of state.grid_workspace
   std::vector<std::shared_ptr<Mapping>> mappings;  ///< memory of the host's through which it may wait for it
-  std::chrono::nanoseconds limit{0};               ///< how long it may run; 0: for ever
+  std::chrono::nanoseconds limit{0};               ///< of its running time; 0: none
 
   std::atomic<std::uint64_t> next_block{0};
   std::atomic<bool> stopped{false};         ///< a worker met a fault, the time is over, or it was cancelled

@@ -232,7 +232,7 @@ class Residents {
     return end;
   }
 
-  /// The next block of the grid, if there is one and room for it.
+  /// The next block of the grid, if there is one and it fits.
   bool start_one() {
     if (job_.exhausted()) return false;
     ResidentBlock* resident = free_resident();

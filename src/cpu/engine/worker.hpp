@@ -87,7 +87,7 @@ class Worker {
   std::uint64_t owner = 0;
   std::uint32_t device = 0;
   const std::string* kernel = nullptr;  ///< its author's name for it
-  std::uint64_t heap_bytes = 0;         ///< what malloc() in kernels may have in all
+  std::uint64_t heap_bytes = 0;         ///< for malloc() in kernels, in all
   /// Blocks of the running chunk: where nothing better is known, the report of a fault names these.
   std::uint64_t chunk_first = 0;
   std::uint64_t chunk_count = 0;

@@ -32,7 +32,7 @@ std::string_view name(Op op) noexcept;
 bool has_trait(Op op, char trait) noexcept;
 /// The number of operands; -1 where it varies.
 int arity(Op op) noexcept;
-/// Whether an instruction may have this type and operands of these types, by its row of ops.def.
+/// True if an instruction may have this type and operands of these types, by its row of ops.def.
 bool types_fit(Op op, Type type, std::span<const Type> operands) noexcept;
 /// At which threads of the block meet.
 bool is_barrier(Op op) noexcept;
@@ -202,7 +202,7 @@ std::string print(const Function& function);
 
 /// The low `bits` (1..64) of `value` as a signed number.
 std::int64_t sign_extend(std::uint64_t value, std::uint32_t bits) noexcept;
-/// Whether `a how b`, both zero-extended numbers of `bits`.
+/// True if `a how b`, both zero-extended numbers of `bits`.
 bool holds(Icmp how, std::uint64_t a, std::uint64_t b, std::uint32_t bits) noexcept;
 /// `a how b` is `b swapped(how) a`.
 Icmp swapped(Icmp how) noexcept;

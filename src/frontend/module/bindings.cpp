@@ -247,7 +247,7 @@ const Value& Bindings::certain(std::string_view name, Binding& binding) {
   return binding.value;
 }
 
-/// Of Python itself: len, range.
+/// Built-ins of Python itself: len, range.
 const Value& Bindings::python_name(std::string_view name) {
   if (std::optional<Doubt> doubt = doubts_.about(name, nullptr, nullptr))
     return doubts_.doubted(name, *std::move(doubt));

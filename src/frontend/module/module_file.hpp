@@ -89,7 +89,7 @@ struct ModuleFile {
   Timeline timeline;
   std::vector<StarImport> stars;
   Time now = kImported;   ///< the moment that names are looked at
-  std::size_t depth = 0;  ///< how many values are being computed, each for another one
+  std::size_t depth = 0;  ///< number of values being computed, each for another one
   bool quiet = false;     ///< reports are discarded
 };
 

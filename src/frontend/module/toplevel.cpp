@@ -475,7 +475,7 @@ void TopLevel::assignment(std::size_t at, std::size_t end) {
   }
 }
 
-/// Of `for` and `with`.
+/// The targets of `for` and `with`.
 void TopLevel::bind_targets(std::size_t at, std::size_t end, const std::vector<Binding*>& shared) {
   for (std::size_t i = at; i < end; ++i) {
     if (!is_name_itself(i) || kind(i + 1) == Tok::dot || kind(i + 1) == Tok::open_square) continue;

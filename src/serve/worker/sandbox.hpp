@@ -20,7 +20,7 @@ struct SandboxState {
   bool seccomp = false;  ///< system calls are restricted
   bool no_new_privileges = false;
   bool limits = false;  ///< memory, core files, written files
-  std::string missing;  ///< what is not in force, and why; empty: everything is
+  std::string missing;  ///< restrictions that are not in force, and why; empty: all are
 };
 
 /// Limits that hold from the start, before anything is loaded.

@@ -12,7 +12,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 TABLE = ROOT / "src/base/diagnostic_codes.def"
 PROTOCOL = ROOT / "docs/protocol.md"
-# Where the codes of the protocol's answers stand, which docs/protocol.md lists.
+# The files with the codes of the protocol's answers, which docs/protocol.md lists.
 OF_PROTOCOL = ("src/serve/", "src/remote/")
 
 ROW = re.compile(r'^QUERN_DIAGNOSTIC_CODE\("([^"]+)", (\w+)\)$', re.M)

@@ -182,8 +182,8 @@ class IrBuilder {
 
   // --- control
   Value phi(ir::Type type) { return op(ir::Op::phi, type, {}); }
-  /// What `phi` is on the edge from `from`; with two edges from one block, once for each in order, or once
-  /// for both.
+  /// The value of `phi` on the edge from `from`; with two edges from one block, once for each in order, or
+  /// once for both.
   void incoming(Value phi, BlockId from, Value value) { incoming_.push_back({phi, from, value}); }
   Value phi(ir::Type type, std::initializer_list<std::pair<BlockId, Value>> edges) {
     const Value value = phi(type);

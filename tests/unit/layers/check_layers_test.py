@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-PUBLIC = "// SPDX-License-Identifier: Apache-2.0\n// room: base\n"
+PUBLIC = "// SPDX-License-Identifier: Apache-2.0\n// component: base\n"
 
 
 def check(files):
@@ -32,7 +32,7 @@ class CheckLayers(unittest.TestCase):
         status, output = check(files)
         self.assertEqual(status, 0, output)
 
-    def test_a_room_may_use_the_rooms_of_its_row(self):
+    def test_a_component_may_use_the_components_of_its_row(self):
         self.accepted({"src/base/a.hpp": "", "src/ptx/b.hpp": '#include "base/a.hpp"\n#include <vector>\n', "src/cpu/lower/c.cpp": '#include "ptx/b.hpp"\n'})
 
     def test_every_file_and_folder_is_built(self):
@@ -42,32 +42,32 @@ class CheckLayers(unittest.TestCase):
         self.refused({**tree, "include/quern/cuda/x.cuh": ""}, "include/quern/cuda/x.cuh: error: it stands in no meson.build")
         self.refused({**tree, "tests/fuzz/new/meson.build": ""}, "tests/fuzz/new: error: it stands in no meson.build")
 
-    def test_a_room_outside_the_row_is_refused_with_file_and_line(self):
-        self.refused({"src/launch/a.hpp": "", "src/driver/b.cpp": '// text\n#include "launch/a.hpp"\n'}, "src/driver/b.cpp:2: error: room driver may not use room launch")
+    def test_a_component_outside_the_row_is_refused_with_file_and_line(self):
+        self.refused({"src/launch/a.hpp": "", "src/driver/b.cpp": '// text\n#include "launch/a.hpp"\n'}, "src/driver/b.cpp:2: error: component driver may not use component launch")
 
-    def test_a_folder_with_a_row_of_its_own_is_a_room(self):
+    def test_a_folder_with_a_row_of_its_own_is_a_component(self):
         self.refused({"src/frontend/codegen/a.hpp": "", "src/frontend/syntax/b.cpp": '#include "frontend/codegen/a.hpp"\n'},
-                     "room frontend/syntax may not use room frontend/codegen")
-        self.refused({"src/frontend/syntax/a.hpp": "", "src/compile/b.cpp": '#include "frontend/syntax/a.hpp"\n'}, "room compile may not use room frontend/syntax")
+                     "component frontend/syntax may not use component frontend/codegen")
+        self.refused({"src/frontend/syntax/a.hpp": "", "src/compile/b.cpp": '#include "frontend/syntax/a.hpp"\n'}, "component compile may not use component frontend/syntax")
         self.accepted({"src/frontend/syntax/a.hpp": "", "src/frontend/codegen/b.cpp": '#include "frontend/syntax/a.hpp"\n'})
         self.accepted({"src/frontend/translate.hpp": "", "src/compile/b.cpp": '#include "frontend/translate.hpp"\n'})
 
     def test_session_reaches_the_cpu_device_only_through_the_plug_in(self):
-        self.refused({"src/cpu/compiler.hpp": "", "src/session/b.cpp": '#include "cpu/compiler.hpp"\n'}, "may not use room cpu")
+        self.refused({"src/cpu/compiler.hpp": "", "src/session/b.cpp": '#include "cpu/compiler.hpp"\n'}, "may not use component cpu")
 
     def test_the_compiler_and_the_device_of_the_cpu_meet_in_abi_and_code(self):
         abi = {"src/cpu/abi/a.hpp": "", "src/cpu/ir/i.hpp": "", "src/cpu/engine/e.hpp": ""}
         self.accepted({**abi, "src/cpu/emit/b.cpp": '#include "cpu/abi/a.hpp"\n#include "cpu/ir/i.hpp"\n', "src/cpu/engine/b.cpp": '#include "cpu/abi/a.hpp"\n'})
-        self.refused({**abi, "src/cpu/emit/b.cpp": '#include "cpu/engine/e.hpp"\n'}, "room cpu/emit may not use room cpu/engine")
-        self.refused({"src/cpu/emit/warp/w.hpp": "", "src/cpu/emit/llvm/b.cpp": '#include "cpu/emit/warp/w.hpp"\n'}, "room cpu/emit/llvm may not use room cpu/emit/warp")
+        self.refused({**abi, "src/cpu/emit/b.cpp": '#include "cpu/engine/e.hpp"\n'}, "component cpu/emit may not use component cpu/engine")
+        self.refused({"src/cpu/emit/warp/w.hpp": "", "src/cpu/emit/llvm/b.cpp": '#include "cpu/emit/warp/w.hpp"\n'}, "component cpu/emit/llvm may not use component cpu/emit/warp")
         self.accepted({"src/cpu/emit/llvm/l.hpp": "", "src/cpu/emit/warp/b.cpp": '#include "cpu/emit/llvm/l.hpp"\n'})
-        self.refused({**abi, "src/cpu/engine/b.cpp": '#include "cpu/ir/i.hpp"\n'}, "room cpu/engine may not use room cpu/ir")
+        self.refused({**abi, "src/cpu/engine/b.cpp": '#include "cpu/ir/i.hpp"\n'}, "component cpu/engine may not use component cpu/ir")
 
-    def test_a_public_header_belongs_to_the_room_it_names(self):
+    def test_a_public_header_belongs_to_the_component_it_names(self):
         files = {"include/quern/error.hpp": PUBLIC, "include/quern/session.hpp": PUBLIC.replace("base", "session") + '#include "quern/error.hpp"\n'}
         self.accepted({**files, "src/launch/a.cpp": '#include "quern/error.hpp"\n'})
-        self.refused({**files, "src/launch/a.cpp": '#include "quern/session.hpp"\n'}, "may not use room session")
-        self.refused({"include/quern/nameless.hpp": ""}, "must name its room")
+        self.refused({**files, "src/launch/a.cpp": '#include "quern/session.hpp"\n'}, "may not use component session")
+        self.refused({"include/quern/nameless.hpp": ""}, "must name its component")
 
     def test_a_public_header_includes_only_public_headers(self):
         self.refused({"src/base/a.hpp": "", "include/quern/b.hpp": PUBLIC + '#include "base/a.hpp"\n'}, "only public headers")

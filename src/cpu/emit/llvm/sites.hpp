@@ -23,7 +23,7 @@ llvm::DISubprogram* scope_of_sites(const llvm::Module& module);
 /// While an instruction is emitted: what `builder` makes is of site `value` of `function`, one of `of`'s.
 void set_site(llvm::IRBuilder<>& builder, llvm::DISubprogram& scope, const ir::Module& of,
               const ir::Function& function, ir::Value value);
-/// What `builder` makes from here on belongs to no instruction.
+/// Code that `builder` makes from here on belongs to no instruction.
 void clear_site(llvm::IRBuilder<>& builder);
 /// After emission, before the optimiser.
 void end_sites(llvm::Module& module);

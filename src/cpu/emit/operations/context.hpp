@@ -29,7 +29,7 @@ class Context {
   const ir::Module& module() const { return *module_; }
   const ir::Function& function() const { return *function_; }
   const Specialisation& specialisation() const { return specialisation_; }
-  /// Of the version being emitted.
+  /// The analysis of the version being emitted.
   virtual const analysis::Analysis& analysis() const = 0;
   const analysis::Shape& shape(ir::Value value) const { return analysis().shapes[value]; }
   const analysis::Residue& residue(ir::Value value) const { return analysis().residues[value]; }

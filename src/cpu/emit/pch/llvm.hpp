@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Precompiled: the LLVM headers nearly every file of this room needs. (No include guard: GCC warns of it in
-// a file that is compiled by itself, and nothing includes it.)
+// Precompiled: the LLVM headers nearly every file of this component needs. (No include guard: GCC warns of it
+// in a file that is compiled by itself, and nothing includes it.)
 
 #include <llvm/ADT/ArrayRef.h>
 #include <llvm/ADT/SmallVector.h>

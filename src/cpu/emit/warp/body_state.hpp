@@ -109,7 +109,7 @@ struct BodyState {
   llvm::Value* live = nullptr;  ///< pointer to an i32: lanes that have not exited, in masked code
   std::uint32_t frame_end = frame::kHeaderBytes;
 
-  // Of the block being emitted.
+  // State of the block being emitted.
   Version version = Version::full;
   ir::BlockId block = ir::kNone;
   llvm::BasicBlock* first = nullptr;  ///< its first LLVM block, which dominates the others

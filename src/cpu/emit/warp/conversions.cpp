@@ -19,7 +19,7 @@ bool same_base(const Shape& a, const Shape& b) {
 
 }  // namespace
 
-/// What `shape` keeps of a value whose lane 0 holds `lane0`.
+/// The scalar that `shape` keeps of a value whose lane 0 holds `lane0`.
 llvm::Value* Conversions::base_of(const Shape& shape, llvm::Value* lane0) {
   if (shape.kind != ShapeKind::offset32) return lane0;
   llvm::Value* index = lane0_of(shape.index);

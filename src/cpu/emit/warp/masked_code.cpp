@@ -51,7 +51,7 @@ void MaskedCode::emit_block(ir::BlockId id) {
     emit_terminator(id);
 }
 
-/// Whether `block` is cheap and harmless with no lane at all.
+/// True if `block` is cheap and harmless with no lane at all.
 bool MaskedCode::may_run_empty(ir::BlockId block) const {
   const analysis::Analysis& facts = plan_.masked;
   const std::uint32_t loop = facts.loop_of[block];

@@ -19,7 +19,7 @@ class MaskedVariables : private BodyPart {
   /// At the start of `block`: clears the variables whose live range begins there. Those that the block itself
   /// defines are cleared only if the block is skipped.
   void clear_begun(ir::BlockId block, bool runs);
-  /// Where control goes from one position of Analysis::order to a later one.
+  /// When control goes from one position of Analysis::order to a later one.
   void clear_skipped(std::uint32_t from, std::uint32_t to);
   /// Before masked code is entered at `position`, and before live values are stored in their slots: marks
   /// that no lanes wait, and clears the slots that may be read. They contain values of the last masked run,

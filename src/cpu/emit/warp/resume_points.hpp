@@ -39,7 +39,7 @@ class ResumePoints : private BodyPart {
   /// By state - 1, the barrier (an index into Function::insts) that the state continues from; ir::kNone where
   /// the warp left its gang. The barriers in full code come first.
   const std::vector<ir::Value>& states() const { return states_; }
-  /// How many states continue in full code after a barrier.
+  /// The number of states that continue in full code after a barrier.
   std::uint32_t full_states() const { return static_cast<std::uint32_t>(full_state_.size()); }
   /// The state after the barrier at the end of `block`, in full code.
   std::uint32_t full_state(ir::BlockId block) const { return full_state_.at(block); }

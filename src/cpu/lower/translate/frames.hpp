@@ -13,7 +13,7 @@ class Frames {
 
   void set_up(Frame& frame);
 
-  // Of the kernel.
+  // For the kernel.
   void lay_out_kernel_parameters(const ptx::Function& function);
   /// The parameter buffer has no generic address here. A kernel that takes one works on a copy in local
   /// memory.
@@ -23,7 +23,7 @@ class Frames {
   /// 0 if no instruction takes a generic address of a parameter: there is no copy.
   std::uint32_t parameter_copy_bytes() const { return parameter_copy_bytes_; }
 
-  // Of a function of the IR that is called.
+  // For a function of the IR that is called.
   void declare_arguments(Frame& frame);
   /// A thread that ends in a function that is called returns, and its last result says so: the caller has it
   /// do the same.

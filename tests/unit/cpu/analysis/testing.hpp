@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the tests of this room.
+// Shared by the tests of this component.
 #pragma once
 
 #include <doctest/doctest.h>

@@ -46,8 +46,8 @@ TEST_CASE("every thread of every block runs once") {
   }
 }
 
-/// What `thread` threads of one block store, each at its own index of a zeroed array; the kernel's parameters
-/// are out and number.
+/// The values that `thread` threads of one block store, each at its own index of a zeroed array; the kernel's
+/// parameters are out and number.
 std::vector<std::uint32_t> run_block(TestDevice& device, const ir::Module& module,
                                      const Specialisation& variant, std::uint32_t number) {
   device.clear();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where NaNs get the bits that PTX gives them: where bits are looked at, and nowhere else. What the bits are
-// is compared with the oracle (tests/oracle/forms.def).
+// NaNs get the bits that PTX gives them where bits are looked at, and nowhere else. The values of the bits
+// are is compared with the oracle (tests/oracle/forms.def).
 #include <doctest/doctest.h>
 
 #include "support.hpp"
