@@ -49,16 +49,14 @@ class QUERN_API DeviceBuffer {
   void* data() const noexcept;
   std::size_t size_bytes() const noexcept;
 
-  void copy_from_host(std::span<const std::byte> source, std::size_t offset_bytes = 0) const;
-  void copy_from_host(std::span<const std::byte> source, std::size_t offset_bytes, StreamView stream) const;
-  void copy_to_host(std::span<std::byte> target, std::size_t offset_bytes = 0) const;
-  void copy_to_host(std::span<std::byte> target, std::size_t offset_bytes, StreamView stream) const;
+  void copy_from_host(std::span<const std::byte> source, std::size_t offset_bytes = 0,
+                      std::optional<StreamView> stream = {}) const;
+  void copy_to_host(std::span<std::byte> target, std::size_t offset_bytes = 0,
+                    std::optional<StreamView> stream = {}) const;
   /// Device to device: the first `source.size_bytes()` bytes of this buffer become the source's.
-  void copy_from(const DeviceBuffer& source) const;
-  void copy_from(const DeviceBuffer& source, StreamView stream) const;
+  void copy_from(const DeviceBuffer& source, std::optional<StreamView> stream = {}) const;
   /// Sets every byte.
-  void fill(std::byte value) const;
-  void fill(std::byte value, StreamView stream) const;
+  void fill(std::byte value, std::optional<StreamView> stream = {}) const;
 
   const std::shared_ptr<const runtime::BufferState>& state() const noexcept { return state_; }
 
@@ -127,16 +125,12 @@ class QUERN_API DeviceNDArray : public StridedArray {
   // --- transfers
 
   /// A new host array of the same values, in Fortran order if this array is.
-  NDArray copy_to_host() const;
-  NDArray copy_to_host(StreamView stream) const;
+  NDArray copy_to_host(std::optional<StreamView> stream = {}) const;
   /// Into `target` (same shape and element type; not C order to Fortran order); returns it.
-  NDArray copy_to_host(const NDArray& target) const;
-  NDArray copy_to_host(const NDArray& target, StreamView stream) const;
+  NDArray copy_to_host(const NDArray& target, std::optional<StreamView> stream = {}) const;
   /// From a host array or from another device array of the same shape and element type.
-  void copy_to_device(const NDArray& source) const;
-  void copy_to_device(const NDArray& source, StreamView stream) const;
-  void copy_to_device(const DeviceNDArray& source) const;
-  void copy_to_device(const DeviceNDArray& source, StreamView stream) const;
+  void copy_to_device(const NDArray& source, std::optional<StreamView> stream = {}) const;
+  void copy_to_device(const DeviceNDArray& source, std::optional<StreamView> stream = {}) const;
   /// Copies from another library's array, device to device. Waits for its producer's stream: on `stream`,
   /// where the copy is then queued, or on this thread, if none is given. `source` is kept until the copy has
   /// run.
@@ -182,10 +176,8 @@ class QUERN_API DeviceNDArray : public StridedArray {
   }
 
   /// C-contiguous bytes of the whole array, exactly size_bytes() of them.
-  void copy_bytes_from_host(std::span<const std::byte> bytes) const;
-  void copy_bytes_from_host(std::span<const std::byte> bytes, StreamView stream) const;
-  void copy_bytes_to_host(std::span<std::byte> bytes) const;
-  void copy_bytes_to_host(std::span<std::byte> bytes, StreamView stream) const;
+  void copy_bytes_from_host(std::span<const std::byte> bytes, std::optional<StreamView> stream = {}) const;
+  void copy_bytes_to_host(std::span<std::byte> bytes, std::optional<StreamView> stream = {}) const;
 
  private:
   DeviceNDArray over(Layout layout, std::int64_t offset_bytes = 0) const;
@@ -234,21 +226,22 @@ class DeviceArray<T, kAnyRank> : public DeviceNDArray {
   T item() const { return DeviceNDArray::item<T>(); }
 
   using DeviceNDArray::copy_to_device;
-  using DeviceNDArray::copy_to_host;
-  /// Waits, and copies all elements in C order; `target` has exactly size() of them.
-  void copy_to_host(std::span<T> target) const { copy_bytes_to_host(std::as_writable_bytes(target)); }
-  /// Queues the copy; `target` must outlive the stream's synchronisation.
-  void copy_to_host(std::span<T> target, StreamView stream) const {
+  /// All elements in C order; `target` has exactly size() of them.
+  void copy_to_host(std::span<T> target, std::optional<StreamView> stream = {}) const {
     copy_bytes_to_host(std::as_writable_bytes(target), stream);
   }
+  NDArray copy_to_host(const NDArray& target, std::optional<StreamView> stream = {}) const {
+    return DeviceNDArray::copy_to_host(target, stream);
+  }
+  /// On a stream the values are an array of their own memory, which lives until the copy has run.
+  NDArray copy_to_host(StreamView stream) const { return DeviceNDArray::copy_to_host(stream); }
   std::vector<T> copy_to_host() const {
     std::vector<T> target(size());
     copy_to_host(std::span<T>(target));
     return target;
   }
   /// `source` has exactly size() elements, in C order.
-  void copy_from_host(std::span<const T> source) const { copy_bytes_from_host(std::as_bytes(source)); }
-  void copy_from_host(std::span<const T> source, StreamView stream) const {
+  void copy_from_host(std::span<const T> source, std::optional<StreamView> stream = {}) const {
     copy_bytes_from_host(std::as_bytes(source), stream);
   }
 };

@@ -83,13 +83,8 @@ class Global : public GlobalVariable {
     buffer().copy_to_host(std::as_writable_bytes(std::span(&value, 1)));
     return value;
   }
-  void set(const value_type& value) const
-    requires(!std::is_array_v<T>)
-  {
-    buffer().copy_from_host(std::as_bytes(std::span(&value, 1)));
-  }
-  /// Queued; the value is staged before the call returns.
-  void set(const value_type& value, StreamView stream) const
+  /// On a stream the value is staged before the call returns.
+  void set(const value_type& value, std::optional<StreamView> stream = {}) const
     requires(!std::is_array_v<T>)
   {
     buffer().copy_from_host(std::as_bytes(std::span(&value, 1)), 0, stream);
@@ -97,19 +92,11 @@ class Global : public GlobalVariable {
 
   /// Exactly size() elements, in C order. With a stream the copy is queued: a source is staged before the
   /// call returns, a target must outlive the stream's synchronisation.
-  void copy_from_host(std::span<const value_type> source) const {
-    detail::require_count(*this, size(), source.size());
-    buffer().copy_from_host(std::as_bytes(source));
-  }
-  void copy_from_host(std::span<const value_type> source, StreamView stream) const {
+  void copy_from_host(std::span<const value_type> source, std::optional<StreamView> stream = {}) const {
     detail::require_count(*this, size(), source.size());
     buffer().copy_from_host(std::as_bytes(source), 0, stream);
   }
-  void copy_to_host(std::span<value_type> target) const {
-    detail::require_count(*this, size(), target.size());
-    buffer().copy_to_host(std::as_writable_bytes(target));
-  }
-  void copy_to_host(std::span<value_type> target, StreamView stream) const {
+  void copy_to_host(std::span<value_type> target, std::optional<StreamView> stream = {}) const {
     detail::require_count(*this, size(), target.size());
     buffer().copy_to_host(std::as_writable_bytes(target), 0, stream);
   }

@@ -20,6 +20,13 @@ struct EventState;
 
 class AutoSynchronize;
 
+// Streams as parameters, everywhere in quern:
+//  - `std::optional<StreamView> stream = {}`: an operation that can be waited for (a copy, a fill). Without a
+//    stream it is done on return; with one it is queued there.
+//  - `StreamView stream = {}`: an operation that is ordered by a stream and never waits (a launch, an
+//    allocation, an event). Without one it is ordered by the context's default stream.
+// DLPack alone has a third case, a consumer that requests no ordering (dlpack.hpp).
+
 /// Options of a new stream.
 struct StreamOptions {
   /// If work of several streams is ready to start, the lower number starts first (as in CUDA). A value

@@ -80,11 +80,20 @@ bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-/// `type` without qualifiers and with single spaces between words and none elsewhere.
-std::string plain(std::string_view type) {
-  std::string result;
+/// A type without qualifiers and with single spaces between words and none elsewhere.
+struct PlainType {
+  std::string text;
+  bool const_argument = false;  ///< an argument of the outermost template was const: an array's element
+};
+
+PlainType plain(std::string_view type) {
+  PlainType plain;
+  std::string& result = plain.text;
+  std::size_t depth = 0;  // of template arguments
   for (std::size_t at = 0; at < type.size();) {
     if (!is_word(type[at])) {
+      depth += type[at] == '<' ? 1 : 0;
+      depth -= type[at] == '>' && depth != 0 ? 1 : 0;
       if (type[at] != ' ' && type[at] != '\t') result += type[at];
       ++at;
       continue;
@@ -92,11 +101,14 @@ std::string plain(std::string_view type) {
     const std::size_t start = at;
     while (at < type.size() && is_word(type[at])) ++at;
     const std::string_view word = type.substr(start, at - start);
-    if (std::find(std::begin(kQualifiers), std::end(kQualifiers), word) != std::end(kQualifiers)) continue;
+    if (std::find(std::begin(kQualifiers), std::end(kQualifiers), word) != std::end(kQualifiers)) {
+      plain.const_argument |= depth == 1 && word == "const";
+      continue;
+    }
     if (!result.empty() && is_word(result.back())) result += ' ';
     result += word;
   }
-  return result;
+  return plain;
 }
 
 std::string_view without_namespaces(std::string_view type) {
@@ -118,7 +130,8 @@ struct ArrayRow {
 constexpr ArrayRow kArrays[] = {{"quern::array<", 'A'}, {"quern::c_array<", 'C'}, {"quern::f_array<", 'F'}};
 
 /// "quern::array<float,2>" -> float32 and 2.
-bool read_array_type(std::string_view type, ParameterPlan& plan) {
+bool read_array_type(const PlainType& plain, ParameterPlan& plan) {
+  const std::string_view type = plain.text;
   const auto row = std::find_if(std::begin(kArrays), std::end(kArrays),
                                 [&](const ArrayRow& each) { return type.starts_with(each.prefix); });
   if (row == std::end(kArrays) || !type.ends_with('>')) return false;
@@ -132,6 +145,7 @@ bool read_array_type(std::string_view type, ParameterPlan& plan) {
   if (error != std::errc() || end != rank.data() + rank.size()) return false;
   plan.takes = Takes::device_array;
   plan.dtype = dtype_of_type(inside.substr(0, comma));
+  plan.read_only |= plain.const_argument;
   return true;
 }
 
@@ -146,7 +160,8 @@ void read_ptx_type(std::string_view type, ParameterPlan& plan) {
   plan.any_sign = type[1] == 'u' || type[1] == 'b';
 }
 
-void read_cuda_type(std::string type, ParameterPlan& plan) {
+void read_cuda_type(PlainType plain, ParameterPlan& plan) {
+  std::string& type = plain.text;
   if (const std::size_t bracket = type.find('['); bracket != std::string::npos)
     type.replace(bracket, std::string::npos, "*");
   if (type.ends_with('*')) {
@@ -156,7 +171,7 @@ void read_cuda_type(std::string type, ParameterPlan& plan) {
     plan.any_bytes = type == "char";
     return;
   }
-  if (read_array_type(type, plan)) return;
+  if (read_array_type(plain, plan)) return;
   plan.dtype = dtype_of_type(type);
   if (plan.dtype && quern::size_bytes(*plan.dtype) == plan.size) plan.takes = Takes::scalar;
 }
@@ -175,7 +190,7 @@ std::size_t scratch_of(const ParameterPlan& plan) {
 }  // namespace
 
 std::optional<Dtype> dtype_of_type(std::string_view type) {
-  const std::string text = plain(type);
+  const std::string text = plain(type).text;
   const std::string_view bare = without_namespaces(text);
   for (const TypeRow& row : kTypes)
     if (row.type == bare) return row.dtype;
@@ -187,6 +202,7 @@ ParameterPlan plan_parameter(const abi::ParameterInfo& parameter) {
   plan.offset = parameter.offset;
   plan.size = parameter.size;
   plan.shown = shown(parameter);
+  plan.read_only = parameter.read_only;
   if (parameter.type.starts_with('.'))
     read_ptx_type(parameter.type, plan);
   else if (!parameter.type.empty())
@@ -196,7 +212,6 @@ ParameterPlan plan_parameter(const abi::ParameterInfo& parameter) {
     plan.dtype.reset();
   }
   if (plan.takes == Takes::opaque) plan.dtype.reset();
-  plan.read_only = parameter.read_only || parameter.type.find("array<const ") != std::string::npos;
   return plan;
 }
 

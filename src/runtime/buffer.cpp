@@ -135,40 +135,36 @@ void* DeviceBuffer::data() const noexcept {
 
 std::size_t DeviceBuffer::size_bytes() const noexcept { return state_ != nullptr ? state_->size_bytes : 0; }
 
-void DeviceBuffer::copy_from_host(std::span<const std::byte> source, std::size_t offset_bytes) const {
-  send(state_, source, offset_bytes, {});
-}
 void DeviceBuffer::copy_from_host(std::span<const std::byte> source, std::size_t offset_bytes,
-                                  StreamView stream) const {
+                                  std::optional<StreamView> stream) const {
   send(state_, source, offset_bytes, stream);
 }
-void DeviceBuffer::copy_to_host(std::span<std::byte> target, std::size_t offset_bytes) const {
-  fetch(state_, target, offset_bytes, {});
-}
 void DeviceBuffer::copy_to_host(std::span<std::byte> target, std::size_t offset_bytes,
-                                StreamView stream) const {
+                                std::optional<StreamView> stream) const {
   fetch(state_, target, offset_bytes, stream);
 }
-void DeviceBuffer::copy_from(const DeviceBuffer& source) const { move(state_, source, {}); }
-void DeviceBuffer::copy_from(const DeviceBuffer& source, StreamView stream) const {
+void DeviceBuffer::copy_from(const DeviceBuffer& source, std::optional<StreamView> stream) const {
   move(state_, source, stream);
 }
 
-void DeviceBuffer::fill(std::byte value) const {
-  require_writable(state_.get());
-  if (size_bytes() == 0) return;
-  const CurrentContext current(*state_->context);
-  state_->context->check(state_->context->api().cuMemsetD8_v2(
-                             state_->address, std::to_integer<unsigned char>(value), state_->size_bytes),
-                         "cuMemsetD8_v2", "fill device memory");
-  state_->context->synchronize(nullptr);  // in device memory the driver's call only queues
+namespace {
+
+/// The bytes are set on return.
+void fill_now(const BufferState& state, std::byte value) {
+  state.context->check(state.context->api().cuMemsetD8_v2(
+                           state.address, std::to_integer<unsigned char>(value), state.size_bytes),
+                       "cuMemsetD8_v2", "fill device memory");
+  state.context->synchronize(nullptr);  // in device memory the driver's call only queues
 }
 
-void DeviceBuffer::fill(std::byte value, StreamView stream) const {
+}  // namespace
+
+void DeviceBuffer::fill(std::byte value, std::optional<StreamView> stream) const {
   require_writable(state_.get());
   if (size_bytes() == 0) return;
   const CurrentContext current(*state_->context);
-  const CUstream handle = runtime::stream_handle(stream, *state_->context);
+  if (!stream) return fill_now(*state_, value);
+  const CUstream handle = runtime::stream_handle(*stream, *state_->context);
   runtime::InFlight::Work work;
   if (runtime::needs_keeping(*this, handle)) work.keep.push_back(state_->memory);
   state_->context->check(

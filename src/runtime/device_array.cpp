@@ -148,14 +148,10 @@ NDArray DeviceNDArray::fetch(const NDArray& target, std::optional<StreamView> st
   return target;
 }
 
-NDArray DeviceNDArray::copy_to_host() const {
-  return fetch(NDArray(Shape(shape().begin(), shape().end()), element_, layout_.order()), {});
-}
-NDArray DeviceNDArray::copy_to_host(StreamView stream) const {
+NDArray DeviceNDArray::copy_to_host(std::optional<StreamView> stream) const {
   return fetch(NDArray(Shape(shape().begin(), shape().end()), element_, layout_.order()), stream);
 }
-NDArray DeviceNDArray::copy_to_host(const NDArray& target) const { return fetch(target, {}); }
-NDArray DeviceNDArray::copy_to_host(const NDArray& target, StreamView stream) const {
+NDArray DeviceNDArray::copy_to_host(const NDArray& target, std::optional<StreamView> stream) const {
   return fetch(target, stream);
 }
 
@@ -181,10 +177,10 @@ void DeviceNDArray::send(const CudaArrayInterface& source, std::shared_ptr<const
   send(view, stream);
 }
 
-void DeviceNDArray::copy_to_device(const NDArray& source) const { send(source, {}); }
-void DeviceNDArray::copy_to_device(const NDArray& source, StreamView stream) const { send(source, stream); }
-void DeviceNDArray::copy_to_device(const DeviceNDArray& source) const { send(source, {}); }
-void DeviceNDArray::copy_to_device(const DeviceNDArray& source, StreamView stream) const {
+void DeviceNDArray::copy_to_device(const NDArray& source, std::optional<StreamView> stream) const {
+  send(source, stream);
+}
+void DeviceNDArray::copy_to_device(const DeviceNDArray& source, std::optional<StreamView> stream) const {
   send(source, stream);
 }
 
@@ -238,17 +234,11 @@ NDArray DeviceNDArray::host_view(const void* bytes, std::size_t size, const char
   return NDArray(nullptr, const_cast<void*>(bytes), element_, layout_.contiguous(Order::c));
 }
 
-void DeviceNDArray::copy_bytes_from_host(std::span<const std::byte> bytes) const {
-  send(host_view(bytes.data(), bytes.size(), "to"), {});
-}
-void DeviceNDArray::copy_bytes_from_host(std::span<const std::byte> bytes, StreamView stream) const {
+void DeviceNDArray::copy_bytes_from_host(std::span<const std::byte> bytes,
+                                         std::optional<StreamView> stream) const {
   send(host_view(bytes.data(), bytes.size(), "to"), stream);
 }
-void DeviceNDArray::copy_bytes_to_host(std::span<std::byte> bytes) const {
-  const NDArray target = host_view(bytes.data(), bytes.size(), "from");
-  if (size() > 0) runtime::copy_to_host(runtime::context_of(buffer_), side(target), side(*this), {});
-}
-void DeviceNDArray::copy_bytes_to_host(std::span<std::byte> bytes, StreamView stream) const {
+void DeviceNDArray::copy_bytes_to_host(std::span<std::byte> bytes, std::optional<StreamView> stream) const {
   const NDArray target = host_view(bytes.data(), bytes.size(), "from");
   if (size() > 0) runtime::copy_to_host(runtime::context_of(buffer_), side(target), side(*this), stream);
 }

@@ -11,6 +11,7 @@
 #include "cpu/analysis/analysis.hpp"
 #include "cpu/compiler/lowering.hpp"
 #include "cpu/lower/lower.hpp"
+#include "cpu/lower/ssa/verify.hpp"
 #include "ptx/ptx.hpp"
 
 using namespace quern;

@@ -47,6 +47,10 @@ TEST_CASE("quern's arrays are read with element and rank") {
   CHECK(array.takes == Takes::device_array);
   CHECK(array.dtype == Dtype::float32);
   CHECK(array.ndim == 2);
+  CHECK(array.read_only);
+  CHECK(plan("quern::c_array<double const, 1>", 24).read_only);
+  CHECK_FALSE(plan("quern::array<float, 2>", 40).read_only);
+  CHECK_FALSE(plan("const quern::array<float, 2>", 40).read_only);
 }
 
 TEST_CASE("PTX types tell width but not sign, and a word may be an address") {
