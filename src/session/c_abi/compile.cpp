@@ -5,7 +5,7 @@
 #include <limits>
 #include <span>
 
-#include "session/c_handles.hpp"
+#include "session/c_abi/handles.hpp"
 
 namespace {
 

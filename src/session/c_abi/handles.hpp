@@ -18,7 +18,7 @@
 #include "quern/error.hpp"
 #include "quern/quern.h"
 #include "quern/quern.hpp"
-#include "session/c_structs.hpp"
+#include "session/c_abi/structs.hpp"
 
 namespace quern::session::c_abi {
 

@@ -2,7 +2,7 @@
 // The C ABI: streams, events, page-locked host memory.
 #include <fmt/format.h>
 
-#include "session/c_handles.hpp"
+#include "session/c_abi/handles.hpp"
 
 namespace {
 

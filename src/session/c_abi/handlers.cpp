@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "session/c_handles.hpp"
+#include "session/c_abi/handles.hpp"
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "quern/native.hpp"
-#include "session/c_handles.hpp"
+#include "session/c_abi/handles.hpp"
 #include "session/state.hpp"
 
 namespace quern::session::c_abi {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "session/c_structs.hpp"
+#include "session/c_abi/structs.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <chrono>
 #include <limits>
 
-#include "session/c_handles.hpp"
+#include "session/c_abi/handles.hpp"
 
 namespace quern::session::c_abi {
 namespace {

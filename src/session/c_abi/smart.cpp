@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The C ABI: arrays that are copied between host and device when needed.
-#include "session/c_handles.hpp"
+#include "session/c_abi/handles.hpp"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "session/c_handles.hpp"
+#include "session/c_abi/handles.hpp"
 
 namespace {
 

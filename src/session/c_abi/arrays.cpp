@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "session/c_handles.hpp"
+#include "session/c_abi/handles.hpp"
 
 namespace {
 
