@@ -190,27 +190,30 @@ class Translation {
     unit_.debug = kernel.declaration->options.debug;
     name_functions();
     std::vector<std::vector<Line>> functions;
-    std::string prototypes;
+    CppText prototypes;
     for (const Specialisation* specialisation : program_.specialisations()) {
       Emitter emitter(unit_, *specialisation);
       if (specialisation->recursive) prototypes += emitter.header() + ";\n";
       functions.push_back(emitter.function());
     }
+    const CppText head = declarations();
+    Headers headers = head.headers();
+    headers |= prototypes.headers();
+    for (const auto& [symbol, prototype] : unit_.linked) headers |= prototype.headers();
+    if (unit_.debug) headers |= DeviceHeader::debug;
     std::string body;
     for (const std::vector<Line>& function : functions) {
       body += '\n';
       append(function, body);
+      for (const Line& line : function) headers |= line.text.headers();
     }
-    const std::string head = declarations();
     std::string text = banner(kernel);
-    std::set<std::string> headers = headers_of(head + prototypes + body);
-    if (unit_.debug) headers.emplace("quern/cuda/debug.cuh");
-    for (const std::string& header : headers) text += fmt::format("#include <{}>\n", header);
+    for (const std::string_view header : headers.files()) text += fmt::format("#include <{}>\n", header);
     for (const std::string& file : kernel.declaration->options.links) unit_.links.insert(file);
     for (const std::string& file : unit_.links) text += fmt::format("#include \"{}\"\n", file);
-    if (!head.empty()) text += "\n" + head;
-    for (const auto& [symbol, prototype] : unit_.linked) text += prototype;
-    if (!prototypes.empty()) text += "\n" + prototypes;
+    if (!head.empty()) text += "\n" + head.str();
+    for (const auto& [symbol, prototype] : unit_.linked) text += prototype.str();
+    if (!prototypes.empty()) text += "\n" + prototypes.str();
     return text + body;
   }
 
@@ -220,11 +223,11 @@ class Translation {
     return fmt::format("// {}({}) of {}\n", kernel.declaration->name, types, source_.file_name());
   }
 
-  std::string declarations() {
-    std::string text;
+  CppText declarations() {
+    CppText text;
     if (unit_.debug)
-      text += fmt::format("extern \"C\" __device__ char quern_failure_file[] = {};\n",
-                          quoted(source_.file_name()));
+      text +=
+          cpp_text("extern \"C\" __device__ char quern_failure_file[] = {};\n", quoted(source_.file_name()));
     text += records();
     for (const auto& [name, declaration] : unit_.constants) text += declaration + "\n";
     std::vector<std::string_view> seen;
@@ -240,8 +243,8 @@ class Translation {
   }
 
   /// The records that the program uses, those inside others first.
-  std::string records() {
-    std::string text;
+  CppText records() {
+    CppText text;
     std::vector<Type> seen;
     const auto visit = [&](Type type, const auto& self) -> void {
       if (type == nullptr) return;
@@ -267,23 +270,22 @@ class Translation {
   }
 
   /// A struct with the same layout: padding is written out; it is packed if fields are not aligned.
-  static std::string record(Type type) {
+  static CppText record(Type type) {
     bool aligned = true;
     for (const Field& field : type->fields) {
       const std::uint32_t natural = alignment_of(field.type);
       aligned = aligned && field.offset % natural == 0 && type->size_bytes % natural == 0;
     }
-    std::string text =
-        fmt::format("struct {}{} {{\n", aligned ? "" : "__attribute__((packed)) ", type_text(type));
+    CppText text = cpp_text("struct {}{} {{\n", aligned ? "" : "__attribute__((packed)) ", type_text(type));
     std::uint32_t at = 0;
     for (const Field& field : type->fields) {
-      if (field.offset > at) text += fmt::format("  char padding{}[{}];\n", at, field.offset - at);
+      if (field.offset > at) text += cpp_text("  char padding{}[{}];\n", at, field.offset - at);
       std::string extents;
       for (const std::int64_t extent : field.shape) extents += fmt::format("[{}]", extent);
-      text += fmt::format("  {} {}{};\n", type_text(field.type), cpp_name(field.name), extents);
+      text += cpp_text("  {} {}{};\n", type_text(field.type), cpp_name(field.name), extents);
       at = field.offset + size_of(field);
     }
-    if (type->size_bytes > at) text += fmt::format("  char padding{}[{}];\n", at, type->size_bytes - at);
+    if (type->size_bytes > at) text += cpp_text("  char padding{}[{}];\n", at, type->size_bytes - at);
     return text + "};\n";
   }
 
@@ -294,13 +296,13 @@ class Translation {
     for (std::size_t i = 0; i < lines.size(); ++i) {
       const Line& line = lines[i];
       // Statements from one line of the author's source are joined on one line, if they fit.
-      const bool joins = i > 0 && line.source != 0 && line.text.ends_with(';') &&
-                         line.source == lines[i - 1].source && lines[i - 1].text.ends_with(';') &&
+      const bool joins = i > 0 && line.source != 0 && line.is_statement &&
+                         line.source == lines[i - 1].source && lines[i - 1].is_statement &&
                          line.depth == lines[i - 1].depth;
       const std::size_t begin = text.rfind('\n', text.size() - 2) + 1;
       if (joins && text.size() - begin + line.indent() + line.text.size() <= kWidestLine) {
         text.pop_back();
-        text += ' ' + line.text + '\n';
+        text += ' ' + line.text.str() + '\n';
         continue;
       }
       if (line.source != 0 && line.source != next) {
@@ -312,7 +314,7 @@ class Translation {
           text += fmt::format("#line {}\n", line.source);
         next = line.source;
       }
-      text += std::string(line.indent(), ' ') + line.text + '\n';
+      text += std::string(line.indent(), ' ') + line.text.str() + '\n';
       ++next;
     }
   }

@@ -42,6 +42,11 @@ Form read_form(TypeTable& table, std::string_view text) {
   Form form;
   form.result = result_of(table, text.substr(0, gap));
   form.cuda = text.substr(gap + 1, open - gap - 1);
+  if (form.cuda.starts_with('(')) {  // "(int)__brev"
+    const std::size_t end = form.cuda.find(')') + 1;
+    form.cast = form.cuda.substr(0, end);
+    form.cuda.remove_prefix(end);
+  }
   split(text.substr(open + 1, text.size() - open - 2), ",", [&](std::string_view parameter) {
     Form::Parameter& made = form.parameters.emplace_back();
     if (const std::size_t colon = parameter.find(':'); colon != std::string_view::npos) {

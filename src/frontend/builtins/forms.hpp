@@ -20,6 +20,7 @@ struct Form {
     std::string_view fallback;  ///< the default for the others, as C++
   };
   Type result = nullptr;
+  std::string_view cast;  ///< before the call: "(int)"; else empty
   std::string_view cuda;  ///< the callee; "(int)__brev" if its result is converted
   std::vector<Parameter> parameters;
 

@@ -24,11 +24,10 @@ Code ArrayCode::subscript(const Expr& expr) {
   const auto count = static_cast<std::int64_t>(type->items.size());
   if (index.kind == ExprKind::slice) {
     const Code whole = emitter_.order().once(base);
-    std::vector<std::string> items;
+    std::vector<CppText> items;
     for (const std::size_t place : specialisation_.slice_places(index, type->items.size()))
       items.push_back(item(whole, place, type->items[place]).text);
-    return {fmt::format("{}{{{}}}", type_text(result), fmt::join(items, ", ")), Precedence::primary,
-            CppType::other};
+    return braced(type_text(result), items);
   }
   if (at.kind == Value::Kind::integer) {
     const auto place = static_cast<std::size_t>(at.integer < 0 ? at.integer + count : at.integer);
@@ -45,12 +44,11 @@ Code ArrayCode::subscript(const Expr& expr) {
   }
   Code which = emitter_.expression(index);
   if (unit_.debug)
-    which = call(
-        "quern::debug::index<0>",
-        {which.text, fmt::format("{}", unit_.source->line_of(index.place.begin)), fmt::format("{}LL", count)},
-        CppType::i64);
-  return {fmt::format("quern::item_at({}, {})", emitter_.expression(base).text, which.text),
-          Precedence::primary, cpp_type_of(result)};
+    which =
+        call("quern::debug::index<0>",
+             {which.text, cpp_text("{}", unit_.source->line_of(index.place.begin)), cpp_text("{}LL", count)},
+             CppType::i64);
+  return call("quern::item_at", {emitter_.expression(base).text, which.text}, cpp_type_of(result));
 }
 
 /// (f(), g())[0]: the other items are computed for their side effects.
@@ -75,7 +73,7 @@ Code ArrayCode::wrapped(const Expr& array, const Expr& index, std::size_t axis) 
   const Value& value = specialisation_.constant(index);
   if (value.kind == Value::Kind::integer && value.integer < 0 && value.integer != INT64_MIN) {
     const Code length = extent(array, axis);
-    return {fmt::format("{} - {}", inside(length, Precedence::plus), integer_literal(-value.integer)),
+    return {cpp_text("{} - {}", inside(length, Precedence::plus), integer_literal(-value.integer)),
             Precedence::plus, length.cpp_type};
   }
   return wrapped(array, code, axis, index.place);
@@ -84,7 +82,7 @@ Code ArrayCode::wrapped(const Expr& array, const Expr& index, std::size_t axis) 
 /// Converts Python's index to C++'s; in debug builds an index out of bounds ends the thread and is reported.
 Code ArrayCode::wrapped(const Expr& array, const Code& index, std::size_t axis, Place place) {
   if (!unit_.debug) return call("quern::wrap", {index.text, extent(array, axis).text}, CppType::i64);
-  std::vector<std::string> arguments = {index.text, fmt::format("{}", unit_.source->line_of(place.begin))};
+  std::vector<CppText> arguments = {index.text, cpp_text("{}", unit_.source->line_of(place.begin))};
   const std::size_t ndim = specialisation_.type(array)->ndim;
   for (std::size_t i = 0; i < ndim; ++i) arguments.push_back(extent(array, i).text);
   return call(fmt::format("quern::debug::index<{}>", axis), arguments, CppType::i64);
@@ -144,14 +142,14 @@ Code ArrayCode::element_of(const Expr& array, const std::vector<Code>& indices) 
   Code base = c_array && array.kind == ExprKind::name && scope_.load(array) == kNoVersion
                   ? Code{cpp_name(array.name)}
                   : emitter_.expression(array);
-  std::string text = inside(base, Precedence::primary);
+  CppText text = inside(base, Precedence::primary);
   if (c_array || indices.size() == 1) {
-    for (const Code& index : indices) text += fmt::format("[{}]", index.text);
+    for (const Code& index : indices) text += cpp_text("[{}]", index.text);
     return {text, Precedence::primary, cpp_type};
   }
-  std::vector<std::string> list;
+  std::vector<CppText> list;
   for (const Code& index : indices) list.push_back(index.text);
-  return {fmt::format("{}({})", text, fmt::join(list, ", ")), Precedence::primary, cpp_type};
+  return call_of(text, list, cpp_type);
 }
 
 /// a[i], a[1:n, ::2], a[..., 0] as a view of the type that inference chose.
@@ -161,22 +159,25 @@ Code ArrayCode::view_of(const Expr& array, const Expr& index, Type result) {
   std::size_t given = 0, axis = 0;
   for (const Expr* each : indices) given += specialisation_.type(*each)->kind == TypeKind::ellipsis ? 0 : 1;
   const std::size_t ndim = specialisation_.type(array)->ndim;
-  std::vector<std::string> arguments = {array_value(array).text};
+  const CppText every = device_name("quern::slice_all") + "{}";
+  std::vector<CppText> arguments = {array_value(array).text};
   for (const Expr* each : indices) {
     const Type type = specialisation_.type(*each);
     if (type->kind == TypeKind::ellipsis) {
-      for (std::size_t i = given; i < ndim; ++i, ++axis) arguments.emplace_back("quern::slice_all{}");
+      for (std::size_t i = given; i < ndim; ++i, ++axis) arguments.push_back(every);
     } else if (type->kind == TypeKind::slice) {
-      std::vector<std::string> parts;
+      std::vector<CppText> parts;
       bool plain = true;
       for (std::size_t i = 0; i < 3; ++i) {
         const Expr* part = each->items[i];
         const bool absent = part == nullptr || part->kind == ExprKind::none;
         plain = plain && absent;
-        parts.push_back(absent ? i == 2 ? "1" : "quern::slice_open" : emitter_.expression(*part).text);
+        if (absent)
+          parts.push_back(i == 2 ? "1" : device_name("quern::slice_open"));
+        else
+          parts.push_back(emitter_.expression(*part).text);
       }
-      arguments.push_back(plain ? "quern::slice_all{}"
-                                : fmt::format("quern::slice({})", fmt::join(parts, ", ")));
+      arguments.push_back(plain ? every : call("quern::slice", parts, CppType::other).text);
       ++axis;
     } else if (is_tuple(type)) {
       for (const Code& code : indices_of(array, *each)) arguments.push_back(code.text);
@@ -186,8 +187,9 @@ Code ArrayCode::view_of(const Expr& array, const Expr& index, Type result) {
       ++axis;
     }
   }
-  for (; axis < ndim; ++axis) arguments.emplace_back("quern::slice_all{}");
-  return call(fmt::format("quern::subview<{}>", type_text(result)), arguments, CppType::other);
+  for (; axis < ndim; ++axis) arguments.push_back(every);
+  return call_of(cpp_text("{}<{}>", device_name("quern::subview"), type_text(result)), arguments,
+                 CppType::other);
 }
 
 /// The extents of an array that is a C array in C++: one of shared, local or constant memory, or a field of a
@@ -222,7 +224,7 @@ Code ArrayCode::extent(const Expr& array, std::size_t axis) {
     known.cpp_type = CppType::i32;
     return known;
   }
-  return {fmt::format("{}.extents[{}]", inside(emitter_.expression(array), Precedence::primary), axis),
+  return {cpp_text("{}.extents[{}]", inside(emitter_.expression(array), Precedence::primary), axis),
           Precedence::primary, CppType::i64};
 }
 
@@ -231,11 +233,11 @@ Code ArrayCode::array_value(const Expr& array) {
   Code code = array.kind == ExprKind::name && scope_.load(array) == kNoVersion ? Code{cpp_name(array.name)}
                                                                                : emitter_.expression(array);
   if (direct(array) == nullptr) return code;
-  return {fmt::format("quern::view({})", code.text), Precedence::primary, CppType::other};
+  return call("quern::view", {code.text}, CppType::other);
 }
 
 Code ArrayCode::item(const Code& tuple, std::size_t index, Type type) {
-  return {fmt::format("quern::item<{}>({})", index, tuple.text), Precedence::primary, cpp_type_of(type)};
+  return call(fmt::format("quern::item<{}>", index), {tuple.text}, cpp_type_of(type));
 }
 
 /// record.field; of a variable that refers to one, pointer->field.
@@ -253,8 +255,8 @@ Code ArrayCode::field_view(const Expr& array, std::string_view field, Type resul
 
 /// A view of the field at this byte offset in every element.
 Code ArrayCode::part_view(const Expr& array, std::uint32_t offset, Type result) {
-  return call(fmt::format("quern::field<{}>", type_text(result)),
-              {array_value(array).text, fmt::format("{}", offset)}, CppType::other);
+  return call_of(cpp_text("{}<{}>", device_name("quern::field"), type_text(result)),
+                 {array_value(array).text, cpp_text("{}", offset)}, CppType::other);
 }
 
 }  // namespace quern::frontend

@@ -63,8 +63,7 @@ void AssignCode::assign_to(const Expr& target, const Code& value, Type type) {
       const Code element = target.kind == ExprKind::subscript ? emitter_.arrays().subscript(target)
                                                               : emitter_.attribute(target);
       emitter_.order().release(mark);
-      emitter_.lines().add(
-          fmt::format("{} = {};", element.text, emitter_.converted(value, type, place).text));
+      emitter_.lines().add(cpp_text("{} = {};", element.text, emitter_.converted(value, type, place).text));
     }
   }
 }
@@ -73,21 +72,21 @@ void AssignCode::assign_name(const Expr& target, const Code& value, Type type) {
   const std::uint32_t version = scope_.defined(target);
   const std::uint32_t id = variables_.of_version[version];
   Code held = value;
-  const auto text_for = [&](std::uint32_t to) {
+  const auto text_for = [&](std::uint32_t to) -> CppText {
     const Type wanted = variables_.all[to].type;
     if (is_record(wanted)) return address_of(held);
     if (wanted != type && (is_tuple(wanted) || is_array(wanted)))
-      return fmt::format("{}({})", type_text(wanted), held.text);
+      return cpp_text("{}({})", type_text(wanted), held.text);
     return emitter_.converted(held, type, wanted).text;
   };
   if (id != kNoVariable) {
     emitter_.lines().add(
-        fmt::format("{} = {};", emitter_.declared(id, emitter_.can_declare_here(id)), text_for(id)));
+        cpp_text("{} = {};", emitter_.declared(id, emitter_.can_declare_here(id)), text_for(id)));
     held = emitter_.variable(id);
   }
   for (const std::uint32_t other : variables_.also[version])
     emitter_.lines().add(
-        fmt::format("{} = {};", emitter_.declared(other, emitter_.can_declare_here(other)), text_for(other)));
+        cpp_text("{} = {};", emitter_.declared(other, emitter_.can_declare_here(other)), text_for(other)));
 }
 
 /// A name that nothing reads before it is assigned again.
@@ -176,7 +175,7 @@ void AssignCode::assign_tuple(const Expr& target, const Expr& value) {
 /// Each item of a tuple that is computed once.
 void AssignCode::unpack(const Expr& target, const Code& value, Type type) {
   const std::string name = emitter_.temporary("values");
-  emitter_.lines().add(fmt::format("const auto {} = {};", name, value.text));
+  emitter_.lines().add(cpp_text("const auto {} = {};", name, value.text));
   for (std::size_t i = 0; i < target.items.size(); ++i) {
     const Code part =
         emitter_.arrays().item(Code{name, Precedence::primary, CppType::other}, i, type->items[i]);
@@ -187,7 +186,7 @@ void AssignCode::unpack(const Expr& target, const Code& value, Type type) {
 /// a[1:n] = value: of every element of the view.
 void AssignCode::assign_array(const Expr& target, const Expr& value) {
   const Type place = specialisation_.type(target), type = specialisation_.type(value);
-  const std::string view = emitter_.expression(target).text;
+  const CppText view = emitter_.expression(target).text;
   const auto is_half = [](Type t) { return is_floating(t) && t->bits == 16; };
   if (is_array(type))
     emitter_.lines().add(
@@ -254,8 +253,8 @@ void AssignCode::augmented(const Stmt& node) {
       if (!unit_.debug || !specialisation_.may_divide_by_zero(node.op, value))
         return emitter_.order().discard(value);
       return emitter_.lines().add(
-          fmt::format("(void)({});",
-                      emitter_.operators().checked_divisor(node.op, emitter_.expression(value), value).text));
+          cpp_text("(void)({});",
+                   emitter_.operators().checked_divisor(node.op, emitter_.expression(value), value).text));
     }
     if (id != variables_.of_version[read] || !variables_.also[version].empty()) id = kNoVariable;
   }
@@ -264,14 +263,14 @@ void AssignCode::augmented(const Stmt& node) {
   const Code place = is_name ? emitter_.variable(variables_.of_version[scope_.load(target)])
                      : target.kind == ExprKind::subscript ? emitter_.arrays().subscript(target)
                                                           : emitter_.attribute(target);
-  Code before = place;
-  if (!is_name && emitter_.effects(value) == Effects::writes) before = emitter_.order().held(place, left);
+  // The value may change the element, so that is read first.
+  const bool read_first = !is_name && emitter_.effects(value) == Effects::writes;
+  const Code before = read_first ? emitter_.order().held(place, left) : place;
   Code operand = emitter_.operators().checked_divisor(node.op, emitter_.expression(value), value);
   if (is_complex(result)) operand = convert(operand, cpp_type_of(result));
   emitter_.order().release(mark);
-  if (before.text == place.text && (!is_name || id != kNoVariable) &&
-      same_in_cpp(node, place, operand, result)) {
-    emitter_.lines().add(fmt::format("{} {}= {};", place.text, text_of(node.op), operand.text));
+  if (!read_first && (!is_name || id != kNoVariable) && same_in_cpp(node, place, operand, result)) {
+    emitter_.lines().add(cpp_text("{} {}= {};", place.text, text_of(node.op), operand.text));
     return;
   }
   const Range all = is_name ? specialisation_.version_ranges[scope_.defined(target)] : Range{};
@@ -279,7 +278,7 @@ void AssignCode::augmented(const Stmt& node) {
   const Code computed = emitter_.operators().operate(node.op, before, left, operand, right, result, all,
                                                      left_range, emitter_.range(value));
   if (is_name) return assign_name(target, computed, result);
-  emitter_.lines().add(fmt::format("{} = {};", place.text, emitter_.converted(computed, result, left).text));
+  emitter_.lines().add(cpp_text("{} = {};", place.text, emitter_.converted(computed, result, left).text));
 }
 
 }  // namespace quern::frontend

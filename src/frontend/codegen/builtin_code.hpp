@@ -34,10 +34,10 @@ class BuiltinCode {
   Type type_of(std::size_t i) const { return emitter.specialisation().type(argument(i)); }
   Code code(std::size_t i) const { return emitter.expression(argument(i)); }
   /// The argument's text, converted.
-  std::string as(std::size_t i, CppType to) const { return convert(code(i), to).text; }
+  CppText as(std::size_t i, CppType to) const { return convert(code(i), to).text; }
   /// The row's function of the arguments as they are.
   Code plain(CppType result) const {
-    std::vector<std::string> arguments;
+    std::vector<CppText> arguments;
     for (std::size_t i = 1; i <= count(); ++i) arguments.push_back(code(i).text);
     return call(row.cuda, arguments, result);
   }

@@ -42,29 +42,31 @@ Code CallCode::call_expression(const Expr& expr) {
 /// function does so.
 Code CallCode::call_external(const Expr& expr, const Declaration& callee) {
   const SignatureTypes& signature = callee.signatures.front();
-  std::string types, parameters, passed;
+  CppText types, parameters;
+  std::string passed;
   for (std::size_t i = 0; i < signature.parameters.size(); ++i) {
-    const std::string type = type_text(signature.parameters[i]);
+    const CppText type = type_text(signature.parameters[i]);
     types += (types.empty() ? "" : ", ") + type;
-    parameters += fmt::format("{}{} x{}", i == 0 ? "" : ", ", type, i);
+    parameters += cpp_text("{}{} x{}", i == 0 ? "" : ", ", type, i);
     passed += fmt::format(", x{}", i);
   }
-  const std::string result = type_text(signature.result), comma = types.empty() ? "" : ", ";
+  const CppText result = type_text(signature.result);
+  const std::string_view comma = types.empty() ? "" : ", ";
   std::string name = callee.external;
   if (callee.c_abi) {
-    unit_.linked.try_emplace(name, fmt::format("extern \"C\" __device__ {} {}({});\n", result, name, types));
+    unit_.linked.try_emplace(name, cpp_text("extern \"C\" __device__ {} {}({});\n", result, name, types));
   } else {
     name = "call_" + callee.external;
     const bool none = signature.result->kind == TypeKind::none;
-    unit_.linked.try_emplace(
-        callee.external, fmt::format("extern \"C\" __device__ int {0}({1}*{2}{3});\nstatic __device__ {1} "
-                                     "{4}({5}) {{{6} {0}({7}{8});{9} }}\n",
-                                     callee.external, result, comma, types, name, parameters,
-                                     none ? "" : fmt::format(" {} result;", result),
-                                     none ? "nullptr" : "&result", passed, none ? "" : " return result;"));
+    unit_.linked.try_emplace(callee.external,
+                             cpp_text("extern \"C\" __device__ int {0}({1}*{2}{3});\nstatic __device__ {1} "
+                                      "{4}({5}) {{{6} {0}({7}{8});{9} }}\n",
+                                      callee.external, result, comma, types, name, parameters,
+                                      none ? CppText() : cpp_text(" {} result;", result),
+                                      none ? "nullptr" : "&result", passed, none ? "" : " return result;"));
   }
   for (const std::string& file : callee.options.links) unit_.links.insert(file);
-  std::vector<std::string> arguments;
+  std::vector<CppText> arguments;
   for (std::size_t i = 1; i < expr.items.size(); ++i)
     arguments.push_back(
         convert(emitter_.expression(*expr.items[i]), cpp_type_of(signature.parameters[i - 1])).text);
@@ -74,7 +76,7 @@ Code CallCode::call_external(const Expr& expr, const Declaration& callee) {
 /// float32x4(xy, 0, 1): a number for each part.
 Code CallCode::make_vector(const Expr& expr, Type to) {
   const CppType cpp_type = cpp_type_of(to->element);
-  std::vector<std::string> parts;
+  std::vector<CppText> parts;
   for (std::size_t i = 1; i < expr.items.size(); ++i) {
     const Expr& item = *expr.items[i];
     const Type type = specialisation_.type(item);
@@ -84,18 +86,17 @@ Code CallCode::make_vector(const Expr& expr, Type to) {
     }
     const Code whole = emitter_.order().once(item);
     for (unsigned k = 0; k < type->ndim; ++k)
-      parts.push_back(convert({fmt::format("{}.{}", whole.text, "xyzw"[k]), Precedence::primary,
-                               cpp_type_of(type->element)},
-                              cpp_type)
-                          .text);
+      parts.push_back(
+          convert({cpp_text("{}.{}", whole.text, "xyzw"[k]), Precedence::primary, cpp_type_of(type->element)},
+                  cpp_type)
+              .text);
   }
-  return {fmt::format("{}{{{}}}", type_text(to), fmt::join(parts, ", ")), Precedence::primary,
-          CppType::other};
+  return braced(type_text(to), parts);
 }
 
 Code CallCode::call_function(const Expr& expr, const Specialisation& callee) {
   const Function& function = *callee.scope->function;
-  std::vector<std::string> arguments(function.parameters.size());
+  std::vector<CppText> arguments(function.parameters.size());
   std::size_t position = 0;
   for (std::size_t i = 1; i < expr.items.size(); ++i) {
     const Expr* item = expr.items[i];
@@ -133,11 +134,12 @@ Code CallCode::call_function(const Expr& expr, const Specialisation& callee) {
 }
 
 /// Returns the value that a nested function captures from this one.
-std::string CallCode::captured_value(std::uint32_t version) {
+CppText CallCode::captured_value(std::uint32_t version) {
   const std::uint32_t id = variables_.of_version[version];
   if (id == kNoVariable) return "0";
-  return variables_.all[id].storage != nullptr ? fmt::format("quern::view({})", variables_.all[id].name)
-                                               : emitter_.variable(id).text;
+  return variables_.all[id].storage != nullptr
+             ? call("quern::view", {variables_.all[id].name}, CppType::other).text
+             : emitter_.variable(id).text;
 }
 
 Code Emitter::call_builtin(const Expr& expr, const Builtin& row) {

@@ -19,7 +19,7 @@ class CallCode : private EmitterPart {
  private:
   Code make_vector(const Expr& expr, Type to);
   Code call_external(const Expr& expr, const Declaration& callee);
-  std::string captured_value(std::uint32_t version);
+  CppText captured_value(std::uint32_t version);
   Code call_function(const Expr& expr, const Specialisation& callee);
 };
 

@@ -19,9 +19,9 @@ std::string Emitter::temporary(std::string_view stem) {
 
 // Declarations.
 
-std::string Emitter::header() {
+CppText Emitter::header() {
   const Declaration& declaration = *specialisation_.declaration;
-  std::string text;
+  CppText text;
   if (specialisation_.kernel) {
     text = "extern \"C\" __global__ ";
     if (!declaration.options.launch_bounds.empty())
@@ -29,19 +29,19 @@ std::string Emitter::header() {
   } else {
     text = declaration.options.force_inline ? "static __device__ __forceinline__ " : "static __device__ ";
   }
-  text +=
-      fmt::format("{}{} {}(", type_text(specialisation_.result), is_record(specialisation_.result) ? "&" : "",
-                  unit_.function_names.at(&specialisation_));
+  std::vector<CppText> parameters;
   for (std::size_t i = 0; i < specialisation_.parameters.size(); ++i) {
     const std::uint32_t id = variables_.of_version[i];
     const Type type = specialisation_.parameters[i];
     if (is_valueless(type)) continue;  // known where it is called
     // A record is the caller's, not a copy; a kernel gets its address.
     const std::string_view by = !is_record(type) ? " " : specialisation_.kernel ? "* " : "& ";
-    text += fmt::format("{}{}{}{}", text.ends_with('(') ? "" : ", ", type_text(type), by,
-                        id == kNoVariable ? fmt::format("unused{}", i) : variables_.all[id].name);
+    parameters.push_back(cpp_text("{}{}{}", type_text(type), by,
+                                  id == kNoVariable ? fmt::format("unused{}", i) : variables_.all[id].name));
   }
-  return text + ")";
+  return text + cpp_text("{}{} {}({})", type_text(specialisation_.result),
+                         is_record(specialisation_.result) ? "&" : "",
+                         unit_.function_names.at(&specialisation_), join(parameters, ", "));
 }
 
 std::vector<Line> Emitter::function() {
@@ -51,7 +51,7 @@ std::vector<Line> Emitter::function() {
     if (variables_.of_version[i] != kNoVariable) variables_.all[variables_.of_version[i]].declared = true;
     for (const std::uint32_t other : variables_.also[i]) {
       const Variable& parameter = variables_.all[variables_.of_version[i]];
-      lines_.add(fmt::format(
+      lines_.add(cpp_text(
           "{} = {};", declared(other, true),
           converted(variable(variables_.of_version[i]), parameter.type, variables_.all[other].type).text));
     }
@@ -67,21 +67,21 @@ bool Emitter::can_declare_here(std::uint32_t id) const {
 }
 
 /// Returns the left side of an assignment: the name, with its type where the variable is declared.
-std::string Emitter::declared(std::uint32_t id, bool fresh) {
+CppText Emitter::declared(std::uint32_t id, bool fresh) {
   Variable& variable = variables_.all[id];
   if (!fresh) return variable.name;
   variable.declared = true;
-  const std::string type = variable.narrow ? "int" : type_text(variable.type);
+  const CppText type = variable.narrow ? "int" : type_text(variable.type);
   if (is_record(variable.type))
-    return fmt::format("{}* {}{}", type, variable.written_once() ? "const " : "", variable.name);
-  return fmt::format("{}{} {}", variable.written_once() ? "const " : "", type, variable.name);
+    return cpp_text("{}* {}{}", type, variable.written_once() ? "const " : "", variable.name);
+  return cpp_text("{}{} {}", variable.written_once() ? "const " : "", type, variable.name);
 }
 
 void Emitter::declare(Variable& variable) {
   variable.declared = true;
-  const std::string type = variable.narrow ? "int" : type_text(variable.type);
-  lines_.add(fmt::format("{}{} {}{};", type, is_record(variable.type) ? "*" : "", variable.name,
-                         variable.maybe_unset ? "{}" : ""));
+  const CppText type = variable.narrow ? "int" : type_text(variable.type);
+  lines_.add(cpp_text("{}{} {}{};", type, is_record(variable.type) ? "*" : "", variable.name,
+                      variable.maybe_unset ? "{}" : ""));
 }
 
 /// Variables that statement `index` of a block mentions first, unless its own assignment declares them.
@@ -114,12 +114,12 @@ void Emitter::storage_declaration(const Variable& variable) {
   const Storage& storage = *variable.storage;
   std::string extents;
   for (const std::int64_t extent : storage.extents) extents += fmt::format("[{}]", extent);
-  const std::string element = type_text(storage.element);
+  const CppText element = type_text(storage.element);
   if (storage.space == Space::constant) {
-    lines_.add(fmt::format("const auto& {} = {};", variable.name, cpp_name(storage.name)));
+    lines_.add(cpp_text("const auto& {} = {};", variable.name, cpp_name(storage.name)));
   } else {
-    lines_.add(fmt::format("{}{} {}{};", storage.space == Space::shared ? "__shared__ " : "", element,
-                           variable.name, extents));
+    lines_.add(cpp_text("{}{} {}{};", storage.space == Space::shared ? "__shared__ " : "", element,
+                        variable.name, extents));
   }
 }
 
@@ -149,7 +149,9 @@ void Emitter::before_block(std::uint32_t id, const std::function<void()>& write)
   index_ = outer_index;
 }
 
-void Emitter::leave_thread() { lines_.add(specialisation_.kernel ? "return;" : "quern::end_thread();"); }
+void Emitter::leave_thread() {
+  lines_.add(specialisation_.kernel ? "return;" : device_name("quern::end_thread") + "();");
+}
 
 /// A failed assertion or a 'raise' ends the thread; debug builds report the reason.
 void Emitter::raise(const Stmt& node) {
@@ -165,8 +167,8 @@ void Emitter::raise(const Stmt& node) {
   if (error != nullptr)
     text +=
         ": " + std::string(error->kind == ExprKind::string ? error->name : unit_.source->at(error->place));
-  lines_.add(
-      fmt::format("quern::debug::raise({}, {});", unit_.source->line_of(node.place.begin), quoted(text)));
+  lines_.add(cpp_text("{}({}, {});", device_name("quern::debug::raise"),
+                      unit_.source->line_of(node.place.begin), quoted(text)));
 }
 
 void Emitter::statement(const Stmt& node) {
@@ -195,17 +197,17 @@ void Emitter::statement(const Stmt& node) {
         if (node.value != nullptr) order_.discard(*node.value);
         lines_.add("return;");
       } else if (is_array(specialisation_.result))
-        lines_.add(fmt::format("return {};", arrays_.array_value(*node.value).text));
+        lines_.add(cpp_text("return {};", arrays_.array_value(*node.value).text));
       else if (is_tuple(specialisation_.result) &&
                specialisation_.type(*node.value) != specialisation_.result)
         lines_.add(
-            fmt::format("return {}({});", type_text(specialisation_.result), expression(*node.value).text));
+            cpp_text("return {}({});", type_text(specialisation_.result), expression(*node.value).text));
       else
-        lines_.add(fmt::format("return {};", as(*node.value, specialisation_.result).text));
+        lines_.add(cpp_text("return {};", as(*node.value, specialisation_.result).text));
       return;
     case StmtKind::assert_: {
       const Code test = truths_.condition(*node.value);
-      lines_.open(fmt::format("if (!{}) {{", inside(test, Precedence::unary)));
+      lines_.open(cpp_text("if (!{}) {{", inside(test, Precedence::unary)));
       raise(node);
       lines_.close();
       return;
@@ -237,9 +239,9 @@ void Emitter::if_statement(const Stmt& node, bool chained) {
     return;
   }
   if (chained)
-    lines_.reopen_at_source(fmt::format("}} else if ({}) {{", test.text));
+    lines_.reopen_at_source(cpp_text("}} else if ({}) {{", test.text));
   else
-    lines_.open(fmt::format("if ({}) {{", test.text));
+    lines_.open(cpp_text("if ({}) {{", test.text));
   block(node.body, node.body.empty() ? 0 : variables_.block_of[&node.body]);
   const bool any_else = std::any_of(node.orelse.begin(), node.orelse.end(), [&](const Stmt* s) {
     return !specialisation_.dead[s->id] && s->kind != StmtKind::pass;

@@ -36,7 +36,7 @@ class Emitter {
 
   std::vector<Line> function();
   /// Its first line without the brace, for functions that call each other.
-  std::string header();
+  CppText header();
 
   // For the collaborators and the functions of built-ins.
   const Specialisation& specialisation() const { return specialisation_; }
@@ -50,7 +50,7 @@ class Emitter {
   /// Writes what stands at the beginning of a block, before its first statement.
   void before_block(std::uint32_t id, const std::function<void()>& write);
   void storage_declaration(const Variable& variable);
-  std::string declared(std::uint32_t variable, bool fresh);
+  CppText declared(std::uint32_t variable, bool fresh);
   bool can_declare_here(std::uint32_t variable) const;
   Effects effects(const Expr& expr) const { return specialisation_.expr_effects[expr.id]; }
   /// Converts to the C++ type of `type`, unless C++ does so implicitly.
@@ -112,8 +112,8 @@ bool reads_assigned(const Scope& scope, const Expr& expr, const std::vector<Stmt
 bool reads(const Scope& scope, const Expr& expr, std::uint32_t local);
 
 /// A constant expression of C++ for a number, a record or the elements of an array.
-std::string initialiser(const Value& value, Type type);
+CppText initialiser(const Value& value, Type type);
 /// The declaration of constant memory.
-std::string constant_array_declaration(std::string_view name, const Value& values, Type element);
+CppText constant_array_declaration(std::string_view name, const Value& values, Type element);
 
 }  // namespace quern::frontend

@@ -22,22 +22,24 @@ float rounded_to_odd(double value) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(inner) | 1U);
 }
 
-std::string real_initialiser(double value, CppType cpp_type) {
+CppText real_initialiser(double value, CppType cpp_type) {
   if (cpp_type == CppType::f16)
-    return fmt::format("__half_raw{{0x{:04x}}}", quern::float16(rounded_to_odd(value)).bits());
+    return cpp_text("{}{{0x{:04x}}}", device_name("__half_raw"),
+                    quern::float16(rounded_to_odd(value)).bits());
   if (cpp_type == CppType::bf16)
-    return fmt::format("__nv_bfloat16_raw{{0x{:04x}}}", quern::bfloat16(rounded_to_odd(value)).bits());
+    return cpp_text("{}{{0x{:04x}}}", device_name("__nv_bfloat16_raw"),
+                    quern::bfloat16(rounded_to_odd(value)).bits());
   const bool single = cpp_type == CppType::f32;
   const std::string_view zero = single ? "0.0f" : "0.0";
-  if (std::isnan(value)) return fmt::format("-({0} / {0})", zero);
+  if (std::isnan(value)) return cpp_text("-({0} / {0})", zero);
   if (std::isinf(value) || (single && std::isinf(static_cast<float>(value))))
-    return fmt::format("{}{} / {}", value < 0 ? "-" : "", single ? "1.0f" : "1.0", zero);
+    return cpp_text("{}{} / {}", value < 0 ? "-" : "", single ? "1.0f" : "1.0", zero);
   return real_literal(value, single);
 }
 
 /// With the padding that the struct has as members.
-std::string record_initialiser(const Value& value, Type type) {
-  std::string text = type_text(type) + "{";
+CppText record_initialiser(const Value& value, Type type) {
+  CppText text = type_text(type) + "{";
   std::uint32_t at = 0;
   for (std::size_t i = 0; i < type->fields.size(); ++i) {
     const Field& field = type->fields[i];
@@ -53,9 +55,9 @@ std::string record_initialiser(const Value& value, Type type) {
 
 /// Arrays are flat, whatever their dimensions: compound values name their type, so that C++ can tell them
 /// apart.
-std::string initialiser(const Value& value, Type type) {
+CppText initialiser(const Value& value, Type type) {
   if (value.kind == Value::Kind::array) {
-    std::string text;
+    CppText text;
     for (const Value& item : value.items) text += (text.empty() ? "" : ", ") + initialiser(item, type);
     return "{" + text + "}";
   }
@@ -63,18 +65,18 @@ std::string initialiser(const Value& value, Type type) {
   const CppType cpp_type = cpp_type_of(type);
   if (is_complex(type)) {
     const CppType part = cpp_type == CppType::c64 ? CppType::f32 : CppType::f64;
-    return fmt::format("{}{{{}, {}}}", cpp_of(cpp_type), real_initialiser(value.as_real(), part),
-                       real_initialiser(value.imag, part));
+    return cpp_text("{}{{{}, {}}}", cpp_of(cpp_type), real_initialiser(value.as_real(), part),
+                    real_initialiser(value.imag, part));
   }
   if (is_real(cpp_type)) return real_initialiser(value.as_real(), cpp_type);
   if (cpp_type == CppType::boolean) return value.is_zero() ? "false" : "true";
-  if (value.kind == Value::Kind::big) return fmt::format("{}ULL", *value.big.as_uint64());
+  if (value.kind == Value::Kind::big) return cpp_text("{}ULL", *value.big.as_uint64());
   return integer_literal(value.integer);
 }
 
-std::string constant_array_declaration(std::string_view name, const Value& values, Type element) {
-  std::string text = fmt::format("__constant__ const {} {}", type_text(element), name);
-  for (const std::int64_t extent : values.shape) text += fmt::format("[{}]", extent);
+CppText constant_array_declaration(std::string_view name, const Value& values, Type element) {
+  CppText text = cpp_text("__constant__ const {} {}", type_text(element), name);
+  for (const std::int64_t extent : values.shape) text += cpp_text("[{}]", extent);
   text += " = {";
   constexpr std::size_t kOnALine = 16;
   for (std::size_t i = 0; i < values.items.size(); ++i) {

@@ -83,11 +83,10 @@ Code Emitter::converted(const Code& code, Type from, Type to) {
 
 Code Emitter::constant(const Value& value, Type type) {
   if (value.kind == Value::Kind::tuple) {
-    std::vector<std::string> items;
+    std::vector<CppText> items;
     for (std::size_t i = 0; i < value.items.size(); ++i)
       items.push_back(constant(value.items[i], type->items[i]).text);
-    return {fmt::format("{}{{{}}}", type_text(type), fmt::join(items, ", ")), Precedence::primary,
-            CppType::other};
+    return braced(type_text(type), items);
   }
   const CppType cpp_type = cpp_type_of(type);
   if (value.kind == Value::Kind::boolean && type->kind == TypeKind::boolean)
@@ -100,12 +99,12 @@ Code Emitter::constant(const Value& value, Type type) {
   }
   if (is_complex(type)) {
     const bool single = cpp_type == CppType::c64;
-    return {fmt::format("{}({}, {})", cpp_of(cpp_type), real_literal(value.as_real(), single),
-                        real_literal(value.imag, single)),
+    return {cpp_text("{}({}, {})", cpp_of(cpp_type), real_literal(value.as_real(), single),
+                     real_literal(value.imag, single)),
             Precedence::primary, cpp_type};
   }
   if (value.kind == Value::Kind::big)
-    return {fmt::format("{}ULL", *value.big.as_uint64()),
+    return {cpp_text("{}ULL", *value.big.as_uint64()),
             Precedence::primary,
             CppType::u64,
             {Literal::Form::suffixed},
@@ -136,7 +135,7 @@ Code Emitter::global(const Expr& expr, const Value& value) {
   if (value.kind == Value::Kind::builtin && value.builtin->facts().stands == Stands::integer) {
     // CUDA's warpSize is 32 everywhere, and yet no constant: loops up to it would not be unrolled.
     if (value.builtin->rule == Rule::warp_size) return integer_code(32);
-    return {std::string(value.builtin->cuda), Precedence::primary, CppType::i32};
+    return {device_name(value.builtin->cuda), Precedence::primary, CppType::i32};
   }
   if (value.kind == Value::Kind::tuple) return constant(value, type);
   if (!value.is_any_number()) return {};
@@ -144,8 +143,8 @@ Code Emitter::global(const Expr& expr, const Value& value) {
   if (expr.kind != ExprKind::name && value.text.empty()) return code;
   std::string name = cpp_name(expr.kind == ExprKind::name ? expr.name : std::string_view(value.text));
   std::replace(name.begin(), name.end(), '.', '_');  // a member of an enumeration
-  const std::string text = is_floating(type) || is_complex(type) ? initialiser(value, type) : code.text;
-  unit_.constants.try_emplace(name, fmt::format("constexpr {} {} = {};", cpp_of(code.cpp_type), name, text));
+  const CppText text = is_floating(type) || is_complex(type) ? initialiser(value, type) : code.text;
+  unit_.constants.try_emplace(name, cpp_text("constexpr {} {} = {};", cpp_of(code.cpp_type), name, text));
   return {name, Precedence::primary, code.cpp_type};
 }
 
@@ -180,17 +179,17 @@ Code Emitter::attribute(const Expr& expr) {
     case TypeKind::module_:
       return global(expr, specialisation_.constant(expr));
     case TypeKind::vector:
-      return {fmt::format("{}.{}", inside(expression(base), Precedence::primary), expr.name),
+      return {cpp_text("{}.{}", inside(expression(base), Precedence::primary), expr.name),
               Precedence::primary, cpp_type_of(type->element)};
     case TypeKind::dim3:
-      return {fmt::format("{}.{}", type->builtin->cuda, expr.name), Precedence::primary, CppType::u32};
+      return {cpp_text("{}.{}", type->builtin->cuda, expr.name), Precedence::primary, CppType::u32};
     case TypeKind::record: {
       Code code = arrays_.record_part(base, expr.name);
       code.cpp_type = cpp_type_of(specialisation_.type(expr));
       return code;
     }
     case TypeKind::complex:
-      return {fmt::format("{}.{}", inside(expression(base), Precedence::primary), expr.name),
+      return {cpp_text("{}.{}", inside(expression(base), Precedence::primary), expr.name),
               Precedence::primary, cpp_type_of(specialisation_.type(expr))};
     case TypeKind::array:
       break;
@@ -209,13 +208,13 @@ Code Emitter::attribute(const Expr& expr) {
     order_.discard(base);
     return constant(specialisation_.constant(expr), specialisation_.type(expr));
   }
-  const std::string array = inside(arrays_.array_value(base), Precedence::primary);
+  const CppText array = inside(arrays_.array_value(base), Precedence::primary);
   if (expr.name == "size") return {array + ".size()", Precedence::primary, CppType::i64};
   if (expr.name == "nbytes")
-    return {fmt::format("{}.size() * {}", array, size_of(type->element)), Precedence::times, CppType::i64};
+    return {cpp_text("{}.size() * {}", array, size_of(type->element)), Precedence::times, CppType::i64};
   if (expr.name == "T")
-    return call(fmt::format("quern::transpose<{}>", type_text(specialisation_.type(expr))), {array},
-                CppType::other);
+    return call_of(cpp_text("{}<{}>", device_name("quern::transpose"), type_text(specialisation_.type(expr))),
+                   {array}, CppType::other);
   if (expr.name == "strides") return call("quern::strides", {array}, CppType::other);
   return call("quern::shape", {array}, CppType::other);
 }
@@ -226,16 +225,13 @@ Code Emitter::tuple(const Expr& expr) {
     for (const Expr* each : expr.items) order_.discard(*each);
     return {};
   }
-  std::vector<std::string> items;
+  std::vector<CppText> items;
   for (std::size_t i = 0; i < expr.items.size(); ++i) {
     const bool array = is_array(type->items[i]);
     items.push_back(array ? arrays_.array_value(*expr.items[i]).text
                           : convert(expression(*expr.items[i]), cpp_type_of(type->items[i])).text);
   }
-  return {fmt::format("{}{{{}}}", type_text(type), fmt::join(items, ", ")), Precedence::primary,
-          CppType::other};
+  return braced(type_text(type), items);
 }
-
-// Operators.
 
 }  // namespace quern::frontend

@@ -19,13 +19,13 @@ std::string_view atomic_function(std::string_view cuda, CppType cpp_type) {
 /// The row's function of the element's address and of the arguments from `first_value` on.
 Code atomic_on(const BuiltinCode& call, const Code& element, std::size_t first_value) {
   const CppType cpp_type = cpp_type_of(call.type_of(1)->element);
-  std::vector<std::string> arguments = {"&" + inside(element, Precedence::primary)};
+  std::vector<CppText> arguments = {"&" + inside(element, Precedence::primary)};
   for (std::size_t i = first_value; i <= call.count(); ++i) arguments.push_back(call.as(i, cpp_type));
   return frontend::call(atomic_function(call.row.cuda, cpp_type), arguments, cpp_type);
 }
 
 /// The address of the element that cuda.ldcg(array, index) and cuda.stcg(array, index, value) name.
-std::string address(const BuiltinCode& call) {
+CppText address(const BuiltinCode& call) {
   return "&" + inside(call.emitter.arrays().element(call.argument(1), call.argument(2)), Precedence::primary);
 }
 
@@ -46,7 +46,7 @@ Code emit_rules::load_hint(const BuiltinCode& call) {
 }
 
 Code emit_rules::store_hint(const BuiltinCode& call) {
-  const std::string place = address(call);
+  const CppText place = address(call);
   return frontend::call(call.row.cuda, {place, call.as(3, cpp_type_of(call.type_of(1)->element))},
                         CppType::other);
 }
@@ -56,21 +56,21 @@ Code emit_rules::array(const BuiltinCode& call) {
   const Storage& storage = call.emitter.specialisation().storages.at(call.expr.id);
   if (storage.space == Space::constant) {
     const std::string name = cpp_name(storage.name);
-    return {fmt::format("quern::view({})", name), Precedence::primary, CppType::other};
+    return frontend::call("quern::view", {name}, CppType::other);
   }
-  const std::string element = type_text(storage.element);
+  const CppText element = type_text(storage.element);
   if (storage.space == Space::dynamic_shared)
-    return frontend::call(fmt::format("quern::dynamic_shared<{}>", element), {}, CppType::other);
+    return call_of(cpp_text("{}<{}>", device_name("quern::dynamic_shared"), element), {}, CppType::other);
   const std::string name = call.emitter.temporary(storage.space == Space::shared ? "shared" : "local");
   std::string extents;
   for (const std::int64_t extent : storage.extents) extents += fmt::format("[{}]", extent);
   call.emitter.lines().add(
-      fmt::format("{}{} {}{};", storage.space == Space::shared ? "__shared__ " : "", element, name, extents));
-  return {fmt::format("quern::view({})", name), Precedence::primary, CppType::other};
+      cpp_text("{}{} {}{};", storage.space == Space::shared ? "__shared__ " : "", element, name, extents));
+  return frontend::call("quern::view", {name}, CppType::other);
 }
 
 Code emit_rules::random(const BuiltinCode& call) {
-  std::vector<std::string> arguments = {call.emitter.arrays().array_value(call.argument(1)).text};
+  std::vector<CppText> arguments = {call.emitter.arrays().array_value(call.argument(1)).text};
   for (std::size_t i = 2; i <= call.count(); ++i) arguments.push_back(call.code(i).text);
   return frontend::call(call.row.cuda.substr(call.row.cuda.find(' ') + 1), arguments, call.cpp_type);
 }

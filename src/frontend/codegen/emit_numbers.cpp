@@ -25,8 +25,8 @@ std::string real_name(const BuiltinCode& call, Type of) {
   return std::string(call.row.cuda) + (single ? "f" : "");
 }
 
-std::vector<std::string> arguments_as(const BuiltinCode& call, CppType cpp_type) {
-  std::vector<std::string> arguments;
+std::vector<CppText> arguments_as(const BuiltinCode& call, CppType cpp_type) {
+  std::vector<CppText> arguments;
   for (std::size_t i = 1; i <= call.count(); ++i) arguments.push_back(call.as(i, cpp_type));
   return arguments;
 }
@@ -35,7 +35,7 @@ Code truths(const BuiltinCode& call, Precedence precedence) {
   call.emitter.order().hold_effects(call.expr);
   const Code a = call.emitter.truths().condition(call.argument(1)),
              b = call.emitter.truths().condition(call.argument(2));
-  return {fmt::format("{} {} {}", inside(a, Precedence::unary), call.row.cuda, inside(b, Precedence::unary)),
+  return {cpp_text("{} {} {}", inside(a, Precedence::unary), call.row.cuda, inside(b, Precedence::unary)),
           precedence, CppType::boolean};
 }
 
@@ -49,7 +49,7 @@ Code promoted_argument(const BuiltinCode& call) {
 }
 
 Code part(const BuiltinCode& call) {
-  return {fmt::format("{}.{}", inside(call.code(1), Precedence::primary), call.row.cuda), Precedence::primary,
+  return {cpp_text("{}.{}", inside(call.code(1), Precedence::primary), call.row.cuda), Precedence::primary,
           call.cpp_type};
 }
 
@@ -81,7 +81,7 @@ Code emit_rules::predicate(const BuiltinCode& call) {
 
 Code emit_rules::logarithm(const BuiltinCode& call) {
   const std::string function = real_name(call, call.type);
-  const std::vector<std::string> arguments = arguments_as(call, call.cpp_type);
+  const std::vector<CppText> arguments = arguments_as(call, call.cpp_type);
   const Code number = frontend::call(function, {arguments[0]}, call.cpp_type);
   if (arguments.size() == 1) return number;
   return infix(Tok::divide, number, frontend::call(function, {arguments[1]}, call.cpp_type), call.cpp_type);
@@ -102,8 +102,7 @@ Code emit_rules::logical_not(const BuiltinCode& call) {
 
 Code emit_rules::operator1(const BuiltinCode& call) {
   if (call.type->kind == TypeKind::boolean) return not_of(call.code(1));
-  return {fmt::format("{}({})", call.row.cuda, promoted_argument(call).text), Precedence::unary,
-          call.cpp_type};
+  return {cpp_text("{}({})", call.row.cuda, promoted_argument(call).text), Precedence::unary, call.cpp_type};
 }
 Code emit_rules::positive(const BuiltinCode& call) {
   return call.type->kind == TypeKind::boolean ? not_of(call.code(1)) : promoted_argument(call);
@@ -129,10 +128,9 @@ Code emit_rules::divmod(const BuiltinCode& call) {
   const Code left = call.emitter.order().once(call.argument(1));
   const Code right = call.emitter.operators().checked_divisor(
       Tok::floor_divide, call.emitter.order().once(call.argument(2)), call.argument(2));
-  const std::string a = convert(left, part).text, b = convert(right, part).text;
-  return {fmt::format("{}{{quern::floor_div({}, {}), quern::floor_mod({}, {})}}", type_text(call.type), a, b,
-                      a, b),
-          Precedence::primary, CppType::other};
+  const CppText a = convert(left, part).text, b = convert(right, part).text;
+  return braced(type_text(call.type), {frontend::call("quern::floor_div", {a, b}, part).text,
+                                       frontend::call("quern::floor_mod", {a, b}, part).text});
 }
 
 Code emit_rules::clip(const BuiltinCode& call) {
@@ -140,9 +138,8 @@ Code emit_rules::clip(const BuiltinCode& call) {
   const CppType in = !is_floating(call.type) ? cpp_type_of(call.table().integer(64, call.type->is_signed))
                      : call.cpp_type == CppType::f64 ? CppType::f64
                                                      : CppType::f32;
-  const std::vector<std::string> arguments = arguments_as(call, in);
-  const std::string low =
-      frontend::call(whole ? "max" : "quern::maximum", {arguments[0], arguments[1]}, in).text;
+  const std::vector<CppText> arguments = arguments_as(call, in);
+  const CppText low = frontend::call(whole ? "max" : "quern::maximum", {arguments[0], arguments[1]}, in).text;
   return frontend::call(whole ? "min" : "quern::minimum", {low, arguments[2]}, in);
 }
 
@@ -168,8 +165,8 @@ Code emit_rules::select(const BuiltinCode& call) {
   call.emitter.order().hold_effects(call.expr);
   const Code test = call.emitter.truths().condition(call.argument(1));
   const Code a = convert(call.code(2), call.cpp_type), b = convert(call.code(3), call.cpp_type);
-  return {fmt::format("{} ? {} : {}", inside(test, Precedence::logical_or), inside(a, Precedence::logical_or),
-                      inside(b, Precedence::conditional)),
+  return {cpp_text("{} ? {} : {}", inside(test, Precedence::logical_or), inside(a, Precedence::logical_or),
+                   inside(b, Precedence::conditional)),
           Precedence::conditional, call.cpp_type};
 }
 
@@ -246,7 +243,7 @@ Code emit_rules::round(const BuiltinCode& call) {
   if (call.count() == 1) return frontend::call("llrint", {call.as(1, CppType::f64)}, CppType::i64);
   const Expr& given = call.argument(2);
   const Expr& digits = given.kind == ExprKind::keyword ? *given.items[0] : given;
-  const std::string number = call.as(1, call.cpp_type);
+  const CppText number = call.as(1, call.cpp_type);
   return frontend::call("quern::round_to", {number, call.emitter.expression(digits).text}, call.cpp_type);
 }
 
@@ -267,7 +264,7 @@ Code emit_rules::to_bool(const BuiltinCode& call) {
 
 Code emit_rules::to_complex(const BuiltinCode& call) {
   const CppType part = call.cpp_type == CppType::c64 ? CppType::f32 : CppType::f64;
-  std::vector<std::string> arguments;
+  std::vector<CppText> arguments;
   for (std::size_t i = 1; i <= call.count(); ++i) {
     const Expr& given = call.argument(i);
     const Expr& item = given.kind == ExprKind::keyword ? *given.items[0] : given;
@@ -275,7 +272,7 @@ Code emit_rules::to_complex(const BuiltinCode& call) {
     const bool complex = is_complex(call.emitter.specialisation().type(item));
     arguments.push_back(complex ? code.text : convert(code, part).text);
   }
-  return frontend::call(cpp_of(call.cpp_type), arguments, call.cpp_type);
+  return call_of(cpp_of(call.cpp_type), arguments, call.cpp_type);
 }
 
 Code emit_rules::len(const BuiltinCode& call) {
@@ -291,7 +288,7 @@ Code emit_rules::typed(const BuiltinCode& call) {
     if (call.expr.items[i]->kind != ExprKind::keyword)
       types.push_back(call.emitter.specialisation().type(*call.expr.items[i]));
   const Form form = *choose_form(call.table(), call.row, types);
-  std::vector<std::string> arguments;
+  std::vector<CppText> arguments;
   for (const Form::Parameter& parameter : form.parameters) arguments.emplace_back(parameter.fallback);
   std::size_t position = 0;
   for (std::size_t i = 1; i < call.expr.items.size(); ++i) {
@@ -306,18 +303,18 @@ Code emit_rules::typed(const BuiltinCode& call) {
     arguments[at] = convert(call.emitter.expression(*item), cpp_type_of(form.parameters[at].type)).text;
   }
   Code code = frontend::call(form.cuda, arguments, cpp_type_of(form.result));
-  if (form.cuda.starts_with('(')) code.precedence = Precedence::unary;
-  return code;
+  if (form.cast.empty()) return code;
+  return {form.cast + code.text, Precedence::unary, code.cpp_type};
 }
 
 /// One printf, with spaces between and the line's end behind, as Numba prints.
 Code emit_rules::print(const BuiltinCode& call) {
   std::string format;
-  std::vector<std::string> arguments;
+  std::vector<CppText> arguments;
   const auto add = [&](const Code& code, Type type) {
     if (type->kind == TypeKind::boolean) {
       format += "%s";
-      arguments.push_back(fmt::format("{} ? \"True\" : \"False\"", inside(code, Precedence::logical_or)));
+      arguments.push_back(cpp_text("{} ? \"True\" : \"False\"", inside(code, Precedence::logical_or)));
     } else if (is_integral(type)) {
       format += type->is_signed ? "%lld" : "%llu";
       arguments.push_back(convert(code, type->is_signed ? CppType::i64 : CppType::u64).text);
@@ -335,7 +332,7 @@ Code emit_rules::print(const BuiltinCode& call) {
     } else if (type->kind == TypeKind::dim3) {
       const std::string_view name = type->builtin->cuda;
       format += "(%d, %d, %d)";
-      for (const char axis : {'x', 'y', 'z'}) arguments.push_back(fmt::format("{}.{}", name, axis));
+      for (const char axis : {'x', 'y', 'z'}) arguments.push_back(cpp_text("{}.{}", name, axis));
     } else if (is_tuple(type)) {
       const Code whole = call.emitter.order().once(item);
       format += '(';

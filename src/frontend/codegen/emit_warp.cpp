@@ -5,7 +5,7 @@
 namespace quern::frontend {
 namespace {
 
-std::vector<std::string> mask_and_value(const BuiltinCode& call) {
+std::vector<CppText> mask_and_value(const BuiltinCode& call) {
   return {call.as(1, CppType::u32), call.as(2, cpp_type_of(call.type_of(2)))};
 }
 
@@ -18,19 +18,17 @@ Code grid_axis(const Builtin& row, std::size_t axis) {
   const std::string_view wide = axis == 0 ? "(long long)" : "";
   const CppType cpp_type = axis == 0 ? CppType::i64 : CppType::u32;
   if (row.rule == Rule::grid_size)
-    return {fmt::format("{0}gridDim.{1} * blockDim.{1}", wide, name), Precedence::times, cpp_type};
-  return {fmt::format("{0}blockIdx.{1} * blockDim.{1} + threadIdx.{1}", wide, name), Precedence::plus,
-          cpp_type};
+    return {cpp_text("{0}gridDim.{1} * blockDim.{1}", wide, name), Precedence::times, cpp_type};
+  return {cpp_text("{0}blockIdx.{1} * blockDim.{1} + threadIdx.{1}", wide, name), Precedence::plus, cpp_type};
 }
 
 Code emit_rules::grid(const BuiltinCode& call) {
   const std::int64_t ndim = call.emitter.specialisation().constant(call.argument(1)).integer;
   if (ndim == 1) return grid_axis(call.row, 0);
-  std::vector<std::string> axes;
+  std::vector<CppText> axes;
   for (std::size_t axis = 0; axis < static_cast<std::size_t>(ndim); ++axis)
     axes.push_back(grid_axis(call.row, axis).text);
-  return {fmt::format("{}{{{}}}", type_text(call.type), fmt::join(axes, ", ")), Precedence::primary,
-          CppType::other};
+  return braced(type_text(call.type), axes);
 }
 
 Code emit_rules::block_vote(const BuiltinCode& call) {
@@ -39,17 +37,17 @@ Code emit_rules::block_vote(const BuiltinCode& call) {
 }
 
 Code emit_rules::ballot(const BuiltinCode& call) {
-  const std::string mask = call.as(1, CppType::u32);
+  const CppText mask = call.as(1, CppType::u32);
   return convert(frontend::call(call.row.cuda, {mask, call.emitter.truths().condition(call.argument(2)).text},
                                 CppType::u32),
                  CppType::i32);
 }
 
 Code emit_rules::warp_vote(const BuiltinCode& call) {
-  const std::string mask = call.as(1, CppType::u32);
-  return {fmt::format("{}({}, {}) != 0", call.row.cuda, mask,
-                      call.emitter.truths().condition(call.argument(2)).text),
-          Precedence::equality, CppType::boolean};
+  const CppText mask = call.as(1, CppType::u32);
+  const Code votes = frontend::call(
+      call.row.cuda, {mask, call.emitter.truths().condition(call.argument(2)).text}, CppType::i32);
+  return {votes.text + " != 0", Precedence::equality, CppType::boolean};
 }
 
 Code emit_rules::shuffle(const BuiltinCode& call) {

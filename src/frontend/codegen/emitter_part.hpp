@@ -19,9 +19,9 @@ struct Unit {
   TypeTable* types = nullptr;
   Names* names = nullptr;
   std::map<const Specialisation*, std::string> function_names;
-  std::map<std::string, std::string, std::less<>> constants;  ///< declarations, by the name they declare
-  std::map<std::string, std::string, std::less<>> linked;     ///< prototypes of functions of linked code
-  std::set<std::string, std::less<>> links;                   ///< the files that hold it
+  std::map<std::string, CppText, std::less<>> constants;  ///< declarations, by the name they declare
+  std::map<std::string, CppText, std::less<>> linked;     ///< prototypes of functions of linked code
+  std::set<std::string, std::less<>> links;               ///< the files that hold it
   bool debug = false;  ///< indices, divisors and assertions report what is wrong
 };
 

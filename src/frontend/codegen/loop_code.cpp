@@ -57,7 +57,7 @@ std::string LoopCode::loop_flag(const Stmt& node) {
                                     [](const Stmt* s) { return s->kind != StmtKind::pass; });
   if (!any_else || !breaks(node.body)) return {};
   std::string flag = emitter_.temporary("completed");
-  emitter_.lines().add(fmt::format("bool {} = true;", flag));
+  emitter_.lines().add(cpp_text("bool {} = true;", flag));
   return flag;
 }
 
@@ -66,7 +66,7 @@ void LoopCode::loop_body(const Stmt& node) { emitter_.block(node.body, variables
 void LoopCode::loop_else(const Stmt& node, const std::string& flag) {
   flags_.pop_back();
   if (node.orelse.empty()) return;
-  if (!flag.empty()) emitter_.lines().open(fmt::format("if ({}) {{", flag));
+  if (!flag.empty()) emitter_.lines().open(cpp_text("if ({}) {{", flag));
   emitter_.block(node.orelse, variables_.block_of[&node.orelse]);
   if (!flag.empty()) emitter_.lines().close();
 }
@@ -82,12 +82,12 @@ void LoopCode::while_statement(const Stmt& node) {
   const Code test = emitter_.truths().condition(*node.value);
   if (emitter_.lines().mark() == before) {
     emitter_.lines().open(
-        fmt::format("while ({}) {{", node.value->kind == ExprKind::integer ? "true" : test.text));
+        cpp_text("while ({}) {{", node.value->kind == ExprKind::integer ? "true" : test.text));
   } else {
     emitter_.lines().cut(before);
     emitter_.lines().open("while (true) {");
     const Code again = emitter_.truths().condition(*node.value);
-    emitter_.lines().add(fmt::format("if (!{}) break;", inside(again, Precedence::unary)));
+    emitter_.lines().add(cpp_text("if (!{}) break;", inside(again, Precedence::unary)));
   }
   loop_body(node);
   emitter_.lines().close();
@@ -129,20 +129,20 @@ bool LoopCode::plain_for(const Stmt& node, const Expr& call) {
   if (id != kNoVariable) variables_.all[id].declared = true;
   if (!is_stable(node, stop)) {
     const std::string held = emitter_.temporary("end");
-    emitter_.lines().add(fmt::format("const {} {} = {};", cpp_of(end.cpp_type), held, end.text));
+    emitter_.lines().add(cpp_text("const {} {} = {};", cpp_of(end.cpp_type), held, end.text));
     end = {held, Precedence::primary, end.cpp_type};
   }
   if (id != kNoVariable && by->stride != nullptr && cpp_type != CppType::i32)
     variables_.all[id].narrow = false;
   const std::int64_t step = by->length;
-  std::string advance = step == 1 ? "++" + name : "--" + name;
-  if (step > 1 || step < -1) advance = fmt::format("{} {}= {}", name, step > 0 ? '+' : '-', std::abs(step));
-  if (by->stride != nullptr) advance = fmt::format("{} += {}", name, emitter_.expression(*by->stride).text);
+  CppText advance = step == 1 ? "++" + name : "--" + name;
+  if (step > 1 || step < -1) advance = cpp_text("{} {}= {}", name, step > 0 ? '+' : '-', std::abs(step));
+  if (by->stride != nullptr) advance = cpp_text("{} += {}", name, emitter_.expression(*by->stride).text);
   if (count >= 2 && specialisation_.constant(*call.items[1]).kind != Value::Kind::integer &&
       cpp_type == CppType::u64)
     start = convert(start, cpp_type);
-  emitter_.lines().open(fmt::format("for ({} {} = {}; {} {} {}; {}) {{", cpp_of(cpp_type), name, start.text,
-                                    name, step > 0 ? "<" : ">", inside(end, Precedence::shift), advance));
+  emitter_.lines().open(cpp_text("for ({} {} = {}; {} {} {}; {}) {{", cpp_of(cpp_type), name, start.text,
+                                 name, step > 0 ? "<" : ">", inside(end, Precedence::shift), advance));
   return true;
 }
 
@@ -209,20 +209,20 @@ void LoopCode::for_range(const Stmt& node) {
   const Expr& target = *node.targets[0];
   const Type element = specialisation_.type(call_expr)->element;
   const CppType cpp_type = cpp_type_of(element);
-  const std::string range = range_code(call_expr).text;
+  const CppText range = range_code(call_expr).text;
   const std::uint32_t version = scope_.defined(target), id = variables_.of_version[version];
   if (id != kNoVariable && variables_.also[version].empty()) {
     Variable& variable = variables_.all[id];
     if (!variable.declared && variable.block == variables_.block_of[&node.body] && variable.index == -1) {
       variable.declared = true;
-      emitter_.lines().open(fmt::format("for ({}{} {} : {}) {{", variable.written_once() ? "const " : "",
-                                        variable.narrow ? "int" : type_text(variable.type), variable.name,
-                                        range));
+      emitter_.lines().open(cpp_text("for ({}{} {} : {}) {{", variable.written_once() ? "const " : "",
+                                     variable.narrow ? "int" : type_text(variable.type), variable.name,
+                                     range));
       return;
     }
   }
   const std::string name = emitter_.temporary("item");
-  emitter_.lines().open(fmt::format("for (const {} {} : {}) {{", cpp_of(cpp_type), name, range));
+  emitter_.lines().open(cpp_text("for (const {} {} : {}) {{", cpp_of(cpp_type), name, range));
   emitter_.before_block(variables_.block_of[&node.body], [&] {
     emitter_.assignments().assign_name(target, {name, Precedence::primary, cpp_type}, element);
   });
@@ -231,11 +231,11 @@ void LoopCode::for_range(const Stmt& node) {
 // Loops over arrays and tuples, also enumerated and zipped, to any depth: by one index.
 
 Code LoopCode::range_code(const Expr& expr) {
-  std::vector<std::string> bounds;
+  std::vector<CppText> bounds;
   for (std::size_t i = 1; i < expr.items.size(); ++i)
     bounds.push_back(emitter_.expression(*expr.items[i]).text);
   const CppType cpp_type = cpp_type_of(specialisation_.type(expr)->element);
-  return call(fmt::format("quern::range<{}>", cpp_of(cpp_type)), bounds, CppType::other);
+  return call_of(cpp_text("{}<{}>", device_name("quern::range"), cpp_of(cpp_type)), bounds, CppType::other);
 }
 
 /// An array, a tuple or a range, computed before the loop unless that costs nothing.
@@ -250,37 +250,38 @@ LoopCode::Items LoopCode::plain_items(const Stmt& loop, const Expr& source, cons
   // The body may rebind the name; the loop iterates over the original value.
   if (!emitter_.is_simple(source) || reads_assigned(scope_, source, loop.body, *loop.targets[0])) {
     const std::string held = emitter_.temporary("items");
-    emitter_.lines().add(fmt::format("const auto {} = {};", held, code.text));
+    emitter_.lines().add(cpp_text("const auto {} = {};", held, code.text));
     code = {held, Precedence::primary, code.cpp_type};
   }
-  const std::string name = inside(code, Precedence::primary);
+  const CppText name = inside(code, Precedence::primary);
   if (of->kind == TypeKind::range)
     return {of->element,
             name + ".size()",
-            {fmt::format("{}[{}]", name, index), Precedence::primary, cpp_type_of(of->element)},
+            {cpp_text("{}[{}]", name, index), Precedence::primary, cpp_type_of(of->element)},
             {}};
   if (is_tuple(of)) {
     const Type item = of->items.empty() ? unit_.types->int64 : of->items[0];
     return {item,
-            fmt::format("{}LL", of->items.size()),
-            {fmt::format("quern::item_at({}, {})", code.text, index), Precedence::primary, cpp_type_of(item)},
+            cpp_text("{}LL", of->items.size()),
+            call("quern::item_at", {code.text, index}, cpp_type_of(item)),
             {}};
   }
-  const std::string length = fmt::format("{}.extents[0]", name);
+  const CppText length = cpp_text("{}.extents[0]", name);
   if (of->ndim == 1)
     return {of->element,
             length,
-            {fmt::format("{}[{}]", name, index), Precedence::primary, cpp_type_of(of->element)},
+            {cpp_text("{}[{}]", name, index), Precedence::primary, cpp_type_of(of->element)},
             {}};
   const Type item =
       unit_.types->array(of->element, of->ndim - 1u, of->layout == 'C' ? 'C' : 'A', of->read_only);
-  std::string all;
-  for (unsigned axis = 1; axis < of->ndim; ++axis) all += ", quern::slice_all{}";
-  return {item,
-          length,
-          {fmt::format("quern::subview<{}>({}, {}{})", type_text(item), code.text, index, all),
-           Precedence::primary, CppType::other},
-          {}};
+  std::vector<CppText> arguments = {code.text, index};
+  for (unsigned axis = 1; axis < of->ndim; ++axis)
+    arguments.push_back(device_name("quern::slice_all") + "{}");
+  return {
+      item,
+      length,
+      call_of(cpp_text("{}<{}>", device_name("quern::subview"), type_text(item)), arguments, CppType::other),
+      {}};
 }
 
 /// Side by side, to the shortest.
@@ -323,10 +324,9 @@ LoopCode::Items LoopCode::items_of(const Stmt& loop, const Expr& source, const s
 /// All items as one value: a tuple for enumerate and zip.
 Code LoopCode::whole_item(const Items& items) {
   if (items.parts.empty()) return items.code;
-  std::vector<std::string> parts;
+  std::vector<CppText> parts;
   for (const Items& part : items.parts) parts.push_back(whole_item(part).text);
-  return {fmt::format("{}{{{}}}", type_text(items.type), fmt::join(parts, ", ")), Precedence::primary,
-          CppType::other};
+  return braced(type_text(items.type), parts);
 }
 
 void LoopCode::assign_item(const Expr& target, const Items& items) {
@@ -343,7 +343,7 @@ void LoopCode::assign_item(const Expr& target, const Items& items) {
 void LoopCode::for_items(const Stmt& node) {
   const std::string index = emitter_.temporary("k");
   const Items items = items_of(node, *node.value, index);
-  emitter_.lines().open(fmt::format("for (long long {0} = 0; {0} < {1}; ++{0}) {{", index, items.length));
+  emitter_.lines().open(cpp_text("for (long long {0} = 0; {0} < {1}; ++{0}) {{", index, items.length));
   emitter_.before_block(variables_.block_of[&node.body], [&] { assign_item(*node.targets[0], items); });
 }
 

@@ -27,7 +27,7 @@ class LoopCode : private EmitterPart {
  private:
   struct Items {
     Type type = nullptr;       ///< of an item
-    std::string length;        ///< the number of items
+    CppText length;            ///< the number of items
     Code code;                 ///< the one at the index, where there are no parts
     std::vector<Items> parts;  ///< the parts of an item of enumerate and zip
   };

@@ -85,8 +85,8 @@ void OperandOrder::hold(const Expr& expr) {
 Code OperandOrder::held(Code code, Type type) {
   const std::string name = emitter_.temporary("value");
   const bool number = is_number(type) && code.cpp_type != CppType::other;
-  emitter_.lines().add(fmt::format(
-      "const {} {} = {};", number ? cpp_of(code.cpp_type) : std::string_view("auto"), name, code.text));
+  emitter_.lines().add(
+      cpp_text("const {} {} = {};", number ? cpp_of(code.cpp_type) : CppText("auto"), name, code.text));
   return {name, Precedence::primary, code.cpp_type};
 }
 
@@ -107,9 +107,9 @@ bool OperandOrder::is_statement(const Expr& expr) const {
 /// Computes the side effects of an expression whose value is not used.
 void OperandOrder::discard(const Expr& expr) {
   if (!is_kept(expr)) return;
-  const std::string text = emitter_.expression(expr).text;
+  const CppText text = emitter_.expression(expr).text;
   if (text.empty()) return;
-  emitter_.lines().add(is_statement(expr) ? text + ";" : fmt::format("(void)({});", text));
+  emitter_.lines().add(is_statement(expr) ? text + ";" : cpp_text("(void)({});", text));
 }
 
 const Code* OperandOrder::held_code(const Expr& expr) const {
@@ -132,9 +132,9 @@ Code OperandOrder::isolated(const Expr& expr) {
   Code code =
       is_array(specialisation_.type(expr)) ? emitter_.arrays().array_value(expr) : emitter_.expression(expr);
   if (emitter_.lines().mark() == before) return code;
-  std::string text = "[&] { ";
-  for (const Line& line : emitter_.lines().cut(before)) text += line.text + ' ';
-  return {fmt::format("{}return {}; }}()", text, code.text), Precedence::primary, code.cpp_type};
+  CppText text = "[&] { ";
+  for (const Line& line : emitter_.lines().cut(before)) text += line.text + " ";
+  return {cpp_text("{}return {}; }}()", text, code.text), Precedence::primary, code.cpp_type};
 }
 
 }  // namespace quern::frontend

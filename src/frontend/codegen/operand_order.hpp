@@ -19,7 +19,7 @@ class OperandOrder : private EmitterPart {
   void release(std::size_t mark) {
     temporaries_.erase(temporaries_.begin() + static_cast<std::ptrdiff_t>(mark), temporaries_.end());
   }
-  /// The order of evaluation: emit_order.cpp.
+  /// Stores the operands in variables that C++ might evaluate too late.
   void hold_operands(const Expr& expr);
   void hold(const Expr& expr);
   void hold_effects(const Expr& call);

@@ -48,15 +48,14 @@ Code OperatorCode::binary(const Expr& expr, Tok op, const Expr& left, const Expr
   const Type a = specialisation_.type(left), b = specialisation_.type(right),
              result = specialisation_.type(expr);
   if (is_tuple(result)) {
-    std::vector<std::string> items;
+    std::vector<CppText> items;
     for (const Expr* side : {&left, &right}) {
       const Code whole = emitter_.order().once(*side);
       const Type type = specialisation_.type(*side);
       for (std::size_t i = 0; i < type->items.size(); ++i)
         items.push_back(emitter_.arrays().item(whole, i, type->items[i]).text);
     }
-    return {fmt::format("{}{{{}}}", type_text(result), fmt::join(items, ", ")), Precedence::primary,
-            CppType::other};
+    return braced(type_text(result), items);
   }
   // A square of something simple is a product.
   const Value& exponent = specialisation_.constant(right);
@@ -72,8 +71,8 @@ Code OperatorCode::binary(const Expr& expr, Tok op, const Expr& left, const Expr
 /// In debug builds division by zero ends the thread and is reported.
 Code OperatorCode::checked_divisor(Tok op, const Code& code, const Expr& expr) {
   if (!unit_.debug || !specialisation_.may_divide_by_zero(op, expr)) return code;
-  return call("quern::debug::divisor",
-              {code.text, fmt::format("{}", unit_.source->line_of(expr.place.begin))}, code.cpp_type);
+  return call("quern::debug::divisor", {code.text, cpp_text("{}", unit_.source->line_of(expr.place.begin))},
+              code.cpp_type);
 }
 
 Code OperatorCode::operate(Tok op, const Code& left, Type left_type, const Code& right, Type right_type,

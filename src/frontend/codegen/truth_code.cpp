@@ -16,11 +16,10 @@ Code TruthCode::condition_of(const Code& code, Type type) {
   if (is_tuple(type)) return {type->items.empty() ? "false" : "true", Precedence::primary, CppType::boolean};
   if (type->kind == TypeKind::none) return {"false", Precedence::primary, CppType::boolean};
   if (is_complex(type))
-    return {fmt::format("{} != 0", inside(code, Precedence::relation)), Precedence::equality,
-            CppType::boolean};
+    return {cpp_text("{} != 0", inside(code, Precedence::relation)), Precedence::equality, CppType::boolean};
   if (code.cpp_type == CppType::f16 || code.cpp_type == CppType::bf16)
-    return {fmt::format("float({}) != 0", code.text), Precedence::equality, CppType::boolean};
-  return {fmt::format("{} != 0", inside(code, Precedence::relation)), Precedence::equality, CppType::boolean};
+    return {cpp_text("float({}) != 0", code.text), Precedence::equality, CppType::boolean};
+  return {cpp_text("{} != 0", inside(code, Precedence::relation)), Precedence::equality, CppType::boolean};
 }
 
 /// a < b < c is a < b and b < c, with b computed once and c only if it matters.
@@ -42,7 +41,7 @@ Code TruthCode::compare(const Expr& expr) {
         right = emitter_.order().held(right, specialisation_.type(*expr.items[i]));
       } else {
         const std::string name = emitter_.temporary("middle");
-        part.before = fmt::format("const auto {} = {}; ", name, right.text);
+        part.before = cpp_text("const auto {} = {}; ", name, right.text);
         right = {name, Precedence::primary, right.cpp_type};
       }
     }
@@ -63,14 +62,14 @@ bool TruthCode::written_twice(const Expr& expr) const {
 Code TruthCode::joined(const std::vector<Comparison>& parts) {
   const bool plain =
       std::all_of(parts.begin(), parts.end(), [](const Comparison& part) { return part.before.empty(); });
-  std::string text = plain ? "" : "[&] { ";
+  CppText text = plain ? "" : "[&] { ";
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (plain)
       text += (i == 0 ? "" : " && ") + parts[i].test;
     else if (i + 1 < parts.size())
-      text += fmt::format("{}if (!({})) return false; ", parts[i].before, parts[i].test);
+      text += cpp_text("{}if (!({})) return false; ", parts[i].before, parts[i].test);
     else
-      text += fmt::format("{}return {}; }}()", parts[i].before, parts[i].test);
+      text += cpp_text("{}return {}; }}()", parts[i].before, parts[i].test);
   }
   return {text, plain ? Precedence::logical_and : Precedence::primary, CppType::boolean};
 }
@@ -99,8 +98,8 @@ std::pair<Type, Type> TruthCode::compared_parts(Type a, Type b) const {
   return {unit_.types->tuple(std::move(x)), unit_.types->tuple(std::move(y))};
 }
 
-std::string TruthCode::tuple_as(const Code& tuple, Type from, Type to) {
-  return from == to ? tuple.text : fmt::format("{}({})", type_text(to), tuple.text);
+CppText TruthCode::tuple_as(const Code& tuple, Type from, Type to) {
+  return from == to ? tuple.text : cpp_text("{}({})", type_text(to), tuple.text);
 }
 
 Code TruthCode::compare_two(Tok op, const Expr& left, const Code& a, const Expr& right, const Code& b) {
@@ -115,7 +114,7 @@ Code TruthCode::compare_two(Tok op, const Expr& left, const Code& a, const Expr&
     std::vector<Type> met;
     for (const Type item : right_type->items) met.push_back(compared(left_type, item));
     const Code code = right_type->kind == TypeKind::range
-                          ? call(b.text + ".contains", {a.text}, CppType::boolean)
+                          ? call_of(b.text + ".contains", {a.text}, CppType::boolean)
                           : call("quern::item_in", {a.text, tuple_as(b, right_type, unit_.types->tuple(met))},
                                  CppType::boolean);
     return op == Tok::k_in ? code : Code{"!" + code.text, Precedence::unary, CppType::boolean};
@@ -124,7 +123,7 @@ Code TruthCode::compare_two(Tok op, const Expr& left, const Code& a, const Expr&
     const auto [x, y] = compared_parts(left_type, right_type);
     return call("quern::item_ordered",
                 {tuple_as(a, left_type, x), tuple_as(b, right_type, y),
-                 fmt::format("[](auto x, auto y) {{ return x {} y; }}", text_of(op))},
+                 cpp_text("[](auto x, auto y) {{ return x {} y; }}", text_of(op))},
                 CppType::boolean);
   }
   if (is_tuple(left_type)) {
@@ -175,13 +174,13 @@ Code TruthCode::logical(const Expr& expr) {
   });
   if (all_truths) {
     const Precedence precedence = precedence_of(expr.op);
-    std::vector<std::string> parts;
+    std::vector<CppText> parts;
     for (const Expr* item : operands) {
       const Code code = item == operands[0] ? emitter_.expression(*item) : emitter_.order().isolated(*item);
       const bool mixed = code.precedence == Precedence::logical_and && !and_;  // a && b || c is misread
-      parts.push_back(mixed ? fmt::format("({})", code.text) : inside(code, precedence));
+      parts.push_back(mixed ? cpp_text("({})", code.text) : inside(code, precedence));
     }
-    return {fmt::format("{}", fmt::join(parts, and_ ? " && " : " || ")), precedence, CppType::boolean};
+    return {join(parts, and_ ? " && " : " || "), precedence, CppType::boolean};
   }
   // The operand that decides is the value.
   const CppType cpp_type = cpp_type_of(type);
@@ -190,7 +189,7 @@ Code TruthCode::logical(const Expr& expr) {
     const Code value = convert(
         i == 0 ? emitter_.expression(*operands[i]) : emitter_.order().isolated(*operands[i]), cpp_type);
     result = call(and_ ? "quern::both" : "quern::either",
-                  {value.text, fmt::format("[&] {{ return {}; }}", result.text)}, cpp_type);
+                  {value.text, cpp_text("[&] {{ return {}; }}", result.text)}, cpp_type);
   }
   return result;
 }
@@ -212,11 +211,11 @@ Code TruthCode::conditional(const Expr& expr) {
     }
   } else if (is_record(type) || is_vector(type)) {
   } else if (specialisation_.type(*expr.items[1]) != type || specialisation_.type(*expr.items[2]) != type) {
-    a.text = fmt::format("{}({})", type_text(type), a.text);
-    b.text = fmt::format("{}({})", type_text(type), b.text);
+    a.text = cpp_text("{}({})", type_text(type), a.text);
+    b.text = cpp_text("{}({})", type_text(type), b.text);
   }
-  return {fmt::format("{} ? {} : {}", inside(test, Precedence::logical_or), inside(a, Precedence::logical_or),
-                      inside(b, Precedence::conditional)),
+  return {cpp_text("{} ? {} : {}", inside(test, Precedence::logical_or), inside(a, Precedence::logical_or),
+                   inside(b, Precedence::conditional)),
           Precedence::conditional, cpp_type};
 }
 

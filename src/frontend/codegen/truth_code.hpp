@@ -23,14 +23,14 @@ class TruthCode : private EmitterPart {
 
  private:
   struct Comparison {
-    std::string before;  // declares what the test compares
-    std::string test;
+    CppText before;  // declares what the test compares
+    CppText test;
   };
   bool written_twice(const Expr& expr) const;
   static Code joined(const std::vector<Comparison>& parts);
   Type compared(Type a, Type b) const;
   std::pair<Type, Type> compared_parts(Type a, Type b) const;
-  static std::string tuple_as(const Code& tuple, Type from, Type to);
+  static CppText tuple_as(const Code& tuple, Type from, Type to);
 };
 
 }  // namespace quern::frontend

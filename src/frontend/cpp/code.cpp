@@ -16,12 +16,12 @@ constexpr std::string_view kReserved[] = {
 #include "frontend/cpp/reserved.def"
 };
 
-struct Row {
+struct CppTypeRow {
   CppType cpp_type;
   std::string_view cpp;
   int rank;  // of C++'s arithmetic conversions
 };
-constexpr Row kCppTypes[] = {
+constexpr CppTypeRow kCppTypes[] = {
     {CppType::other, "", 0},
     {CppType::boolean, "bool", 1},
     {CppType::i8, "signed char", 1},
@@ -39,89 +39,7 @@ constexpr Row kCppTypes[] = {
     {CppType::c64, "quern::complex<float>", 8},
     {CppType::c128, "quern::complex<double>", 9},
 };
-const Row& row_of(CppType cpp_type) { return kCppTypes[static_cast<std::size_t>(cpp_type)]; }
-
-// Maps a word of the emitted code to the header that declares it.
-struct Header {
-  std::string_view word;
-  std::string_view header;
-};
-constexpr Header kHeaders[] = {
-    {"quern::roc::", "quern/cuda/roc.cuh"},
-    {"quern::array<", "quern/cuda/array.cuh"},
-    {"quern::f_array<", "quern/cuda/layout.cuh"},
-    {"quern::view(", "quern/cuda/layout.cuh"},
-    {"quern::wrap(", "quern/cuda/wrap.cuh"},
-    {"quern::dynamic_shared<", "quern/cuda/layout.cuh"},
-    {"quern::subview<", "quern/cuda/view.cuh"},
-    {"quern::slice", "quern/cuda/view.cuh"},
-    {"quern::fill(", "quern/cuda/view.cuh"},
-    {"quern::copy(", "quern/cuda/view.cuh"},
-    {"quern::copy<", "quern/cuda/view.cuh"},
-    {"quern::transpose", "quern/cuda/view.cuh"},
-    {"quern::tuple<", "quern/cuda/tuple.cuh"},
-    {"quern::item", "quern/cuda/tuple.cuh"},
-    {"quern::shape(", "quern/cuda/tuple.cuh"},
-    {"quern::strides(", "quern/cuda/tuple.cuh"},
-    {"quern::range<", "quern/cuda/range.cuh"},
-    {"quern::complex<", "quern/cuda/complex.cuh"},
-    {"quern::floor_div(", "quern/cuda/arithmetic.cuh"},
-    {"quern::floor_mod(", "quern/cuda/arithmetic.cuh"},
-    {"quern::power(", "quern/cuda/arithmetic.cuh"},
-    {"quern::round", "quern/cuda/arithmetic.cuh"},
-    {"quern::sign(", "quern/cuda/arithmetic.cuh"},
-    {"quern::lesser(", "quern/cuda/arithmetic.cuh"},
-    {"quern::greater(", "quern/cuda/arithmetic.cuh"},
-    {"quern::square(", "quern/cuda/arithmetic.cuh"},
-    {"quern::degrees(", "quern/cuda/arithmetic.cuh"},
-    {"quern::radians(", "quern/cuda/arithmetic.cuh"},
-    {"quern::frexp(", "quern/cuda/parts.cuh"},
-    {"quern::modf(", "quern/cuda/parts.cuh"},
-    {"quern::either(", "quern/cuda/arithmetic.cuh"},
-    {"quern::both(", "quern/cuda/arithmetic.cuh"},
-    {"quern::end_thread(", "quern/cuda/arithmetic.cuh"},
-    {"quern::atomic_", "quern/cuda/atomic.cuh"},
-    {"quern::lane_id(", "quern/cuda/warp.cuh"},
-    {"quern::lanemask_lt(", "quern/cuda/warp.cuh"},
-    {"quern::equal_sync(", "quern/cuda/warp.cuh"},
-    {"quern::match_all(", "quern/cuda/match.cuh"},
-    {"quern::popc(", "quern/cuda/warp.cuh"},
-    {"quern::clz(", "quern/cuda/warp.cuh"},
-    {"quern::brev(", "quern/cuda/warp.cuh"},
-    {"quern::ffs(", "quern/cuda/warp.cuh"},
-    {"quern::minimum(", "quern/cuda/number.cuh"},
-    {"quern::maximum(", "quern/cuda/number.cuh"},
-    {"quern::heaviside(", "quern/cuda/number.cuh"},
-    {"quern::logaddexp", "quern/cuda/number.cuh"},
-    {"quern::sinc(", "quern/cuda/number.cuh"},
-    {"quern::reciprocal(", "quern/cuda/number.cuh"},
-    {"quern::spacing(", "quern/cuda/number.cuh"},
-    {"quern::ulp(", "quern/cuda/number.cuh"},
-    {"quern::gcd(", "quern/cuda/number.cuh"},
-    {"quern::lcm(", "quern/cuda/number.cuh"},
-    {"quern::unsigned_gcd(", "quern/cuda/number.cuh"},
-    {"quern::unsigned_lcm(", "quern/cuda/number.cuh"},
-    {"quern::isqrt(", "quern/cuda/number.cuh"},
-    {"quern::factorial(", "quern/cuda/number.cuh"},
-    {"quern::comb(", "quern/cuda/number.cuh"},
-    {"quern::perm(", "quern/cuda/number.cuh"},
-    {"quern::isclose", "quern/cuda/number.cuh"},
-    {"quern::prod(", "quern/cuda/fold.cuh"},
-    {"quern::fsum(", "quern/cuda/fold.cuh"},
-    {"quern::dist(", "quern/cuda/fold.cuh"},
-    {"quern::sumprod(", "quern/cuda/fold.cuh"},
-    {"quern::cmath::", "quern/cuda/cmath.cuh"},
-    {"quern::conjugate(", "quern/cuda/complex.cuh"},
-    {"quern::vector<", "quern/cuda/vector.cuh"},
-    {"quern::field<", "quern/cuda/view.cuh"},
-    {"quern::random::", "quern/cuda/random.cuh"},
-    {"quern::libdevice::", "quern/cuda/libdevice.cuh"},
-    {"quern::debug::", "quern/cuda/debug.cuh"},
-    {"quern::htanh(", "quern/cuda/half.cuh"},
-    {"cooperative_groups::", "quern/cuda/cg.cuh"},
-    {"__half", "cuda_fp16.h"},
-    {"__nv_bfloat16", "cuda_bf16.h"},
-};
+const CppTypeRow& row_of(CppType cpp_type) { return kCppTypes[static_cast<std::size_t>(cpp_type)]; }
 
 struct Operator {
   Tok op;
@@ -176,11 +94,7 @@ std::optional<Code> rewritten(const Code& code, CppType to) {
     for (const Suffix& row : kSuffixes)
       if (row.to == to && (row.of_negative || !literal.negative)) {
         const Literal::Form form = to == CppType::f64 ? Literal::Form::real : Literal::Form::suffixed;
-        return Code{code.text + std::string(row.suffix),
-                    code.precedence,
-                    to,
-                    {form, literal.negative, literal.value},
-                    {}};
+        return Code{code.text + row.suffix, code.precedence, to, {form, literal.negative, literal.value}, {}};
       }
   // A float literal that is exact in float32 is written as one.
   const bool exact = static_cast<double>(static_cast<float>(literal.value)) == literal.value;
@@ -233,31 +147,46 @@ std::string cpp_name(std::string_view name) {
   return text;
 }
 
-std::string_view cpp_of(CppType cpp_type) { return row_of(cpp_type).cpp; }
+const CppText& cpp_of(CppType cpp_type) {
+  static const std::vector<CppText> texts = [] {
+    std::vector<CppText> made;
+    for (const CppTypeRow& row : kCppTypes) made.push_back(device_name(row.cpp));
+    return made;
+  }();
+  return texts[static_cast<std::size_t>(cpp_type)];
+}
 
-std::string type_text(Type type) {
+namespace {
+
+/// The views of one and of two dimensions have a header of their own, which NVRTC reads faster.
+CppText array_template(Type type) {
+  if (type->layout == 'A') return device_name("quern::array");
+  if (type->layout == 'F') return device_name("quern::f_array");
+  if (type->ndim == 1 || type->ndim == 2) return device_name("quern::c_array");
+  return {"quern::c_array", DeviceHeader::layout};
+}
+
+}  // namespace
+
+CppText type_text(Type type) {
   if (is_valueless(type)) return "void";
   switch (type->kind) {
-    case TypeKind::array: {
-      const std::string element = (type->read_only ? "const " : "") + type_text(type->element);
-      const std::string_view name = type->layout == 'C'   ? "c_array"
-                                    : type->layout == 'F' ? "f_array"
-                                                          : "array";
-      return fmt::format("quern::{}<{}, {}>", name, element, type->ndim);
-    }
+    case TypeKind::array:
+      return cpp_text("{}<{}{}, {}>", array_template(type), type->read_only ? "const " : "",
+                      type_text(type->element), type->ndim);
     case TypeKind::tuple: {
-      std::string items;
-      for (Type item : type->items) items += (items.empty() ? "" : ", ") + type_text(item);
-      return fmt::format("quern::tuple<{}>", items);
+      std::vector<CppText> items;
+      for (Type item : type->items) items.push_back(type_text(item));
+      return cpp_text("{}<{}>", device_name("quern::tuple"), join(items, ", "));
     }
     case TypeKind::record:
       return cpp_name(type->label);
     case TypeKind::vector:
-      return fmt::format("quern::vector<{}, {}>", type_text(type->element), type->ndim);
+      return cpp_text("{}<{}, {}>", device_name("quern::vector"), type_text(type->element), type->ndim);
     case TypeKind::group:
-      return "cooperative_groups::grid_group";
+      return device_name("cooperative_groups::grid_group");
     default:
-      return std::string(cpp_of(cpp_type_of(type)));
+      return cpp_of(cpp_type_of(type));
   }
 }
 
@@ -277,23 +206,23 @@ CppType promoted(CppType a, CppType b) {
   return row_of(a).rank >= row_of(b).rank ? a : b;
 }
 
-std::string inside(const Code& code, Precedence wanted) {
-  return code.precedence <= wanted ? code.text : fmt::format("({})", code.text);
+CppText inside(const Code& code, Precedence wanted) {
+  return code.precedence <= wanted ? code.text : cpp_text("({})", code.text);
 }
 
 Code convert(const Code& code, CppType to) {
   if (code.cpp_type == to || to == CppType::other) return code;
   if (std::optional<Code> literal = rewritten(code, to)) return *std::move(literal);
-  const std::string_view type = cpp_of(to);
+  const CppText& type = cpp_of(to);
   if (to == CppType::f16 || to == CppType::bf16)
-    return {fmt::format("{}({})", type,
-                        code.cpp_type == CppType::f32 ? code.text : fmt::format("float({})", code.text)),
+    return {cpp_text("{}({})", type,
+                     code.cpp_type == CppType::f32 ? code.text : cpp_text("float({})", code.text)),
             Precedence::primary, to};
   if ((code.cpp_type == CppType::f16 || code.cpp_type == CppType::bf16) && to != CppType::f32)
-    return convert({fmt::format("float({})", code.text), Precedence::primary, CppType::f32}, to);
-  if (type.find(' ') == std::string_view::npos || to == CppType::c64 || to == CppType::c128)
-    return {fmt::format("{}({})", type, code.text), Precedence::primary, to};
-  return {fmt::format("({}){}", type, inside(code, Precedence::unary)), Precedence::unary, to};
+    return convert({cpp_text("float({})", code.text), Precedence::primary, CppType::f32}, to);
+  const bool one_word = row_of(to).cpp.find(' ') == std::string_view::npos;
+  if (one_word) return {cpp_text("{}({})", type, code.text), Precedence::primary, to};
+  return {cpp_text("({}){}", type, inside(code, Precedence::unary)), Precedence::unary, to};
 }
 
 void meet(Code& a, Code& b, CppType to) {
@@ -314,38 +243,44 @@ Code infix(Tok op, const Code& a, const Code& b, CppType cpp_type) {
                     (row.precedence >= Precedence::bit_and && row.precedence <= Precedence::bit_or);
   const Precedence left = bits ? Precedence::unary : row.precedence;
   const Precedence right = bits ? Precedence::unary : tighter(row.precedence);
-  return {fmt::format("{} {} {}", inside(a, left), row.cpp, inside(b, right)), row.precedence, cpp_type};
+  return {cpp_text("{} {} {}", inside(a, left), row.cpp, inside(b, right)), row.precedence, cpp_type};
 }
 
 Code prefix(Tok op, const Code& operand, CppType cpp_type) {
   const std::string_view sign = op == Tok::k_not ? "!" : text_of(op);
-  const std::string text = inside(operand, Precedence::unary);
-  const std::string_view gap = text.starts_with(sign) && op != Tok::k_not ? " " : "";  // - -x is not --x
-  Code result{fmt::format("{}{}{}", sign, gap, text), Precedence::unary, cpp_type};
+  const CppText text = inside(operand, Precedence::unary);
+  const std::string_view gap =
+      text.str().starts_with(sign) && op != Tok::k_not ? " " : "";  // - -x is not --x
+  Code result{cpp_text("{}{}{}", sign, gap, text), Precedence::unary, cpp_type};
   const Literal& literal = operand.literal;
   const bool whole = literal.form == Literal::Form::digits || literal.form == Literal::Form::real;
   if (op == Tok::minus && whole && !literal.negative) result.literal = {literal.form, true, -literal.value};
   return result;
 }
 
-Code dereference(std::string_view pointer) {
-  return {fmt::format("(*{})", pointer), Precedence::primary, CppType::other, {}, std::string(pointer)};
+Code dereference(const CppText& pointer) {
+  return {cpp_text("(*{})", pointer), Precedence::primary, CppType::other, {}, pointer};
 }
 
-std::string address_of(const Code& object) {
+CppText address_of(const Code& object) {
   return object.pointer.empty() ? "&" + inside(object, Precedence::primary) : object.pointer;
 }
 
-std::string member_of(const Code& object, std::string_view member) {
-  return object.pointer.empty() ? fmt::format("{}.{}", inside(object, Precedence::primary), member)
-                                : fmt::format("{}->{}", object.pointer, member);
+CppText member_of(const Code& object, std::string_view member) {
+  return object.pointer.empty() ? cpp_text("{}.{}", inside(object, Precedence::primary), member)
+                                : cpp_text("{}->{}", object.pointer, member);
 }
 
-Code call(std::string_view function, const std::vector<std::string>& arguments, CppType cpp_type) {
-  std::string text(function);
-  text += '(';
-  for (const std::string& argument : arguments) text += (text.ends_with('(') ? "" : ", ") + argument;
-  return {text + ")", Precedence::primary, cpp_type};
+Code call_of(const CppText& callee, const std::vector<CppText>& arguments, CppType cpp_type) {
+  return {cpp_text("{}({})", callee, join(arguments, ", ")), Precedence::primary, cpp_type};
+}
+
+Code call(std::string_view function, const std::vector<CppText>& arguments, CppType cpp_type) {
+  return call_of(device_name(function), arguments, cpp_type);
+}
+
+Code braced(const CppText& type, const std::vector<CppText>& parts) {
+  return {cpp_text("{}{{{}}}", type, join(parts, ", ")), Precedence::primary, CppType::other};
 }
 
 std::string integer_literal(std::int64_t value) {
@@ -393,41 +328,6 @@ std::string real_literal(double value, bool single) {
   std::string text = single ? fmt::format("{}", static_cast<float>(value)) : fmt::format("{}", value);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return text + std::string(suffix);
-}
-
-namespace {
-
-/// Behind "quern::c_array<": those of one and of two dimensions have a header of their own.
-std::string_view c_array_header(std::string_view rest) {
-  std::size_t depth = 1, at = 0;
-  while (at < rest.size() && (depth += static_cast<std::size_t>(rest[at] == '<'),
-                              depth -= static_cast<std::size_t>(rest[at] == '>')) > 0)
-    ++at;
-  const std::string_view inside = rest.substr(0, at);
-  return inside.ends_with(", 1") || inside.ends_with(", 2") ? "quern/cuda/c_array.cuh"
-                                                            : "quern/cuda/layout.cuh";
-}
-
-}  // namespace
-
-std::set<std::string> headers_of(std::string_view text) {
-  constexpr std::string_view kOurs = "quern::", kContiguous = "quern::c_array<";
-  std::set<std::string> headers;
-  std::set<std::string_view> missing;
-  for (const Header& row : kHeaders)
-    if (row.word.starts_with(kOurs))
-      missing.insert(row.word);
-    else if (text.find(row.word) != std::string_view::npos)
-      headers.emplace(row.header);
-  // One walk over the text for all of quern's own.
-  for (std::size_t at = text.find(kOurs); at != std::string_view::npos && !missing.empty();
-       at = text.find(kOurs, at + kOurs.size())) {
-    const std::string_view rest = text.substr(at);
-    if (rest.starts_with(kContiguous)) headers.emplace(c_array_header(rest.substr(kContiguous.size())));
-    for (const Header& row : kHeaders)
-      if (rest.starts_with(row.word) && missing.erase(row.word) > 0) headers.emplace(row.header);
-  }
-  return headers;
 }
 
 }  // namespace quern::frontend

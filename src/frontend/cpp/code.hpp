@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "frontend/cpp/cpp_text.hpp"
 #include "frontend/types/types.hpp"
 
 namespace quern::frontend {
@@ -63,17 +63,17 @@ struct Literal {
 };
 
 struct Code {
-  std::string text;
+  CppText text;
   Precedence precedence = Precedence::primary;
   CppType cpp_type = CppType::other;
   Literal literal;
-  std::string pointer;  ///< of `(*pointer)`; else empty
+  CppText pointer;  ///< of `(*pointer)`; else empty
 };
 
 CppType cpp_type_of(Type type);
-std::string_view cpp_of(CppType cpp_type);
+const CppText& cpp_of(CppType cpp_type);
 /// "float", "quern::c_array<float, 2>"
-std::string type_text(Type type);
+CppText type_text(Type type);
 
 /// A name that C++ and CUDA leave free, as close to the author's as can be.
 std::string cpp_name(std::string_view name);
@@ -89,7 +89,7 @@ bool fits_int(CppType cpp_type);
 CppType promoted(CppType a, CppType b);
 
 /// In parentheses if it binds less tightly than `wanted`.
-std::string inside(const Code& code, Precedence wanted);
+CppText inside(const Code& code, Precedence wanted);
 /// Converted, unless it is of that type already; literals are written in it.
 Code convert(const Code& code, CppType to);
 /// Converts as little as lets C++ compute with both in `to`. It mixes no other number with halves and complex
@@ -98,7 +98,12 @@ void meet(Code& a, Code& b, CppType to);
 /// `a op b` with the parentheses that it needs.
 Code infix(Tok op, const Code& a, const Code& b, CppType cpp_type);
 Precedence precedence_of(Tok op);
-Code call(std::string_view function, const std::vector<std::string>& arguments, CppType cpp_type);
+/// `function(arguments)`, of a function of CUDA, of quern's device headers or of the file.
+Code call(std::string_view function, const std::vector<CppText>& arguments, CppType cpp_type);
+/// `callee(arguments)`
+Code call_of(const CppText& callee, const std::vector<CppText>& arguments, CppType cpp_type);
+/// `type{parts}`
+Code braced(const CppText& type, const std::vector<CppText>& parts);
 
 /// Numbers as literals of int, long long, float or double.
 Code integer_code(std::int64_t value);
@@ -106,16 +111,13 @@ Code real_code(double value, bool single);
 /// `-operand`, `~operand`, `!operand`
 Code prefix(Tok op, const Code& operand, CppType cpp_type);
 /// `(*pointer)`
-Code dereference(std::string_view pointer);
+Code dereference(const CppText& pointer);
 /// The address of an object: of `(*pointer)`, the pointer.
-std::string address_of(const Code& object);
+CppText address_of(const Code& object);
 /// `object.member`, or `pointer->member` of `(*pointer)`.
-std::string member_of(const Code& object, std::string_view member);
+CppText member_of(const Code& object, std::string_view member);
 
 std::string integer_literal(std::int64_t value);
 std::string real_literal(double value, bool single);
-
-/// The names of quern's device headers that the text uses: "quern/cuda/view.cuh".
-std::set<std::string> headers_of(std::string_view text);
 
 }  // namespace quern::frontend

@@ -6,22 +6,22 @@
 
 namespace quern::frontend {
 
-void Lines::open(std::string text) {
-  add(std::move(text));
+void Lines::open(CppText text) {
+  lines_.push_back({std::move(text), depth_, source_});
   ++depth_;
 }
 
-void Lines::close(std::string text) {
+void Lines::close(CppText text) {
   --depth_;
   lines_.push_back({std::move(text), depth_, 0});
 }
 
-void Lines::reopen(std::string text) {
+void Lines::reopen(CppText text) {
   close(std::move(text));
   ++depth_;
 }
 
-void Lines::reopen_at_source(std::string text) {
+void Lines::reopen_at_source(CppText text) {
   reopen(std::move(text));
   lines_.back().source = source_;
 }

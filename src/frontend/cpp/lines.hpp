@@ -3,17 +3,19 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <utility>
 #include <vector>
+
+#include "frontend/cpp/cpp_text.hpp"
 
 namespace quern::frontend {
 
 /// A line of CUDA C++ and the author's line that it was made from; 0: none.
 struct Line {
-  std::string text;  ///< without its indentation
-  int depth = 0;     ///< the number of blocks around it
+  CppText text;   ///< without its indentation
+  int depth = 0;  ///< the number of blocks around it
   std::uint32_t source = 0;
+  bool is_statement = false;  ///< a whole one, which others may stand beside
 
   std::size_t indent() const { return static_cast<std::size_t>(depth) * 2; }
 };
@@ -23,14 +25,15 @@ class Lines {
  public:
   /// The lines that follow are made from that line of the author's.
   void set_source(std::uint32_t source) { source_ = source; }
-  void add(std::string text) { lines_.push_back({std::move(text), depth_, source_}); }
+  /// A whole statement.
+  void add(CppText text) { lines_.push_back({std::move(text), depth_, source_, true}); }
   /// A line that a block follows.
-  void open(std::string text);
-  void close(std::string text = "}");
+  void open(CppText text);
+  void close(CppText text = "}");
   /// Ends a block and begins another one on the same line: `} else {`.
-  void reopen(std::string text);
+  void reopen(CppText text);
   /// The same, made from the author's line: `} else if (x) {`.
-  void reopen_at_source(std::string text);
+  void reopen_at_source(CppText text);
 
   /// The number of lines. cut() takes away those behind a mark.
   std::size_t mark() const { return lines_.size(); }
