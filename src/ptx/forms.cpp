@@ -15,9 +15,16 @@ struct FormRow {
   std::string_view operands;
   std::uint32_t version;
   std::uint32_t sm;
+  Lowering lowering;
 };
 constexpr FormRow kFormRows[] = {
-#define QUERN_PTX_FORM(opcode, words, operands, version, sm) {Opcode::opcode, words, operands, version, sm},
+#define QUERN_PTX_FORM(opcode, words, operands, version, sm, lowering) \
+  {Opcode::opcode, words, operands, version, sm, Lowering::lowering},
+#include "ptx/isa.def"
+};
+
+constexpr std::string_view kRefusals[] = {
+#define QUERN_PTX_LOWERING(name, why) why,
 #include "ptx/isa.def"
 };
 
@@ -202,6 +209,7 @@ Form FormTableBuilder::form(const FormRow& row) {
   made.operands = row.operands;
   made.version = row.version;
   made.sm = row.sm;
+  made.lowering = row.lowering;
   split(row.words, ' ', [&](std::string_view slot) {
     if (slot == "*") {
       made.any_words = true;
@@ -236,6 +244,8 @@ FormTable FormTableBuilder::build() {
   }
   return std::move(table_);
 }
+
+std::string_view refusal(Lowering lowering) noexcept { return kRefusals[static_cast<std::size_t>(lowering)]; }
 
 const FormTable& FormTable::instance() {
   static const FormTable table = FormTableBuilder().build();

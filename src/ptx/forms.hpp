@@ -76,12 +76,21 @@ struct OperandSpec {
   bool lanes = false;          ///< #
 };
 
+/// What the CPU device does with a form: the family of instructions that lowers it, or why it is refused.
+enum class Lowering : std::uint8_t {
+#define QUERN_PTX_LOWERING(name, why) name,
+#include "ptx/isa.def"
+};
+/// Empty for families that are lowered.
+std::string_view refusal(Lowering lowering) noexcept;
+
 struct Form {
   Opcode opcode{};
   std::string_view words;  ///< as written in isa.def
   std::string_view operands;
   std::uint32_t version = 0;  ///< 62: 6.2
   std::uint32_t sm = 0;
+  Lowering lowering{};
   std::vector<WordSlot> slots;
   bool any_words = false;
   bool any_operands = false;

@@ -44,7 +44,7 @@ def tables():
     bits = {m[1]: int(m[2]) for m in re.finditer(r'QUERN_PTX_TYPE\(\w+, "([^"]+)", (\d+)', words)}
     sets = dict(re.findall(r'QUERN_PTX_WORDS\((\w+), "([^"]*)"\)', isa))
     rows = []
-    for match in re.finditer(r'^QUERN_PTX_FORM\((\w+), "([^"]*)", "([^"]*)", (\d+), ([^)]+)\)', isa, re.M):
+    for match in re.finditer(r'^QUERN_PTX_FORM\((\w+), "([^"]*)", "([^"]*)", (\d+), ([^,)]+), \w+\)', isa, re.M):
         slots = []
         for slot in match[2].split():
             alternatives = []

@@ -164,7 +164,6 @@ void arrive_at(Translator& t, const Address& address, Value count, bool drops, c
 
 // mbarrier.arrive state, [object] {, count}
 void arrive(Translator& t, In in) {
-  if (in.has(M::shared_cluster)) return t.refuse("thread block clusters are not implemented");
   const auto address = object(t, in, 1);
   if (!address) return;
   const Value count = in.operands.size() > 2 ? t.read(in, 2, ptx::Type::u32) : t.constant(Type::i32, 1);
@@ -222,17 +221,9 @@ void cp(Translator& t, In in) {
   copy(t, in);
 }
 
-constexpr M kCopy[] = {M::async,    M::ca,       M::cg,      M::shared,        M::shared_cta,   M::global,
-                       M::L2_64B,   M::L2_128B,  M::L2_256B, M::L2_cache_hint, M::commit_group, M::wait_group,
-                       M::wait_all, M::mbarrier, M::arrive,  M::noinc};
-constexpr M kObject[] = {M::init,        M::inval,    M::arrive,        M::arrive_drop,   M::noComplete,
-                         M::test_wait,   M::parity,   M::pending_count, M::shared,        M::shared_cta,
-                         M::release,     M::acquire,  M::relaxed,       M::cta,           M::expect_tx,
-                         M::complete_tx, M::try_wait, M::cluster,       M::shared_cluster};
-
 constexpr Row kRows[] = {
-    {ptx::Opcode::cp, Kind::effect, 1, cp, kCopy},
-    {ptx::Opcode::mbarrier, Kind::effect, 1, mbarrier, kObject},
+    {ptx::Opcode::cp, Kind::effect, cp},
+    {ptx::Opcode::mbarrier, Kind::effect, mbarrier},
 };
 
 }  // namespace

@@ -96,14 +96,9 @@ void atomic(Translator& t, In in, bool returns) {
 void atom(Translator& t, In in) { atomic(t, in, true); }
 void red(Translator& t, In in) { atomic(t, in, false); }
 
-constexpr M kModifiers[] = {M::global,  M::shared, M::shared_cta, M::relaxed, M::acquire,      M::release,
-                            M::acq_rel, M::cta,    M::cluster,    M::gpu,     M::sys,          M::add,
-                            M::min,     M::max,    M::and_,       M::or_,     M::xor_,         M::exch,
-                            M::cas,     M::inc,    M::dec,        M::noftz,   M::L2_cache_hint};
-
 constexpr Row kRows[] = {
-    {ptx::Opcode::atom, Kind::effect, 1, atom, kModifiers},
-    {ptx::Opcode::red, Kind::effect, 1, red, kModifiers},
+    {ptx::Opcode::atom, Kind::effect, atom},
+    {ptx::Opcode::red, Kind::effect, red},
 };
 
 }  // namespace

@@ -163,17 +163,12 @@ void slct(Translator& t, In in) {
   t.write(in, t.select(chosen, a, b), is_signed(in.type()));
 }
 
-constexpr M kComparisons[] = {M::eq,  M::ne,  M::lt,   M::le,  M::gt,   M::ge,  M::lo,  M::ls,
-                              M::hi,  M::hs,  M::equ,  M::neu, M::ltu,  M::leu, M::gtu, M::geu,
-                              M::num, M::nan, M::and_, M::or_, M::xor_, M::ftz};
-constexpr M kFlush[] = {M::ftz};
-
 using Opcode = ptx::Opcode;
 constexpr Row kRows[] = {
-    {Opcode::setp, Kind::pure, 1, setp, kComparisons},
-    {Opcode::set, Kind::pure, 2, set, kComparisons},
-    {Opcode::selp, Kind::pure, 1, selp, {}},
-    {Opcode::slct, Kind::pure, 2, slct, kFlush},
+    {Opcode::setp, Kind::pure, setp},
+    {Opcode::set, Kind::pure, set},
+    {Opcode::selp, Kind::pure, selp},
+    {Opcode::slct, Kind::pure, slct},
 };
 
 }  // namespace

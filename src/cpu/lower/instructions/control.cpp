@@ -98,25 +98,21 @@ void restore_stack(Translator& t, In in) {
 
 void nothing(Translator&, In) {}
 
-constexpr M kUniform[] = {M::uni};
-constexpr M kIndexed[] = {M::uni, M::idx};
-constexpr M kEvents[] = {M::mask};
-
 using Opcode = ptx::Opcode;
 constexpr Row kRows[] = {
-    {Opcode::bra, Kind::control, 0, bra, kUniform},
-    {Opcode::brx, Kind::effect, 0, brx, kIndexed},
-    {Opcode::call, Kind::effect, 0, call, kUniform},
-    {Opcode::ret, Kind::effect, 0, ret, kUniform},
-    {Opcode::exit, Kind::effect, 0, exit, {}},
-    {Opcode::trap, Kind::effect, 0, trap, {}},
-    {Opcode::nanosleep, Kind::effect, 1, nanosleep, {}},
+    {Opcode::bra, Kind::control, bra},
+    {Opcode::brx, Kind::effect, brx},
+    {Opcode::call, Kind::effect, call},
+    {Opcode::ret, Kind::effect, ret},
+    {Opcode::exit, Kind::effect, exit},
+    {Opcode::trap, Kind::effect, trap},
+    {Opcode::nanosleep, Kind::effect, nanosleep},
     // For debuggers and profilers.
-    {Opcode::brkpt, Kind::pure, 0, nothing, {}},
-    {Opcode::pmevent, Kind::pure, 0, nothing, kEvents},
-    {Opcode::alloca, Kind::effect, 1, allocate, {}},
-    {Opcode::stacksave, Kind::effect, 1, save_stack, {}},
-    {Opcode::stackrestore, Kind::effect, 1, restore_stack, {}},
+    {Opcode::brkpt, Kind::pure, nothing},
+    {Opcode::pmevent, Kind::pure, nothing},
+    {Opcode::alloca, Kind::effect, allocate},
+    {Opcode::stacksave, Kind::effect, save_stack},
+    {Opcode::stackrestore, Kind::effect, restore_stack},
 };
 
 }  // namespace

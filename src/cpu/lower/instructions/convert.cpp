@@ -108,10 +108,7 @@ void cvt(Translator& t, In in) {
   t.refuse(fmt::format("conversion from .{} to .{} is not implemented", ptx::name(from), ptx::name(to)));
 }
 
-constexpr M kConversions[] = {M::rn,  M::rz,  M::rm,  M::rp,   M::rni,       M::rzi, M::rmi,
-                              M::rpi, M::ftz, M::sat, M::relu, M::satfinite, M::rna, M::pack};
-
-constexpr Row kRows[] = {{ptx::Opcode::cvt, Kind::pure, 3, cvt, kConversions}};
+constexpr Row kRows[] = {{ptx::Opcode::cvt, Kind::pure, cvt}};
 
 }  // namespace
 

@@ -101,12 +101,10 @@ void fns(Translator& t, In in) {
   t.write(in, t.select(exists, position, w.number(~std::uint64_t{0})));
 }
 
-constexpr M kExtent[] = {M::clamp, M::wrap};
-
 constexpr Row kRows[] = {
-    {ptx::Opcode::szext, Kind::pure, 1, szext, kExtent},
-    {ptx::Opcode::bmsk, Kind::pure, 1, bmsk, kExtent},
-    {ptx::Opcode::fns, Kind::pure, 1, fns, {}},
+    {ptx::Opcode::szext, Kind::pure, szext},
+    {ptx::Opcode::bmsk, Kind::pure, bmsk},
+    {ptx::Opcode::fns, Kind::pure, fns},
 };
 
 }  // namespace

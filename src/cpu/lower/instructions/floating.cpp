@@ -129,36 +129,28 @@ void testp(Translator& t, In in) {
   t.refuse("the property to test is missing");
 }
 
-constexpr M kArithmetic[] = {M::rn, M::rz, M::rm, M::rp, M::ftz, M::sat};
-constexpr M kFused[] = {M::rn, M::rz, M::rm, M::rp, M::ftz, M::sat, M::relu};
-constexpr M kFlush[] = {M::ftz};
-constexpr M kMinMax[] = {M::ftz, M::NaN, M::xorsign, M::abs};
-constexpr M kDivision[] = {M::rn, M::rz, M::rm, M::rp, M::ftz, M::approx, M::full};
-constexpr M kApproximate[] = {M::approx, M::ftz};
-constexpr M kTests[] = {M::finite, M::infinite, M::number, M::notanumber, M::normal, M::subnormal};
-
 using Opcode = ptx::Opcode;
 constexpr Row kRows[] = {
-    {Opcode::add, Kind::pure, 1, plain<Op::fadd, 2>, kArithmetic},
-    {Opcode::sub, Kind::pure, 1, plain<Op::fsub, 2>, kArithmetic},
-    {Opcode::mul, Kind::pure, 1, plain<Op::fmul, 2>, kArithmetic},
-    {Opcode::fma, Kind::pure, 1, plain<Op::ffma, 3>, kFused},
-    {Opcode::mad, Kind::pure, 1, plain<Op::ffma, 3>, kFused},
-    {Opcode::div, Kind::pure, 1, div, kDivision},
-    {Opcode::sqrt, Kind::pure, 1, sqrt, kDivision},
-    {Opcode::rcp, Kind::pure, 1, rcp, kDivision},
-    {Opcode::min, Kind::pure, 1, min_or_max<Op::fmin>, kMinMax},
-    {Opcode::max, Kind::pure, 1, min_or_max<Op::fmax>, kMinMax},
-    {Opcode::abs, Kind::pure, 1, plain<Op::fabs, 1>, kFlush},
-    {Opcode::neg, Kind::pure, 1, plain<Op::fneg, 1>, kFlush},
-    {Opcode::copysign, Kind::pure, 1, copysign, {}},
-    {Opcode::rsqrt, Kind::pure, 1, approximation<ir::Approx::rsqrt>, kApproximate},
-    {Opcode::sin, Kind::pure, 1, approximation<ir::Approx::sin>, kApproximate},
-    {Opcode::cos, Kind::pure, 1, approximation<ir::Approx::cos>, kApproximate},
-    {Opcode::lg2, Kind::pure, 1, approximation<ir::Approx::lg2>, kApproximate},
-    {Opcode::ex2, Kind::pure, 1, approximation<ir::Approx::ex2>, kApproximate},
-    {Opcode::tanh, Kind::pure, 1, approximation<ir::Approx::tanh>, kApproximate},
-    {Opcode::testp, Kind::pure, 1, testp, kTests},
+    {Opcode::add, Kind::pure, plain<Op::fadd, 2>},
+    {Opcode::sub, Kind::pure, plain<Op::fsub, 2>},
+    {Opcode::mul, Kind::pure, plain<Op::fmul, 2>},
+    {Opcode::fma, Kind::pure, plain<Op::ffma, 3>},
+    {Opcode::mad, Kind::pure, plain<Op::ffma, 3>},
+    {Opcode::div, Kind::pure, div},
+    {Opcode::sqrt, Kind::pure, sqrt},
+    {Opcode::rcp, Kind::pure, rcp},
+    {Opcode::min, Kind::pure, min_or_max<Op::fmin>},
+    {Opcode::max, Kind::pure, min_or_max<Op::fmax>},
+    {Opcode::abs, Kind::pure, plain<Op::fabs, 1>},
+    {Opcode::neg, Kind::pure, plain<Op::fneg, 1>},
+    {Opcode::copysign, Kind::pure, copysign},
+    {Opcode::rsqrt, Kind::pure, approximation<ir::Approx::rsqrt>},
+    {Opcode::sin, Kind::pure, approximation<ir::Approx::sin>},
+    {Opcode::cos, Kind::pure, approximation<ir::Approx::cos>},
+    {Opcode::lg2, Kind::pure, approximation<ir::Approx::lg2>},
+    {Opcode::ex2, Kind::pure, approximation<ir::Approx::ex2>},
+    {Opcode::tanh, Kind::pure, approximation<ir::Approx::tanh>},
+    {Opcode::testp, Kind::pure, testp},
 };
 
 }  // namespace

@@ -282,50 +282,41 @@ void lop3(Translator& t, In in) {
   t.write(destinations.back(), t.emit(in.has(M::or_) ? Op::or_ : Op::and_, Type::i1, {any, q}));
 }
 
-constexpr M kSaturating[] = {M::sat, M::cc};
-constexpr M kCarry[] = {M::cc};
-constexpr M kProduct[] = {M::lo, M::hi, M::wide, M::sat, M::cc};
-constexpr M kRelu[] = {M::relu};
-constexpr M kShiftAmount[] = {M::shiftamt};
-constexpr M kFunnel[] = {M::l, M::r, M::clamp, M::wrap};
-constexpr M kHalf[] = {M::lo, M::hi};
-constexpr M kCombining[] = {M::and_, M::or_};
-
 using Opcode = ptx::Opcode;
 constexpr Row kRows[] = {
-    {Opcode::add, Kind::pure, 1, add, kSaturating},
-    {Opcode::sub, Kind::pure, 1, sub, kSaturating},
-    {Opcode::addc, Kind::pure, 1, addc, kCarry},
-    {Opcode::subc, Kind::pure, 1, subc, kCarry},
-    {Opcode::mul, Kind::pure, 1, mul, kProduct},
-    {Opcode::mad, Kind::pure, 1, mad, kProduct},
-    {Opcode::madc, Kind::pure, 1, madc, kProduct},
-    {Opcode::mul24, Kind::pure, 1, mul24, kProduct},
-    {Opcode::mad24, Kind::pure, 1, mad24, kProduct},
-    {Opcode::div, Kind::pure, 1, div, {}},
-    {Opcode::rem, Kind::pure, 1, rem, {}},
-    {Opcode::min, Kind::pure, 1, min, kRelu},
-    {Opcode::max, Kind::pure, 1, max, kRelu},
-    {Opcode::abs, Kind::pure, 1, abs, {}},
-    {Opcode::neg, Kind::pure, 1, neg, {}},
-    {Opcode::sad, Kind::pure, 1, sad, {}},
-    {Opcode::popc, Kind::pure, 1, count_bits<Op::popc>, {}},
-    {Opcode::clz, Kind::pure, 1, count_bits<Op::clz>, {}},
-    {Opcode::bfind, Kind::pure, 1, bfind, kShiftAmount},
-    {Opcode::brev, Kind::pure, 1, brev, {}},
-    {Opcode::bfe, Kind::pure, 1, bfe, {}},
-    {Opcode::bfi, Kind::pure, 1, bfi, {}},
-    {Opcode::dp4a, Kind::pure, 2, dp4a, {}},
-    {Opcode::dp2a, Kind::pure, 2, dp2a, kHalf},
-    {Opcode::and_, Kind::pure, 1, logic<Op::and_>, {}},
-    {Opcode::or_, Kind::pure, 1, logic<Op::or_>, {}},
-    {Opcode::xor_, Kind::pure, 1, logic<Op::xor_>, {}},
-    {Opcode::not_, Kind::pure, 1, bit_not, {}},
-    {Opcode::cnot, Kind::pure, 1, cnot, {}},
-    {Opcode::shl, Kind::pure, 1, shl, {}},
-    {Opcode::shr, Kind::pure, 1, shr, {}},
-    {Opcode::shf, Kind::pure, 1, shf, kFunnel},
-    {Opcode::lop3, Kind::pure, 1, lop3, kCombining},
+    {Opcode::add, Kind::pure, add},
+    {Opcode::sub, Kind::pure, sub},
+    {Opcode::addc, Kind::pure, addc},
+    {Opcode::subc, Kind::pure, subc},
+    {Opcode::mul, Kind::pure, mul},
+    {Opcode::mad, Kind::pure, mad},
+    {Opcode::madc, Kind::pure, madc},
+    {Opcode::mul24, Kind::pure, mul24},
+    {Opcode::mad24, Kind::pure, mad24},
+    {Opcode::div, Kind::pure, div},
+    {Opcode::rem, Kind::pure, rem},
+    {Opcode::min, Kind::pure, min},
+    {Opcode::max, Kind::pure, max},
+    {Opcode::abs, Kind::pure, abs},
+    {Opcode::neg, Kind::pure, neg},
+    {Opcode::sad, Kind::pure, sad},
+    {Opcode::popc, Kind::pure, count_bits<Op::popc>},
+    {Opcode::clz, Kind::pure, count_bits<Op::clz>},
+    {Opcode::bfind, Kind::pure, bfind},
+    {Opcode::brev, Kind::pure, brev},
+    {Opcode::bfe, Kind::pure, bfe},
+    {Opcode::bfi, Kind::pure, bfi},
+    {Opcode::dp4a, Kind::pure, dp4a},
+    {Opcode::dp2a, Kind::pure, dp2a},
+    {Opcode::and_, Kind::pure, logic<Op::and_>},
+    {Opcode::or_, Kind::pure, logic<Op::or_>},
+    {Opcode::xor_, Kind::pure, logic<Op::xor_>},
+    {Opcode::not_, Kind::pure, bit_not},
+    {Opcode::cnot, Kind::pure, cnot},
+    {Opcode::shl, Kind::pure, shl},
+    {Opcode::shr, Kind::pure, shr},
+    {Opcode::shf, Kind::pure, shf},
+    {Opcode::lop3, Kind::pure, lop3},
 };
 
 }  // namespace

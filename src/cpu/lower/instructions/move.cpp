@@ -147,18 +147,12 @@ void isspacep(Translator& t, In in) {
   t.write(in, result);
 }
 
-constexpr M kVector[] = {M::v2, M::v4, M::v8};
-constexpr M kPermuteModes[] = {M::f4e, M::b4e, M::rc8, M::ecl, M::ecr, M::rc16};
-constexpr M kAddressSpaces[] = {M::to,    M::global, M::shared, M::shared_cta,
-                                M::local, M::const_, M::param,  M::param_entry};
-constexpr M kSpaces[] = {M::global, M::shared, M::shared_cta, M::local, M::const_, M::param, M::param_entry};
-
 using Opcode = ptx::Opcode;
 constexpr Row kRows[] = {
-    {Opcode::mov, Kind::pure, 1, mov, kVector},
-    {Opcode::prmt, Kind::pure, 1, prmt, kPermuteModes},
-    {Opcode::cvta, Kind::pure, 1, cvta, kAddressSpaces},
-    {Opcode::isspacep, Kind::pure, 1, isspacep, kSpaces},
+    {Opcode::mov, Kind::pure, mov},
+    {Opcode::prmt, Kind::pure, prmt},
+    {Opcode::cvta, Kind::pure, cvta},
+    {Opcode::isspacep, Kind::pure, isspacep},
 };
 
 }  // namespace

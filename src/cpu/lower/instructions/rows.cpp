@@ -1,50 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of instructions, put together from the families' tables.
+// The table of instructions: each form of isa.def with the row of the family that it names.
 #include "cpu/lower/instructions/rows.hpp"
 
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
 #include <vector>
+
+#include "ptx/forms.hpp"
 
 namespace quern::cpu::lower {
 namespace {
 
-bool on_floats(ptx::Type type) {
-  return ptx::kind(type) == ptx::TypeKind::floating || ptx::kind(half_of(type)) == ptx::TypeKind::floating;
+using Key = std::pair<ptx::Lowering, ptx::Opcode>;
+
+struct Family {
+  ptx::Lowering lowering;
+  std::span<const Row> (*rows)();
+};
+constexpr Family kFamilies[] = {
+    {ptx::Lowering::integer, integer_rows}, {ptx::Lowering::floating, floating_rows},
+    {ptx::Lowering::compare, compare_rows}, {ptx::Lowering::convert, convert_rows},
+    {ptx::Lowering::move, move_rows},       {ptx::Lowering::memory, memory_rows},
+    {ptx::Lowering::atomic, atomic_rows},   {ptx::Lowering::warp, warp_rows},
+    {ptx::Lowering::control, control_rows}, {ptx::Lowering::field, field_rows},
+    {ptx::Lowering::video, video_rows},     {ptx::Lowering::asynchronous, async_rows},
+};
+
+std::map<Key, const Row*> all_rows() {
+  std::map<Key, const Row*> rows;
+  for (const Family& family : kFamilies)
+    for (const Row& row : family.rows()) rows.emplace(Key(family.lowering, row.opcode), &row);
+  return rows;
 }
 
-class Index {
- public:
-  Index() {
-    for (const Row& row : integer_rows()) set(0, row);
-    for (const Row& row : floating_rows()) set(1, row);
-    for (const auto rows : {compare_rows(), convert_rows(), move_rows(), memory_rows(), atomic_rows(),
-                            warp_rows(), control_rows(), field_rows(), video_rows(), async_rows()}) {
-      for (const Row& row : rows) {
-        set(0, row);
-        set(1, row);
-      }
-    }
+/// The row of each form of isa.def.
+std::vector<const Row*> rows_of_forms() {
+  const std::map<Key, const Row*> rows = all_rows();
+  std::vector<const Row*> found;
+  for (const ptx::Form& form : ptx::FormTable::instance().all()) {
+    const auto at = rows.find(Key(form.lowering, form.opcode));
+    found.push_back(at == rows.end() ? nullptr : at->second);
   }
-
-  const Row* find(std::size_t which, ptx::Opcode opcode) const {
-    const auto index = static_cast<std::size_t>(opcode);
-    return index < rows_[which].size() ? rows_[which][index] : nullptr;
-  }
-
- private:
-  void set(std::size_t which, const Row& row) {
-    const auto index = static_cast<std::size_t>(row.opcode);
-    if (index >= rows_[which].size()) rows_[which].resize(index + 1);
-    rows_[which][index] = &row;
-  }
-
-  std::vector<const Row*> rows_[2];
-};
+  return found;
+}
 
 }  // namespace
 
 const Row* row_of(const ptx::Instruction& instruction) {
-  static const Index index;
-  return index.find(on_floats(instruction.type()) ? 1 : 0, instruction.opcode);
+  static const std::vector<const Row*> rows = rows_of_forms();
+  return instruction.form < rows.size() ? rows[instruction.form] : nullptr;
+}
+
+std::string row_defects() {
+  std::map<Key, const Row*> unused = all_rows();
+  const std::map<Key, const Row*> rows = unused;
+  std::string defects;
+  for (const ptx::Form& form : ptx::FormTable::instance().all()) {
+    const Key key(form.lowering, form.opcode);
+    unused.erase(key);
+    if (ptx::refusal(form.lowering).empty() && !rows.contains(key))
+      defects += fmt::format("'{} {}' has no row in the family that isa.def names\n", ptx::name(form.opcode),
+                             form.words);
+  }
+  for (const auto& [key, row] : unused)
+    defects += fmt::format("no form of '{}' is lowered by the family that has a row of it\n",
+                           ptx::name(row->opcode));
+  return defects;
 }
 
 }  // namespace quern::cpu::lower

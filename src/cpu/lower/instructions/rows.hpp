@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of instructions: how each opcode is translated, and what of it is supported.
+// The table of instructions: how each form is lowered, by family and opcode.
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "cpu/lower/translate/translator.hpp"
 
@@ -22,7 +23,10 @@ std::span<const Row> control_rows();
 std::span<const Row> field_rows();
 std::span<const Row> video_rows();
 std::span<const Row> async_rows();
-/// The row of an instruction by its opcode and first type, or null.
+/// The row that lowers a verified instruction, or null if its form is refused.
 const Row* row_of(const ptx::Instruction& instruction);
+/// Forms without the row that isa.def promises, and rows without a form, a line each. A test checks that
+/// there are none.
+std::string row_defects();
 
 }  // namespace quern::cpu::lower

@@ -256,36 +256,30 @@ void simd_row(Translator& t, In in) {
   simd(t, in, function, bits);
 }
 
-constexpr M kScalar[] = {M::sat, M::add, M::min, M::max};
-constexpr M kShift[] = {M::sat, M::clamp, M::wrap, M::add, M::min, M::max};
-constexpr M kMad[] = {M::po, M::sat, M::shr7, M::shr15};
-constexpr M kSet[] = {M::eq, M::ne, M::lt, M::le, M::gt, M::ge, M::add, M::min, M::max};
-constexpr M kSimd[] = {M::sat, M::add};
-
 constexpr Row kRows[] = {
-    {Opcode::vadd, Kind::pure, 3, scalar<Function::add>, kScalar},
-    {Opcode::vsub, Kind::pure, 3, scalar<Function::sub>, kScalar},
-    {Opcode::vabsdiff, Kind::pure, 3, scalar<Function::absdiff>, kScalar},
-    {Opcode::vmin, Kind::pure, 3, scalar<Function::min>, kScalar},
-    {Opcode::vmax, Kind::pure, 3, scalar<Function::max>, kScalar},
-    {Opcode::vshl, Kind::pure, 3, vshl, kShift},
-    {Opcode::vshr, Kind::pure, 3, vshr, kShift},
-    {Opcode::vmad, Kind::pure, 3, vmad, kMad},
-    {Opcode::vset, Kind::pure, 2, vset, kSet},
-    {Opcode::vadd2, Kind::pure, 3, simd_row<Function::add, 16>, kSimd},
-    {Opcode::vsub2, Kind::pure, 3, simd_row<Function::sub, 16>, kSimd},
-    {Opcode::vavrg2, Kind::pure, 3, simd_row<Function::average, 16>, kSimd},
-    {Opcode::vabsdiff2, Kind::pure, 3, simd_row<Function::absdiff, 16>, kSimd},
-    {Opcode::vmin2, Kind::pure, 3, simd_row<Function::min, 16>, kSimd},
-    {Opcode::vmax2, Kind::pure, 3, simd_row<Function::max, 16>, kSimd},
-    {Opcode::vset2, Kind::pure, 2, simd_row<Function::set, 16>, kSet},
-    {Opcode::vadd4, Kind::pure, 3, simd_row<Function::add, 8>, kSimd},
-    {Opcode::vsub4, Kind::pure, 3, simd_row<Function::sub, 8>, kSimd},
-    {Opcode::vavrg4, Kind::pure, 3, simd_row<Function::average, 8>, kSimd},
-    {Opcode::vabsdiff4, Kind::pure, 3, simd_row<Function::absdiff, 8>, kSimd},
-    {Opcode::vmin4, Kind::pure, 3, simd_row<Function::min, 8>, kSimd},
-    {Opcode::vmax4, Kind::pure, 3, simd_row<Function::max, 8>, kSimd},
-    {Opcode::vset4, Kind::pure, 2, simd_row<Function::set, 8>, kSet},
+    {Opcode::vadd, Kind::pure, scalar<Function::add>},
+    {Opcode::vsub, Kind::pure, scalar<Function::sub>},
+    {Opcode::vabsdiff, Kind::pure, scalar<Function::absdiff>},
+    {Opcode::vmin, Kind::pure, scalar<Function::min>},
+    {Opcode::vmax, Kind::pure, scalar<Function::max>},
+    {Opcode::vshl, Kind::pure, vshl},
+    {Opcode::vshr, Kind::pure, vshr},
+    {Opcode::vmad, Kind::pure, vmad},
+    {Opcode::vset, Kind::pure, vset},
+    {Opcode::vadd2, Kind::pure, simd_row<Function::add, 16>},
+    {Opcode::vsub2, Kind::pure, simd_row<Function::sub, 16>},
+    {Opcode::vavrg2, Kind::pure, simd_row<Function::average, 16>},
+    {Opcode::vabsdiff2, Kind::pure, simd_row<Function::absdiff, 16>},
+    {Opcode::vmin2, Kind::pure, simd_row<Function::min, 16>},
+    {Opcode::vmax2, Kind::pure, simd_row<Function::max, 16>},
+    {Opcode::vset2, Kind::pure, simd_row<Function::set, 16>},
+    {Opcode::vadd4, Kind::pure, simd_row<Function::add, 8>},
+    {Opcode::vsub4, Kind::pure, simd_row<Function::sub, 8>},
+    {Opcode::vavrg4, Kind::pure, simd_row<Function::average, 8>},
+    {Opcode::vabsdiff4, Kind::pure, simd_row<Function::absdiff, 8>},
+    {Opcode::vmin4, Kind::pure, simd_row<Function::min, 8>},
+    {Opcode::vmax4, Kind::pure, simd_row<Function::max, 8>},
+    {Opcode::vset4, Kind::pure, simd_row<Function::set, 8>},
 };
 
 }  // namespace

@@ -125,22 +125,15 @@ void barrier(Translator& t, In in) {
   t.emit(in.has(M::arrive) ? Op::barrier_arrive : Op::barrier, Type::none, std::move(operands), {}, 0);
 }
 
-constexpr M kShuffleModifiers[] = {M::sync, M::up, M::down, M::bfly, M::idx};
-constexpr M kVoteModifiers[] = {M::sync, M::all, M::any, M::uni, M::ballot};
-constexpr M kReduceModifiers[] = {M::sync, M::add, M::min, M::max, M::and_, M::or_, M::xor_};
-constexpr M kMatchModifiers[] = {M::sync, M::all, M::any};
-constexpr M kBarrierModifiers[] = {M::sync,    M::red,     M::arrive, M::warp, M::cta,
-                                   M::cluster, M::aligned, M::popc,   M::and_, M::or_};
-
 using Opcode = ptx::Opcode;
 constexpr Row kRows[] = {
-    {Opcode::shfl, Kind::effect, 1, shfl, kShuffleModifiers},
-    {Opcode::vote, Kind::effect, 1, vote, kVoteModifiers},
-    {Opcode::match, Kind::effect, 1, match, kMatchModifiers},
-    {Opcode::redux, Kind::effect, 1, redux, kReduceModifiers},
-    {Opcode::activemask, Kind::effect, 1, activemask, {}},
-    {Opcode::bar, Kind::effect, 1, barrier, kBarrierModifiers},
-    {Opcode::barrier, Kind::effect, 1, barrier, kBarrierModifiers},
+    {Opcode::shfl, Kind::effect, shfl},
+    {Opcode::vote, Kind::effect, vote},
+    {Opcode::match, Kind::effect, match},
+    {Opcode::redux, Kind::effect, redux},
+    {Opcode::activemask, Kind::effect, activemask},
+    {Opcode::bar, Kind::effect, barrier},
+    {Opcode::barrier, Kind::effect, barrier},
 };
 
 }  // namespace

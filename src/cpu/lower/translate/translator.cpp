@@ -2,8 +2,10 @@
 #include "cpu/lower/translate/translator.hpp"
 
 #include <fmt/format.h>
+
 #include <algorithm>
-#include <initializer_list>
+
+#include "ptx/forms.hpp"
 
 namespace quern::cpu::lower {
 
@@ -33,37 +35,36 @@ bool may_write(const ptx::Instruction& instruction, std::uint32_t index) {
   return !instruction.operands.empty() && names_register(instruction.operands[0], index);
 }
 
-/// The reason why an instruction is deliberately not supported.
-std::string why_not(ptx::Opcode opcode) {
-  using Opcode = ptx::Opcode;
-  struct Family {
-    std::string_view reason;
-    std::initializer_list<Opcode> opcodes;
-  };
-  static const Family kFamilies[] = {
-      {"textures and surfaces are not supported",
-       {Opcode::tex, Opcode::tld4, Opcode::txq, Opcode::istypep, Opcode::suld, Opcode::sust, Opcode::sured,
-        Opcode::suq}},
-      {"matrix instructions (tensor cores) are not supported",
-       {Opcode::mma, Opcode::wmma, Opcode::ldmatrix, Opcode::stmatrix, Opcode::movmatrix, Opcode::wgmma,
-        Opcode::tcgen05}},
-      {"it needs a target above sm_89",
-       {Opcode::elect, Opcode::mapa, Opcode::getctarank, Opcode::multimem, Opcode::tensormap,
-        Opcode::griddepcontrol, Opcode::clusterlaunchcontrol, Opcode::setmaxnreg}},
-  };
-  for (const Family& family : kFamilies)
-    if (std::find(family.opcodes.begin(), family.opcodes.end(), opcode) != family.opcodes.end())
-      return std::string(family.reason);
-  return fmt::format("'{}' is not implemented", ptx::name(opcode));
+/// Does a form of the opcode that is lowered take the word?
+bool is_lowered_with(ptx::Opcode opcode, std::size_t word) {
+  const ptx::FormTable& table = ptx::FormTable::instance();
+  const std::span<const ptx::Form> forms = table.forms_of(opcode);
+  return std::any_of(forms.begin(), forms.end(), [&](const ptx::Form& form) {
+    return ptx::refusal(form.lowering).empty() &&
+           (form.any_words ||
+            std::any_of(form.slots.begin(), form.slots.end(),
+                        [&](const ptx::WordSlot& slot) { return table.set(slot.set)[word]; }));
+  });
 }
 
-/// The first modifier that the row does not know, or null.
-const ptx::Modifier* unknown_modifier(const Row& row, const ptx::Instruction& instruction) {
-  for (const ptx::Modifier& modifier : instruction.modifier_order) {
-    if (std::find(row.modifiers.begin(), row.modifiers.end(), modifier) == row.modifiers.end())
-      return &modifier;
-  }
-  return nullptr;
+/// The reason why an instruction is not lowered: that of its form, or the word that no form has which is.
+std::string why_not(const ptx::Instruction& instruction) {
+  const ptx::FormTable& table = ptx::FormTable::instance();
+  const std::string_view opcode = ptx::name(instruction.opcode);
+  const ptx::Lowering lowering =
+      instruction.form == ptx::kNoForm ? ptx::Lowering::none : table.all()[instruction.form].lowering;
+  if (lowering != ptx::Lowering::none) return std::string(ptx::refusal(lowering));
+  const std::span<const ptx::Form> forms = table.forms_of(instruction.opcode);
+  if (std::none_of(forms.begin(), forms.end(),
+                   [](const ptx::Form& form) { return ptx::refusal(form.lowering).empty(); }))
+    return fmt::format("'{}' is not implemented", opcode);
+  for (const ptx::Modifier modifier : instruction.modifier_order)
+    if (!is_lowered_with(instruction.opcode, ptx::word_index(modifier)))
+      return fmt::format("'{}' with .{} is not implemented", opcode, ptx::name(modifier));
+  for (const ptx::Type type : instruction.types)
+    if (!is_lowered_with(instruction.opcode, ptx::word_index(type)))
+      return fmt::format("'{}' with .{} is not implemented", opcode, ptx::name(type));
+  return fmt::format("this form of '{}' is not implemented", opcode);
 }
 
 }  // namespace
@@ -190,15 +191,10 @@ void Translator::translate_guarded(std::size_t first, std::size_t end) {
 
 void Translator::lower(const ptx::Instruction& instruction) {
   const Row* row = find_row_(instruction);
-  if (row == nullptr) return refuse(why_not(instruction.opcode));
-  if (const ptx::Modifier* modifier = unknown_modifier(*row, instruction)) {
-    return refuse(
-        fmt::format("'{}' with .{} is not implemented", ptx::name(instruction.opcode), ptx::name(*modifier)));
-  }
-  if (instruction.types.size() > row->types) {
-    return refuse(fmt::format("'{}' with operands of different types is not implemented",
-                              ptx::name(instruction.opcode)));
-  }
+  if (row == nullptr) return refuse(why_not(instruction));
+  // Many forms take it; none of them is lowered with it.
+  if (instruction.has(ptx::Modifier::shared_cluster))
+    return refuse("thread block clusters are not implemented");
   row->lower(*this, instruction);
 }
 

@@ -25,14 +25,11 @@ enum class Kind : std::uint8_t {
   control,  ///< does it itself
 };
 
-/// One opcode: the modifiers and types that it may carry (others are rejected), and the function that lowers
-/// it.
+/// The function that lowers the forms of an opcode that isa.def gives to the row's family.
 struct Row {
   ptx::Opcode opcode;
   Kind kind;
-  std::uint8_t types;
   void (*lower)(Translator&, const ptx::Instruction&);
-  std::span<const ptx::Modifier> modifiers;
 };
 /// Gives the row of an instruction, or null.
 using FindRow = const Row* (*)(const ptx::Instruction&);

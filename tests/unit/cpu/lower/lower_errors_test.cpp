@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include "cpu/lower/instructions/rows.hpp"
 #include "support.hpp"
 
 using namespace quern;
@@ -178,4 +179,8 @@ TEST_CASE("functions that multiply by inlining are stopped") {
   const Diagnostics errors = test::refusals(test::kernel_text("call f23, ();", functions));
   REQUIRE_FALSE(errors.empty());
   CHECK(contains(errors[0].message, "inlined"));
+}
+
+TEST_CASE("each form is lowered by the family that its row names, and each row of a family has a form") {
+  CHECK(quern::cpu::lower::row_defects() == "");
 }
