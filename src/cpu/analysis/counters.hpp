@@ -29,6 +29,6 @@ std::optional<Counter> find_counter(const ir::Function& function, const Analysis
 /// Bounds of the counter while the loop runs, from those of its start and limits; nothing if it may wrap.
 /// Holds for the lanes that run.
 std::optional<Range> counter_range(const Counter& counter, std::uint32_t bits,
-                                   const std::vector<Shape>& shapes);
+                                   const std::vector<LanePattern>& patterns);
 
 }  // namespace quern::cpu::analysis

@@ -96,9 +96,9 @@ class Finder {
 
   Known evaluate(ir::Value value) const {
     const ir::Inst& inst = function_[value];
-    const Shape& shape = analysis_.shapes[value];
+    const LanePattern& pattern = analysis_.patterns[value];
     if (inst.type == ir::Type::none || inst.type == ir::Type::i1 || ir::is_float(inst.type)) return Residue{};
-    if (shape.kind == ShapeKind::uniform && shape.constant) return number(*shape.constant);
+    if (pattern.kind == LanePatternKind::uniform && pattern.constant) return number(*pattern.constant);
     switch (inst.op) {
       case ir::Op::constant:
       case ir::Op::local_address:
@@ -170,9 +170,9 @@ class Finder {
 
   Known shifted(const ir::Inst& inst) const {
     const Known& what = known_[inst.args[0]];
-    const Shape& by = analysis_.shapes[inst.args[1]];
+    const LanePattern& by = analysis_.patterns[inst.args[1]];
     if (!what) return std::nullopt;
-    if (by.kind != ShapeKind::uniform || !by.constant) return Residue{};
+    if (by.kind != LanePatternKind::uniform || !by.constant) return Residue{};
     if (*by.constant >= kMaxModulus) return number(0);
     return product(*what, number(std::uint64_t{1} << *by.constant));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shape of the control flow graph: dominators, loops, the order of blocks, and sides of branches that
+// The structure of the control flow graph: dominators, loops, the order of blocks, and sides of branches that
 // only end.
 #pragma once
 

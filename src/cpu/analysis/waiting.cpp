@@ -120,7 +120,7 @@ class WaitingLoop {
   }
   /// Adding a number that is not 0 changes memory by itself: tickets and work queues.
   bool always_changes(const ir::Inst& inst) const {
-    const Shape& operand = analysis_.shapes[inst.args[1]];
+    const LanePattern& operand = analysis_.patterns[inst.args[1]];
     return inst.attr.atomic == ir::AtomicOp::add && (operand.min > 0 || operand.max < 0);
   }
   /// A compare-and-swap that expects the value it last read fails only because another one succeeded.
@@ -222,7 +222,7 @@ class WaitingLoop {
       if (!is_step(next)) return false;
       const bool first = next.args[0] == phi;
       if (!first && (next.args[1] != phi || next.op == ir::Op::isub)) return false;
-      const std::optional<std::uint64_t>& by = analysis_.shapes[next.args[first ? 1 : 0]].constant;
+      const std::optional<std::uint64_t>& by = analysis_.patterns[next.args[first ? 1 : 0]].constant;
       if (!by || *by == 0) return false;
     }
     return true;

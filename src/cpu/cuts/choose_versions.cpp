@@ -11,7 +11,7 @@ namespace {
 
 using analysis::Analysis;
 using analysis::Assumption;
-using analysis::ShapeKind;
+using analysis::LanePatternKind;
 
 bool all_tested(const Plan& plan) {
   std::vector<bool> tested(plan.function->insts.size(), false);
@@ -53,7 +53,7 @@ std::vector<bool> ends_of(const ir::Function& function, const std::vector<ir::Bl
 bool divergent(const Plan& plan, ir::BlockId id) {
   const ir::Inst& last = (*plan.function)[plan.function->blocks[id].insts.back()];
   return !last.args.empty() && last.op != ir::Op::set_result &&
-         plan.full.shapes[last.args[0]].kind != ShapeKind::uniform;
+         plan.full.patterns[last.args[0]].kind != LanePatternKind::uniform;
 }
 
 /// Marks the blocks where full code can switch to masked code, and all blocks reachable from them.
@@ -198,7 +198,7 @@ void find_bounded_branches(ir::Function& function, Plan& plan, const Specialisat
   if (!plan.has_full) return;
   const std::vector<std::uint32_t> reads = count_reads(function);
   for (ir::BlockId id = 0; id < function.blocks.size(); ++id)
-    if (plan.full_needed[id]) plan.bounded[id] = bounded_branch(function, plan.full.shapes, reads, id);
+    if (plan.full_needed[id]) plan.bounded[id] = bounded_branch(function, plan.full.patterns, reads, id);
 }
 
 Plan masked_only(const Plan& plan) {

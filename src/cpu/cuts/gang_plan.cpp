@@ -21,7 +21,7 @@ bool parts_by_data(const ir::Function& function, const analysis::Analysis& facts
     if (!facts.divergent_branch[id] || facts.loop_of[id] == ir::kNone) return false;
     const ir::Inst& condition = function[function[function.blocks[id].insts.back()].args[0]];
     return condition.op != ir::Op::icmp ||
-           !std::ranges::all_of(condition.args, [&](ir::Value arg) { return facts.shapes[arg].scalar(); });
+           !std::ranges::all_of(condition.args, [&](ir::Value arg) { return facts.patterns[arg].scalar(); });
   });
 }
 
@@ -41,7 +41,7 @@ std::uint64_t pressure(const ir::Function& function, const analysis::Analysis& f
   for (const ir::BlockId id : facts.order) {
     std::uint64_t bytes = 0;
     const auto count = [&](ir::Value value) {
-      if (!facts.shapes[value].scalar() && !shared[value])
+      if (!facts.patterns[value].scalar() && !shared[value])
         bytes += std::max(8u, ir::bit_size(function[value].type)) / 8;
     };
     std::ranges::for_each(liveness.live_in[id], count);

@@ -15,8 +15,8 @@
 namespace quern::cpu::cuts {
 
 /// Every block is emitted in up to two versions. Full: all 32 lanes of the warp run; no masks; branches are
-/// branches; shapes of the optimistic analysis. Masked: some lanes run; blocks run in Analysis::order, each
-/// skipped if no lane waits at it; shapes of the safe analysis.
+/// branches; patterns of the optimistic analysis. Masked: some lanes run; blocks run in Analysis::order, each
+/// skipped if no lane waits at it; patterns of the safe analysis.
 enum class Version : std::uint8_t { full, masked };
 
 struct Plan {

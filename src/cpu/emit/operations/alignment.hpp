@@ -16,7 +16,7 @@ namespace quern::cpu::emit {
 
 /// The limit for offsets in the window: its size, or 0 if the access is misaligned. `base`, a scalar, is the
 /// address in a lane, without the access's displacement; null if the addresses differ in more than their
-/// shapes tell. Returns null if the access cannot be misaligned.
+/// patterns tell. Returns null if the access cannot be misaligned.
 llvm::Value* aligned_limit(const Access& access, llvm::Value* base);
 
 /// `start`, the begin of the access's space, or the address for misaligned accesses.

@@ -56,7 +56,7 @@ Value* reduce_integers(const Access& access, const Reduction& row) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
   const ir::Value operand = access.inst.args[1];
-  if (c.shape(operand).kind == analysis::ShapeKind::uniform) {
+  if (c.pattern(operand).kind == analysis::LanePatternKind::uniform) {
     if (is_idempotent(row.op)) return c.scalar(operand);
     if (row.op == AtomicOp::add) {
       Value* const lanes = b.CreateUnaryIntrinsic(Intrinsic::ctpop, c.mask_bits());

@@ -17,7 +17,7 @@
 namespace quern::cpu::emit {
 namespace {
 
-using analysis::ShapeKind;
+using analysis::LanePatternKind;
 using ir::AtomicOp;
 using llvm::AtomicRMWInst;
 using llvm::Value;
@@ -137,7 +137,7 @@ Value* update_locked(const Access& access, Value* pointer, Value* operand, Value
 
 LaneArray operand_of(const Access& access, ir::Value operand) {
   Context& c = access.context;
-  if (c.shape(operand).kind == ShapeKind::uniform)
+  if (c.pattern(operand).kind == LanePatternKind::uniform)
     return LaneArray::of_scalar(to_memory(access, c.scalar(operand)));
   return {c, to_memory(access, c.vector(operand))};
 }

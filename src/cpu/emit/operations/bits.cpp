@@ -164,8 +164,8 @@ Value* selector_of_mode(Operands& o, ir::PrmtMode mode) {
 
 Value* prmt(Operands& o) {
   const auto mode = static_cast<ir::PrmtMode>(o.inst.imm);
-  const auto& known = o.context.shape(o.inst.args[2]).constant;
-  if (known && o.context.shape(o.inst.args[2]).kind == analysis::ShapeKind::uniform)
+  const auto& known = o.context.pattern(o.inst.args[2]).constant;
+  if (known && o.context.pattern(o.inst.args[2]).kind == analysis::LanePatternKind::uniform)
     return permute_bytes(
         o, mode == ir::PrmtMode::index ? *known : kModeSelectors[static_cast<std::size_t>(mode)][*known & 3]);
   Value* const selector = mode == ir::PrmtMode::index ? o[2] : selector_of_mode(o, mode);

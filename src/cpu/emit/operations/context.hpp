@@ -31,17 +31,17 @@ class Context {
   const Specialisation& specialisation() const { return specialisation_; }
   /// The analysis of the version being emitted.
   virtual const analysis::Analysis& analysis() const = 0;
-  const analysis::Shape& shape(ir::Value value) const { return analysis().shapes[value]; }
+  const analysis::LanePattern& pattern(ir::Value value) const { return analysis().patterns[value]; }
   const analysis::Residue& residue(ir::Value value) const { return analysis().residues[value]; }
 
   /// The scalar the emitter keeps: a uniform value, or the base of an affine or offset32 one
-  /// (Shape::scalar()).
+  /// (LanePattern::scalar()).
   virtual llvm::Value* scalar(ir::Value value) = 0;
   /// The value in all 32 lanes, <32 x T> (<32 x i1> for i1); made from the scalar if only that is stored.
   virtual llvm::Value* vector(ir::Value value) = 0;
-  /// Defines `value`: a scalar if its shape is scalar(), otherwise a <32 x T>.
+  /// Defines `value`: a scalar if its pattern is scalar(), otherwise a <32 x T>.
   virtual void define(ir::Value value, llvm::Value* what) = 0;
-  /// The same for element `index` of a multi-result operation; `extract` reads it. Shape is that of the
+  /// The same for element `index` of a multi-result operation; `extract` reads it. The pattern is that of the
   /// extract.
   virtual void define_element(ir::Value value, unsigned index, llvm::Value* what) = 0;
 

@@ -211,7 +211,7 @@ void define_elements(const Access& access, ir::Value value, const Elements& elem
   Context& c = access.context;
   for (unsigned element = 0; element < elements.size(); ++element) {
     Value* what = from_memory(access, elements[element]);
-    const bool scalar = c.shape(value).scalar();
+    const bool scalar = c.pattern(value).scalar();
     if (scalar && what->getType()->isVectorTy()) what = extract_lane(c, what, first_lane(c));
     if (!scalar && !what->getType()->isVectorTy()) what = splat(c, what);
     if (access.count == 1) c.define(value, what);

@@ -33,7 +33,7 @@ void store_uniform(const Access& access) {
   Value* const pointer = uniform_pointer(access);
   for (unsigned element = 0; element < access.count; ++element) {
     const ir::Value source = access.inst.args[1 + element];
-    const bool same = c.shape(source).kind == analysis::ShapeKind::uniform;
+    const bool same = c.pattern(source).kind == analysis::LanePatternKind::uniform;
     Value* const value = same ? c.scalar(source) : extract_lane(c, c.vector(source), last_lane(c));
     store_one(access, to_memory(access, value),
               advance(c, pointer, std::int64_t{element} * access.element_bytes));

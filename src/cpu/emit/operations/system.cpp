@@ -54,7 +54,7 @@ void emit_nanosleep(Context& context, ir::Value value) {
   const ir::Inst& inst = context.function()[value];
   llvm::IRBuilder<>& b = context.builder();
   Value* time = nullptr;
-  if (context.shape(inst.args[0]).kind == analysis::ShapeKind::uniform) {
+  if (context.pattern(inst.args[0]).kind == analysis::LanePatternKind::uniform) {
     time = context.scalar(inst.args[0]);
   } else {
     Value* lanes = context.vector(inst.args[0]);

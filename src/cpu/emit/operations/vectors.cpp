@@ -115,12 +115,12 @@ void release(Context& context, std::initializer_list<llvm::Value*> variables) {
 }
 
 void define_scalar(Context& context, ir::Value value, llvm::Value* scalar) {
-  context.define(value, context.shape(value).scalar() ? scalar : splat(context, scalar));
+  context.define(value, context.pattern(value).scalar() ? scalar : splat(context, scalar));
 }
 
 void define_vector(Context& context, ir::Value value, llvm::Value* vector) {
-  context.define(value,
-                 context.shape(value).scalar() ? extract_lane(context, vector, first_lane(context)) : vector);
+  context.define(
+      value, context.pattern(value).scalar() ? extract_lane(context, vector, first_lane(context)) : vector);
 }
 
 llvm::CallInst* call_helper(Context& context, std::string_view name, llvm::Type* result,

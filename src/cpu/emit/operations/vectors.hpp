@@ -44,7 +44,7 @@ llvm::Value* spill(Context& context, llvm::Value* value);
 /// After the last use of a scratch variable.
 void release(Context& context, std::initializer_list<llvm::Value*> variables);
 
-/// These define `value` in the form that its shape requires: a scalar is splatted, of a vector the first
+/// These define `value` in the form that its pattern requires: a scalar is splatted, of a vector the first
 /// running lane is taken.
 void define_scalar(Context& context, ir::Value value, llvm::Value* scalar);
 void define_vector(Context& context, ir::Value value, llvm::Value* vector);

@@ -13,7 +13,7 @@
 namespace quern::cpu::emit {
 namespace {
 
-using analysis::ShapeKind;
+using analysis::LanePatternKind;
 using llvm::Value;
 namespace Intrinsic = llvm::Intrinsic;
 
@@ -51,9 +51,9 @@ Source source_of(ir::ShuffleMode mode, unsigned lane, std::uint32_t b, std::uint
 }
 
 std::optional<std::uint32_t> uniform_constant(Context& context, ir::Value value) {
-  const analysis::Shape& shape = context.shape(value);
-  if (shape.kind != ShapeKind::uniform || !shape.constant) return std::nullopt;
-  return static_cast<std::uint32_t>(*shape.constant);
+  const analysis::LanePattern& pattern = context.pattern(value);
+  if (pattern.kind != LanePatternKind::uniform || !pattern.constant) return std::nullopt;
+  return static_cast<std::uint32_t>(*pattern.constant);
 }
 
 struct Sources {
@@ -118,7 +118,7 @@ Value* permute(Context& context, Value* value, Value* from) {
 /// shfl.idx of the whole warp from one lane: a broadcast.
 bool is_broadcast(Context& context, const ir::Inst& inst) {
   return static_cast<ir::ShuffleMode>(inst.imm) == ir::ShuffleMode::idx &&
-         context.shape(inst.args[1]).kind == ShapeKind::uniform &&
+         context.pattern(inst.args[1]).kind == LanePatternKind::uniform &&
          uniform_constant(context, inst.args[2]) == 31u;
 }
 
@@ -141,7 +141,7 @@ Value* shuffled(Context& context, const ir::Inst& inst) {
 
 void emit_shuffle(Context& context, ir::Value value) {
   const ir::Inst& inst = context.function()[value];
-  if (context.shape(inst.args[0]).kind == ShapeKind::uniform)
+  if (context.pattern(inst.args[0]).kind == LanePatternKind::uniform)
     return define_scalar(context, value, context.scalar(inst.args[0]));
   define_vector(context, value, shuffled(context, inst));
 }
@@ -164,7 +164,7 @@ void emit_shuffle_valid(Context& context, ir::Value value) {
 /// The lanes that vote yes among those that run; a scalar.
 Value* yes_bits(Context& context, ir::Value predicate) {
   llvm::IRBuilder<>& b = context.builder();
-  if (context.shape(predicate).kind == ShapeKind::uniform)
+  if (context.pattern(predicate).kind == LanePatternKind::uniform)
     return b.CreateSelect(context.scalar(predicate), context.mask_bits(), b.getInt32(0));
   Value* const votes = context.vector(predicate);
   return mask_to_bits(context, context.full() ? votes : b.CreateAnd(votes, context.mask()));
@@ -191,7 +191,7 @@ void emit_vote(Context& context, ir::Value value) {
   llvm::IRBuilder<>& b = context.builder();
   const auto mode = static_cast<ir::VoteMode>(inst.imm);
   Value* const yes = yes_bits(context, inst.args[0]);
-  if (context.shape(inst.args[1]).kind == ShapeKind::uniform) {
+  if (context.pattern(inst.args[1]).kind == LanePatternKind::uniform) {
     Value* const members = context.scalar(inst.args[1]);
     Value* const result =
         vote_result(b, mode, b.CreateAnd(yes, members), b.CreateAnd(context.mask_bits(), members));
@@ -253,7 +253,7 @@ void emit_reduce(Context& context, ir::Value value) {
   llvm::IRBuilder<>& b = context.builder();
   const auto mode = static_cast<ir::ReduceMode>(inst.imm);
   Value* const values = context.vector(inst.args[0]);
-  if (context.shape(inst.args[1]).kind == ShapeKind::uniform) {
+  if (context.pattern(inst.args[1]).kind == LanePatternKind::uniform) {
     for (const WarpReduction& row : kReductions)
       if (row.mode == mode)
         define_scalar(context, value, reduced(context, row, values, context.scalar(inst.args[1])));

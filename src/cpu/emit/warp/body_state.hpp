@@ -135,12 +135,12 @@ class BodyPart {
   const ir::Inst& inst(ir::Value value) const { return (*function_)[value]; }
   const ir::Inst& terminator(ir::BlockId block) const { return inst(function_->blocks[block].insts.back()); }
   bool is_phi(ir::Value value) const { return inst(value).op == ir::Op::phi; }
-  const analysis::Shape& shape_in(Version version, ir::Value value) const {
-    return plan_.facts(version).shapes[value];
+  const analysis::LanePattern& pattern_in(Version version, ir::Value value) const {
+    return plan_.facts(version).patterns[value];
   }
   /// In the version being emitted.
-  const analysis::Shape& shape(ir::Value value) const { return shape_in(body_.version, value); }
-  bool kept_scalar(Version version, ir::Value value) const { return shape_in(version, value).scalar(); }
+  const analysis::LanePattern& pattern(ir::Value value) const { return pattern_in(body_.version, value); }
+  bool kept_scalar(Version version, ir::Value value) const { return pattern_in(version, value).scalar(); }
   llvm::Type* type_of(ir::Type type) const { return scalar_type(code_.getContext(), type); }
   llvm::Type* vector_type_of(ir::Type type) const {
     return llvm::FixedVectorType::get(type_of(type), kLanes);

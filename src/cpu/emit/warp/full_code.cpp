@@ -91,7 +91,7 @@ void FullCode::emit_cond_branch(ir::BlockId block) {
 
 /// i1: the last lane's index does not wrap and lies below the bound, in every warp.
 llvm::Value* FullCode::every_lane_below(const cuts::BoundedBranch& branch) {
-  const bool exact = branch.is_signed && shape(branch.index).exact;
+  const bool exact = branch.is_signed && pattern(branch.index).exact;
   llvm::Value* all = nullptr;
   const auto both = [&](llvm::Value* one) { all = all == nullptr ? one : code_.CreateAnd(all, one); };
   for_each_warp(branch.comparison, [&] {
@@ -127,7 +127,7 @@ void FullCode::emit_switch(ir::BlockId block) {
   llvm::Value* same = nullptr;
   for_each_warp(index, [&] {
     llvm::Value* agrees = nullptr;
-    if (kept_scalar(Version::full, index) && shape(index).kind == analysis::ShapeKind::uniform) {
+    if (kept_scalar(Version::full, index) && pattern(index).kind == analysis::LanePatternKind::uniform) {
       if (one == nullptr)
         one = values_.scalar(index);
       else
@@ -192,8 +192,8 @@ llvm::Value* FullCode::widening_holds(ir::Value widening) {
   llvm::Value* low = is_signed ? code_.CreateSExt(base, wide) : code_.CreateZExt(base, wide);
   llvm::Value* high = low;
   llvm::Value* holds = code_.getTrue();
-  for (const analysis::Term& term : shape(widening).terms) {
-    const auto [least, most] = std::minmax_element(term.pattern.begin(), term.pattern.end());
+  for (const analysis::Term& term : pattern(widening).terms) {
+    const auto [least, most] = std::minmax_element(term.offsets.begin(), term.offsets.end());
     llvm::Value* at_least = number(*least);
     llvm::Value* at_most = number(*most);
     if (term.coefficient != ir::kNone) {

@@ -78,7 +78,7 @@ void MaskedCode::emit_terminator(ir::BlockId block) {
       return leave(block, function_->blocks[block].succs[0], body_.running.certain);
     case ir::Op::cond_br:
     case ir::Op::switch_br:
-      if (shape(last.args[0]).kind == analysis::ShapeKind::uniform) return emit_uniform_branch(block);
+      if (pattern(last.args[0]).kind == analysis::LanePatternKind::uniform) return emit_uniform_branch(block);
       return emit_divergent_branch(block);
     case ir::Op::trap:
       return engine_.trap(last.imm, last.location);

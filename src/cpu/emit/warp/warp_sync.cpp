@@ -64,7 +64,7 @@ void DispatchedCode::sync_block(ir::BlockId block) {
   std::array<llvm::Value*, 2> numbers{code_.getInt32(0), code_.getInt32(0)};
   for (std::size_t i = 0; first_operand + i < barrier.args.size() && i < 2; ++i) {
     const ir::Value operand = barrier.args[first_operand + i];
-    if (shape(operand).kind == analysis::ShapeKind::uniform) {
+    if (pattern(operand).kind == analysis::LanePatternKind::uniform) {
       numbers[i] = values_.scalar(operand);
       continue;
     }

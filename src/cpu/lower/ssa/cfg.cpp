@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shape of the control-flow graph: properties that later stages rely on.
+// Structure of the control flow graph: properties that later stages rely on.
 #include <algorithm>
 
 #include "cpu/lower/ssa/passes.hpp"

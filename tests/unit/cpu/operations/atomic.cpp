@@ -118,9 +118,10 @@ void check(const Setting& setting) {
   operation.attr = {.space = setting.space, .atomic = setting.op, .unused_result = setting.unused};
   operation.attr.scope = setting.scope;
   operation.inputs = {
-      {Type::i64, setting.one_address ? uniform() : analysis::Shape{.kind = analysis::ShapeKind::varying}},
+      {Type::i64,
+       setting.one_address ? uniform() : analysis::LanePattern{.kind = analysis::LanePatternKind::varying}},
       {setting.type,
-       setting.one_operand ? uniform() : analysis::Shape{.kind = analysis::ShapeKind::varying}}};
+       setting.one_operand ? uniform() : analysis::LanePattern{.kind = analysis::LanePatternKind::varying}}};
   if (setting.op == AtomicOp::cas) operation.inputs.push_back({setting.type});
   for (const Isa isa : {isas().front(), isas().back()})
     for (const bool full : {true, false}) {
