@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdint>
 
+#include "cpu/abi/warp_size.hpp"
+
 namespace quern::cpu {
 
 enum class Isa : std::uint8_t { baseline, avx2, avx512 };
@@ -26,7 +28,7 @@ struct Specialisation {
   friend bool operator==(const Specialisation&, const Specialisation&) = default;
 
   std::uint32_t threads() const noexcept { return block[0] * block[1] * block[2]; }
-  std::uint32_t warps() const noexcept { return (threads() + 31) / 32; }
+  std::uint32_t warps() const noexcept { return (threads() + kWarpSize - 1) / kWarpSize; }
 };
 
 }  // namespace quern::cpu

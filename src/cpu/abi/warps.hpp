@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "cpu/abi/state.hpp"
+#include "cpu/abi/warp_size.hpp"
 
 namespace quern::cpu::engine {
 
@@ -29,10 +30,10 @@ inline constexpr std::uint32_t kEnded = 0xffffffffu;
 
 /// The head of a warp's frame. The memory for its values follows.
 struct alignas(64) WarpFrame {
-  std::uint32_t pc[32];
-  std::uint32_t members[32];     ///< of the lanes asleep
-  std::uint32_t true_lanes[32];  ///< the count of a barrier_reduce, for each lane that it released
-  std::uint32_t arrived_lanes[32];
+  std::uint32_t pc[kWarpSize];
+  std::uint32_t members[kWarpSize];     ///< of the lanes asleep
+  std::uint32_t true_lanes[kWarpSize];  ///< the count of a barrier_reduce, for each lane that it released
+  std::uint32_t arrived_lanes[kWarpSize];
   std::uint32_t live;      ///< lanes that have not ended
   std::uint32_t turns;     ///< blocks run so far
   std::uint32_t rounds;    ///< times that all lanes were spinning since the step began

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/ir/fold.hpp"
 
 namespace quern::cpu::analysis {
@@ -125,10 +126,11 @@ bool are_offsets_below_alignment(const LanePattern& pattern) {
   return std::all_of(pattern.terms[0].offsets.begin(), pattern.terms[0].offsets.end(), below);
 }
 
-std::optional<std::array<std::uint64_t, 32>> known_lanes(const LanePattern& pattern, std::uint32_t bits) {
+std::optional<std::array<std::uint64_t, kWarpSize>> known_lanes(const LanePattern& pattern,
+                                                                std::uint32_t bits) {
   if (!is_linear(pattern) || !pattern.constant) return std::nullopt;
   if (pattern.kind == LanePatternKind::affine && !has_constant_offsets(pattern)) return std::nullopt;
-  std::array<std::uint64_t, 32> lanes;
+  std::array<std::uint64_t, kWarpSize> lanes;
   lanes.fill(*pattern.constant);
   if (pattern.kind == LanePatternKind::affine)
     for (std::size_t lane = 0; lane < lanes.size(); ++lane)
@@ -136,7 +138,8 @@ std::optional<std::array<std::uint64_t, 32>> known_lanes(const LanePattern& patt
   return lanes;
 }
 
-LanePattern pattern_of_lanes(const std::array<std::uint64_t, 32>& lanes, std::uint32_t bits, bool affine) {
+LanePattern pattern_of_lanes(const std::array<std::uint64_t, kWarpSize>& lanes, std::uint32_t bits,
+                             bool affine) {
   LanePattern pattern = constant_pattern(bits, lanes[0]);
   const bool same =
       std::all_of(lanes.begin(), lanes.end(), [&](std::uint64_t lane) { return lane == lanes[0]; });

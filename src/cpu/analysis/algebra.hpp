@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/analysis/analysis.hpp"
 #include "cpu/analysis/range.hpp"
 
@@ -31,10 +32,12 @@ bool has_constant_offsets(const LanePattern& pattern);
 /// True if every lane is base | offset: the offsets are constant and below the divisor of the base.
 bool are_offsets_below_alignment(const LanePattern& pattern);
 /// The value in each lane, if it is known at compile time.
-std::optional<std::array<std::uint64_t, 32>> known_lanes(const LanePattern& pattern, std::uint32_t bits);
+std::optional<std::array<std::uint64_t, kWarpSize>> known_lanes(const LanePattern& pattern,
+                                                                std::uint32_t bits);
 /// The pattern of these values; varying if they differ and the type is not an integer wider than a bit
 /// (`affine` false).
-LanePattern pattern_of_lanes(const std::array<std::uint64_t, 32>& lanes, std::uint32_t bits, bool affine);
+LanePattern pattern_of_lanes(const std::array<std::uint64_t, kWarpSize>& lanes, std::uint32_t bits,
+                             bool affine);
 
 /// The pattern of a value that is either `a` or `b`, the same one in all lanes.
 LanePattern join(const LanePattern& a, const LanePattern& b);

@@ -9,12 +9,13 @@
 #include <vector>
 
 #include "cpu/abi/specialisation.hpp"
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/ir/ir.hpp"
 #include "quern/expected.hpp"
 
 namespace quern::cpu::analysis {
 
-using LaneOffsets = std::array<std::int64_t, 32>;
+using LaneOffsets = std::array<std::int64_t, kWarpSize>;
 
 /// coefficient * offsets[lane]; offsets[0] is 0, so that an affine value's base is lane 0's value.
 /// `coefficient` is a uniform IR value, ir::kNone for 1. If the value is wider than the coefficient,

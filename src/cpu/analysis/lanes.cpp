@@ -3,12 +3,11 @@
 
 #include <algorithm>
 
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/analysis/range.hpp"
 
 namespace quern::cpu::analysis {
 namespace {
-
-constexpr std::uint32_t kLanes = 32;
 
 /// tid in one dimension by linear thread index.
 std::vector<std::int64_t> thread_indices(const Specialisation& specialisation, unsigned dimension) {
@@ -24,14 +23,14 @@ std::vector<std::int64_t> thread_indices(const Specialisation& specialisation, u
 /// Differences to lane 0, if they are the same in every warp; lanes that no warp has are extrapolated.
 std::optional<LaneOffsets> common_offsets(const std::vector<std::int64_t>& index) {
   LaneOffsets offsets{};
-  std::uint32_t known = static_cast<std::uint32_t>(std::min<std::size_t>(kLanes, index.size()));
+  std::uint32_t known = static_cast<std::uint32_t>(std::min<std::size_t>(kWarpSize, index.size()));
   for (std::uint32_t lane = 0; lane < known; ++lane) offsets[lane] = index[lane] - index[0];
   for (std::uint32_t thread = 0; thread < index.size(); ++thread) {
-    const std::uint32_t lane = thread % kLanes;
+    const std::uint32_t lane = thread % kWarpSize;
     if (index[thread] - index[thread - lane] != offsets[lane]) return std::nullopt;
   }
   const std::int64_t step = known > 1 ? offsets[1] : 0;
-  for (std::uint32_t lane = known; lane < kLanes; ++lane) offsets[lane] = offsets[lane - 1] + step;
+  for (std::uint32_t lane = known; lane < kWarpSize; ++lane) offsets[lane] = offsets[lane - 1] + step;
   return offsets;
 }
 
@@ -39,7 +38,7 @@ std::optional<LaneOffsets> common_offsets(const std::vector<std::int64_t>& index
 
 LaneOffsets linear_offsets(std::int64_t step) {
   LaneOffsets offsets{};
-  for (std::uint32_t lane = 0; lane < kLanes; ++lane) offsets[lane] = step * lane;
+  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) offsets[lane] = step * lane;
   return offsets;
 }
 
@@ -58,7 +57,7 @@ LanePattern thread_index_pattern(const Specialisation& specialisation, unsigned 
   if (!same) pattern.terms.push_back({ir::kNone, true, *offsets});
   pattern.base_align = kMostAligned;
   bool constant = true;
-  for (std::size_t thread = 0; thread < index.size(); thread += kLanes) {
+  for (std::size_t thread = 0; thread < index.size(); thread += kWarpSize) {
     pattern.base_align =
         std::min(pattern.base_align, alignment_of(static_cast<std::uint64_t>(index[thread])));
     constant &= index[thread] == index[0];
@@ -75,7 +74,7 @@ LanePattern lane_index_pattern() {
   pattern.terms.push_back({ir::kNone, true, linear_offsets(1)});
   pattern.exact = true;
   pattern.min = 0;
-  pattern.max = kLanes - 1;
+  pattern.max = kWarpSize - 1;
   return pattern;
 }
 

@@ -5,6 +5,7 @@
 #include <bit>
 #include <utility>
 
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/analysis/lanes.hpp"
 #include "cpu/ir/fold.hpp"
 
@@ -377,7 +378,7 @@ std::optional<Rules::Result> Rules::widen_affine(const ir::Inst& inst, const Ope
   const std::uint32_t bits = ir::bit_size(inst.type);
   const bool sign = inst.op == ir::Op::sext;
   if (from.pattern.kind != LanePatternKind::affine) return std::nullopt;
-  if (std::optional<std::array<std::uint64_t, 32>> lanes = known_lanes(from.pattern, from.bits)) {
+  if (std::optional<std::array<std::uint64_t, kWarpSize>> lanes = known_lanes(from.pattern, from.bits)) {
     for (std::uint64_t& lane : *lanes)
       if (sign) lane = truncate(static_cast<std::uint64_t>(sign_extend(lane, from.bits)), bits);
     return Result{pattern_of_lanes(*lanes, bits, true)};
@@ -398,13 +399,14 @@ std::optional<Rules::Result> Rules::widen_affine(const ir::Inst& inst, const Ope
 
 /// Folds the operation if every operand is known in every lane.
 std::optional<LanePattern> Rules::folded_lanes(const ir::Inst& inst) const {
-  std::vector<std::array<std::uint64_t, 32>> args;
+  std::vector<std::array<std::uint64_t, kWarpSize>> args;
   for (const ir::Value arg : inst.args) {
-    const std::optional<std::array<std::uint64_t, 32>> lanes = known_lanes(patterns_[arg], bits_of(arg));
+    const std::optional<std::array<std::uint64_t, kWarpSize>> lanes =
+        known_lanes(patterns_[arg], bits_of(arg));
     if (!lanes) return std::nullopt;
     args.push_back(*lanes);
   }
-  std::array<std::uint64_t, 32> result{};
+  std::array<std::uint64_t, kWarpSize> result{};
   std::vector<std::uint64_t> of_lane(args.size());
   for (std::size_t lane = 0; lane < result.size(); ++lane) {
     for (std::size_t i = 0; i < args.size(); ++i) of_lane[i] = args[i][lane];

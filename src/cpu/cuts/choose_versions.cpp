@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/cuts/liveness.hpp"
 #include "cpu/cuts/passes.hpp"
 
@@ -117,7 +118,7 @@ Expected<void> choose_dispatch(ir::Function& function, Plan& plan, const Special
   if (!dispatched) return dispatched.errors();
   plan.dispatched = *dispatched;
   plan.has_full = function.kernel && function.insts.size() <= kMaxTwoVersionInsts &&
-                  specialisation.threads() >= kWarpLanes;
+                  specialisation.threads() >= kWarpSize;
   return {};
 }
 

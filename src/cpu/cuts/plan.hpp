@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cpu/abi/specialisation.hpp"
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/analysis/analysis.hpp"
 #include "cpu/cuts/bounds.hpp"
 #include "cpu/cuts/gang_plan.hpp"
@@ -52,8 +53,6 @@ struct Plan {
 
   const analysis::Analysis& facts(Version version) const { return version == Version::full ? full : masked; }
 };
-
-inline constexpr std::uint32_t kWarpLanes = 32;
 
 /// Functions beyond this many instructions get only masked code: two versions of them would take too long to
 /// compile.

@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <memory>
 
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/abi/warps.hpp"
 #include "cpu/emit/llvm/llvm_target.hpp"
 
@@ -38,8 +39,8 @@ class RunEmitter {
         specialisation_(specialisation),
         callees_(callees),
         at_(context_) {
-    const std::uint32_t full_warps = specialisation.threads() / kLanes;
-    const std::uint32_t rest = specialisation.threads() % kLanes;
+    const std::uint32_t full_warps = specialisation.threads() / kWarpSize;
+    const std::uint32_t rest = specialisation.threads() % kWarpSize;
     if (full_warps != 0) kinds_.push_back({.plan = &plan_, .count = full_warps, .width = plan.gang.width});
     if (rest != 0)
       kinds_.push_back(

@@ -13,6 +13,7 @@
 
 #include "cpu/abi/facts.hpp"
 #include "cpu/abi/state.hpp"
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/engine/fault.hpp"
 #include "cpu/engine/memory.hpp"
 #include "cpu/engine/output.hpp"
@@ -79,7 +80,7 @@ std::string block_text(const Worker& worker, const WorkerState& state, const Lau
 
 std::string thread_text(const WorkerState& state, const LaunchState& launch) {
   if (state.warp_index == kUnknownWarp) return "[?,?,?]";
-  return coordinates(std::uint64_t{state.warp_index} * 32 + state.fault_lane, launch.block);
+  return coordinates(std::uint64_t{state.warp_index} * kWarpSize + state.fault_lane, launch.block);
 }
 
 Outcome device_assertfail(Worker& worker, const WorkerState& state, const LaunchState& launch,

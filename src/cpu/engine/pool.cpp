@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/thread.hpp"
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/engine/fault_text.hpp"
 #include "cpu/engine/output.hpp"
 #include "cpu/engine/section.hpp"
@@ -30,7 +31,7 @@ Scheduler::GroupId Scheduler::group_of(const Command& command) noexcept {
 bool Scheduler::is_big(const LaunchJob& launch) noexcept {
   constexpr std::uint64_t kBigLaunchThreads = 4096;
   return launch.block_count > 1 &&
-         (launch.cooperative || launch.block_count * launch.needs.warps * 32 >= kBigLaunchThreads);
+         (launch.cooperative || launch.block_count * launch.needs.warps * kWarpSize >= kBigLaunchThreads);
 }
 
 /// Sees to it that a thread of the group will look for work. Urgent: soon.

@@ -10,11 +10,11 @@
 
 #include "cpu/abi/facts.hpp"
 #include "cpu/abi/limits.hpp"
+#include "cpu/abi/warp_size.hpp"
 
 namespace quern::cpu::engine {
 namespace {
 
-constexpr std::uint32_t kLanes = 32;
 constexpr std::uint32_t kMaxWarps = 32;
 /// All lanes may be spinning this often before other warps have their turn.
 constexpr std::uint32_t kRoundsInStep = 32;
@@ -31,7 +31,7 @@ void for_each_lane(std::uint32_t lanes, const Function& function) {
 template <class Predicate>
 std::uint32_t lanes_where(const WarpFrame& frame, const Predicate& predicate) {
   std::uint32_t lanes = 0;
-  for (std::uint32_t lane = 0; lane < kLanes; ++lane)
+  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane)
     if (predicate(frame.pc[lane])) lanes |= bit(lane);
   return lanes;
 }
@@ -72,7 +72,7 @@ struct Team {
 /// "bar", "barrier": the number of threads is that of whole warps).
 std::uint32_t threads_of(std::uint32_t lanes, std::uint32_t live) {
   if (lanes == 0) return 0;
-  return (live & ~lanes) == 0 ? kLanes : static_cast<std::uint32_t>(std::popcount(lanes));
+  return (live & ~lanes) == 0 ? kWarpSize : static_cast<std::uint32_t>(std::popcount(lanes));
 }
 
 bool is_complete(const Team& team, const Barrier& barrier) {
@@ -120,7 +120,7 @@ void note_warp(WorkerState* worker, std::uint32_t warp) {
 }
 
 void begin(WarpFrame& frame, std::uint32_t lanes) {
-  for (std::uint32_t lane = 0; lane < kLanes; ++lane)
+  for (std::uint32_t lane = 0; lane < kWarpSize; ++lane)
     frame.pc[lane] = (lanes & bit(lane)) != 0 ? 0 : lane_pc::kEnded;
   frame.live = lanes;
   frame.turns = 0;
@@ -193,8 +193,8 @@ std::uint32_t quern_cpu_choose_pc(WorkerState* worker, WarpFrame* frame) {
   if (frame->turns % kTurnsInStep == 0) return static_cast<std::uint32_t>(StepEnd::spinning);
   const std::uint32_t ready = lanes_where(*frame, [](std::uint32_t at) { return at < lane_pc::kSpinning; });
   if (ready != 0) {  // whoever comes next after the lane that the count of turns says
-    const int turn = static_cast<int>(frame->turns / kFairTurns % kLanes);
-    const auto lane = static_cast<std::uint32_t>(std::countr_zero(std::rotr(ready, turn)) + turn) % kLanes;
+    const int turn = static_cast<int>(frame->turns / kFairTurns % kWarpSize);
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(std::rotr(ready, turn)) + turn) % kWarpSize;
     return frame->pc[lane];
   }
   const std::uint32_t spinning =
@@ -259,7 +259,7 @@ void quern_cpu_arrive_at_barrier(WorkerState* worker, WarpFrame* frame, std::uin
                                  std::uint32_t next, std::uint32_t how, std::uint32_t id, std::uint32_t count,
                                  std::uint32_t yes, std::uint32_t location) {
   if (id >= ir::kBarriers) stuck(worker, location, lanes, ir::Trap::no_such_barrier);
-  if (count % kLanes != 0) stuck(worker, location, lanes, ir::Trap::barrier_of_part);
+  if (count % kWarpSize != 0) stuck(worker, location, lanes, ir::Trap::barrier_of_part);
   Team& team = *static_cast<Team*>(worker->team);
   Barrier& barrier = team.barriers[id];
   const bool waits = how == static_cast<std::uint32_t>(BarrierStep::wait);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cpu/engine/window.hpp"
 
+#include "cpu/abi/warp_size.hpp"
+
 #include <fmt/format.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -31,7 +33,7 @@ constexpr Geometry kCompact{.gap_bytes = kCompactGapBytes,
                             .lead_bytes = 2 * kCompactGapBytes + kHugePageBytes,
                             .shared_bytes = kCompactSharedBytes};
 static_assert(kCompactReachBytes <= kHugePageBytes);
-static_assert(32 * std::uint64_t{ir::kMaxThreadLocalBytes} + kHugePageBytes < kCompactGapBytes);
+static_assert(kWarpSize * std::uint64_t{ir::kMaxThreadLocalBytes} + kHugePageBytes < kCompactGapBytes);
 
 const Geometry& geometry(const WindowLayout& layout) noexcept { return layout.compact ? kCompact : kWide; }
 

@@ -130,7 +130,7 @@ LanePointers local_pointers(const Access& access) {
 LanePointers shared_pointers(const Access& access) {
   Context& c = access.context;
   llvm::IRBuilder<>& b = c.builder();
-  llvm::Type* const words = llvm::FixedVectorType::get(b.getInt32Ty(), kLanes);
+  llvm::Type* const words = llvm::FixedVectorType::get(b.getInt32Ty(), kWarpSize);
   if (access.compact()) {
     Value* const counted = b.CreateTrunc(displaced(c, c.vector(access.address), access.displacement), words);
     return {aligned_start(access, c.shared_base(), nullptr),
@@ -153,7 +153,7 @@ LanePointers offset_pointers(const Access& access) {
   const analysis::LanePattern& pattern = c.pattern(access.address);
   Value* base = checked_pointer(access, c.scalar(access.address), 0);
   Value* index = c.vector(pattern.index);
-  llvm::Type* const words = llvm::FixedVectorType::get(b.getInt32Ty(), kLanes);
+  llvm::Type* const words = llvm::FixedVectorType::get(b.getInt32Ty(), kWarpSize);
   if (width_of(index->getType()) < 32) {
     index = pattern.index_signed ? b.CreateSExt(index, words) : b.CreateZExt(index, words);
   } else if (!pattern.index_signed) {
@@ -264,7 +264,7 @@ LanePointers lane_pointers(const Access& access) {
 
 Value* absolute_addresses(Context& context, const LanePointers& pointers, std::int64_t displacement) {
   llvm::IRBuilder<>& b = context.builder();
-  llvm::Type* const wide = llvm::FixedVectorType::get(b.getInt64Ty(), kLanes);
+  llvm::Type* const wide = llvm::FixedVectorType::get(b.getInt64Ty(), kWarpSize);
   Value* index = b.CreateSExt(pointers.index, wide);
   if (pointers.scale != 1) index = b.CreateMul(index, bits(wide, static_cast<std::uint64_t>(pointers.scale)));
   Value* const base = b.CreatePtrToInt(advance(context, pointers.base, displacement), b.getInt64Ty());
@@ -277,7 +277,7 @@ Value* gather_pointers(Context& context, const LanePointers& pointers, std::int6
   const std::int64_t scale = pointers.scale;
   if (scale == 1 || scale == 2 || scale == 4 || scale == 8)
     return b.CreateGEP(b.getIntNTy(static_cast<unsigned>(scale * 8)), base, pointers.index);
-  llvm::Type* const wide = llvm::FixedVectorType::get(b.getInt64Ty(), kLanes);
+  llvm::Type* const wide = llvm::FixedVectorType::get(b.getInt64Ty(), kWarpSize);
   Value* const index =
       b.CreateMul(b.CreateSExt(pointers.index, wide), bits(wide, static_cast<std::uint64_t>(scale)));
   return b.CreateGEP(b.getInt8Ty(), base, index);

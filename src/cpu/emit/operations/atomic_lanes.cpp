@@ -168,7 +168,7 @@ void emit_lanes(const Access& access, ir::Value value) {
   LanePlaces places(access);
   LaneArray operands = operand_of(access, access.inst.args[1]);
   LaneArray seconds = is_cas ? operand_of(access, access.inst.args[2]) : LaneArray();
-  llvm::Type* const type = llvm::FixedVectorType::get(access.memory_type(), kLanes);
+  llvm::Type* const type = llvm::FixedVectorType::get(access.memory_type(), kWarpSize);
   Value* out = nullptr;
   if (!access.inst.attr.unused_result)
     out = c.full() ? scratch(c, type) : spill(c, llvm::Constant::getNullValue(type));

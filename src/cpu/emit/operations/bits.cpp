@@ -123,9 +123,9 @@ constexpr std::array<std::array<std::uint16_t, 4>, 7> kModeSelectors = {{
 
 /// One selector for all lanes, known now: a byte shuffle of the two words.
 Value* permute_bytes(Operands& o, std::uint64_t selector) {
-  const unsigned words = o.is_vector() ? kLanes : 1;
+  const unsigned words = o.is_vector() ? kWarpSize : 1;
   const auto bytes = llvm::FixedVectorType::get(o.b.getInt8Ty(), words * 4);
-  llvm::SmallVector<int, kLanes * 4> lanes;
+  llvm::SmallVector<int, kWarpSize * 4> lanes;
   std::uint32_t signs = 0;
   for (unsigned at = 0; at < words * 4; ++at) {
     const unsigned nibble = (selector >> (at % 4 * 4)) & 0xf;

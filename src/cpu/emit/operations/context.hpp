@@ -8,13 +8,12 @@
 #include <string_view>
 
 #include "cpu/abi/specialisation.hpp"
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/analysis/analysis.hpp"
 #include "cpu/emit/llvm/defect.hpp"
 #include "cpu/ir/ir.hpp"
 
 namespace quern::cpu::emit {
-
-inline constexpr unsigned kLanes = 32;
 
 /// The LLVM type of one lane's value. f16 and bf16 are kept as their bits: if the processor lacks a format,
 /// LLVM converts even a `select` of it to float and back, by library functions that quiet NaNs.

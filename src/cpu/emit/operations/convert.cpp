@@ -112,7 +112,7 @@ Value* helper_from_integer(Operands& o, llvm::Type* to, bool is_signed, ir::Roun
   const bool is_float = to->getScalarType()->isFloatTy();
   call_helper(o.context, is_float ? "quern_cpu_int_to_f32" : "quern_cpu_int_to_f64", o.b.getVoidTy(),
               {o.b.getInt32(is_signed), o.b.getInt32(static_cast<std::uint32_t>(rounding)),
-               o.b.getInt32(o.is_vector() ? kLanes : 1), out, in},
+               o.b.getInt32(o.is_vector() ? kWarpSize : 1), out, in},
               Touches::arguments_only);
   Value* const result = o.b.CreateAlignedLoad(to, out, llvm::Align(64));
   release(o.context, {in, out});

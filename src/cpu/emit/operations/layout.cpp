@@ -13,7 +13,6 @@ using analysis::LaneOffsets;
 using analysis::LanePattern;
 using analysis::LanePatternKind;
 
-constexpr unsigned kLaneCount = 32;
 /// True if two lanes have the same runtime base.
 bool same_base(const LanePattern& pattern, unsigned a, unsigned b) {
   return std::all_of(pattern.terms.begin(), pattern.terms.end(), [&](const analysis::Term& term) {
@@ -25,7 +24,7 @@ LaneOffsets constant_distances(const LanePattern& pattern) {
   LaneOffsets sum{};
   for (const analysis::Term& term : pattern.terms)
     if (term.coefficient == ir::kNone)
-      for (unsigned lane = 0; lane < kLaneCount; ++lane)
+      for (unsigned lane = 0; lane < kWarpSize; ++lane)
         sum[lane] = static_cast<std::int64_t>(static_cast<std::uint64_t>(sum[lane]) +
                                               static_cast<std::uint64_t>(term.offsets[lane]));
   return sum;
@@ -50,7 +49,7 @@ Segment longest_segment(const LanePattern& pattern, const LaneOffsets& distances
                         unsigned first) {
   Segment segment{.first = first, .count = 1, .offset = distances[first]};
   std::optional<int> step;
-  for (unsigned lane = first + 1; lane < kLaneCount && same_base(pattern, first, lane); ++lane) {
+  for (unsigned lane = first + 1; lane < kWarpSize && same_base(pattern, first, lane); ++lane) {
     const std::optional<int> next = step_of(distances[lane] - distances[lane - 1], access_bytes);
     if (!next || (step && *next != *step)) break;
     step = next;
@@ -65,7 +64,7 @@ bool same_addresses(const Segment& a, const Segment& b) {
 }
 
 void add_segments(const LanePattern& pattern, std::int64_t access_bytes, Layout& layout) {
-  for (unsigned lane = 0; lane < kLaneCount;) {
+  for (unsigned lane = 0; lane < kWarpSize;) {
     Segment segment = longest_segment(pattern, layout.distances, access_bytes, lane);
     segment.base = base_of(pattern, layout.base_lanes, lane);
     const auto same = std::find_if(layout.segments.begin(), layout.segments.end(),
@@ -79,7 +78,7 @@ void add_segments(const LanePattern& pattern, std::int64_t access_bytes, Layout&
 /// 2, 3 or 4 if every lane is that many accesses after the one before.
 std::optional<unsigned> stride_of(const LaneOffsets& distances, std::int64_t access_bytes) {
   const std::int64_t step = distances[1] - distances[0];
-  for (unsigned lane = 1; lane < kLaneCount; ++lane)
+  for (unsigned lane = 1; lane < kWarpSize; ++lane)
     if (distances[lane] - distances[lane - 1] != step) return std::nullopt;
   if (step % access_bytes != 0 || step / access_bytes < 2 || step / access_bytes > 4) return std::nullopt;
   return static_cast<unsigned>(step / access_bytes);

@@ -133,7 +133,7 @@ Value* canonical_by_fixup(Operands& o, Value* value) {
   Value* const nan =
       b.CreateBitCast(bits(words, 0x7fffffff), llvm::FixedVectorType::get(b.getFloatTy(), kChunk));
   llvm::SmallVector<Value*, 2> parts;
-  for (unsigned first = 0; first < kLanes; first += kChunk)
+  for (unsigned first = 0; first < kWarpSize; first += kChunk)
     parts.push_back(b.CreateIntrinsic(Intrinsic::x86_avx512_mask_fixupimm_ps_512, {},
                                       {nan, slice(o.context, value, first, kChunk), bits(words, 0x11111100),
                                        b.getInt32(0), b.getInt16(0xffff), b.getInt32(kCurrentRounding)}));

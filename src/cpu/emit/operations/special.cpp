@@ -210,7 +210,7 @@ Value* within(Operands& o, Value* origin, Value* size) {
 /// The warp's local memory as a whole: a lane may be handed another lane's address.
 Value* is_local(Operands& o) {
   Value* const base = o.b.CreatePtrToInt(o.context.local_base(), o.b.getInt64Ty());
-  return within(o, base, o.b.CreateMul(o.context.local_stride(), o.b.getInt64(kLanes)));
+  return within(o, base, o.b.CreateMul(o.context.local_stride(), o.b.getInt64(kWarpSize)));
 }
 
 Value* is_shared(Operands& o) {

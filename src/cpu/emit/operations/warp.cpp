@@ -47,7 +47,7 @@ Source source_of(ir::ShuffleMode mode, unsigned lane, std::uint32_t b, std::uint
       break;
   }
   const bool valid = mode == ir::ShuffleMode::up ? from >= greatest : from <= greatest;
-  return {valid ? static_cast<unsigned>(from) & 31 : lane, valid};
+  return {valid ? static_cast<unsigned>(from) & (kWarpSize - 1) : lane, valid};
 }
 
 std::optional<std::uint32_t> uniform_constant(Context& context, ir::Value value) {
@@ -128,8 +128,8 @@ Value* shuffled(Context& context, const ir::Inst& inst) {
   const auto delta = uniform_constant(context, inst.args[1]);
   const auto c = uniform_constant(context, inst.args[2]);
   if (delta && c) {
-    llvm::SmallVector<int, kLanes> from;
-    for (unsigned lane = 0; lane < kLanes; ++lane)
+    llvm::SmallVector<int, kWarpSize> from;
+    for (unsigned lane = 0; lane < kWarpSize; ++lane)
       from.push_back(
           static_cast<int>(source_of(static_cast<ir::ShuffleMode>(inst.imm), lane, *delta, *c).lane));
     return b.CreateShuffleVector(value, from);
@@ -152,7 +152,7 @@ void emit_shuffle_valid(Context& context, ir::Value value) {
   const auto c = uniform_constant(context, inst.args[2]);
   if (!delta || !c) return define_vector(context, value, sources_of(context, inst).valid);
   std::uint32_t valid = 0;
-  for (unsigned lane = 0; lane < kLanes; ++lane)
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
     valid |=
         static_cast<std::uint32_t>(source_of(static_cast<ir::ShuffleMode>(inst.imm), lane, *delta, *c).valid)
         << lane;
@@ -211,7 +211,7 @@ void emit_match(Context& context, ir::Value value) {
   llvm::IRBuilder<>& b = context.builder();
   Value* const words = context.vector(inst.args[0]);
   Value* const values =
-      spill(context, b.CreateZExt(words, llvm::FixedVectorType::get(b.getInt64Ty(), kLanes)));
+      spill(context, b.CreateZExt(words, llvm::FixedVectorType::get(b.getInt64Ty(), kWarpSize)));
   Value* const members = spill(context, context.vector(inst.args[1]));
   llvm::Type* const type = context.vector_type_of(ir::Type::i32);
   Value* const out = scratch(context, type);
@@ -243,7 +243,7 @@ constexpr WarpReduction kReductions[] = {
 Value* reduced(Context& context, const WarpReduction& row, Value* values, Value* members) {
   llvm::IRBuilder<>& b = context.builder();
   Value* const lanes = b.CreateBitCast(b.CreateAnd(members, context.mask_bits()),
-                                       llvm::FixedVectorType::get(b.getInt1Ty(), kLanes));
+                                       llvm::FixedVectorType::get(b.getInt1Ty(), kWarpSize));
   Value* const kept = b.CreateSelect(lanes, values, bits(values->getType(), row.identity));
   return b.CreateIntrinsic(row.over_lanes, {values->getType()}, {kept});
 }

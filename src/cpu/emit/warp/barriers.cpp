@@ -65,7 +65,7 @@ llvm::Value* Barriers::reduction(ir::Value which, llvm::Value* true_lanes, llvm:
       result = code_.CreateICmpNE(true_lanes, code_.getInt32(0));
       break;
   }
-  return kept_scalar(body_.version, which) ? result : code_.CreateVectorSplat(kLanes, result);
+  return kept_scalar(body_.version, which) ? result : code_.CreateVectorSplat(kWarpSize, result);
 }
 
 }  // namespace quern::cpu::emit

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cpu/abi/warp_size.hpp"
 #include "cpu/cuts/plan.hpp"
 #include "cpu/emit/operations/context.hpp"
 #include "cpu/emit/warp/masks.hpp"
@@ -143,7 +144,7 @@ class BodyPart {
   bool kept_scalar(Version version, ir::Value value) const { return pattern_in(version, value).scalar(); }
   llvm::Type* type_of(ir::Type type) const { return scalar_type(code_.getContext(), type); }
   llvm::Type* vector_type_of(ir::Type type) const {
-    return llvm::FixedVectorType::get(type_of(type), kLanes);
+    return llvm::FixedVectorType::get(type_of(type), kWarpSize);
   }
 
   bool full() const { return body_.full(); }

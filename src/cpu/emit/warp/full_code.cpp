@@ -135,7 +135,7 @@ void FullCode::emit_switch(ir::BlockId block) {
     } else {
       llvm::Value* all = values_.vector(index);
       if (one == nullptr) one = code_.CreateExtractElement(all, std::uint64_t{0});
-      llvm::Value* word = masks_.word_of(code_.CreateICmpEQ(all, code_.CreateVectorSplat(kLanes, one)));
+      llvm::Value* word = masks_.word_of(code_.CreateICmpEQ(all, code_.CreateVectorSplat(kWarpSize, one)));
       agrees = code_.CreateICmpEQ(word, code_.getInt32(0xffffffffu));
     }
     if (agrees != nullptr) same = same == nullptr ? agrees : code_.CreateAnd(same, agrees);

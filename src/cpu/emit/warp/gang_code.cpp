@@ -22,10 +22,10 @@ void GangCode::barrier(ir::BlockId block) {
       true_lanes = code_.CreateAdd(true_lanes, count);
       if (body_.gang.whole_block) return;
       code_.CreateStore(count, slots_.frame_address(frame::kTrueLanes));
-      code_.CreateStore(code_.getInt32(kLanes), slots_.frame_address(frame::kArrivedLanes));
+      code_.CreateStore(code_.getInt32(kWarpSize), slots_.frame_address(frame::kArrivedLanes));
     });
   if (body_.gang.whole_block) {
-    go_on(true_lanes, code_.getInt32(kLanes * body_.gang.width));
+    go_on(true_lanes, code_.getInt32(kWarpSize * body_.gang.width));
   } else {
     store_frames(next, which);
     code_.CreateRet(code_.getInt32(state));

@@ -36,7 +36,7 @@ std::vector<unsigned> lane_of_each_line(const analysis::LanePattern& address) {
     });
   };
   std::vector<unsigned> lanes;
-  for (unsigned lane = 0; lane < kLanes; ++lane)
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
     if (std::ranges::all_of(lanes, [&](unsigned other) { return apart(lane, other); })) lanes.push_back(lane);
   return lanes;
 }

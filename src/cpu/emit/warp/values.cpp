@@ -58,7 +58,7 @@ llvm::Value* Values::vector(ir::Value value) {
 llvm::Value* Values::expand(const analysis::LanePattern& pattern, ir::Type type, llvm::Value* base,
                             const Coefficient& coefficient) {
   llvm::Type* element = type_of(type);
-  llvm::Value* result = code_.CreateVectorSplat(kLanes, base);
+  llvm::Value* result = code_.CreateVectorSplat(kWarpSize, base);
   if (pattern.kind == LanePatternKind::affine)
     for (const analysis::Term& term : pattern.terms) {
       llvm::Value* part = constant_vector(term.offsets, element);
@@ -66,7 +66,7 @@ llvm::Value* Values::expand(const analysis::LanePattern& pattern, ir::Type type,
         llvm::Value* factor = coefficient(term.coefficient);
         factor = term.sign_extend ? code_.CreateSExtOrTrunc(factor, element)
                                   : code_.CreateZExtOrTrunc(factor, element);
-        part = code_.CreateMul(code_.CreateVectorSplat(kLanes, factor), part);
+        part = code_.CreateMul(code_.CreateVectorSplat(kWarpSize, factor), part);
       }
       result = code_.CreateAdd(result, part);
     }
@@ -100,7 +100,7 @@ void Values::emit_extract(ir::Value value) {
   if (found == elements.end()) throw Defect("an extract reads an element that its operation does not make");
   llvm::Value* what = found->second;
   if (!kept_scalar(body_.version, value) && !what->getType()->isVectorTy())
-    what = code_.CreateVectorSplat(kLanes, what);
+    what = code_.CreateVectorSplat(kWarpSize, what);
   if (slots_.known_constant(body_.version, value) == nullptr) define(value, what);
 }
 

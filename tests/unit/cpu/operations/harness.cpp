@@ -81,7 +81,7 @@ class TestContext final : public Context {
     const analysis::LanePattern& form = pattern(value);
     const ir::Type type = (*function_)[value].type;
     if (!form.scalar()) return load_input(value, vector_type_of(type));
-    Value* lanes = builder_->CreateVectorSplat(kLanes, scalar(value));
+    Value* lanes = builder_->CreateVectorSplat(kWarpSize, scalar(value));
     for (const analysis::Term& term : form.terms)
       lanes = builder_->CreateAdd(lanes, term_lanes(term, lanes->getType()));
     if (form.kind == LanePatternKind::offset32) {
@@ -101,15 +101,15 @@ class TestContext final : public Context {
     const ir::Type type = (*function_)[value].type;
     CHECK_MESSAGE(what->getType()->getScalarType() == type_of(type),
                   "the type defined is not the instruction's");
-    if (!what->getType()->isVectorTy()) what = builder_->CreateVectorSplat(kLanes, what);
+    if (!what->getType()->isVectorTy()) what = builder_->CreateVectorSplat(kWarpSize, what);
     if (type == ir::Type::i1)
-      what = builder_->CreateZExt(what, llvm::FixedVectorType::get(builder_->getInt8Ty(), kLanes));
+      what = builder_->CreateZExt(what, llvm::FixedVectorType::get(builder_->getInt8Ty(), kWarpSize));
     builder_->CreateAlignedStore(what, pointer_field(offsetof(Frame, outputs), index), llvm::Align(1));
   }
 
   bool full() const override { return full_; }
   Value* mask() override {
-    llvm::Type* const type = llvm::FixedVectorType::get(builder_->getInt1Ty(), kLanes);
+    llvm::Type* const type = llvm::FixedVectorType::get(builder_->getInt1Ty(), kWarpSize);
     return full_ ? llvm::Constant::getAllOnesValue(type) : builder_->CreateBitCast(mask_bits(), type);
   }
   Value* mask_bits() override {
@@ -184,12 +184,12 @@ class TestContext final : public Context {
     return is_bit ? builder_->CreateTrunc(loaded, type) : loaded;
   }
   Value* term_lanes(const analysis::Term& term, llvm::Type* type) {
-    llvm::SmallVector<llvm::Constant*, kLanes> offsets;
+    llvm::SmallVector<llvm::Constant*, kWarpSize> offsets;
     for (const std::int64_t at : term.offsets)
       offsets.push_back(llvm::ConstantInt::getSigned(type->getScalarType(), at));
     Value* const lanes = llvm::ConstantVector::get(offsets);
     if (term.coefficient == ir::kNone) return lanes;
-    Value* const factor = builder_->CreateVectorSplat(kLanes, scalar(term.coefficient));
+    Value* const factor = builder_->CreateVectorSplat(kWarpSize, scalar(term.coefficient));
     return builder_->CreateMul(
         lanes, term.sign_extend ? builder_->CreateSExt(factor, type) : builder_->CreateZExt(factor, type));
   }
