@@ -40,7 +40,7 @@ struct alignas(64) WarpFrame {
   std::uint32_t location;  ///< of the last wait: an index into KernelCode::locations
 };
 inline constexpr std::uint32_t kWarpFrameBytes = sizeof(WarpFrame);
-/// After this many turns another lane than the least runs.
+/// After this many turns a lane other than the one with the least PC runs.
 inline constexpr std::uint32_t kFairTurns = 256;
 
 /// The result of a step; the numbers are not valid PCs.
@@ -63,7 +63,7 @@ struct WarpSteps {
 };
 
 extern "C" {
-/// Runs one block. Between its warps: each makes steps as long as it can go on; barriers are counted here.
+/// Runs one block: its warps take turns, each for one step at a time. Counts the arrivals at barriers.
 void quern_cpu_run_warps(const LaunchState* launch, WorkerState* worker, const WarpSteps* steps,
                          std::uint32_t ctaid_x, std::uint32_t ctaid_y, std::uint32_t ctaid_z);
 /// The PC to run if the least one is marked, or if another lane's turn has come; or a StepEnd.
@@ -77,8 +77,8 @@ void quern_cpu_end_lanes(WarpFrame* frame, std::uint32_t lanes);
 void quern_cpu_arrive_at_barrier(WorkerState* worker, WarpFrame* frame, std::uint32_t lanes,
                                  std::uint32_t next, std::uint32_t how, std::uint32_t id, std::uint32_t count,
                                  std::uint32_t yes, std::uint32_t location);
-/// The block can only wait for others: other work of this thread continues, if there is any. Returns when it
-/// is this block's turn again. Defined by the scheduler.
+/// The block can only wait for others, so this thread continues other work, if there is any. Returns at this
+/// block's next turn. Defined by the scheduler.
 void quern_cpu_yield(WorkerState* worker);
 }
 

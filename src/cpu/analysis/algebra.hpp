@@ -25,7 +25,7 @@ LanePattern constant_pattern(std::uint32_t bits, std::uint64_t value);
 Range range_of(const LanePattern& pattern);
 void set_range(LanePattern& pattern, const Range& range);
 
-/// Uniform or affine: base + terms says everything.
+/// Uniform or affine: base + terms describes all lanes.
 bool is_linear(const LanePattern& pattern);
 /// Affine with one term, without a coefficient.
 bool has_constant_offsets(const LanePattern& pattern);

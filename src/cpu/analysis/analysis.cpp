@@ -19,10 +19,10 @@
 namespace quern::cpu::analysis {
 namespace {
 
-/// Evaluations of one value after which its bounds are given up, and after which everything is.
+/// Evaluations of one value after which its bounds are dropped, and after which it becomes varying.
 constexpr std::uint32_t kWidenAfter = 3;
 constexpr std::uint32_t kGiveUpAfter = 100;
-/// Operations looked through to see that a value is the same in every iteration.
+/// Depth of the search for operands that are the same in every iteration.
 constexpr unsigned kInvarianceDepth = 6;
 
 bool same(const LanePattern& a, const LanePattern& b) {
@@ -138,7 +138,7 @@ class Solver {
     const auto which = static_cast<ir::Special>(inst.imm);
     return inst.op == ir::Op::special && which >= ir::Special::clock && which <= ir::Special::globaltimer_hi;
   }
-  /// From the same operands the same result, whenever and by whichever lanes it is computed.
+  /// True if equal operands give equal results, at any time and in any lanes.
   static bool is_timeless(const ir::Inst& inst) {
     if (inst.op == ir::Op::load) return inst.attr.invariant;
     return ir::has_trait(inst.op, 'p') && !is_clock(inst);
@@ -158,7 +158,7 @@ class Solver {
     set_range(pattern, stable);
     return pattern;
   }
-  /// The same value over every edge, whichever lanes come over it.
+  /// True if the phi has the same value over every edge, independent of the lanes that take it.
   bool one_value(const ir::Inst& inst) const {
     const auto is_first = [&](ir::Value arg) { return arg == inst.args[0]; };
     if (std::all_of(inst.args.begin(), inst.args.end(), is_first)) return true;
@@ -170,7 +170,7 @@ class Solver {
              return pattern.kind == LanePatternKind::undefined || known_lanes(pattern, bits) == lanes;
            });
   }
-  /// A value that leaves a divergent loop with some lanes in one iteration and with others in another.
+  /// True for a value that some lanes carry out of a divergent loop in an earlier iteration than others.
   bool differs_in_time(const ir::Inst& inst) const {
     const std::vector<ir::BlockId>& preds = function_.blocks[inst.block].preds;
     for (std::size_t i = 0; i < preds.size(); ++i) {
@@ -197,7 +197,7 @@ class Solver {
     const auto same = [&](ir::Value arg) { return computes_the_same(arg, loop, depth - 1); };
     return steady && depth > 0 && std::all_of(inst.args.begin(), inst.args.end(), same);
   }
-  /// Terms and an index from within a loop are not carried out of it.
+  /// Terms and an index computed in a loop are not used outside of it.
   bool loses_operands(const ir::Inst& inst, const LanePattern& pattern) const {
     const auto inside = [&](ir::Value operand) {
       return operand == ir::kNone ||

@@ -40,9 +40,9 @@ enum class LanePatternKind : std::uint8_t {
 };
 
 /// Lanes that do not exist (a partial last warp) are outside every claim. `constant`, `base_align`, `min` and
-/// `max` also hold for the scalar the emitter computes from the operands' scalars, whichever lanes run (not
-/// `min`, `max` for offset32). A scalar() integer result of a pure operation has only scalar() operands,
-/// except for sext and zext that make an offset32.
+/// `max` also hold for the scalar the emitter computes from the operands' scalars, for any set of running
+/// lanes (not `min`, `max` for offset32). A scalar() integer result of a pure operation has only scalar()
+/// operands, except for sext and zext that make an offset32.
 struct LanePattern {
   LanePatternKind kind = LanePatternKind::undefined;
   std::optional<std::uint64_t>

@@ -8,7 +8,7 @@
 namespace quern::cpu::analysis {
 namespace {
 
-/// Nothing: not reached yet, and above all residues.
+/// nullopt: not reached yet; the top of the lattice.
 using Known = std::optional<Residue>;
 
 Residue residue(std::uint64_t value, std::uint32_t modulus, std::uint32_t param = ir::kNone) {
@@ -118,7 +118,7 @@ class Finder {
     return symbol.space == ir::Space::shared ? number(symbol.shared_offset) : residue(0, symbol.align);
   }
 
-  /// Nothing while an operand that counts is not reached.
+  /// nullopt while an operand that determines it is not reached.
   Known combine(const ir::Inst& inst) const {
     const auto arg = [&](std::size_t which) { return known_[inst.args[which]]; };
     const auto both = [&](auto&& function, std::size_t first = 0) -> Known {

@@ -340,7 +340,7 @@ LanePattern Rules::narrow(const ir::Inst& inst, bool wraps) const {
   return result;
 }
 
-/// Writes the coefficients' extension into the terms; false if one extension cannot say it.
+/// Writes the coefficients' extension into the terms; false if one extension cannot express it.
 bool Rules::extend_terms(LanePattern& pattern, std::uint32_t from, std::uint32_t to, bool sign) const {
   for (Term& term : pattern.terms) {
     if (term.coefficient == ir::kNone) continue;

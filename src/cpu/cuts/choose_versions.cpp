@@ -23,7 +23,7 @@ bool all_tested(const Plan& plan) {
   return true;
 }
 
-/// The cuts have invalidated the assumptions of the optimistic analysis: full code cannot rest on it.
+/// The cuts have invalidated the assumptions of the optimistic analysis: full code cannot use it.
 void give_up_assumptions(Plan& plan) {
   if (plan.dispatched) {
     plan.has_full = false;
@@ -82,8 +82,8 @@ bool leaves_wait(const Plan& plan, ir::BlockId id) {
 }
 
 /// True if masked code checks at this block whether all lanes are together again. In a loop only the header
-/// does: entering the full version of a loop in its middle would keep LLVM from recognising it as a loop. A
-/// loop with a barrier is none for LLVM anyway.
+/// does: entering the full version of a loop in its middle would keep LLVM from recognising it as a loop.
+/// LLVM does not recognise a loop with a barrier anyway.
 bool worth_reentering(const Plan& plan, ir::BlockId id, const Specialisation& specialisation) {
   const Analysis& facts = plan.dispatched ? plan.full : plan.masked;
   const ir::Block& block = plan.function->blocks[id];

@@ -31,9 +31,10 @@ struct Plan {
   std::vector<std::vector<ir::Value>>
       tested;                      ///< by BlockId: widenings to test at its end (full version); it ends in br
   std::vector<ir::Value> barrier;  ///< by BlockId: the barrier before its br, or ir::kNone
-  std::vector<bool> ends;  ///< by BlockId: lanes that come here have ended: nothing to see, then ret or exit
+  std::vector<bool> ends;  ///< by BlockId: lanes that reach it have no further effect before ret or exit
   std::vector<bool> masked_needed;  ///< by BlockId: has a masked version
-  std::vector<bool> reenter;  ///< by BlockId: masked version goes on in the full one where all lanes came
+  std::vector<bool>
+      reenter;  ///< by BlockId: its masked version continues in the full one if all lanes are there
   std::vector<bool> crosses;  ///< by Value: kept in a slot, because it is a phi or read outside its block
   std::vector<std::vector<ir::Value>>
       live_in;  ///< by BlockId: values defined before it and read in or after it
@@ -41,13 +42,12 @@ struct Plan {
   std::vector<BoundedBranch> bounded;  ///< by BlockId: how it ends; for full code
 
   GangPlan gang;
-  std::vector<bool>
-      parts;  ///< by BlockId: at its end, which is all there is of it, the warps of a gang may part
+  std::vector<bool> parts;  ///< by BlockId: only a terminator, at which the warps of a gang may diverge
 
   /// Lanes may wait for each other: the masked version is run by the dispatcher, and full code knows no
   /// barriers.
   bool dispatched = false;
-  std::vector<ir::Value> waits;   ///< by BlockId: what lanes wait at, its first instruction; ir::kNone
+  std::vector<ir::Value> waits;   ///< by BlockId: its first instruction, if lanes wait at it; else ir::kNone
   std::vector<bool> full_needed;  ///< by BlockId: has a full version, where has_full
   std::vector<bool> spins;  ///< by BlockId: lanes that go back to it from a later block let others run first
 

@@ -45,7 +45,7 @@ std::optional<std::uint64_t> read_number(const Worker& worker, std::uint64_t add
   return bits;
 }
 
-/// A device function's outcome: its result, or that the kernel gave it a bad address or memory ran out.
+/// The outcome of a device function: its result, an invalid address from the kernel, or no memory.
 struct Outcome {
   std::uint64_t result = 0;
   FaultKind fault = FaultKind::none;

@@ -268,7 +268,7 @@ class Residents {
   Worker& worker_;
   const std::uint64_t most_;
   std::size_t ready_ = 0;             ///< blocks prepared for this launch
-  ResidentBlock* present_ = nullptr;  ///< the block whose memory is in place
+  ResidentBlock* present_ = nullptr;  ///< the block whose memory is in the worker
   bool ended_ = false;                ///< some block ended in this round
   Fault fault_;
 };

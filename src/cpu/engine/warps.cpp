@@ -16,9 +16,9 @@ namespace quern::cpu::engine {
 namespace {
 
 constexpr std::uint32_t kMaxWarps = 32;
-/// All lanes may be spinning this often before other warps have their turn.
+/// All lanes may be spinning in this many rounds before other warps run.
 constexpr std::uint32_t kRoundsInStep = 32;
-/// The largest number of turns in a step, whatever its loops are.
+/// The largest number of turns in a step, for any loops.
 constexpr std::uint32_t kTurnsInStep = 1u << 16;
 
 std::uint32_t bit(std::uint32_t lane) { return 1u << lane; }
@@ -68,8 +68,8 @@ struct Team {
   }
 };
 
-/// Threads that `lanes` of a warp count for: a warp that is there with all it has counts for 32 (PTX ISA,
-/// "bar", "barrier": the number of threads is that of whole warps).
+/// The threads that `lanes` of a warp count as: a warp whose live lanes have all arrived counts as 32 (PTX
+/// ISA, "bar", "barrier": the number of threads is that of whole warps).
 std::uint32_t threads_of(std::uint32_t lanes, std::uint32_t live) {
   if (lanes == 0) return 0;
   return (live & ~lanes) == 0 ? kWarpSize : static_cast<std::uint32_t>(std::popcount(lanes));
@@ -98,7 +98,7 @@ void open(Team& team, Barrier& barrier) {
   std::memset(&barrier, 0, sizeof barrier);
 }
 
-/// After threads have ended: those that wait may have waited for them alone.
+/// After threads have ended: other threads may have waited for them only.
 void open_complete(Team& team) {
   for (Barrier& barrier : team.barriers)
     if (barrier.in_use && barrier.expected == 0 && is_complete(team, barrier)) open(team, barrier);
@@ -192,7 +192,7 @@ void quern_cpu_run_warps(const LaunchState* launch, WorkerState* worker, const W
 std::uint32_t quern_cpu_choose_pc(WorkerState* worker, WarpFrame* frame) {
   if (frame->turns % kTurnsInStep == 0) return static_cast<std::uint32_t>(StepEnd::spinning);
   const std::uint32_t ready = lanes_where(*frame, [](std::uint32_t at) { return at < lane_pc::kSpinning; });
-  if (ready != 0) {  // whoever comes next after the lane that the count of turns says
+  if (ready != 0) {  // the next lane after the one that the count of turns selects
     const int turn = static_cast<int>(frame->turns / kFairTurns % kWarpSize);
     const auto lane = static_cast<std::uint32_t>(std::countr_zero(std::rotr(ready, turn)) + turn) % kWarpSize;
     return frame->pc[lane];
@@ -220,7 +220,8 @@ std::uint32_t quern_cpu_sync_lanes(WarpFrame* frame, std::uint32_t at, std::uint
            other < lane_pc::kAtBarrier;
   };
   const std::uint32_t here = lanes_where(*frame, is_here);
-  // A warp_sync is met by members at any other one; all else only by those at the same instruction.
+  // A warp_sync synchronises with members at any other one, other operations only with members at the same
+  // instruction.
   const std::uint32_t present =
       (at & lane_pc::kSync) == 0 ? here : lanes_where(*frame, [](std::uint32_t other) {
         return other < lane_pc::kAtBarrier && (other & lane_pc::kSync) != 0 &&

@@ -202,7 +202,7 @@ std::span<const Helper> arithmetic_helpers() {
       QUERN_HELPER(quern_cpu_div_s64),
       QUERN_HELPER(quern_cpu_div_u64),
       // LLVM calls C functions if it recognises a comparison and a select of 16-bit numbers as a minimum or
-      // maximum. These are ours, since C does not specify which zero is the greater.
+      // maximum. These are defined here, since C does not specify which zero is the greater.
       helper_row("fmaxf", &greater<float>),
       helper_row("fminf", &lesser<float>),
   };

@@ -120,7 +120,7 @@ class Linker {
     }
   }
 
-  /// In the image: of what it defines, or of the stub that jumps there.
+  /// The address in the image of a symbol that it defines, or of the stub that jumps to the symbol.
   std::size_t address_of(const llvm::object::ELFRelocationRef& relocation) const {
     const llvm::object::ELFSymbolRef symbol = *relocation.getSymbol();
     const llvm::object::section_iterator section = take(symbol.getSection());

@@ -49,8 +49,8 @@ Value* displaced(Context& context, Value* address, std::int64_t displacement) {
                                      bits(address->getType(), static_cast<std::uint64_t>(displacement)));
 }
 
-/// The pointer to `address` in shared memory of a compact window, with what kCompactReachBytes add or take
-/// away: an address before shared memory may be that of a lane that does not run.
+/// The pointer to `address` in shared memory of a compact window, kCompactReachBytes added or
+/// subtracted: an address before shared memory may be that of a lane that does not run.
 Value* checked_shared(const Access& access, Value* base, Value* address) {
   constexpr std::uint32_t kReach = engine::kCompactReachBytes;
   constexpr std::uint32_t kMost = engine::kCompactSharedBytes + 2 * kReach;
@@ -64,7 +64,7 @@ Value* checked_shared(const Access& access, Value* base, Value* address) {
 }
 
 /// The checked pointer of a scalar address that lies at `offset` from `base`, which is a lane's address
-/// without displacement. What is added to it later must stay within a gap.
+/// without displacement. Offsets added to it later must stay within a gap.
 Value* checked_pointer(const Access& access, Value* base, std::int64_t offset) {
   Context& context = access.context;
   llvm::IRBuilder<>& b = context.builder();
@@ -199,7 +199,7 @@ Access::Access(Context& context_, ir::Value value, ir::Type element_)
       element_bytes(ir::byte_size(element_)),
       count(inst.attr.count),
       displacement(static_cast<std::int64_t>(inst.imm)) {
-  // Local memory lies apart for each lane, whatever the offsets; parameters are checked at the very end.
+  // Local memory is separate for each lane, for any offsets; parameters are checked last.
   const analysis::LanePattern& pattern = context.pattern(address);
   if (space == ir::Space::local || (space == ir::Space::param && pattern.kind != LanePatternKind::uniform))
     return;

@@ -47,7 +47,7 @@ Value* power_of_two(Operands& o, Value* k) {
   return o.b.CreateBitCast(exponent, with_element(k->getType(), o.b.getFloatTy()));
 }
 
-/// 1.5 * 2^23: adding it rounds |x| < 2^22 to an integer, which then stands in the low bits.
+/// 1.5 * 2^23: adding it rounds |x| < 2^22 to an integer, which is then in the low bits.
 constexpr double kRounder = 0x1.8p23;
 
 Value* exp2(Operands& o, Value* x) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// An atomic operation at one place, and the lanes of a warp one after the other.
+// An atomic operation at one address, and the lanes of a warp one after the other.
 //
-// No locked instruction where nobody else can be at the place:
-//   shared memory, and any memory at the scope of the block   a block runs wholly on one worker, and its
-//   warps
-//                                                             take turns between operations
-//   the scopes of the GPU, where there is one worker          all threads of the device run on it
-//   the scope of the system                                   the host may be there: locked
+// There is no locked instruction if no other thread can access the address:
+//
+// * Shared memory, and any memory at the scope of the block: a block runs wholly on one worker, and its warps
+//   take turns between operations.
+// * The scopes of the GPU if there is one worker: all threads of the device run on it.
+//
+// At the scope of the system the host may access the address: the instruction is locked.
 #include <llvm/IR/Intrinsics.h>
 
 #include "cpu/emit/operations/atomic.hpp"
@@ -106,7 +107,7 @@ Value* update_plainly(const Access& access, Value* pointer, Value* operand, Valu
       b.CreateAlignedStore(combine(b, access.inst.attr.atomic, old, operand, second), pointer, align);
   annotate(access, store);
   if (access.space != ir::Space::shared) {
-    // Concurrent readers (the host, in mapped memory) see each step.
+    // Concurrent readers (the host, in mapped memory) observe each step.
     old->setAtomic(llvm::AtomicOrdering::Monotonic);
     store->setAtomic(llvm::AtomicOrdering::Monotonic);
   }

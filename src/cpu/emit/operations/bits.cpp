@@ -27,8 +27,8 @@ Value* amount_in(Operands& o, Value* amount, llvm::Type* type) {
   return o.b.CreateZExtOrTrunc(amount, type);
 }
 
-/// Logical shifts by any amount: 0 from the width on. LLVM's shift says nothing there, and the select hides
-/// it.
+/// Logical shifts by any amount: 0 from the width on. LLVM's shift is poison there, and the select
+/// replaces it.
 Value* shift_left(Operands& o, Value* value, Value* amount) {
   Value* const inside = o.b.CreateICmpULT(amount, bits(value->getType(), width_of(value->getType())));
   return o.b.CreateSelect(inside, o.b.CreateShl(value, amount), zero(value->getType()));
@@ -52,7 +52,7 @@ Value* funnel(Operands& o) {
   Value* const shifted =
       o.b.CreateIntrinsic(id, {o.type}, {o[1], o[0], o.b.CreateAnd(o[2], bits(o.type, 31))});
   if (!o.inst.attr.clamp) return shifted;
-  // A clamped shift by 32 moves one word wholly into the other's place.
+  // A clamped shift by 32 replaces one word by the other.
   return o.b.CreateSelect(o.b.CreateICmpUGE(o[2], bits(o.type, 32)), left ? o[0] : o[1], shifted);
 }
 

@@ -85,7 +85,7 @@ class Context {
   Specialisation specialisation_;
 };
 
-/// Emits one non-terminator, non-phi, non-barrier operation at the builder's place. One table inside maps
+/// Emits one non-terminator, non-phi, non-barrier operation at the builder's position. One table inside maps
 /// ir::Op to the emitter of its family.
 void emit_operation(Context& context, ir::Value value);
 

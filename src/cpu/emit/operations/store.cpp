@@ -103,7 +103,7 @@ void emit_store(Context& context, ir::Value value) {
     return compiler_barrier(context);
   }
   if (access.layout.kind == LayoutKind::uniform) return store_uniform(access);
-  // As for loads: the processor's stores are release stores, the compiler must keep to the order.
+  // As for loads: the processor's stores are release stores; the compiler must keep their order.
   if (access.ordered()) compiler_barrier(context);
   store_lanes(access);
   if (access.ordered()) compiler_barrier(context);

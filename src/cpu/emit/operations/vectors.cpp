@@ -41,7 +41,7 @@ llvm::Value* first_lane(Context& context) {
 llvm::Value* last_lane(Context& context) {
   llvm::IRBuilder<>& b = context.builder();
   if (context.full()) return b.getInt32(kWarpSize - 1);
-  // Masked to 31, so that an empty mask (code that runs ahead) names a lane all the same.
+  // Masked to 31, so that the result is a lane's number for an empty mask too (code that runs ahead).
   llvm::Value* const zeros =
       b.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, context.mask_bits(), b.getFalse());
   return b.CreateAnd(b.CreateSub(b.getInt32(kWarpSize - 1), zeros), kWarpSize - 1);

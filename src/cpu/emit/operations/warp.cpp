@@ -197,7 +197,7 @@ void emit_vote(Context& context, ir::Value value) {
         vote_result(b, mode, b.CreateAnd(yes, members), b.CreateAnd(context.mask_bits(), members));
     return define_scalar(context, value, result);
   }
-  // Groups of their own membermask, each voting by itself.
+  // The groups of lanes with different membermasks vote separately.
   Value* const members = context.vector(inst.args[1]);
   Value* const group_yes = b.CreateAnd(splat(context, yes), members);
   Value* const voters = b.CreateAnd(splat(context, context.mask_bits()), members);

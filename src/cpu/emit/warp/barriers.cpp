@@ -41,7 +41,7 @@ void Barriers::emit_masked(ir::BlockId block) {
   llvm::BasicBlock* missing = make_block("missing");
   code_.CreateCondBr(code_.CreateICmpEQ(body_.running.word, body_.live_bits()), arrived, missing);
   code_.SetInsertPoint(missing);
-  for (const ir::BlockId other : plan_.masked.order) {  // those that are about to trap say why
+  for (const ir::BlockId other : plan_.masked.order) {  // lanes that are about to trap report the reason
     if (terminator(other).op != ir::Op::trap || !plan_.masked_needed[other]) continue;
     llvm::BasicBlock* next = make_block("missing");
     code_.CreateCondBr(masks_.any(code_.CreateLoad(masks_.type(), body_.masked_blocks[other].waiting)),

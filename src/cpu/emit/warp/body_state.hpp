@@ -54,7 +54,7 @@ class ResumePoints;
 struct Gang {
   std::uint32_t width = 1;        ///< warps in lockstep, from BodyInputs::warp on
   std::uint32_t frame_bytes = 0;  ///< from one warp's frame to the next one's
-  bool whole_block = false;       ///< the block has no other warps: nobody waits at a barrier
+  bool whole_block = false;       ///< the block has no other warps: no warp waits at a barrier
   bool resumes = false;           ///< continues after barriers at which its warps have arrived one by one
   const ResumePoints* single =
       nullptr;  ///< of the body of one warp, emitted before: its frame and its states count
@@ -117,7 +117,7 @@ struct BodyState {
   RunningLanes running;
 };
 
-/// The base of the parts: the shared state, and what every part asks of it.
+/// The base class of the parts: the shared state, and functions that every part uses.
 class BodyPart {
  public:
   BodyPart(const BodyPart&) = delete;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values between the full version and the masked one. Their patterns may differ (the safe analysis knows
-// less), and so may what is kept of a value.
+// less), and so may their representations (scalar or vector).
 #pragma once
 
 #include "cpu/emit/warp/edges.hpp"

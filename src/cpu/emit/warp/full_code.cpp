@@ -55,7 +55,7 @@ void FullCode::store_phis(ir::BlockId block, unsigned successor_index) {
   for (const auto& [phi, operand] : edges_.phi_operands(block, successor_index))
     if (slots_.has(Version::full, phi) && !(is_shared(phi) && body_.current != 0))
       stores.emplace_back(phi, values_.as_kept(operand, kept_scalar(Version::full, phi)));
-  // Not to the frame: the phi's block does that once, whichever edge it was entered by.
+  // Not to the frame: the phi's block does that once for all its edges.
   for (const auto& [phi, what] : stores)
     code_.CreateStore(slots_.pack_bits(what), slots_.at(Version::full, phi).memory);
 }
@@ -217,7 +217,7 @@ llvm::Value* FullCode::widening_holds(ir::Value widening) {
   return code_.CreateAnd(holds, code_.CreateICmpSLE(high, number(maximum)));
 }
 
-/// At the end of `block`: the full version cannot go on.
+/// At the end of `block`: the full version cannot continue.
 void FullCode::leave(ir::BlockId block) {
   if (is_gang())
     gang_.split(block);

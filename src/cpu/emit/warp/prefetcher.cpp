@@ -129,7 +129,7 @@ void Prefetcher::emit(ir::Value load) {
       }
       at = code_.CreateAdd(at, part);
     }
-    // A hint: it reads nothing and never faults, whatever the address.
+    // A hint: it does not read, and faults for no address.
     code_.CreateIntrinsic(llvm::Intrinsic::prefetch, {code_.getPtrTy()},
                           {code_.CreateIntToPtr(at, code_.getPtrTy()), code_.getInt32(0), code_.getInt32(3),
                            code_.getInt32(1)});
