@@ -87,7 +87,7 @@ Value* combine(llvm::IRBuilder<>& b, AtomicOp op, Value* old, Value* operand, Va
       return b.CreateSelect(b.CreateOr(b.CreateICmpEQ(old, number(0)), b.CreateICmpUGT(old, operand)),
                             operand, b.CreateSub(old, number(1)));
     default:
-      throw Defect("an atomic operation that is not emitted in place");
+      throw Defect("an atomic operation that is not emitted inline");
   }
 }
 

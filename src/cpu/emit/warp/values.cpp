@@ -38,7 +38,7 @@ llvm::Value* Values::kept(ir::Value value) {
 
 llvm::Value* Values::scalar(ir::Value value) {
   if (!kept_scalar(body_.version, value))
-    throw Defect("a scalar is asked of %" + std::to_string(value) + ", which is kept as a vector");
+    throw Defect("the scalar of %" + std::to_string(value) + " is requested, but a vector is kept");
   return kept(value);
 }
 
@@ -84,7 +84,7 @@ llvm::Value* Values::expand(const analysis::LanePattern& pattern, ir::Type type,
 void Values::define(ir::Value value, llvm::Value* what) {
   if (what->getType() != slots_.kept_type(body_.version, value))
     throw Defect("%" + std::to_string(value) + " (" + std::string(ir::name(inst(value).op)) +
-                 ") is defined in another form than its pattern's");
+                 ") is not defined in the form that its pattern requires");
   of_warp(value).values[value] = what;
   slots_.write(body_.version, value, what);
 }

@@ -247,7 +247,7 @@ TEST_CASE("a counter is bounded by its test where no step can wrap") {
     const auto n = b.param(ir::Type::i32);
     const auto i = counted_by(b, n, [&](ir::Value at) { return b.add(at, b.i32(step)); });
     const analysis::Analysis a = analysed(b, block_of(32));
-    // Next is below 2^31 - 1 while the loop goes on: one more is below 2^31, two more may not be.
+    // `next` is below 2^31 - 1 while the loop continues: one more is below 2^31, two more may not be.
     CHECK(a.patterns[i].min == (step == 1 ? 0 : INT32_MIN));
     CHECK(a.patterns[i].max == (step == 1 ? INT32_MAX - 1 : INT32_MAX));
   }

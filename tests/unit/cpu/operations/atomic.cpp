@@ -132,8 +132,9 @@ void check(const Setting& setting) {
         std::vector<Lanes> inputs(operation.inputs.size());
         std::array<std::size_t, 32> places{};
         for (std::size_t lane = 0; lane < 32; ++lane) {
-          places[lane] =
-              setting.one_address || setting.meet ? 64 : 64 + lane % 6 * 8;  // lanes meet at some addresses
+          places[lane] = setting.one_address || setting.meet
+                             ? 64
+                             : 64 + lane % 6 * 8;  // some lanes have equal addresses
           inputs[0][lane] =
               places[lane] +
               (setting.space == Space::shared ? 0 : reinterpret_cast<std::uint64_t>(memory.bytes.data()));

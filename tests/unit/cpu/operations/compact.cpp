@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Code for a compact window guarantees that no access, whatever the addresses, lands further outside than the
+// Code for a compact window guarantees for any addresses that no access lands further outside than the
 // gap. Accesses run in a large empty address range; a page that is touched is recorded and becomes
 // accessible, so that every lane is seen.
 #include <doctest/doctest.h>

@@ -34,7 +34,7 @@ extern "C" std::uint64_t quern_cpu_global_timer() {
 }
 extern "C" void quern_cpu_trap(WorkerState*, std::uint32_t) { std::abort(); }
 
-/// Returns a digest of what it was called with.
+/// Returns a digest of its arguments.
 extern "C" std::uint64_t quern_cpu_host_call(WorkerState* worker, const LaunchState*, std::uint32_t call,
                                              const std::uint64_t* args) {
   return call * 1000000u + worker->fault_lane * 10000u + args[0] * 100 + args[1];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Emits one operation for 32 lanes, runs it, and hands back what each lane got. The stand-in for control
+// Emits one operation for 32 lanes, runs it, and returns the result of each lane. The stand-in for control
 // flow: straight-line code, operands read from arrays.
 #pragma once
 
