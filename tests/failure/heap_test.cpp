@@ -33,16 +33,16 @@ constexpr const char* kPtx = R"(.version 6.0
 )";
 
 std::uint64_t launches() {
-  const driver::FailingTable& table = *fault::AuditedDevice::get().table;
+  const driver::FailingTable& table = *failure::AuditedDevice::get().table;
   return table.call_count("cuLaunchKernel") + table.call_count("cuLaunchKernelEx");
 }
 
 /// Allocations by this thread in the second of two calls, outside of the driver's.
 std::uint64_t allocations_of(const std::function<void()>& action) {
   action();
-  const fault::ShortOfMemory scope(0);
+  const failure::ShortOfMemory scope(0);
   action();
-  return fault::ShortOfMemory::count();
+  return failure::ShortOfMemory::count();
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ TEST_CASE("views of arrays need no heap memory up to four dimensions") {
 }
 
 TEST_CASE("a launch after the first needs no heap memory of the layer's") {
-  const Session session = fault::AuditedDevice::get().open_session();
+  const Session session = failure::AuditedDevice::get().open_session();
   const Module module = session.load_ptx(kPtx);
   const Kernel plain = module.kernel("plain"), pair = module.kernel("pair"), four = module.kernel("four");
   const DeviceNDArray array = session.device_array({8, 8}, Dtype::float32);
@@ -79,7 +79,7 @@ TEST_CASE("a launch after the first needs no heap memory of the layer's") {
 }
 
 TEST_CASE("SmartArrays that are on the device are launched with without heap memory") {
-  const Session session = fault::AuditedDevice::get().open_session();
+  const Session session = failure::AuditedDevice::get().open_session();
   const Kernel four = session.load_ptx(kPtx).kernel("four");
   const SmartArray smart = session.smart_array(NDArray({8, 8}, Dtype::float32));
   const Stream stream = session.stream();
@@ -91,11 +91,11 @@ TEST_CASE("SmartArrays that are on the device are launched with without heap mem
 }
 
 TEST_CASE("SmartArrays are launched with on a stream of the program's without heap memory or new events") {
-  const Session session = fault::AuditedDevice::get().open_session();
-  const driver::FailingTable& table = *fault::AuditedDevice::get().table;
+  const Session session = failure::AuditedDevice::get().open_session();
+  const driver::FailingTable& table = *failure::AuditedDevice::get().table;
   const Kernel four = session.load_ptx(kPtx).kernel("four");
   const SmartArray smart = session.smart_array(NDArray({8, 8}, Dtype::float32));
-  const fault::ForeignStream one(session), two(session);
+  const failure::ForeignStream one(session), two(session);
   const auto launch = [&](StreamView stream) {
     four({.grid = 1, .block = 32, .stream = stream})(smart, smart, smart, smart);
   };
@@ -106,13 +106,13 @@ TEST_CASE("SmartArrays are launched with on a stream of the program's without he
   CHECK(table.call_count("cuEventCreate") == made);
   // The host side waits for both; the events that marked their ends are reused, also on a third stream.
   (void)smart.host();
-  const fault::ForeignStream three(session);
+  const failure::ForeignStream three(session);
   CHECK(allocations_of([&] { launch(three.view()), launch(one.view()); }) == 0);
   CHECK(table.call_count("cuEventCreate") == made);
 }
 
 TEST_CASE("memory of a pool's needs no heap memory in launches on the stream that it was made on") {
-  const Session session = fault::AuditedDevice::get().open_session();
+  const Session session = failure::AuditedDevice::get().open_session();
   const Kernel plain = session.load_ptx(kPtx).kernel("plain");
   const Stream stream = session.stream();
   session.set_allocator(session.stream_ordered_pool());
@@ -129,7 +129,7 @@ TEST_CASE(
   struct Point {
     float x, y;
   };
-  const Session session = fault::AuditedDevice::get().open_session();
+  const Session session = failure::AuditedDevice::get().open_session();
   const Kernel sum = session.load_python(kPython).kernel("total");
   const auto a = session.to_device(std::vector<float>(64, 1.0f));
   const auto out = session.to_device(std::vector<float>(64));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shapes of the address computations that kernels are made of.
+// Patterns of the address computations that kernels are made of.
 #include <bit>
 
 #include "testing.hpp"
 
 using namespace quern::cpu;
 using analysis::Assumption;
-using analysis::ShapeKind;
+using analysis::LanePatternKind;
 using test::analysed;
 using test::block_of;
 using test::IrBuilder;
@@ -29,14 +29,14 @@ TEST_CASE("the address of x[i] in saxpy is a base plus four bytes a lane, withou
     b.br(end);
     b.at(end).ret();
     const analysis::Analysis a = analysed(b, block_of(threads));
-    CHECK(is_strided(a.shapes[i], 1));
-    CHECK(is_strided(a.shapes[wide], 1));
-    CHECK(is_strided(a.shapes[address], 4));
+    CHECK(is_strided(a.patterns[i], 1));
+    CHECK(is_strided(a.patterns[wide], 1));
+    CHECK(is_strided(a.patterns[address], 4));
     CHECK(!a.assumed[wide]);
-    CHECK(a.shapes[value].kind == ShapeKind::varying);
+    CHECK(a.patterns[value].kind == LanePatternKind::varying);
     CHECK(a.divergent_branch[0]);
     CHECK(a.divergent_control[body]);
-    CHECK(a.shapes[n].kind == ShapeKind::uniform);
+    CHECK(a.patterns[n].kind == LanePatternKind::uniform);
   }
 }
 
@@ -55,28 +55,28 @@ TEST_CASE("rows of a 16x16 tile: two per warp, and row * N + k has a runtime coe
   b.ret();
   SUBCASE("safe: an offset from the base") {
     const analysis::Analysis a = analysed(b, block_of(16, 16));
-    CHECK(a.shapes[tx].constant == 0u);
-    CHECK(a.shapes[tx].terms[0].pattern[17] == 1);
-    CHECK(a.shapes[ty].terms[0].pattern[15] == 0);
-    CHECK(a.shapes[ty].terms[0].pattern[16] == 1);
-    CHECK(a.shapes[ty].base_align == 2);
-    CHECK(a.shapes[column].base_align == 16);
-    CHECK(a.shapes[column].exact);
-    CHECK(a.shapes[row].exact);
-    REQUIRE(a.shapes[index].kind == ShapeKind::affine);
-    CHECK(a.shapes[index].terms[0].coefficient == n);
-    CHECK(a.shapes[wide].kind == ShapeKind::offset32);
-    CHECK(a.shapes[wide].index == index);
-    REQUIRE(a.shapes[address].kind == ShapeKind::offset32);
-    CHECK(a.shapes[address].scale == 4);
+    CHECK(a.patterns[tx].constant == 0u);
+    CHECK(a.patterns[tx].terms[0].offsets[17] == 1);
+    CHECK(a.patterns[ty].terms[0].offsets[15] == 0);
+    CHECK(a.patterns[ty].terms[0].offsets[16] == 1);
+    CHECK(a.patterns[ty].base_align == 2);
+    CHECK(a.patterns[column].base_align == 16);
+    CHECK(a.patterns[column].exact);
+    CHECK(a.patterns[row].exact);
+    REQUIRE(a.patterns[index].kind == LanePatternKind::affine);
+    CHECK(a.patterns[index].terms[0].coefficient == n);
+    CHECK(a.patterns[wide].kind == LanePatternKind::offset32);
+    CHECK(a.patterns[wide].index == index);
+    REQUIRE(a.patterns[address].kind == LanePatternKind::offset32);
+    CHECK(a.patterns[address].scale == 4);
     CHECK(!a.assumed[wide]);
   }
   SUBCASE("optimistic: affine, and marked") {
     const analysis::Analysis a = analysed(b, block_of(16, 16), Assumption::optimistic);
-    REQUIRE(a.shapes[address].kind == ShapeKind::affine);
-    CHECK(a.shapes[address].terms[0].coefficient == n);
-    CHECK(a.shapes[address].terms[0].sign_extend);
-    CHECK(a.shapes[address].terms[0].pattern[31] == 4);
+    REQUIRE(a.patterns[address].kind == LanePatternKind::affine);
+    CHECK(a.patterns[address].terms[0].coefficient == n);
+    CHECK(a.patterns[address].terms[0].sign_extend);
+    CHECK(a.patterns[address].terms[0].offsets[31] == 4);
     CHECK(a.assumed[wide]);
     CHECK(!a.assumed[address]);
   }
@@ -113,11 +113,11 @@ TEST_CASE("a divergent loop keeps its counter uniform inside, and varying after 
   const analysis::Analysis a = analysed(b, block_of(256));
   REQUIRE(a.loops.size() == 1);
   CHECK(a.loops[0].divergent);
-  CHECK(a.shapes[i].kind == ShapeKind::uniform);
-  CHECK(a.shapes[i].min == 0);
-  CHECK(a.shapes[i].max == 1000);
-  CHECK(a.shapes[z].kind == ShapeKind::varying);
-  CHECK(a.shapes[result].kind == ShapeKind::varying);
+  CHECK(a.patterns[i].kind == LanePatternKind::uniform);
+  CHECK(a.patterns[i].min == 0);
+  CHECK(a.patterns[i].max == 1000);
+  CHECK(a.patterns[z].kind == LanePatternKind::varying);
+  CHECK(a.patterns[result].kind == LanePatternKind::varying);
   CHECK(!a.divergent_branch[head]);
   CHECK(a.divergent_branch[body]);
   CHECK(a.divergent_control[head]);
@@ -134,12 +134,12 @@ TEST_CASE("a shuffle reduction: lane and warp of a thread are known patterns") {
   const auto low = b.or_(b.shl(tid, 2), b.i32(3));
   b.ret();
   const analysis::Analysis a = analysed(b, block_of(256));
-  CHECK(is_strided(a.shapes[lane], 1));
-  CHECK(a.shapes[lane].constant == 0u);
-  CHECK(a.shapes[warp].kind == ShapeKind::uniform);
-  CHECK(a.shapes[warp].max == 7);
-  CHECK(a.shapes[first].kind == ShapeKind::varying);
-  CHECK(is_strided(a.shapes[low], 4));
+  CHECK(is_strided(a.patterns[lane], 1));
+  CHECK(a.patterns[lane].constant == 0u);
+  CHECK(a.patterns[warp].kind == LanePatternKind::uniform);
+  CHECK(a.patterns[warp].max == 7);
+  CHECK(a.patterns[first].kind == LanePatternKind::varying);
+  CHECK(is_strided(a.patterns[low], 4));
 }
 
 TEST_CASE("tid is affine exactly where every warp of the block has the same pattern") {
@@ -173,9 +173,11 @@ TEST_CASE("tid is affine exactly where every warp of the block has the same patt
         same &= difference == index(thread % 32) - index(0);
         flat &= difference == 0;
       }
-      const ShapeKind expected = flat ? ShapeKind::uniform : same ? ShapeKind::affine : ShapeKind::varying;
-      CHECK(a.shapes[tid[d]].kind == expected);
-      CHECK(a.shapes[tid[d]].max == block[d] - 1);
+      const LanePatternKind expected = flat   ? LanePatternKind::uniform
+                                       : same ? LanePatternKind::affine
+                                              : LanePatternKind::varying;
+      CHECK(a.patterns[tid[d]].kind == expected);
+      CHECK(a.patterns[tid[d]].max == block[d] - 1);
     }
   }
 }
@@ -197,12 +199,12 @@ TEST_CASE("an order of two values with equal steps is the warp's where neither w
   const auto equal = b.icmp(ir::Icmp::eq, far, farther);
   b.ret();
   const analysis::Analysis a = analysed(b, block_of(32));
-  CHECK(a.shapes[signed_order].kind == ShapeKind::uniform);
-  CHECK(a.shapes[natural].kind == ShapeKind::uniform);
-  CHECK(a.shapes[equal].kind == ShapeKind::uniform);
-  CHECK(a.shapes[unsigned_order].kind == ShapeKind::varying);
-  CHECK(a.shapes[signed_wrap].kind == ShapeKind::varying);
-  CHECK(a.shapes[unsigned_wrap].kind == ShapeKind::varying);
+  CHECK(a.patterns[signed_order].kind == LanePatternKind::uniform);
+  CHECK(a.patterns[natural].kind == LanePatternKind::uniform);
+  CHECK(a.patterns[equal].kind == LanePatternKind::uniform);
+  CHECK(a.patterns[unsigned_order].kind == LanePatternKind::varying);
+  CHECK(a.patterns[signed_wrap].kind == LanePatternKind::varying);
+  CHECK(a.patterns[unsigned_wrap].kind == LanePatternKind::varying);
 }
 
 TEST_CASE("what a lane's own bit chooses is the lane's own") {
@@ -214,8 +216,8 @@ TEST_CASE("what a lane's own bit chooses is the lane's own") {
   const auto of_warp = b.select(b.icmp(ir::Icmp::slt, x, y), x, y);
   b.ret();
   const analysis::Analysis a = analysed(b, block_of(32));
-  CHECK(a.shapes[of_lane].kind == ShapeKind::varying);
-  CHECK(a.shapes[of_warp].kind == ShapeKind::uniform);
+  CHECK(a.patterns[of_lane].kind == LanePatternKind::varying);
+  CHECK(a.patterns[of_warp].kind == LanePatternKind::uniform);
 }
 
 namespace {
@@ -245,9 +247,9 @@ TEST_CASE("a counter is bounded by its test where no step can wrap") {
     const auto n = b.param(ir::Type::i32);
     const auto i = counted_by(b, n, [&](ir::Value at) { return b.add(at, b.i32(step)); });
     const analysis::Analysis a = analysed(b, block_of(32));
-    // Next is below 2^31 - 1 while the loop goes on: one more is below 2^31, two more may not be.
-    CHECK(a.shapes[i].min == (step == 1 ? 0 : INT32_MIN));
-    CHECK(a.shapes[i].max == (step == 1 ? INT32_MAX - 1 : INT32_MAX));
+    // `next` is below 2^31 - 1 while the loop continues: one more is below 2^31, two more may not be.
+    CHECK(a.patterns[i].min == (step == 1 ? 0 : INT32_MIN));
+    CHECK(a.patterns[i].max == (step == 1 ? INT32_MAX - 1 : INT32_MAX));
   }
 }
 
@@ -256,7 +258,7 @@ TEST_CASE("a number that is none of the loop's is no counter") {
   const auto n = b.param(ir::Type::i32);
   const auto limit = b.i32(100);
   const auto i = counted_by(b, limit, [&](ir::Value) { return b.add(b.i32(5), n); });
-  CHECK(analysed(b, block_of(32)).shapes[i].min == INT32_MIN);
+  CHECK(analysed(b, block_of(32)).patterns[i].min == INT32_MIN);
 }
 
 TEST_CASE("what may be negative is not widened without its sign") {
@@ -268,14 +270,14 @@ TEST_CASE("what may be negative is not widened without its sign") {
   const auto rows = b.zext(ir::Type::i64, b.mul(b.tid(1), n));
   b.ret();
   const analysis::Analysis safe = analysed(b, block_of(64));
-  CHECK(is_strided(safe.shapes[with_sign], 1));
-  CHECK(safe.shapes[without].kind == ShapeKind::offset32);
-  CHECK(!safe.shapes[without].index_signed);
+  CHECK(is_strided(safe.patterns[with_sign], 1));
+  CHECK(safe.patterns[without].kind == LanePatternKind::offset32);
+  CHECK(!safe.patterns[without].index_signed);
   const analysis::Analysis optimistic = analysed(b, block_of(16, 16), Assumption::optimistic);
-  REQUIRE(optimistic.shapes[rows].kind == ShapeKind::affine);
-  REQUIRE(optimistic.shapes[rows].terms.size() == 1);
-  CHECK(optimistic.shapes[rows].terms[0].coefficient == n);
-  CHECK(!optimistic.shapes[rows].terms[0].sign_extend);
+  REQUIRE(optimistic.patterns[rows].kind == LanePatternKind::affine);
+  REQUIRE(optimistic.patterns[rows].terms.size() == 1);
+  CHECK(optimistic.patterns[rows].terms[0].coefficient == n);
+  CHECK(!optimistic.patterns[rows].terms[0].sign_extend);
   CHECK(optimistic.assumed[rows]);
 }
 
@@ -303,17 +305,17 @@ TEST_CASE(
   b.incoming(i, body, next);
   SUBCASE("256 threads: the base is a multiple of 32") {
     const analysis::Analysis a = analysed(b, block_of(256));
-    CHECK(is_strided(a.shapes[i], 1));
-    CHECK(a.shapes[i].base_align == 32);
-    CHECK(is_strided(a.shapes[address], 8));
+    CHECK(is_strided(a.patterns[i], 1));
+    CHECK(a.patterns[i].base_align == 32);
+    CHECK(is_strided(a.patterns[address], 8));
     CHECK(a.loops[0].divergent);
   }
   SUBCASE("100 threads: i may wrap between the lanes of a warp") {
     const analysis::Analysis a = analysed(b, block_of(100));
-    CHECK(is_strided(a.shapes[i], 1));
-    CHECK(a.shapes[wide].kind == ShapeKind::offset32);
+    CHECK(is_strided(a.patterns[i], 1));
+    CHECK(a.patterns[wide].kind == LanePatternKind::offset32);
     const analysis::Analysis optimistic = analysed(b, block_of(100), Assumption::optimistic);
-    CHECK(is_strided(optimistic.shapes[address], 8));
+    CHECK(is_strided(optimistic.patterns[address], 8));
     CHECK(optimistic.assumed[wide]);
   }
 }
@@ -337,8 +339,8 @@ TEST_CASE("a loop over a row keeps a pointer that advances affine, and its end t
   b.incoming(p, 0, first);
   b.incoming(p, head, next);
   const analysis::Analysis a = analysed(b, block_of(128));
-  CHECK(is_strided(a.shapes[p], 4));
-  CHECK(a.shapes[more].kind == ShapeKind::uniform);
+  CHECK(is_strided(a.patterns[p], 4));
+  CHECK(a.patterns[more].kind == LanePatternKind::uniform);
   CHECK(!a.loops[0].divergent);
 }
 
@@ -367,13 +369,13 @@ TEST_CASE("a gather with 32-bit indices is an offset from a uniform base, also i
   b.incoming(k, 0, zero);
   b.incoming(k, head, k_next);
   const analysis::Analysis a = analysed(b, block_of(64));
-  REQUIRE(a.shapes[p].kind == ShapeKind::offset32);
-  CHECK(a.shapes[p].index == index);
-  CHECK(a.shapes[p].scale == 4);
-  CHECK(a.shapes[p].index_signed);
-  CHECK(a.shapes[k].min == 0);
-  CHECK(a.shapes[k].max == 9);
-  CHECK(a.shapes[k_next].max == 10);
+  REQUIRE(a.patterns[p].kind == LanePatternKind::offset32);
+  CHECK(a.patterns[p].index == index);
+  CHECK(a.patterns[p].scale == 4);
+  CHECK(a.patterns[p].index_signed);
+  CHECK(a.patterns[k].min == 0);
+  CHECK(a.patterns[k].max == 9);
+  CHECK(a.patterns[k_next].max == 10);
 }
 
 TEST_CASE(
@@ -395,9 +397,9 @@ TEST_CASE(
   b.incoming(i, 0, zero);
   b.incoming(i, body, next);
   const analysis::Analysis a = analysed(b, block_of(64));
-  CHECK(a.shapes[i].kind == ShapeKind::uniform);
-  CHECK(a.shapes[i].max == 63);
-  CHECK(a.shapes[count].kind == ShapeKind::varying);
+  CHECK(a.patterns[i].kind == LanePatternKind::uniform);
+  CHECK(a.patterns[i].max == 63);
+  CHECK(a.patterns[count].kind == LanePatternKind::varying);
   CHECK(a.loops[0].divergent);
 }
 
@@ -408,9 +410,9 @@ TEST_CASE("shared memory addressed with 32 bits widens without an assumption") {
   const auto address = b.zext(ir::Type::i64, b.add(b.trunc(ir::Type::i32, tile), offset));
   b.ret();
   const analysis::Analysis a = analysed(b, block_of(16, 16));
-  REQUIRE(a.shapes[address].kind == ShapeKind::affine);
-  CHECK(a.shapes[address].terms[0].pattern[15] == 60);
-  CHECK(a.shapes[address].terms[0].pattern[16] == 64);
+  REQUIRE(a.patterns[address].kind == LanePatternKind::affine);
+  CHECK(a.patterns[address].terms[0].offsets[15] == 60);
+  CHECK(a.patterns[address].terms[0].offsets[16] == 64);
   CHECK(!a.assumed[address]);
 }
 
@@ -420,8 +422,8 @@ TEST_CASE("without the promise of a small grid a 32-bit index of uneven blocks m
   b.ret();
   Specialisation large = block_of(100);
   large.small_grid = false;
-  CHECK(analysed(b, large).shapes[wide].kind == ShapeKind::offset32);
-  CHECK(is_strided(analysed(b, block_of(100)).shapes[wide], 1));
+  CHECK(analysed(b, large).patterns[wide].kind == LanePatternKind::offset32);
+  CHECK(is_strided(analysed(b, block_of(100)).patterns[wide], 1));
 }
 
 TEST_CASE("a coefficient that was cut cannot be widened again") {
@@ -432,9 +434,9 @@ TEST_CASE("a coefficient that was cut cannot be widened again") {
   const auto again = b.sext(ir::Type::i64, cut);
   b.ret();
   const analysis::Analysis a = analysed(b, block_of(64), Assumption::optimistic);
-  CHECK(a.shapes[cut].kind == ShapeKind::affine);
-  CHECK(!a.shapes[cut].exact);
-  CHECK(a.shapes[again].kind == ShapeKind::offset32);
+  CHECK(a.patterns[cut].kind == LanePatternKind::affine);
+  CHECK(!a.patterns[cut].exact);
+  CHECK(a.patterns[again].kind == LanePatternKind::offset32);
 }
 
 TEST_CASE(
@@ -458,8 +460,8 @@ TEST_CASE(
   const auto element = b.op(ir::Op::extract, ir::Type::f32, {vector}, 2);
   b.ret();
   const analysis::Analysis a = analysed(b, block_of(64));
-  CHECK(a.shapes[plain].kind == ShapeKind::uniform);
-  CHECK(a.shapes[element].kind == ShapeKind::uniform);
+  CHECK(a.patterns[plain].kind == LanePatternKind::uniform);
+  CHECK(a.patterns[element].kind == LanePatternKind::uniform);
   for (const ir::Value value : {polled, spilled, escaped, through, old})
-    CHECK(a.shapes[value].kind == ShapeKind::varying);
+    CHECK(a.patterns[value].kind == LanePatternKind::varying);
 }

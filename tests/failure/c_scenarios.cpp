@@ -8,7 +8,7 @@
 #include "scenarios.hpp"
 #include "session/state.hpp"
 
-namespace quern::fault {
+namespace quern::failure {
 namespace {
 
 /// Releases the objects that C functions returned, and reports their failures as this test's.
@@ -138,4 +138,4 @@ bool c_memory(const Session& session) {
   return launched && back[0] == 8 && back[99] == 6;
 }
 
-}  // namespace quern::fault
+}  // namespace quern::failure

@@ -16,7 +16,7 @@
 #include "runtime/context.hpp"
 #include "session/state.hpp"
 
-namespace quern::fault {
+namespace quern::failure {
 namespace {
 
 NDArray counting(const Shape& shape = {kCount}, float first = 0) {
@@ -546,4 +546,4 @@ constexpr Scenario kScenarios[] = {
 
 std::span<const Scenario> scenarios() { return kScenarios; }
 
-}  // namespace quern::fault
+}  // namespace quern::failure

@@ -5,7 +5,7 @@
 #include "host_memory.hpp"
 #include "session/state.hpp"
 
-namespace quern::fault {
+namespace quern::failure {
 
 AuditedDevice& AuditedDevice::get() {
   static auto* const instance = new AuditedDevice;
@@ -43,4 +43,4 @@ ForeignStream::~ForeignStream() {
   in_driver(false);
 }
 
-}  // namespace quern::fault
+}  // namespace quern::failure

@@ -17,7 +17,7 @@
 #include "fault_kernels.hpp"
 
 using namespace quern;
-using quern::fault::kKernels;
+using quern::failure::kKernels;
 
 namespace {
 

@@ -15,7 +15,7 @@
 #include "session/state.hpp"
 
 using namespace quern;
-using namespace quern::fault;
+using namespace quern::failure;
 
 namespace {
 
@@ -100,7 +100,7 @@ std::uint64_t calls_of(const Scenario& scenario) {
 }
 
 /// Every call only on demand (tools/check_memory): it takes a minute or two.
-std::uint64_t step() { return std::getenv("QUERN_FAULT_ALL") != nullptr ? 1 : 28; }
+std::uint64_t step() { return std::getenv("QUERN_FAILURE_ALL") != nullptr ? 1 : 28; }
 
 void check_later_work() {
   const Run after = run(scenarios()[0]);
@@ -141,7 +141,7 @@ TEST_CASE("each driver call of each scenario fails once, with each kind of error
     check_later_work();
     clear_books();
   }
-  std::printf("fault run: %llu rounds in %zu scenarios, %llu reported, the others came out right\n",
+  std::printf("failure run: %llu rounds in %zu scenarios, %llu reported, the others came out right\n",
               static_cast<unsigned long long>(rounds), scenarios().size(),
               static_cast<unsigned long long>(reported));
 }

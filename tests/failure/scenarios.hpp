@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-namespace quern::fault {
+namespace quern::failure {
 
 /// Some of the layer's functions, used as a program does. Returns whether every value came out right; a
 /// driver call that fails may end it with a quern::Error, never with a wrong value.
@@ -44,4 +44,4 @@ done:
 })";
 inline constexpr int kCount = 100;
 
-}  // namespace quern::fault
+}  // namespace quern::failure

@@ -9,7 +9,7 @@
 
 #include "driver/driver_table.hpp"
 
-namespace quern::fault {
+namespace quern::failure {
 
 struct Books {
   std::multiset<std::pair<std::string, std::uint64_t>> live;
@@ -22,4 +22,4 @@ driver::DriverTable audited(const driver::DriverTable& inner);
 Books books();
 void clear_books();
 
-}  // namespace quern::fault
+}  // namespace quern::failure

@@ -9,7 +9,7 @@
 #include "base/thread_annotations.hpp"
 #include "tests/unit/support/driver_objects.hpp"
 
-namespace quern::fault {
+namespace quern::failure {
 namespace {
 
 using driver::DriverObject;
@@ -121,4 +121,4 @@ void clear_books() {
   ledger().books = {};
 }
 
-}  // namespace quern::fault
+}  // namespace quern::failure

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <new>
 
-namespace quern::fault {
+namespace quern::failure {
 namespace {
 
 struct State {
@@ -43,16 +43,16 @@ void ShortOfMemory::end() noexcept { state.armed = false; }
 
 void in_driver(bool begins) noexcept { state.driver_depth += begins ? 1 : -1; }
 
-}  // namespace quern::fault
+}  // namespace quern::failure
 
 void* operator new(std::size_t bytes) {
-  return quern::fault::allocate(bytes, __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+  return quern::failure::allocate(bytes, __STDCPP_DEFAULT_NEW_ALIGNMENT__);
 }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return quern::fault::allocate(bytes, static_cast<std::size_t>(alignment));
+  return quern::failure::allocate(bytes, static_cast<std::size_t>(alignment));
 }
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  return quern::fault::fails() ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
+  return quern::failure::fails() ? nullptr : std::malloc(bytes == 0 ? 1 : bytes);
 }
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }

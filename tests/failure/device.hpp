@@ -10,7 +10,7 @@
 #include "driver/loader.hpp"
 #include "runtime/driver.hpp"
 
-namespace quern::fault {
+namespace quern::failure {
 
 /// Never destroyed. The driver's own allocations count for no test (in_driver).
 struct AuditedDevice {
@@ -40,4 +40,4 @@ class ForeignStream {
   StreamView view_;
 };
 
-}  // namespace quern::fault
+}  // namespace quern::failure

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace quern::fault {
+namespace quern::failure {
 
 /// While an object of this class lives, allocations of this thread are counted, and from the `nth` on they
 /// throw std::bad_alloc: only that one, or with `for_good` all later ones as well. 0: none does. One at a
@@ -25,4 +25,4 @@ class ShortOfMemory {
 /// For FailingTable::observe(): the driver's own allocations are not counted.
 void in_driver(bool begins) noexcept;
 
-}  // namespace quern::fault
+}  // namespace quern::failure

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-namespace quern::fault {
+namespace quern::failure {
 
 /// PTX of `add(x, value)`, which adds to each element of a block's array of 32-bit integers, and of `wild()`,
 /// which stores to an address that no context has.
@@ -29,4 +29,4 @@ inline constexpr const char* kKernels = R"(.version 6.0
   ret;
 })";
 
-}  // namespace quern::fault
+}  // namespace quern::failure
