@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bounds of integers: an index that cannot be negative need not wrap, and values that fit 32 bits are
-// computed in 32 bits. Each part of the work has a place:
+// computed in 32 bits. The parts:
 //
 //   range_arithmetic  bounds of types and operators
 //   range_rules       bounds of built-ins, attributes and items of tuples

@@ -58,7 +58,7 @@ Range range_rules::grid(const Specialisation&, const Expr&) { return {0, kMostBl
 Range range_rules::grid_size(const Specialisation&, const Expr&) {
   return {1, kMostBlocksX * kMostThreads, true};
 }
-Range range_rules::place(const Specialisation&, const Expr&) {
+Range range_rules::position(const Specialisation&, const Expr&) {
   return {0, kMostBlocksX * kMostThreads, true};
 }
 Range range_rules::extent(const Specialisation&, const Expr&) { return {0, kMostExtent, true}; }
@@ -83,7 +83,7 @@ Range range_rules::magnitude(const Specialisation& specialisation, const Expr& c
   const Range& of = argument(specialisation, call, 1);
   if (is_nothing(of)) return kNothing;
   if (is_integer(type) && of.low <= of_type(type).low)
-    return of_type(type);  // the least number has no opposite and stays what it is
+    return of_type(type);  // the least number has no opposite and does not change
   return of.low >= 0 ? of : bounded(0, std::max(-Wide{of.low}, Wide{of.high}), of.exact);
 }
 

@@ -188,7 +188,7 @@ void ExpressionParser::parameters(Function& function, Tok close) {
            "name every parameter");
       if (close == Tok::close_round) {
         skip_to_close(close);
-        panic_ = false;  // the body can be read all the same
+        panic_ = false;  // the body can still be read
       }
       return;
     }
@@ -438,7 +438,7 @@ Expr* ExpressionParser::atom() {
     case Tok::open_curly:
       return curly_brackets();
     case Tok::unreadable:
-      panic_ = true;  // the lexer has said why
+      panic_ = true;  // the lexer has reported it
       return make(ExprKind::broken, first.place);
     default:
       break;
