@@ -97,7 +97,7 @@ CompileOutcome CompileRunner::failed(WorkerProcess& worker, Receive got, const C
   if (got == Receive::stopped && !late) {
     ++metrics_.compiles_abandoned;
     log_event(Level::info, "compile-abandoned", {{"request_id", job.request_id}});
-    return {error_result(503, "draining", "the compile was ended: nobody waited for it"), false, false};
+    return {error_result(503, "draining", "the compile was ended: no client waited for it"), false, false};
   }
   if (got == Receive::stopped) {
     ++metrics_.compiles_timeout;
