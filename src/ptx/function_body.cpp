@@ -49,7 +49,7 @@ void FunctionParser::close_scope() {
 }
 
 void FunctionParser::resolve(const ForwardUse& use, SymbolRef symbol) {
-  // As ptxas has it: only labels may come later.
+  // As in ptxas, only labels may be declared after their use.
   const std::uint32_t declared =
       symbol.kind == SymbolKind::call_prototype ? function_.prototypes[symbol.index].position
       : symbol.kind == SymbolKind::branch_table ? function_.branch_tables[symbol.index].position

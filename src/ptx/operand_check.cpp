@@ -136,7 +136,7 @@ WordList words_of(const Instruction& instruction) noexcept {
 WordFit fit_words(const FormTable& table, const Form& form, const WordList& words) noexcept {
   WordFit fit;
   std::uint32_t filled = 0;
-  std::size_t next_type_slot = 0;  // modifiers may change places, types may not
+  std::size_t next_type_slot = 0;  // modifiers may change their order, types may not
   for (std::size_t i = 0; i < words.count; ++i) {
     const std::uint16_t word = words.words[i];
     std::size_t slot = word < kTypeCount ? next_type_slot : 0;
@@ -257,7 +257,7 @@ bool OperandCheck::immediate(const OperandSpec& spec, const Operand& operand) {
   return (known && integer->bits != 0) || fault(FaultKind::wrong_value);
 }
 
-// `{a, b}` of `length` elements (0: any number), or a register declared with that many.
+// `{a, b}` of `length` elements (0 means any number), or a register declared with that many.
 bool OperandCheck::vector(const OperandSpec& spec, const Operand& operand, std::size_t length, Type type) {
   if (const auto* whole_register = operand.as<RegisterOperand>()) {
     const Register& declared = function_.registers[whole_register->index];

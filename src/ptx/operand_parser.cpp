@@ -47,7 +47,7 @@ bool OperandParser::parse(Instruction& into, Operand& operand, std::uint32_t slo
   if (operand.as<RegisterOperand>() == nullptr && operand.as<SinkOperand>() == nullptr) return true;
   tokens_.take();
   PairOperand pair;
-  pair.elements.push_back(operand);  // a copy: the pair keeps the operand's place
+  pair.elements.push_back(operand);  // a copy: the pair keeps the operand's position
   if (!parse_single(into, pair.elements.emplace_back(), kNoIndex)) return false;
   operand.value = std::move(pair);
   return true;
@@ -175,7 +175,7 @@ bool OperandParser::parse_vector(Instruction& into, Operand& operand) {
   return context_.expect('}');
 }
 
-// `[address]`, or the several parts of a texture's or tensor's place.
+// `[address]`, or the coordinates of a texture or tensor.
 bool OperandParser::parse_bracket(Instruction& into, Operand& operand) {
   const NestingGuard guard(context_);
   if (!guard.ok()) return false;

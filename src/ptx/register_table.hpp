@@ -24,7 +24,7 @@ class RegisterTable {
   std::optional<std::uint32_t> add(std::string_view name, Type type, std::uint8_t vector, Order order);
   /// The meaning of a name: a register or a symbol.
   std::optional<Entity> find(const Token& name);
-  /// From the order of first use to that of declaration, which does not depend on how registers were
+  /// Sorts from the order of first use to that of declaration, which does not depend on how registers were
   /// declared.
   void sort();
 
