@@ -43,7 +43,7 @@ class TokenStream {
   bool at_end() const noexcept { return current_.kind == TokenKind::end; }
   /// True if the current token is the first of its line.
   bool on_new_line() const noexcept { return current_.position.line != previous_.position.line; }
-  /// The place just behind the token taken last.
+  /// The position behind the token taken last.
   Token behind_previous() const noexcept {
     Token place{TokenKind::symbol, previous_.text.substr(previous_.text.size()), previous_.position};
     place.position.column += static_cast<std::uint32_t>(previous_.text.size());

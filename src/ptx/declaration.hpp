@@ -19,7 +19,7 @@ struct DeclarationHead {
 /// `.global`, `.shared`, ... as a space; nothing for another word.
 std::optional<Space> space_named_by(const Token& token) noexcept;
 
-/// From behind the space's word to before the first name.
+/// Reads from behind the word of the space to the first name.
 std::optional<DeclarationHead> parse_declaration_head(ParseContext& context, Space space);
 /// One name with its extents and, if `initialized` allows it, its initialiser.
 std::optional<Variable> parse_declarator(ParseContext& context, const DeclarationHead& head,
@@ -30,7 +30,7 @@ std::optional<std::string> parse_attribute_list(ParseContext& context);
 /// `(.param .b32 a, .reg .f32 b)`, the current token being the '('. Names are not declared.
 std::optional<std::vector<Variable>> parse_parameters(ParseContext& context);
 
-/// Behind the '=' of a variable; fills in an unsized first extent.
+/// Reads an initialiser behind the '=' of a variable, and fills in a missing first extent.
 bool parse_initializer(ParseContext& context, Variable& variable);
 
 }  // namespace quern::ptx

@@ -13,7 +13,7 @@ using Constant = std::variant<IntegerOperand, FloatOperand>;
 
 /// The value of the constant expression at the current token; nothing after reporting an error.
 std::optional<Constant> parse_constant(ParseContext& context);
-/// As parse_constant, but an integer is required; `what` names it in the message.
+/// The same as parse_constant for an integer; `what` names it in the message.
 std::optional<IntegerOperand> parse_integer(ParseContext& context, std::string_view what);
 /// True if `token` can begin a constant expression.
 bool starts_constant(const Token& token) noexcept;

@@ -2,63 +2,9 @@
 // Statements of a function's body: scopes, labels, declarations, tables, source locations.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <numeric>
-
 #include "ptx/function_parser.hpp"
 
 namespace quern::ptx {
-
-std::optional<std::uint32_t> FunctionParser::add_register(std::string_view name, Type type,
-                                                          std::uint8_t vector, DeclarationOrder order) {
-  if (context_.register_count >= context_.limits.max_registers) {
-    context_.fail(tokens_.current(), fmt::format("more than {} registers", context_.limits.max_registers));
-    return std::nullopt;
-  }
-  ++context_.register_count;
-  function_.registers.push_back({std::string(name), type, vector});
-  register_order_.push_back(order);
-  return static_cast<std::uint32_t>(function_.registers.size() - 1);
-}
-
-namespace {
-
-void renumber(Operand& operand, const std::vector<std::uint32_t>& new_index) {
-  if (auto* reg = std::get_if<RegisterOperand>(&operand.value)) reg->index = new_index[reg->index];
-  if (auto* address = std::get_if<AddressOperand>(&operand.value);
-      address != nullptr && address->register_index != kNoIndex) {
-    address->register_index = new_index[address->register_index];
-  }
-  const auto all = [&](std::vector<Operand>& elements) {
-    for (Operand& element : elements) renumber(element, new_index);
-  };
-  if (auto* vector = std::get_if<VectorOperand>(&operand.value)) all(vector->elements);
-  if (auto* pair = std::get_if<PairOperand>(&operand.value)) all(pair->elements);
-  if (auto* bracket = std::get_if<BracketOperand>(&operand.value)) all(bracket->elements);
-}
-
-}  // namespace
-
-// From the order of first use to that of declaration, which does not depend on how registers were declared.
-void FunctionParser::sort_registers() {
-  if (std::is_sorted(register_order_.begin(), register_order_.end())) return;
-  std::vector<std::uint32_t> order(register_order_.size());
-  std::iota(order.begin(), order.end(), 0u);
-  std::sort(order.begin(), order.end(),
-            [this](std::uint32_t a, std::uint32_t b) { return register_order_[a] < register_order_[b]; });
-  std::vector<std::uint32_t> new_index(order.size());
-  std::vector<Register> sorted;
-  sorted.reserve(order.size());
-  for (std::uint32_t i = 0; i < order.size(); ++i) {
-    new_index[order[i]] = i;
-    sorted.push_back(std::move(function_.registers[order[i]]));
-  }
-  function_.registers = std::move(sorted);
-  for (Instruction& instruction : function_.body) {
-    if (instruction.guard) instruction.guard->register_index = new_index[instruction.guard->register_index];
-    for (Operand& operand : instruction.operands) renumber(operand, new_index);
-  }
-}
 
 bool FunctionParser::declare(const Token& name, Entity entity) {
   if (context_.scopes.declare(name.text, entity)) return true;
@@ -103,7 +49,7 @@ void FunctionParser::close_scope() {
 }
 
 void FunctionParser::resolve(const ForwardUse& use, SymbolRef symbol) {
-  // As ptxas has it: only labels may come later.
+  // As in ptxas, only labels may be declared after their use.
   const std::uint32_t declared =
       symbol.kind == SymbolKind::call_prototype ? function_.prototypes[symbol.index].position
       : symbol.kind == SymbolKind::branch_table ? function_.branch_tables[symbol.index].position
@@ -136,9 +82,9 @@ bool FunctionParser::parse_statement() {
   const Token& token = tokens_.current();
   if (tokens_.accept(';')) return true;
   if (token.kind == TokenKind::word) return parse_directive();
-  if (token.is('@')) return parse_instruction();
+  if (token.is('@')) return instructions_.parse(locations_.current());
   if (token.kind == TokenKind::identifier)
-    return tokens_.peek().is(':') ? parse_label() : parse_instruction();
+    return tokens_.peek().is(':') ? parse_label() : instructions_.parse(locations_.current());
   return context_.fail_expected("an instruction");
 }
 
@@ -148,7 +94,7 @@ bool FunctionParser::parse_directive() {
     tokens_.take();
     return *space == Space::reg ? parse_registers() : parse_variables(*space);
   }
-  if (word.is_word(".loc")) return parse_loc();
+  if (word.is_word(".loc")) return locations_.parse_loc();
   if (word.is_word(".pragma")) {
     tokens_.take();
     if (tokens_.current().kind != TokenKind::string) return context_.fail_expected("a string");
@@ -176,7 +122,7 @@ bool FunctionParser::parse_register_names(const DeclarationHead& head) {
   const Variable& common = head.common;
   if (!tokens_.accept('<')) {
     const std::optional<std::uint32_t> index =
-        add_register(name->text, common.type, common.vector, {next_declaration_++, 0});
+        registers_.add(name->text, common.type, common.vector, {registers_.next_declaration(), 0});
     return index && declare(*name, {true, {SymbolKind::module_variable, *index}});
   }
   const Token at = tokens_.current();
@@ -188,9 +134,9 @@ bool FunctionParser::parse_register_names(const DeclarationHead& head) {
                          fmt::format("the limit is {}", context_.limits.max_registers));
   }
   if (!context_.expect('>')) return false;
-  if (!context_.scopes.declare_range(
-          name->text,
-          {common.type, common.vector, static_cast<std::uint32_t>(count->bits), next_declaration_++})) {
+  if (!context_.scopes.declare_range(name->text,
+                                     {common.type, common.vector, static_cast<std::uint32_t>(count->bits),
+                                      registers_.next_declaration()})) {
     return context_.fail(
         *name, fmt::format("registers '{0}0', '{0}1', ... are declared already in this scope", name->text),
         {}, kName);
@@ -211,59 +157,6 @@ bool FunctionParser::parse_variables(Space space) {
     if (!declare(name, {false, {SymbolKind::function_variable, index}})) return false;
   } while (tokens_.accept(','));
   return context_.expect(';');
-}
-
-std::uint32_t FunctionParser::add_location(SourceLocation location) {
-  const auto [found, fresh] = locations_.try_emplace(
-      {location.file, location.line, location.column, location.function_name, location.inlined_at},
-      static_cast<std::uint32_t>(function_.locations.size()));
-  if (!fresh) return found->second;
-  last_location_at_[{location.file, location.line, location.column}] = found->second;
-  function_.locations.push_back(std::move(location));
-  return found->second;
-}
-
-std::uint32_t FunctionParser::location_at(std::uint32_t file, std::uint32_t line, std::uint32_t column) {
-  const auto found = last_location_at_.find({file, line, column});
-  return found != last_location_at_.end() ? found->second : add_location({file, line, column, {}, kNoIndex});
-}
-
-// `.loc file line column [, function_name label[+offset], inlined_at file line column]`
-bool FunctionParser::parse_loc() {
-  tokens_.take();
-  SourceLocation location;
-  const auto place = [this](std::uint32_t& file, std::uint32_t& line, std::uint32_t& column) {
-    for (std::uint32_t* into : {&file, &line, &column}) {
-      const std::optional<std::uint32_t> value = context_.expect_u32("a number");
-      if (!value) return false;
-      *into = *value;
-    }
-    return true;
-  };
-  if (!place(location.file, location.line, location.column)) return false;
-  while (tokens_.accept(',')) {
-    const std::optional<Token> attribute = context_.expect_identifier("'function_name' or 'inlined_at'");
-    if (!attribute) return false;
-    if (attribute->text == "function_name") {
-      const std::optional<Token> label = context_.expect_identifier("a label");
-      if (!label) return false;
-      location.function_name = label->text;
-      if (!tokens_.accept('+')) continue;
-      const std::optional<std::uint32_t> offset = context_.expect_u32("an offset");
-      if (!offset) return false;
-      location.function_name += fmt::format("+{}", *offset);
-    } else if (attribute->text == "inlined_at") {
-      std::uint32_t file = 0;
-      std::uint32_t line = 0;
-      std::uint32_t column = 0;
-      if (!place(file, line, column)) return false;
-      location.inlined_at = location_at(file, line, column);
-    } else {
-      return context_.fail(*attribute, fmt::format("'{}' is no part of .loc", attribute->text));
-    }
-  }
-  location_ = add_location(std::move(location));
-  return true;
 }
 
 bool FunctionParser::parse_label() {

@@ -43,7 +43,7 @@ bool FunctionParser::parse() {
     context_.scopes.leave([](const ForwardUse&, SymbolRef) {});
   }
   if (read && !duplicate_) {
-    sort_registers();
+    registers_.sort();
     Function& stored = context_.module.functions[index_];
     // A later declaration says nothing new about a function that has its body.
     if (function_.defined || !stored.defined) stored = std::move(function_);
@@ -140,7 +140,7 @@ bool FunctionParser::declare_parameters(const std::vector<Variable>& parameters,
       continue;
     }
     const std::optional<std::uint32_t> index =
-        add_register(parameter.name, parameter.type, parameter.vector, {next_declaration_++, 0});
+        registers_.add(parameter.name, parameter.type, parameter.vector, {registers_.next_declaration(), 0});
     if (!index || !declare(token, {true, {SymbolKind::module_variable, *index}})) return false;
   }
   return true;

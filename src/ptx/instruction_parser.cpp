@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// "Instruction Statements": guard, opcode, dotted words, operands; and the forms of call.
-#include <fmt/format.h>
+#include "ptx/instruction_parser.hpp"
 
-#include "ptx/function_parser.hpp"
+#include <fmt/format.h>
 
 namespace quern::ptx {
 namespace {
@@ -27,9 +26,9 @@ std::string nearest_modifier(std::string_view word) {
 
 }  // namespace
 
-bool FunctionParser::parse_instruction() {
+bool InstructionParser::parse(std::uint32_t location) {
   Instruction& instruction = function_.body.emplace_back();
-  instruction.location = location_;
+  instruction.location = location;
   const bool good =
       parse_guard(instruction) && parse_opcode(instruction) &&
       (instruction.opcode == Opcode::call ? parse_call(instruction) : parse_operands(instruction));
@@ -41,18 +40,18 @@ bool FunctionParser::parse_instruction() {
   return true;
 }
 
-bool FunctionParser::parse_guard(Instruction& into) {
+bool InstructionParser::parse_guard(Instruction& into) {
   if (!tokens_.accept('@')) return true;
   Guard guard;
   guard.negated = tokens_.accept('!');
-  const std::optional<std::uint32_t> index = parse_register_index("a predicate register");
+  const std::optional<std::uint32_t> index = operands_.parse_register_index("a predicate register");
   if (!index) return false;
   guard.register_index = *index;
   into.guard = guard;
   return true;
 }
 
-bool FunctionParser::parse_opcode(Instruction& into) {
+bool InstructionParser::parse_opcode(Instruction& into) {
   const Token word = tokens_.current();
   if (word.kind != TokenKind::identifier) return context_.fail_expected("an instruction");
   const std::optional<Opcode> opcode = opcode_named(word.text);
@@ -68,7 +67,7 @@ bool FunctionParser::parse_opcode(Instruction& into) {
   return true;
 }
 
-bool FunctionParser::parse_word(Instruction& into) {
+bool InstructionParser::parse_word(Instruction& into) {
   const Token word = tokens_.take();
   const std::string_view text = word.text.substr(1);
   const std::size_t count = into.types.size() + into.modifier_order.size();
@@ -89,13 +88,13 @@ bool FunctionParser::parse_word(Instruction& into) {
   return true;
 }
 
-bool FunctionParser::parse_operands(Instruction& into) {
+bool InstructionParser::parse_operands(Instruction& into) {
   if (tokens_.current().is(';')) return true;
   do {
     const auto slot = static_cast<std::uint32_t>(into.operands.size());
     into.operands.emplace_back();
     Operand operand;
-    if (!parse_operand(into, operand, slot)) return false;
+    if (!operands_.parse(into, operand, slot)) return false;
     into.operands.back() = std::move(operand);
   } while (tokens_.accept(','));
   return true;
@@ -103,7 +102,7 @@ bool FunctionParser::parse_operands(Instruction& into) {
 
 // `call (returns), callee, (arguments), prototype;` where everything but the callee may be absent. Always
 // stored as returns, callee, arguments, and the prototype or table if there is one.
-bool FunctionParser::parse_call(Instruction& into) {
+bool InstructionParser::parse_call(Instruction& into) {
   into.operands.resize(3);
   into.operands[0].value = VectorOperand{};
   into.operands[2].value = VectorOperand{};
@@ -113,7 +112,7 @@ bool FunctionParser::parse_call(Instruction& into) {
     into.operands[0].value = std::move(returns);
   }
   const Token callee = tokens_.current();
-  if (!parse_operand(into, into.operands[1], kNoIndex)) return false;
+  if (!operands_.parse(into, into.operands[1], kNoIndex)) return false;
   const auto* symbol = into.operands[1].as<SymbolOperand>();
   const bool callable = into.operands[1].as<RegisterOperand>() != nullptr ||
                         (symbol != nullptr && symbol->symbol.kind == SymbolKind::function);
@@ -134,11 +133,11 @@ bool FunctionParser::parse_call(Instruction& into) {
   return true;
 }
 
-bool FunctionParser::parse_call_list(Instruction& into, VectorOperand& list) {
+bool InstructionParser::parse_call_list(Instruction& into, VectorOperand& list) {
   tokens_.take();
   if (tokens_.accept(')')) return true;
   do {
-    if (!parse_operand(into, list.elements.emplace_back(), kNoIndex)) return false;
+    if (!operands_.parse(into, list.elements.emplace_back(), kNoIndex)) return false;
   } while (tokens_.accept(','));
   return context_.expect(')');
 }

@@ -53,6 +53,58 @@ bool is_access(Opcode opcode) noexcept {
          opcode == Opcode::ldu;
 }
 
+// The operand that a form wants, for "must be".
+std::string_view wanted_operand(const OperandSpec* spec) noexcept {
+  switch (spec == nullptr ? Role::anything : spec->role) {
+    case Role::destination:
+      return spec->count == OperandSpec::kOne ? "a register" : "a vector of registers";
+    case Role::source:
+      return spec->register_only                ? "a register"
+             : spec->count == OperandSpec::kOne ? "a register or a constant"
+                                                : "a vector";
+    case Role::immediate:
+      return "an integer constant";
+    case Role::address:
+      return "an address in brackets";
+    case Role::label:
+      return "a label";
+    case Role::table:
+      return "a table of labels";
+    case Role::unpack:
+    case Role::pack:
+      return "a vector of registers";
+    case Role::policy:
+      return "a cache policy in a 64-bit register";
+    case Role::sink:
+      return "'_'";
+    case Role::anything:
+      break;
+  }
+  return "something else";
+}
+
+struct FixedText {
+  FaultKind kind;
+  std::string_view text;
+};
+// Messages that depend on nothing but the kind, after "operand 2 of 'add.s32'".
+constexpr FixedText kFixedTexts[] = {
+    {FaultKind::wrong_special, "cannot be a special register; mov it to a register first"},
+    {FaultKind::sink, "cannot be '_'"},
+    {FaultKind::negation, "cannot be negated"},
+    {FaultKind::selector, "cannot select a byte or half"},
+    {FaultKind::vector_length, "has the wrong number of elements"},
+    {FaultKind::immediate_address, "is a plain number; only .local has such addresses"},
+    {FaultKind::address_type, "must be based on an integer register"},
+    {FaultKind::address_space, "stands in another state space"},
+    {FaultKind::written_parameter, "is a parameter, which cannot be written"},
+};
+
+std::string_view fixed_text(FaultKind kind) noexcept {
+  const auto* row = std::ranges::find(kFixedTexts, kind, &FixedText::kind);
+  return row != std::end(kFixedTexts) ? row->text : "does not fit";
+}
+
 }  // namespace
 
 bool register_fits(Type reg, Type type, bool wider) noexcept {
@@ -84,7 +136,7 @@ WordList words_of(const Instruction& instruction) noexcept {
 WordFit fit_words(const FormTable& table, const Form& form, const WordList& words) noexcept {
   WordFit fit;
   std::uint32_t filled = 0;
-  std::size_t next_type_slot = 0;  // modifiers may change places, types may not
+  std::size_t next_type_slot = 0;  // modifiers may change their order, types may not
   for (std::size_t i = 0; i < words.count; ++i) {
     const std::uint16_t word = words.words[i];
     std::size_t slot = word < kTypeCount ? next_type_slot : 0;
@@ -205,7 +257,7 @@ bool OperandCheck::immediate(const OperandSpec& spec, const Operand& operand) {
   return (known && integer->bits != 0) || fault(FaultKind::wrong_value);
 }
 
-// `{a, b}` of `length` elements (0: any number), or a register declared with that many.
+// `{a, b}` of `length` elements (0 means any number), or a register declared with that many.
 bool OperandCheck::vector(const OperandSpec& spec, const Operand& operand, std::size_t length, Type type) {
   if (const auto* whole_register = operand.as<RegisterOperand>()) {
     const Register& declared = function_.registers[whole_register->index];
@@ -349,80 +401,40 @@ std::string OperandCheck::register_type(const Operand& operand) const {
 }
 
 std::string OperandCheck::describe(const Fault& fault) const {
-  const std::string place =
+  const std::string which =
       fmt::format("operand {} of '{}'", fault.operand + 1, instruction_name(instruction_));
-  const auto role = [&]() -> std::string_view {
-    switch (fault.spec == nullptr ? Role::anything : fault.spec->role) {
-      case Role::destination:
-        return fault.spec->count == OperandSpec::kOne ? "a register" : "a vector of registers";
-      case Role::source:
-        return fault.spec->register_only                ? "a register"
-               : fault.spec->count == OperandSpec::kOne ? "a register or a constant"
-                                                        : "a vector";
-      case Role::immediate:
-        return "an integer constant";
-      case Role::address:
-        return "an address in brackets";
-      case Role::label:
-        return "a label";
-      case Role::table:
-        return "a table of labels";
-      case Role::unpack:
-      case Role::pack:
-        return "a vector of registers";
-      case Role::policy:
-        return "a cache policy in a 64-bit register";
-      case Role::sink:
-        return "'_'";
-      case Role::anything:
-        break;
-    }
-    return "something else";
-  };
-  const Operand& operand =
-      instruction_.operands.empty()
-          ? Operand{}
-          : instruction_.operands[std::min(fault.operand, instruction_.operands.size() - 1)];
   switch (fault.kind) {
     case FaultKind::count:
       return fmt::format("'{}' does not have {} operands", instruction_name(instruction_),
                          instruction_.operands.size());
     case FaultKind::wrong_kind:
-      return fmt::format("{} must be {}", place, role());
+      return fmt::format("{} must be {}", which, wanted_operand(fault.spec));
     case FaultKind::wrong_type:
-      return fmt::format("{} must go with .{}, but {}", place, name(fault.wanted), register_type(operand));
+      return fmt::format("{} must go with .{}, but {}", which, name(fault.wanted),
+                         register_type(instruction_.operands[fault.operand]));
     case FaultKind::wrong_constant:
-      return fmt::format("{} is no constant of type .{}", place, name(fault.wanted));
+      return fmt::format("{} is no constant of type .{}", which, name(fault.wanted));
     case FaultKind::wrong_value:
       return fmt::format(
-          "{} must be {}", place,
+          "{} must be {}", which,
           fmt::join(fault.spec->values.begin(),
                     std::find(fault.spec->values.begin(), fault.spec->values.end(), 0), " or "));
-    case FaultKind::wrong_special:
-      return fmt::format("{} cannot be a special register; mov it to a register first", place);
-    case FaultKind::sink:
-      return fmt::format("{} cannot be '_'", place);
-    case FaultKind::negation:
-      return fmt::format("{} cannot be negated", place);
-    case FaultKind::selector:
-      return fmt::format("{} cannot select a byte or half", place);
     case FaultKind::pair:
-      return fmt::format("{} {} be a pair 'a|b'", place,
-                         fault.spec != nullptr && fault.spec->pair_required ? "must" : "cannot");
-    case FaultKind::vector_length:
-      return fmt::format("{} has the wrong number of elements", place);
+      return fmt::format("{} {} be a pair 'a|b'", which, fault.spec->pair_required ? "must" : "cannot");
     case FaultKind::vector_mixed:
-      return fmt::format("the elements of {} have different sizes", place);
+      return fmt::format("the elements of {} have different sizes", which);
+    case FaultKind::wrong_special:
+    case FaultKind::sink:
+    case FaultKind::negation:
+    case FaultKind::selector:
+    case FaultKind::vector_length:
     case FaultKind::immediate_address:
-      return fmt::format("{} is a plain number; only .local has such addresses", place);
     case FaultKind::address_type:
-      return fmt::format("{} must be based on an integer register", place);
     case FaultKind::address_space:
-      return fmt::format("{} stands in another state space", place);
     case FaultKind::written_parameter:
-      return fmt::format("{} is a parameter, which cannot be written", place);
+      break;
   }
-  return place;
+  return fmt::format("{} {}", which, fixed_text(fault.kind));
 }
 
 }  // namespace quern::ptx

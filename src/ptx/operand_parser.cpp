@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// "Instruction Operands".
+#include "ptx/operand_parser.hpp"
+
 #include <fmt/format.h>
 
 #include <limits>
 
-#include "ptx/function_parser.hpp"
+#include "ptx/expression.hpp"
 #include "ptx/selector.hpp"
 
 namespace quern::ptx {
@@ -16,13 +17,7 @@ bool names_label(Opcode opcode) noexcept { return opcode == Opcode::bra || opcod
 
 }  // namespace
 
-std::optional<Entity> FunctionParser::find(const Token& name) {
-  return context_.scopes.find(name.text, [&](const RegisterRange& range, std::uint32_t number) {
-    return add_register(name.text, range.type, range.vector, {range.sequence, number});
-  });
-}
-
-bool FunctionParser::fail_unknown(const Token& name) {
+bool OperandParser::fail_unknown(const Token& name) {
   std::string hint;
   if (name.text.starts_with('%')) {
     NearestWord nearest(name.text);
@@ -33,10 +28,10 @@ bool FunctionParser::fail_unknown(const Token& name) {
   return context_.fail(name, fmt::format("{} is not declared", describe(name)), std::move(hint), kName);
 }
 
-std::optional<std::uint32_t> FunctionParser::parse_register_index(std::string_view what) {
+std::optional<std::uint32_t> OperandParser::parse_register_index(std::string_view what) {
   const std::optional<Token> name = context_.expect_identifier(what);
   if (!name) return std::nullopt;
-  const std::optional<Entity> entity = find(*name);
+  const std::optional<Entity> entity = registers_.find(*name);
   if (entity && entity->is_register) return entity->symbol.index;
   if (entity) {
     context_.fail(*name, fmt::format("'{}' is no register", name->text), {}, kName);
@@ -46,20 +41,19 @@ std::optional<std::uint32_t> FunctionParser::parse_register_index(std::string_vi
   return std::nullopt;
 }
 
-// An operand, or a pair `a|b`.
-bool FunctionParser::parse_operand(Instruction& into, Operand& operand, std::uint32_t slot) {
+bool OperandParser::parse(Instruction& into, Operand& operand, std::uint32_t slot) {
   if (!parse_single(into, operand, slot)) return false;
   if (!tokens_.current().is('|')) return true;
   if (operand.as<RegisterOperand>() == nullptr && operand.as<SinkOperand>() == nullptr) return true;
   tokens_.take();
   PairOperand pair;
-  pair.elements.push_back(operand);  // a copy: the pair keeps the operand's place
+  pair.elements.push_back(operand);  // a copy: the pair keeps the operand's position
   if (!parse_single(into, pair.elements.emplace_back(), kNoIndex)) return false;
   operand.value = std::move(pair);
   return true;
 }
 
-bool FunctionParser::parse_single(Instruction& into, Operand& operand, std::uint32_t slot) {
+bool OperandParser::parse_single(Instruction& into, Operand& operand, std::uint32_t slot) {
   const Token token = tokens_.current();
   const auto instruction = static_cast<std::uint32_t>(function_.body.size() - 1);
   if (token.is('{')) return parse_vector(into, operand);
@@ -86,21 +80,21 @@ bool FunctionParser::parse_single(Instruction& into, Operand& operand, std::uint
   return context_.fail_expected("an operand");
 }
 
-bool FunctionParser::parse_constant_operand(Operand& operand) {
+bool OperandParser::parse_constant_operand(Operand& operand) {
   const std::optional<Constant> value = parse_constant(context_);
   if (!value) return false;
   std::visit([&operand](const auto& constant) { operand.value = constant; }, *value);
   return true;
 }
 
-bool FunctionParser::parse_name(Operand& operand, std::uint32_t slot, std::uint32_t instruction) {
+bool OperandParser::parse_name(Operand& operand, std::uint32_t slot, std::uint32_t instruction) {
   const Token name = tokens_.take();
   const bool label_wanted = slot != kNoIndex && names_label(function_.body[instruction].opcode);
   if (name.text == "_") {
     operand.value = SinkOperand{};
     return true;
   }
-  const std::optional<Entity> entity = find(name);
+  const std::optional<Entity> entity = registers_.find(name);
   if (entity && entity->is_register) {
     RegisterOperand reg{entity->symbol.index, false, -1};
     if (!parse_register_suffix(reg)) return false;
@@ -131,7 +125,7 @@ bool FunctionParser::parse_name(Operand& operand, std::uint32_t slot, std::uint3
   return true;
 }
 
-bool FunctionParser::parse_register_suffix(RegisterOperand& operand) {
+bool OperandParser::parse_register_suffix(RegisterOperand& operand) {
   const Token word = tokens_.current();
   if (word.kind != TokenKind::word) return true;
   const std::optional<std::int16_t> component = component_named(word.text);
@@ -149,7 +143,7 @@ bool FunctionParser::parse_register_suffix(RegisterOperand& operand) {
 }
 
 // `symbol+8`, or `symbol[2]` for the address of an element.
-bool FunctionParser::parse_symbol_offset(SymbolRef symbol, std::int64_t& offset) {
+bool OperandParser::parse_symbol_offset(SymbolRef symbol, std::int64_t& offset) {
   const Token at = tokens_.current();
   if (at.is('+')) {
     const std::optional<IntegerOperand> value = parse_integer(context_, "an offset");
@@ -169,7 +163,7 @@ bool FunctionParser::parse_symbol_offset(SymbolRef symbol, std::int64_t& offset)
   return context_.expect(']');
 }
 
-bool FunctionParser::parse_vector(Instruction& into, Operand& operand) {
+bool OperandParser::parse_vector(Instruction& into, Operand& operand) {
   const NestingGuard guard(context_);
   if (!guard.ok()) return false;
   tokens_.take();
@@ -181,8 +175,8 @@ bool FunctionParser::parse_vector(Instruction& into, Operand& operand) {
   return context_.expect('}');
 }
 
-// `[address]`, or the several parts of a texture's or tensor's place.
-bool FunctionParser::parse_bracket(Instruction& into, Operand& operand) {
+// `[address]`, or the coordinates of a texture or tensor.
+bool OperandParser::parse_bracket(Instruction& into, Operand& operand) {
   const NestingGuard guard(context_);
   if (!guard.ok()) return false;
   tokens_.take();
@@ -201,7 +195,7 @@ bool FunctionParser::parse_bracket(Instruction& into, Operand& operand) {
   return context_.expect(']');
 }
 
-bool FunctionParser::parse_address(AddressOperand& address) {
+bool OperandParser::parse_address(AddressOperand& address) {
   const Token base = tokens_.current();
   if (base.kind != TokenKind::identifier || base.text == "WARP_SZ") {
     const std::optional<IntegerOperand> value = parse_integer(context_, "an address");
@@ -209,7 +203,7 @@ bool FunctionParser::parse_address(AddressOperand& address) {
     return value.has_value();
   }
   tokens_.take();
-  const std::optional<Entity> entity = find(base);
+  const std::optional<Entity> entity = registers_.find(base);
   if (!entity) return fail_unknown(base);
   if (!entity->is_register) {
     address.symbol = entity->symbol;

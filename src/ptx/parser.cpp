@@ -68,7 +68,7 @@ Expected<Module> ModuleParser::run() {
   return std::move(context_.module);
 }
 
-// To behind the statement that cannot be read, or to a directive at the start of a line.
+// Skips the statement that cannot be read, up to its end or to a directive at the start of a line.
 void ModuleParser::recover() {
   while (!tokens_.at_end()) {
     if (tokens_.accept(';')) return;

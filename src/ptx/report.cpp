@@ -7,7 +7,7 @@
 namespace quern::ptx {
 namespace {
 
-// Longer lines and words are generated, and no help to anyone.
+// Longer lines and words come from generators and are not quoted.
 constexpr std::size_t kLongestLine = 300;
 constexpr std::size_t kLongestWord = 40;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collects the errors of one run over a PTX text, each with its place and the source line.
+// Collects the errors of one run over a PTX text, each with its position and source line.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ class Report {
   Report(std::string_view text, std::string_view file, std::uint32_t max_errors)
       : text_(text), file_(file), max_errors_(max_errors) {}
 
-  /// Adds an error at `token`; more than the limit, or two at one place, are dropped.
+  /// Adds an error at `token`. Errors beyond the limit, and a second one at the same position, are dropped.
   void error(std::string_view code, const Token& token, std::string message, std::string hint = {});
-  /// Adds an error at a place whose text is not available.
+  /// Adds an error at a position whose text is not available.
   void error(std::string_view code, TextPosition at, std::string message, std::string hint = {});
 
   bool empty() const noexcept { return errors_.empty(); }

@@ -59,7 +59,7 @@ class Scopes {
   template <class Make>
   std::optional<Entity> find(std::string_view name, Make make);
   std::optional<Entity> find(std::string_view name) const;
-  /// As find, but only in the innermost scope.
+  /// The same as find, but only in the innermost scope.
   std::optional<Entity> find_here(std::string_view name) const;
 
   void use_later(const ForwardUse& use);
