@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "../support/messages.hpp"
+#include "../../support/messages.hpp"
 
 using namespace quern;
 using quern::test::holds;

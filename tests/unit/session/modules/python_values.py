@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes python_values.txt: expressions of Kernel Python and what CPython and NumPy make of them.
 
-  tests/unit/session/python_values.py > tests/unit/session/python_values.txt
+  tests/unit/session/modules/python_values.py > tests/unit/session/python_values.txt
 """
 import cmath
 import math

@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "../support/messages.hpp"
+#include "../../support/messages.hpp"
 
 using namespace quern;
 using namespace std::chrono_literals;

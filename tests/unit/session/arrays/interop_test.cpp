@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "../support/arrays.hpp"
-#include "../support/messages.hpp"
+#include "../../support/arrays.hpp"
+#include "../../support/messages.hpp"
 
 using namespace quern;
 using quern::test::counting;

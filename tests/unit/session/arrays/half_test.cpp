@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "../support/messages.hpp"
+#include "../../support/messages.hpp"
 
 using namespace quern;
 using quern::test::holds;

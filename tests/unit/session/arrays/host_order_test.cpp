@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "../support/messages.hpp"
-#include "../support/small_kernels.hpp"
+#include "../../support/messages.hpp"
+#include "../../support/small_kernels.hpp"
 
 using namespace quern;
 using namespace std::chrono_literals;

@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "../support/arrays.hpp"
-#include "../support/messages.hpp"
-#include "../support/small_kernels.hpp"
+#include "../../support/arrays.hpp"
+#include "../../support/messages.hpp"
+#include "../../support/small_kernels.hpp"
 
 using namespace quern;
 using quern::test::counting;

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "../support/messages.hpp"
+#include "../../support/messages.hpp"
 
 using namespace quern;
 using quern::test::holds;

@@ -13,8 +13,8 @@
 
 #include "numpy_records.hpp"
 
-#include "../support/arrays.hpp"
-#include "../support/messages.hpp"
+#include "../../support/arrays.hpp"
+#include "../../support/messages.hpp"
 
 using namespace quern;
 using quern::test::counting;
