@@ -177,7 +177,7 @@ TEST_CASE("a signature compiles a kernel beforehand, and its scalars are convert
   CHECK(holds(message([&] { module.kernel("scale").specialise("flaot32"); }), "flaot32"));
   CHECK(holds(message([&] { module.kernel("scale").specialise("float32"); }), "takes 2 arguments"));
   const Kernel cuda = on_cpu().load_cuda("extern \"C\" __global__ void k(int n) {}").kernel();
-  CHECK(holds(message([&] { cuda.specialise("int32"); }), "its source says its types"));
+  CHECK(holds(message([&] { cuda.specialise("int32"); }), "its source gives its types"));
 }
 
 TEST_CASE("a compiled kernel tells its CUDA C++, PTX, parameters, and what it takes of the device") {
