@@ -8,7 +8,7 @@
 
 #include "driver/failing_table.hpp"
 #include "driver/loader.hpp"
-#include "runtime/driver.hpp"
+#include "runtime/device/driver.hpp"
 
 namespace quern::failure {
 

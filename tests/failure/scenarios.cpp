@@ -13,7 +13,7 @@
 
 #include "device.hpp"
 #include "host_memory.hpp"
-#include "runtime/context.hpp"
+#include "runtime/context/context.hpp"
 #include "session/state.hpp"
 
 namespace quern::failure {
