@@ -2,7 +2,7 @@
 // Statements of a function's body: scopes, labels, declarations, tables, source locations.
 #include <fmt/format.h>
 
-#include "ptx/function_parser.hpp"
+#include "ptx/parse/function_parser.hpp"
 
 namespace quern::ptx {
 

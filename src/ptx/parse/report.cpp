@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ptx/report.hpp"
+#include "ptx/parse/report.hpp"
 
 #include <algorithm>
 #include <array>

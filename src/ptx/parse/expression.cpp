@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ptx/expression.hpp"
+#include "ptx/parse/expression.hpp"
 
 #include <array>
 #include <bit>

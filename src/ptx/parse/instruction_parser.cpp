@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ptx/instruction_parser.hpp"
+#include "ptx/parse/instruction_parser.hpp"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ptx/call_check.hpp"
+#include "ptx/check/call_check.hpp"
 
 #include <fmt/format.h>
 
-#include "ptx/operand_check.hpp"
+#include "ptx/check/operand_check.hpp"
 #include "ptx/printer.hpp"
 
 namespace quern::ptx {

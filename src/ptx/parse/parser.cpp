@@ -4,8 +4,8 @@
 
 #include <charconv>
 
-#include "ptx/declaration.hpp"
-#include "ptx/function_parser.hpp"
+#include "ptx/parse/declaration.hpp"
+#include "ptx/parse/function_parser.hpp"
 #include "ptx/unique_names.hpp"
 
 namespace quern::ptx {

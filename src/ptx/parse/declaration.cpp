@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ptx/declaration.hpp"
+#include "ptx/parse/declaration.hpp"
 
 #include <fmt/format.h>
 
 #include <bit>
 
-#include "ptx/expression.hpp"
+#include "ptx/parse/expression.hpp"
 
 namespace quern::ptx {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ptx/context.hpp"
+#include "ptx/parse/context.hpp"
 
 #include <fmt/format.h>
 

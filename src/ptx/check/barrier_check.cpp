@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ptx/barrier_check.hpp"
+#include "ptx/check/barrier_check.hpp"
 
 #include <fmt/format.h>
 

@@ -7,11 +7,11 @@
 #include <string>
 #include <string_view>
 
-#include "ptx/lexer.hpp"
 #include "ptx/module.hpp"
+#include "ptx/parse/lexer.hpp"
+#include "ptx/parse/report.hpp"
+#include "ptx/parse/scopes.hpp"
 #include "ptx/ptx.hpp"
-#include "ptx/report.hpp"
-#include "ptx/scopes.hpp"
 
 namespace quern::ptx {
 

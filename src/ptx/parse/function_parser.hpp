@@ -8,11 +8,11 @@
 //   FunctionParser     header, performance directives, scopes, declarations, labels, tables
 #pragma once
 
-#include "ptx/context.hpp"
-#include "ptx/declaration.hpp"
-#include "ptx/instruction_parser.hpp"
-#include "ptx/location_table.hpp"
-#include "ptx/register_table.hpp"
+#include "ptx/parse/context.hpp"
+#include "ptx/parse/declaration.hpp"
+#include "ptx/parse/instruction_parser.hpp"
+#include "ptx/parse/location_table.hpp"
+#include "ptx/parse/register_table.hpp"
 
 namespace quern::ptx {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <variant>
 
-#include "ptx/context.hpp"
+#include "ptx/parse/context.hpp"
 
 namespace quern::ptx {
 

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "ptx/context.hpp"
-#include "ptx/operand_parser.hpp"
+#include "ptx/parse/context.hpp"
+#include "ptx/parse/operand_parser.hpp"
 
 namespace quern::ptx {
 

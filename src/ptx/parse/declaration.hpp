@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ptx/context.hpp"
+#include "ptx/parse/context.hpp"
 
 namespace quern::ptx {
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string_view>
 
-#include "ptx/context.hpp"
-#include "ptx/register_table.hpp"
+#include "ptx/parse/context.hpp"
+#include "ptx/parse/register_table.hpp"
 
 namespace quern::ptx {
 

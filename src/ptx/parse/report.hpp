@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "ptx/lexer.hpp"
+#include "ptx/parse/lexer.hpp"
 #include "quern/diagnostic.hpp"
 
 namespace quern::ptx {

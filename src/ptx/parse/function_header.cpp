@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "ptx/function_parser.hpp"
+#include "ptx/parse/function_parser.hpp"
 
 namespace quern::ptx {
 namespace {

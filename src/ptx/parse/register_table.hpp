@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "ptx/context.hpp"
+#include "ptx/parse/context.hpp"
 
 namespace quern::ptx {
 

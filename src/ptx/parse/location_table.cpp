@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ptx/location_table.hpp"
+#include "ptx/parse/location_table.hpp"
 
 #include <fmt/format.h>
 

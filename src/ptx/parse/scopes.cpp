@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ptx/scopes.hpp"
+#include "ptx/parse/scopes.hpp"
 
 #include <algorithm>
 

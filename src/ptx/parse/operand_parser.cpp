@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ptx/operand_parser.hpp"
+#include "ptx/parse/operand_parser.hpp"
 
 #include <fmt/format.h>
 
 #include <limits>
 
-#include "ptx/expression.hpp"
+#include "ptx/parse/expression.hpp"
 #include "ptx/selector.hpp"
 
 namespace quern::ptx {

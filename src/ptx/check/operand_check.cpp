@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ptx/operand_check.hpp"
+#include "ptx/check/operand_check.hpp"
 
 #include <fmt/format.h>
 

@@ -5,8 +5,8 @@
 #include <bit>
 #include <limits>
 
-#include "ptx/declaration.hpp"
-#include "ptx/expression.hpp"
+#include "ptx/parse/declaration.hpp"
+#include "ptx/parse/expression.hpp"
 
 namespace quern::ptx {
 namespace {

@@ -2,12 +2,12 @@
 // Checks a module against isa.def and the targets.
 #include <fmt/format.h>
 
-#include "ptx/barrier_check.hpp"
-#include "ptx/call_check.hpp"
-#include "ptx/match_form.hpp"
-#include "ptx/operand_check.hpp"
+#include "ptx/check/barrier_check.hpp"
+#include "ptx/check/call_check.hpp"
+#include "ptx/check/match_form.hpp"
+#include "ptx/check/operand_check.hpp"
+#include "ptx/parse/report.hpp"
 #include "ptx/printer.hpp"
-#include "ptx/report.hpp"
 
 namespace quern::ptx {
 namespace {

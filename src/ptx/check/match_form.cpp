@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ptx/match_form.hpp"
+#include "ptx/check/match_form.hpp"
 
-#include "ptx/operand_check.hpp"
+#include "ptx/check/operand_check.hpp"
+#include "ptx/ptx.hpp"
 
 namespace quern::ptx {
 
