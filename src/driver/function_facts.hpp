@@ -55,7 +55,7 @@ constexpr const FunctionFacts& facts_of(FunctionRow row) noexcept {
   return kFunctions[static_cast<std::size_t>(row)];
 }
 
-/// The facts about a versioned symbol; null: functions.def has no such row.
+/// The facts about a versioned symbol; null if functions.def has no such row.
 const FunctionFacts* find_function(std::string_view symbol) noexcept;
 
 }  // namespace quern::driver
