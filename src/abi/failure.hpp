@@ -13,7 +13,7 @@ namespace quern::abi {
 inline constexpr const char* kFailureVariable = "quern_failure";
 inline constexpr const char* kFailureFileVariable = "quern_failure_file";
 
-/// In device memory, byte for byte quern::debug::failure.
+/// The layout of quern::debug::failure in device memory.
 struct Failure {
   std::uint32_t taken;
   std::int32_t line;

@@ -26,9 +26,9 @@ struct KernelSource {
 /// The architecture that NVRTC compiles for: compute_89 PTX, and for a GPU also its own machine code (sm_90).
 struct Target {
   std::uint32_t compute = 89;       ///< virtual architecture of the PTX
-  std::optional<std::uint32_t> sm;  ///< real architecture; nothing: PTX only
+  std::optional<std::uint32_t> sm;  ///< real architecture; absent if the image has PTX only
   std::uint32_t driver_version =
-      0;  ///< cuDriverGetVersion; the PTX's .version must not be newer than it takes. 0: any
+      0;  ///< cuDriverGetVersion; the PTX's .version must not be newer than this driver accepts. 0 means any
   friend bool operator==(const Target&, const Target&) = default;
 };
 
@@ -36,7 +36,7 @@ struct Target {
 struct Constant {
   std::string name;
   Dtype dtype = Dtype::int64;
-  std::vector<std::int64_t> shape;  ///< empty: a number
+  std::vector<std::int64_t> shape;  ///< empty means a number
   std::vector<std::byte> bytes;     ///< the elements in C order
 };
 
@@ -51,9 +51,9 @@ struct KernelRequest {
   std::vector<std::string> name_expressions;  ///< "scale<float>", "ns::kernel": what must be instantiated
   Target target;
   std::vector<std::string> options;  ///< NVRTC's, after ours: "--fmad=false", "-DN=4", "-Iinclude"
-  std::string entry;                 ///< Kernel Python: which kernel; empty: the only one
-  std::string
-      signature;  ///< Kernel Python: its argument types, "float32, float32[::1]"; empty: its decorator's
+  std::string entry;                 ///< Kernel Python: which kernel; empty if the source has only one
+  std::string signature;  ///< Kernel Python: its argument types, "float32, float32[::1]"; empty if the
+                          ///< decorator's count
   std::vector<Constant> constants;  ///< Kernel Python: bound by the host
   std::vector<HeaderText> headers;  ///< the caller's own
 };
@@ -76,7 +76,7 @@ struct EntryInfo {
   std::string lowered_name;  ///< in the PTX
   std::vector<ParameterInfo> parameters;
   std::uint64_t static_shared_bytes = 0;
-  std::uint32_t max_threads = 0;  ///< from .maxntid/.reqntid; 0: not limited by the kernel
+  std::uint32_t max_threads = 0;  ///< from .maxntid/.reqntid; 0 if not limited by the kernel
   bool reports_failures = false;  ///< a debug build of Kernel Python: abi/failure.hpp
   bool grid_wide = false;         ///< Kernel Python that waits for its grid: launched cooperatively
 };

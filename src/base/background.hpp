@@ -41,7 +41,7 @@ class Task {
 
   const std::string attempted_;
   const int process_ = ::getpid();
-  std::function<void()> work_;  // of who takes state_ from `waits`
+  std::function<void()> work_;  // belongs to the thread that takes state_ from `waits`
   std::exception_ptr error_;    // written before `done`, as is the following
   bool never_begun_ = false;    // cancelled
   std::atomic<State> state_{State::waits};

@@ -11,7 +11,7 @@ namespace quern::base {
 /// The code of the diagnostic if no file descriptor is left; else it is "library-not-loaded".
 inline constexpr const char* kTooManyFiles = "too-many-files";
 
-/// A shared library opened with RTLD_NOW | RTLD_LOCAL. Move-only; closing it is the owner's end. Thread-safe
+/// A shared library opened with RTLD_NOW | RTLD_LOCAL. Move-only; the destructor closes it. Thread-safe
 /// to read.
 class DynamicLibrary {
  public:

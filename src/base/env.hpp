@@ -13,11 +13,11 @@ namespace quern::base {
 /// The variable's value; nothing if unset or empty.
 std::optional<std::string> env(const char* name);
 
-/// Hears of a variable whose value is not what it should be: "QUERN_CPU_WORKERS is not a whole number, and is
+/// Is called for a variable with an invalid value: "QUERN_CPU_WORKERS is not a whole number, and is
 /// ignored: many".
 using EnvComplaint = void (*)(const char* variable, std::string_view message);
 
-/// An EnvComplaint for who has no place of their own for it, or reads a variable anew in each session: the
+/// An EnvComplaint for callers without a report of their own, or that read a variable in each session: the
 /// log, each message once in a process.
 void warn_of_env(const char* variable, std::string_view message);
 
@@ -36,7 +36,7 @@ struct EnvRange {
 /// The variable as a number of `range`; nothing if unset, empty or invalid.
 std::optional<double> env_real(const char* name, const EnvRange& range, EnvComplaint complain = nullptr);
 
-/// The index in `words` of the variable's value; nothing if unset, empty or none of them.
+/// The index in `words` of the variable's value; nothing if unset, empty or not among them.
 std::optional<std::size_t> env_word(const char* name, std::span<const std::string_view> words,
                                     EnvComplaint complain = nullptr);
 

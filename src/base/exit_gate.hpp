@@ -14,8 +14,8 @@ namespace quern::base {
 /// For work with libraries whose static objects exit() destroys while other threads continue (NVRTC,
 /// OpenSSL): exit() waits until no such work is in progress, ten seconds at most, and rejects new work. Work
 /// that takes longer would crash; then the process ends without the remaining exit handlers, with its status
-/// and its output. A child that was forked while another thread was at work can do none: the libraries' locks
-/// are held by threads that it does not have. One in a process, of static storage duration; it is never
+/// and its output. A child that was forked during such work of another thread can do none: the libraries'
+/// locks are held by threads that it does not have. One in a process, of static storage duration; it is never
 /// destroyed. Thread-safe.
 class ExitGate {
  public:
@@ -23,9 +23,9 @@ class ExitGate {
   ExitGate(const ExitGate&) = delete;
   ExitGate& operator=(const ExitGate&) = delete;
 
-  /// Work in progress; nests. False: the process is exiting, or such a child, and the work must not begin.
-  /// Threads other than the exiting one get this answer after a second, by which time the process has usually
-  /// ended: then their hosts need not handle an error.
+  /// Work in progress; nests. Returns false if the process is exiting, or such a child, and the work must not
+  /// begin. Threads other than the exiting one get this answer after a second, by which time the process has
+  /// usually ended: then their hosts need not handle an error.
   class Pass {
    public:
     explicit Pass(ExitGate& gate) noexcept : gate_(gate), open_(gate.enter()) {}
@@ -42,13 +42,13 @@ class ExitGate {
   };
 
   /// The library is being loaded; to be held within a Pass. The library's own objects register their
-  /// destructors then, behind our handler, so exit() would run these first. False: the process began to exit,
-  /// and the library must not be loaded.
+  /// destructors then, behind our handler, so exit() would run these first. Returns false if the process
+  /// began to exit, and the library must not be loaded.
   class Loading {
    public:
     explicit Loading(ExitGate& gate) noexcept : gate_(gate), open_(gate.begin_loading()) {}
     ~Loading() {
-      gate_.register_handler();  // in front of the library's own, before anyone goes on to run them
+      gate_.register_handler();  // in front of the library's own, before a thread continues to run them
       if (open_) gate_.loaded_.store(true);
       --gate_.loading_;
     }

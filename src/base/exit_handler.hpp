@@ -7,7 +7,7 @@
 
 namespace quern::base {
 
-/// A handler that exit() runs before it destroys the static objects that hold what was recorded so far.
+/// A handler that exit() runs before it destroys the static objects with the records made before.
 /// exit() calls handlers in the reverse order of their registration, destructors of static objects among
 /// them, so the handler is registered again behind objects that are new: it runs more than once. Of static
 /// storage duration; never destroyed. Thread-safe.

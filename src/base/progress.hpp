@@ -38,7 +38,7 @@ class Work {
   Work(ProgressSlot* slot, ProgressStage stage, std::string_view name, std::uint64_t total)
       : slot_(slot), stage_(stage), name_(name), total_(total) {}
 
-  /// True if somebody listens or may stop it.
+  /// True if there is a handler or a stop flag.
   bool told() const { return stop_ != nullptr || (slot_ != nullptr && !slot_->empty()); }
 
   /// Returns false if the handler cancels the work.

@@ -35,12 +35,12 @@ enum class SealCheck : std::uint8_t {
 };
 
 /// Secret keys from a file: one a line, 64 to 256 hexadecimal digits; empty lines and lines that begin with
-/// `#` are passed over. The first key seals; each is accepted. To change a key, put the new one second on
+/// `#` are skipped. The first key seals; each is accepted. To change a key, put the new one second on
 /// every machine, then first on every machine, then remove the old one. Immutable.
 class SigningKeys {
  public:
-  /// Refuses (code "key-file") a file without a key or with a line that is none, a file that users other than
-  /// its owner and group can read, and one that others than its owner can write.
+  /// Refuses (code "key-file") a file without a key or with a line that is not a key, a file that users other
+  /// than its owner and group can read, and one that others than its owner can write.
   static Expected<SigningKeys> read(const std::string& path);
   static Expected<SigningKeys> parse(std::string_view text, const std::string& path);
 

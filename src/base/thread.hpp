@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads of ours, which take over nothing from the thread that happens to start them.
+// Threads that inherit no state from the thread that starts them.
 #pragma once
 
 #include <pthread.h>
@@ -12,8 +12,8 @@
 namespace quern::base {
 
 /// Starts a thread that runs until `main` returns. It computes with the default floating-point environment,
-/// and blocks signals sent to the process; those of faulting instructions are not blocked, whatever the
-/// caller's mask. Its stack has 8 MiB, whatever `ulimit -s`. Throws std::system_error.
+/// and blocks signals sent to the process; those of faulting instructions are not blocked, independent of the
+/// caller's mask. Its stack has 8 MiB, independent of `ulimit -s`. Throws std::system_error.
 void start_thread(std::function<void()> main);
 
 /// While it lives, pthread_cancel() of this thread waits: cancelling unwinds the stack by an exception that

@@ -52,7 +52,7 @@ class ConditionVariable {
   void wait(Mutex& mutex, Predicate ready) QUERN_REQUIRES(mutex) QUERN_NO_THREAD_SAFETY_ANALYSIS {
     condition_.wait(mutex, ready);
   }
-  /// False: it was not ready in that time.
+  /// Returns false if it was not ready in that time.
   template <class Duration, class Predicate>
   bool wait_for(Mutex& mutex, Duration duration, Predicate ready)
       QUERN_REQUIRES(mutex) QUERN_NO_THREAD_SAFETY_ANALYSIS {

@@ -2,9 +2,9 @@
 // Bundles: files of entries that were made in advance (`quern cache warm -o`) and are only read.
 // docs/cache-format.md describes the file.
 //
-// Nothing in the file is trusted. With a key file, a bundle counts only if one of its keys sealed it; without
+// The file is not trusted. With a key file, a bundle counts only if one of its keys sealed it; without
 // one, only if the file is the user's or root's and no other user may write to it. An entry is read with
-// pread(), never mapped, and is compared with its hash in the index before anybody sees it.
+// pread(), never mapped, and is compared with its hash in the index before it is used.
 #pragma once
 
 #include <sys/stat.h>
@@ -31,7 +31,7 @@ struct OpenBundle {
   struct stat info{};
   BundleIndex index;
 
-  /// The body of an entry, checked. Nothing: it is damaged or cannot be read.
+  /// The body of an entry, checked. Returns nothing if it is damaged or cannot be read.
   std::optional<std::string> body(const BundleRow& row) const;
 };
 
@@ -39,7 +39,7 @@ struct OpenBundle {
 /// cannot be read. `keys` may be null.
 Expected<OpenBundle> open_bundle(const std::string& path, const BundleKeys& keys);
 
-/// A bundle for lookups. Its index is read at the first, and again when another file has taken its place.
+/// A bundle for lookups. Its index is read at the first lookup, and again if another file has replaced it.
 /// Thread-safe; holds no lock and keeps no file open, so that forked children may use it.
 class Bundle {
  public:
@@ -48,8 +48,8 @@ class Bundle {
   Bundle(const Bundle&) = delete;
   Bundle& operator=(const Bundle&) = delete;
 
-  /// The content under the key, checked. Nothing: it is not there, or the file is refused or damaged, which
-  /// one warning in the log says.
+  /// The content under the key, checked. Returns nothing if it is not there, or the file is refused or
+  /// damaged, which one warning in the log says.
   std::optional<std::string> get(EntryKind kind, const base::Digest& key) noexcept;
 
   const std::string& path() const noexcept { return path_; }
@@ -73,8 +73,8 @@ class Bundle {
 /// The meaning of QUERN_CACHE_BUNDLES and QUERN_CACHE_BUNDLE_KEY now.
 struct BundleSettings {
   std::vector<std::string> paths;  ///< absolute
-  BundleKeys keys;                 ///< null: none are given
-  std::string refusal;             ///< not empty: no bundle may be used, for this reason
+  BundleKeys keys;                 ///< null if no keys are given
+  std::string refusal;             ///< the reason why no bundle may be used; empty if they may
 };
 BundleSettings bundle_settings_of_environment();
 

@@ -9,7 +9,7 @@
 //   body   := components content
 //
 // Rows are sorted by kind and key. The index hash covers header and rows, the seal both and the hash, and
-// each row holds the hash of its entry's body: who has checked the seal may check one entry without the
+// each row holds the hash of its entry's body: with a checked seal, one entry can be checked without the
 // others.
 #pragma once
 
@@ -56,12 +56,13 @@ struct BundleIndex {
   std::vector<BundleRow> rows;  ///< sorted by kind and key
   bool is_signed = false;       ///< by a key that the reader has, if it has keys
 
-  /// The row of an entry of this quern's version; null: there is none.
+  /// The row of an entry of this quern's version; null if there is none.
   const BundleRow* find(EntryKind kind, const base::Digest& key) const;
 };
 
 /// The file. Equal entries in any order give equal bytes; of entries with one kind and key the first counts.
-/// `keys` may be null: the bundle is not signed. Errors (code "bundle"): too many entries, or too large ones.
+/// Without `keys` (null) the bundle is not signed. Errors (code "bundle"): too many entries, or too large
+/// ones.
 Expected<std::string> write_bundle(std::vector<BundleEntry> entries, const base::SigningKeys* keys);
 
 /// The bytes of header, rows and seal together. Takes the first kBundleHeaderBytes bytes of a file. Errors
@@ -69,7 +70,7 @@ Expected<std::string> write_bundle(std::vector<BundleEntry> entries, const base:
 Expected<std::uint64_t> bundle_head_bytes(std::string_view header, std::uint64_t file_bytes);
 
 /// Takes the bytes of header, rows and seal, as bundle_head_bytes() counts them. `keys`: only a bundle that
-/// one of them sealed is accepted; null: a seal is not looked at. Errors (code "bundle"): damage, and seals.
+/// one of them sealed is accepted; null if seals are not checked. Errors (code "bundle"): damage, and seals.
 Expected<BundleIndex> read_bundle_index(std::string_view head, const base::SigningKeys* keys);
 
 /// True if the bytes are the body of the row's entry.

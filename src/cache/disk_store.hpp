@@ -2,7 +2,7 @@
 // The disk tier of the cache: entries under a digest, as files of one folder that all processes of a user
 // share. docs/cache-format.md describes folder and files.
 //
-// Nothing in the folder is trusted: an entry that is damaged, truncated or not a file of this user is a miss,
+// The folder is not trusted: an entry that is damaged, truncated or not a file of this user is a miss,
 // is moved to the folder `quarantine`, and a warning in the log says so. Entries are published by rename(),
 // so that a reader sees a whole entry or none. They are not flushed to the disk: what a power failure leaves
 // of one is found by its checksum. They are read with read() and never mapped: a file that is truncated
@@ -50,25 +50,25 @@ class DiskStore {
   DiskStore(const DiskStore&) = delete;
   DiskStore& operator=(const DiskStore&) = delete;
 
-  /// The bytes under the key, checked. Nothing: they are not there, or were damaged.
+  /// The bytes under the key, checked. Returns nothing if they are not there, or were damaged.
   std::optional<std::string> get(EntryKind kind, const base::Digest& key) noexcept;
 
-  /// Publishes the bytes, in place of any that are there. Failing to write is logged once and is never the
+  /// Publishes the bytes, and replaces existing ones. Failing to write is logged once and is never the
   /// caller's error. `components` says what the key was made of, for `quern cache why`.
   void put(EntryKind kind, const base::Digest& key, std::string_view bytes,
            std::string_view components = {}) noexcept;
 
   using Claim = RangeLock;
   /// The right to compute the entries under the key: of all threads and processes that ask, one has it at a
-  /// time, until its Claim is destroyed. Who waited should look again for what the former holder has put. Not
-  /// held after a minute, if `goes_on` (may be empty) answers false, and where there are no locks: then
-  /// several may compute the same, which is not wrong.
+  /// time, until its Claim is destroyed. A thread that waited should look again for the value of the former
+  /// holder. Not held after a minute, if `goes_on` (may be empty) answers false, and where there are no
+  /// locks: then several may compute the same, which is not wrong.
   Claim claim(const base::Digest& key, const std::function<bool()>& goes_on = {});
 
   using Compute = std::function<std::optional<std::string>()>;
   /// The bytes under the key, or those that `compute` returns, which are published then; `compute` runs once
-  /// however many threads and processes ask. Nothing: it returned nothing, and the next one asks its own.
-  /// Passes on its exceptions.
+  /// however many threads and processes ask. Returns nothing if it returned nothing, and the next one asks
+  /// its own. Passes on its exceptions.
   std::optional<std::string> get_or_compute(EntryKind kind, const base::Digest& key, const Compute& compute);
 
   /// True if the entry in this file is the one that its name says; otherwise it is set aside.
@@ -82,12 +82,12 @@ class DiskStore {
   std::unique_ptr<State> state_;
 };
 
-/// The meaning of QUERN_CACHE, QUERN_CACHE_DIR, QUERN_CACHE_MAXSIZE, XDG_CACHE_HOME and HOME say now; the
+/// The meaning of QUERN_CACHE, QUERN_CACHE_DIR, QUERN_CACHE_MAXSIZE, XDG_CACHE_HOME and HOME now; the
 /// diagnostic tells why there is no store (code "cache-off": the user turned it off).
 Expected<DiskStoreOptions> store_options_of_environment();
 
-/// The process's store, made by the first call as the environment says then. Null: there is none. Never
-/// destroyed.
+/// The process's store, made by the first call as the environment says then. Returns null if there is none.
+/// Never destroyed.
 DiskStore* process_store() noexcept;
 
 }  // namespace quern::cache

@@ -25,7 +25,7 @@ struct EntryFile {
 };
 
 /// Reads `name` in `folder`. Sets its time of access if that is more than a minute ago and `use` permits it:
-/// by it the least recently used entry is found, whatever the mount options.
+/// the least recently used entry is found by it under all mount options.
 EntryFile read_entry_file(const File& folder, const std::string& name, FolderUse use);
 
 /// Writes `name` in `folder` through a temporary file beside it. Returns errno, 0 on success. No signal is
@@ -36,7 +36,7 @@ int publish_entry_file(const File& folder, const std::string& name, std::string_
 /// Begins the name of every temporary file.
 inline constexpr std::string_view kTemporaryPrefix = ".tmp-";
 
-/// Moves the file that `info` describes from `folder` to `quarantine`; another that took its place stays.
+/// Moves the file that `info` describes from `folder` to `quarantine`; a file that replaced it stays.
 /// Removes it where it cannot be moved.
 void set_aside(const File& folder, const std::string& name, const struct stat& info, const File* quarantine);
 

@@ -5,7 +5,7 @@
 //   header := magic version kind kind_version key components_size content_size body_hash header_hash
 //
 // `components` says what the key was made of, for `quern cache why`; it may be empty. The hashes find damage;
-// they are no protection against a writer who means harm, from whom the folder's permissions protect.
+// they are no protection against a writer who means harm, against whom the folder's permissions protect.
 #pragma once
 
 #include <cstddef>

@@ -8,8 +8,8 @@
 
 namespace quern::cache {
 
-/// Calls `each` with the name and the state of every file in the folder, in no order. False: it cannot be
-/// read.
+/// Calls `each` with the name and the state of every file in the folder, in no order. Returns false if it
+/// cannot be read.
 bool for_each_file(const File& folder,
                    const std::function<void(const std::string&, const struct stat&)>& each);
 

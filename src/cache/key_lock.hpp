@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Locks on a range of a file, by which threads and processes agree who computes an entry. The kernel lets go
-// of a lock when its holder dies, however it dies.
+// Locks on a range of a file, by which threads and processes agree on the one that computes an entry. The
+// kernel releases a lock when its holder ends for any reason.
 #pragma once
 
 #include <chrono>
@@ -40,7 +40,7 @@ class RangeLock {
  private:
   File file_;
   std::uint64_t at_ = 0;
-  std::uint64_t bytes_ = 0;  ///< 0: not held
+  std::uint64_t bytes_ = 0;  ///< 0 if not held
 };
 
 /// Opens `name` in `folder` to lock it; made if it is not there. Not open: it is no file of this user's.

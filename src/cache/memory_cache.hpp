@@ -87,7 +87,7 @@ class MemoryCache {
     return std::static_pointer_cast<const T>(*std::move(found));
   }
 
-  /// Removes the value under the key, if there is one. Who holds it keeps it.
+  /// Removes the value under the key, if there is one. Its users keep it.
   void drop(const base::Digest& key) { core_.drop(key); }
   void clear() { core_.clear(); }
   /// Another bound; values beyond it are removed now.

@@ -34,7 +34,7 @@ enum class FolderUse : std::uint8_t {
   make,   ///< as write; made with mode 0700 if it is not there
 };
 
-/// Opens `directory` itself. Rejects a symbolic link in its place, a folder of another user and one that
+/// Opens `directory` itself. Rejects a symbolic link, a folder of another user and one that
 /// others may write to (code "cache-unsafe"); "cache-absent": there is none; "cache-io": another reason.
 Expected<File> open_store_root(const std::string& directory, FolderUse use);
 /// Opens the folder `name` in `parent`, by the same rules. Messages show it below `directory`.

@@ -18,7 +18,7 @@ std::string folder_name(unsigned index);
 
 /// An entry with `bytes` bytes was written to folder `index` of `layout` (the open folder `v1`). Removes the
 /// least recently used entries if all take more than `max_bytes` now: of a part of the folders that holds
-/// enough entries to choose from, so that a full store costs each writer a little, and nobody much. Returns
+/// enough entries to choose from, so that each writer of a full store spends a little time. Returns
 /// how many entries it removed.
 std::size_t note_written(const File& layout, unsigned index, std::uint64_t bytes, std::uint64_t max_bytes);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From CUresult to exceptions, with a message a person can act on.
+// Turns a CUresult into an exception, with a message that says what to do.
 #pragma once
 
 #include <cstdint>

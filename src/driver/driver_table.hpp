@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The seam: the CUDA Driver API as a value. Everything above works over a DriverTable and never calls cu* by
+// The CUDA Driver API as a value. Everything above works over a DriverTable and never calls cu* by
 // name.
 #pragma once
 

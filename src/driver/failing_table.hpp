@@ -12,9 +12,9 @@
 
 namespace quern::driver {
 
-/// Decorates a table while it lives. A driver function has no room for state, so there is one decorator at a
-/// time in a process (a second one is a bug and aborts); calls after its end answer CUDA_ERROR_DEINITIALIZED.
-/// Thread-safe.
+/// Decorates a table while it lives. A driver function has no parameter for state, so there is one decorator
+/// at a time in a process (a second one is a bug and aborts); calls after its end answer
+/// CUDA_ERROR_DEINITIALIZED. Thread-safe.
 class FailingTable {
  public:
   explicit FailingTable(const DriverTable& inner);
@@ -25,13 +25,13 @@ class FailingTable {
   /// A table of trampolines that count, fail if requested, and otherwise call `inner`.
   DriverTable table() const noexcept;
 
-  /// The `nth` call from now on (1: the next), of `function` (a name of functions.def; empty: of any),
+  /// The `nth` call from now on (1: the next), of `function` (a name of functions.def; empty for any),
   /// returns `result` and does not reach the driver. May be called repeatedly to plan several failures.
-  /// False: no such function.
+  /// Returns false if there is no such function.
   bool fail_call(std::uint64_t nth, CUresult result, std::string_view function = {});
   /// The `nth` call from now on and all after it answer `result`: a context that is lost.
   void fail_from(std::uint64_t nth, CUresult result);
-  /// Called with true before every call and with false after it, on the thread that makes it; null: nothing.
+  /// Called with true before every call and with false after it, on the thread that makes it. May be null.
   void observe(void (*observer)(bool begins) noexcept);
   /// Forgets every planned failure that has not happened yet.
   void clear_failures();

@@ -35,12 +35,12 @@ struct LoadedPlugin {
   DriverTable table;
 };
 
-/// Opens the plug-in at `path`, or, without one, at a place of cpu_plugin_candidates(). Errors:
-/// "plugin-not-found" (names every place), "library-not-loaded", "too-many-files", "plugin-mismatch" (another
-/// version).
+/// Opens the plug-in at `path`, or, without one, at a location of cpu_plugin_candidates(). Errors:
+/// "plugin-not-found" (names every location), "library-not-loaded", "too-many-files", "plugin-mismatch"
+/// (another version).
 Expected<LoadedPlugin> load_cpu_plugin(const std::filesystem::path& path = {});
 
-/// The places where the plug-in is looked for, in this order: the file that QUERN_CPU_PLUGIN names (then
+/// The locations where the plug-in is searched, in this order: the file that QUERN_CPU_PLUGIN names (then
 /// nowhere else); beside the library or program that this code is part of, in its quern/ folder and as
 /// installed (bin -> lib); the build folder above it, for uninstalled use.
 std::vector<std::filesystem::path> cpu_plugin_candidates();

@@ -62,7 +62,7 @@ struct OperandSpec {
   Role role = Role::anything;
   std::uint8_t count = kOne;  ///< or the length of a vector
   TypeRule type;
-  std::array<std::uint8_t, 3> values{};  ///< an immediate must be one of these; 0: none
+  std::array<std::uint8_t, 3> values{};  ///< an immediate must be one of these; unused ones are 0
   bool optional = false;
   bool relaxed = false;        ///< ~
   bool negatable = false;      ///< !
@@ -76,7 +76,7 @@ struct OperandSpec {
   bool lanes = false;          ///< #
 };
 
-/// What the CPU device does with a form: the family of instructions that lowers it, or why it is refused.
+/// The family of instructions by which the CPU device lowers a form, or the reason why it is rejected.
 enum class Lowering : std::uint8_t {
 #define QUERN_PTX_LOWERING(name, why) name,
 #include "ptx/isa.def"

@@ -23,9 +23,9 @@ struct TextPosition {
   friend bool operator==(const TextPosition&, const TextPosition&) = default;
 };
 
-/// The place in the author's source that an instruction comes from (`.loc`): file is an index into
-/// Module::files (its `.file` number); line 0: not known. `inlined_at` is an index into Function::locations,
-/// or kNoIndex.
+/// The position in the author's source of an instruction (`.loc`): file is an index into
+/// Module::files (its `.file` number); line 0 if not known. `inlined_at` is an index into
+/// Function::locations, or kNoIndex.
 struct SourceLocation {
   std::uint32_t file = 0;
   std::uint32_t line = 0;
@@ -52,7 +52,7 @@ struct Initializer {
   std::string symbol;       ///< empty for a number
   std::int64_t addend = 0;  ///< symbol + addend
   bool generic = false;     ///< generic(symbol)
-  std::uint64_t mask = 0;   ///< mask() operator: which byte of the address; 0: all of it
+  std::uint64_t mask = 0;   ///< mask() operator: the byte of the address; 0 for the whole address
   friend bool operator==(const Initializer&, const Initializer&) = default;
 };
 
@@ -68,7 +68,7 @@ struct Variable {
   Linkage linkage = Linkage::none;
   std::uint32_t align = 0;               ///< in bytes; as written or the type's natural one
   std::vector<std::uint64_t> extents;    ///< array dimensions; empty for a scalar; a first 0 means "[]"
-  std::vector<Initializer> initializer;  ///< flattened, row-major; empty: zero
+  std::vector<Initializer> initializer;  ///< flattened, row-major; empty if the variable is zero
   std::optional<Space> pointer_space;    ///< `.ptr .space .align` on a kernel parameter
   std::uint32_t pointer_align = 0;
   std::string attributes;  ///< inside `.attribute(...)`: ".managed"
@@ -101,7 +101,7 @@ struct Operand;
 struct RegisterOperand {
   std::uint32_t index = kNoIndex;  ///< into Function::registers
   bool negated = false;
-  std::int16_t component = -1;  ///< the suffix, as selector.hpp numbers them; -1: none
+  std::int16_t component = -1;  ///< the suffix, as selector.hpp numbers them; -1 if there is none
   friend bool operator==(const RegisterOperand&, const RegisterOperand&) = default;
 };
 /// An integer constant: its 64-bit two's complement bits; `is_unsigned` where the text says so (U suffix or >
@@ -233,7 +233,7 @@ struct CallPrototype {
   friend bool operator==(const CallPrototype&, const CallPrototype&) = default;
 };
 
-/// `.maxntid` and its family; 0 or empty: not given.
+/// `.maxntid` and similar directives; 0 or empty if not given.
 struct PerformanceDirectives {
   std::array<std::uint32_t, 3> maxntid{};
   std::array<std::uint32_t, 3> reqntid{};
@@ -248,7 +248,7 @@ struct PerformanceDirectives {
 struct Function {
   std::string name;
   bool entry = false;
-  bool defined = false;  ///< false: a declaration only
+  bool defined = false;  ///< false for a declaration
   bool noreturn = false;
   Linkage linkage = Linkage::none;
   PerformanceDirectives performance;
@@ -290,7 +290,7 @@ struct Module {
   char sm_suffix = '\0';                    ///< 'a' or 'f' for sm_90a, sm_100f
   std::vector<std::string> target_options;  ///< texmode_unified, debug, map_f64_to_f32
   std::uint32_t address_size = 64;
-  TextPosition address_size_position;  ///< of the directive; line 0: there is none
+  TextPosition address_size_position;  ///< of the directive; line 0 if there is none
   std::vector<SourceFile> files;
   std::vector<Variable> variables;
   std::vector<Function> functions;
