@@ -36,7 +36,7 @@ using namespace quern::session::c_abi;
 
 QuernStatus open(const char* device, SessionOptions options, QuernSession* session) {
   return guarded([&] {
-    require(session != nullptr, "opening a session needs a pointer for it");
+    require(session != nullptr, "opening a session needs a pointer for the session");
     options.device = device != nullptr ? device : "";
     session->id = insert(Session(options));
   });

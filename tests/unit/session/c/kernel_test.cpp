@@ -527,7 +527,8 @@ TEST_CASE("variables of another size, order or name are refused, and headers tha
   source.struct_bytes = sizeof source;
   source.text = "";
   source.header_count = 1;
-  QUERN_FAILS(QUERN_USAGE, "as many headers", quern_load(session, &source, module.place()));
+  QUERN_FAILS(QUERN_USAGE, "a count of headers, but no headers",
+              quern_load(session, &source, module.place()));
   const QuernHeader nothing{"a.h", nullptr};
   source.headers = &nothing;
   QUERN_FAILS(QUERN_USAGE, "a name and a text", quern_load(session, &source, module.place()));

@@ -54,7 +54,7 @@ TEST_CASE("an isolated session has a context of its own") {
   CHECK(contexts[0] != contexts[1]);
   CHECK(contexts[0] != contexts[2]);
   CHECK(contexts[1] != contexts[2]);
-  QUERN_FAILS(QUERN_USAGE, "place", quern_session_open_isolated("cpu", nullptr));
+  QUERN_FAILS(QUERN_USAGE, "needs a pointer", quern_session_open_isolated("cpu", nullptr));
 }
 
 TEST_CASE("a session's time limit and a launch's end kernels that run for longer") {
