@@ -200,6 +200,12 @@ void move(Thread& t, const Instruction& i) {
   const Operand& target = i.operands[0];
   const Operand& source = i.operands[1];
   const Type type = i.types.at(0);
+  if (vector_of(i) > 1) {
+    std::vector<std::uint64_t> values;
+    for (const Operand& part : source.parts) values.push_back(t.get(part, type));
+    for (std::size_t k = 0; k < values.size(); ++k) t.set(target.parts.at(k), values[k]);
+    return;
+  }
   if (target.kind == Operand::Kind::vector) {  // unpack
     const unsigned bits = type.bits / static_cast<unsigned>(target.parts.size());
     for (std::size_t k = 0; k < target.parts.size(); ++k)
