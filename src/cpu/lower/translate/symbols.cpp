@@ -141,7 +141,6 @@ Value Operands::symbol_address(const ptx::SymbolRef& symbol, std::int64_t offset
       break;
     case ptx::Space::global:
     case ptx::Space::const_: {
-      if (symbol.kind != ptx::SymbolKind::module_variable) break;
       const Value base = builder().nullary(Op::symbol, ir::Type::i64, program_.symbol(symbol.index));
       return emit(Op::iadd, ir::Type::i64, {base, constant(ir::Type::i64, bits)});
     }
@@ -149,9 +148,7 @@ Value Operands::symbol_address(const ptx::SymbolRef& symbol, std::int64_t offset
       break;
   }
   refuse(variable == nullptr ? "the address of this symbol is not implemented"
-         : variable->space == ptx::Space::local
-             ? ".local variables outside of functions are not implemented"
-             : ".global and .const variables inside a function are not implemented");
+                             : ".local variables outside of functions are not implemented");
   return constant(ir::Type::i64, 0);
 }
 
