@@ -39,4 +39,18 @@ const FunctionFacts* find_function(std::string_view symbol) noexcept {
   return nullptr;
 }
 
+VersionFound find_version(std::string_view name, int cuda_version) noexcept {
+  VersionFound found;
+  const FunctionFacts* exact = nullptr;
+  for (const FunctionFacts& function : kSurface) {
+    if (function.symbol == name) exact = &function;
+    if (function.name != name) continue;
+    found.name_known = true;
+    const bool later = found.function == nullptr || function.since > found.function->since;
+    if (function.since <= cuda_version && later) found.function = &function;
+  }
+  if (!found.name_known) found.function = exact;
+  return found;
+}
+
 }  // namespace quern::driver

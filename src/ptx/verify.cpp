@@ -4,6 +4,7 @@
 
 #include "ptx/barrier_check.hpp"
 #include "ptx/call_check.hpp"
+#include "ptx/match_form.hpp"
 #include "ptx/operand_check.hpp"
 #include "ptx/printer.hpp"
 #include "ptx/report.hpp"
@@ -130,7 +131,7 @@ void Verifier::check_instruction(const Function& function, Instruction& instruct
       if (farther) best = fault;
       continue;
     }
-    const bool enough = forms[i].version <= version_ && (forms[i].sm >= kOnly || forms[i].sm <= module_.sm);
+    const bool enough = is_available(forms[i], module_);
     if (!enough && (unmet != nullptr || i + 1 < forms.size())) {
       unmet = closer(unmet, forms[i]);
       continue;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <atomic>
 #include <cstring>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "suite.hpp"
 
@@ -99,10 +101,12 @@ TEST_CASE("functions are found by their unversioned names") {
   CHECK(cu().cuGetProcAddress_v2("cuNoSuchFunction", &function, 13000, CU_GET_PROC_ADDRESS_DEFAULT,
                                  nullptr) == CUDA_ERROR_NOT_FOUND);
   CHECK(function == nullptr);
+  // With a place for the status a missing function is no error. Source: cuda.h, cuGetProcAddress.
+  CHECK(cu().cuGetProcAddress_v2("cuNoSuchFunction", &function, 13000, CU_GET_PROC_ADDRESS_DEFAULT,
+                                 &status) == CUDA_SUCCESS);
+  CHECK(status == CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+  CHECK(function == nullptr);
   if (is_cpu()) {
-    CHECK(cu().cuGetProcAddress_v2("cuCtxCreate", &function, 11000, CU_GET_PROC_ADDRESS_DEFAULT, &status) ==
-          CUDA_ERROR_NOT_FOUND);
-    CHECK(status == CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT);
     const void* table = nullptr;
     const CUuuid id{};
     CHECK(cu().cuGetExportTable(&table, &id) == CUDA_ERROR_NOT_FOUND);
@@ -125,7 +129,26 @@ TEST_CASE("a client is given only functions that its CUDA version has") {
   CHECK(found("cuDeviceGetUuid", 11030) == CU_GET_PROC_ADDRESS_SUCCESS);
 }
 
-TEST_CASE("the per-thread flag finds functions that use no default stream") {
+TEST_CASE("the version of the client chooses the version of the function") {
+  const auto find = [](const char* name, int version) {
+    void* function = nullptr;
+    CUdriverProcAddressQueryResult status{};
+    cu().cuGetProcAddress_v2(name, &function, version, CU_GET_PROC_ADDRESS_DEFAULT, &status);
+    return function;
+  };
+  CHECK(find("cuCtxCreate", 13000) != find("cuCtxCreate", 12000));
+  CHECK(find("cuCtxGetDevice", 13000) != find("cuCtxGetDevice", 12080));
+  CHECK(find("cuMemAlloc", 3020) == find("cuMemAlloc", 13000));
+  if (is_cpu()) CHECK(find("cuCtxCreate", 12050) == reinterpret_cast<void*>(cu().cuCtxCreate_v4));
+}
+
+TEST_CASE("functions that the CPU device does not have answer CUDA_ERROR_NOT_SUPPORTED") {
+  if (!is_cpu()) return;
+  CUtexObject texture = 0;
+  CHECK(CU(cuTexObjectCreate)(&texture, nullptr, nullptr, nullptr) == CUDA_ERROR_NOT_SUPPORTED);
+}
+
+TEST_CASE("the per-thread flag finds the variants for the thread's own default stream") {
   const auto find = [](const char* name) {
     void* function = nullptr;
     CUdriverProcAddressQueryResult status{};
@@ -135,8 +158,27 @@ TEST_CASE("the per-thread flag finds functions that use no default stream") {
   };
   for (const char* name : {"cuStreamCreate", "cuStreamCreateWithPriority", "cuStreamDestroy", "cuMemAlloc"})
     CHECK_MESSAGE(find(name) != nullptr, name);
-  if (!is_cpu()) return;
-  CHECK(find("cuStreamDestroy") == reinterpret_cast<void*>(cu().cuStreamDestroy_v2));
-  for (const char* name : {"cuStreamSynchronize", "cuStreamGetFlags", "cuMemcpyHtoD", "cuLaunchKernel"})
-    CHECK_MESSAGE(find(name) == nullptr, name);  // their variants use another default stream
+  if (is_cpu()) CHECK(find("cuStreamDestroy") == reinterpret_cast<void*>(cu().cuStreamDestroy_v2));
+  const Fixture fixture;
+  // A kernel that waits on the legacy default stream does not hold up the thread's own.
+  const auto get_flags = reinterpret_cast<decltype(&::cuStreamGetFlags)>(find("cuStreamGetFlags"));
+  unsigned flags = 99;
+  CHECK(get_flags(nullptr, &flags) == CUDA_SUCCESS);
+  CHECK(flags == CU_STREAM_DEFAULT);
+  const auto record = reinterpret_cast<decltype(&::cuEventRecord)>(find("cuEventRecord"));
+  const auto launch = reinterpret_cast<decltype(&::cuLaunchHostFunc)>(find("cuLaunchHostFunc"));
+  const auto query = reinterpret_cast<decltype(&::cuStreamQuery)>(find("cuStreamQuery"));
+  const CUevent event = fixture.event();
+  std::atomic<bool> go{false};
+  const auto wait = [](void* flag) {
+    while (!static_cast<std::atomic<bool>*>(flag)->load()) std::this_thread::yield();
+  };
+  REQUIRE(launch(nullptr, wait, &go) == CUDA_SUCCESS);
+  CHECK(query(nullptr) == CUDA_ERROR_NOT_READY);
+  CHECK(cu().cuStreamQuery(CU_STREAM_PER_THREAD) == CUDA_ERROR_NOT_READY);
+  CHECK(record(event, nullptr) == CUDA_SUCCESS);
+  CHECK(cu().cuEventQuery(event) == CUDA_ERROR_NOT_READY);
+  go = true;
+  CHECK(cu().cuStreamSynchronize(CU_STREAM_PER_THREAD) == CUDA_SUCCESS);
+  CHECK(cu().cuEventQuery(event) == CUDA_SUCCESS);
 }

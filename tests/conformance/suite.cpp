@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "suite.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 
+#include "driver/function_facts.hpp"
 #include "driver/loader.hpp"
 #include "kernels.hpp"
 
@@ -44,6 +47,17 @@ std::string load_device(std::string_view name) {
 
 const driver::DriverTable& cu() { return loaded().table; }
 bool is_cpu() { return loaded().cpu; }
+
+void* surface_function(std::string_view symbol) {
+  const auto* const row = std::ranges::find(driver::kSurface, symbol, &driver::FunctionFacts::symbol);
+  REQUIRE_MESSAGE(row != std::end(driver::kSurface), symbol);
+  void* function = nullptr;
+  CUdriverProcAddressQueryResult status{};
+  cu().cuGetProcAddress_v2(std::string(row->name).c_str(), &function, row->since, CU_GET_PROC_ADDRESS_DEFAULT,
+                           &status);
+  REQUIRE_MESSAGE(function != nullptr, symbol);
+  return function;
+}
 
 Fixture::Fixture() {
   REQUIRE(cu().cuCtxCreate_v4(&context, nullptr, 0, 0) == CUDA_SUCCESS);

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "driver/all_versions.hpp"
+// The above declares every version, for what follows.
 #include "driver/driver_table.hpp"
 
 namespace quern::conformance {
@@ -20,6 +22,12 @@ std::string load_device(std::string_view name);
 const driver::DriverTable& cu();
 /// True for the CPU device: some rules apply to it alone (a GPU's behaviour is unspecified there).
 bool is_cpu();
+
+/// The address of a function of functions.def that is no slot of the table, by its symbol. Fails the test if
+/// the driver does not have it.
+void* surface_function(std::string_view symbol);
+/// A function of the whole surface by its versioned symbol: CU(cuMemcpy2D_v2)(&copy).
+#define CU(symbol) reinterpret_cast<decltype(&::symbol)>(quern::conformance::surface_function(#symbol))
 
 /// A context of its own, current while it lives, with the kernels of kernels.hpp loaded. After a fault the
 /// next test has a fresh one.

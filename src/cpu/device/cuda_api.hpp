@@ -5,5 +5,5 @@
 #pragma once
 
 #pragma GCC visibility push(default)
-#include <cuda.h>
+#include "driver/all_versions.hpp"
 #pragma GCC visibility pop

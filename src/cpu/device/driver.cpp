@@ -12,9 +12,9 @@
 #include <string_view>
 
 #include "base/env.hpp"
-#include "base/thread_value.hpp"
 #include "cpu/device/exit.hpp"
 #include "cpu/device/reserve.hpp"
+#include "cpu/device/thread_streams.hpp"
 #include "cpu/engine/machine.hpp"
 
 namespace quern::cpu::device {
@@ -28,7 +28,6 @@ constexpr std::uint64_t kMaxMemoryBytes = std::uint64_t{16} << 40;
 /// The process's driver, published by cuInit.
 std::atomic<Driver*> instance{nullptr};
 std::atomic<bool> forked_child{false};
-std::atomic<bool> host_memory_is_kept{false};
 
 struct Range {
   std::uint64_t least;
@@ -111,26 +110,7 @@ std::uint32_t visible_devices(std::uint32_t count) {
   return visible;
 }
 
-/// A thread's per-thread default streams, by context.
-struct ThreadStreams {
-  struct Entry {
-    std::weak_ptr<ContextState> context;
-    std::shared_ptr<engine::Stream> stream;
-  };
-  std::vector<Entry> entries;
-  ~ThreadStreams() {
-    Driver* driver = instance.load(std::memory_order_acquire);
-    if (driver == nullptr || forked()) return;
-    for (const Entry& entry : entries)
-      if (const std::shared_ptr<ContextState> alive = entry.context.lock())
-        driver->scheduler().retire(*entry.stream);
-  }
-};
-
 }  // namespace
-
-void keep_host_memory() noexcept { host_memory_is_kept.store(true, std::memory_order_relaxed); }
-bool keeps_host_memory() noexcept { return host_memory_is_kept.load(std::memory_order_relaxed); }
 
 bool forked() noexcept { return forked_child.load(std::memory_order_relaxed); }
 
@@ -153,48 +133,6 @@ std::chrono::milliseconds launch_limit() {
   const std::chrono::milliseconds limit(static_cast<std::int64_t>(seconds * 1000));
   return seconds > 0 ? std::max(limit, std::chrono::milliseconds{1}) : limit;
 }
-
-std::vector<CUcontext>& context_stack() noexcept {
-  struct ContextStack;
-  return base::thread_value<std::vector<CUcontext>, ContextStack>();
-}
-
-CUresult result_of(engine::FaultKind fault) noexcept {
-  using engine::FaultKind;
-  switch (fault) {
-    case FaultKind::none:
-      return CUDA_SUCCESS;
-    case FaultKind::illegal_address:
-      return CUDA_ERROR_ILLEGAL_ADDRESS;
-    case FaultKind::misaligned_address:
-      return CUDA_ERROR_MISALIGNED_ADDRESS;
-    case FaultKind::stack_overflow:
-      return CUDA_ERROR_HARDWARE_STACK_ERROR;
-    case FaultKind::illegal_instruction:
-      return CUDA_ERROR_ILLEGAL_INSTRUCTION;
-    case FaultKind::assertion:
-      return CUDA_ERROR_ASSERT;
-    case FaultKind::out_of_memory:
-      return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-    case FaultKind::unreachable:
-      return CUDA_ERROR_INVALID_PC;
-    case FaultKind::launch_timeout:
-      return CUDA_ERROR_LAUNCH_TIMEOUT;
-    case FaultKind::trap:
-    case FaultKind::divergent_barrier:
-    case FaultKind::no_such_barrier:
-    case FaultKind::barrier_of_part:
-      return CUDA_ERROR_LAUNCH_FAILED;
-  }
-  return CUDA_ERROR_LAUNCH_FAILED;
-}
-
-void check_fault(const ContextState& context) {
-  const engine::FaultKind fault = context.domain->fault();
-  require(fault == engine::FaultKind::none, result_of(fault));
-}
-
-// --- start-up
 
 Driver::Driver(std::uint32_t device_count, std::unique_ptr<engine::Window> window,
                std::unique_ptr<engine::Memory> memory)
@@ -223,13 +161,8 @@ std::unique_ptr<Driver> Driver::make() {
     workers.push_back(std::move(*worker));
   }
   driver->scheduler_ = std::make_unique<engine::Scheduler>(std::move(workers), launch_limit());
-  const base::LockGuard lock(driver->mutex_);
-  for (std::uint32_t device = 0; device < devices; ++device) {
-    auto context = std::make_shared<Context>();
-    context->device = device;
-    context->primary = true;
-    driver->primaries_.push_back(driver->contexts_.insert(std::move(context)));
-  }
+  const Contexts::Services shared{driver->scheduler_.get(), driver->memory_.get(), &driver->objects_};
+  driver->contexts_ = std::make_unique<Contexts>(shared, devices);
   return driver;
 }
 
@@ -271,106 +204,6 @@ std::uint32_t Driver::device(CUdevice device) const {
   return static_cast<std::uint32_t>(device);
 }
 
-// --- contexts
-
-std::shared_ptr<ContextState> Driver::make_state(std::uint32_t device) {
-  engine::install_fault_handlers();
-  auto state = std::make_shared<ContextState>();
-  state->id = next_state_id_++;
-  state->device = device;
-  state->domain = scheduler_->make_domain();
-  return state;
-}
-
-CUcontext Driver::make_context(std::uint32_t device, unsigned flags) {
-  auto context = std::make_shared<Context>();
-  const base::LockGuard lock(mutex_);
-  context->device = device;
-  context->flags = flags;
-  context->state = make_state(device);
-  return contexts_.insert(std::move(context));
-}
-
-CUcontext Driver::retain_primary(std::uint32_t device) {
-  const base::LockGuard lock(mutex_);
-  const CUcontext handle = primaries_[device];
-  const std::shared_ptr<Context> context = contexts_.find(handle);
-  ++context->retained;
-  if (context->state == nullptr) context->state = make_state(device);
-  return handle;
-}
-
-void Driver::release_primary(std::uint32_t device) {
-  std::shared_ptr<ContextState> ended;
-  {
-    const base::LockGuard lock(mutex_);
-    const std::shared_ptr<Context> context = contexts_.find(primaries_[device]);
-    require(context->retained > 0, CUDA_ERROR_INVALID_CONTEXT);
-    if (--context->retained == 0) ended = std::move(context->state);
-  }
-  if (ended != nullptr) tear_down(ended);
-}
-
-void Driver::reset_primary(std::uint32_t device) {
-  std::shared_ptr<ContextState> ended;
-  {
-    const base::LockGuard lock(mutex_);
-    const std::shared_ptr<Context> context = contexts_.find(primaries_[device]);
-    ended = std::move(context->state);
-    // Threads that retained it continue with a new context under the same handle.
-    context->state = context->retained > 0 ? make_state(device) : nullptr;
-  }
-  if (ended != nullptr) tear_down(ended);
-}
-
-std::pair<unsigned, bool> Driver::primary_state(std::uint32_t device) {
-  const base::LockGuard lock(mutex_);
-  const std::shared_ptr<Context> context = contexts_.find(primaries_[device]);
-  return {context->flags, context->state != nullptr};
-}
-
-void Driver::destroy_context(CUcontext handle) {
-  std::shared_ptr<Context> context;
-  {
-    const base::LockGuard lock(mutex_);
-    context = contexts_.find(handle);
-    require(context != nullptr && !context->primary, CUDA_ERROR_INVALID_CONTEXT);
-    contexts_.remove(handle);
-  }
-  tear_down(context->state);
-  std::vector<CUcontext>& stack = context_stack();
-  if (!stack.empty() && stack.back() == handle) stack.pop_back();
-}
-
-void Driver::tear_down(const std::shared_ptr<ContextState>& state) {
-  scheduler_->synchronize(*state->domain);
-  // A call on another thread may have found the state before it ended: from here on nothing that it submits
-  // runs, and nothing that it makes stays.
-  scheduler_->close(*state->domain);
-  scheduler_->synchronize(*state->domain);
-  // Collected under the lock, destroyed after it.
-  std::vector<std::shared_ptr<void>> ended;
-  {
-    const base::LockGuard lock(mutex_);
-    state->ended.store(true);
-    const auto collect = [&](auto& table, auto&& belongs) {
-      std::vector<decltype(table.insert(nullptr))> handles;
-      table.for_each([&](auto handle, const auto& object) {
-        if (belongs(*object)) handles.push_back(handle);
-      });
-      for (const auto handle : handles) ended.push_back(table.remove(handle));
-    };
-    collect(functions_, [&](const FunctionObject& each) { return each.module().context == state; });
-    collect(modules_, [&](const ModuleObject& each) { return each.context == state; });
-    collect(streams_, [&](const StreamObject& each) { return each.context == state; });
-    collect(events_, [&](const EventObject& each) { return each.context == state; });
-  }
-  const bool faulted = state->domain->fault() != engine::FaultKind::none;
-  memory_->remove_all(state->id, !faulted              ? engine::Remains::nothing
-                                 : keeps_host_memory() ? engine::Remains::host_memory
-                                                       : engine::Remains::addresses);
-}
-
 std::shared_ptr<engine::Allocation> Driver::allocate(const ContextState& context, engine::AllocationKind kind,
                                                      std::uint64_t bytes, unsigned flags) {
   std::shared_ptr<engine::Allocation> made =
@@ -390,150 +223,20 @@ void Driver::release_kept(const void* base) {
   require(memory_->remove(*found));
 }
 
-void Driver::require_not_ended(const ContextState& context) {
-  if (!context.ended.load()) return;
-  const engine::FaultKind fault = context.domain->fault();
-  fail(fault == engine::FaultKind::none ? CUDA_ERROR_CONTEXT_IS_DESTROYED : result_of(fault));
-}
-
-std::uint32_t Driver::context_device(CUcontext handle) {
-  const base::LockGuard lock(mutex_);
-  const std::shared_ptr<Context> context = contexts_.find(handle);
-  require(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
-  return context->device;
-}
-
-std::shared_ptr<ContextState> Driver::current_even_failed() {
-  const std::vector<CUcontext>& stack = context_stack();
-  require(!stack.empty() && stack.back() != nullptr, CUDA_ERROR_INVALID_CONTEXT);
-  const base::LockGuard lock(mutex_);
-  const std::shared_ptr<Context> context = contexts_.find(stack.back());
-  require(context != nullptr && context->state != nullptr, CUDA_ERROR_CONTEXT_IS_DESTROYED);
-  return context->state;
-}
-
 std::shared_ptr<ContextState> Driver::current() {
-  std::shared_ptr<ContextState> state = current_even_failed();
-  const engine::FaultKind fault = state->domain->fault();
-  require(fault == engine::FaultKind::none, result_of(fault));
+  std::shared_ptr<ContextState> state = contexts_->current_even_failed();
+  check_fault(*state);
   return state;
-}
-
-CUcontext Driver::context_of(std::uint64_t owner) {
-  CUcontext found = nullptr;
-  const base::LockGuard lock(mutex_);
-  contexts_.for_each([&](CUcontext handle, const std::shared_ptr<Context>& context) {
-    if (context->state != nullptr && context->state->id == owner) found = handle;
-  });
-  return found;
-}
-
-void Driver::synchronize_owner(std::uint64_t owner) {
-  std::shared_ptr<ContextState> state;
-  {
-    const CUcontext handle = context_of(owner);
-    const base::LockGuard lock(mutex_);
-    if (const std::shared_ptr<Context> context = contexts_.find(handle)) state = context->state;
-  }
-  if (state != nullptr) scheduler_->synchronize(*state->domain);
-}
-
-// --- handles
-
-CUmodule Driver::add(std::shared_ptr<ModuleObject> module) {
-  const base::LockGuard lock(mutex_);
-  require_not_ended(*module->context);
-  note_object();
-  return modules_.insert(std::move(module));
-}
-CUfunction Driver::add(std::shared_ptr<FunctionObject> function) {
-  const base::LockGuard lock(mutex_);
-  require_not_ended(*function->module().context);
-  return functions_.insert(std::move(function));
-}
-CUstream Driver::add(std::shared_ptr<StreamObject> stream) {
-  const base::LockGuard lock(mutex_);
-  require_not_ended(*stream->context);
-  note_object();
-  return streams_.insert(std::move(stream));
-}
-CUevent Driver::add(std::shared_ptr<EventObject> event) {
-  const base::LockGuard lock(mutex_);
-  require_not_ended(*event->context);
-  note_object();
-  return events_.insert(std::move(event));
-}
-CUlinkState Driver::add(std::shared_ptr<LinkObject> link) {
-  const base::LockGuard lock(mutex_);
-  return links_.insert(std::move(link));
-}
-
-namespace {
-template <class T>
-std::shared_ptr<T> known(std::shared_ptr<T> object) {
-  require(object != nullptr, CUDA_ERROR_INVALID_HANDLE);
-  return object;
-}
-}  // namespace
-
-std::shared_ptr<ModuleObject> Driver::find(CUmodule module) {
-  const base::LockGuard lock(mutex_);
-  return known(modules_.find(module));
-}
-std::shared_ptr<FunctionObject> Driver::find(CUfunction function) {
-  const base::LockGuard lock(mutex_);
-  return known(functions_.find(function));
-}
-std::shared_ptr<EventObject> Driver::find(CUevent event) {
-  const base::LockGuard lock(mutex_);
-  return known(events_.find(event));
-}
-std::shared_ptr<LinkObject> Driver::find(CUlinkState link) {
-  const base::LockGuard lock(mutex_);
-  return known(links_.find(link));
-}
-std::shared_ptr<StreamObject> Driver::remove(CUstream stream) {
-  const base::LockGuard lock(mutex_);
-  return known(streams_.remove(stream));
-}
-std::shared_ptr<EventObject> Driver::remove(CUevent event) {
-  const base::LockGuard lock(mutex_);
-  return known(events_.remove(event));
-}
-std::shared_ptr<LinkObject> Driver::remove(CUlinkState link) {
-  const base::LockGuard lock(mutex_);
-  return known(links_.remove(link));
-}
-
-std::shared_ptr<ModuleObject> Driver::remove(CUmodule handle) {
-  std::vector<std::shared_ptr<FunctionObject>> ended;  // destroyed after the lock
-  const base::LockGuard lock(mutex_);
-  std::shared_ptr<ModuleObject> module = known(modules_.remove(handle));
-  std::vector<CUfunction> functions;
-  functions_.for_each([&](CUfunction function, const std::shared_ptr<FunctionObject>& each) {
-    if (&each->module() == module.get()) functions.push_back(function);
-  });
-  for (const CUfunction function : functions) ended.push_back(functions_.remove(function));
-  return module;
 }
 
 std::shared_ptr<engine::Stream> Driver::find_stream(CUstream handle,
                                                     const std::shared_ptr<ContextState>& context) {
-  if (handle == nullptr || handle == CU_STREAM_LEGACY) return context->domain->legacy_stream();
-  if (handle == CU_STREAM_PER_THREAD) return thread_stream(context);
-  const base::LockGuard lock(mutex_);
-  const std::shared_ptr<StreamObject> stream = known(streams_.find(handle));
+  if (handle == nullptr) handle = default_stream();
+  if (handle == CU_STREAM_LEGACY) return context->domain->legacy_stream();
+  if (handle == CU_STREAM_PER_THREAD) return thread_stream(*scheduler_, context);
+  const std::shared_ptr<StreamObject> stream = objects_.find(handle);
   require(stream->context == context, CUDA_ERROR_INVALID_HANDLE);
   return stream->stream;
-}
-
-std::shared_ptr<engine::Stream> Driver::thread_stream(const std::shared_ptr<ContextState>& context) {
-  ThreadStreams& streams = base::thread_value<ThreadStreams>();
-  std::erase_if(streams.entries, [](const ThreadStreams::Entry& entry) { return entry.context.expired(); });
-  for (const ThreadStreams::Entry& entry : streams.entries)
-    if (entry.context.lock() == context) return entry.stream;
-  streams.entries.push_back({context, scheduler_->make_stream(*context->domain, true)});
-  return streams.entries.back().stream;
 }
 
 }  // namespace quern::cpu::device

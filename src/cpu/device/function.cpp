@@ -21,7 +21,7 @@ std::atomic<GenerateSink> generate_sink{nullptr};
 
 void tell_generation(const ContextState& context, const std::string& kernel, bool finished) {
   if (const GenerateSink sink = generate_sink.load())
-    sink(Driver::get().context_of(context.id), kernel.c_str(), finished ? 1 : 0);
+    sink(Driver::get().contexts().handle_of(context.id), kernel.c_str(), finished ? 1 : 0);
 }
 
 }  // namespace

@@ -11,12 +11,17 @@ namespace quern::cpu::device {
 /// The kind of object that a handle names; part of the handle, so that a stream is never taken for a module.
 enum class HandleKind : std::uint8_t { context = 1, module, function, stream, event, link };
 
+/// The handle of an object: `Handle`, its C type, and `kKind`. Specialised beside each object.
+template <class Object>
+struct HandleTraits;
+
 /// Objects of one kind under opaque C handles (index, generation and kind; never an address).
 /// Thread-compatible.
-template <class Handle, class Object, HandleKind kKind>
+template <class Object>
 class HandleTable {
  public:
   using Pointer = std::shared_ptr<Object>;
+  using Handle = typename HandleTraits<Object>::Handle;
 
   Handle insert(Pointer object) { return encode(slots_.insert(std::move(object))); }
   /// Null for a handle that is stale, of another kind, or invented.
@@ -35,7 +40,8 @@ class HandleTable {
   }
 
  private:
-  static constexpr unsigned kKindBits = 4;
+  static constexpr unsigned kKindBits = 6;
+  static constexpr HandleKind kKind = HandleTraits<Object>::kKind;
   static Handle encode(std::uint64_t slot) noexcept {
     return reinterpret_cast<Handle>((slot << kKindBits) | static_cast<std::uint64_t>(kKind));
   }

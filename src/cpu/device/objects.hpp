@@ -15,6 +15,7 @@
 #include "base/thread_annotations.hpp"
 #include "cpu/compiler/compiler.hpp"
 #include "cpu/device/explain.hpp"
+#include "cpu/device/handles.hpp"
 #include "cpu/device/jit_options.hpp"
 #include "cpu/device/read_ptx.hpp"
 #include "cpu/engine/memory.hpp"
@@ -37,7 +38,14 @@ struct ContextState {
   std::atomic<bool> ended{false};
 };
 
-/// Fields are guarded by Driver's mutex.
+/// The CUresult of a fault.
+CUresult result_of(engine::FaultKind fault) noexcept;
+/// Throws Failure with the fault that has ended the context, if one has.
+void check_fault(const ContextState& context);
+/// Throws Failure if the context has ended: its fault, otherwise CUDA_ERROR_CONTEXT_IS_DESTROYED.
+void require_not_ended(const ContextState& context);
+
+/// Fields are guarded by the mutex of Contexts.
 struct Context {
   std::uint32_t device = 0;
   bool primary = false;
@@ -145,5 +153,47 @@ class FunctionObject {
   std::string display_name_ QUERN_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Variant>> variants_ QUERN_GUARDED_BY(mutex_);
 };
+
+template <>
+struct HandleTraits<Context> {
+  using Handle = CUcontext;
+  static constexpr HandleKind kKind = HandleKind::context;
+};
+template <>
+struct HandleTraits<ModuleObject> {
+  using Handle = CUmodule;
+  static constexpr HandleKind kKind = HandleKind::module;
+};
+template <>
+struct HandleTraits<FunctionObject> {
+  using Handle = CUfunction;
+  static constexpr HandleKind kKind = HandleKind::function;
+};
+template <>
+struct HandleTraits<StreamObject> {
+  using Handle = CUstream;
+  static constexpr HandleKind kKind = HandleKind::stream;
+};
+template <>
+struct HandleTraits<EventObject> {
+  using Handle = CUevent;
+  static constexpr HandleKind kKind = HandleKind::event;
+};
+template <>
+struct HandleTraits<LinkObject> {
+  using Handle = CUlinkState;
+  static constexpr HandleKind kKind = HandleKind::link;
+};
+
+/// The context with which an object ends; null: it ends with none.
+template <class Object>
+const ContextState* owner_of(const Object& object) noexcept {
+  if constexpr (requires { object.module(); })
+    return object.module().context.get();
+  else if constexpr (requires { object.context; })
+    return object.context.get();
+  else
+    return nullptr;
+}
 
 }  // namespace quern::cpu::device

@@ -154,7 +154,7 @@ std::atomic<QuernCpuPrintSink> print_sink{nullptr};
 bool offer_print(const engine::Print& print) {
   const QuernCpuPrintSink sink = print_sink.load();
   if (sink == nullptr) return false;
-  const CUcontext context = Driver::get().context_of(print.owner);
+  const CUcontext context = Driver::get().contexts().handle_of(print.owner);
   const QuernCpuPrint given{sizeof given,         0,      print.text.data(), print.text.size(),
                             print.kernel.c_str(), context};
   return sink(&given) != 0;

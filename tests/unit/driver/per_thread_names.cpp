@@ -18,6 +18,8 @@ struct PerThreadName {
 #define QUERN_REPLACED(name) QUERN_TEXT_OF(name)
 constexpr PerThreadName kNames[] = {
 #define QUERN_DRIVER_FUNCTION(symbol, name, ...) {#name, QUERN_REPLACED(name)},
+#define QUERN_DRIVER_CLIENT_FUNCTION(symbol, name, ...) {#name, QUERN_REPLACED(name)},
+#define QUERN_DRIVER_UNSUPPORTED(symbol, name, ...) {#name, QUERN_REPLACED(name)},
 #include "driver/functions.def"
 };
 

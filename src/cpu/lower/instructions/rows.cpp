@@ -48,9 +48,9 @@ std::vector<const Row*> rows_of_forms() {
 
 }  // namespace
 
-const Row* row_of(const ptx::Instruction& instruction) {
+const Row* row_of(std::uint16_t form) {
   static const std::vector<const Row*> rows = rows_of_forms();
-  return instruction.form < rows.size() ? rows[instruction.form] : nullptr;
+  return form < rows.size() ? rows[form] : nullptr;
 }
 
 std::string row_defects() {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ptx/forms.hpp"
+#include "ptx/match_form.hpp"
 
 namespace quern::cpu::lower {
 
@@ -48,11 +49,11 @@ bool is_lowered_with(ptx::Opcode opcode, std::size_t word) {
 }
 
 /// The reason why an instruction is not lowered: that of its form, or the word that no form has which is.
-std::string why_not(const ptx::Instruction& instruction) {
+std::string why_not(const ptx::Instruction& instruction, std::uint16_t form_number) {
   const ptx::FormTable& table = ptx::FormTable::instance();
   const std::string_view opcode = ptx::name(instruction.opcode);
   const ptx::Lowering lowering =
-      instruction.form == ptx::kNoForm ? ptx::Lowering::none : table.all()[instruction.form].lowering;
+      form_number == ptx::kNoForm ? ptx::Lowering::none : table.all()[form_number].lowering;
   if (lowering != ptx::Lowering::none) return std::string(ptx::refusal(lowering));
   const std::span<const ptx::Form> forms = table.forms_of(instruction.opcode);
   if (std::none_of(forms.begin(), forms.end(),
@@ -141,7 +142,7 @@ void Translator::translate_body() {
 std::size_t Translator::translate_at(std::size_t position) {
   const ptx::Instruction& instruction = frame().function->body[position];
   begin(instruction);
-  const Row* row = find_row_(instruction);
+  const Row* row = find_row_(form_of(instruction));
   if (!instruction.guard || row == nullptr || row->kind == Kind::control) {
     lower(instruction);
     return position + 1;
@@ -163,7 +164,7 @@ std::size_t Translator::guarded_run_end(std::size_t position) {
   std::size_t end = position + 1;
   while (end < body.size() && same_guard(guard, body[end].guard) && !frame().facts->is_target[end] &&
          !may_write(body[end - 1], guard.register_index)) {
-    const Row* row = find_row_(body[end]);
+    const Row* row = find_row_(form_of(body[end]));
     if (row == nullptr || row->kind == Kind::control) break;
     ++end;
   }
@@ -189,9 +190,15 @@ void Translator::translate_guarded(std::size_t first, std::size_t end) {
   set_block(after);
 }
 
+std::uint16_t Translator::form_of(const ptx::Instruction& instruction) {
+  if (instruction.form != ptx::kNoForm) return instruction.form;
+  return ptx::match_form(program().ptx(), *frame().function, instruction);
+}
+
 void Translator::lower(const ptx::Instruction& instruction) {
-  const Row* row = find_row_(instruction);
-  if (row == nullptr) return refuse(why_not(instruction));
+  const std::uint16_t form = form_of(instruction);
+  const Row* row = find_row_(form);
+  if (row == nullptr) return refuse(why_not(instruction, form));
   // Many forms take it; none of them is lowered with it.
   if (instruction.has(ptx::Modifier::shared_cluster))
     return refuse("thread block clusters are not implemented");

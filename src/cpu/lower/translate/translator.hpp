@@ -31,8 +31,8 @@ struct Row {
   Kind kind;
   void (*lower)(Translator&, const ptx::Instruction&);
 };
-/// Gives the row of an instruction, or null.
-using FindRow = const Row* (*)(const ptx::Instruction&);
+/// Gives the row that lowers a form of isa.def (its number, or ptx::kNoForm), or null.
+using FindRow = const Row* (*)(std::uint16_t form);
 
 class Translator final : public Operands {
  public:
@@ -58,6 +58,9 @@ class Translator final : public Operands {
   void translate_guarded(std::size_t first, std::size_t end);
   void lower(const ptx::Instruction& instruction);
   ir::Value guard_value(const ptx::Guard& guard);
+
+  /// The number of its form in isa.def; a module from a store is not verified again and has none noted.
+  std::uint16_t form_of(const ptx::Instruction& instruction);
 
   const FindRow find_row_;
   const CallForm call_form_;

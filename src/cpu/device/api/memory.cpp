@@ -37,7 +37,7 @@ void release(std::initializer_list<AllocationKind> kinds, const void* base) {
   const auto allocation = driver.memory().find(base);
   require(allocation != nullptr && allocation->base == base &&
           std::find(kinds.begin(), kinds.end(), allocation->kind) != kinds.end());
-  driver.synchronize_owner(allocation->owner);
+  driver.contexts().synchronize(allocation->owner);
   require(driver.memory().remove(*allocation));
 }
 
@@ -87,7 +87,7 @@ void pointer_attribute(void* data, CUpointer_attribute attribute, const Allocati
   const bool host = is_host(allocation);
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
-      return store(data, Driver::get().context_of(allocation.owner));
+      return store(data, Driver::get().contexts().handle_of(allocation.owner));
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
       return store<unsigned>(data, host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
@@ -227,7 +227,7 @@ CUresult cuMemHostRegister_v2(void* pointer, std::size_t bytes, unsigned flags) 
     if (adopted != nullptr && !state->ended.load()) return;
     if (adopted != nullptr) driver.memory().remove(*adopted);
     if (mapping != nullptr) unmap(driver, *mapping);
-    Driver::require_not_ended(*state);
+    require_not_ended(*state);
     fail(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
   });
 }
@@ -240,7 +240,7 @@ CUresult cuMemHostUnregister(void* pointer) {
     require(allocation != nullptr && allocation->base == pointer &&
                 allocation->kind == AllocationKind::registered,
             CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
-    driver.synchronize_owner(allocation->owner);
+    driver.contexts().synchronize(allocation->owner);
     driver.memory().remove(*allocation);
     if (allocation->mapping != nullptr) unmap(driver, *allocation->mapping);
   });

@@ -30,21 +30,21 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
     Driver& driver = Driver::get();
     const std::uint32_t ordinal = driver.device(device);
     require(context != nullptr);
-    *context = driver.retain_primary(ordinal);
+    *context = driver.contexts().retain_primary(ordinal);
   });
 }
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
   return entry([&] {
     Driver& driver = Driver::get();
-    driver.release_primary(driver.device(device));
+    driver.contexts().release_primary(driver.device(device));
   });
 }
 
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
   return entry([&] {
     Driver& driver = Driver::get();
-    driver.reset_primary(driver.device(device));
+    driver.contexts().reset_primary(driver.device(device));
   });
 }
 
@@ -53,7 +53,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* activ
     Driver& driver = Driver::get();
     const std::uint32_t ordinal = driver.device(device);
     require(flags != nullptr && active != nullptr);
-    const auto [its_flags, its_activity] = driver.primary_state(ordinal);
+    const auto [its_flags, its_activity] = driver.contexts().primary_state(ordinal);
     *flags = its_flags;
     *active = its_activity ? 1 : 0;
   });
@@ -67,18 +67,18 @@ CUresult cuCtxCreate_v4(CUcontext* context, CUctxCreateParams* params, unsigned 
     // Execution affinity and contexts in graphics are for MPS and for graphics drivers.
     require(params == nullptr || (params->numExecAffinityParams == 0 && params->cigParams == nullptr),
             CUDA_ERROR_NOT_SUPPORTED);
-    *context = driver.make_context(ordinal, flags);
+    *context = driver.contexts().make(ordinal, flags);
     context_stack().push_back(*context);
   });
 }
 
 CUresult cuCtxDestroy_v2(CUcontext context) {
-  return entry([&] { Driver::get().destroy_context(context); });
+  return entry([&] { Driver::get().contexts().destroy(context); });
 }
 
 CUresult cuCtxPushCurrent_v2(CUcontext context) {
   return entry([&] {
-    Driver::get().context_device(context);
+    Driver::get().contexts().device_of(context);
     context_stack().push_back(context);
   });
 }
@@ -97,7 +97,7 @@ CUresult cuCtxSetCurrent(CUcontext context) {
   return entry([&] {
     Driver& driver = Driver::get();
     std::vector<CUcontext>& stack = context_stack();
-    if (context != nullptr) driver.context_device(context);
+    if (context != nullptr) driver.contexts().device_of(context);
     if (!stack.empty()) stack.pop_back();
     if (context != nullptr) stack.push_back(context);
   });
@@ -117,7 +117,7 @@ CUresult cuCtxGetDevice(CUdevice* device) {
     Driver& driver = Driver::get();
     require(device != nullptr);
     require(!context_stack().empty(), CUDA_ERROR_INVALID_CONTEXT);
-    *device = static_cast<CUdevice>(driver.context_device(context_stack().back()));
+    *device = static_cast<CUdevice>(driver.contexts().device_of(context_stack().back()));
   });
 }
 

@@ -123,6 +123,8 @@ CUresult cuModuleUnload(CUmodule module) {
     const auto object = driver.find(module);
     driver.scheduler().synchronize(*object->context->domain);
     driver.remove(module);
+    driver.objects().remove_if<FunctionObject>(
+        [&](const FunctionObject& function) { return &function.module() == object.get(); });
     if (object->memory != nullptr) driver.memory().remove(*object->memory);
   });
 }

@@ -54,7 +54,7 @@ CUresult cuMemAllocAsync(CUdeviceptr* pointer, std::size_t bytes, CUstream strea
     }
     auto allocation = driver.allocate(*context, AllocationKind::pooled, bytes);
     if (allocation == nullptr) {  // streams free memory when they reach the call
-      driver.synchronize_owner(context->id);
+      driver.contexts().synchronize(context->id);
       allocation = driver.allocate(*context, AllocationKind::pooled, bytes);
     }
     require(allocation != nullptr, CUDA_ERROR_OUT_OF_MEMORY);

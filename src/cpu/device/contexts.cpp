@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cpu/device/contexts.hpp"
+
+#include <atomic>
+
+#include "base/thread_value.hpp"
+#include "cpu/device/failure.hpp"
+#include "cpu/engine/fault.hpp"
+
+namespace quern::cpu::device {
+namespace {
+
+std::atomic<bool> host_memory_is_kept{false};
+
+}  // namespace
+
+void keep_host_memory() noexcept { host_memory_is_kept.store(true, std::memory_order_relaxed); }
+
+std::vector<CUcontext>& context_stack() noexcept {
+  struct ContextStack;
+  return base::thread_value<std::vector<CUcontext>, ContextStack>();
+}
+
+Contexts::Contexts(const Services& services, std::uint32_t device_count) : services_(services) {
+  const base::LockGuard lock(mutex_);
+  for (std::uint32_t device = 0; device < device_count; ++device) {
+    auto context = std::make_shared<Context>();
+    context->device = device;
+    context->primary = true;
+    primaries_.push_back(contexts_.insert(std::move(context)));
+  }
+}
+
+std::shared_ptr<ContextState> Contexts::make_state(std::uint32_t device) {
+  engine::install_fault_handlers();
+  auto state = std::make_shared<ContextState>();
+  state->id = next_state_id_++;
+  state->device = device;
+  state->domain = services_.scheduler->make_domain();
+  return state;
+}
+
+CUcontext Contexts::make(std::uint32_t device, unsigned flags) {
+  auto context = std::make_shared<Context>();
+  const base::LockGuard lock(mutex_);
+  context->device = device;
+  context->flags = flags;
+  context->state = make_state(device);
+  return contexts_.insert(std::move(context));
+}
+
+CUcontext Contexts::retain_primary(std::uint32_t device) {
+  const base::LockGuard lock(mutex_);
+  const CUcontext handle = primaries_[device];
+  const std::shared_ptr<Context> context = contexts_.find(handle);
+  ++context->retained;
+  if (context->state == nullptr) context->state = make_state(device);
+  return handle;
+}
+
+void Contexts::release_primary(std::uint32_t device) {
+  std::shared_ptr<ContextState> ended;
+  {
+    const base::LockGuard lock(mutex_);
+    const std::shared_ptr<Context> context = contexts_.find(primaries_[device]);
+    require(context->retained > 0, CUDA_ERROR_INVALID_CONTEXT);
+    if (--context->retained == 0) ended = std::move(context->state);
+  }
+  if (ended != nullptr) tear_down(ended);
+}
+
+void Contexts::reset_primary(std::uint32_t device) {
+  std::shared_ptr<ContextState> ended;
+  {
+    const base::LockGuard lock(mutex_);
+    const std::shared_ptr<Context> context = contexts_.find(primaries_[device]);
+    ended = std::move(context->state);
+    // Threads that retained it continue with a new context under the same handle.
+    context->state = context->retained > 0 ? make_state(device) : nullptr;
+  }
+  if (ended != nullptr) tear_down(ended);
+}
+
+std::pair<unsigned, bool> Contexts::primary_state(std::uint32_t device) {
+  const base::LockGuard lock(mutex_);
+  const std::shared_ptr<Context> context = contexts_.find(primaries_[device]);
+  return {context->flags, context->state != nullptr};
+}
+
+void Contexts::destroy(CUcontext handle) {
+  std::shared_ptr<Context> context;
+  {
+    const base::LockGuard lock(mutex_);
+    context = contexts_.find(handle);
+    require(context != nullptr && !context->primary, CUDA_ERROR_INVALID_CONTEXT);
+    contexts_.remove(handle);
+  }
+  tear_down(context->state);
+  std::vector<CUcontext>& stack = context_stack();
+  if (!stack.empty() && stack.back() == handle) stack.pop_back();
+}
+
+void Contexts::tear_down(const std::shared_ptr<ContextState>& state) {
+  services_.scheduler->synchronize(*state->domain);
+  // A call on another thread may have found the state before it ended: from here on nothing that it submits
+  // runs, and nothing that it makes stays.
+  services_.scheduler->close(*state->domain);
+  services_.scheduler->synchronize(*state->domain);
+  services_.objects->end(*state);  // destroyed after the lock of the tables
+  const bool faulted = state->domain->fault() != engine::FaultKind::none;
+  services_.memory->remove_all(state->id, !faulted ? engine::Remains::nothing
+                                          : host_memory_is_kept.load(std::memory_order_relaxed)
+                                              ? engine::Remains::host_memory
+                                              : engine::Remains::addresses);
+}
+
+std::uint32_t Contexts::device_of(CUcontext handle) {
+  const base::LockGuard lock(mutex_);
+  const std::shared_ptr<Context> context = contexts_.find(handle);
+  require(context != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+  return context->device;
+}
+
+std::shared_ptr<ContextState> Contexts::current_even_failed() {
+  const std::vector<CUcontext>& stack = context_stack();
+  require(!stack.empty() && stack.back() != nullptr, CUDA_ERROR_INVALID_CONTEXT);
+  const base::LockGuard lock(mutex_);
+  const std::shared_ptr<Context> context = contexts_.find(stack.back());
+  require(context != nullptr && context->state != nullptr, CUDA_ERROR_CONTEXT_IS_DESTROYED);
+  return context->state;
+}
+
+CUcontext Contexts::handle_of(std::uint64_t owner) {
+  CUcontext found = nullptr;
+  const base::LockGuard lock(mutex_);
+  contexts_.for_each([&](CUcontext handle, const std::shared_ptr<Context>& context) {
+    if (context->state != nullptr && context->state->id == owner) found = handle;
+  });
+  return found;
+}
+
+void Contexts::synchronize(std::uint64_t owner) {
+  std::shared_ptr<ContextState> state;
+  {
+    const CUcontext handle = handle_of(owner);
+    const base::LockGuard lock(mutex_);
+    if (const std::shared_ptr<Context> context = contexts_.find(handle)) state = context->state;
+  }
+  if (state != nullptr) services_.scheduler->synchronize(*state->domain);
+}
+
+}  // namespace quern::cpu::device

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contexts: the devices' primary ones and those that clients make.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/thread_annotations.hpp"
+#include "cpu/device/handles.hpp"
+#include "cpu/device/object_tables.hpp"
+#include "cpu/device/objects.hpp"
+#include "cpu/engine/memory.hpp"
+#include "cpu/engine/scheduler.hpp"
+
+namespace quern::cpu::device {
+
+/// A current context is a thread's own; see context_stack(). Thread-safe.
+class Contexts {
+ public:
+  /// What outlives all contexts.
+  struct Services {
+    engine::Scheduler* scheduler = nullptr;
+    engine::Memory* memory = nullptr;
+    ObjectTables* objects = nullptr;
+  };
+  Contexts(const Services& services, std::uint32_t device_count);
+
+  CUcontext make(std::uint32_t device, unsigned flags) QUERN_EXCLUDES(mutex_);
+  /// Throws Failure(CUDA_ERROR_INVALID_CONTEXT) unless it is the handle of a context that a client made.
+  void destroy(CUcontext context) QUERN_EXCLUDES(mutex_);
+
+  CUcontext retain_primary(std::uint32_t device) QUERN_EXCLUDES(mutex_);
+  void release_primary(std::uint32_t device) QUERN_EXCLUDES(mutex_);
+  void reset_primary(std::uint32_t device) QUERN_EXCLUDES(mutex_);
+  /// Its flags and whether it is active.
+  std::pair<unsigned, bool> primary_state(std::uint32_t device) QUERN_EXCLUDES(mutex_);
+
+  /// Throws Failure(CUDA_ERROR_INVALID_CONTEXT) unless it is a context's handle.
+  std::uint32_t device_of(CUcontext context) QUERN_EXCLUDES(mutex_);
+  /// The state of this thread's current context, also of one that a fault ended. Throws Failure: no current
+  /// context, or a destroyed one.
+  std::shared_ptr<ContextState> current_even_failed() QUERN_EXCLUDES(mutex_);
+  /// The handle of the context with that state id; null if it no longer exists.
+  CUcontext handle_of(std::uint64_t owner) QUERN_EXCLUDES(mutex_);
+  /// Waits until nothing runs in that context.
+  void synchronize(std::uint64_t owner) QUERN_EXCLUDES(mutex_);
+
+ private:
+  std::shared_ptr<ContextState> make_state(std::uint32_t device) QUERN_REQUIRES(mutex_);
+  /// Waits for running work, then releases everything that belongs to the state. Host memory of a context
+  /// that a fault ended is kept if keep_host_memory() requested that.
+  void tear_down(const std::shared_ptr<ContextState>& state) QUERN_EXCLUDES(mutex_);
+
+  const Services services_;
+  base::Mutex mutex_;
+  std::uint64_t next_state_id_ QUERN_GUARDED_BY(mutex_) = 1;
+  HandleTable<Context> contexts_ QUERN_GUARDED_BY(mutex_);
+  /// By device; the handle stays the same over resets.
+  std::vector<CUcontext> primaries_ QUERN_GUARDED_BY(mutex_);
+};
+
+/// The contexts made current on this thread, the current one last. A null entry is "no context"
+/// (cuCtxSetCurrent(nullptr)).
+std::vector<CUcontext>& context_stack() noexcept;
+
+/// From now on the host memory of a context that a fault ended stays at its address until it is freed, also
+/// when the context is reset or released: quern's arrays give out its address.
+void keep_host_memory() noexcept;
+
+}  // namespace quern::cpu::device
