@@ -36,8 +36,9 @@ int arity(Op op) noexcept;
 bool types_fit(Op op, Type type, std::span<const Type> operands) noexcept;
 /// At which threads of the block meet.
 bool is_barrier(Op op) noexcept;
+struct Inst;
 /// Waits for the lanes that its last operand, a membermask, names.
-bool syncs_lanes(Op op) noexcept;
+bool syncs_lanes(const Inst& inst) noexcept;
 
 /// An instruction and the value it makes are one thing, named by its index in Function::insts.
 using Value = std::uint32_t;
@@ -133,6 +134,7 @@ struct Attributes {
   bool is_volatile = false;
   bool invariant = false;  ///< the memory read does not change during the launch
   bool unused_result = false;
+  bool together = false;  ///< of a vote or shuffle: its lanes run it together, so that it waits for none
 };
 
 struct Inst {

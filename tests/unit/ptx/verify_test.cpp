@@ -132,6 +132,20 @@ TEST_CASE("a vector register is an argument for a parameter of its length") {
   CHECK_FALSE(called("call (a), g, (q);"));
 }
 
+TEST_CASE("votes and shuffles without .sync are in old versions, and in later ones for targets below sm_70") {
+  for (const char* statement : {"vote.all.pred %p1, !%p2;", "vote.ballot.b32 %r1, %p1;",
+                                "shfl.up.b32 %r1|%p1, %r2, 1, 0;", "shfl.idx.b32 %r1, %r2, %r3, 31;"}) {
+    CAPTURE(statement);
+    CHECK(accepted(statement, "sm_60", "9.0"));
+    CHECK(accepted(statement, "sm_70", "6.3"));
+    CHECK(contains(first_error(statement, "sm_70", "6.4"),
+                   "without '.sync' is not in '.version 6.4' and later for '.target sm_70' and higher"));
+    CHECK_FALSE(accepted(statement, "sm_89", "8.0"));
+  }
+  CHECK_FALSE(accepted("vote.all.pred %p1, %p2, %r1;", "sm_60"));
+  CHECK(accepted("vote.sync.all.pred %p1, %p2, %r1;", "sm_70", "6.4"));
+}
+
 TEST_CASE("a second predicate goes where the instruction has one") {
   CHECK(accepted("setp.eq.u32 %p1|%p2, %r1, %r2;"));
   CHECK(accepted("shfl.sync.up.b32 %r1|%p1, %r2, 1, 0, -1;"));
