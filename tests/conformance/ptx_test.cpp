@@ -205,11 +205,10 @@ TEST_CASE_FIXTURE(Fixture,
                   "a kernel for a newer target is refused for the instruction that the device lacks") {
   if (!is_cpu() || capability() < 90) return;
   const std::string head = ".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry k() ";
-  CHECK(
-      refusal(head +
-              "{ .reg .b32 %r<4>; st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r1], %r2, "
-              "[%r3]; ret; }")
-          .find("bulk and tensor copies are not supported") != std::string::npos);
+  CHECK(refusal(head +
+                "{ .reg .b64 %rd<2>; .reg .b32 %r<4>; cp.async.bulk.tensor.1d.shared::cluster.global.tile"
+                ".mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2}], [%r3]; ret; }")
+            .find("copies of tensors") != std::string::npos);
   CHECK(refusal(head + "{ barrier.cluster.arrive; ret; }")
             .find("clusters of several thread blocks are not supported") != std::string::npos);
   CHECK(refusal(head + ".reqnctapercluster 2, 1, 1 { ret; }").find("needs clusters of 2 thread blocks") !=
