@@ -46,6 +46,17 @@ constexpr NeedsRow kNeedsRows[] = {
 #include "ptx/isa.def"
 };
 
+struct RemovedRow {
+  Opcode opcode;
+  std::string_view word;
+  std::uint32_t version;
+  std::uint32_t sm;
+};
+constexpr RemovedRow kRemovedRows[] = {
+#define QUERN_PTX_REMOVED(opcode, word, version, sm) {Opcode::opcode, word, version, sm},
+#include "ptx/isa.def"
+};
+
 constexpr std::size_t kOpcodeCount = 0
 #define QUERN_PTX_OPCODE(name, text) +1
 #include "ptx/isa.def"
@@ -240,6 +251,11 @@ FormTable FormTableBuilder::build() {
   for (const NeedsRow& row : kNeedsRows) {
     const std::optional<std::size_t> word = word_named(row.word);
     if (word) table_.needs_[*word] = row.needs;
+    if (!word) table_.defects_ += "unknown word " + std::string(row.word) + "\n";
+  }
+  for (const RemovedRow& row : kRemovedRows) {
+    const std::optional<std::size_t> word = word_named(row.word);
+    if (word) table_.removals_.push_back({row.opcode, *word, row.version, row.sm});
     if (!word) table_.defects_ += "unknown word " + std::string(row.word) + "\n";
   }
   return std::move(table_);

@@ -103,6 +103,14 @@ struct WordNeeds {
   std::uint16_t sm = 0;
 };
 
+/// From `version` on, targets from `sm` on have only the forms of the opcode with the word.
+struct Removal {
+  Opcode opcode{};
+  std::size_t word = 0;
+  std::uint32_t version = 0;
+  std::uint32_t sm = 0;
+};
+
 class FormTable {
  public:
   /// The table; made at the first call, never changed.
@@ -115,6 +123,7 @@ class FormTable {
   std::span<const Form> all() const noexcept { return forms_; }
   const WordSet& set(std::uint16_t index) const noexcept { return sets_[index]; }
   WordNeeds needs(std::size_t word) const noexcept { return needs_[word]; }
+  std::span<const Removal> removals() const noexcept { return removals_; }
   /// Errors in isa.def itself; empty if there are none. A test checks this.
   const std::string& defects() const noexcept { return defects_; }
 
@@ -124,6 +133,7 @@ class FormTable {
   std::vector<std::uint16_t> first_;  ///< by opcode, one more at the end
   std::vector<WordSet> sets_;
   std::vector<WordNeeds> needs_;
+  std::vector<Removal> removals_;
   std::string defects_;
 };
 

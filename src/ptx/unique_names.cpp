@@ -5,6 +5,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 namespace quern::ptx {
 namespace {
@@ -74,9 +75,38 @@ void follow_register_names(Function& function) {
   }
 }
 
+/// No character of a PTX name.
+constexpr char kProvisional = '\x01';
+
+/// Replaces provisional names, also in initialisers, by names that nothing else in the module has.
+void name_static_variables(Module& module) {
+  std::unordered_set<std::string> taken;
+  std::unordered_map<std::string, std::string> final_names;
+  for (const Function& function : module.functions) taken.insert(function.name);
+  for (const Variable& variable : module.variables) taken.insert(variable.name);
+  for (Variable& variable : module.variables) {
+    const std::size_t mark = variable.name.find(kProvisional);
+    if (mark == std::string::npos) continue;
+    std::string name = variable.name.substr(0, mark);
+    for (std::uint32_t suffix = 1; !taken.insert(name).second; ++suffix)
+      name = variable.name.substr(0, mark) + "__" + std::to_string(suffix);
+    final_names.emplace(std::exchange(variable.name, name), name);
+  }
+  if (final_names.empty()) return;
+  for (Variable& variable : module.variables)
+    for (Initializer& value : variable.initializer)
+      if (const auto found = final_names.find(value.symbol); found != final_names.end())
+        value.symbol = found->second;
+}
+
 }  // namespace
 
+std::string provisional_name(std::string_view name, std::uint32_t variable) {
+  return std::string(name) + kProvisional + std::to_string(variable);
+}
+
 void make_names_unique(Module& module) {
+  name_static_variables(module);
   std::unordered_set<std::string_view> names;
   for (const Variable& variable : module.variables) names.insert(variable.name);
   for (const Function& function : module.functions) names.insert(function.name);

@@ -22,6 +22,7 @@ constexpr VariableRow kVariables[] = {
     {"QUERN_CPU_PLUGIN", "the CPU device's library (libquern-cpu.so)"},
     {"QUERN_LIBCUDA", "the CUDA driver's library, instead of the system's libcuda.so.1"},
     {"QUERN_CPU_WORKERS", "threads of the CPU device; default: the process's CPU affinity"},
+    {"QUERN_CPU_COMPUTE_CAPABILITY", "what the CPU device reports, 7.5 to 12.0 as in 9.0; default 8.9"},
     {"QUERN_CPU_TIMEOUT", "seconds after which the CPU device ends a kernel; default: never"},
     {"QUERN_CPU_MEMORY", "memory of the CPU device, as in 512M or 4G"},
     {"QUERN_CPU_ADDRESSES",

@@ -29,10 +29,9 @@ constexpr std::uint32_t kVirtualArchitecture = 89;
 
 abi::Target target_of(const Device& device) {
   abi::Target target;
-  target.compute = kVirtualArchitecture;
-  if (device.kind() == DeviceKind::cpu) return target;
   const auto capability = static_cast<std::uint32_t>(device.compute_capability());
   target.compute = std::min(kVirtualArchitecture, capability);
+  if (device.kind() == DeviceKind::cpu) return target;
   target.sm = capability;
   target.driver_version = static_cast<std::uint32_t>(device.driver_version());
   return target;

@@ -244,13 +244,19 @@ extern "C" __global__ void jumps(long long* x) { ((void (*)(long long*))x[1])(x)
         self.fails("run", "k.cu::hello", 1, "--shared", 10**20, status=2, says=["--shared", "too large"])
 
     def test_an_environment_variable_that_is_no_number_is_passed_over_aloud(self):
-        for name, values in {"QUERN_CPU_MEMORY": ["abc", "-5", "1.5G", "1000P"], "QUERN_CPU_WORKERS": ["abc", "-1", "1.5"], "QUERN_CPU_DEVICES": ["two"]}.items():
+        for name, values in {"QUERN_CPU_MEMORY": ["abc", "-5", "1.5G", "1000P"], "QUERN_CPU_WORKERS": ["abc", "-1", "1.5"], "QUERN_CPU_DEVICES": ["two"],
+                             "QUERN_CPU_COMPUTE_CAPABILITY": ["abc", "8", "8.4", "90"]}.items():
             for value in values:
                 done = self.quern("devices", env={name: value})
                 self.assertRegex(done.stderr, f"^quern CPU device: {name} is not a .*, and is ignored: {value}\n$")
         done = self.quern("devices", env={"QUERN_CPU_MEMORY": "64M", "QUERN_CPU_WORKERS": "1"})
         self.assertEqual(done.stderr, "")
         self.assertIn(", 64.0 MiB, 1 multiprocessors,", done.stdout)
+
+    def test_the_compute_capability_of_the_cpu_device_is_a_choice(self):
+        for value, told in [("9.0", "9.0"), ("12.0", "12.0"), ("", "8.9"), ("8.4", "8.9")]:
+            with self.subTest(value):
+                self.assertIn(f"compute capability {told}", self.quern("devices", env={"QUERN_CPU_COMPUTE_CAPABILITY": value}).stdout)
 
     def test_a_number_beyond_its_range_is_told(self):
         for name, value, taken in [("QUERN_CPU_WORKERS", "0", "1"), ("QUERN_CPU_WORKERS", "1000", "256"), ("QUERN_CPU_DEVICES", "17", "16"),

@@ -27,6 +27,11 @@ void branch_indexed(Thread& t, const Instruction& i) {
 
 void nothing(Thread&, const Instruction&) {}
 
+/// Of a vector register; a scalar operand is its own only element.
+const Operand& element_of(const Operand& operand, std::uint64_t element) {
+  return operand.kind == Operand::Kind::vector ? operand.parts.at(element) : operand;
+}
+
 void call(Thread& t, const Instruction& i) {
   // call [(returns),] name [, (arguments)]
   std::size_t at = i.operands[0].kind == Operand::Kind::vector ? 1 : 0;
@@ -44,11 +49,11 @@ void call(Thread& t, const Instruction& i) {
   frame.local_base = t.local.size();
   const std::vector<Operand> none;
   const std::vector<Operand>& arguments = i.operands.size() > at + 1 ? i.operands[at + 1].parts : none;
-  std::uint32_t next_register = 0;
   for (std::size_t k = 0; k < callee->params.size(); ++k) {
     const Variable& param = callee->params[k];
     if (param.space == Space::generic)
-      frame.registers[next_register++] = t.get(arguments.at(k), param.type);
+      for (std::uint64_t element = 0; element < param.count; ++element)
+        frame.registers[param.offset + element] = t.get(element_of(arguments.at(k), element), param.type);
     else
       frame.params[param.name] = t.frame().params[arguments.at(k).name];
   }
@@ -69,13 +74,11 @@ void leave(Thread& t, const Instruction&) {
   t.frames.pop_back();
   t.local.resize(done.local_base);
   const std::vector<Variable>& returns = done.function->returns;
-  std::uint32_t result_register = 0;
-  for (const Variable& param : done.function->params)
-    result_register += param.space == Space::generic ? 1 : 0;
   for (std::size_t k = 0; k < returns.size(); ++k) {
     const Operand& target = done.call->operands[0].parts.at(k);
     if (returns[k].space == Space::generic)
-      t.set(target, done.registers[result_register++]);
+      for (std::uint64_t element = 0; element < returns[k].count; ++element)
+        t.set(element_of(target, element), done.registers[returns[k].offset + element]);
     else
       t.frame().params[target.name] = done.params[returns[k].name];
   }

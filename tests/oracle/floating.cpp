@@ -72,6 +72,38 @@ void arithmetic(Thread& t, const Instruction& i) {
   finish<T>(t, i, result);
 }
 
+// min, max of three f32; .abs: of their magnitudes.
+void least_of_three(Thread& t, const Instruction& i) {
+  const auto number = [&](std::size_t k) {
+    const float value = load<float>(t, i, i.operands[k]);
+    return i.has("abs") ? std::fabs(value) : value;
+  };
+  const bool smaller = i.opcode == "min", nan = i.has("NaN");
+  finish<float>(t, i, minimum(minimum(number(1), number(2), smaller, nan), number(3), smaller, nan));
+}
+
+// .f32x2: two numbers in 64 bits.
+void arithmetic_on_pairs(Thread& t, const Instruction& i) {
+  const RoundingScope rounding(i);
+  std::uint64_t result = 0;
+  for (const unsigned shift : {0u, 32u}) {
+    const auto number = [&](std::size_t k) {
+      const auto value = bits_as<float>(static_cast<std::uint32_t>(t.get(i.operands[k], {'b', 64}) >> shift));
+      return i.has("ftz") ? flush(value) : value;
+    };
+    const volatile float a = number(1), b = number(2);
+    volatile float value = 0;
+    if (i.opcode == "fma")
+      value = std::fma(float(a), float(b), number(3));
+    else
+      value = i.opcode == "add" ? a + b : i.opcode == "sub" ? a - b : a * b;
+    const float finished = i.has("ftz") ? flush(value) : float(value);
+    const std::uint64_t bits = std::isnan(finished) ? 0x7fffffffu : bits_as<std::uint32_t>(finished);
+    result |= bits << shift;
+  }
+  t.set(i.operands[0], result);
+}
+
 // .ftz flushes. (A NaN of neg.f32 and abs.f32 is the canonical one: docs/decisions/0013-nan-bits.md.)
 template <class T>
 void sign_operation(Thread& t, const Instruction& i) {
@@ -198,6 +230,9 @@ bool sixteen_bits(const Instruction& i) {
 }  // namespace
 
 Handler find_float_handler(const Instruction& i) {
+  if (i.has("f32x2")) return arithmetic_on_pairs;
+  if ((i.opcode == "min" || i.opcode == "max") && i.operands.size() == 4 && i.has("f32"))
+    return least_of_three;
   if (i.types.empty() || sixteen_bits(i)) return nullptr;
   if (i.opcode == "cvt") return i.types.size() == 2 && !i.has("rna") && !i.has("relu") ? convert : nullptr;
   const Type type = i.types[0];

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <tuple>
 
 namespace quern::oracle {
 namespace {
@@ -15,13 +16,18 @@ constexpr unsigned kBlock = 64;
 constexpr unsigned kMaxThreads = 1024;
 constexpr unsigned kMaxInstances = 32;  ///< in one kernel
 
+constexpr const char* kUsualTarget = "sm_89";
+
 struct Row {
+  const char* target;
   const char* words;
   const char* operands;
 };
 constexpr Row kRows[] = {
-#define FORM(words, operands) {words, operands},
+#define FORM(words, operands) {kUsualTarget, words, operands},
+#define FORM_FOR(target, words, operands) {target, words, operands},
 #include "forms.def"
+#undef FORM_FOR
 #undef FORM
 };
 
@@ -133,6 +139,7 @@ const std::vector<std::uint64_t>& values_of(char kind) {
     case 'n':
       return small;
     case 'f':
+    case 'D':
       return singles;
     case 'e':
       return doubles;
@@ -153,17 +160,22 @@ std::uint64_t pick(char kind, std::uint64_t& state) {
   const std::uint64_t random = mix(state);
   const bool any = random % 8 == 0;
   const std::uint64_t value = any ? mix(state) : values[(random >> 8) % values.size()];
+  if (kind == 'D') return any ? value : value | values[(random >> 24) % values.size()] << 32;
   if (kind == 'X' || kind == 'Y')
     return any ? value & 0xffffffff : value | values[(random >> 24) % values.size()] << 16;
   if (kind == 'p') return random >> 9 & 1;
-  if ((kind == 'b' || kind == 'q') && random % 2 == 0) return mix(state);
+  if ((kind == 'b' || kind == 'q' || kind == 'y') && random % 2 == 0) return mix(state);
   return value;
 }
 
 std::vector<std::uint64_t> input_of(const std::vector<char>& kinds, std::uint64_t seed, unsigned& threads) {
   std::vector<std::uint64_t> input;
+  if (kinds.empty()) {  // nothing is read
+    threads = 256;
+    return {0};
+  }
   const auto combined = [](char kind) {
-    return kind == 'X' || kind == 'Y' || kind == 'p' || kind == 'b' || kind == 'q';
+    return std::string_view("XYDpbqy").find(kind) != std::string_view::npos;
   };
   const bool whole = kinds.size() == 1 && !combined(kinds[0]);
   const bool product = kinds.size() == 2 && !combined(kinds[0]) && !combined(kinds[1]);
@@ -211,7 +223,10 @@ const char* register_of(char kind) {
     case 'q':
       return "%rs";
     case 'd':
+    case 'D':
       return "%rd";
+    case 'y':
+      return "%rb";
     case 'f':
       return "%f";
     case 'e':
@@ -229,6 +244,7 @@ std::string load(char kind, unsigned index) {
   const std::string target = fmt::format("{}{}", register_of(kind), index);
   const std::string word = fmt::format("\tld.global.u64 %w{0}, [%in+{1}];\n", index, index * 8);
   const std::string_view name = register_of(kind);
+  if (name == "%rb") return word + fmt::format("\tcvt.u8.u64 {}, %w{};\n", target, index);
   if (name == "%rs") return word + fmt::format("\tcvt.u16.u64 {}, %w{};\n", target, index);
   if (name == "%rd") return word + fmt::format("\tmov.b64 {}, %w{};\n", target, index);
   if (name == "%fd") return word + fmt::format("\tmov.b64 {}, %w{};\n", target, index);
@@ -252,6 +268,7 @@ std::string store(const std::string& destination, unsigned slot) {
     text = "\tcvt.u64.u32 %x0, %r20;\n\tselp.u64 %x1, 4294967296, 0, %p20;\n\tor.b64 %x0, %x0, %x1;\n";
   } else {
     const std::string_view name = register_of(destination[0]);
+    if (name == "%rb") text = "\tcvt.u64.u8 %x0, %rb20;\n";
     if (name == "%rs") text = "\tcvt.u64.u16 %x0, %rs20;\n";
     if (name == "%rd") text = "\tmov.b64 %x0, %rd20;\n";
     if (name == "%fd") text = "\tmov.b64 %x0, %fd20;\n";
@@ -290,6 +307,15 @@ Shape shape_of(const std::string& operands) {
       shape.sources.push_back(token);
       continue;
     }
+    if (token == "V") {
+      std::string list;
+      for (unsigned k = 0; k < 4; ++k) {
+        list += fmt::format("{}{}{}", k == 0 ? "{" : ", ", register_of('f'), shape.kinds.size());
+        shape.kinds.push_back('f');
+      }
+      shape.sources.push_back(list + "}");
+      continue;
+    }
     const bool sign = token[0] == '-' || token[0] == '!';
     const char kind = token[sign ? 1 : 0];
     const std::string selector = token.substr(sign ? 2 : 1);
@@ -323,8 +349,18 @@ std::string instance_text(const Shape& shape, const std::string& words, unsigned
   return text + store(shape.destination, slot);
 }
 
-FormKernel kernel_of(const Shape& shape, const std::vector<std::string>& texts, std::uint64_t seed) {
+/// The version that knows the target and its instructions; only registers of 128 bits need more than the
+/// oldest.
+std::string head_of(const std::string& target) {
+  const int number = std::stoi(target.substr(target.find('_') + 1));
+  const char* const version = number < 70 ? "6.0" : number <= 89 ? "8.6" : "9.0";
+  return fmt::format(".version {}\n.target {}\n.address_size 64\n", version, target);
+}
+
+FormKernel kernel_of(const std::string& target, const Shape& shape, const std::vector<std::string>& texts,
+                     std::uint64_t seed) {
   FormKernel kernel;
+  kernel.target = target;
   kernel.sources = static_cast<unsigned>(shape.kinds.size());
   kernel.input = input_of(shape.kinds, seed, kernel.threads);
   std::string body;
@@ -333,35 +369,43 @@ FormKernel kernel_of(const Shape& shape, const std::vector<std::string>& texts, 
     body += instance_text(shape, texts[k], k);
     kernel.instances.push_back({texts[k], kind_of(shape.destination[0], shape.nan_rule)});
   }
-  kernel.ptx = fmt::format(
-      ".version 8.6\n.target sm_89\n.address_size 64\n\n.visible .entry k(.param .u64 k_in, .param .u64 "
-      "k_out)\n{{\n"
-      "\t.reg .pred %p<22>;\n\t.reg .b16 %rs<22>;\n\t.reg .b32 %r<22>;\n\t.reg .b64 %rd<22>;\n\t.reg .f32 "
-      "%f<22>;\n"
-      "\t.reg .b128 %q<22>;\n\t.local .align 16 .b8 %loc[16];\n\t.reg .f64 %fd<22>;\n\t.reg .b32 "
-      "%t<4>;\n\t.reg .b64 %w<8>;\n\t.reg .b64 %x<4>;\n\t.reg .b64 %in, "
-      "%out;\n"
-      "\tld.param.u64 %in, [k_in];\n\tld.param.u64 %out, [k_out];\n\tmov.u32 %t0, %ctaid.x;\n\tmov.u32 %t1, "
-      "%ntid.x;\n"
-      "\tmov.u32 %t2, %tid.x;\n\tmad.lo.u32 %t3, %t0, %t1, %t2;\n\tmad.wide.u32 %in, %t3, {}, %in;\n"
-      "\tmad.wide.u32 %out, %t3, {}, %out;\n{}\tret;\n}}\n",
-      kernel.sources * 8, texts.size() * 8, body);
+  const bool wide = std::count(shape.kinds.begin(), shape.kinds.end(), 'W') != 0;
+  kernel.ptx =
+      head_of(target) +
+      fmt::format(
+          "\n.visible .entry k(.param .u64 k_in, .param .u64 "
+          "k_out)\n{{\n"
+          "\t.reg .pred %p<22>;\n\t.reg .b16 %rs<22>;\n\t.reg .b32 %r<22>;\n\t.reg .b64 %rd<22>;\n\t.reg "
+          ".f32 "
+          "%f<22>;\n"
+          "\t.reg .b8 %rb<22>;\n{}\t.local .align 16 .b8 %loc[16];\n\t.reg .f64 %fd<22>;\n\t.reg .b32 "
+          "%t<4>;\n\t.reg .b64 %w<8>;\n\t.reg .b64 %x<4>;\n\t.reg .b64 %in, "
+          "%out;\n"
+          "\tld.param.u64 %in, [k_in];\n\tld.param.u64 %out, [k_out];\n\tmov.u32 %t0, %ctaid.x;\n\tmov.u32 "
+          "%t1, "
+          "%ntid.x;\n"
+          "\tmov.u32 %t2, %tid.x;\n\tmad.lo.u32 %t3, %t0, %t1, %t2;\n\tmad.wide.u32 %in, %t3, {}, %in;\n"
+          "\tmad.wide.u32 %out, %t3, {}, %out;\n{}\tret;\n}}\n",
+          wide ? "\t.reg .b128 %q<22>;\n" : "", kernel.sources * 8, texts.size() * 8, body);
   return kernel;
 }
 
 }  // namespace
 
 std::vector<FormKernel> form_kernels(const std::string& only) {
-  std::map<std::string, std::vector<std::string>> by_operands;
+  // The rows of the usual target come first, so that their inputs do not change with the others.
+  std::map<std::tuple<bool, std::string, std::string>, std::vector<std::string>> by_operands;
   for (const Row& row : kRows)
     for (const std::string& text : expand(row.words))
-      if (text.find(only) != std::string::npos) by_operands[row.operands].push_back(text);
+      if (text.find(only) != std::string::npos)
+        by_operands[{std::string_view(row.target) != kUsualTarget, row.target, row.operands}].push_back(text);
   std::vector<FormKernel> kernels;
-  for (const auto& [operands, texts] : by_operands) {
+  for (const auto& [key, texts] : by_operands) {
+    const auto& [unusual, target, operands] = key;
     const Shape shape = shape_of(operands);
     for (std::size_t from = 0; from < texts.size(); from += kMaxInstances) {
       const std::size_t to = std::min(texts.size(), from + kMaxInstances);
-      kernels.push_back(kernel_of(shape,
+      kernels.push_back(kernel_of(target, shape,
                                   {texts.begin() + static_cast<std::ptrdiff_t>(from),
                                    texts.begin() + static_cast<std::ptrdiff_t>(to)},
                                   kernels.size()));

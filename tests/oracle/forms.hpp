@@ -21,6 +21,7 @@ struct FormInstance {
 /// Instances whose operands are of the same classes, as one kernel "k" (const u64* in, u64* out): thread i
 /// reads `sources` words at i * sources and writes one word for each instance.
 struct FormKernel {
+  std::string target;  ///< "sm_89"
   std::string ptx;
   unsigned sources = 0;
   std::vector<FormInstance> instances;

@@ -123,6 +123,21 @@ Expected<driver::DriverTable> open_table(const std::string& device) {
   return kept->table;
 }
 
+/// Does a device of that compute capability (89: 8.9) run modules for `target`? "sm_100a" is for 10.0 only.
+bool runs_target(int capability, const std::string& target) {
+  const int number = std::stoi(target.substr(target.find('_') + 1));
+  return target.back() == 'a' ? number == capability : number <= capability;
+}
+
+int capability_of(const driver::DriverTable& table) {
+  int major = 0, minor = 0;
+  must(table.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0),
+       "cuDeviceGetAttribute");
+  must(table.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0),
+       "cuDeviceGetAttribute");
+  return major * 10 + minor;
+}
+
 bool is_mine(std::size_t index, const std::string& part) {
   const std::size_t slash = part.find('/');
   if (slash == std::string::npos) return true;
@@ -133,9 +148,10 @@ bool is_mine(std::size_t index, const std::string& part) {
 
 int main(int argc, char** argv) {
   oracle::Options line("Instructions on boundary values, on the oracle and on the CPU device");
-  std::string only, part, device_name = "cpu", results_file;
+  std::string only, target, part, device_name = "cpu", results_file;
   bool list = false, show = false;
   line.add("--only", only, "instructions whose text contains this");
+  line.add("--target", target, "only instructions of this target");
   line.add("--part", part, "I/N: every N-th kernel from I on");
   line.add_choice("--device", device_name, {"cpu", "cuda"});
   line.add("--results", results_file, "write a digest of each instruction's results");
@@ -156,19 +172,25 @@ int main(int argc, char** argv) {
   }
   const driver::DriverTable& table = *opened;
   std::FILE* const results = results_file.empty() ? nullptr : std::fopen(results_file.c_str(), "w");
-  std::size_t passed = 0, failed = 0;
+  std::size_t passed = 0, failed = 0, skipped = 0;
+  int capability = 0;
   try {
     CUcontext context = nullptr;
     must(table.cuInit(0), "cuInit");
     must(table.cuDevicePrimaryCtxRetain(&context, 0), "cuDevicePrimaryCtxRetain");
     must(table.cuCtxSetCurrent(context), "cuCtxSetCurrent");
+    capability = capability_of(table);
   } catch (const Failure& failure) {
     fmt::print(stderr, "{}\n", failure.what);
     return 1;
   }
   for (std::size_t index = 0; index < kernels.size(); ++index) {
     const FormKernel& kernel = kernels[index];
-    if (!is_mine(index, part)) continue;
+    if (!is_mine(index, part) || (!target.empty() && kernel.target != target)) continue;
+    if (!runs_target(capability, kernel.target)) {
+      skipped += kernel.instances.size();
+      continue;
+    }
     try {
       const std::vector<std::uint64_t> got = run_device(table, kernel);
       for (std::size_t k = 0; results != nullptr && k < kernel.instances.size(); ++k)
@@ -185,6 +207,7 @@ int main(int argc, char** argv) {
     }
   }
   if (results != nullptr) std::fclose(results);
-  fmt::print("{} instructions passed, {} failed\n", passed, failed);
+  fmt::print("{} instructions passed, {} failed, {} skipped: for targets that the device does not run\n",
+             passed, failed, skipped);
   return failed == 0 ? 0 : 1;
 }

@@ -12,7 +12,7 @@ namespace {
 __extension__ using Quad = __float128;
 
 /// A binary format: sign, exponent, `fraction` bits; `limited`: no infinities, the greatest exponent has
-/// numbers.
+/// numbers; without NaN the greatest number stands for it.
 struct Format {
   std::string_view name;
   unsigned bits;
@@ -21,11 +21,15 @@ struct Format {
   std::uint64_t nan;       ///< the canonical one
   std::uint64_t greatest;  ///< finite
   bool limited = false;
+  bool has_nan = true;
+  /// The place of a number among several.
+  unsigned place() const { return bits == 6 ? 8 : bits; }
 };
 constexpr Format kFormats[] = {
-    {"f16", 16, 10, 15, 0x7fff, 0x7bff},     {"bf16", 16, 7, 127, 0x7fff, 0x7f7f},
-    {"e4m3", 8, 3, 7, 0x7f, 0x7e, true},     {"e5m2", 8, 2, 15, 0x7f, 0x7b},
-    {"tf32", 19, 10, 127, 0x3ffff, 0x3fbff},
+    {"f16", 16, 10, 15, 0x7fff, 0x7bff},        {"bf16", 16, 7, 127, 0x7fff, 0x7f7f},
+    {"e4m3", 8, 3, 7, 0x7f, 0x7e, true},        {"e5m2", 8, 2, 15, 0x7f, 0x7b},
+    {"tf32", 19, 10, 127, 0x3ffff, 0x3fbff},    {"e2m3", 6, 3, 1, 0x1f, 0x1f, true, false},
+    {"e3m2", 6, 2, 3, 0x1f, 0x1f, true, false}, {"e2m1", 4, 1, 1, 0x7, 0x7, true, false},
 };
 
 const Format* format_named(std::string_view name) {
@@ -39,18 +43,19 @@ struct Word {
   const Format* format = nullptr;  ///< null: one of the oracle's own types
   Type type{};
   bool pair = false;
+  bool four = false;
 };
 
 std::vector<Word> types_of(const Instruction& i) {
   std::vector<Word> result;
   for (const std::string& word : i.words) {
-    const bool pair = word.ends_with("x2");
-    const std::string_view single = std::string_view(word).substr(0, word.size() - (pair ? 2 : 0));
+    const bool pair = word.ends_with("x2"), four = word.ends_with("x4");
+    const std::string_view single = std::string_view(word).substr(0, word.size() - (pair || four ? 2 : 0));
     if (const Format* format = format_named(single)) {
-      result.push_back({format, {}, pair});
+      result.push_back({format, {}, pair, four});
     } else if (word.size() > 1 && std::string_view("usbf").find(word[0]) != std::string_view::npos &&
                std::all_of(word.begin() + 1, word.end(), [](char c) { return c >= '0' && c <= '9'; })) {
-      result.push_back({nullptr, {word[0], static_cast<unsigned>(std::stoul(word.substr(1)))}, false});
+      result.push_back({nullptr, {word[0], static_cast<unsigned>(std::stoul(word.substr(1)))}, false, false});
     }
   }
   return result;
@@ -83,7 +88,7 @@ Number decode(const Format& format, std::uint64_t bits) {
   result.negative = (bits >> (format.bits - 1) & 1) != 0;
   const int top = (1 << (format.bits - 1 - static_cast<unsigned>(format.fraction))) - 1;
   if (format.limited) {
-    result.nan = magnitude == format.nan;
+    result.nan = format.has_nan && magnitude == format.nan;
   } else if (exponent == top) {
     result.nan = fraction != 0;
     result.infinite = fraction == 0;
@@ -95,7 +100,7 @@ Number decode(const Format& format, std::uint64_t bits) {
   return result;
 }
 
-enum class Mode { nearest, zero, down, up, away };
+enum class Mode { nearest, zero, down, up, away, random };
 
 Mode mode_of(const Instruction& i) {
   if (i.has("rz") || i.has("rzi")) return Mode::zero;
@@ -104,9 +109,12 @@ Mode mode_of(const Instruction& i) {
   return i.has("rna") ? Mode::away : Mode::nearest;
 }
 
-/// True if the magnitude `whole` + `rest` (+ beyond) is rounded to whole + 1.
-bool rounds_up(Mode mode, bool negative, std::uint64_t whole, Quad rest, int beyond) {
+/// True if the magnitude `whole` + `rest` (+ beyond) is rounded to whole + 1. "Stochastic rounding": it is
+/// where the sum of what is dropped and the random bits, a number below 1, has a carry.
+bool rounds_up(Mode mode, bool negative, std::uint64_t whole, Quad rest, int beyond, Quad random) {
   switch (mode) {
+    case Mode::random:
+      return rest + random >= 1;
     case Mode::zero:
       return false;
     case Mode::down:
@@ -121,7 +129,7 @@ bool rounds_up(Mode mode, bool negative, std::uint64_t whole, Quad rest, int bey
   return rest > Quad{0.5} || (rest == Quad{0.5} && (beyond > 0 || (beyond == 0 && (whole & 1) != 0)));
 }
 
-std::uint64_t encode(const Format& format, const Number& number, Mode mode) {
+std::uint64_t encode(const Format& format, const Number& number, Mode mode, Quad random = 0) {
   const std::uint64_t sign = number.negative ? std::uint64_t{1} << (format.bits - 1) : 0;
   const std::uint64_t beyond_greatest = format.limited ? format.nan : format.greatest + 1;
   if (number.nan) return format.nan;
@@ -145,7 +153,8 @@ std::uint64_t encode(const Format& format, const Number& number, Mode mode) {
   }
   if (rest == 0 && beyond > 0) rest = Quad{0.25};
   const std::uint64_t start = static_cast<std::uint64_t>(exponent - (1 - format.bias)) << format.fraction;
-  std::uint64_t magnitude = start + whole + (rounds_up(mode, number.negative, whole, rest, beyond) ? 1 : 0);
+  std::uint64_t magnitude =
+      start + whole + (rounds_up(mode, number.negative, whole, rest, beyond, random) ? 1 : 0);
   if (magnitude > format.greatest) {
     const bool stays = mode == Mode::zero || (mode == Mode::down && !number.negative) ||
                        (mode == Mode::up && number.negative);
@@ -336,7 +345,7 @@ void set_values(Thread& t, const Instruction& i) {
 Number read_number(Thread& t, const Instruction& i, const Operand& operand, const Word& from,
                    unsigned shift) {
   if (from.format != nullptr) {
-    const unsigned width = from.format->bits * (from.pair ? 2 : 1);
+    const unsigned width = from.format->place() * (from.pair ? 2 : 1);
     return decode(*from.format, t.get(operand, {'b', width}) >> shift & mask_of(from.format->bits));
   }
   if (from.type.is('f', 64)) return from_double(t.get_f64(operand));
@@ -360,7 +369,7 @@ Number whole(const Number& number, Mode mode) {
   const Quad size = number.value < 0 ? -number.value : number.value;
   if (size >= power_of_two(60)) return number;
   const auto below = static_cast<std::uint64_t>(size);
-  const bool up = rounds_up(mode, number.negative, below, size - static_cast<Quad>(below), 0);
+  const bool up = rounds_up(mode, number.negative, below, size - static_cast<Quad>(below), 0, 0);
   const Quad value = static_cast<Quad>(below + (up ? 1 : 0));
   return {number.negative ? -value : value, number.negative};
 }
@@ -377,8 +386,8 @@ std::uint64_t to_integer(const Number& number, Type to) {
   return (number.value < 0 ? 0 - size : size) & mask_of(to.bits);
 }
 
-std::uint64_t narrow(const Instruction& i, const Format& format, const Number& number) {
-  std::uint64_t bits = encode(format, number, mode_of(i));
+std::uint64_t narrow(const Instruction& i, const Format& format, const Number& number, Quad random = 0) {
+  std::uint64_t bits = encode(format, number, i.has("rs") ? Mode::random : mode_of(i), random);
   const std::uint64_t sign = bits & ~mask_of(format.bits - 1);
   const bool beyond = (bits & mask_of(format.bits - 1)) > format.greatest;
   if (i.has("satfinite") && !number.nan && beyond) bits = sign | format.greatest;
@@ -400,17 +409,80 @@ void store_real(Thread& t, const Instruction& i, Type to, const Number& number) 
   t.set(i.operands[0], std::isnan(single) ? 0x7fffffffu : bits_as<std::uint32_t>(single));
 }
 
+/// The low `count` bits as a number below 1.
+Quad fraction_of(std::uint64_t bits, unsigned count) {
+  return static_cast<Quad>(bits & mask_of(count)) / power_of_two(static_cast<int>(count));
+}
+
+// Four numbers, the first at the top. The first two share 16 random bits, the last two the others: the halves
+// of the word; for .e2m1x4 the upper and the lower bytes of both halves.
+void convert_four(Thread& t, const Instruction& i) {
+  const std::vector<Word> words = types_of(i);
+  const Format& format = *words.at(0).format;
+  const std::uint64_t bits = t.get(i.operands[2], {'b', 32});
+  const bool bytes = format.bits == 4;
+  const std::uint64_t upper = bytes ? (bits >> 16 & 0xff00) | (bits >> 8 & 0xff) : bits >> 16;
+  const std::uint64_t lower = bytes ? (bits >> 8 & 0xff00) | (bits & 0xff) : bits & 0xffff;
+  std::uint64_t result = 0;
+  for (std::size_t k = 0; k < 4; ++k) {
+    const Number number = read_number(t, i, i.operands[1].parts.at(k), words.at(1), 0);
+    result = result << format.place() | narrow(i, format, number, fraction_of(k < 2 ? upper : lower, 16));
+  }
+  t.set(i.operands[0], result);
+}
+
+// .ue8m0: the exponents of powers of two from 2^-127 to 2^127, and 255 for NaN. The sign is not looked at.
+// .rz: the next power below (or the least), .rp: above.
+void convert_to_powers(Thread& t, const Instruction& i) {
+  const std::vector<Word> words = types_of(i);
+  const Word& from = words.at(0);
+  std::uint64_t result = 0;
+  for (const bool upper : {true, false}) {
+    const Number number = from.pair ? read_number(t, i, i.operands[1], from, upper ? 16 : 0)
+                                    : read_number(t, i, i.operands[upper ? 1 : 2], from, 0);
+    std::uint64_t power = 0;
+    if (number.nan) {
+      power = 255;
+    } else if (number.infinite) {
+      power = i.has("satfinite") ? 254 : 255;
+    } else {
+      const Quad size = number.value < 0 ? -number.value : number.value;
+      Quad unit = power_of_two(-127);
+      while (power < 254 && unit * 2 <= size) unit *= 2, ++power;
+      if (i.has("rp") && size > unit) power = power == 254 && i.has("satfinite") ? 254 : power + 1;
+    }
+    result = result << 8 | power;
+  }
+  t.set(i.operands[0], result);
+}
+
+void convert_from_powers(Thread& t, const Instruction& i) {
+  const Format& format = *format_named("bf16");
+  const std::uint64_t pair = t.get(i.operands[1], {'b', 16});
+  std::uint64_t result = 0;
+  for (const unsigned shift : {8u, 0u}) {
+    const auto power = static_cast<int>(pair >> shift & 0xff);
+    const Number number{power_of_two(power - 127), false, power == 255};
+    result = result << 16 | encode(format, number, Mode::nearest);
+  }
+  t.set(i.operands[0], result);
+}
+
 // Two numbers into a pair (the first operand above), a pair into a pair, or one into one.
 void convert(Thread& t, const Instruction& i) {
   const std::vector<Word> words = types_of(i);
   const Word& to = words.at(0);
   const Word& from = words.at(1);
   if (to.pair) {
-    const unsigned bits = to.format->bits;
-    const unsigned step = from.pair ? from.format->bits : 0;
+    const unsigned bits = to.format->place();
+    const unsigned step = from.pair ? from.format->place() : 0;
     const Number upper = read_number(t, i, i.operands[1], from, step);
     const Number lower = read_number(t, i, i.operands[from.pair ? 1 : 2], from, 0);
-    return t.set(i.operands[0], narrow(i, *to.format, upper) << bits | narrow(i, *to.format, lower));
+    // The 13 bits that f16 drops of a float, or the 16 of bf16: from the upper and the lower half.
+    const std::uint64_t random = i.has("rs") ? t.get(i.operands[3], {'b', 32}) : 0;
+    const unsigned count = 23 - static_cast<unsigned>(to.format->fraction);
+    return t.set(i.operands[0], narrow(i, *to.format, upper, fraction_of(random >> 16, count)) << bits |
+                                    narrow(i, *to.format, lower, fraction_of(random, count)));
   }
   Number number = read_number(t, i, i.operands[1], from, 0);
   if (to_integral(i)) number = whole(number, mode_of(i));
@@ -433,11 +505,43 @@ std::uint64_t sum_of_f16(std::uint64_t a, std::uint64_t b) {
   return encode(format, fused(decode(format, a), from_double(1), decode(format, b)), Mode::nearest);
 }
 
+namespace {
+
+/// "add", "sub", "fma" of mixed precision: f32, all operands but the last widened to it.
+void arithmetic_on_widened(Thread& t, const Instruction& i) {
+  const Word narrow_type = types_of(i).at(1);
+  const RoundingScope rounding(i);
+  const auto widened = [&](std::size_t k) {
+    const Number number = read_number(t, i, i.operands[k], narrow_type, 0);
+    return number.nan ? NAN
+           : number.infinite
+               ? (number.negative ? -INFINITY : INFINITY)
+               : std::copysign(static_cast<float>(number.value), number.negative ? -1.0f : 1.0f);
+  };
+  const volatile float a = widened(1);
+  const volatile float b = i.opcode == "fma" ? widened(2) : t.get_f32(i.operands[2]);
+  const volatile float c = i.opcode == "fma" ? t.get_f32(i.operands[3]) : 0.0f;
+  const volatile float sum = i.opcode == "fma"   ? std::fma(float(a), float(b), float(c))
+                             : i.opcode == "add" ? a + b
+                                                 : a - b;
+  float result = sum;
+  if (i.has("sat")) result = result > 1 ? 1.0f : result > 0 ? result : 0.0f;
+  t.set(i.operands[0], std::isnan(result) ? 0x7fffffffu : bits_as<std::uint32_t>(result));
+}
+
+}  // namespace
+
 Handler find_half_handler(const Instruction& i) {
+  if (i.opcode == "cvt" && i.has("ue8m0x2"))
+    return i.has("bf16x2") && i.has("rn") ? convert_from_powers : convert_to_powers;
   const std::vector<Word> words = types_of(i);
   const auto narrow_word = [](const Word& word) { return word.format != nullptr; };
   if (std::none_of(words.begin(), words.end(), narrow_word)) return nullptr;
-  if (i.has("approx") || i.has("oob") || i.has("rs")) return nullptr;
+  if (i.has("approx") || i.has("oob")) return nullptr;
+  if (words[0].format == nullptr && words[0].type.is('f', 32) && i.opcode != "cvt" &&
+      !i.opcode.starts_with("set"))
+    return arithmetic_on_widened;
+  if (words[0].four) return convert_four;
   if (i.opcode == "setp") return set_predicates;
   // Comparisons of other numbers that give an f16 are with those numbers' comparisons.
   if (i.opcode == "set") return words.at(1).format == nullptr ? nullptr : set_values;

@@ -306,7 +306,32 @@ void select_by_sign(Thread& t, const Instruction& i) {
 
 }  // namespace
 
+namespace {
+
+// add, min, max of two 16-bit integers each in a word; min, max with .relu: no less than 0.
+void packed_or_clamped(Thread& t, const Instruction& i) {
+  const bool pair = i.has("u16x2") || i.has("s16x2");
+  const Type type{i.has("u16x2") ? 'u' : 's', pair ? 16u : 32u};
+  std::uint64_t result = 0;
+  for (unsigned shift = 0; shift < 32; shift += type.bits) {
+    const auto part = [&](std::size_t k) {
+      const std::uint64_t bits = t.get(i.operands[k], {'b', 32}) >> shift & mask_of(type.bits);
+      return type.is_signed() ? sign_extend(bits, type.bits) : static_cast<std::int64_t>(bits);
+    };
+    std::int64_t value = part(1) + part(2);
+    if (i.opcode == "min") value = std::min(part(1), part(2));
+    if (i.opcode == "max") value = std::max(part(1), part(2));
+    if (i.has("relu")) value = std::max<std::int64_t>(value, 0);
+    result |= (static_cast<std::uint64_t>(value) & mask_of(type.bits)) << shift;
+  }
+  t.set(i.operands[0], result);
+}
+
+}  // namespace
+
 Handler find_integer_handler(const Instruction& i) {
+  const bool packed = i.has("u16x2") || i.has("s16x2") || (i.has("relu") && i.has("s32"));
+  if (packed && (i.opcode == "add" || i.opcode == "min" || i.opcode == "max")) return packed_or_clamped;
   static const std::map<std::string, Handler> kAnyType{
       {"and", logic},          {"or", logic},         {"xor", logic},       {"not", unary},
       {"cnot", unary},         {"lop3", lop3},        {"shl", shift},       {"shr", shift},

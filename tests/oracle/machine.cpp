@@ -284,6 +284,8 @@ bool Block::release_barrier(unsigned id) {
 
 std::uint32_t Block::member_mask(Thread& thread, const Instruction& instruction) {
   if (instruction.opcode == "activemask") return 1u << thread.lane();
+  // vote and shfl without .sync: here only where all lanes of the warp run them together.
+  if ((instruction.opcode == "vote" || instruction.opcode == "shfl") && !instruction.has("sync")) return ~0u;
   return static_cast<std::uint32_t>(thread.get(instruction.operands.back(), {'u', 32}));
 }
 

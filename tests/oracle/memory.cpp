@@ -103,49 +103,73 @@ std::uint64_t address_of(Thread& t, const Operand& address) {
          address.bits;
 }
 
-// ---- mbarrier: the object here holds the phase's number, the arrivals it waits for and those it began with.
+// ---- mbarrier: the object here holds the arrivals that the phase waits for and those it began with, the
+// bytes of transactions that it waits for, and the phase's number.
 
 struct Meeting {
   std::uint64_t pending = 0;
   std::uint64_t expected = 0;
+  std::uint64_t bytes = 0;
   std::uint64_t phase = 0;
 
-  static Meeting of(std::uint64_t bits) { return {bits & mask_of(24), bits >> 24 & mask_of(24), bits >> 48}; }
+  static Meeting of(std::uint64_t bits) {
+    return {bits & mask_of(18), bits >> 18 & mask_of(18), bits >> 36 & mask_of(21), bits >> 57};
+  }
   std::uint64_t bits() const {
-    return (pending & mask_of(24)) | (expected & mask_of(24)) << 24 | phase << 48;
+    return (pending & mask_of(18)) | (expected & mask_of(18)) << 18 | (bytes & mask_of(21)) << 36 |
+           phase << 57;
+  }
+  /// "Phase completion": neither arrivals nor bytes are waited for.
+  void complete() {
+    if ((pending & mask_of(18)) != 0 || (bytes & mask_of(21)) != 0) return;
+    pending = expected;
+    ++phase;
   }
 };
 
-void arrive(Thread& t, const Instruction& i, const Operand& address, std::uint64_t count, bool drops) {
+template <class Change>
+std::uint64_t change_meeting(Thread& t, const Instruction& i, const Operand& address, Change change) {
   std::byte* at = locate(t, i, address, 8);
-  Meeting object = Meeting::of(read(at, 8));
-  if (i.operands[0].kind == Operand::Kind::reg) t.set(i.operands[0], object.bits());
-  if (drops) object.expected -= count;
-  object.pending -= count;
-  if ((object.pending & mask_of(24)) == 0) {
-    object.pending = object.expected;
-    ++object.phase;
-  }
+  const std::uint64_t old = read(at, 8);
+  Meeting object = Meeting::of(old);
+  change(object);
+  object.complete();
   const std::uint64_t bits = object.bits();
   std::memcpy(at, &bits, 8);
+  return old;
+}
+
+void arrive(Thread& t, const Instruction& i, const Operand& address, std::uint64_t count, bool drops) {
+  const std::uint64_t old = change_meeting(t, i, address, [&](Meeting& object) {
+    if (drops) object.expected -= count;
+    object.pending -= count;
+  });
+  if (i.operands[0].kind == Operand::Kind::reg) t.set(i.operands[0], old);
 }
 
 void meet(Thread& t, const Instruction& i) {
   if (i.has("inval")) return;
   if (i.has("pending_count"))
     return t.set(i.operands[0], Meeting::of(t.get(i.operands[1], {'b', 64})).pending);
-  std::byte* at = locate(t, i, i.operands[i.has("init") ? 0 : 1], 8);
   if (i.has("init")) {
     const std::uint64_t count = t.get(i.operands[1], {'u', 32});
     const std::uint64_t bits = Meeting{count, count}.bits();
-    std::memcpy(at, &bits, 8);
+    std::memcpy(locate(t, i, i.operands[0], 8), &bits, 8);
     return;
   }
-  if (i.has("arrive") || i.has("arrive_drop"))
+  const bool arrives = i.has("arrive") || i.has("arrive_drop");
+  if (i.has("expect_tx") || i.has("complete_tx")) {
+    const Operand& object = i.operands[arrives ? 1 : 0];
+    const std::uint64_t bytes = t.get(i.operands[arrives ? 2 : 1], {'u', 32});
+    change_meeting(t, i, object, [&](Meeting& m) { m.bytes += i.has("expect_tx") ? bytes : 0 - bytes; });
+    if (arrives) arrive(t, i, object, 1, i.has("arrive_drop"));
+    return;
+  }
+  if (arrives)
     return arrive(t, i, i.operands[1], i.operands.size() > 2 ? t.get(i.operands[2], {'u', 32}) : 1,
                   i.has("arrive_drop"));
   if (!i.has("test_wait")) throw Unsupported("oracle: " + i.text);
-  const std::uint64_t phase = Meeting::of(read(at, 8)).phase;
+  const std::uint64_t phase = Meeting::of(read(locate(t, i, i.operands[1], 8), 8)).phase;
   const std::uint64_t asked = t.get(i.operands[2], {'b', 64});
   const bool over = i.has("parity") ? (phase & 1) != (asked & 1) : phase != Meeting::of(asked).phase;
   t.set(i.operands[0], over ? 1 : 0);
@@ -200,6 +224,12 @@ void move(Thread& t, const Instruction& i) {
   const Operand& target = i.operands[0];
   const Operand& source = i.operands[1];
   const Type type = i.types.at(0);
+  if (vector_of(i) > 1) {
+    std::vector<std::uint64_t> values;
+    for (const Operand& part : source.parts) values.push_back(t.get(part, type));
+    for (std::size_t k = 0; k < values.size(); ++k) t.set(target.parts.at(k), values[k]);
+    return;
+  }
   if (target.kind == Operand::Kind::vector) {  // unpack
     const unsigned bits = type.bits / static_cast<unsigned>(target.parts.size());
     for (std::size_t k = 0; k < target.parts.size(); ++k)
@@ -253,6 +283,12 @@ void restore_stack(Thread& t, const Instruction& i) { t.local.resize(t.get(i.ope
 
 void nothing(Thread&, const Instruction&) {}
 
+// A block is a cluster of its own.
+void address_in_cluster(Thread& t, const Instruction& i) {
+  t.set(i.operands[0], t.get(i.operands[1], i.types[0]));
+}
+void rank_in_cluster(Thread& t, const Instruction& i) { t.set(i.operands[0], 0); }
+
 }  // namespace
 
 Handler find_memory_handler(const Instruction& i) {
@@ -271,7 +307,11 @@ Handler find_memory_handler(const Instruction& i) {
                                                     {"alloca", allocate},
                                                     {"stacksave", save_stack},
                                                     {"stackrestore", restore_stack},
-                                                    {"prefetch", nothing}};
+                                                    {"prefetch", nothing},
+                                                    {"setmaxnreg", nothing},
+                                                    {"griddepcontrol", nothing},
+                                                    {"mapa", address_in_cluster},
+                                                    {"getctarank", rank_in_cluster}};
   const auto found = kRows.find(i.opcode);
   if (found == kRows.end()) return nullptr;
   for (const std::string& word : i.words)

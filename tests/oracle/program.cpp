@@ -232,9 +232,13 @@ class Reader {
     f.defined = true;
     function_ = &f;
     scopes_.assign(1, {});
+    symbols_.assign(1, {});
     for (std::vector<Variable>* list : {&f.params, &f.returns})
       for (Variable& v : *list)
-        if (v.space == Space::generic) scopes_[0][v.name] = new_register(v.type);
+        if (v.space == Space::generic) {
+          scopes_[0][v.name] = new_register(v.type, static_cast<unsigned>(v.count));
+          v.offset = scopes_[0][v.name].index;
+        }
     expect("{");
     body();
     std::erase_if(program_.functions, [&](const Function& other) { return other.name == f.name; });
@@ -246,14 +250,17 @@ class Reader {
     expect("(");
     std::uint64_t offset = 0;
     while (!accept(")")) {
-      Variable v;
       if (accept(".reg")) {
+        Variable v;
+        v.count = vector_length();
         parse_type(take().substr(1), v.type);
         v.space = Space::generic;  // marks a register parameter
         v.name = take();
-      } else {
-        v = variable(false);
+        list.push_back(std::move(v));
+        accept(",");
+        continue;
       }
+      Variable v = variable(false);
       offset = (offset + v.align - 1) / v.align * v.align;
       v.offset = offset;
       offset += v.size();
@@ -263,20 +270,28 @@ class Reader {
     return list;
   }
 
-  std::uint32_t new_register(Type type) {
+  /// A declared register: `count` registers of the function, one after the other.
+  struct Register {
+    std::uint32_t index = 0;
+    unsigned count = 1;
+  };
+  Register new_register(Type type, unsigned count) {
     const auto index = static_cast<std::uint32_t>(function_->registers.size());
     // 128 bits: two words, one after the other.
-    for (unsigned word = 0; word < (type.bits == 128 ? 2u : 1u); ++word)
+    for (unsigned word = 0; word < count * (type.bits == 128 ? 2u : 1u); ++word)
       function_->registers.push_back({type.kind, std::min(type.bits, 64u)});
-    return index;
+    return {index, count};
   }
+  unsigned vector_length() { return accept(".v2") ? 2 : accept(".v4") ? 4 : 1; }
 
   void body() {
     while (true) {
       if (accept("{")) {
         scopes_.emplace_back();
+        symbols_.emplace_back();
         body();
         scopes_.pop_back();
+        symbols_.pop_back();
       } else if (accept("}")) {
         return;
       } else if (peek() == ".reg") {
@@ -287,6 +302,11 @@ class Reader {
         while (!accept(";")) take();
       } else if (kSpaces.contains(peek())) {
         Variable v = variable(true);
+        if (v.space == Space::global || v.space == Space::constant) {
+          static_variable(std::move(v));
+          continue;
+        }
+        symbols_.back()[v.name] = v.name;
         if (v.space == Space::local) {
           function_->local_bytes = (function_->local_bytes + v.align - 1) / v.align * v.align;
           v.offset = function_->local_bytes;
@@ -303,8 +323,24 @@ class Reader {
     }
   }
 
+  /// "State Spaces": a .global or .const variable of a body lives as long as the module's; its name is known
+  /// in its scope only.
+  void static_variable(Variable v) {
+    const std::string name = v.name;
+    v.name += "@" + std::to_string(program_.variables.size());
+    symbols_.back()[name] = v.name;
+    program_.variables.push_back(std::move(v));
+  }
+  /// The variable that a name means here.
+  std::string symbol(const std::string& name) const {
+    for (std::size_t i = symbols_.size(); i-- > 0;)
+      if (const auto found = symbols_[i].find(name); found != symbols_[i].end()) return found->second;
+    return name;
+  }
+
   void registers() {
     expect(".reg");
+    const unsigned length = vector_length();
     Type type;
     if (!parse_type(take().substr(1), type)) fail("a register type that the oracle lacks");
     do {
@@ -313,16 +349,16 @@ class Reader {
         const unsigned long count = std::stoul(take());
         if (count > 1u << 20) fail("too many registers");
         for (unsigned long i = 0; i < count; ++i)
-          scopes_.back()[name + std::to_string(i)] = new_register(type);
+          scopes_.back()[name + std::to_string(i)] = new_register(type, length);
         expect(">");
       } else {
-        scopes_.back()[name] = new_register(type);
+        scopes_.back()[name] = new_register(type, length);
       }
     } while (accept(","));
     expect(";");
   }
 
-  const std::uint32_t* find_register(const std::string& name) const {
+  const Register* find_register(const std::string& name) const {
     for (std::size_t i = scopes_.size(); i-- > 0;)
       if (const auto found = scopes_[i].find(name); found != scopes_[i].end()) return &found->second;
     return nullptr;
@@ -334,9 +370,9 @@ class Reader {
     result.line = tokens_[at_].line;
     if (accept("@")) {
       result.guard_negated = accept("!");
-      const std::uint32_t* reg = find_register(take());
+      const Register* reg = find_register(take());
       if (reg == nullptr) fail("unknown guard");
-      result.guard = *reg;
+      result.guard = reg->index;
     }
     std::vector<std::string> words = split(take());
     result.opcode = words.front();
@@ -355,6 +391,22 @@ class Reader {
     }
     for (std::size_t i = begin; i < at_; ++i) result.text += tokens_[i].text + (i + 1 < at_ ? " " : "");
     function_->body.push_back(std::move(result));
+  }
+
+  static Operand part_of(const Register& reg, unsigned component) {
+    Operand result;
+    result.kind = Operand::Kind::reg;
+    result.reg = reg.index + component;
+    return result;
+  }
+  /// A vector register is written as the list of its components.
+  static Operand all_of(const Register& reg) {
+    if (reg.count == 1) return part_of(reg, 0);
+    Operand result;
+    result.kind = Operand::Kind::vector;
+    for (unsigned component = 0; component < reg.count; ++component)
+      result.parts.push_back(part_of(reg, component));
+    return result;
   }
 
   Operand list(std::string_view close) {
@@ -395,24 +447,26 @@ class Reader {
     Operand result = number(text);
     if (result.kind != Operand::Kind::none) return result;
     if (text == "_") return result.kind = Operand::Kind::sink, result;
-    if (const std::uint32_t* reg = find_register(text)) {
-      result.kind = Operand::Kind::reg;
-      result.reg = *reg;
-      return result;
-    }
-    // Bytes or halves of a register, in video instructions.
+    if (const Register* reg = find_register(text)) return all_of(*reg);
+    // A component of a vector register, or bytes or halves of a register in video instructions.
     const std::size_t dot = text.rfind('.');
+    if (dot != std::string::npos && dot + 2 == text.size()) {
+      const Register* reg = find_register(text.substr(0, dot));
+      const std::size_t letter = std::string_view("xyzwrgba").find(text.back());
+      if (reg != nullptr && letter != std::string_view::npos && letter % 4 < reg->count)
+        return part_of(*reg, static_cast<unsigned>(letter % 4));
+    }
     if (dot != std::string::npos && dot + 3 <= text.size() &&
         (text[dot + 1] == 'b' || text[dot + 1] == 'h')) {
-      if (const std::uint32_t* reg = find_register(text.substr(0, dot))) {
+      if (const Register* reg = find_register(text.substr(0, dot))) {
         result.kind = Operand::Kind::reg;
-        result.reg = *reg;
+        result.reg = reg->index;
         result.name = text.substr(dot + 1);
         return result;
       }
     }
     result.kind = text[0] == '%' || text == "WARP_SZ" ? Operand::Kind::special : Operand::Kind::symbol;
-    result.name = text;
+    result.name = result.kind == Operand::Kind::symbol ? symbol(text) : text;
     if (accept("+")) result.bits = std::stoull(take(), nullptr, 0);
     return result;
   }
@@ -421,13 +475,13 @@ class Reader {
     Operand result;
     result.kind = Operand::Kind::address;
     const std::string text = take();
-    if (const std::uint32_t* reg = find_register(text)) {
+    if (const Register* reg = find_register(text)) {
       result.has_base = true;
-      result.reg = *reg;
+      result.reg = reg->index;
     } else if (const Operand constant = number(text); constant.kind == Operand::Kind::integer) {
       result.bits = constant.bits;
     } else {
-      result.name = text;
+      result.name = symbol(text);
     }
     if (accept("+")) {
       const bool negative = accept("-");
@@ -444,7 +498,8 @@ class Reader {
   std::size_t at_ = 0;
   Program program_;
   Function* function_ = nullptr;
-  std::vector<std::map<std::string, std::uint32_t>> scopes_;
+  std::vector<std::map<std::string, Register>> scopes_;
+  std::vector<std::map<std::string, std::string>> symbols_;  ///< by scope: the variables of a body
 };
 
 }  // namespace

@@ -79,7 +79,8 @@ struct Variable {
   unsigned align = 1;
   std::vector<std::uint64_t> values;             ///< initialiser
   std::map<std::size_t, std::string> functions;  ///< elements that are the addresses of functions
-  std::uint64_t offset = 0;  ///< laid out: in the parameter list, shared block or local frame
+  /// Laid out: in the parameter list, shared block or local frame; of a parameter in registers the first one.
+  std::uint64_t offset = 0;
   std::uint64_t size() const { return count * type.bytes(); }
 };
 

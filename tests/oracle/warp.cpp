@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Warp operations: "Parallel Synchronization and Communication Instructions" in the PTX ISA manual.
+#include <cmath>
+
 #include "thread.hpp"
 
 namespace quern::oracle {
@@ -38,7 +40,7 @@ Shuffle shuffle_source(const Instruction& instruction, unsigned lane, unsigned b
 bool is_warp_operation(const Instruction& instruction) {
   if (instruction.opcode == "bar" && instruction.has("warp")) return true;
   return instruction.opcode == "shfl" || instruction.opcode == "vote" || instruction.opcode == "match" ||
-         instruction.opcode == "redux" || instruction.opcode == "activemask";
+         instruction.opcode == "redux" || instruction.opcode == "activemask" || instruction.opcode == "elect";
 }
 
 void Block::warp_operation(const std::vector<Thread*>& members, const Instruction& instruction,
@@ -81,6 +83,33 @@ void Block::warp_operation(const std::vector<Thread*>& members, const Instructio
     else if (instruction.has("uni"))
       answer = votes == 0 || votes == present ? 1 : 0;
     for (Thread* member : members) member->set(operands[0], answer);
+    return;
+  }
+  if (instruction.opcode == "elect") {
+    // "Deterministically": here and on the device the first of them.
+    for (Thread* member : members) {
+      member->set(operands[0].parts.at(0), members.front()->lane());
+      member->set(operands[0].parts.at(1), member == members.front() ? 1 : 0);
+    }
+    return;
+  }
+  if (instruction.opcode == "redux" && instruction.has("f32")) {
+    std::optional<float> result;
+    bool some_nan = false;
+    for (Thread* member : members) {
+      float value = member->get_f32(operands[1]);
+      if (instruction.has("abs")) value = std::fabs(value);
+      some_nan |= std::isnan(value);
+      if (std::isnan(value)) continue;
+      // "+0.0 > -0.0"
+      const auto below = [](float x, float y) {
+        return x < y || (x == y && std::signbit(x) && !std::signbit(y));
+      };
+      if (!result || (instruction.has("min") ? below(value, *result) : below(*result, value))) result = value;
+    }
+    const bool nan = !result || (some_nan && instruction.has("NaN"));
+    for (Thread* member : members)
+      member->set(operands[0], nan ? 0x7fffffffu : bits_as<std::uint32_t>(*result));
     return;
   }
   if (instruction.opcode == "redux") {

@@ -19,10 +19,12 @@ SKIPPED = 77
 
 def judge(text):
     """None where ptxas accepts; else what it says, or "no verdict"."""
+    target = re.search(r"^\.target (sm_(\d+)\w*)", text, re.M)
+    arch = target[1] if int(target[2]) >= 89 else "sm_89"
     with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
         file.write(text)
         file.flush()
-        done = subprocess.run(["ptxas", "-arch=sm_89", "-O0", "-o", "/dev/null", file.name], text=True, stdout=subprocess.PIPE,
+        done = subprocess.run(["ptxas", "-arch=" + arch, "-O0", "-o", "/dev/null", file.name], text=True, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, check=False)
     if done.returncode == 0:
         return None

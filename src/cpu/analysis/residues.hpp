@@ -11,8 +11,8 @@
 
 namespace quern::cpu::analysis {
 
-/// No access needs a larger alignment.
-inline constexpr std::uint32_t kMaxModulus = 16;
+/// No access needs a larger alignment: 256 bits are the most that one moves.
+inline constexpr std::uint32_t kMaxModulus = 32;
 
 /// By ir::Value, from how the values are computed alone: true in every lane at any time.
 std::vector<Residue> find_residues(const ir::Module& module, const ir::Function& function,

@@ -320,7 +320,7 @@ std::vector<bool> find_waiting_loops(const ir::Function& function, const Analysi
 }
 
 bool waits_in_calls(const ir::Module& module, const Specialisation& specialisation) {
-  const auto meets = [](const ir::Inst& inst) { return ir::is_barrier(inst.op) || ir::syncs_lanes(inst.op); };
+  const auto meets = [](const ir::Inst& inst) { return ir::is_barrier(inst.op) || ir::syncs_lanes(inst); };
   return std::any_of(module.functions.begin(), module.functions.end(), [&](const ir::Function& function) {
     return !function.kernel && (std::any_of(function.insts.begin(), function.insts.end(), meets) ||
                                 !needs_dispatcher(module, function, specialisation));

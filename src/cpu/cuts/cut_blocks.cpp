@@ -67,7 +67,7 @@ std::vector<ir::Value> cut_at_each_wait(ir::Function& function) {
     for (std::size_t i = 0; i < insts.size(); ++i) {
       const ir::Inst& inst = function[insts[i]];
       // Lanes that have synchronised once stay together to the end of the block.
-      if (!ir::is_barrier(inst.op) && !(ir::syncs_lanes(inst.op) && inst.args.back() != members)) continue;
+      if (!ir::is_barrier(inst.op) && !(ir::syncs_lanes(inst) && inst.args.back() != members)) continue;
       if (waits[id] == insts[i]) continue;
       const ir::Value here = insts[i];
       const ir::BlockId rest = cut(function, id, i);

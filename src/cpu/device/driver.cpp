@@ -8,11 +8,13 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <iterator>
 #include <optional>
 #include <string_view>
 
 #include "base/env.hpp"
 #include "cpu/device/exit.hpp"
+#include "cpu/device/limits.hpp"
 #include "cpu/device/reserve.hpp"
 #include "cpu/device/thread_streams.hpp"
 #include "cpu/engine/machine.hpp"
@@ -71,6 +73,16 @@ Addresses addresses_asked(base::EnvComplaint complain) {
   return static_cast<Addresses>(asked.value_or(0));
 }
 
+/// 89 for 8.9.
+std::uint32_t capability_asked(base::EnvComplaint complain) {
+  constexpr std::string_view kWords[] = {"7.5", "8.0",  "8.6",  "8.7",  "8.8", "8.9",
+                                         "9.0", "10.0", "10.3", "11.0", "12.0"};
+  constexpr std::uint32_t kNumbers[] = {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120};
+  static_assert(std::size(kWords) == std::size(kNumbers));
+  const auto asked = base::env_word("QUERN_CPU_COMPUTE_CAPABILITY", kWords, complain);
+  return asked ? kNumbers[*asked] : kDefaultComputeCapability;
+}
+
 struct StartErrors {
   base::Mutex mutex;
   bool has_reader QUERN_GUARDED_BY(mutex) = false;
@@ -121,6 +133,11 @@ engine::Output& output() {
 
 std::uint32_t configured_worker_count() { return worker_count(nullptr); }
 
+std::uint32_t compute_capability() {
+  const Driver* const driver = Driver::started();
+  return driver != nullptr ? driver->compute_capability() : capability_asked(nullptr);
+}
+
 bool compiles_compact() {
   const Driver* const driver = Driver::started();
   return driver != nullptr ? driver->window().compact() : addresses_asked(nullptr) == Addresses::compact;
@@ -134,9 +151,12 @@ std::chrono::milliseconds launch_limit() {
   return seconds > 0 ? std::max(limit, std::chrono::milliseconds{1}) : limit;
 }
 
-Driver::Driver(std::uint32_t device_count, std::unique_ptr<engine::Window> window,
-               std::unique_ptr<engine::Memory> memory)
-    : device_count_(device_count), window_(std::move(window)), memory_(std::move(memory)) {}
+Driver::Driver(std::uint32_t device_count, std::uint32_t compute_capability,
+               std::unique_ptr<engine::Window> window, std::unique_ptr<engine::Memory> memory)
+    : device_count_(device_count),
+      compute_capability_(compute_capability),
+      window_(std::move(window)),
+      memory_(std::move(memory)) {}
 
 std::unique_ptr<Driver> Driver::make() {
   const std::uint32_t devices =
@@ -152,7 +172,8 @@ std::unique_ptr<Driver> Driver::make() {
   if (!reserved) fail_start(std::move(reserved).errors());
   auto memory = std::make_unique<engine::Memory>(*reserved->window, devices, reserved->step.memory_bytes,
                                                  reserved->step.host_bytes);
-  std::unique_ptr<Driver> driver(new Driver(devices, std::move(reserved->window), std::move(memory)));
+  std::unique_ptr<Driver> driver(new Driver(devices, capability_asked(&engine::report_variable),
+                                            std::move(reserved->window), std::move(memory)));
   const engine::Services services{driver->window_.get(), driver->memory_.get(), &output()};
   std::vector<std::unique_ptr<engine::Worker>> workers;
   for (std::uint32_t index = 0; index < demand.workers; ++index) {

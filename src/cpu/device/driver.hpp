@@ -32,6 +32,10 @@ namespace quern::cpu::device {
 engine::Output& output();
 /// QUERN_CPU_WORKERS, or one a processor that the process may use.
 std::uint32_t configured_worker_count();
+/// The compute capability, 89 for 8.9, that QUERN_CPU_COMPUTE_CAPABILITY gives the device; before cuInit the
+/// requested one. It says which targets a module may have; instructions that the device lacks are refused one
+/// by one.
+std::uint32_t compute_capability();
 /// True if kernels are compiled for a compact window: that of the device, or before cuInit the requested one.
 bool compiles_compact();
 
@@ -53,6 +57,7 @@ class Driver {
   engine::Memory& memory() noexcept { return *memory_; }
   engine::Scheduler& scheduler() noexcept { return *scheduler_; }
   std::uint32_t device_count() const noexcept { return device_count_; }
+  std::uint32_t compute_capability() const noexcept { return compute_capability_; }
   /// Throws Failure(CUDA_ERROR_INVALID_DEVICE) unless it is one of ours.
   std::uint32_t device(CUdevice device) const;
 
@@ -91,11 +96,12 @@ class Driver {
   std::shared_ptr<engine::Stream> find_stream(CUstream stream, const std::shared_ptr<ContextState>& context);
 
  private:
-  Driver(std::uint32_t device_count, std::unique_ptr<engine::Window> window,
+  Driver(std::uint32_t device_count, std::uint32_t compute_capability, std::unique_ptr<engine::Window> window,
          std::unique_ptr<engine::Memory> memory);
   static std::unique_ptr<Driver> make();
 
   const std::uint32_t device_count_;
+  const std::uint32_t compute_capability_;
   const std::unique_ptr<engine::Window> window_;
   const std::unique_ptr<engine::Memory> memory_;
   std::unique_ptr<engine::Scheduler> scheduler_;  ///< set once, in make()

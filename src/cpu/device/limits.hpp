@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limits of compute capability 8.9, as the device reports and enforces them. Source: NVIDIA, "CUDA C++
+// The limits of compute capability 8.9, as the device reports and enforces them, whatever compute capability
+// it has. Source: NVIDIA, "CUDA C++
 // Programming Guide", section "Technical Specifications per Compute Capability".
 #pragma once
 
@@ -10,6 +11,7 @@
 namespace quern::cpu::device {
 
 inline constexpr int kDriverVersion = 13040;
+inline constexpr std::uint32_t kDefaultComputeCapability = 89;
 inline constexpr std::uint32_t kMaxThreadsPerBlock = 1024;
 inline constexpr std::uint32_t kMaxBlock[3] = {1024, 1024, 64};
 inline constexpr std::uint32_t kMaxGrid[3] = {2147483647, 65535, 65535};

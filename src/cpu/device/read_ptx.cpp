@@ -12,13 +12,13 @@
 #include "base/thread.hpp"
 #include "cache/memory_cache.hpp"
 #include "cpu/device/bundled.hpp"
+#include "cpu/device/driver.hpp"
 #include "cpu/device/stored.hpp"
 #include "ptx/ptx.hpp"
 
 namespace quern::cpu::device {
 namespace {
 
-constexpr std::uint32_t kMaxSm = 89;
 constexpr std::uint32_t kMaxPtxMajor = 9;
 constexpr std::uint64_t kMaxConstantBytes = 65536;
 constexpr std::string_view kFileName = "<ptx>";
@@ -43,6 +43,18 @@ Refusal refuse(CUresult result, std::string code, std::string message, std::stri
   return {result, {std::move(diagnostic)}};
 }
 
+/// "Module Directives: .target": a target with 'a' is for its own compute capability, one with 'f' for those
+/// of its family from it on, any other for all from it on.
+bool runs_target(const ptx::Module& module, std::uint32_t capability) {
+  if (module.sm_suffix == 'a') return module.sm == capability;
+  if (module.sm_suffix == 'f' && module.sm / 10 != capability / 10) return false;
+  return module.sm <= capability;
+}
+
+std::string capability_text(std::uint32_t capability) {
+  return fmt::format("{}.{}", capability / 10, capability % 10);
+}
+
 std::optional<Refusal> check_target(const ptx::Module& module) {
   if (module.version_major > kMaxPtxMajor)
     return refuse(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "ptx-version",
@@ -51,10 +63,14 @@ std::optional<Refusal> check_target(const ptx::Module& module) {
                   "compile with an older toolkit, or lower .version where nothing newer is used");
   const std::string target = module.sm_suffix == '\0' ? fmt::format("sm_{}", module.sm)
                                                       : fmt::format("sm_{}{}", module.sm, module.sm_suffix);
-  if (module.sm > kMaxSm || module.sm_suffix != '\0')
+  const std::uint32_t capability = compute_capability();
+  if (!runs_target(module, capability))
     return refuse(CUDA_ERROR_NO_BINARY_FOR_GPU, "ptx-target",
-                  fmt::format("the PTX is for {}; the CPU device has compute capability 8.9", target),
-                  "compile for compute_89 or an older architecture without suffix");
+                  fmt::format("the PTX is for {}; the CPU device has compute capability {}", target,
+                              capability_text(capability)),
+                  fmt::format("compile for compute_{} or an older architecture without suffix, or let "
+                              "QUERN_CPU_COMPUTE_CAPABILITY give the device that of the target",
+                              capability));
   if (module.address_size != 64)
     return refuse(CUDA_ERROR_INVALID_PTX, "ptx-unsupported",
                   fmt::format(".address_size {} is not supported", module.address_size),

@@ -171,7 +171,9 @@ bool types_fit(Op op, Type type, std::span<const Type> operands) noexcept {
 bool is_barrier(Op op) noexcept {
   return op == Op::barrier || op == Op::barrier_arrive || op == Op::barrier_reduce;
 }
-bool syncs_lanes(Op op) noexcept { return has_trait(op, 'c') && !is_barrier(op) && op != Op::activemask; }
+bool syncs_lanes(const Inst& inst) noexcept {
+  return has_trait(inst.op, 'c') && !is_barrier(inst.op) && inst.op != Op::activemask && !inst.attr.together;
+}
 std::string_view name(Special which) noexcept { return kSpecials[static_cast<std::size_t>(which)]; }
 
 std::int64_t sign_extend(std::uint64_t value, std::uint32_t bits) noexcept {

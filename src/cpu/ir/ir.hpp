@@ -36,8 +36,9 @@ int arity(Op op) noexcept;
 bool types_fit(Op op, Type type, std::span<const Type> operands) noexcept;
 /// True if threads of the block wait for each other at it.
 bool is_barrier(Op op) noexcept;
+struct Inst;
 /// True if it waits for the lanes in its last operand, a membermask.
-bool syncs_lanes(Op op) noexcept;
+bool syncs_lanes(const Inst& inst) noexcept;
 
 /// An instruction and the value it makes are one thing, named by its index in Function::insts.
 using Value = std::uint32_t;
@@ -134,6 +135,7 @@ struct Attributes {
   bool is_volatile = false;
   bool invariant = false;  ///< the memory read does not change during the launch
   bool unused_result = false;
+  bool together = false;  ///< of a vote or shuffle: its lanes run it together, so that it waits for none
 };
 
 struct Inst {

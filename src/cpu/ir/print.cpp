@@ -98,6 +98,7 @@ std::string head(const Inst& inst) {
   if (a.is_volatile) add("volatile");
   if (a.invariant) add("invariant");
   if (a.unused_result) add("unused");
+  if (a.together) add("together");
   if (a.count > 1 && inst.op != Op::call) add(fmt::format("x{}", a.count));
   return text;
 }

@@ -63,6 +63,32 @@ Diagnostic too_much_local(const ptx::Function& entry, const ir::Function& kernel
       "make the threads' local arrays smaller, or keep them in device memory, a part for each thread");
 }
 
+/// A kernel that must run in clusters of several thread blocks.
+std::optional<Diagnostic> find_cluster(const ptx::Function& entry, std::string_view file_name) {
+  constexpr std::string_view kDirective = ".reqnctapercluster";
+  for (const std::string& directive : entry.performance.others) {
+    if (!directive.starts_with(kDirective)) continue;
+    std::uint64_t blocks = 1;
+    std::uint64_t extent = 0;
+    for (const char c : directive.substr(kDirective.size()) + ",") {
+      if (c >= '0' && c <= '9')
+        extent = std::min<std::uint64_t>(extent * 10 + static_cast<unsigned>(c - '0'), 1u << 16);
+      if (c == ',') blocks *= std::max<std::uint64_t>(std::exchange(extent, 0), 1);
+    }
+    if (blocks == 1) continue;
+    return Diagnostic{
+        .code = "ptx-unsupported",
+        .span = {.file = std::string(file_name),
+                 .line = entry.position.line,
+                 .column = entry.position.column},
+        .message =
+            fmt::format("kernel '{}' needs clusters of {} thread blocks, which the CPU device does not have",
+                        entry.name, blocks),
+        .hint = "compile it without cluster dimensions"};
+  }
+  return std::nullopt;
+}
+
 /// Structures that functions pass by value; in the memory of each thread, too.
 std::optional<Diagnostic> find_large_param(const ptx::Module& module, std::string_view file_name) {
   for (const ptx::Function& function : module.functions)
@@ -106,6 +132,7 @@ Expected<Translation> translate(const ptx::Module& module, const ptx::Function& 
                                entry.name),
         .hint = "compile it with '.address_size 64'"};
   }
+  if (std::optional<Diagnostic> cluster = find_cluster(entry, file_name)) return *std::move(cluster);
   Program program(module, static_cast<std::uint32_t>(&entry - module.functions.data()));
   Translation result;
   Diagnostics errors;

@@ -22,11 +22,14 @@ const std::vector<Operand>& elements_of(const Operand& list) {
   return vector == nullptr ? none : vector->elements;
 }
 
-// A register, a constant, or a .param variable of the function that has the parameter's size.
+// A register (for a vector in .reg space a vector register of its length), a constant, or a .param variable
+// of the function that has the parameter's size.
 bool fits(const Function& function, const Operand& argument, const Variable& parameter, bool returned) {
   if (const auto* reg = argument.as<RegisterOperand>()) {
     const Register& declared = function.registers[reg->index];
-    return !reg->negated && parameter.extents.empty() && register_fits(declared.type, parameter.type, false);
+    const std::uint8_t length = reg->component < 0 ? declared.vector : std::uint8_t{1};
+    return !reg->negated && parameter.extents.empty() && length == parameter.vector &&
+           register_fits(declared.type, parameter.type, false);
   }
   if (const auto* symbol = argument.as<SymbolOperand>()) {
     if (symbol->symbol.kind != SymbolKind::function_variable) return false;
@@ -34,6 +37,7 @@ bool fits(const Function& function, const Operand& argument, const Variable& par
     return variable.space == Space::param && variable.size_bytes() == parameter.size_bytes();
   }
   if (returned) return argument.as<SinkOperand>() != nullptr;
+  if (parameter.vector > 1) return false;
   return argument.as<IntegerOperand>() != nullptr || argument.as<FloatOperand>() != nullptr;
 }
 

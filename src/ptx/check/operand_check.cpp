@@ -281,20 +281,29 @@ bool OperandCheck::vector(const OperandSpec& spec, const Operand& operand, std::
   return true;
 }
 
-// mov.b64 {lo, hi}, a and mov.b64 d, {lo, hi}: the parts have the whole's bits together.
+// mov.b64 {lo, hi}, a and mov.b64 d, {lo, hi}: the parts have the whole's bits together. The parts may be a
+// vector register's.
 bool OperandCheck::packed(const OperandSpec& spec, const Operand& operand) {
   static constexpr std::pair<std::uint32_t, Type> kParts[] = {
       {8, Type::b8}, {16, Type::b16}, {32, Type::b32}, {64, Type::b64}};
   const auto* vector = operand.as<VectorOperand>();
-  if (vector == nullptr) return fault(FaultKind::wrong_kind);
-  const std::size_t count = vector->elements.size();
-  if (count != 2 && count != 4) return fault(FaultKind::vector_length);
+  const auto* whole_register = operand.as<RegisterOperand>();
+  if (vector == nullptr && (whole_register == nullptr || whole_register->component >= 0))
+    return fault(FaultKind::wrong_kind);
+  const std::size_t count =
+      vector != nullptr ? vector->elements.size() : function_.registers[whole_register->index].vector;
+  if (count != 2 && count != 4)
+    return fault(vector != nullptr ? FaultKind::vector_length : FaultKind::wrong_kind);
   const std::uint32_t bits = bit_size(instruction_.type(0)) / static_cast<std::uint32_t>(count);
   OperandSpec element = spec;
   element.role = spec.role == Role::unpack ? Role::destination : Role::source;
   element.sinkable = spec.role == Role::unpack;
   for (const auto& [part_bits, type] : kParts) {
     if (part_bits != bits) continue;
+    if (whole_register != nullptr) {
+      return register_fits(function_.registers[whole_register->index].type, type, false) ||
+             fault(FaultKind::wrong_type, type);
+    }
     return std::all_of(vector->elements.begin(), vector->elements.end(),
                        [&, part = type](const Operand& e) { return single(element, e, part); });
   }

@@ -2,6 +2,8 @@
 // Checks a module against isa.def and the targets.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ptx/check/barrier_check.hpp"
 #include "ptx/check/call_check.hpp"
 #include "ptx/check/match_form.hpp"
@@ -42,6 +44,7 @@ class Verifier {
   void check_parameters(const Function& function);
   void check_instruction(const Function& function, Instruction& instruction);
   bool check_needs(const Instruction& instruction, const Form& form, const WordList& words);
+  bool check_removed(const Instruction& instruction, const WordList& words);
   bool check_vector(const Instruction& instruction);
   std::optional<std::string> check_more(const Function& function, const Instruction& instruction) const;
   const Form* closer(const Form* best, const Form& other) const;
@@ -137,7 +140,9 @@ void Verifier::check_instruction(const Function& function, Instruction& instruct
       continue;
     }
     unmet = nullptr;
-    if (!check_needs(instruction, forms[i], words) || !check_vector(instruction)) return;
+    if (!check_needs(instruction, forms[i], words) || !check_removed(instruction, words) ||
+        !check_vector(instruction))
+      return;
     instruction.form = static_cast<std::uint16_t>(table_.first_form(instruction.opcode) + i);
     if (const std::optional<std::string> problem = check_more(function, instruction))
       error(kForm, instruction, *problem);
@@ -195,6 +200,21 @@ bool Verifier::check_needs(const Instruction& instruction, const Form& form, con
     error(kVersion, instruction,
           fmt::format("'{}' needs '.version {}' or later; the module says {}", instruction_name(instruction),
                       version_text(version), version_text(version_)));
+    return false;
+  }
+  return true;
+}
+
+bool Verifier::check_removed(const Instruction& instruction, const WordList& words) {
+  for (const Removal& removal : table_.removals()) {
+    const auto* const end = words.words.begin() + words.count;
+    const bool applies = removal.opcode == instruction.opcode && version_ >= removal.version &&
+                         module_.sm >= removal.sm && std::find(words.words.begin(), end, removal.word) == end;
+    if (!applies) continue;
+    error(kVersion, instruction,
+          fmt::format("'{}' without {} is not in '.version {}' and later for '.target sm_{}' and higher",
+                      instruction_name(instruction), word_text(removal.word), version_text(removal.version),
+                      removal.sm));
     return false;
   }
   return true;

@@ -12,6 +12,8 @@ namespace {
 
 // Far above any memory, far below sizes that could overflow in arithmetic.
 constexpr std::uint64_t kMaxVariableBytes = std::uint64_t{1} << 48;
+// "Vectors"
+constexpr std::uint32_t kMaxVectorBytes = 16;
 
 std::optional<std::uint32_t> parse_alignment(ParseContext& context) {
   const Token at = context.tokens.current();
@@ -139,6 +141,15 @@ std::optional<DeclarationHead> parse_declaration_head(ParseContext& context, Spa
   }
   if (space != Space::reg && head.common.type == Type::pred) {
     context.fail(context.tokens.current(), "a predicate can only be a register");
+    return std::nullopt;
+  }
+  const std::uint32_t vector_bytes = byte_size(head.common.type) * head.common.vector;
+  if (head.common.vector > 1 && (head.common.type == Type::pred || vector_bytes > kMaxVectorBytes)) {
+    context.fail(context.tokens.current(),
+                 head.common.type == Type::pred
+                     ? "predicates have no vectors"
+                     : fmt::format("a vector of {} bytes is too large; the limit is {}", vector_bytes,
+                                   kMaxVectorBytes));
     return std::nullopt;
   }
   if (!head.aligned) head.common.align = std::max(byte_size(head.common.type) * head.common.vector, 1u);

@@ -2,7 +2,11 @@
 // Statements of a function's body: scopes, labels, declarations, tables, source locations.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
+
 #include "ptx/parse/function_parser.hpp"
+#include "ptx/unique_names.hpp"
 
 namespace quern::ptx {
 
@@ -147,16 +151,35 @@ bool FunctionParser::parse_register_names(const DeclarationHead& head) {
 bool FunctionParser::parse_variables(Space space) {
   const std::optional<DeclarationHead> head = parse_declaration_head(context_, space);
   if (!head) return false;
+  const bool in_module = space == Space::global || space == Space::const_;
   do {
     const Token name = tokens_.current();
-    std::optional<Variable> variable =
-        parse_declarator(context_, *head, space == Space::global || space == Space::const_);
+    std::optional<Variable> variable = parse_declarator(context_, *head, in_module);
     if (!variable) return false;
+    if (in_module) {
+      if (!enter_static_variable(name, std::move(*variable))) return false;
+      continue;
+    }
     const auto index = static_cast<std::uint32_t>(function_.variables.size());
     function_.variables.push_back(std::move(*variable));
     if (!declare(name, {false, {SymbolKind::function_variable, index}})) return false;
   } while (tokens_.accept(','));
   return context_.expect(';');
+}
+
+// "State Spaces": a .global or .const variable lives as long as the module, wherever it is declared. In a
+// body only the scope of its name is smaller, so it becomes a variable of the module under a name of its own.
+bool FunctionParser::enter_static_variable(const Token& name, Variable variable) {
+  if (variable.element_count() == 0)
+    return context_.fail(name, fmt::format("the array '{}' has no size", name.text), "give its extent");
+  std::vector<Variable>& variables = context_.module.variables;
+  const auto index = static_cast<std::uint32_t>(variables.size());
+  const bool names_itself = !context_.scopes.find(name.text).has_value();
+  variable.name = provisional_name(name.text, index);
+  for (Initializer& value : variable.initializer)
+    if (names_itself && value.symbol == name.text) value.symbol = variable.name;
+  variables.push_back(std::move(variable));
+  return declare(name, {false, {SymbolKind::module_variable, index}});
 }
 
 bool FunctionParser::parse_label() {

@@ -41,6 +41,7 @@ class FunctionParser {
   bool parse_registers();
   bool parse_register_names(const DeclarationHead& head);
   bool parse_variables(Space space);
+  bool enter_static_variable(const Token& name, Variable variable);
   bool parse_label();
   bool parse_table(const Token& name);
   bool parse_prototype(const Token& name);

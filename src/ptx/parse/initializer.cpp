@@ -128,7 +128,8 @@ bool InitializerParser::symbol(Initializer& into) {
     return context_.fail(name, fmt::format("'{}' is no variable or function declared before", name.text), {},
                          kName);
   }
-  into.symbol = name.text;
+  const bool is_variable = usable && entity->symbol.kind == SymbolKind::module_variable;
+  into.symbol = is_variable ? context_.module.variables[entity->symbol.index].name : std::string(name.text);
   const Token& sign = context_.tokens.current();
   if (!sign.is('+') && !sign.is('-')) return true;
   const std::optional<IntegerOperand> addend = parse_integer(context_, "an offset");

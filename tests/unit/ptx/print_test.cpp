@@ -55,6 +55,13 @@ TEST_CASE("variables and functions that refer to later ones come back in their o
   check_round_trip(module_text(".func b(); .func a() { call b; ret; } .func b() { call a; call b; ret; }"));
 }
 
+TEST_CASE("vector registers, as parameters too, and variables of bodies come back") {
+  check_round_trip(module_text(
+      ".func (.reg .v2 .f32 r) f(.reg .v4 .b32 v, .reg .u16 n) { mov.b32 r.x, v.w; ret; }\n"
+      ".global .u32 g = 1; .visible .entry k() { .reg .v2 .f32 a<3>; .reg .v4 .b32 b; .global .u32 g = 2; "
+      ".const .u64 p[2] = {generic(g), p}; call (a1), f, (b, 7); mov.v2.f32 a2, {a1.y, a1.r}; ret; }"));
+}
+
 TEST_CASE("signatures and directives come back") {
   check_round_trip(
       module_text(".visible .entry k(.param .u64 .ptr .global .align 16 a, .param .u64 .ptr b, .param .align "

@@ -90,6 +90,49 @@ TEST_CASE("the parameters of one call after another are variables of their own")
   CHECK(f.body[2].operands[0].as<AddressOperand>()->symbol == SymbolRef{SymbolKind::function_variable, 1});
 }
 
+TEST_CASE("a .global or .const variable of a body is one of the module, known in its scope only") {
+  const Module module = parsed(module_text(
+      ".global .u32 g = 1; .func f() { .reg .u64 a; mov.u64 a, g; { .global .u32 g = 2; .const .u64 "
+      "p[2] = {g, p}; mov.u64 a, g; { .shared .u64 g; mov.u64 a, g; } } mov.u64 a, g; ret; } .func h() "
+      "{ .global .u32 g, g__1; .reg .u64 a; mov.u64 a, g; ret; } .visible .global .u32 g__2;"));
+  const auto variable_of = [&](std::size_t function, std::size_t instruction) -> const Variable& {
+    const SymbolRef symbol =
+        module.functions[function].body[instruction].operands[1].as<SymbolOperand>()->symbol;
+    return symbol.kind == SymbolKind::module_variable ? module.variables[symbol.index]
+                                                      : module.functions[function].variables[symbol.index];
+  };
+  REQUIRE(module.variables.size() == 6);
+  CHECK(variable_of(0, 0).name == "g");
+  CHECK(variable_of(0, 0).initializer[0].bits == 1);
+  CHECK(variable_of(0, 1).initializer[0].bits == 2);
+  CHECK(variable_of(0, 2).space == Space::shared);
+  CHECK(variable_of(0, 3).name == "g");
+  CHECK(&variable_of(1, 0) != &variable_of(0, 0));
+  CHECK(variable_of(1, 0).initializer.empty());
+  // What an initialiser names is the variable in view.
+  const std::vector<Initializer>& pointers = module.variables[2].initializer;
+  CHECK(pointers[0].symbol == variable_of(0, 1).name);
+  CHECK(pointers[1].symbol == module.variables[2].name);
+  std::set<std::string> names;
+  for (const Variable& variable : module.variables) names.insert(variable.name);
+  CHECK(names.size() == 6);
+  CHECK(names.contains("g__2"));
+  CHECK(module.variables[5].name == "g__2");
+}
+
+TEST_CASE("a .global variable of a body is not known before it, behind its scope or in other functions") {
+  CHECK_FALSE(parse(module_text(".func f() { .reg .u32 a; ld.global.u32 a, [g]; .global .u32 g; ret; }"))
+                  .has_value());
+  CHECK_FALSE(parse(module_text(".func f() { .reg .u32 a; { .global .u32 g; } ld.global.u32 a, [g]; ret; }"))
+                  .has_value());
+  CHECK_FALSE(parse(module_text(".func f() { .global .u32 g; ret; } .global .u64 p = g;")).has_value());
+  CHECK_FALSE(parse(module_text(".func f() { .global .u32 g, g; ret; }")).has_value());
+  CHECK_FALSE(parse(module_text(".func f() { .global .u32 g[]; ret; }")).has_value());
+  CHECK(
+      parse(module_text(".func f() { .global .u32 g[] = {1, 2}; .global .attribute(.managed) .u32 m; ret; }"))
+          .has_value());
+}
+
 TEST_CASE("a local name that hides one of the module is renamed") {
   const Module module = parsed(module_text(
       ".global .b32 g; .func f() { .reg .b64 a; mov.u64 a, g; { .reg .b64 g; mov.u64 g, a; } ret; }"));

@@ -95,6 +95,57 @@ TEST_CASE("vectors have the length that the instruction says, of elements of one
   CHECK_FALSE(accepted("mov.b64 %rd1, {%rs1, %rs2};"));
 }
 
+TEST_CASE(
+    "a vector register stands where its length and element type fit, and nowhere whole in place of a "
+    "scalar") {
+  const auto fits = [](const std::string& statement) {
+    return accepted(".reg .v2 .b32 h; .reg .v4 .b32 q; .reg .v4 .f32 f; .reg .v4 .b16 s; " + statement);
+  };
+  CHECK(fits("mov.v4.b32 q, {q.w, q.z, 1, h.x};"));
+  CHECK(fits("mov.b64 %rd1, h; mov.b64 h, %rd1; mov.b64 %rd1, s;"));
+  CHECK(fits("ld.global.v4.f32 f, [%rd1]; st.global.v2.u32 [%rd1], h;"));
+  CHECK_FALSE(fits("mov.b32 %r1, h;"));
+  CHECK_FALSE(fits("mov.b64 %rd1, f;"));
+  CHECK_FALSE(fits("mov.b64 %rd1, q;"));
+  CHECK_FALSE(fits("add.u32 %r1, h, 1;"));
+  CHECK_FALSE(fits("ld.global.v2.f32 f, [%rd1];"));
+  CHECK_FALSE(fits("mov.b64 %rd1, h.x;"));
+  CHECK(contains(first_error(".reg .v4 .f64 x;"), "a vector of 32 bytes is too large; the limit is 16"));
+  CHECK(contains(first_error(".reg .v2 .pred x;"), "predicates have no vectors"));
+}
+
+TEST_CASE("a vector register is an argument for a parameter of its length") {
+  const auto called = [](const std::string& call) {
+    return errors_of(module_text(".func (.reg .v2 .f32 r) f(.reg .v4 .b32 v) { ret; }\n.func (.reg .f32 r) "
+                                 "g(.reg .b32 v) { ret; }\n.visible .entry k() { .reg .v2 .f32 h; .reg .v4 "
+                                 ".f32 q; .reg .f32 a; " +
+                                 call + " ret; }"))
+        .empty();
+  };
+  CHECK(called("call (h), f, (q);"));
+  CHECK(called("call (h.x), g, (q.w);"));
+  CHECK(called("call (_), f, (q);"));
+  CHECK_FALSE(called("call (h), f, (h);"));
+  CHECK_FALSE(called("call (a), f, (q);"));
+  CHECK_FALSE(called("call (h), f, (1);"));
+  CHECK_FALSE(called("call (h), g, (a);"));
+  CHECK_FALSE(called("call (a), g, (q);"));
+}
+
+TEST_CASE("votes and shuffles without .sync are in old versions, and in later ones for targets below sm_70") {
+  for (const char* statement : {"vote.all.pred %p1, !%p2;", "vote.ballot.b32 %r1, %p1;",
+                                "shfl.up.b32 %r1|%p1, %r2, 1, 0;", "shfl.idx.b32 %r1, %r2, %r3, 31;"}) {
+    CAPTURE(statement);
+    CHECK(accepted(statement, "sm_60", "9.0"));
+    CHECK(accepted(statement, "sm_70", "6.3"));
+    CHECK(contains(first_error(statement, "sm_70", "6.4"),
+                   "without '.sync' is not in '.version 6.4' and later for '.target sm_70' and higher"));
+    CHECK_FALSE(accepted(statement, "sm_89", "8.0"));
+  }
+  CHECK_FALSE(accepted("vote.all.pred %p1, %p2, %r1;", "sm_60"));
+  CHECK(accepted("vote.sync.all.pred %p1, %p2, %r1;", "sm_70", "6.4"));
+}
+
 TEST_CASE("a second predicate goes where the instruction has one") {
   CHECK(accepted("setp.eq.u32 %p1|%p2, %r1, %r2;"));
   CHECK(accepted("shfl.sync.up.b32 %r1|%p1, %r2, 1, 0, -1;"));

@@ -55,7 +55,7 @@ int function_attribute(const FunctionObject& function, CUfunction_attribute attr
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
       return static_cast<int>(function.module().ptx.sm);
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
-      return 89;
+      return static_cast<int>(compute_capability());
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
       return static_cast<int>(function.max_dynamic_shared_bytes.load());
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:

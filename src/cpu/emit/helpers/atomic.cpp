@@ -63,16 +63,21 @@ struct Half {
 
 // --- one operation
 
-/// An mbarrier (lower/async.cpp) after `count` arrivals, of which `dropped` are not expected in later phases.
+/// An mbarrier (lower/async.cpp) after `change`, arrivals and bytes; with `drops` the arrivals are not
+/// expected in later phases.
 template <class T>
-QUERN_INLINE T arrived(T object, T count, T dropped) {
+QUERN_INLINE T arrived(T object, T change, bool drops) {
   constexpr T kCount = 0xfffff;
   constexpr unsigned kExpectedShift = 20;
+  constexpr unsigned kBytesShift = 40;
+  constexpr T kBytes = T{0x3fffff} << kBytesShift;
   constexpr T kPhase = T{1} << 63;
-  const T expected = ((object >> kExpectedShift) - dropped) & kCount;
-  const T pending = (object - count) & kCount;
-  const T phase = pending == 0 ? ~object & kPhase : object & kPhase;
-  return phase | expected << kExpectedShift | (pending == 0 ? expected : pending);
+  const T expected = ((object >> kExpectedShift) - (drops ? change : T{0})) & kCount;
+  const T pending = (object - change) & kCount;
+  const T bytes = ((object & kBytes) + (change & kBytes)) & kBytes;
+  const bool complete = pending == 0 && bytes == 0;
+  const T phase = (complete ? ~object : object) & kPhase;
+  return phase | bytes | expected << kExpectedShift | (complete ? expected : pending);
 }
 
 template <AtomicOp op, class T>
@@ -81,8 +86,8 @@ QUERN_INLINE T combine(T old, T operand, T second) {
   if constexpr (op == AtomicOp::fmin) return lesser(old, operand);
   if constexpr (op == AtomicOp::fmax) return greater(old, operand);
   if constexpr (op == AtomicOp::cas) return old == operand ? second : old;
-  if constexpr (op == AtomicOp::arrive) return arrived(old, operand, T{0});
-  if constexpr (op == AtomicOp::arrive_drop) return arrived(old, operand, operand);
+  if constexpr (op == AtomicOp::arrive) return arrived(old, operand, false);
+  if constexpr (op == AtomicOp::arrive_drop) return arrived(old, operand, true);
 }
 
 template <AtomicOp op, class Kind>

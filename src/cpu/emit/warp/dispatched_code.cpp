@@ -118,7 +118,7 @@ void DispatchedCode::leave_step(llvm::Value* end) {
 
 void DispatchedCode::emit_block(ir::BlockId id) {
   values_.begin_block(Version::masked, id, body_.masked_blocks[id].run);
-  if (plan_.waits[id] != ir::kNone && ir::syncs_lanes(inst(plan_.waits[id]).op)) {
+  if (plan_.waits[id] != ir::kNone && ir::syncs_lanes(inst(plan_.waits[id]))) {
     sync_lanes(id);
   } else {
     body_.running.bits =

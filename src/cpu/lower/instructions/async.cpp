@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // "Asynchronous copy", "mbarrier". A copy is carried out at its instruction, which is one of the orders that
 // PTX allows: waiting for it then has no effect.
-#include "cpu/lower/instructions/memory.hpp"
+#include "cpu/lower/instructions/async.hpp"
 
 #include "cpu/lower/instructions/rows.hpp"
 
@@ -126,11 +126,14 @@ void copy(Translator& t, In in) {
 }
 
 // --- mbarrier. The object: bits 0 to 19 arrivals that the phase still waits for, 20 to 39 those that a phase
-// begins with, 63 the phase's parity. An arrival is one atomic operation on it, whose old value is the state
-// that the manual speaks of.
+// begins with, 40 to 61 the bytes of transactions that it still waits for (below zero where bytes come before
+// they are expected), 63 the phase's parity. An arrival is one atomic operation on it, whose old value is the
+// state that the manual speaks of; its operand has the arrivals and the change of bytes, in the same bits.
 
 constexpr std::uint64_t kMaxCount = 0xfffff;
 constexpr std::uint32_t kExpectedShift = 20;
+constexpr std::uint32_t kTransactionShift = 40;
+constexpr std::uint64_t kTransactionMask = 0x3fffff;
 constexpr std::uint32_t kPhaseShift = 63;
 
 ir::Attributes object_attributes(const Address& address) {
@@ -162,13 +165,23 @@ void arrive_at(Translator& t, const Address& address, Value count, bool drops, c
   if (state != nullptr) t.write(*state, old);
 }
 
-// mbarrier.arrive state, [object] {, count}
+// mbarrier.arrive state, [object] {, count}; with .expect_tx [object], bytes: these are expected first.
 void arrive(Translator& t, In in) {
   const auto address = object(t, in, 1);
   if (!address) return;
-  const Value count = in.operands.size() > 2 ? t.read(in, 2, ptx::Type::u32) : t.constant(Type::i32, 1);
+  const bool expects = in.has(M::expect_tx);
+  if (expects) change_transactions(t, *address, t.read(in, 2, ptx::Type::u32), Transaction::expected);
+  const bool counts = !expects && in.operands.size() > 2;
+  const Value count = counts ? t.read(in, 2, ptx::Type::u32) : t.constant(Type::i32, 1);
   const ptx::Operand& state = t.operand(in, 0);
   arrive_at(t, *address, count, in.has(M::arrive_drop), t.is_sink(state) ? nullptr : &state);
+}
+
+void transaction(Translator& t, In in) {
+  const auto address = object(t, in, 0);
+  if (!address) return;
+  change_transactions(t, *address, t.read(in, 1, ptx::Type::u32),
+                      in.has(M::expect_tx) ? Transaction::expected : Transaction::complete);
 }
 
 /// The parity of the phase that the object is in.
@@ -198,9 +211,8 @@ void pending_count(Translator& t, In in) {
 void mbarrier(Translator& t, In in) {
   if (in.has(M::init)) return initialise(t, in);
   if (in.has(M::inval)) return;
-  if (in.has(M::expect_tx) || in.has(M::complete_tx))
-    return t.refuse("transaction counts need a target above sm_89");
   if (in.has(M::arrive) || in.has(M::arrive_drop)) return arrive(t, in);
+  if (in.has(M::expect_tx) || in.has(M::complete_tx)) return transaction(t, in);
   if (in.has(M::test_wait) || in.has(M::try_wait)) return test_wait(t, in);
   if (in.has(M::pending_count)) return pending_count(t, in);
   t.refuse("this operation on an mbarrier is not implemented");
@@ -215,7 +227,6 @@ void arrive_after_copies(Translator& t, In in) {
 }
 
 void cp(Translator& t, In in) {
-  if (in.has(M::bulk) || in.has(M::tensor)) return t.refuse("bulk copies need a target above sm_89");
   if (in.has(M::commit_group) || in.has(M::wait_group) || in.has(M::wait_all)) return;
   if (in.has(M::mbarrier)) return arrive_after_copies(t, in);
   copy(t, in);
@@ -227,6 +238,15 @@ constexpr Row kRows[] = {
 };
 
 }  // namespace
+
+void change_transactions(Translator& t, const Address& object, Value bytes, Transaction what) {
+  const Value wide = t.resize(bytes, Type::i64, false);
+  const Value change =
+      what == Transaction::expected ? wide : t.emit(Op::isub, Type::i64, {t.constant(Type::i64, 0), wide});
+  const Value field = t.emit(Op::and_, Type::i64, {change, t.constant(Type::i64, kTransactionMask)});
+  const Value operand = t.emit(Op::shl, Type::i64, {field, t.constant(Type::i32, kTransactionShift)});
+  arrive_at(t, object, operand, false, nullptr);
+}
 
 std::span<const Row> async_rows() { return kRows; }
 

@@ -44,33 +44,57 @@ bool fits(const AtomicRow& row, ptx::Type type) {
          half_of(type) == ptx::Type::none;
 }
 
+A operation_on_floats(In in) { return in.has(M::min) ? A::fmin : in.has(M::max) ? A::fmax : A::fadd; }
+
+/// One operation on a number of `type` at the operand's address and `offset`.
+Value atomic_number(Translator& t, In in, const Address& address, ir::Attributes attr, Value number,
+                    std::uint32_t offset) {
+  attr.alignment = ir::byte_size(t.type_of(number));
+  set_order(attr, in, ir::Semantics::relaxed);
+  return t.emit(Op::atomic, t.type_of(number), {address.base, number}, attr, address.offset + offset);
+}
+
 /// "Atomicity is guaranteed separately for each of the two elements" of f16x2 and bf16x2: two operations.
-void atomic_pair(Translator& t, In in, ptx::Type half, bool returns) {
+Value atomic_pair(Translator& t, In in, const Address& address, const ir::Attributes& attr, Value word,
+                  std::uint32_t offset) {
+  const Type half = ir_type(half_of(in.type()));
+  Value old[2];
+  for (const bool high : {false, true})
+    old[high ? 1 : 0] =
+        atomic_number(t, in, address, attr, half_of_word(t, word, half, high), offset + (high ? 2 : 0));
+  return attr.unused_result ? ir::kNone : word_of_halves(t, old[0], old[1]);
+}
+
+/// On f16x2 and on vectors ("atomic for each element").
+void atomic_elements(Translator& t, In in, bool returns) {
   const std::size_t first = returns ? 1 : 0;
   const auto address = address_of(t, in, t.operand(in, first));
   if (!address) return;
-  ir::Attributes attr{.space = address->space,
-                      .atomic = in.has(M::min)   ? A::fmin
-                                : in.has(M::max) ? A::fmax
-                                                 : A::fadd,
-                      .scope = ir::Scope::gpu,
-                      .alignment = ptx::byte_size(half),
-                      .unused_result = !returns};
-  set_order(attr, in, ir::Semantics::relaxed);
-  const Value word = t.read(in, first + 1, ptx::Type::b32);
-  Value old[2];
-  for (const bool high : {false, true}) {
-    const Value number = half_of_word(t, word, ir_type(half), high);
-    old[high ? 1 : 0] =
-        t.emit(Op::atomic, ir_type(half), {address->base, number}, attr, address->offset + (high ? 2 : 0));
+  const ir::Attributes attr{.space = address->space,
+                            .atomic = operation_on_floats(in),
+                            .scope = ir::Scope::gpu,
+                            .unused_result = !returns};
+  const bool pairs = half_of(in.type()) != ptx::Type::none;
+  const std::vector<ptx::Operand> sources = t.elements(t.operand(in, first + 1));
+  if (sources.size() != in.vector_count()) return t.refuse("the number of sources does not fit the vector");
+  std::vector<Value> numbers;
+  for (const ptx::Operand& source : sources)
+    numbers.push_back(t.read(source, pairs ? ptx::Type::b32 : in.type()));
+  std::vector<Value> old;
+  for (std::uint32_t i = 0; i < numbers.size(); ++i) {
+    const std::uint32_t offset = i * ptx::byte_size(in.type());
+    old.push_back(pairs ? atomic_pair(t, in, *address, attr, numbers[i], offset)
+                        : atomic_number(t, in, *address, attr, numbers[i], offset));
   }
-  if (returns) t.write(in, word_of_halves(t, old[0], old[1]));
+  if (!returns || t.is_sink(t.operand(in, 0))) return;
+  const std::vector<ptx::Operand> destinations = t.elements(t.operand(in, 0));
+  for (std::size_t i = 0; i < destinations.size(); ++i) t.write(destinations[i], old[i]);
 }
 
 void atomic(Translator& t, In in, bool returns) {
-  if (in.vector_count() > 1) return t.refuse("atomic operations on vectors need a target above sm_89");
   const ptx::Type half = half_of(in.type());
-  if (half == ptx::Type::f16 || half == ptx::Type::bf16) return atomic_pair(t, in, half, returns);
+  if (in.vector_count() > 1 || half == ptx::Type::f16 || half == ptx::Type::bf16)
+    return atomic_elements(t, in, returns);
   const auto row = std::find_if(std::begin(kAtomics), std::end(kAtomics),
                                 [&](const AtomicRow& r) { return in.has(r.modifier); });
   if (row == std::end(kAtomics) || !fits(*row, in.type())) {

@@ -81,16 +81,41 @@ void floats_to_pair(Translator& t, In in, ptx::Type half) {
   t.write(in, word_of_halves(t, narrow(2), high));
 }
 
+// By way of f64, which holds every integer that matters: of a large one only bits above the lowest twelve can
+// change the result, and whether those twelve are all zero.
+void integer_to_bf16(Translator& t, In in) {
+  const ptx::Type from = in.type(1);
+  Value value = t.read(in, 1, from);
+  if (ptx::bit_size(from) == 64) {
+    constexpr std::uint64_t kLow = 0xfff, kLarge = std::uint64_t{1} << 20;
+    const auto number = [&](std::uint64_t bits) { return t.constant(Type::i64, bits); };
+    const Value low = t.emit(Op::and_, Type::i64, {value, number(kLow)});
+    const Value some = t.select(t.compare(ir::Icmp::ne, low, number(0)), number((kLow + 1) / 2), number(0));
+    const Value cut = t.emit(Op::or_, Type::i64, {t.emit(Op::and_, Type::i64, {value, number(~kLow)}), some});
+    const Value small = is_signed(from)
+                            ? t.compare(ir::Icmp::ult, t.emit(Op::iadd, Type::i64, {value, number(kLarge)}),
+                                        number(2 * kLarge))
+                            : t.compare(ir::Icmp::ult, value, number(kLarge));
+    value = t.select(small, value, cut);
+  }
+  const Value exact = t.emit(is_signed(from) ? Op::s_to_f : Op::u_to_f, Type::f64, {value});
+  t.write(in, t.emit(Op::f_to_f, Type::bf16, {exact}, float_attributes(in)));
+}
+
 void cvt(Translator& t, In in) {
   const ptx::Type to = in.type(0);
   const ptx::Type from = in.type(1);
   if (in.has(M::pack)) return convert_and_pack(t, in);
-  if (is_eight_bit_pair(to)) return floats_to_eight_bits(t, in);
-  if (is_eight_bit_pair(from)) return eight_bits_to_halves(t, in);
+  if (is_narrow_vector(to)) return floats_to_narrow(t, in);
+  if (is_narrow_vector(from)) return narrow_to_halves(t, in);
+  if (to == ptx::Type::ue8m0x2) return floats_to_powers(t, in);
+  if (from == ptx::Type::ue8m0x2) return powers_to_halves(t, in);
   if (to == ptx::Type::tf32 && from == ptx::Type::f32) return float_to_tf32(t, in);
-  if (const ptx::Type half = half_of(to); is_float(half)) return floats_to_pair(t, in, half);
+  if (const ptx::Type half = half_of(to); is_float(half))
+    return in.has(M::rs) ? floats_to_pair_at_random(t, in, half) : floats_to_pair(t, in, half);
   if (is_integer(to) && is_integer(from)) return integer_to_integer(t, in);
   if (is_float(to) && is_float(from)) return float_to_float(t, in);
+  if (to == ptx::Type::bf16 && is_integer(from)) return integer_to_bf16(t, in);
   if (is_float(to) && is_integer(from)) {
     const Value value = t.read(in, 1, from);
     const Op op = is_signed(from) ? Op::s_to_f : Op::u_to_f;

@@ -54,8 +54,42 @@ void write_each(Translator& t, In in, std::size_t count, Operation operation) {
   t.write(in, word_of_halves(t, halves[0], halves[1]));
 }
 
+/// add.f32x2: of two numbers in 64 bits, each by itself.
+template <class Operation>
+void write_f32x2(Translator& t, In in, std::size_t count, Operation operation) {
+  std::vector<Value> words;
+  for (std::size_t i = 1; i <= count; ++i) words.push_back(t.read(in, i, ptx::Type::b64));
+  Value result = t.constant(Type::i64, 0);
+  for (const std::uint32_t shift : {0u, 32u}) {
+    std::vector<Value> parts;
+    for (const Value word : words) {
+      const Value part = t.emit(Op::lshr, Type::i64, {word, t.constant(Type::i32, shift)});
+      parts.push_back(t.as(t.resize(part, Type::i32, false), Type::f32));
+    }
+    const Value bits = t.resize(t.as(operation(parts), Type::i32), Type::i64, false);
+    result = t.emit(Op::or_, Type::i64,
+                    {result, t.emit(Op::shl, Type::i64, {bits, t.constant(Type::i32, shift)})});
+  }
+  t.write(in, result);
+}
+
+/// add.f32.bf16: all operands but the last are of the second type and become f32 first.
+void mixed_precision(Translator& t, In in, Op op, std::size_t count) {
+  std::vector<Value> operands;
+  for (std::size_t i = 1; i < count; ++i)
+    operands.push_back(t.emit(Op::f_to_f, Type::f32, {t.read(in, i, in.type(1))}));
+  operands.push_back(t.read(in, count, ptx::Type::f32));
+  t.write(in, t.emit(op, Type::f32, std::move(operands), float_attributes(in), 0));
+}
+
 template <Op op, std::size_t count>
 void plain(Translator& t, In in) {
+  if (in.type() == ptx::Type::f32x2) {
+    return write_f32x2(t, in, count, [&](const std::vector<Value>& operands) {
+      return t.emit(op, Type::f32, operands, float_attributes(in), 0);
+    });
+  }
+  if (in.types.size() > 1) return mixed_precision(t, in, op, count);
   if (in.operands.size() > count + 1)
     return t.refuse(fmt::format("the form with {} operands is not implemented", in.operands.size()));
   write_each(t, in, count, [&](Type type, const std::vector<Value>& operands) {
@@ -63,10 +97,22 @@ void plain(Translator& t, In in) {
   });
 }
 
+// min.f32 d, a, b, c; with .abs: of the magnitudes.
+void min_or_max_of_three(Translator& t, In in, Op op) {
+  std::vector<Value> operands;
+  for (std::size_t i = 1; i <= 3; ++i) {
+    const Value value = t.read(in, i, in.type());
+    operands.push_back(in.has(M::abs) ? t.emit(Op::fabs, ir_type(in.type()), {value}) : value);
+  }
+  const Type type = ir_type(in.type());
+  const Value first = t.emit(op, type, {operands[0], operands[1]}, float_attributes(in));
+  t.write(in, t.emit(op, type, {first, operands[2]}, float_attributes(in)));
+}
+
 // min, max with .xorsign.abs: of the magnitudes; the sign is the exclusive or of the operands' signs.
 template <Op op>
 void min_or_max(Translator& t, In in) {
-  if (in.operands.size() > 3) return t.refuse("the form with three inputs is not implemented");
+  if (in.operands.size() > 3) return min_or_max_of_three(t, in, op);
   write_each(t, in, 2, [&](Type type, const std::vector<Value>& operands) {
     if (!in.has(M::xorsign)) return t.emit(op, type, operands, float_attributes(in), 0);
     const Type bits = integer_type(ir::bit_size(type));

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cpu/lower/translate/wide.hpp"
 
 #include "cpu/lower/instructions/rows.hpp"
@@ -99,10 +101,20 @@ Elements elements_of(In in) {
   return {ir_type(in.type()), in.vector_count()};
 }
 
-ir::Attributes access_attributes(In in, const Address& address) {
+/// The most that one operation of the IR moves; 256 bits are two operations.
+constexpr std::size_t kMostBytes = 16;
+
+std::size_t elements_at_once(const Elements& moved) {
+  return std::min<std::size_t>(moved.count, kMostBytes / ir::byte_size(moved.type));
+}
+
+/// Of an operation on the first elements, which answers for the alignment of the whole access, or on later
+/// ones.
+ir::Attributes access_attributes(In in, const Address& address, bool first) {
   const Elements moved = elements_of(in);
-  ir::Attributes attr{.space = address.space, .count = static_cast<std::uint8_t>(moved.count)};
-  attr.alignment = static_cast<std::uint32_t>(ir::byte_size(moved.type) * moved.count);
+  const std::size_t count = elements_at_once(moved);
+  ir::Attributes attr{.space = address.space, .count = static_cast<std::uint8_t>(count)};
+  attr.alignment = static_cast<std::uint32_t>(ir::byte_size(moved.type) * (first ? moved.count : count));
   set_order(attr, in, ir::Semantics::weak);
   // Each .mmio access is carried out as written; .cv must not be answered from an earlier load.
   attr.is_volatile = in.has(M::volatile_) || in.has(M::mmio) || in.has(M::cv);
@@ -159,12 +171,15 @@ std::vector<Value> load_elements(Translator& t, In in) {
   }
   const auto address = address_of(t, in, operand);
   if (!address) return values;
-  ir::Attributes attr = access_attributes(in, *address);
-  attr.invariant = in.has(M::nc) || in.opcode == ptx::Opcode::ldu || address->space == ir::Space::constant ||
-                   address->space == ir::Space::param;
-  const Value load = t.emit(Op::load, type, {address->base}, attr, address->offset);
-  if (count == 1) return {load};
-  for (std::size_t i = 0; i < count; ++i) values.push_back(t.emit(Op::extract, type, {load}, {}, i));
+  const std::size_t at_once = elements_at_once({type, count});
+  for (std::size_t first = 0; first < count; first += at_once) {
+    ir::Attributes attr = access_attributes(in, *address, first == 0);
+    attr.invariant = in.has(M::nc) || in.opcode == ptx::Opcode::ldu ||
+                     address->space == ir::Space::constant || address->space == ir::Space::param;
+    const Value load = t.emit(Op::load, type, {address->base}, attr, address->offset + first * size);
+    if (count == 1) return {load};
+    for (std::size_t i = 0; i < at_once; ++i) values.push_back(t.emit(Op::extract, type, {load}, {}, i));
+  }
   return values;
 }
 
@@ -209,8 +224,15 @@ void st(Translator& t, In in) {
   if (!address) return;
   if (address->space == ir::Space::constant || address->space == ir::Space::param)
     return t.refuse("this memory cannot be written");
-  values.insert(values.begin(), address->base);
-  t.emit(Op::store, Type::none, std::move(values), access_attributes(in, *address), address->offset);
+  const Elements moved = elements_of(in);
+  const std::size_t at_once = elements_at_once(moved);
+  for (std::size_t first = 0; first < values.size(); first += at_once) {
+    std::vector<Value> operands{address->base};
+    const auto begin = values.begin() + static_cast<std::ptrdiff_t>(first);
+    operands.insert(operands.end(), begin, begin + static_cast<std::ptrdiff_t>(at_once));
+    t.emit(Op::store, Type::none, std::move(operands), access_attributes(in, *address, first == 0),
+           address->offset + first * ir::byte_size(moved.type));
+  }
 }
 
 void fence(Translator& t, In in) {
@@ -237,6 +259,11 @@ constexpr Row kRows[] = {
     {Opcode::applypriority, Kind::pure, nothing},
     {Opcode::discard, Kind::pure, nothing},
     {Opcode::createpolicy, Kind::pure, policy},
+    // A hint about registers.
+    {Opcode::setmaxnreg, Kind::pure, nothing},
+    // A grid begins when all before it in its stream have ended: there is nothing to wait for, and nobody to
+    // start earlier.
+    {Opcode::griddepcontrol, Kind::pure, nothing},
 };
 
 }  // namespace

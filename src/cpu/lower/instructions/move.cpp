@@ -147,12 +147,16 @@ void isspacep(Translator& t, In in) {
   t.write(in, result);
 }
 
+// A block is a cluster of its own: its shared memory has the address that it has in the cluster, and its rank
+// is 0. (Of other ranks there is no block; PTX leaves their addresses undefined.)
+void mapa(Translator& t, In in) { t.write(in, t.read(in, 1, in.type())); }
+void getctarank(Translator& t, In in) { t.write(in, t.constant(Type::i32, 0)); }
+
 using Opcode = ptx::Opcode;
 constexpr Row kRows[] = {
-    {Opcode::mov, Kind::pure, mov},
-    {Opcode::prmt, Kind::pure, prmt},
-    {Opcode::cvta, Kind::pure, cvta},
-    {Opcode::isspacep, Kind::pure, isspacep},
+    {Opcode::mov, Kind::pure, mov},   {Opcode::prmt, Kind::pure, prmt},
+    {Opcode::cvta, Kind::pure, cvta}, {Opcode::isspacep, Kind::pure, isspacep},
+    {Opcode::mapa, Kind::pure, mapa}, {Opcode::getctarank, Kind::pure, getctarank},
 };
 
 }  // namespace

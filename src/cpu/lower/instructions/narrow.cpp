@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// "cvt": 8-bit formats (.e4m3x2, .e5m2x2), .tf32, and .satfinite, put together from simpler operations.
+// "cvt": formats of 8, 6 and 4 bits (.e4m3x2, .e2m3x2, .e2m1x2, .ue8m0x2, ...), .tf32, .rs, and .satfinite,
+// put together from simpler operations.
 #include "cpu/lower/instructions/narrow.hpp"
+
+#include <array>
 
 #include "cpu/lower/instructions/floating.hpp"
 
@@ -15,21 +18,40 @@ using M = ptx::Modifier;
 
 namespace {
 
-/// An 8-bit format: sign, exponent, `fraction` bits. Both are saturated to `greatest`; NaN is 0x7f.
+/// A format of a sign, an exponent and `fraction` bits, that matrix instructions read.
 struct Format {
+  std::uint32_t bits;
   std::uint32_t fraction;
   std::uint32_t bias;
-  std::uint32_t greatest;
+  std::uint32_t greatest;  ///< finite
+  std::uint32_t nan;       ///< of formats without NaN the greatest number, which stands for it
 };
-constexpr Format kE4m3{3, 7, 0x7e};
-constexpr Format kE5m2{2, 15, 0x7b};
-constexpr std::uint32_t kNan8 = 0x7f;
+constexpr Format kE4m3{8, 3, 7, 0x7e, 0x7f};
+constexpr Format kE5m2{8, 2, 15, 0x7b, 0x7f};
+constexpr Format kE2m3{6, 3, 1, 0x1f, 0x1f};
+constexpr Format kE3m2{6, 2, 3, 0x1f, 0x1f};
+constexpr Format kE2m1{4, 1, 1, 0x7, 0x7};
 constexpr std::uint32_t kInfinity = 0x7f800000;
 constexpr std::uint32_t kMagnitude = 0x7fffffff;
 
+struct FormatRow {
+  ptx::Type two;
+  ptx::Type four;
+  const Format* format;
+};
+constexpr FormatRow kFormats[] = {{ptx::Type::e4m3x2, ptx::Type::e4m3x4, &kE4m3},
+                                  {ptx::Type::e5m2x2, ptx::Type::e5m2x4, &kE5m2},
+                                  {ptx::Type::e2m3x2, ptx::Type::e2m3x4, &kE2m3},
+                                  {ptx::Type::e3m2x2, ptx::Type::e3m2x4, &kE3m2},
+                                  {ptx::Type::e2m1x2, ptx::Type::e2m1x4, &kE2m1}};
+
 const Format* format_of(ptx::Type type) {
-  return type == ptx::Type::e4m3x2 ? &kE4m3 : type == ptx::Type::e5m2x2 ? &kE5m2 : nullptr;
+  for (const FormatRow& row : kFormats)
+    if (row.two == type || row.four == type) return row.format;
+  return nullptr;
 }
+/// The place of an element in a vector of them: six bits take eight.
+std::uint32_t element_bits(const Format& format) { return format.bits == 4 ? 4 : 8; }
 
 /// 32-bit words in short.
 struct Words {
@@ -47,34 +69,73 @@ Value round_off(const Words& w, Value magnitude, std::uint32_t bits) {
   return w.shift(Op::lshr, w.apply(Op::iadd, magnitude, half), bits);
 }
 
-/// A float's bits -> eight bits, to nearest even, limited to the format's greatest number.
-Value to_eight_bits(const Words& w, Value bits, const Format& format, bool relu) {
+/// Random bits for .rs, `count` of them in a word.
+struct RandomBits {
+  Value word = ir::kNone;
+  std::uint32_t count = 0;
+};
+
+/// "Stochastic rounding": drops the low `bits` bits of a magnitude and adds the carry out of their sum with
+/// the random bits, which stand at the upper end of the dropped ones.
+Value round_at_random(const Words& w, Value magnitude, std::uint32_t bits, const RandomBits& random) {
+  const Value added = w.shift(Op::shl, random.word, bits - random.count);
+  return w.shift(Op::lshr, w.apply(Op::iadd, magnitude, added), bits);
+}
+
+/// A float's magnitude below the format's least normal number -> the format's, at random. In 64 bits, where
+/// nothing is lost that a carry could come from.
+Value subnormal_at_random(const Words& w, Value magnitude, const Format& format, const RandomBits& random) {
+  constexpr std::uint32_t kMost = 63;
   Translator& t = w.t;
+  const Value exponent = w.apply(Op::umax, w.shift(Op::lshr, magnitude, 23), w.number(1));
+  const Value is_normal = t.compare(Icmp::uge, magnitude, w.number(0x800000));
+  const Value significand = w.apply(Op::or_, w.apply(Op::and_, magnitude, w.number(0x7fffff)),
+                                    t.select(is_normal, w.number(0x800000), w.number(0)));
+  const std::uint32_t sum = 23 - format.fraction + 127 + 1 - format.bias;
+  const Value dropped = w.apply(Op::smin, w.apply(Op::isub, w.number(sum), exponent), w.number(kMost));
+  const Value places = w.apply(Op::isub, dropped, w.number(random.count));
+  const Value added = t.emit(Op::shl, Type::i64, {t.resize(random.word, Type::i64, false), places});
+  const Value total = t.emit(Op::iadd, Type::i64, {t.resize(significand, Type::i64, false), added});
+  return t.resize(t.emit(Op::lshr, Type::i64, {total, dropped}), Type::i32, false);
+}
+
+/// A float's bits -> the format's, to nearest even or at random, limited to the format's greatest number.
+Value to_format(const Words& w, Value bits, const Format& format, bool relu, const RandomBits& random) {
+  Translator& t = w.t;
+  const bool at_random = random.word != ir::kNone;
   const Value magnitude = w.apply(Op::and_, bits, w.number(kMagnitude));
   const Value sign = w.shift(Op::lshr, bits, 31);
   // Normal results: the exponent's bias changes, the fraction is cut.
   const std::uint32_t rebias = (127 - format.bias) << 23;
-  const Value normal = round_off(w, w.apply(Op::isub, magnitude, w.number(rebias)), 23 - format.fraction);
+  const Value shifted = w.apply(Op::isub, magnitude, w.number(rebias));
+  const Value normal = at_random ? round_at_random(w, shifted, 23 - format.fraction, random)
+                                 : round_off(w, shifted, 23 - format.fraction);
   // Below the least normal number: the magnitude is added to a number whose last bit is that of the format,
   // so the sum is rounded at that bit.
-  const std::uint32_t aligner = (127 + 24 - format.bias - format.fraction) << 23;
-  const Value sum = t.emit(Op::fadd, Type::f32, {w.as_float(magnitude), w.as_float(w.number(aligner))});
-  const Value subnormal = w.apply(Op::isub, t.as(sum, Type::i32), w.number(aligner));
+  Value subnormal = ir::kNone;
+  if (at_random) {
+    subnormal = subnormal_at_random(w, magnitude, format, random);
+  } else {
+    const std::uint32_t aligner = (127 + 24 - format.bias - format.fraction) << 23;
+    const Value sum = t.emit(Op::fadd, Type::f32, {w.as_float(magnitude), w.as_float(w.number(aligner))});
+    subnormal = w.apply(Op::isub, t.as(sum, Type::i32), w.number(aligner));
+  }
   const Value least_normal = w.number((127 + 1 - format.bias) << 23);
   Value result = t.select(t.compare(Icmp::ult, magnitude, least_normal), subnormal, normal);
   result = w.apply(Op::umin, result, w.number(format.greatest));
   result = relu ? t.select(t.compare(Icmp::ne, sign, w.number(0)), w.number(0), result)
-                : w.apply(Op::or_, result, w.shift(Op::shl, sign, 7));
-  return t.select(t.compare(Icmp::ugt, magnitude, w.number(kInfinity)), w.number(kNan8), result);
+                : w.apply(Op::or_, result, w.shift(Op::shl, sign, format.bits - 1));
+  return t.select(t.compare(Icmp::ugt, magnitude, w.number(kInfinity)), w.number(format.nan), result);
 }
 
-/// Eight bits (the low ones of `word`) -> f16, exactly; NaN becomes 0x7fff.
+/// An element (the low bits of `word`) -> f16, exactly; NaN becomes 0x7fff.
 Value to_half(const Words& w, Value word, const Format& format, bool relu) {
   Translator& t = w.t;
-  const Value magnitude = w.apply(Op::and_, word, w.number(0x7f));
-  const Value sign = w.shift(Op::shl, w.apply(Op::and_, word, w.number(0x80)), 8);
+  const std::uint32_t sign_bit = 1u << (format.bits - 1);
+  const Value magnitude = w.apply(Op::and_, word, w.number(sign_bit - 1));
+  const Value sign = w.shift(Op::shl, w.apply(Op::and_, word, w.number(sign_bit)), 16 - format.bits);
   Value half = w.shift(Op::shl, magnitude, 8);
-  if (&format == &kE4m3) {
+  if (&format != &kE5m2) {
     // As a float the number is too small by the difference of the biases.
     const Value small = w.as_float(w.shift(Op::shl, magnitude, 23 - format.fraction));
     const Value scale = w.as_float(w.number((127 + 127 - format.bias) << 23));
@@ -83,62 +144,159 @@ Value to_half(const Words& w, Value word, const Format& format, bool relu) {
   }
   half = relu ? t.select(t.compare(Icmp::ne, sign, w.number(0)), w.number(0), half)
               : w.apply(Op::or_, half, sign);
+  if (format.bits < 8) return t.resize(half, Type::i16, false);  // no NaN
   const std::uint32_t infinity =
       &format == &kE4m3 ? 0x7e : 0x7c;  // e4m3 has none: 0x7e is its greatest number
   const Value is_nan = t.compare(Icmp::ugt, magnitude, w.number(infinity));
   return t.resize(t.select(is_nan, w.number(0x7fff), half), Type::i16, false);
 }
 
+/// A float's bits -> the exponent of .ue8m0, which has neither a sign nor a fraction. .rp rounds up what lies
+/// between two powers of two, 2^-127 being the least.
+Value to_power(const Words& w, Value bits, bool up, bool finite) {
+  Translator& t = w.t;
+  const Value magnitude = w.apply(Op::and_, bits, w.number(kMagnitude));
+  Value power = w.shift(Op::lshr, magnitude, 23);
+  if (up) {
+    const Value between = t.compare(Icmp::ne, w.apply(Op::and_, magnitude, w.number(0x7fffff)), w.number(0));
+    const Value above = t.compare(Icmp::ugt, magnitude, w.number(0x400000));
+    const Value next = t.emit(Op::and_, Type::i1, {between, above});
+    power = w.apply(Op::iadd, power, t.select(next, w.number(1), w.number(0)));
+  }
+  power = w.apply(Op::umin, power, w.number(finite ? 0xfe : 0xff));
+  return t.select(t.compare(Icmp::ugt, magnitude, w.number(kInfinity)), w.number(0xff), power);
+}
+
+/// The two floats of a packed conversion, the upper one first: two .f32 operands or the halves of one.
+std::array<Value, 2> two_floats(Translator& t, In in) {
+  if (in.type(1) == ptx::Type::f32) {
+    const Value upper = t.read(in, 1, ptx::Type::f32);
+    return {upper, t.read(in, 2, ptx::Type::f32)};
+  }
+  const Value pair = t.read(in, 1, ptx::Type::b32);
+  const Type half = ir_type(half_of(in.type(1)));
+  const Value upper = t.emit(Op::f_to_f, Type::f32, {half_of_word(t, pair, half, true)});
+  return {upper, t.emit(Op::f_to_f, Type::f32, {half_of_word(t, pair, half, false)})};
+}
+
+/// cvt.rs.satfinite.e4m3x4.f32 d, {a, b, e, f}, rbits: two elements share 16 random bits.
+void four_at_random(Translator& t, In in, const Format& format) {
+  const Words w{t};
+  const std::vector<ptx::Operand> sources = t.elements(t.operand(in, 1));
+  if (sources.size() != 4) return t.refuse("the vector does not have four elements");
+  const Value bits = t.read(in, 2, ptx::Type::b32);
+  // Of four bits, each takes a byte of either half.
+  const auto random_of = [&](bool upper) {
+    if (format.bits != 4)
+      return upper ? w.shift(Op::lshr, bits, 16) : w.apply(Op::and_, bits, w.number(0xffff));
+    const Value low = w.shift(Op::lshr, bits, upper ? 8 : 0);
+    const Value high = w.apply(Op::and_, w.shift(Op::lshr, bits, upper ? 16 : 8), w.number(0xff00));
+    return w.apply(Op::or_, high, w.apply(Op::and_, low, w.number(0xff)));
+  };
+  const RandomBits random[2] = {{random_of(true), 16}, {random_of(false), 16}};
+  Value result = w.number(0);
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const Value number = t.as(t.read(sources[i], ptx::Type::f32), Type::i32);
+    const Value element = to_format(w, number, format, in.has(M::relu), random[i / 2]);
+    result = w.apply(Op::or_, w.shift(Op::shl, result, element_bits(format)), element);
+  }
+  t.write(in, t.resize(result, format.bits == 4 ? Type::i16 : Type::i32, false));
+}
+
 }  // namespace
 
-bool is_eight_bit_pair(ptx::Type type) { return format_of(type) != nullptr; }
+bool is_narrow_vector(ptx::Type type) { return format_of(type) != nullptr; }
 
-void floats_to_eight_bits(Translator& t, In in) {
+void floats_to_narrow(Translator& t, In in) {
   const Words w{t};
   const Format& format = *format_of(in.type(0));
+  if (in.has(M::rs)) return four_at_random(t, in, format);
   const auto convert = [&](Value number) {
-    return to_eight_bits(w, t.as(number, Type::i32), format, in.has(M::relu));
+    return to_format(w, t.as(number, Type::i32), format, in.has(M::relu), {});
   };
   Value upper = ir::kNone;
   Value lower = ir::kNone;
   if (in.type(1) == ptx::Type::f32) {
     upper = convert(t.read(in, 1, ptx::Type::f32));
     lower = convert(t.read(in, 2, ptx::Type::f32));
-  } else if (in.type(1) == ptx::Type::f16x2) {
+  } else {
     const Value pair = t.read(in, 1, ptx::Type::b32);
     const auto widen = [&](bool high) {
       return t.emit(Op::f_to_f, Type::f32, {half_of_word(t, pair, Type::f16, high)});
     };
     upper = convert(widen(true));
     lower = convert(widen(false));
-  } else {
-    return t.refuse("only .f32 and .f16x2 become 8-bit numbers on targets up to sm_89");
   }
-  const Value word = w.apply(Op::or_, w.shift(Op::shl, upper, 8), lower);
-  t.write(in, t.resize(word, Type::i16, false));
+  const Value word = w.apply(Op::or_, w.shift(Op::shl, upper, element_bits(format)), lower);
+  t.write(in, t.resize(word, format.bits == 4 ? Type::i8 : Type::i16, false));
 }
 
-void eight_bits_to_halves(Translator& t, In in) {
+void narrow_to_halves(Translator& t, In in) {
   const Words w{t};
   const Format& format = *format_of(in.type(1));
-  const Value pair = t.resize(t.read(in, 1, ptx::Type::b16), Type::i32, false);
+  const ptx::Type whole = format.bits == 4 ? ptx::Type::b8 : ptx::Type::b16;
+  const Value pair = t.resize(t.read(in, 1, whole), Type::i32, false);
   const Value low = to_half(w, pair, format, in.has(M::relu));
-  const Value high = to_half(w, w.shift(Op::lshr, pair, 8), format, in.has(M::relu));
+  const Value high = to_half(w, w.shift(Op::lshr, pair, element_bits(format)), format, in.has(M::relu));
   t.write(in, word_of_halves(t, low, high));
 }
 
-// cvt.rna.tf32.f32: eleven significant bits, ties away from zero; the low 13 bits of the register are zero.
+void floats_to_powers(Translator& t, In in) {
+  const Words w{t};
+  const std::array<Value, 2> numbers = two_floats(t, in);
+  Value powers[2];
+  for (std::size_t i = 0; i < 2; ++i)
+    powers[i] = to_power(w, t.as(numbers[i], Type::i32), in.has(M::rp), in.has(M::satfinite));
+  t.write(in, t.resize(w.apply(Op::or_, w.shift(Op::shl, powers[0], 8), powers[1]), Type::i16, false));
+}
+
+void powers_to_halves(Translator& t, In in) {
+  const Words w{t};
+  const Value pair = t.resize(t.read(in, 1, ptx::Type::b16), Type::i32, false);
+  const auto widen = [&](Value power) {
+    // 2^-127 is half of bf16's least normal number.
+    const Value number = w.apply(Op::umax, w.shift(Op::shl, power, 7), w.number(0x40));
+    const Value is_nan = t.compare(Icmp::eq, power, w.number(0xff));
+    return t.resize(t.select(is_nan, w.number(0x7fff), number), Type::i16, false);
+  };
+  const Value low = widen(w.apply(Op::and_, pair, w.number(0xff)));
+  t.write(in, word_of_halves(t, low, widen(w.shift(Op::lshr, pair, 8))));
+}
+
+// cvt.rs.f16x2.f32 d, a, b, rbits: f16 drops 13 bits and adds as many, bf16 16.
+void floats_to_pair_at_random(Translator& t, In in, ptx::Type half) {
+  const Words w{t};
+  const bool bf16 = half == ptx::Type::bf16;
+  const std::uint32_t infinity = bf16 ? 0x7f80 : 0x7c00;
+  const Format format{16, bf16 ? 7u : 10u, bf16 ? 127u : 15u, in.has(M::satfinite) ? infinity - 1 : infinity,
+                      0x7fff};
+  const std::uint32_t count = 23 - format.fraction;
+  const Value bits = t.read(in, 3, ptx::Type::b32);
+  const auto convert = [&](std::size_t operand, Value random) {
+    const Value number = t.as(t.read(in, operand, ptx::Type::f32), Type::i32);
+    const RandomBits some{w.apply(Op::and_, random, w.number((1u << count) - 1)), count};
+    return t.resize(to_format(w, number, format, in.has(M::relu), some), Type::i16, false);
+  };
+  const Value high = convert(1, w.shift(Op::lshr, bits, 16));
+  t.write(in, word_of_halves(t, convert(2, bits), high));
+}
+
+// cvt.rna.tf32.f32: eleven significant bits; the low 13 bits of the register are zero. .rna: ties away from
+// zero.
 void float_to_tf32(Translator& t, In in) {
-  if (!in.has(M::rna)) return t.refuse("this rounding to .tf32 needs a target above sm_89");
   const Words w{t};
   const Value bits = t.as(t.read(in, 1, ptx::Type::f32), Type::i32);
   const Value magnitude = w.apply(Op::and_, bits, w.number(kMagnitude));
   const Value sign = w.apply(Op::and_, bits, w.number(0x80000000));
-  const Value away = w.apply(Op::iadd, magnitude, w.number(0x1000));
-  Value result = w.apply(Op::and_, away, w.number(0xffffe000));
+  Value result = magnitude;
+  if (in.has(M::rna)) result = w.apply(Op::iadd, magnitude, w.number(0x1000));
+  if (in.has(M::rn)) result = w.shift(Op::shl, round_off(w, magnitude, 13), 13);
+  result = w.apply(Op::and_, result, w.number(0xffffe000));
   // An infinity stays; a number that rounds to one may.
   const std::uint32_t limit = in.has(M::satfinite) ? 0x7f7fe000 : kInfinity;
-  result = w.apply(Op::or_, w.apply(Op::umin, result, w.number(limit)), sign);
+  result = w.apply(Op::umin, result, w.number(limit));
+  result = in.has(M::relu) ? t.select(t.compare(Icmp::ne, sign, w.number(0)), w.number(0), result)
+                           : w.apply(Op::or_, result, sign);
   const Value is_nan = t.compare(Icmp::ugt, magnitude, w.number(kInfinity));
   t.write(in, t.select(is_nan, w.number(kMagnitude), result));
 }

@@ -26,6 +26,7 @@ constexpr Family kFamilies[] = {
     {ptx::Lowering::atomic, atomic_rows},   {ptx::Lowering::warp, warp_rows},
     {ptx::Lowering::control, control_rows}, {ptx::Lowering::field, field_rows},
     {ptx::Lowering::video, video_rows},     {ptx::Lowering::asynchronous, async_rows},
+    {ptx::Lowering::bulk, bulk_rows},
 };
 
 std::map<Key, const Row*> all_rows() {

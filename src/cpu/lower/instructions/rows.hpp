@@ -23,6 +23,7 @@ std::span<const Row> control_rows();
 std::span<const Row> field_rows();
 std::span<const Row> video_rows();
 std::span<const Row> async_rows();
+std::span<const Row> bulk_rows();
 /// The row that lowers a form of isa.def (its number), or null if that is refused or ptx::kNoForm.
 const Row* row_of(std::uint16_t form);
 /// Forms without the row that isa.def promises, and rows without a form, a line each. A test checks that

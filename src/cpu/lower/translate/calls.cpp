@@ -35,11 +35,6 @@ std::vector<ptx::Operand> list(const ptx::Operand& operand) {
   return vector == nullptr ? std::vector<ptx::Operand>{} : vector->elements;
 }
 
-bool has_vector_register(const std::vector<ptx::Variable>& variables) {
-  return std::any_of(variables.begin(), variables.end(),
-                     [](const ptx::Variable& v) { return v.space == ptx::Space::reg && v.vector > 1; });
-}
-
 bool same_length(const std::vector<ptx::Operand>& actual, const std::vector<ptx::Variable>& formal) {
   return actual.size() == formal.size();
 }
@@ -57,9 +52,6 @@ void Calls::call(const ptx::Instruction& instruction) {
   const ptx::Function& declared = t_.program().ptx().functions.at(callee->symbol.index);
   if (!same_length(arguments, declared.parameters) || !same_length(results, declared.returns)) {
     return t_.refuse(fmt::format("the call does not fit the parameters of '{}'", declared.name));
-  }
-  if (has_vector_register(declared.parameters) || has_vector_register(declared.returns)) {
-    return t_.refuse("vector registers as parameters are not implemented");
   }
   const std::uint32_t definition = t_.program().definition(callee->symbol.index);
   if (definition == ptx::kNoIndex) {
@@ -93,8 +85,6 @@ void Calls::call_through(const ptx::Instruction& instruction, const Arguments& a
     const ptx::Function& function = t_.program().ptx().functions.at(target);
     if (!same_length(arguments, function.parameters) || !same_length(results, function.returns))
       return t_.refuse(fmt::format("the call does not fit the parameters of '{}'", function.name));
-    if (has_vector_register(function.parameters) || has_vector_register(function.returns))
-      return t_.refuse("vector registers as parameters are not implemented");
     const ir::BlockId chosen = t_.new_block();
     const ir::BlockId other = t_.new_block();
     t_.branch_if(t_.compare(ir::Icmp::eq, address, t_.constant(ir::Type::i64, ir::function_address(target))),
@@ -145,7 +135,8 @@ std::vector<Value> Calls::argument_values(std::uint32_t callee, const Arguments&
   std::vector<Value> values;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (function.parameters[i].space == ptx::Space::reg) {
-      values.push_back(t_.read(arguments[i], function.parameters[i].type));
+      for (const ptx::Operand& element : t_.elements(arguments[i]))
+        values.push_back(t_.read(element, function.parameters[i].type));
       continue;
     }
     ParamArray array = params_.make(t_.program().facts(callee).parameters[i]);
@@ -161,8 +152,7 @@ void Calls::call_function(std::uint32_t callee, const Arguments& arguments, cons
   std::vector<ParamArray> returned;
   for (std::size_t i = 0; i < results.size(); ++i) {
     ParamUse use = t_.program().facts(callee).returns[i];
-    if (function.returns[i].space == ptx::Space::reg)
-      use.pieces = {{0, ptx::byte_size(function.returns[i].type)}};
+    if (function.returns[i].space == ptx::Space::reg) use.pieces = pieces_of_registers(function.returns[i]);
     returned.push_back(params_.make(use));
   }
   const std::vector<Value> got = form_ == CallForm::activations

@@ -79,7 +79,8 @@ void Frames::set_up_params(Frame& frame, std::vector<ParamArray>& arrays,
       const auto reg = std::find_if(registers.begin(), registers.end(), same);
       if (reg == registers.end()) continue;
       const auto index = static_cast<std::size_t>(reg - registers.begin());
-      array.slots.push_back({{0, ptx::byte_size(variable.type)}, frame.registers[index]});
+      Variable element = frame.registers[index];
+      for (const Piece& piece : pieces_of_registers(variable)) array.slots.push_back({piece, element++});
       continue;
     }
     if (variable.space != ptx::Space::param) continue;

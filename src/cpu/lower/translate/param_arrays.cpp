@@ -12,6 +12,13 @@ std::uint32_t end_of(const Piece& piece) { return piece.offset + piece.size; }
 
 }  // namespace
 
+std::vector<Piece> pieces_of_registers(const ptx::Variable& parameter) {
+  const std::uint32_t size = ptx::byte_size(parameter.type);
+  std::vector<Piece> pieces;
+  for (std::uint32_t i = 0; i < parameter.vector; ++i) pieces.push_back({i * size, size});
+  return pieces;
+}
+
 ParamArray* ParamArrays::find(const ptx::SymbolRef& symbol) {
   switch (symbol.kind) {
     case ptx::SymbolKind::parameter:
@@ -78,7 +85,14 @@ ParamArray ParamArrays::make(const ParamUse& use) {
 void ParamArrays::store_argument(ParamArray& to, const ptx::Variable& formal, const ptx::Operand& actual) {
   const auto* symbol = actual.as<ptx::SymbolOperand>();
   const ParamArray* from = symbol == nullptr ? nullptr : find(symbol->symbol);
-  if (from == nullptr) return write(to, 0, t_.read(actual, formal.type));
+  if (from == nullptr) {
+    std::uint32_t offset = 0;
+    for (const ptx::Operand& element : t_.elements(actual)) {
+      write(to, offset, t_.read(element, formal.type));
+      offset += ptx::byte_size(formal.type);
+    }
+    return;
+  }
   for (const ParamArray::Slot& slot : to.slots) {
     write(to, slot.piece.offset, read(*from, slot.piece.offset, t_.variable_type(slot.variable)));
   }
@@ -88,8 +102,14 @@ void ParamArrays::fetch_result(const ParamArray& from, const ptx::Variable& form
                                const ptx::Operand& destination) {
   const auto* symbol = destination.as<ptx::SymbolOperand>();
   ParamArray* to = symbol == nullptr ? nullptr : find(symbol->symbol);
-  if (to == nullptr)
-    return t_.write(destination, read(from, 0, ir_type(formal.type)), is_signed(formal.type));
+  if (to == nullptr) {
+    std::uint32_t offset = 0;
+    for (const ptx::Operand& element : t_.elements(destination)) {
+      t_.write(element, read(from, offset, ir_type(formal.type)), is_signed(formal.type));
+      offset += ptx::byte_size(formal.type);
+    }
+    return;
+  }
   for (const ParamArray::Slot& slot : to->slots) {
     write(*to, slot.piece.offset, read(from, slot.piece.offset, t_.variable_type(slot.variable)));
   }

@@ -6,6 +6,9 @@
 
 namespace quern::cpu::lower {
 
+/// A parameter in .reg space as an array: a piece for each element of a vector.
+std::vector<Piece> pieces_of_registers(const ptx::Variable& parameter);
+
 class ParamArrays {
  public:
   explicit ParamArrays(Operands& translation) : t_(translation) {}

@@ -127,7 +127,8 @@ class Examiner {
 /// Parameters that a caller may pass alike.
 bool same_layout(const std::vector<ptx::Variable>& a, const std::vector<ptx::Variable>& b) {
   const auto same = [](const ptx::Variable& x, const ptx::Variable& y) {
-    return x.space == y.space && x.size_bytes() == y.size_bytes();
+    const bool same_elements = x.space != ptx::Space::reg || x.vector == y.vector;
+    return x.space == y.space && x.size_bytes() == y.size_bytes() && same_elements;
   };
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
 }

@@ -24,6 +24,12 @@ constexpr SpecialRow kSpecials[] = {
     {ptx::SpecialRegister::envreg1, ir::Special::grid_workspace_hi},
     {ptx::SpecialRegister::envreg2, ir::Special::grid_workspace_lo},
     {ptx::SpecialRegister::aggr_smem_size, ir::Special::total_smem_size},
+    {ptx::SpecialRegister::clusterid_x, ir::Special::ctaid_x},
+    {ptx::SpecialRegister::clusterid_y, ir::Special::ctaid_y},
+    {ptx::SpecialRegister::clusterid_z, ir::Special::ctaid_z},
+    {ptx::SpecialRegister::nclusterid_x, ir::Special::nctaid_x},
+    {ptx::SpecialRegister::nclusterid_y, ir::Special::nctaid_y},
+    {ptx::SpecialRegister::nclusterid_z, ir::Special::nctaid_z},
     QUERN_SAME(tid_x) QUERN_SAME(tid_y) QUERN_SAME(tid_z) QUERN_SAME(ntid_x) QUERN_SAME(ntid_y)
         QUERN_SAME(ntid_z) QUERN_SAME(ctaid_x) QUERN_SAME(ctaid_y) QUERN_SAME(ctaid_z) QUERN_SAME(nctaid_x)
             QUERN_SAME(nctaid_y) QUERN_SAME(nctaid_z) QUERN_SAME(laneid) QUERN_SAME(warpid)
@@ -50,6 +56,18 @@ constexpr FixedRow kFixed[] = {
     {ptx::SpecialRegister::nctaid_w, 1},
     {ptx::SpecialRegister::WARP_SZ, kWarpSize},
     {ptx::SpecialRegister::is_explicit_cluster, 0},
+    {ptx::SpecialRegister::clusterid_w, 0},
+    {ptx::SpecialRegister::nclusterid_w, 1},
+    {ptx::SpecialRegister::cluster_ctaid_x, 0},
+    {ptx::SpecialRegister::cluster_ctaid_y, 0},
+    {ptx::SpecialRegister::cluster_ctaid_z, 0},
+    {ptx::SpecialRegister::cluster_ctaid_w, 0},
+    {ptx::SpecialRegister::cluster_nctaid_x, 1},
+    {ptx::SpecialRegister::cluster_nctaid_y, 1},
+    {ptx::SpecialRegister::cluster_nctaid_z, 1},
+    {ptx::SpecialRegister::cluster_nctaid_w, 1},
+    {ptx::SpecialRegister::cluster_ctarank, 0},
+    {ptx::SpecialRegister::cluster_nctarank, 1},
     {ptx::SpecialRegister::current_graph_exec, 0},
 };
 
@@ -142,7 +160,6 @@ Value Operands::symbol_address(const ptx::SymbolRef& symbol, std::int64_t offset
       break;
     case ptx::Space::global:
     case ptx::Space::const_: {
-      if (symbol.kind != ptx::SymbolKind::module_variable) break;
       const Value base = builder().nullary(Op::symbol, ir::Type::i64, program_.symbol(symbol.index));
       return emit(Op::iadd, ir::Type::i64, {base, constant(ir::Type::i64, bits)});
     }
@@ -150,9 +167,7 @@ Value Operands::symbol_address(const ptx::SymbolRef& symbol, std::int64_t offset
       break;
   }
   refuse(variable == nullptr ? "the address of this symbol is not implemented"
-         : variable->space == ptx::Space::local
-             ? ".local variables outside of functions are not implemented"
-             : ".global and .const variables inside a function are not implemented");
+                             : ".local variables outside of functions are not implemented");
   return constant(ir::Type::i64, 0);
 }
 

@@ -199,9 +199,6 @@ void Translator::lower(const ptx::Instruction& instruction) {
   const std::uint16_t form = form_of(instruction);
   const Row* row = find_row_(form);
   if (row == nullptr) return refuse(why_not(instruction, form));
-  // Many forms take it; none of them is lowered with it.
-  if (instruction.has(ptx::Modifier::shared_cluster))
-    return refuse("thread block clusters are not implemented");
   row->lower(*this, instruction);
 }
 

@@ -15,9 +15,9 @@ bool contains(const std::string& text, std::string_view part) { return text.find
 TEST_CASE("all unsupported instructions are reported, each with its text, its place and the reason") {
   const Diagnostics errors = test::refusals(test::kernel_text(R"(
     .loc 1 42 7
-    mov.u32 %r1, %cluster_ctaid.x;
+    movmatrix.sync.aligned.m8n8.trans.b16 %r1, %r2;
     .loc 1 43 9
-    mov.u32 %r1, %cluster_nctarank;
+    barrier.cluster.wait;
     st.global.u32 [%rd1], %r1;)",
                                                               ".file 1 \"author.cu\""));
   REQUIRE(errors.size() == 2);
@@ -25,12 +25,12 @@ TEST_CASE("all unsupported instructions are reported, each with its text, its pl
   CHECK(errors[0].span.file == "author.cu");
   CHECK(errors[0].span.line == 42);
   CHECK(errors[0].span.column == 7);
-  CHECK(contains(errors[0].message, "%cluster_ctaid.x"));
+  CHECK(contains(errors[0].message, "movmatrix.sync.aligned.m8n8.trans.b16 %r1, %r2"));
   REQUIRE(errors[0].notes.size() == 1);
   CHECK(errors[0].notes[0].span.file == "test.ptx");
   CHECK(errors[0].notes[0].span.line == 16);
-  CHECK(contains(errors[1].message, "%cluster_nctarank"));
-  CHECK(contains(errors[1].message, "cluster"));
+  CHECK(contains(errors[1].message, "'barrier.cluster.wait'"));
+  CHECK(contains(errors[1].message, "clusters of several thread blocks are not supported"));
   CHECK(errors[1].span.line == 43);
 }
 
@@ -40,7 +40,7 @@ TEST_CASE("of what a header's function does, the author's line is named, and the
     .loc 1 3 5
     .loc 2 4815 1, function_name info, inlined_at 1 3 5
     .loc 2 4809 1, function_name info, inlined_at 2 4815 1
-    mov.u32 %r1, %cluster_ctaid.x;
+    barrier.cluster.wait;
     st.global.u32 [%rd1], %r1;)",
                                        ".file 1 \"author.cu\"\n.file 2 \"lib/header.h\""));
   REQUIRE(errors.size() == 1);
@@ -56,7 +56,7 @@ TEST_CASE("of what the author's own functions do, their lines are named") {
     .loc 1 30 5
     .loc 1 12 1, function_name info, inlined_at 1 30 5
     .loc 2 4809 1, function_name info, inlined_at 1 12 1
-    mov.u32 %r1, %cluster_ctaid.x;
+    barrier.cluster.wait;
     st.global.u32 [%rd1], %r1;)",
                                                               ".file 1 \"author.cu\"\n.file 2 \"header.h\""));
   REQUIRE(errors.size() == 1);
@@ -108,7 +108,7 @@ TEST_CASE("more local memory than a thread of any GPU may have is refused, soon,
 }
 
 TEST_CASE("without the author's place an error stands at the line of the PTX") {
-  const Diagnostics errors = test::refusals(test::kernel_text("elect.sync %r1|%p1, -1;"));
+  const Diagnostics errors = test::refusals(test::kernel_text("barrier.cluster.wait;"));
   REQUIRE(errors.size() == 1);
   CHECK(errors[0].span.file == "test.ptx");
   CHECK(errors[0].span.line == 14);
@@ -127,7 +127,7 @@ TEST_CASE("an instruction in a function that is inlined twice is reported once")
 .func f()
 {
   .reg .b32 %r<2>;
-  mov.u32 %r1, %cluster_ctaid.x;
+  barrier.cluster.wait;
   ret;
 })"));
   CHECK(errors.size() == 1);
@@ -145,20 +145,17 @@ TEST_CASE("calls without a body and addresses of functions without one are refus
   CHECK(contains(errors[1].message, "cudaDeviceSynchronize"));
 }
 
-TEST_CASE("variables that this device gives no address are refused where one is wanted") {
-  const Diagnostics errors = test::refusals(test::kernel_text(R"(
-    .global .align 4 .u32 inside;
-    mov.u64 %rd2, inside;)"));
-  REQUIRE(errors.size() == 1);
-  CHECK(contains(errors[0].message, "inside a function"));
-}
-
-TEST_CASE("vector registers as parameters are refused") {
-  const Diagnostics errors =
-      test::refusals(test::kernel_text(".reg .v2 .u32 %v; mov.u32 %v.x, 1; mov.u32 %v.y, 2; call f, (%v);",
-                                       ".func f(.reg .v2 .u32 a) { ret; }"));
-  REQUIRE(errors.size() == 1);
-  CHECK(contains(errors[0].message, "vector registers"));
+TEST_CASE("a vote or shuffle without .sync is refused where it is not defined which lanes take part") {
+  const auto refused = [&](const std::string& target) {
+    const std::string text = ".version 6.3\n.target " + target +
+                             "\n.address_size 64\n.visible .entry k() { .reg .pred %p<2>; .reg .b32 %r<3>; "
+                             "vote.ballot.b32 %r1, %p1; shfl.idx.b32 %r2, %r1, 0, 31; ret; }";
+    return test::refusals(text);
+  };
+  CHECK(refused("sm_61").empty());
+  const Diagnostics errors = refused("sm_70");
+  REQUIRE(errors.size() == 2);
+  CHECK(contains(errors[0].message, "without .sync it is not defined which lanes take part"));
 }
 
 TEST_CASE("a kernel that is not there is answered with those that are") {

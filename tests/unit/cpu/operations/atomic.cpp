@@ -349,6 +349,37 @@ TEST_CASE("several arrivals at a barrier object count as many, and the last one 
   }
 }
 
+// The bytes of transactions are in bits 40 to 61, of the object and of the operand.
+TEST_CASE("a phase of a barrier object ends when neither arrivals nor bytes are waited for") {
+  const Compiled code = compile({.op = Op::atomic,
+                                 .type = Type::i64,
+                                 .attr = {.space = Space::shared, .atomic = AtomicOp::arrive},
+                                 .inputs = {{Type::i64}, {Type::i64}}},
+                                {.isa = isas().back(), .full = false});
+  const auto bytes = [](std::int64_t count) { return (static_cast<std::uint64_t>(count) & 0x3fffff) << 40; };
+  constexpr std::uint64_t kTwo = 2 << 20, kPhase = std::uint64_t{1} << 63;
+  struct Step {
+    std::uint64_t operand, object;
+  };
+  const Step steps[] = {{bytes(-16), kTwo | 2 | bytes(-16)},  // before they are expected
+                        {1, kTwo | 1 | bytes(-16)},
+                        {bytes(48), kTwo | 1 | bytes(32)},
+                        {1, kTwo | bytes(32)},
+                        {bytes(-31), kTwo | bytes(1)},
+                        {bytes(-1), kPhase | kTwo | 2},
+                        {bytes(16), kPhase | kTwo | 2 | bytes(16)},
+                        {2, kPhase | kTwo | bytes(16)},
+                        {bytes(-16), kTwo | 2}};
+  Memory memory;
+  const std::uint64_t start = kTwo | 2;
+  std::memcpy(memory.bytes.data() + 64, &start, 8);
+  for (const Step& step : steps) {
+    CAPTURE(step.operand);
+    code.run({filled(64), filled(step.operand)}, 1u, memory.around());
+    CHECK(read(memory, 64, Type::i64) == step.object);
+  }
+}
+
 TEST_CASE("atomics on spaces without them are refused") {
   ir::Inst inst{.op = Op::atomic, .type = Type::i32};
   for (const Space space : {Space::local, Space::constant, Space::param}) {
