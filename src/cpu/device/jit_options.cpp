@@ -23,10 +23,10 @@ JitOptions::JitOptions(unsigned count, CUjit_option* options, void** values) {
     // accepted.
     switch (options[i]) {
       case CU_JIT_MAX_REGISTERS:
-        max_registers_ = number(values[i]);
+        settings_.max_registers = number(values[i]);
         break;
       case CU_JIT_OPTIMIZATION_LEVEL:
-        optimises_ = number(values[i]) > 0;
+        settings_.optimised = number(values[i]) > 0;
         require(number(values[i]) <= 4);
         break;
       case CU_JIT_ERROR_LOG_BUFFER:

@@ -87,6 +87,12 @@ struct ModuleVariable {
   std::uint64_t bytes = 0;
 };
 
+/// The .managed variables of a library, which its modules in all contexts share. Immutable.
+struct ManagedVariables {
+  std::map<std::string, ModuleVariable, std::less<>> places;
+  std::shared_ptr<engine::Allocation> memory;  ///< null: there are none
+};
+
 /// A loaded module. Immutable but for `functions`.
 struct ModuleObject {
   explicit ModuleObject(std::shared_ptr<const SharedPtx> read) : shared(std::move(read)) {}
@@ -96,8 +102,10 @@ struct ModuleObject {
   std::shared_ptr<ContextState> context;
   std::map<std::string, ModuleVariable, std::less<>> variables;
   std::shared_ptr<engine::Allocation> memory;  ///< of the variables; null: there are none
-  std::uint32_t max_registers = 0;             ///< CU_JIT_MAX_REGISTERS; 0: not given
-  bool optimised = true;                       ///< false: CU_JIT_OPTIMIZATION_LEVEL is 0
+  ModuleSettings settings;
+  CUmodule handle = nullptr;                        ///< its own
+  bool of_library = false;                          ///< a library unloads it
+  std::shared_ptr<const ManagedVariables> managed;  ///< of its library; null: the module has its own
   base::Mutex mutex;
   std::map<std::string, CUfunction, std::less<>> functions QUERN_GUARDED_BY(mutex);
 };
@@ -107,6 +115,22 @@ struct LoadedCode {
   std::shared_ptr<const KernelCode> code;
   std::vector<std::uint64_t> symbols;
   std::unique_ptr<const Explainer> explainer;
+};
+
+/// What cuFuncSetAttribute and cuKernelSetAttribute set. Thread-safe.
+struct FunctionSettings {
+  explicit FunctionSettings(const KernelInfo& info);
+  /// Takes over what is set for the kernel, less what was set for this function itself (cuda.h,
+  /// cuKernelSetAttribute).
+  void follow(const FunctionSettings& kernel) noexcept;
+  /// The attribute was set for this function: a kernel's value no longer replaces it.
+  void keep(CUfunction_attribute attribute) noexcept;
+
+  /// The most dynamic shared memory that a launch may request; raised up to the opt-in limit.
+  std::atomic<std::uint32_t> max_dynamic_shared_bytes;
+  std::atomic<std::int32_t> carveout{-1};     ///< in percent; a hint that is only kept
+  std::atomic<bool> has_own_dynamic{false};   ///< `max_dynamic_shared_bytes` was set for this function
+  std::atomic<bool> has_own_carveout{false};  ///< `carveout` was
 };
 
 /// A kernel of a module. Thread-safe.
@@ -120,9 +144,7 @@ class FunctionObject {
   /// The kernel's name in reports: the author's if it is known, otherwise the PTX's.
   std::string display_name() const QUERN_EXCLUDES(mutex_);
   void set_display_name(std::string name) QUERN_EXCLUDES(mutex_);
-  /// The most dynamic shared memory that a launch may request; cuFuncSetAttribute raises it up to the opt-in
-  /// limit.
-  std::atomic<std::uint32_t> max_dynamic_shared_bytes;
+  FunctionSettings settings;
   /// Launches are copies, which cancelling leaves.
   std::atomic<bool> is_copy{false};
 
