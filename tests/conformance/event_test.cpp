@@ -61,3 +61,18 @@ TEST_CASE_FIXTURE(Fixture, "bad events and flags are refused") {
   REQUIRE(cu().cuEventDestroy_v2(it) == CUDA_SUCCESS);
   if (is_cpu()) CHECK(cu().cuEventRecord(it, nullptr) == CUDA_ERROR_INVALID_HANDLE);
 }
+
+TEST_CASE_FIXTURE(Fixture, "the first versions of functions on events and streams") {
+  const CUevent start = event(), end = event();
+  REQUIRE(CU(cuEventRecordWithFlags)(start, nullptr, CU_EVENT_RECORD_DEFAULT) == CUDA_SUCCESS);
+  REQUIRE(cu().cuEventRecord(end, nullptr) == CUDA_SUCCESS);
+  REQUIRE(cu().cuEventSynchronize(end) == CUDA_SUCCESS);
+  float milliseconds = -1;
+  CHECK(CU(cuEventElapsedTime)(&milliseconds, start, end) == CUDA_SUCCESS);
+  CHECK(milliseconds >= 0.0f);
+  // The external flag is for streams that capture.
+  CHECK(CU(cuEventRecordWithFlags)(start, nullptr, CU_EVENT_RECORD_EXTERNAL) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuEventRecordWithFlags)(start, nullptr, 8) == CUDA_ERROR_INVALID_VALUE);
+  CHECK(CU(cuEventDestroy)(start) == CUDA_SUCCESS);
+  CHECK(CU(cuStreamDestroy)(stream()) == CUDA_SUCCESS);
+}

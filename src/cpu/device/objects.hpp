@@ -33,6 +33,7 @@ struct ContextState {
   std::atomic<std::uint64_t> stack_bytes{1024};
   std::atomic<std::uint64_t> printf_fifo_bytes{std::uint64_t{1} << 20};
   std::atomic<std::uint64_t> heap_bytes{std::uint64_t{8} << 20};
+  std::atomic<CUfunc_cache> cache_config{CU_FUNC_CACHE_PREFER_NONE};  ///< a hint that is only kept
   /// Set before the objects of the context are released. A call that began earlier checks it after it has
   /// made an object, so that no new object stays behind.
   std::atomic<bool> ended{false};
@@ -50,7 +51,9 @@ struct Context {
   std::uint32_t device = 0;
   bool primary = false;
   unsigned flags = 0;
+  unsigned version = 0;                 ///< cuCtxGetApiVersion
   unsigned retained = 0;                ///< primary only
+  unsigned attached = 1;                ///< uses; not primary
   std::shared_ptr<ContextState> state;  ///< null: destroyed, or a primary context that nobody retains
 };
 
@@ -133,6 +136,14 @@ struct FunctionSettings {
   std::atomic<bool> has_own_carveout{false};  ///< `carveout` was
 };
 
+/// The state that cuLaunch and its like take a launch from: deprecated functions set it bit by bit.
+struct OldLaunch {
+  base::Mutex mutex;
+  std::uint32_t block[3] QUERN_GUARDED_BY(mutex){0, 0, 0};
+  std::uint32_t shared_bytes QUERN_GUARDED_BY(mutex) = 0;
+  std::vector<std::byte> parameters QUERN_GUARDED_BY(mutex);
+};
+
 /// A kernel of a module. Thread-safe.
 class FunctionObject {
  public:
@@ -145,6 +156,7 @@ class FunctionObject {
   std::string display_name() const QUERN_EXCLUDES(mutex_);
   void set_display_name(std::string name) QUERN_EXCLUDES(mutex_);
   FunctionSettings settings;
+  OldLaunch old_launch;
   /// Launches are copies, which cancelling leaves.
   std::atomic<bool> is_copy{false};
 

@@ -57,6 +57,13 @@ std::shared_ptr<Stream> Scheduler::make_stream(Domain& domain, bool blocking, in
   auto stream = std::make_shared<Stream>(domain, blocking, priority);
   const Section section(*this);
   domain.streams_.push_back(stream);
+  std::erase_if(domain.waits_,
+                [](const Dependency& each) { return each.stream->completed() >= each.sequence; });
+  if (!domain.waits_.empty()) {
+    auto command = std::make_unique<Command>();
+    command->dependencies = domain.waits_;
+    enqueue(stream, std::move(command));
+  }
   return stream;
 }
 
@@ -105,6 +112,39 @@ void Scheduler::wait_event(const std::shared_ptr<Stream>& stream, const EventPoi
   command->dependencies.push_back({point.stream, point.sequence});
   const Section section(*this);
   enqueue(stream, std::move(command));
+}
+
+std::shared_ptr<EventPoint> Scheduler::record(Domain& domain) {
+  // A stream for this alone, which leaves the domain when the point is reached.
+  const auto stream = std::make_shared<Stream>(domain, false);
+  auto point = std::make_shared<EventPoint>();
+  point->stream = stream;
+  point->sequence = 1;
+  auto command = std::make_unique<Command>();
+  command->job = RecordJob{point};
+  const Section section(*this);
+  if (!domain.legacy_->queue_.empty())
+    command->dependencies.push_back({domain.legacy_, domain.legacy_->issued_});
+  for (const std::shared_ptr<Stream>& other : domain.streams_)
+    if (!other->queue_.empty()) command->dependencies.push_back({other, other->issued_});
+  domain.streams_.push_back(stream);
+  stream->retired_ = true;
+  enqueue(stream, std::move(command));
+  return point;
+}
+
+void Scheduler::wait_event(Domain& domain, const EventPoint& point) {
+  if (point.done()) return;
+  const Section section(*this);
+  domain.waits_.push_back({point.stream, point.sequence});
+  std::vector<std::shared_ptr<Stream>> streams = domain.streams_;
+  streams.push_back(domain.legacy_);
+  for (const std::shared_ptr<Stream>& stream : streams) {
+    if (stream == point.stream || stream->retired_) continue;
+    auto command = std::make_unique<Command>();
+    command->dependencies.push_back({point.stream, point.sequence});
+    enqueue(stream, std::move(command));
+  }
 }
 
 void Scheduler::enqueue(const std::shared_ptr<Stream>& stream, std::unique_ptr<Command> command) {

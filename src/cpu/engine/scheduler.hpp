@@ -54,6 +54,11 @@ class Scheduler {
   /// Commands submitted to `stream` from now on run after `point`.
   void wait_event(const std::shared_ptr<Stream>& stream, const EventPoint& point) QUERN_EXCLUDES(mutex_);
 
+  /// A point after all that the domain's streams have now.
+  std::shared_ptr<EventPoint> record(Domain& domain) QUERN_EXCLUDES(mutex_);
+  /// Commands submitted to any stream of the domain from now on run after `point`.
+  void wait_event(Domain& domain, const EventPoint& point) QUERN_EXCLUDES(mutex_);
+
   /// True if all that was submitted has run.
   bool idle(const Stream& stream) QUERN_EXCLUDES(mutex_);
   /// True if a job submitted now would have nothing to wait for.

@@ -88,6 +88,7 @@ class Domain {
   friend class Scheduler;
   std::shared_ptr<Stream> legacy_;
   std::vector<std::shared_ptr<Stream>> streams_;
+  std::vector<Dependency> waits_;  ///< for streams that are made later: what the domain waits for
   FaultReport fault_report_;
   std::atomic<FaultKind> fault_{FaultKind::none};
   bool closed_ = false;  ///< nothing that is submitted from now on runs

@@ -166,3 +166,39 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
     launch(driver, function, request);
   });
 }
+
+CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                                   unsigned block_x, unsigned block_y, unsigned block_z,
+                                   unsigned shared_bytes, CUstream stream, void** parameters) {
+  return entry([&] {
+    LaunchRequest request{{grid_x, grid_y, grid_z},
+                          {block_x, block_y, block_z},
+                          shared_bytes,
+                          true,
+                          stream,
+                          parameters,
+                          nullptr};
+    launch(Driver::get(), function, request);
+  });
+}
+
+CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* launches, unsigned count, unsigned flags) {
+  return entry([&] {
+    Driver& driver = Driver::get();
+    constexpr unsigned kFlags = CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC |
+                                CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_POST_LAUNCH_SYNC;
+    require(launches != nullptr && count > 0 && count <= driver.device_count() && (flags & ~kFlags) == 0);
+    require(count == 1, CUDA_ERROR_NOT_SUPPORTED);  // grids of several devices cannot wait for each other
+    const CUDA_LAUNCH_PARAMS& given = launches[0];
+    require(given.hStream != nullptr && given.hStream != CU_STREAM_LEGACY &&
+            given.hStream != CU_STREAM_PER_THREAD);
+    LaunchRequest request{{given.gridDimX, given.gridDimY, given.gridDimZ},
+                          {given.blockDimX, given.blockDimY, given.blockDimZ},
+                          given.sharedMemBytes,
+                          true,
+                          given.hStream,
+                          given.kernelParams,
+                          nullptr};
+    launch(driver, given.function, request);
+  });
+}
