@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 
+#include "base/clock.hpp"
 #include "base/thread.hpp"
 #include "cpu/device/code_cache.hpp"
 #include "cpu/device/driver.hpp"
@@ -68,9 +69,13 @@ FunctionObject::Variant& FunctionObject::variant_for(const Specialisation& speci
   return *variants_.back();
 }
 
-const LoadedCode& FunctionObject::code_for(const Specialisation& specialisation) {
+const LoadedCode& FunctionObject::code_for(const Specialisation& specialisation,
+                                           std::optional<std::int64_t>* made_since_ns) {
   Variant& variant = variant_for(specialisation);
-  if (!variant.made.load(std::memory_order_acquire)) make(variant);
+  if (!variant.made.load(std::memory_order_acquire)) {
+    if (made_since_ns != nullptr) *made_since_ns = base::now_ns();
+    make(variant);
+  }
   require(variant.result == CUDA_SUCCESS, variant.result);
   return variant.loaded;
 }

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include "cpu/abi/limits.hpp"
 #include "cpu/device/exit.hpp"
@@ -168,7 +169,8 @@ void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
   auto job = std::make_unique<engine::LaunchJob>();
   job->params = copy_parameters(request, info);
   const Specialisation specialisation = specialisation_of(request, function->module(), driver);
-  const LoadedCode& loaded = function->code_for(specialisation);
+  std::optional<std::int64_t> made_since_ns;
+  const LoadedCode& loaded = function->code_for(specialisation, &made_since_ns);
   job->run = loaded.code->run;
   job->text_begin = loaded.code->text_begin;
   job->text_end = loaded.code->text_end;
@@ -197,6 +199,7 @@ void launch(Driver& driver, CUfunction handle, const LaunchRequest& request) {
   if (job->waits) job->mappings = mappings;
   bring_together(driver, stream, mappings);
   end_launches_at_exit();
+  if (made_since_ns) driver.scheduler().exclude(*context->domain, *made_since_ns);
   driver.scheduler().submit(stream, std::move(job));
   bring_together(driver, stream, mappings);
 }

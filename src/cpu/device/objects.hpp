@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -162,7 +163,9 @@ class FunctionObject {
 
   /// Code for that block shape, compiled on first use (once for all callers). Reports the compiler's errors
   /// and throws Failure if it fails. The reference lives as long as the function.
-  const LoadedCode& code_for(const Specialisation& specialisation);
+  /// `made_since_ns`: when it began to wait for the code; not written if the code was there.
+  const LoadedCode& code_for(const Specialisation& specialisation,
+                             std::optional<std::int64_t>* made_since_ns = nullptr);
 
  private:
   struct Variant {

@@ -114,6 +114,15 @@ void Scheduler::wait_event(const std::shared_ptr<Stream>& stream, const EventPoi
   enqueue(stream, std::move(command));
 }
 
+void Scheduler::exclude(Domain& domain, std::int64_t since_ns) {
+  const Section section(*this);
+  const auto is_empty = [](const std::shared_ptr<Stream>& stream) { return stream->queue_.empty(); };
+  if (!is_empty(domain.legacy_) || !std::ranges::all_of(domain.streams_, is_empty)) return;
+  const std::int64_t now = base::now_ns();
+  domain.excluded_ns_ += now - std::max(since_ns, domain.last_end_ns_);
+  domain.last_end_ns_ = now;  // no time is taken out twice
+}
+
 std::shared_ptr<EventPoint> Scheduler::record(Domain& domain) {
   // A stream for this alone, which leaves the domain when the point is reached.
   const auto stream = std::make_shared<Stream>(domain, false);
@@ -191,7 +200,8 @@ bool Scheduler::start_head(const std::shared_ptr<Stream>& stream,
   const bool dropped = stream->domain_->fault() != FaultKind::none || stream->domain_->closed_ ||
                        (launch != nullptr && launch->stopped.load(std::memory_order_relaxed));
   if (const auto* record_job = std::get_if<RecordJob>(&head.job)) {
-    record_job->point->time_ns.store(base::now_ns(), std::memory_order_relaxed);
+    record_job->point->time_ns.store(base::now_ns() - stream->domain_->excluded_ns_,
+                                     std::memory_order_relaxed);
   } else if (!dropped && !std::holds_alternative<WaitJob>(head.job)) {
     make_ready(head);
     return false;
@@ -203,6 +213,7 @@ bool Scheduler::start_head(const std::shared_ptr<Stream>& stream,
 void Scheduler::pop_head(Stream& stream, std::vector<std::shared_ptr<Stream>>& unblocked) {
   std::unique_ptr<Command> done = std::move(stream.queue_.front());
   stream.queue_.pop_front();
+  if (stream.queue_.empty()) stream.domain_->last_end_ns_ = base::now_ns();
   stream.completed_.store(done->sequence, std::memory_order_release);
   deferred_.finished.push_back(std::move(done));
   for (std::shared_ptr<Stream>& dependent : stream.dependents_) unblocked.push_back(std::move(dependent));
