@@ -3,6 +3,7 @@
 
 #include <cuda.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -31,6 +32,7 @@ class JitOptions {
   struct Log {
     char* buffer = nullptr;
     void** size = nullptr;
+    std::size_t capacity = 0;  ///< of the buffer; what `size` says before anything is written
   };
   static void write(const Log& log, std::string_view text);
 

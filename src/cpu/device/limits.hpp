@@ -10,6 +10,8 @@
 namespace quern::cpu::device {
 
 inline constexpr int kDriverVersion = 13040;
+/// The newest architecture whose PTX runs here: compute capability 8.9.
+inline constexpr std::uint32_t kMaxSm = 89;
 inline constexpr std::uint32_t kMaxThreadsPerBlock = 1024;
 inline constexpr std::uint32_t kMaxBlock[3] = {1024, 1024, 64};
 inline constexpr std::uint32_t kMaxGrid[3] = {2147483647, 65535, 65535};

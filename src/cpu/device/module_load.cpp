@@ -123,9 +123,9 @@ std::shared_ptr<const SharedPtx> read_image(const void* image, const JitOptions&
     options.write_error_log(to_string(refusal.diagnostics));
     fail(refusal.result);
   };
-  const std::variant<std::string_view, Refusal> text = text_of_image(image);
+  const std::variant<ImageText, Refusal> text = text_of_image(image);
   if (const auto* refusal = std::get_if<Refusal>(&text)) refuse(*refusal);
-  auto read = shared_ptx(std::get<std::string_view>(text));
+  auto read = shared_ptx(std::get<ImageText>(text).view());
   if (const auto* refusal = std::get_if<Refusal>(&read)) refuse(*refusal);
   return std::get<std::shared_ptr<const SharedPtx>>(std::move(read));
 }

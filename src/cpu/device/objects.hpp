@@ -74,6 +74,7 @@ struct EventObject {
 struct LinkText {
   std::string name;
   std::string ptx;
+  bool of_archive = false;  ///< taken only if it defines what another text lacks
 };
 
 /// A link under way. Thread-safe.
@@ -82,6 +83,9 @@ struct LinkObject {
   const JitOptions options;  ///< the caller keeps what they point to until the end
   base::Mutex mutex;
   std::vector<LinkText> texts QUERN_GUARDED_BY(mutex);
+  /// Members of archives that have no PTX: nothing of them is linked.
+  std::vector<std::string> without_ptx QUERN_GUARDED_BY(mutex);
+  bool has_input QUERN_GUARDED_BY(mutex) = false;
   std::string linked QUERN_GUARDED_BY(mutex);  ///< the image; empty: not yet
 };
 
