@@ -141,12 +141,30 @@ struct FunctionSettings {
   std::atomic<bool> has_own_carveout{false};  ///< `carveout` was
 };
 
-/// The state that cuLaunch and its like take a launch from: deprecated functions set it bit by bit.
+/// The launch that deprecated functions set bit by bit, for cuLaunch and its like.
 struct OldLaunch {
-  base::Mutex mutex;
-  std::uint32_t block[3] QUERN_GUARDED_BY(mutex){0, 0, 0};
-  std::uint32_t shared_bytes QUERN_GUARDED_BY(mutex) = 0;
-  std::vector<std::byte> parameters QUERN_GUARDED_BY(mutex);
+  std::uint32_t block[3]{0, 0, 0};
+  std::uint32_t shared_bytes = 0;
+  std::vector<std::byte> parameters;
+};
+
+/// Thread-safe.
+class OldLaunchState {
+ public:
+  /// Calls `change` with the launch, under the lock.
+  template <class Change>
+  void change(const Change& change) QUERN_EXCLUDES(mutex_) {
+    const base::LockGuard lock(mutex_);
+    change(launch_);
+  }
+  OldLaunch get() const QUERN_EXCLUDES(mutex_) {
+    const base::LockGuard lock(mutex_);
+    return launch_;
+  }
+
+ private:
+  mutable base::Mutex mutex_;
+  OldLaunch launch_ QUERN_GUARDED_BY(mutex_);
 };
 
 /// A kernel of a module. Thread-safe.
@@ -161,7 +179,7 @@ class FunctionObject {
   std::string display_name() const QUERN_EXCLUDES(mutex_);
   void set_display_name(std::string name) QUERN_EXCLUDES(mutex_);
   FunctionSettings settings;
-  OldLaunch old_launch;
+  OldLaunchState old_launch;
   /// Launches are copies, which cancelling leaves.
   std::atomic<bool> is_copy{false};
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
 #include "cpu/device/driver.hpp"
 #include "cpu/device/launch.hpp"
@@ -17,21 +16,19 @@ namespace {
 
 constexpr std::size_t kMostParameterBytes = 4096;
 
-/// Calls `change` with the function's state, locked.
+/// Calls `change` with the function and its launch.
 template <class Change>
 CUresult change_launch(CUfunction function, const Change& change) {
   return entry([&] {
     Driver& driver = Driver::get();
     driver.current();
     const auto object = find_function(driver, function);
-    OldLaunch& state = object->old_launch;
-    const quern::base::LockGuard lock(state.mutex);
-    change(*object, state);
+    object->old_launch.change([&](OldLaunch& state) { change(*object, state); });
   });
 }
 
 CUresult set_parameter(CUfunction function, int offset, const void* value, std::size_t bytes) {
-  return change_launch(function, [&](const FunctionObject&, OldLaunch& state) QUERN_REQUIRES(state.mutex) {
+  return change_launch(function, [&](const FunctionObject&, OldLaunch& state) {
     require(value != nullptr && offset >= 0);
     const std::size_t end = static_cast<std::size_t>(offset) + bytes;
     require(end <= kMostParameterBytes);
@@ -47,17 +44,12 @@ CUresult launch_grid(CUfunction function, int width, int height, CUstream stream
     require(width > 0 && height > 0);
     const auto object = find_function(driver, function);
     LaunchRequest request{{static_cast<unsigned>(width), static_cast<unsigned>(height), 1}};
-    std::vector<std::byte> parameters;
-    {
-      OldLaunch& state = object->old_launch;
-      const quern::base::LockGuard lock(state.mutex);
-      std::copy_n(state.block, 3, request.block);
-      request.dynamic_shared_bytes = state.shared_bytes;
-      parameters = state.parameters;
-    }
-    std::size_t bytes = parameters.size();
-    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, parameters.data(), CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
-                     CU_LAUNCH_PARAM_END};
+    OldLaunch state = object->old_launch.get();
+    std::copy_n(state.block, 3, request.block);
+    request.dynamic_shared_bytes = state.shared_bytes;
+    std::size_t bytes = state.parameters.size();
+    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, state.parameters.data(), CU_LAUNCH_PARAM_BUFFER_SIZE,
+                     &bytes, CU_LAUNCH_PARAM_END};
     request.extra = extra;
     request.stream = stream;
     launch(driver, function, request);
@@ -67,30 +59,27 @@ CUresult launch_grid(CUfunction function, int width, int height, CUstream stream
 }  // namespace
 
 CUresult cuFuncSetBlockShape(CUfunction function, int x, int y, int z) {
-  return change_launch(function,
-                       [&](const FunctionObject& object, OldLaunch& state) QUERN_REQUIRES(state.mutex) {
-                         const int extents[] = {x, y, z};
-                         std::uint64_t threads = 1;
-                         for (std::size_t d = 0; d < 3; ++d) {
-                           require(extents[d] > 0 && static_cast<std::uint32_t>(extents[d]) <= kMaxBlock[d]);
-                           threads *= static_cast<std::uint64_t>(extents[d]);
-                         }
-                         require(threads <= object.info().max_threads);
-                         for (std::size_t d = 0; d < 3; ++d)
-                           state.block[d] = static_cast<std::uint32_t>(extents[d]);
-                       });
+  return change_launch(function, [&](const FunctionObject& object, OldLaunch& state) {
+    const int extents[] = {x, y, z};
+    std::uint64_t threads = 1;
+    for (std::size_t d = 0; d < 3; ++d) {
+      require(extents[d] > 0 && static_cast<std::uint32_t>(extents[d]) <= kMaxBlock[d]);
+      threads *= static_cast<std::uint64_t>(extents[d]);
+    }
+    require(threads <= object.info().max_threads);
+    for (std::size_t d = 0; d < 3; ++d) state.block[d] = static_cast<std::uint32_t>(extents[d]);
+  });
 }
 
 CUresult cuFuncSetSharedSize(CUfunction function, unsigned bytes) {
-  return change_launch(function,
-                       [&](const FunctionObject& object, OldLaunch& state) QUERN_REQUIRES(state.mutex) {
-                         require(bytes <= object.settings.max_dynamic_shared_bytes.load());
-                         state.shared_bytes = bytes;
-                       });
+  return change_launch(function, [&](const FunctionObject& object, OldLaunch& state) {
+    require(bytes <= object.settings.max_dynamic_shared_bytes.load());
+    state.shared_bytes = bytes;
+  });
 }
 
 CUresult cuParamSetSize(CUfunction function, unsigned bytes) {
-  return change_launch(function, [&](const FunctionObject&, OldLaunch& state) QUERN_REQUIRES(state.mutex) {
+  return change_launch(function, [&](const FunctionObject&, OldLaunch& state) {
     require(bytes <= kMostParameterBytes);
     state.parameters.resize(bytes);
   });
