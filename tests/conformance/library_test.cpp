@@ -184,6 +184,32 @@ TEST_CASE("each context has its own variables of a library, and all have the man
   CHECK(CU(cuLibraryUnload)(library) == CUDA_SUCCESS);
 }
 
+TEST_CASE("threads load one library into their contexts at one time") {
+  const CUlibrary library = load_library(kManaged);
+  const CUkernel count = kernel_of(library, "count");
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      const Fixture fixture;
+      for (int round = 0; round < 20; ++round)
+        REQUIRE(launch_kernel(count, 1, 1, nullptr, nullptr) == CUDA_SUCCESS);
+      CHECK(fixture.download<std::uint32_t>(global_of(library, "own_count"), 1)[0] == 5 + 20);
+    });
+  // Two threads use one context.
+  const Fixture shared;
+  for (int i = 0; i < 2; ++i)
+    threads.emplace_back([&] {
+      REQUIRE(cu().cuCtxSetCurrent(shared.context) == CUDA_SUCCESS);
+      CHECK(kernel_of(library, "count") == count);
+      CUfunction function = nullptr;
+      REQUIRE(CU(cuKernelGetFunction)(&function, count) == CUDA_SUCCESS);
+      CUmodule module = nullptr;
+      CHECK(CU(cuFuncGetModule)(&module, function) == CUDA_SUCCESS);
+    });
+  for (std::thread& each : threads) each.join();
+  CHECK(CU(cuLibraryUnload)(library) == CUDA_SUCCESS);
+}
+
 TEST_CASE_FIXTURE(Fixture, "a library is unloaded when the work that uses it has ended") {
   const CUlibrary library = load_library(kWaitingModule);
   void* flag = nullptr;
